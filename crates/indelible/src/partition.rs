@@ -146,15 +146,16 @@ pub(crate) struct Partition {
     pub(crate) number: u32,
     seats: Box<[Place]>,
     stopped: AtomicBool,
-    /// Whether something has changed since the newest mark in its log. Stored by holders of seats only.
+    /// Whether something has changed since the newest mark in its log. Only holders of seats store
+    /// it.
     unmarked: AtomicBool,
-    /// Number of the waiter that has lost patience and gets the next turn; 0 if none has.
+    /// Number of the waiter that has lost patience and gets the next turn; 0 if there is none.
     next: AtomicU64,
     /// Threads that wait for the seat.
     waiting: AtomicU32,
     /// Turns given to waiters. A thread checks its condition under this mutex before it sleeps.
     queue: Mutex<u64>,
-    /// Signalled when the seat comes back.
+    /// Signalled when a seat is put back.
     freed: Condvar,
     /// Signalled when `durable` grows.
     synced: Condvar,
@@ -211,14 +212,14 @@ impl Partition {
     fn try_take(&self) -> Option<MutexGuard<'_, Seat>> {
         let seat = match &*self.seats {
             [only] => try_lock(&only.0)?,
-            // Each thread tries its own one first, which is where its caches are warm.
+            // Each thread tries its own seat first, where its caches are warm.
             seats => {
                 let (front, back) = seats.split_at(thread_number() % seats.len());
                 let mut places = back.iter().chain(front);
                 places.find_map(|place| try_lock(&place.0))?
             }
         };
-        // The lock orders this load behind the store of the holder that stopped the partition.
+        // The lock orders this load after the store of the holder that stopped the partition.
         (!self.stopped.load(Ordering::Relaxed)).then_some(seat)
     }
 
@@ -275,7 +276,8 @@ impl Partition {
             if waited >= PATIENCE && next == 0 {
                 self.next.store(turn, Ordering::Relaxed);
             }
-            // Never longer than this, so that a signal lost to the order of two relaxed accesses costs no more.
+            // Never longer than this, so that a signal lost to the order of two relaxed accesses
+            // costs no more.
             let pause = PATIENCE.min(limit.saturating_sub(waited));
             let woken = self.freed.wait_timeout(queue, pause);
             queue = woken.unwrap_or_else(PoisonError::into_inner).0;
@@ -290,7 +292,7 @@ impl Partition {
         let others = self.seats.len() - 1;
         let mut at = 0;
         while rest.len() < others && !self.is_stopped() {
-            // One of them is the caller's own and stays busy.
+            // One of them is the caller's own and stays locked.
             match try_lock(&self.seats[at % self.seats.len()].0) {
                 Some(seat) => rest.push(seat),
                 None if start.elapsed() >= limit => {
@@ -316,7 +318,8 @@ impl Partition {
     #[inline]
     pub(crate) fn put(&self, seat: MutexGuard<'_, Seat>) {
         drop(seat);
-        // A waiter counts itself before it tries for the seat, so either it finds it or it is seen here.
+        // A waiter counts itself before it tries for the seat, so either it gets the seat or it is
+        // seen here.
         if self.waiting.load(Ordering::SeqCst) > 0 {
             self.wake();
         }
@@ -330,7 +333,7 @@ impl Partition {
         self.freed.notify_all();
     }
 
-    /// Gives the partition up after a change that was interrupted: nobody gets it any more.
+    /// Stops the partition after an interrupted change: nobody gets it any more.
     pub(crate) fn stop(&self, seat: MutexGuard<'_, Seat>) {
         self.stopped.store(true, Ordering::SeqCst);
         drop(seat);
@@ -343,7 +346,7 @@ impl Partition {
         self.stopped.load(Ordering::SeqCst)
     }
 
-    /// Notes that something has changed, which a mark in the log is to cover.
+    /// Notes that something has changed since the newest mark in the log.
     #[inline]
     pub(crate) fn note_change(&self) {
         if !self.is_unmarked() {
@@ -351,7 +354,7 @@ impl Partition {
         }
     }
 
-    /// Notes that the log has a mark behind everything. Called by who has all seats.
+    /// Notes that the log has a mark after all changes. The caller has all seats.
     pub(crate) fn note_mark(&self) {
         self.unmarked.store(false, Ordering::Relaxed);
     }
@@ -372,7 +375,7 @@ impl Partition {
         CommitTicket(self.durable.load(Ordering::SeqCst))
     }
 
-    /// Publishes what the engine said about durability. Called by the holder of a seat.
+    /// Publishes the newest durable ticket of the engine. Called by the holder of a seat.
     #[inline]
     pub(crate) fn note_durable(&self, seat: &mut Seat) {
         let ticket = seat.engine.durable();
@@ -396,7 +399,7 @@ impl Partition {
         if waited? { Ok(()) } else { self.force(ticket) }
     }
 
-    /// False if the deadline came first.
+    /// False if the deadline passed first.
     fn wait_synced(&self, ticket: CommitTicket, deadline: Instant) -> Result<bool> {
         let mut queue = self.queue();
         while self.durable() < ticket {
@@ -415,7 +418,8 @@ impl Partition {
 
     /// Makes every commit up to `ticket` durable, as the leader of its group.
     fn force(&self, ticket: CommitTicket) -> Result<()> {
-        // The commit is made and must not be reported as failed because others keep the partition busy: no limit.
+        // The commit is made and must not be reported as failed because others keep the partition
+        // busy, so the wait has no limit.
         let Ok(mut seat) = self.take(Duration::MAX) else {
             // Nobody will make it durable now, but a thread may have done so before the partition stopped.
             return if self.durable() < ticket {
@@ -448,7 +452,8 @@ impl Partition {
     }
 
     fn queue(&self) -> MutexGuard<'_, u64> {
-        // Nothing that can panic runs under this mutex, so its content is whole even if it says otherwise.
+        // Nothing that can panic runs under this mutex, so its content is whole even if it is
+        // poisoned.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

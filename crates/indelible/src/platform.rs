@@ -1,12 +1,15 @@
 //! The devices that a database runs on: native here, others through [`storage::Platform`].
 //!
-//! A native database is a directory. Its lock is a lock of the directory itself, exclusive for a writer and shared among readers, which the
-//! operating system takes back when the process dies, so there is no stale lock file to clean up. The lock is held before the
-//! first file is read and until the platform is dropped, after the engines.
+//! A native database is a directory. Its lock is a lock of the directory itself, exclusive for a
+//! writer and shared among readers. The operating system releases it when the process dies, so
+//! there is no stale lock file to clean up. The lock is taken before the first file is read and
+//! held until the platform is dropped, after the engines.
 //!
-//! The log can have a directory of its own, on a device that suits it: the symbolic link [`LOG_LINK`] in the database's directory says where.
-//! Then everything is there that is not pages: the files of the log, and what lies in durable memory. It is locked as well.
-//! The link [`ARCHIVE_LINK`] says where the log of a page method moves what recovery needs no more, if it is not to give it up.
+//! The log can have a directory of its own, on a device that suits it, to which the symbolic link
+//! [`LOG_LINK`] in the database's directory points. It then has everything but the pages: the files
+//! of the log, and the parts in durable memory. It is locked as well. The link [`ARCHIVE_LINK`]
+//! points to the directory to which the log of a page method moves records that recovery no longer
+//! needs, instead of discarding them.
 
 use crate::descriptor::{self, Descriptor};
 use crate::error::{Error, Result};
@@ -27,7 +30,7 @@ use storage::engine::{Decide, Engine, EngineOptions, Method};
 const LOG_LINK: &str = "log";
 /// The link to the archive of the log.
 const ARCHIVE_LINK: &str = "archive";
-/// Bytes of the file by which the medium is found out.
+/// Bytes of the file that tests the medium.
 const PROBE_BYTES: u64 = 4096;
 
 /// A directory of the operating system, locked.
@@ -57,7 +60,7 @@ impl NativePlatform {
         })
     }
 
-    /// Makes and locks the directory of a new database, and looks whether one can be made there.
+    /// Makes and locks the directory of a new database, and checks that one can be made there.
     pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Self> {
         make_directory(path)?;
         // An existing database keeps its log: the checks below report it.
@@ -89,7 +92,7 @@ impl NativePlatform {
         prepared
     }
 
-    /// Keeps so many addresses for each memory that those of all partitions find room.
+    /// Limits the addresses reserved for each memory, so that those of all partitions fit.
     pub(crate) fn share_addresses(&mut self, partitions: u32) {
         self.devices.options.reserved_bytes = Some(limits::reserved_bytes(partitions));
     }
@@ -99,7 +102,8 @@ impl NativePlatform {
         self.devices.log.is_some()
     }
 
-    /// Reads the descriptor. Without one, what is in the directory of the log counts as well before the error says that there is no data.
+    /// Reads the descriptor. If it is missing, the directory of the log is searched as well before
+    /// the error says that there is no data.
     pub(crate) fn descriptor(&self) -> Result<Descriptor> {
         let read = Descriptor::read(&self.files(0)?);
         let (Err(Error::Incomplete { .. } | Error::NotADatabase { .. }), Some(log)) =
@@ -120,7 +124,7 @@ impl NativePlatform {
         })
     }
 
-    /// Fails if another directory is asked for than the log has.
+    /// Fails if the caller names another directory than the log has.
     pub(crate) fn check_log(&self, asked: Option<&Path>) -> Result<()> {
         let Some(asked) = asked else {
             return Ok(());
@@ -148,7 +152,7 @@ impl NativePlatform {
         ))
     }
 
-    /// Fails if another archive is asked for than the log has.
+    /// Fails if the caller names another archive than the log has.
     pub(crate) fn check_archive(&self, asked: Option<&Path>) -> Result<()> {
         let (Some(asked), Some(found)) = (asked, &self.devices.archive) else {
             return Ok(());
@@ -197,7 +201,8 @@ impl NativePlatform {
         Ok(medium)
     }
 
-    /// Fails where the medium cannot give what the options ask for, before the first file is made.
+    /// Fails if the medium cannot give the domain that the options ask for, before the first file
+    /// is made.
     fn check_domain(&self) -> Result<()> {
         let source = NativeSource::new(self.devices.memory_path(), self.devices.options);
         let name = format!(".indelible-domain-{}", std::process::id());
@@ -210,7 +215,7 @@ impl NativePlatform {
         Ok(removed?)
     }
 
-    /// Fails unless the directory is empty but for the link to an empty directory of the log.
+    /// Fails unless the directory is empty, except for the link to an empty directory of the log.
     fn check_empty(&self) -> Result<()> {
         if let Some(log) = &self.devices.log
             && !is_empty_directory(log)
@@ -230,7 +235,7 @@ impl NativePlatform {
         }
     }
 
-    /// Says why files cannot be made here, if so.
+    /// Fails with the reason if files cannot be made here.
     fn check_writable(&self) -> Result<()> {
         for path in [self.devices.path.as_path(), self.devices.memory_path()] {
             let probe = path.join(format!(".indelible-write-{}", std::process::id()));
@@ -279,7 +284,7 @@ impl Platform for NativePlatform {
     }
 }
 
-/// Makes the directory of a new database durably, if it is not there.
+/// Makes the directory of a new database durably, if it does not exist.
 pub(crate) fn make_directory(path: &Path) -> Result<()> {
     match fs::metadata(path) {
         Ok(found) if !found.is_dir() => Err(Error::NotADatabase {
@@ -294,7 +299,8 @@ pub(crate) fn make_directory(path: &Path) -> Result<()> {
     }
 }
 
-/// Gives the log of a new database a directory of its own, which is made if it is not there: a link leads to it.
+/// Gives the log of a new database a directory of its own, which is made if it does not exist, and
+/// a link to it.
 fn link_log(path: &Path, log: &Path) -> Result<()> {
     make_directory(log)?;
     let target = fs::canonicalize(log).map_err(|source| io_error("find", log, source))?;
@@ -309,7 +315,8 @@ fn link_log(path: &Path, log: &Path) -> Result<()> {
     symlink(&target, &link).map_err(|source| io_error("create", &link, source))
 }
 
-/// Gives the log of a database an archive, in a directory which is made if it is not there: a link leads to it.
+/// Gives the log of a database an archive in a directory, which is made if it does not exist, and a
+/// link to it.
 fn link_archive(path: &Path, archive: &Path) -> Result<()> {
     make_directory(archive)?;
     let target = fs::canonicalize(archive).map_err(|source| io_error("find", archive, source))?;
@@ -328,19 +335,19 @@ fn link_archive(path: &Path, archive: &Path) -> Result<()> {
     sync_parent(&link)
 }
 
-/// Where the log of a database is, if it has a directory of its own.
+/// The directory of the log of a database, if the log has its own.
 fn log_directory(path: &Path) -> Result<Option<PathBuf>> {
     let link = path.join(LOG_LINK);
     linked(&link).map_err(|path| Error::MissingLog { path, link })
 }
 
-/// Where the archive of a database's log is, if it has one.
+/// The directory of the archive of a database's log, if there is one.
 fn archive_directory(path: &Path) -> Result<Option<PathBuf>> {
     let link = path.join(ARCHIVE_LINK);
     linked(&link).map_err(|path| Error::MissingArchive { path, link })
 }
 
-/// Where a link leads, if it is there; the error is the directory that is not.
+/// Target of a link, if there is a link; the error is the target that does not exist.
 fn linked(link: &Path) -> std::result::Result<Option<PathBuf>, PathBuf> {
     match fs::read_link(link) {
         Ok(target) if link.is_dir() => Ok(Some(target)),
@@ -382,12 +389,14 @@ pub(crate) fn io_error(action: &'static str, path: &Path, source: std::io::Error
     }
 }
 
-/// A directory that nobody else may open as a database, or for writing if this is for reading.
+/// A lock of a directory: nobody else may open it as a database, or for writing if this opener
+/// reads.
 struct DirectoryLock(File);
 
 impl Drop for DirectoryLock {
     fn drop(&mut self) {
-        // Closing would do, unless a child process that was just forked still holds a copy of the descriptor.
+        // Closing would do, unless a child process that was just forked still has a copy of the
+        // descriptor.
         let _ = self.0.unlock();
     }
 }
@@ -418,14 +427,15 @@ fn has_at_most(path: &Path, entries: usize) -> bool {
     fs::read_dir(path).is_ok_and(|found| found.count() <= entries)
 }
 
-/// Takes back what a creation has made: the files, and the directory unless it was there before. The directory of the log stays.
+/// Removes the files that a creation has made, and the directory unless it was there before. The
+/// directory of the log stays.
 pub(crate) fn remove_files(path: &Path, keep_directory: bool) -> std::io::Result<()> {
     if let Ok(log) = fs::read_link(path.join(LOG_LINK)) {
         remove_own_files(&log)?;
     }
     for entry in fs::read_dir(path)? {
         let entry = entry?;
-        // A repair leaves directories of what it has replaced.
+        // A repair leaves directories with the files that it replaced.
         if entry.file_type()?.is_dir() {
             fs::remove_dir_all(entry.path())?;
         } else {

@@ -1,8 +1,9 @@
-//! Repair: what can be derived from the other files of a database is rebuilt.
+//! Repair: files that can be derived from the other files of a database are rebuilt.
 //!
-//! Two files can be: the descriptor, and the commit table. The commit table carries a copy of the descriptor's fields, and the
-//! descriptor the identity that a commit table needs; where both are gone, the headers of the partitions tell most of it
-//! ([`Clues`](crate::clues::Clues)) and the caller the rest. Everything else is data, which nothing can replace but a backup.
+//! Two files can be derived: the descriptor and the commit table. The commit table has a copy of
+//! the descriptor's fields, and the descriptor the identity that a commit table needs. If both are
+//! lost, the headers of the partitions tell most of it ([`Clues`](crate::clues::Clues)) and the
+//! caller the rest. Everything else is data, which only a backup can replace.
 //!
 //! 1. Before anything is written, each partition is opened for reading with the proposed
 //!    descriptor, so that a wrong guess changes nothing. If a partition does not open, the repair
@@ -33,15 +34,15 @@ use storage::engine::{EngineOptions, FenceOrder, GlobalTxnId, Method, VerifyRepo
 use storage::record::{LayoutKind, Timestamp};
 use storage::{Platform, StorageError};
 
-/// The beginning of the name of a directory of files that were replaced.
+/// Prefix of the names of directories with replaced files.
 const REPLACED: &str = "replaced-";
 
 /// Whether a repair writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Effect {
-    /// It only says what it would do; the database's files stay as they are.
+    /// It only reports what it would do; the database's files stay as they are.
     Rehearsed,
-    /// It rebuilds what is missing or damaged.
+    /// It rebuilds the missing or damaged files.
     #[default]
     Written,
 }
@@ -67,13 +68,14 @@ impl Repair {
         self
     }
 
-    /// The method that the database was created with, where its files fit several.
+    /// The method that the database was created with, if its files fit several.
     pub fn method(mut self, method: Method) -> Self {
         self.method = Some(method);
         self
     }
 
-    /// How many partitions it was created with, where only the partitions themselves are left.
+    /// The number of partitions that it was created with, if only the partitions themselves are
+    /// left.
     pub fn partitions(mut self, partitions: u32) -> Self {
         self.partitions = Some(partitions);
         self
@@ -86,7 +88,7 @@ pub struct Repaired {
     /// The rebuilt files and their sources (or those that would be rebuilt); empty if all are
     /// whole.
     pub rebuilt: Vec<String>,
-    /// Where the files are that were replaced.
+    /// Directory of the replaced files.
     pub replaced: Option<PathBuf>,
     /// The method of the database.
     pub method: Method,
@@ -114,7 +116,7 @@ struct Survey {
     partitions: u32,
     unfinished: Vec<u32>,
     tables: usize,
-    /// Above all identifiers of tables and indexes.
+    /// Greater than all identifiers of tables and indexes.
     next_identifier: u32,
 }
 
@@ -124,7 +126,8 @@ impl Database {
     /// kept.
     ///
     /// # Errors
-    /// [`Error::Irreparable`] where the files do not tell, with what is needed; nothing was changed then.
+    /// [`Error::Irreparable`] if the files do not tell their content, with what is needed; nothing
+    /// was changed then.
     pub fn repair(path: impl AsRef<Path>, repair: &Repair) -> Result<Repaired> {
         let path = path.as_ref();
         platform::find_directory(path)?;
@@ -170,7 +173,7 @@ impl Database {
     }
 }
 
-/// The first description of the database that its partitions open by.
+/// The first description of the database with which its partitions open.
 fn choose(native: &mut NativePlatform, repair: &Repair) -> Result<(Source, Descriptor, Survey)> {
     let mut candidates = Vec::new();
     match native.descriptor() {
@@ -209,7 +212,7 @@ fn cannot_be_used(error: &Error) -> Error {
     ))
 }
 
-/// A descriptor by what the partitions say, and by what the caller knows.
+/// A descriptor from the clues of the partitions, and from the caller's knowledge.
 fn by_clues(native: &NativePlatform, repair: &Repair) -> Result<Descriptor> {
     let clues = Clues::find(native)?.ok_or_else(|| {
         irreparable("the files that are left do not say which database they are of; restore it from a backup")
@@ -351,7 +354,7 @@ fn plan(source: Source, survey: &Survey, is_older: bool) -> Result<Vec<String>> 
     Ok(rebuilt)
 }
 
-/// Keeps what is replaced, and writes what was planned.
+/// Keeps the files to be replaced, and writes the planned ones.
 fn write(
     native: &NativePlatform,
     source: Source,
@@ -390,7 +393,8 @@ fn write(
     }
 }
 
-/// Lets the partitions do what a crash has left, so that all of their tables are known. None of it needs the commit table.
+/// Lets the partitions finish the work that a crash has left, so that all of their tables are
+/// known. None of it needs the commit table.
 fn recover(native: &NativePlatform, recorded: &Descriptor, survey: &Survey) -> Result<u32> {
     let mut known = Survey {
         table: None,
@@ -412,7 +416,8 @@ fn recover(native: &NativePlatform, recorded: &Descriptor, survey: &Survey) -> R
     Ok(known.next_identifier)
 }
 
-/// A generation of transaction numbers that no earlier commit table can have reached: those count openings from 1.
+/// A generation of transaction numbers that no earlier commit table can have reached, since those
+/// count openings from 1.
 fn generation() -> u64 {
     // Seconds since 2020, which reach the other half of the numbers in 2088.
     1 << 31

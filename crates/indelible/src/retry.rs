@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 /// Failures that are retried at once: most deadlocks are gone with the one transaction.
 const AT_ONCE: u32 = 1;
 
-/// The attempts of one transaction, for callers who run it again themselves. [`crate::Database::transaction`] and
-/// [`crate::Database::read`] have one inside. It is dropped when the transaction has ended.
+/// The attempts of one transaction, for callers who run it again themselves.
+/// [`crate::Database::transaction`] and [`crate::Database::read`] have one inside. To be dropped
+/// when the transaction has ended.
 ///
 /// ```
 /// # use indelible::{Database, Options, DataType};
@@ -63,8 +64,8 @@ impl<'db> Retry<'db> {
         self.failures
     }
 
-    /// The last attempt failed: waits until it is time for the next one, as long as for a partition at most. The transaction holds nothing
-    /// meanwhile.
+    /// To be called after a failed attempt: waits until it is time for the next one, at most as
+    /// long as for a partition. The transaction holds nothing meanwhile.
     #[cold]
     pub fn wait(&mut self) {
         self.failures += 1;
@@ -126,11 +127,11 @@ impl Turns {
         }
     }
 
-    /// Gives the turn to whoever has waited longest.
+    /// Gives the turn to the thread that has waited longest.
     #[cold]
     fn pass_on(&self) {
         if !self.process.is_here() {
-            // In a forked child nobody waits, and the mutex may be somebody's for ever.
+            // In a forked child nobody waits, and the mutex may be locked for ever.
             return;
         }
         let mut queue = self.lock();

@@ -1,17 +1,19 @@
-//! The roster: which files the database has, and of which generation they are.
+//! The roster: the list of the database's files, and their generation.
 //!
-//! It stands in the descriptor's file, in two places that take turns, so that a torn one leaves the one before. Each opening for
-//! writing and each orderly end takes the next generation: first every file that changes in place is stamped with it
-//! ([`storage::stamp`]), then, when all partitions were opened or closed, the roster says so. So a file that was refused can still be
-//! replaced by the right one, which is of the generation before. Commits have no part in it.
+//! It is in the descriptor's file, in two places that take turns, so that a torn one leaves the one
+//! before. Each opening for writing and each orderly end takes the next generation. First every
+//! file that changes in place is stamped with it ([`storage::stamp`]); then, when all partitions
+//! were opened or closed, the roster is written with it. So a refused file can still be replaced by
+//! the right one, which is of the generation before. Commits do not touch the roster.
 //!
 //! | state | generation of a file | files |
 //! |---|---|---|
 //! | running | the roster's, or the next one where a crash came between | those with stamps must be there |
 //! | closed | the same | all must be there, as long as they were at the end, or longer, unless a stamp says that an opening has begun |
 //!
-//! A file with an older stamp is an older copy of itself; if one has a newer stamp, the descriptor is. Files without a stamp are proven by their
-//! logs: `docs/recovery/lost-files.md` has the argument for each kind. Reading only stores nothing.
+//! A file with an older stamp is an older copy of itself; if one has a newer stamp, the descriptor
+//! is an older copy. Files without a stamp are proven by their logs: `docs/recovery/lost-files.md`
+//! has the argument for each kind. Opening for reading stores nothing.
 //!
 //! | field | bytes | meaning |
 //! |---|---|---|
@@ -39,14 +41,14 @@ pub(crate) enum State {
     Closed,
 }
 
-/// Where a file is.
+/// Location of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// Among the files of the database.
     Files,
     /// In the log's own directory.
     Log,
-    /// Among the memories, where those are no files of a directory: on a modelled device.
+    /// Among the memories, if these are not files of a directory: on a modelled device.
     Memories,
 }
 
@@ -58,7 +60,7 @@ struct Listed {
     name: String,
 }
 
-/// Which files there must be.
+/// The files that the database must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Roster {
     pub(crate) generation: u64,
@@ -70,7 +72,7 @@ pub(crate) struct Roster {
 const FIRST: u64 = 1;
 
 impl Roster {
-    /// That of a new database, all of whose files are there.
+    /// The roster of a new database, all of whose files are there.
     pub(crate) fn first<P: Platform>(platform: &P, recorded: &Descriptor) -> Result<Self> {
         let places = Places::of(platform)?;
         let files = places.files(platform, recorded, State::Running)?;
@@ -81,7 +83,8 @@ impl Roster {
         })
     }
 
-    /// The next one of a database whose files are going to be made again, so that nothing is known of them.
+    /// The next roster of a database whose files are about to be made again, so that nothing is
+    /// known of them.
     pub(crate) fn without_files(&self) -> Self {
         Self {
             generation: self.generation + 1,
@@ -90,8 +93,9 @@ impl Roster {
         }
     }
 
-    /// That of a database whose descriptor or commit table is rebuilt, and whether the list that is there is of an earlier generation. Nothing but
-    /// the generation is known of its files then, so this fails if a file is missing or an older copy of itself, but for the one that is `lost`.
+    /// The roster of a database whose descriptor or commit table is rebuilt, and whether the
+    /// existing list is of an earlier generation. Only the generation of its files is known then,
+    /// so this fails if a file other than the `lost` one is missing or an older copy of itself.
     pub(crate) fn rebuilt<P: Platform>(
         platform: &P,
         recorded: &Descriptor,
@@ -139,7 +143,7 @@ impl Roster {
         for listed in &self.files {
             found.push(places.look(platform, recorded, listed)?);
         }
-        // An opening that was cut off, or refused, has changed what it liked after its stamps.
+        // An opening that was interrupted, or refused, may have changed anything after its stamps.
         let has_begun = |found: &Option<Found>| {
             let generation = found.as_ref().and_then(|found| found.generation);
             generation == Some(self.generation + 1)
@@ -148,7 +152,8 @@ impl Roster {
         for (listed, found) in self.files.iter().zip(found) {
             let name = &listed.name;
             let is_stamped = stamp::place(name).is_some();
-            // The creation of a ring may be repeated by the next opening, and the first ring says how many count.
+            // The creation of a ring may be repeated by the next opening, and the first ring tells
+            // how many count.
             let is_needed = is_as_closed || is_stamped && !is_ring(name);
             let Some(found) = found else {
                 if is_needed {
@@ -194,7 +199,8 @@ impl Roster {
         }
     }
 
-    /// Begins the generation after `newest`: stamps the files of the database that have a place for it. It counts when its roster is written.
+    /// Begins the generation after `newest`: stamps the files of the database that have a place for
+    /// it. The generation counts once its roster is written.
     pub(crate) fn begin<P: Platform>(
         platform: &P,
         recorded: &Descriptor,
@@ -234,7 +240,7 @@ impl Roster {
         recorded.write_roster(&places.files, &roster)
     }
 
-    /// The bytes of it, for a database with this identity.
+    /// The roster as bytes, for a database with this identity.
     pub(crate) fn encode(&self, database_id: u128) -> Vec<u8> {
         let mut bytes = vec![0; 8];
         bytes.extend_from_slice(&self.generation.to_le_bytes());
@@ -262,7 +268,7 @@ impl Roster {
         bytes
     }
 
-    /// The roster in the front of these bytes, if it is whole.
+    /// The roster at the front of these bytes, if it is whole.
     pub(crate) fn decode(bytes: &[u8], database_id: u128) -> Option<Self> {
         const WHAT: &str = "a roster";
         let length = u32::from_le_bytes(*bytes.get(4..)?.first_chunk()?) as usize;
@@ -341,7 +347,7 @@ impl<D: Directory> Places<D> {
         }
     }
 
-    /// Names of the database's files, in their directories; the descriptor has no part in its own list.
+    /// Names of the database's files, in their directories; the descriptor does not list itself.
     fn names(&self) -> Result<Vec<(Place, String)>> {
         let mut names = Vec::new();
         for place in [Place::Files, Place::Log] {
@@ -418,7 +424,7 @@ impl<D: Directory> Places<D> {
         Ok(names)
     }
 
-    /// Finds out about a file; none if it is missing.
+    /// Observes a file; none if it is missing.
     fn look<P: Platform<Files = D>>(
         &self,
         platform: &P,
@@ -459,8 +465,9 @@ impl<D: Directory> Places<D> {
         }))
     }
 
-    /// Stamps all files that change in place, durably, and lists them. A file whose word is something else is not the database's, or is cut
-    /// short: its engine refuses it.
+    /// Stamps all files that change in place, durably, and lists them. A file that has something
+    /// else in the place of the stamp is not the database's, or is cut short: its engine refuses
+    /// it.
     fn stamp<P: Platform<Files = D>>(
         &self,
         platform: &P,
@@ -512,7 +519,7 @@ impl<D: Directory> Places<D> {
     }
 }
 
-/// The kinds of memories of a partition, but for rings, of which there may be any number.
+/// The kinds of memories of a partition, except rings, of which there may be any number.
 fn memories(method: Method) -> Vec<&'static str> {
     let Some(axes) = method.axes() else {
         return match method {
@@ -561,14 +568,14 @@ pub(crate) struct Kept<P>(pub(crate) P);
 impl<P: Platform> Keeper for Kept<P> {
     fn seal(&self, recorded: &Descriptor, generation: u64) -> Result<()> {
         match Roster::seal(&self.0, recorded, generation) {
-            // All that was acknowledged is durable; the next opening only knows less.
+            // All acknowledged transactions are durable; the next opening only knows less.
             Err(Error::Disk(DiskError::OutOfSpace { .. })) => Ok(()),
             sealed => sealed,
         }
     }
 }
 
-/// Something that is kept alive and has no files.
+/// A value that is kept alive and has no files.
 pub(crate) struct Held<T>(pub(crate) T);
 
 impl<T: Send + Sync> Keeper for Held<T> {

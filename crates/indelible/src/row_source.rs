@@ -1,14 +1,14 @@
 //! Rows as a caller writes them: a [`Row`], a tuple of values, or a slice of values.
 //!
-//! Values stand in the order of the columns, one for each; `None` is NULL. A [`Row`] is lent as it is and costs
-//! nothing; the others fill a new row.
+//! Values are in the order of the columns, one for each; `None` is NULL. A [`Row`] is lent as it is
+//! and costs nothing; the others fill a new row.
 
 use crate::error::{Error, Result};
 use crate::key::IntoColumn;
 use crate::table::Table;
 use storage::record::{Row, Value};
 
-/// Something that can be inserted as a row.
+/// A value that can be inserted as a row.
 pub trait IntoRow {
     /// Lends the row.
     fn lend_row<R>(&self, table: &Table, borrow: impl FnOnce(&Row) -> Result<R>) -> Result<R>;

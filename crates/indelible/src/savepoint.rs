@@ -1,9 +1,10 @@
-//! Savepoints: moments of a transaction to which it can go back while it goes on.
+//! Savepoints: moments of a transaction to which it can roll back without ending.
 //!
-//! From its first savepoint on a transaction notes what takes each of its changes back: the key of a row that it inserted, and rows that
-//! it changed or deleted as they were. Going back makes these changes, newest first. They are changes like any others of the
-//! same transaction, under the locks that it holds already; so every method has savepoints, and a crash knows nothing of them. A
-//! transaction without savepoints notes nothing.
+//! From its first savepoint on, a transaction notes the undo of each of its changes: the key of
+//! each inserted row, and each changed or deleted row as it was. A rollback applies these undos,
+//! newest first. They are ordinary changes of the same transaction, under the locks that it holds
+//! already; so every method has savepoints, and recovery needs no knowledge of them. A transaction
+//! without savepoints notes nothing.
 
 use crate::error::{Error, Result};
 use crate::key::IntoKey;
@@ -22,14 +23,14 @@ pub struct Savepoint {
 enum Step {
     /// The row with this key was inserted.
     Inserted(Table, Vec<Value>),
-    /// A row was changed that was like this.
+    /// A row was changed; this is its old state.
     Changed(Table, Row),
     /// This row was deleted.
     Deleted(Table, Row),
 }
 
 impl Step {
-    /// Bytes of its row or key, at most about.
+    /// Bytes of its row or key, approximately and at most.
     fn row_bytes(&self) -> usize {
         match self {
             Self::Inserted(_, key) => key.iter().map(value_bytes).sum(),
@@ -47,10 +48,10 @@ fn value_bytes(value: &Value) -> usize {
     size_of::<Value>() + content
 }
 
-/// The savepoints of a transaction, and what takes its changes back.
+/// The savepoints of a transaction, and the undo of its changes.
 #[derive(Default)]
 pub(crate) struct Savepoints {
-    /// Numbers, each with the steps that there were.
+    /// Numbers, each with the count of steps at that moment.
     marks: Vec<(u64, usize)>,
     steps: Vec<Step>,
     /// Bytes of the rows and keys in them.
@@ -58,14 +59,14 @@ pub(crate) struct Savepoints {
 }
 
 impl Savepoints {
-    /// Bytes of memory that the notes take, at most about.
+    /// Bytes of memory that the notes take, approximately and at most.
     pub(crate) fn bytes(&self) -> usize {
         self.row_bytes + self.steps.len() * size_of::<Step>()
     }
 }
 
 impl Session<'_> {
-    /// A moment to go back to.
+    /// A moment to roll back to.
     pub(crate) fn savepoint(&mut self) -> Savepoint {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -74,9 +75,10 @@ impl Session<'_> {
         Savepoint { number }
     }
 
-    /// Takes back what the transaction has changed since. If that fails, the transaction cannot commit.
+    /// Undoes the changes of the transaction since the savepoint. If that fails, the transaction
+    /// cannot commit.
     pub(crate) fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
-        // Nothing is noted meanwhile.
+        // The undo itself is not noted.
         let mut savepoints = self.savepoints.take().ok_or(Error::NoSuchSavepoint)?;
         let marks = &mut savepoints.marks;
         let found = marks.iter().rposition(|mark| mark.0 == savepoint.number);
@@ -112,7 +114,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The row that is about to be changed, where that has to be known; none where there is no such row.
+    /// The row that is about to be changed, if it must be known; none if there is no such row.
     pub(crate) fn row_before(&mut self, table: &Table, key: &impl IntoKey) -> Result<Option<Row>> {
         let mut row = table.row();
         Ok(self.get_to_change(table, key, &mut row)?.then_some(row))

@@ -1,9 +1,10 @@
 //! Scans: ranges of an index in key order, over one partition or merged over all.
 //!
-//! A range that fixes the first primary key column lies in one partition, also one of an index that begins with this column, and so does
-//! every range of a replicated table. Others are merged:
-//! each partition is read in batches that continue behind the last key seen, and the partition whose next
-//! key comes first is served first. A batch starts small, so that a scan that is broken off early has read little too much.
+//! A range that fixes the first primary key column is in one partition, also a range of an index
+//! that begins with this column, and so is every range of a replicated table. Others are merged:
+//! each partition is read in batches that continue after the last key seen, and the partition with
+//! the least next key is served first. A batch starts small, so that a scan that ends early has
+//! read little too much.
 
 use crate::error::Result;
 use crate::key::IntoKeyRange;
@@ -64,7 +65,7 @@ impl Session<'_> {
         })
     }
 
-    /// Scans the only partition that has rows of the range, or all.
+    /// Scans the only partition that has rows of the range, or all partitions.
     fn scan_in(
         &mut self,
         only: Option<u32>,
@@ -102,7 +103,7 @@ impl Session<'_> {
         }
     }
 
-    /// The partition that holds a whole range of the primary key, if it is one.
+    /// The partition that holds a whole range of the primary key, if there is one.
     fn only_partition(
         &self,
         entry: &TableEntry,
@@ -230,7 +231,7 @@ impl Stream {
         }
     }
 
-    /// Lets the range continue behind the batch that was read.
+    /// Lets the range continue after the batch that was read.
     fn go_on(&mut self, wanted: usize) {
         let last = self.rows.back().map(|(key, _)| key.clone());
         let next = match self.range.direction {
@@ -288,7 +289,7 @@ fn key_range(
     })
 }
 
-/// The next greater key of the same length; `None` behind the greatest.
+/// The next greater key of the same length; `None` after the greatest.
 fn after(key: &KeyBuf) -> Option<KeyBuf> {
     step(key, |word| word.overflowing_add(1))
 }

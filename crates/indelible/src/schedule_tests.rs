@@ -19,7 +19,7 @@ use storage::engine::{CommitTicket, Durability, GlobalTxnId};
 
 /// Schedules of each kind that a test tries.
 const SCHEDULES: usize = 10_000;
-/// Changes of thread that a schedule of the second kind has beyond those that waiting forces.
+/// Changes of thread in a schedule of the second kind, in addition to those that waiting forces.
 const CHANGES: usize = 3;
 /// Longer than any test, so that only signals end a wait.
 const LONG: Duration = Duration::from_hours(1);
@@ -36,7 +36,7 @@ fn partition() -> Arc<Partition> {
     Arc::new(Partition::new(0, vec![Box::new(model)]))
 }
 
-/// Commits nothing in a group that nobody has forced.
+/// A commit of nothing, in a group that nobody has forced.
 fn commit(partition: &Partition) -> Result<CommitTicket> {
     let mut seat = partition.take(LONG)?;
     seat.engine.begin()?;
@@ -253,7 +253,7 @@ fn who_waits_for_a_slot_hears_that_the_table_has_failed() {
     });
 }
 
-/// The checker can fail: a flag and a signal without the lock between them.
+/// The checker must find a fault: a flag and a signal without the lock between them.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn a_lost_signal_is_found() {

@@ -1,13 +1,16 @@
-//! A session: the partitions that one transaction holds, and how their part of it ends.
+//! A session: the partitions that one transaction holds, and the end of their part of it.
 //!
-//! A partition is taken when it is first touched. In ascending order a session waits for it; out of order, or while the transaction has locks that others may
-//! wait for, a wait could close a cycle, so it is short and ends in `Conflict`, after which the executor runs the closure again with all
-//! partitions seen so far taken in order. Where the engines have locks, the seats of a session act for one transaction, so a deadlock is found that goes over
-//! several partitions.
+//! A partition is taken when it is first touched. A session waits for it if it takes partitions in
+//! ascending order. Out of order, or while the transaction has locks that others may wait for, a
+//! wait could close a cycle. Such a wait is short and ends in `Conflict`, after which the executor
+//! runs the closure again, with all partitions seen so far taken in order. If the engines have
+//! locks, the seats of a session act for one transaction, so a deadlock over several partitions is
+//! found.
 //!
-//! States of a session: *sound* → (a failed statement that may have left a trace) → *doomed*, or → (a wait that failed) →
-//! *conflicting*. Only a sound session commits. Dropping a session undoes what it has not committed, also
-//! while a panic unwinds; a panic inside a change stops the partition instead, because its state is unknown.
+//! States of a session: *sound* → (a failed statement that may have left a trace) → *doomed*, or →
+//! (a wait that failed) → *conflicting*. Only a sound session commits. Dropping a session undoes
+//! its uncommitted changes, also while a panic unwinds. A panic inside a change stops the partition
+//! instead, because its state is unknown.
 //!
 //! States of a held partition, and the functions that change them:
 //!
@@ -24,9 +27,10 @@
 //! A partition that is put back in state entered or failed is stopped. A transaction does not commit while one of its
 //! partitions is entered.
 //!
-//! A commit over several partitions (invariants in `commit_table`): prepare on each → number into the commit table → commit
-//! on each → slot back when those commits are durable. Partitions that were only read take no part in it but stay held to its end, which is
-//! what makes the order of transactions serializable.
+//! A commit over several partitions (invariants in `commit_table`): prepare on each → number into
+//! the commit table → commit on each → slot back when those commits are durable. Partitions that
+//! were only read do not take part in it but stay held to its end, which makes the order of
+//! transactions serializable.
 
 use crate::core::Core;
 use crate::error::{Error, Result};
@@ -43,13 +47,14 @@ use storage::engine::{CommitTicket, Durability, Engine, GlobalTxnId};
 
 /// Longest wait for a partition below one that is held already.
 const OUT_OF_ORDER_WAIT: Duration = Duration::from_millis(2);
-/// Longest wait for a seat of a transaction that has locks: those that sit there may wait for these.
+/// Longest wait for a seat of a transaction that has locks: the holders of the seats may wait for
+/// these.
 const LOCKED_WAIT: Duration = Duration::from_millis(20);
 
 /// The partitions that one transaction holds.
 pub(crate) struct Session<'db> {
     pub(crate) core: &'db Core,
-    /// Apart from the others so that a transaction in one partition allocates nothing.
+    /// Apart from the others, so that a transaction in one partition allocates nothing.
     first: Option<Held<'db>>,
     more: Vec<Held<'db>>,
     /// Whether it keeps others out; given back after the seats.
@@ -91,7 +96,7 @@ enum State {
     Writing,
     /// The engine has committed a transaction by its number in the commit table.
     Decided,
-    /// The engine's own code runs in a transaction, or has left it in a state that nobody knows.
+    /// The engine's own code runs in a transaction, or has left it in an unknown state.
     Entered,
     /// The engine has failed, and no transaction is open.
     Failed,
@@ -118,21 +123,21 @@ enum Soundness {
     /// A partition was not free.
     Conflicting {
         partition: u32,
-        /// Whether an attempt that takes all partitions at its start may do better.
+        /// Whether an attempt that takes all partitions at its start may succeed.
         runs_again: bool,
     },
 }
 
-/// How a session waits for a partition.
+/// Length of a session's wait for a partition.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SeatWait {
     /// As long as its lock policy says: nobody in the partition waits for it.
     Long,
-    /// For a short time, because those in the partition may wait for this session.
+    /// For a short time, because the holders of the partition may wait for this session.
     Short(Duration),
 }
 
-/// How long a session keeps its partitions.
+/// Time for which a session keeps its partitions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Seats {
     /// Until its transaction ends; others are taken as they are touched.
@@ -157,7 +162,7 @@ impl Promises {
         }
     }
 
-    /// The only one, if there is one only.
+    /// The only one, if there is exactly one.
     #[inline]
     pub(crate) fn single(&self) -> Option<(u32, CommitTicket)> {
         self.first.filter(|_| self.more.is_empty())
@@ -208,7 +213,7 @@ impl<'db> Session<'db> {
         self.declare(&all)
     }
 
-    /// Takes partitions ahead of their use. `partitions` is in ascending order.
+    /// Takes partitions before their use. `partitions` is in ascending order.
     #[inline]
     pub(crate) fn declare(&mut self, partitions: &[u32]) -> Result<()> {
         for &partition in partitions {
@@ -224,8 +229,8 @@ impl<'db> Session<'db> {
         Ok(())
     }
 
-    /// Waits for the turn to keep others out, before the first partition is taken: of two sessions that have a seat each and want the other's, none
-    /// would ever get it.
+    /// Waits for the turn to keep others out, before the first partition is taken: two sessions
+    /// that have a seat each and want the other's would wait for ever.
     fn take_turn(&mut self) -> Result<()> {
         let limit = self.lock_policy.wait_limit;
         self.alone = Some(lock_within(&self.core.alone, limit, 0)?);
@@ -241,13 +246,13 @@ impl<'db> Session<'db> {
         })
     }
 
-    /// For the attempts of a transaction like those of this session.
+    /// The attempts of a transaction like those of this session.
     #[inline]
     pub(crate) const fn retry(&self) -> Retry<'db> {
         self.core.retry(self.lock_policy)
     }
 
-    /// Says how long the partitions held now are kept.
+    /// Sets how long the partitions held now are kept.
     pub(crate) fn set_seats(&mut self, seats: Seats) {
         self.seats = seats;
     }
@@ -288,8 +293,9 @@ impl<'db> Session<'db> {
         }
     }
 
-    /// Refuses a change of a transaction that holds more memory already than it may. Asked before the first step of a statement, so that a
-    /// refusal leaves no trace; what takes changes back is not refused.
+    /// Refuses a change of a transaction that already holds more memory than it may. Called before
+    /// the first step of a statement, so that a refusal leaves no trace; undoing changes is not
+    /// refused.
     #[inline]
     pub(crate) fn check_memory(&self) -> Result<()> {
         let open = self.all().filter(|held| held.state.is_open());
@@ -305,7 +311,8 @@ impl<'db> Session<'db> {
         })
     }
 
-    /// Runs what takes changes back, or ends a statement that has begun: it needs memory that the transaction cannot do without.
+    /// Runs an undo, or the rest of a statement that has begun: the transaction cannot do without
+    /// its memory.
     pub(crate) fn without_memory_limit<R>(&mut self, run: impl FnOnce(&mut Self) -> R) -> R {
         let limit = std::mem::replace(&mut self.memory_max, u64::MAX);
         let result = run(self);
@@ -330,7 +337,7 @@ impl<'db> Session<'db> {
         Ok(changed?)
     }
 
-    /// As [`Session::failed`], for what an engine returned.
+    /// As [`Session::failed`], for an error of an engine.
     #[cold]
     #[inline(never)]
     pub(crate) fn statement_failed(&mut self, error: StorageError) -> Error {
@@ -342,7 +349,7 @@ impl<'db> Session<'db> {
     pub(crate) fn failed(&mut self, error: Error) -> Error {
         if !error.is_statement_error() && self.soundness == Soundness::Sound {
             self.soundness = match &error {
-                // The same partitions again: the cycle is broken.
+                // The same partitions again: the deadlock is broken.
                 Error::Storage(StorageError::Deadlock { .. }) => Soundness::Conflicting {
                     partition: self.any_partition(),
                     runs_again: true,
@@ -398,7 +405,7 @@ impl<'db> Session<'db> {
 
     #[inline]
     fn held(&mut self, partition: u32) -> Result<&mut Held<'db>> {
-        // A transaction that was open when the process was forked goes on in the parent alone.
+        // A transaction that was open when the process was forked continues in the parent alone.
         self.core.check_process()?;
         match self.first.as_ref().map(Held::number) {
             Some(number) if number == partition => {}
@@ -507,7 +514,7 @@ impl<'db> Session<'db> {
         Ok(promises)
     }
 
-    /// As [`Session::commit`], for several partitions, and for what must not be committed.
+    /// As [`Session::commit`], for several partitions, and for sessions that must not commit.
     #[cold]
     #[inline(never)]
     fn commit_all(&mut self, durability: Durability) -> Result<Promises> {
@@ -533,7 +540,8 @@ impl<'db> Session<'db> {
         let (core, seats) = (self.core, self.seats);
         let durability = if writers > 1 {
             self.commit_several()?;
-            // It is durable, and so is what it has read: its partitions were when they were prepared.
+            // It is durable, and so is the data that it has read: its partitions were forced when
+            // they were prepared.
             Durability::None
         } else {
             self.effective(durability)
@@ -555,8 +563,8 @@ impl<'db> Session<'db> {
         }
     }
 
-    /// Makes durable what was read in partitions that are not written: a crash must not keep this transaction and lose one
-    /// that it has read.
+    /// Makes the data durable that was read in partitions without writes: a crash must not keep
+    /// this transaction and lose one that it has read.
     fn settle_reads(&mut self) -> Result<()> {
         let settled = self
             .all_mut()
@@ -568,7 +576,7 @@ impl<'db> Session<'db> {
         settled.map_err(|error| self.abandon(error.into()))
     }
 
-    /// Commits what was written in several partitions, atomically.
+    /// Commits the changes in several partitions, atomically.
     #[cold]
     fn commit_several(&mut self) -> Result<()> {
         let core = self.core;
@@ -589,8 +597,9 @@ impl<'db> Session<'db> {
                 });
             }
         };
-        // The transaction is committed and durable whatever happens here. A partition that fails stops when the seat is put back,
-        // and recovery finds the number in the slot, which is therefore not given back.
+        // From here on the transaction is committed and durable, whatever happens. A partition that
+        // fails stops when the seat is put back, and recovery finds the number in the slot, which
+        // is therefore not given back.
         let is_short = core.commits.is_short();
         let mut commits = Vec::new();
         let mut kept = false;
@@ -614,7 +623,8 @@ impl<'db> Session<'db> {
         Ok(())
     }
 
-    /// Prepares the partitions written. Half of the sessions begin with another one, so that the logs of both are synced at one time.
+    /// Prepares the written partitions. Half of the sessions begin with another one, so that the
+    /// logs of both are synced at the same time.
     fn prepare(&mut self, number: GlobalTxnId) -> storage::Result<()> {
         for held in self.writers() {
             held.enter(State::Writing, State::Writing, |engine| {
@@ -639,7 +649,7 @@ impl<'db> Session<'db> {
         self.all_mut().filter(|held| held.state == State::Writing)
     }
 
-    /// Marks the partitions written so that they are stopped when the session ends.
+    /// Marks the written partitions so that they are stopped when the session ends.
     fn stop_writers(&mut self) {
         for held in self.writers() {
             held.state = State::Entered;
@@ -660,7 +670,7 @@ impl<'db> Session<'db> {
         }
         for held in self.all_mut() {
             if held.state.is_open() {
-                // An abort may settle what other threads wait for.
+                // An abort may make commits durable that other threads wait for.
                 held.committed = true;
                 // One that fails stops the partition.
                 let _ = held.enter(State::Idle, State::Failed, |engine| engine.abort());
@@ -688,7 +698,8 @@ impl<'db> Session<'db> {
         }
     }
 
-    /// Marks this moment in the logs of all partitions, if that is of use: nobody else is in any of them, nor is a transaction of this session.
+    /// Writes a mark to the logs of all partitions, if that is of use. Nobody else is in any of
+    /// them, and this session has no open transaction.
     pub(crate) fn mark(&mut self) -> Result<()> {
         let core = self.core;
         if !core.wants_mark() {
@@ -740,7 +751,7 @@ impl<'db> Session<'db> {
         self.keep(&promises)
     }
 
-    /// Waits until commits are durable.
+    /// Waits until the promised commits are durable.
     #[cold]
     #[inline(never)]
     fn keep(&self, promises: &Promises) -> Result<()> {
@@ -786,7 +797,8 @@ impl Held<'_> {
         (self.state == State::Reading && self.seat.is_ahead()).then_some(self)
     }
 
-    /// Adds what must be durable before a transaction is acknowledged that has touched this partition.
+    /// Adds the commit that must be durable before a transaction that has touched this partition is
+    /// acknowledged.
     #[inline]
     fn promise(&mut self, durability: Durability, promises: &mut Promises) {
         let ticket = self.ticket.take();
@@ -807,7 +819,8 @@ impl Held<'_> {
     fn commit(&mut self, core: &Core, durability: Durability, seats: Seats) -> Result<()> {
         match self.state {
             State::Writing => {}
-            // There is nothing to undo: an abort ends the transaction without a place in the order of commits.
+            // There is nothing to undo: an abort ends the transaction without a place in the order
+            // of commits.
             State::Reading => {
                 return match self.enter(State::Idle, State::Entered, |engine| engine.abort()) {
                     Ok(()) => Ok(()),
@@ -837,7 +850,7 @@ impl Held<'_> {
         Ok(())
     }
 
-    /// Commits a decided transaction. Where others wait for its locks these are free before it is
+    /// Commits a decided transaction. Its locks, if others wait for them, are released before it is
     /// durable: until then the commit table says that it is committed.
     fn commit_prepared(&mut self) -> storage::Result<CommitTicket> {
         let durability = if self.seat.is_shared() {
@@ -863,7 +876,7 @@ impl Held<'_> {
         }
     }
 
-    /// Makes a group durable that nobody can join because nobody waits.
+    /// Makes a group durable that nobody can join, because nobody waits.
     fn lead(&mut self) -> Result<()> {
         let promised = self.seat.promised;
         if self.partition.is_wanted() || !self.seat.is_pending(promised) {
@@ -899,12 +912,12 @@ impl Drop for Session<'_> {
 }
 
 impl Session<'_> {
-    /// Undoes what is open and puts the partitions back.
+    /// Undoes open changes and puts the partitions back.
     #[cold]
     #[inline(never)]
     fn leave(&mut self) {
         if !self.core.process.is_here() {
-            // The parent's session has them.
+            // They belong to the parent's session.
             std::mem::forget((self.first.take(), std::mem::take(&mut self.more)));
             return;
         }

@@ -1,6 +1,6 @@
-//! Durability and commits over several partitions, against model engines that tell what was asked of them.
+//! Durability and commits over several partitions, with model engines that count their calls.
 //!
-//! The method of these databases is `inp` by name, so commits may wait for a group.
+//! The nominal method of these databases is `inp`, so commits may wait for a group.
 
 use crate::model::{Observed, database, database_with};
 use crate::{
@@ -313,14 +313,14 @@ fn who_waits_for_a_group_of_a_stopped_partition_is_in_doubt() {
         let waited = waiting.join().unwrap();
         assert!(matches!(waited, Err(Error::InDoubt { .. })), "{waited:?}");
     });
-    // Also for one that finds it stopped when it wants to lead the group itself.
+    // Also for one that finds the partition stopped when it wants to lead the group itself.
     let late = partition.wait_durable(ticket, Duration::ZERO);
     assert!(matches!(late, Err(Error::InDoubt { .. })), "{late:?}");
     let next = partition.take(Duration::ZERO).map(drop);
     assert!(matches!(next, Err(Error::Stopped { partition: 0 })));
 }
 
-/// A log without room for a mark was a mark that nobody missed.
+/// A mark that a log had no room for was silently lost.
 #[test]
 fn a_log_that_takes_no_mark_is_told_by_checkpoints_and_at_the_end() {
     let (db, observed) = database(2);

@@ -14,7 +14,7 @@ use storage::engine::{Decide, Engine, EngineOptions, LogKind, Method};
 #[derive(Clone)]
 pub struct SimulatedPlatform {
     modelled: ModelledPlatform,
-    /// The same devices, but for the archive.
+    /// The same devices, without the archive.
     without_archive: ModelledPlatform,
 }
 
@@ -35,8 +35,9 @@ impl SimulatedPlatform {
         }
     }
 
-    /// A log in a series of files a session has no archive here: what the first opening after a cut has moved does not say to the second one that
-    /// nothing is left to be moved, so that stores a little again. The engine's own tests cut its archive at every sync.
+    /// A log in a series of files a session has no archive here. After a cut, the second opening
+    /// cannot know that the first one has moved everything, so it would store a little again. The
+    /// engine's own tests cut its archive at every sync.
     fn of(&self, method: Method) -> &ModelledPlatform {
         match method.axes() {
             Some(axes) if axes.log == LogKind::Decentralized => &self.without_archive,

@@ -1,12 +1,14 @@
-//! Snapshots: one moment of the whole database, read while others change it.
+//! Snapshots: one moment of the whole database, read while other sessions change it.
 //!
-//! A method that copies on write, or keeps what its old page headers name, never stores to what it has published, so a reader of an older directory needs nothing of
-//! its owner but that the old pages are not used again. A [`Snapshot`] is a read-only database of its own over the engines that
-//! [`Engine::snapshot`](storage::engine::Engine::snapshot) gives, with its own locks: its readers wait for each other in a
-//! partition, and never for a transaction.
+//! A method that copies on write, or keeps the data that its old page headers name, never stores to
+//! published data. So a reader of an older directory only needs the old pages not to be used again.
+//! A [`Snapshot`] is a read-only database of its own over the engines that
+//! [`Engine::snapshot`](storage::engine::Engine::snapshot) gives, with its own locks: its readers
+//! wait for each other in a partition, and never for a transaction.
 //!
-//! Invariants: the database stays open while a snapshot of it lives; all partitions of a snapshot show the same moment,
-//! because it is taken with all of them held; what it shows is durable.
+//! Invariants: the database stays open while a snapshot of it lives; all partitions of a snapshot
+//! show the same moment, because it is taken with all of them held; all data that it shows is
+//! durable.
 
 use crate::commit_table::{CommitTable, VolatileWords};
 use crate::database::Database;
@@ -23,8 +25,9 @@ use std::time::Instant;
 use storage::engine::{Direction, Method, VerifyReport};
 use storage::record::Row;
 
-/// One moment of a database, for reading. Clones are handles on the same one, which any number of threads may use; it ends, and
-/// what only it shows is free to be used again, when the last of them is dropped.
+/// One moment of a database, for reading. Clones are handles on the same one, which any number of
+/// threads may use. It ends when the last of them is dropped, and the space of data that only it
+/// shows can then be used again.
 #[derive(Clone)]
 pub struct Snapshot {
     reading: Database,

@@ -1,9 +1,10 @@
-//! Locks, signals and atomic numbers of what threads share in partitions and in the commit table.
+//! Locks, signals and atomic numbers that threads share in partitions and in the commit table.
 //!
-//! They are the standard library's. With the feature `schedules` they are those of `shuttle`, which runs one thread at a time and
-//! decides at each of these steps who is next, so that `schedule_tests` go through orders that real threads seldom take.
-//! There is no time there: a wait with a limit ends by a signal only, so a signal that is lost is a deadlock and is found.
-//! Orders weaker than sequential consistency are not tried.
+//! They are the standard library's. With the feature `schedules` they are those of `shuttle`, which
+//! runs one thread at a time and chooses the next one at each of these steps, so that
+//! `schedule_tests` go through orders that real threads seldom take. There is no time: a wait with
+//! a limit ends by a signal only, so a lost signal is a deadlock and is found. Orders weaker than
+//! sequential consistency are not tried.
 
 #[cfg(feature = "schedules")]
 pub(crate) use shuttle::sync::{

@@ -1,8 +1,9 @@
 //! Handles of tables and indexes.
 //!
-//! A handle is resolved once by name and then used for any number of operations: it carries what every operation needs (number,
-//! key encoder, rule of partitioning), so that none of them looks into the catalogue. Clones are cheap. A handle of a dropped
-//! table says so at its next use; indexes may come and go without touching the handles of their table.
+//! A handle is resolved once by name and then used for any number of operations. It has all that an
+//! operation needs (number, key encoder, rule of partitioning), so no operation reads the
+//! catalogue. Clones are cheap. A handle of a dropped table returns an error at its next use;
+//! indexes may come and go without affecting the handles of their table.
 
 use crate::error::{Error, Result};
 use std::fmt;
@@ -29,14 +30,15 @@ pub(crate) struct TableEntry {
     pub(crate) shape: Arc<Shape>,
     pub(crate) partitioner: Partitioner,
     pub(crate) replicated: bool,
-    /// The partition is these bits of an integer, where the rule is modulo a power of two; so it is for one partition.
+    /// Mask of an integer that gives its partition, if the rule is modulo a power of two (one
+    /// partition included).
     partition_mask: Option<i64>,
     /// Bit n: column n is part of the primary key.
     primary_key_mask: u64,
     pub(crate) dropped: AtomicBool,
     /// Whether a unique index must be checked in other partitions than the row's own.
     pub(crate) unique_elsewhere: AtomicBool,
-    /// With the indexes of now.
+    /// With the current indexes.
     current: RwLock<Arc<Shape>>,
 }
 
@@ -63,12 +65,12 @@ impl TableEntry {
         Ok(Arc::new(entry))
     }
 
-    /// The table with the indexes of now.
+    /// The table with its current indexes.
     pub(crate) fn current(&self) -> Arc<Shape> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes note of new indexes.
+    /// Replaces the current indexes.
     pub(crate) fn set_current(&self, shape: Arc<Shape>, partitions: u32) {
         let first = shape.def.primary_key[0];
         let elsewhere = partitions > 1
@@ -82,7 +84,7 @@ impl TableEntry {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = shape;
     }
 
-    /// Where rows with this value of the first primary key column lie.
+    /// Partition of rows with this value of the first primary key column.
     #[inline]
     pub(crate) fn place(&self, first_key_value: ValueRef<'_>) -> Result<Placement> {
         if let Some(mask) = self.partition_mask {
@@ -114,7 +116,7 @@ fn mask_of(is_modulo: bool, partitions: u32) -> Option<i64> {
     divides.then(|| i64::from(partitions) - 1)
 }
 
-/// The bit of a column; columns 64 apart share one, which can only cost a second look.
+/// The bit of a column; columns 64 apart share one, which can only cause a needless check.
 #[inline]
 fn column_bit(column: usize) -> u64 {
     1 << (column % 64)
@@ -131,7 +133,7 @@ impl Table {
         self.entry.id
     }
 
-    /// The definition, with the indexes of now.
+    /// The definition, with the current indexes.
     pub fn definition(&self) -> TableDef {
         self.entry.current().def.clone()
     }

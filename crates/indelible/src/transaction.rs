@@ -1,7 +1,8 @@
 //! Transactions as a caller sees them.
 //!
-//! A [`Transaction`] reads and writes; a [`Reader`] has no method that writes. Both hold the partitions that they have
-//! touched until they end, so what they see is as if they ran alone. A transaction that is dropped is undone.
+//! A [`Transaction`] reads and writes; a [`Reader`] has no method that writes. Both hold the
+//! partitions that they have touched until they end, so they read as if they ran alone. A
+//! transaction that is dropped is undone.
 //!
 //! A failed statement leaves no trace and the transaction may go on, unless [`Error::advice`](crate::Error::advice) says otherwise;
 //! after such an error a commit fails and undoes everything.
@@ -47,8 +48,9 @@ macro_rules! reads {
             self.session.get_into(table, &key, row)
         }
 
-        /// Looks several primary keys up at once, so that their cache misses overlap: calls `visit` once for each key, with its position in
-        /// `keys`. Keys of one partition come in their order.
+        /// Looks up several primary keys at once, so that their cache misses overlap: calls `visit`
+        /// once for each key, with its position in `keys`. Keys of one partition come in their
+        /// order.
         pub fn get_many<K: IntoKey>(
             &mut self,
             table: &Table,
@@ -133,15 +135,17 @@ impl Reader<'_> {
 impl Transaction<'_> {
     reads!();
 
-    /// As [`Transaction::get`], for a row that the transaction is going to change: where transactions run beside each other, none gets it for
-    /// that as well, so two that read and then change a row wait for each other instead of closing a circle.
+    /// As [`Transaction::get`], for a row that the transaction is about to change. Where
+    /// transactions run concurrently, only one of them gets the row for that, so two that read and
+    /// then change a row wait for each other instead of causing a deadlock.
     pub fn get_for_update(&mut self, table: &Table, key: impl IntoKey) -> Result<Option<Row>> {
         let mut row = table.row();
         let found = self.get_into_for_update(table, key, &mut row)?;
         Ok(found.then_some(row))
     }
 
-    /// As [`Transaction::get_into`], for a row that the transaction is going to change: see [`Transaction::get_for_update`].
+    /// As [`Transaction::get_into`], for a row that the transaction is about to change: see
+    /// [`Transaction::get_for_update`].
     #[inline]
     pub fn get_into_for_update(
         &mut self,
@@ -164,7 +168,8 @@ impl Transaction<'_> {
         self.session.update(table, &key, changes)
     }
 
-    /// Inserts a row, or gives the row with its primary key all its other values. True if it was inserted.
+    /// Inserts a row, or replaces all other values of the row with its primary key. True if it was
+    /// inserted.
     pub fn upsert(&mut self, table: &Table, row: impl IntoRow) -> Result<bool> {
         row.lend_row(table, |row| self.session.upsert(table, row))
     }
@@ -175,8 +180,8 @@ impl Transaction<'_> {
         self.session.delete(table, &key)
     }
 
-    /// A moment of the transaction to which it can [go back](Transaction::rollback_to). From the first one on each change keeps the row
-    /// as it was, in DRAM; updates and deletions read it before.
+    /// A moment of the transaction to which it can [go back](Transaction::rollback_to). From the
+    /// first one on, each change keeps the old row in DRAM; updates and deletions read it for that.
     ///
     /// ```
     /// # use indelible::{DataType, Database, Options};
@@ -202,12 +207,13 @@ impl Transaction<'_> {
         self.session.savepoint()
     }
 
-    /// Takes back what the transaction has changed since `savepoint`, which stays; later ones are gone. Locks stay until the transaction
-    /// ends. If it fails, the transaction cannot commit.
+    /// Undoes the changes of the transaction since `savepoint`, which stays; later savepoints are
+    /// gone. Locks stay until the transaction ends. If it fails, the transaction cannot commit.
     ///
     /// # Errors
     ///
-    /// [`Error::NoSuchSavepoint`](crate::Error::NoSuchSavepoint), and then nothing is taken back; what changes of rows return.
+    /// [`Error::NoSuchSavepoint`](crate::Error::NoSuchSavepoint), and then nothing is undone; any
+    /// error of a change of rows.
     pub fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
         self.session.rollback_to(savepoint)
     }

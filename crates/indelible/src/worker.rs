@@ -1,7 +1,7 @@
 //! A worker: a thread that owns partitions for many transactions.
 //!
-//! Servers and benchmarks use it: no lock is taken for a transaction, and the worker decides when a group of commits is
-//! made durable and acknowledged. While it lives, everybody else waits for its partitions.
+//! Servers and benchmarks use it: a transaction takes no lock, and the worker decides when a group
+//! of commits is made durable and acknowledged. While it lives, all others wait for its partitions.
 
 use crate::error::{Error, Result};
 use crate::retry::Retry;
@@ -14,10 +14,11 @@ pub struct Worker<'db> {
     transaction: Transaction<'db>,
 }
 
-/// When the transaction of a worker may be acknowledged: once its partition's commits are durable up to a ticket.
+/// Condition for the acknowledgement of a worker's transaction: its partition's commits are durable
+/// up to a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// The partition that is waited for.
+    /// The partition of the commit.
     pub partition: u32,
     /// The commit that must be durable there.
     pub ticket: CommitTicket,
@@ -64,7 +65,7 @@ impl<'db> Worker<'db> {
         Ok((value, pending))
     }
 
-    /// For the attempts of one transaction; made before its first one.
+    /// The attempts of one transaction; to be made before its first one.
     #[inline]
     pub fn retry(&self) -> Retry<'db> {
         self.transaction.session.retry()

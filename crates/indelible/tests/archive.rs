@@ -1,7 +1,7 @@
-//! An archive of the log: what it has, that the database goes on without the option, and what is refused.
+//! An archive of the log: its content, openings without the option, and refusals.
 //!
-//! The link in the database's directory is all that says where the archive is, so one that is moved, lost or exchanged is tried as its owner
-//! would do that.
+//! Only the link in the database's directory names the archive, so the tests move, lose and
+//! exchange archives as their owner would.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -27,7 +27,7 @@ fn options(method: Method, archive: &Directory) -> Options {
         .archive(archive.path())
 }
 
-/// Adds ten rows, and ends in order.
+/// Adds ten rows, and closes in order.
 fn fill(database: Database, from: i64) {
     let table = database.table("people").unwrap();
     for id in from..from + 10 {

@@ -41,7 +41,7 @@ const DATABASE: &str = "ARCHIVE_PARTITIONS_DATABASE";
 const VICTIM: &str = "the_process_that_is_killed";
 const KILLS: usize = 2;
 
-/// Archives grow fast, and marks are many.
+/// Archives grow fast, and marks are frequent.
 fn brisk() -> Options {
     Options::new()
         .checkpoint_log_bytes(64 << 10)
@@ -95,10 +95,10 @@ fn set(t: &mut indelible::Transaction<'_>, table: &Table, id: i64, balance: i64)
     t.update(table, id, &changes).map(drop)
 }
 
-/// Longer than the work may take on any machine: whoever works may have failed.
+/// Longer than the work may take on any machine: a working thread may have failed.
 const LONG: Duration = Duration::from_mins(30);
 
-/// When the counter had got which value for certain.
+/// Moments at which the counter had certain values for sure.
 type Counted = Mutex<Vec<(Timestamp, i64)>>;
 
 /// Moves, counts and copies until it is told to end.
@@ -141,7 +141,7 @@ fn work(database: &Database, table: &Table, end: &AtomicBool, counted: &Counted)
     });
 }
 
-/// Makes a database, checks that it is of one moment, and says what the counter had then.
+/// Makes a database, checks that it shows one moment, and returns the counter at that moment.
 fn restored(
     base: &Directory,
     archive: &Directory,
@@ -173,7 +173,7 @@ fn copied(archive: &Directory) -> Directory {
     let mut names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
     names.sort();
     for name in names {
-        // One that has no name yet may be gone meanwhile.
+        // A file without its final name may disappear meanwhile.
         if !name.to_str().unwrap().ends_with("tmp") {
             fs::copy(archive.path().join(&name), copy.path().join(&name)).unwrap();
         }
@@ -190,7 +190,7 @@ fn archived_files(archive: &Directory, partition: i64) -> usize {
         .count()
 }
 
-/// Until the archives of all partitions have two files more, or one of them does not grow.
+/// Waits until the archives of all partitions have two files more.
 fn wait_for_growth(archive: &Directory) {
     let begun = Instant::now();
     let files = |partition| archived_files(archive, partition);
@@ -202,8 +202,9 @@ fn wait_for_growth(archive: &Directory) {
     }
 }
 
-/// Until a mark later than `after` is in a copy of the archives; says which one, and what the counter had then.
-/// Where the disk is slow, marks are rare, and for a while the archives give nothing but the backup.
+/// Waits until a copy of the archives has a mark later than `after`; returns its time and the
+/// counter at that moment. On a slow disk marks are rare, and for a while the archives give nothing
+/// but the backup.
 fn wait_for_mark(base: &Directory, archive: &Directory, after: Timestamp) -> (Timestamp, i64) {
     loop {
         wait_for_growth(archive);
@@ -249,7 +250,8 @@ fn what_is_made_of_archives_in_flight_is_one_moment() {
         drop((table, database));
         let (report, _) = restored(&base, &archive, None).unwrap();
         assert_eq!(report.content, content, "{method}");
-        // Of each time there is everything that somebody was told by then, up to the mark, and nothing later.
+        // Each restored moment has everything that was acknowledged by then, up to the mark, and
+        // nothing later.
         let counted = counted.into_inner().unwrap();
         let (first, last) = (times[0].0.0, times[2].0.0);
         let between = (1..4).map(|part| Timestamp(first + (last - first) * part / 4));
@@ -289,7 +291,7 @@ fn without_a_mark_behind_the_backup_it_is_the_backup() {
             .transaction(|t| add(t, &table, COUNTER, 1))
             .unwrap()
     };
-    // One partition goes on, and its archive with it.
+    // One partition continues, and its archive with it.
     let files = archived_files(&archive, 0);
     while archived_files(&archive, 0) < files + 3 {
         count();
@@ -373,7 +375,7 @@ fn what_is_made_of_the_archives_of_a_process_that_was_killed_is_one_moment() {
             let replayed = report.replayed.unwrap();
             assert!(matches!(replayed.end, ReplayEnd::Mark(_)), "{method}");
             assert!(counter >= newest, "{method}: {counter} and {newest}");
-            // The database itself has that moment and more, also in its archive when it ends.
+            // The database itself has that moment and more, in its archive as well when it ends.
             let database = Database::open_with(here.path(), &brisk()).unwrap();
             let all = Directory::new();
             let content = database.backup(all.path()).unwrap().content;

@@ -1,7 +1,9 @@
-//! Copies of whole databases: from every method to every method, while others write, and from files that are not whole.
+//! Copies of whole databases: from every method to every method, during writes, and from files that
+//! are not whole.
 //!
-//! Tables are random, of all types, with NULLs, indexes and rules of partitioning; a copy must have the same rows in the same order.
-//! Damaged files are made of a small backup, byte by byte and length by length.
+//! Tables are random, of all types, with NULLs, indexes and rules of partitioning; a copy must have
+//! the same rows in the same order. Damaged files are made from a small backup, byte by byte and
+//! length by length.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

@@ -1,7 +1,9 @@
 //! Deadlocks over several partitions: goal and method.
 //!
-//! Goal: they are found when they form, in every page method; nobody waits for a time-out, and nobody gives up. Method: more transactions than rows move money
-//! between partitions. Limits of waits are so long that a time-out cannot be what ends a deadlock: it would be an error of the transaction that met it.
+//! Goal: they are found when they form, in every page method; nobody waits for a time-out, and
+//! nobody gives up. Method: more transactions than rows move money between partitions. Limits of
+//! waits are so long that a time-out cannot end a deadlock: it would be an error of the transaction
+//! that hits it.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -52,7 +54,7 @@ fn transfer(db: &Database, accounts: &Table, from: i64, to: i64) -> Result<()> {
     db.transaction(|t| {
         for (id, change) in [(from, -1), (to, 1)] {
             t.get_into(accounts, id, &mut row)?;
-            // Lets the others in between.
+            // Lets the other threads run in between.
             std::thread::yield_now();
             let balance = row.get(BALANCE).as_i64().unwrap_or(0) + change;
             changes.set(BALANCE, balance)?;

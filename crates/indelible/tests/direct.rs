@@ -1,6 +1,7 @@
-//! Pages that go past the operating system's cache: a database is the same with and without, at each opening.
+//! Pages that bypass the operating system's cache: a database is the same with and without, at each
+//! opening.
 //!
-//! On a file system that refuses direct transfers, that is what has to be said.
+//! A file system that refuses direct transfers must lead to an error that says so.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -48,7 +49,7 @@ fn create(path: &OnDisk, method: Method) -> Option<Database> {
     }
 }
 
-/// Changes every row that is there, or makes it.
+/// Changes every row that exists, or inserts it.
 fn fill(database: &Database, amount: i64) {
     let table = database.table("people").unwrap();
     for from in (0..ROWS).step_by(1000) {

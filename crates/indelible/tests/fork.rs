@@ -1,8 +1,10 @@
 //! Handles in a forked child: goal and method.
 //!
-//! Goal: a child gets one clear error from everything that it does with its parent's handles, changes nothing by it, nor by dropping them, and never hangs; the
-//! parent goes on as if there had been no child. Method: really forked children of a process with open databases of every method, with a transaction, a worker
-//! and a snapshot open. Without the check commits of a child return `Ok`, and `nvm-cow` is damaged.
+//! Goal: a child gets one clear error from each use of its parent's handles, changes nothing by it,
+//! nor by dropping them, and never hangs; the parent continues as if there had been no child.
+//! Method: really forked children of a process with open databases of every method, with a
+//! transaction, a worker and a snapshot open. Without the check commits of a child return `Ok`, and
+//! `nvm-cow` is damaged.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -49,7 +51,8 @@ fn is_refused<T>(result: &Result<T>) -> bool {
     matches!(result, Err(Error::Forked))
 }
 
-/// Tries everything in a child, and then drops the handles; the number of the first thing that is not refused, or 0.
+/// Tries everything in a child, and then drops the handles; returns the number of the first call
+/// that is not refused, or 0.
 fn misuse(handles: &mut Handles, directory: &Directory) -> u8 {
     let table = &handles.table;
     let db = handles.db.take().unwrap();
@@ -115,7 +118,8 @@ fn check(handles: Handles, directory: &Directory, method: Method, rows: i64) {
     }
 }
 
-/// One test, so that no other thread of this program is in the middle of something when a child is made of it.
+/// One test, so that no other thread of this program is in the middle of something when a child is
+/// forked.
 #[test]
 fn a_child_is_refused_and_changes_nothing() {
     for method in methods() {

@@ -1,7 +1,8 @@
-//! A log with a directory of its own: where its files are, that a database needs it, and what is refused.
+//! A log with a directory of its own: the place of its files, the need of a database for it, and
+//! refusals.
 //!
-//! The link in the database's directory is all that says where the log is, so a log that is moved or lost is tried as its owner would
-//! move or lose it.
+//! Only the link in the database's directory names the place of the log, so the tests move and lose
+//! logs as their owner would.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -27,7 +28,7 @@ fn options(method: impl Into<Choice>, log: &Directory) -> Options {
     Options::new().method(method).log_directory(log.path())
 }
 
-/// Adds a hundred rows, without anything that closes in order.
+/// Adds a hundred rows, without an orderly end.
 fn fill(database: &Database, from: i64) {
     let table = database.table("people").unwrap();
     for id in from..from + 100 {
@@ -78,7 +79,7 @@ fn the_log_is_there_and_the_pages_are_here() {
             "{method}: {pages:?}"
         );
         drop(database);
-        // Opened without a word about the log, and with one.
+        // Opened without the option for the log, and with it.
         let database = Database::open(here.path()).unwrap();
         assert_eq!(count(&database), 100, "{method}");
         fill(&database, 100);
@@ -169,7 +170,8 @@ fn what_makes_no_sense_is_refused_and_leaves_nothing() {
     fs::remove_file(there.path().join("notes.txt")).unwrap();
     let database = Database::create(here.path(), &options(Method::NvLogging, &there)).unwrap();
     drop(database);
-    // A database that is there keeps its log, or that it has none of its own, whoever wants another one in its place.
+    // An existing database keeps its own log, or the lack of one, even if an option asks for
+    // another.
     let (plain, elsewhere) = (Directory::new(), Directory::new());
     Database::create(plain.path(), &Options::new().method(Method::Dwb)).unwrap();
     for directory in [&here, &plain] {

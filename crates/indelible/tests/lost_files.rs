@@ -6,8 +6,9 @@
 //! opening, are then damaged one at a time, in each way, and opened. Files of the log that are kept
 //! to be used again (`-spare`) have no content and are left out.
 //!
-//! One thing cannot be told (docs/recovery/lost-files.md): after a kill, an older copy of the file with the newest transactions from the same
-//! opening. There the database may show any state that it had since that copy.
+//! One case cannot be detected (docs/recovery/lost-files.md): after a kill, an older copy of the
+//! file with the newest transactions from the same opening. There the database may show any state
+//! that it had since that copy.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -24,7 +25,7 @@ type Files = BTreeMap<String, Vec<u8>>;
 
 /// Rows of each step; a row takes about 300 bytes of a log, so a step takes several segments.
 const STEP: i64 = 80;
-/// When a copy was taken that may be the past of the newest file.
+/// A copy that may be an earlier state of the newest file.
 const SAME_OPENING: &str = "from the same opening";
 /// Bytes that are cut from the end of a file.
 const BLOCK_BYTES: usize = 4096;
@@ -35,7 +36,7 @@ fn files(path: &Path) -> Files {
     for entry in fs::read_dir(path).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
-        // The engines' threads may take a file away meanwhile.
+        // The engines' threads may remove a file meanwhile.
         if let Ok(content) = fs::read(entry.path()) {
             files.insert(name, content);
         }
@@ -123,7 +124,7 @@ impl History {
 /// Outcome of opening a damaged database.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
-    /// It has so many rows, and is called sound.
+    /// It has this many rows, and is called sound.
     Sound(i64),
     /// It was refused, with this message.
     Refused(String),
@@ -151,7 +152,7 @@ fn try_open(path: &Path, method: Method, partitions: u32, mode: Mode) -> Outcome
     tried.unwrap_or(Outcome::Panicked)
 }
 
-/// All damages of one file: what it is called and what the file becomes, if it stays.
+/// All damages of one file: their names and the content of the file, if it stays.
 fn damages<'f>(
     name: &str,
     content: &'f [u8],
@@ -177,7 +178,7 @@ fn damages<'f>(
     damages
 }
 
-/// Damages each file in each way, and lists what must not be.
+/// Damages each file in each way, and lists the wrong outcomes.
 fn faults(
     method: Method,
     partitions: u32,
@@ -229,12 +230,14 @@ fn names_a_file(text: &str) -> bool {
         .any(|name| text.contains(name))
 }
 
-/// Whether an opening for reading leaves it to one for writing, because a crash has left something to do.
+/// Whether an opening for reading asks for one for writing, because a crash has left something to
+/// do.
 fn asks_for_writing(text: &str) -> bool {
     text.contains("once for writing")
 }
 
-/// Whether nothing but this file has the newest transactions, so that after a kill its state of a moment ago cannot be told from its newest.
+/// Whether only this file has the newest transactions, so that after a kill a slightly older state
+/// of it cannot be told from its newest.
 fn has_the_newest(name: &str, files: &Files) -> bool {
     let is_newest = |kind: &str| {
         let mut segments = files.keys().filter(|name| name.contains(kind));

@@ -1,7 +1,8 @@
-//! Opening and creating: what is recorded, what survives, and the error that each kind of bad input gets.
+//! Opening and creating: recorded options, surviving data, and the error for each kind of bad
+//! input.
 //!
-//! Files are damaged on purpose; no damage may panic, and each message must name what is wrong. Kills of real processes and
-//! power cuts are tested elsewhere.
+//! Files are damaged on purpose; no damage may panic, and each message must name the fault. Kills
+//! of real processes and power cuts are tested elsewhere.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -134,7 +135,7 @@ fn paths_that_are_no_database_are_told_apart() {
         "foreign files stay"
     );
     fs::write(directory.path().join("p0.pool"), [0; 4096]).unwrap();
-    // It may hold data: nothing advises to remove it, opening and creating alike.
+    // It may hold data: no error advises to remove it, at opening and at creation alike.
     for error in [
         Database::open(directory.path()).unwrap_err(),
         Database::create(directory.path(), &Options::new()).unwrap_err(),
@@ -183,7 +184,7 @@ fn auto_is_the_method_for_the_medium_and_an_opened_database_keeps_its_own() {
     let auto = Options::new().method(Choice::Auto);
     let db = Database::create(&path, &auto).unwrap();
     let expected = match db.survives() {
-        // Where the build's directory is in memory.
+        // If the build's directory is in memory.
         "process death" => Method::NvmInp,
         _ => Method::FullPageWrites,
     };

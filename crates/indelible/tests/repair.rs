@@ -17,13 +17,13 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Says to the process that is killed where its database is.
+/// Tells the process that is killed the path of its database.
 const DATABASE: &str = "INDELIBLE_TEST_REPAIR";
 const VICTIM: &str = "the_process_that_is_killed";
 const PARTITIONS: u32 = 2;
 /// Transactions that are acknowledged before the kill.
 const TRANSACTIONS: i64 = 60;
-/// So that a checkpoint comes among them.
+/// So small that a checkpoint happens among them.
 const LOG_BYTES: u64 = 64 << 10;
 /// Each of these transactions writes in both partitions, with this far from each other.
 const PAIR_EVERY: i64 = 3;
@@ -142,7 +142,7 @@ fn a_database_of_a_killed_process_is_repaired() {
     }
 }
 
-/// The area of copies may have the only whole copy of a page, so none is made anew.
+/// The area of copies may have the only whole copy of a page, so no new one is made.
 #[test]
 fn an_area_of_copies_that_a_killed_process_had_is_not_made_up() {
     for (method, area) in [

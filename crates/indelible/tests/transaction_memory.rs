@@ -1,7 +1,8 @@
 //! Goal: a transaction of any length keeps little memory a row, and its limit is an error that names it instead of the end of the process.
 //!
-//! Method: on each method, one transaction inserts, updates or deletes rows until the limit stops it, and commits or is taken back. A row may take as
-//! much as `docs/methods.md` says, so at least so many rows have to fit the limit; the statement that was refused has left nothing.
+//! Method: on each method, one transaction inserts, updates or deletes rows until the limit stops
+//! it, and commits or is rolled back. A row may take as much as `docs/methods.md` says, so at least
+//! that many rows must fit into the limit; the refused statement has left nothing.
 
 #![expect(
     clippy::unwrap_used,
@@ -74,7 +75,7 @@ const CHANGES: [(&str, Change); 3] = [
     }),
 ];
 
-/// Changes one row after the other; how many were changed before the limit, or all.
+/// Changes one row after the other; returns the number changed before the limit, or of all.
 fn change_all(t: &mut Transaction<'_>, table: &Table, change: Change, case: &str) -> i64 {
     for id in 0..ROWS {
         match change(t, table, id) {

@@ -1,8 +1,10 @@
-//! Traces: what the transactions of a running database do, in a file that another method can be measured with.
+//! Traces: the operations of a running database's transactions, in a file from which another method
+//! can be measured.
 //!
-//! A recorder notes each operation of each committed transaction: its table, a hash of its key, and sizes. It notes no name, no
-//! value and no key: the hash is salted with a number that is in no file. So equal keys are seen to be equal, and nothing else
-//! of the content can be read from a trace. docs/advise.md says what a replay keeps and what it loses.
+//! A recorder notes each operation of each committed transaction: its table, a hash of its key, and
+//! sizes. It notes no name, no value and no key: the hash is salted with a number that is in no
+//! file. So equal keys can be recognised, and nothing else of the content can be read from a trace.
+//! docs/advise.md says what a replay preserves and what it loses.
 //!
 //! | module | job |
 //! |---|---|
@@ -11,7 +13,8 @@
 //! | `record` | from the recording to the file |
 //! | `read` | from the file to operations |
 //!
-//! Always true: a transaction stands whole in the trace or not at all; a file whose recording did not end is refused.
+//! Always true: a transaction is whole in the trace or not there at all; a file whose recording did
+//! not end is refused.
 
 mod format;
 mod notes;
@@ -29,7 +32,8 @@ pub(crate) use record::{Note, Recording};
 pub struct TraceTable {
     /// Columns, those of the primary key included.
     pub columns: u32,
-    /// Bytes of a row as declared; for columns whose values differ in size, at most 64 each. Rows that were seen say more.
+    /// Bytes of a row as declared; for columns whose values differ in size, at most 64 each, until
+    /// inserted rows show their sizes.
     pub declared_bytes: u64,
     /// Secondary indexes when the recording ended.
     pub indexes: u32,
@@ -70,9 +74,9 @@ pub enum TraceAction {
         /// Whether its key is above those of all insertions before it.
         appends: bool,
     },
-    /// A row is taken out.
+    /// A row is deleted.
     Delete,
-    /// Rows are visited in the order of the primary key or of a secondary index.
+    /// Visits of rows in the order of the primary key or of a secondary index.
     Scan {
         /// How many.
         rows: u32,

@@ -20,9 +20,10 @@ use storage::record::{Changes, KeyBuf, Row, ValueRef};
 use storage::table::Table as Shape;
 
 impl Database {
-    /// Starts to record what transactions do into a new file at `path`, for `indelible advise --trace`. Workers and transactions
-    /// that began before are not recorded. The recording ends with [`Database::finish_trace`], or when the database closes; without
-    /// either of them the file is refused.
+    /// Starts to record the operations of transactions in a new file at `path`, for
+    /// `indelible advise --trace`. Workers and transactions that began before are not recorded. The
+    /// recording ends with [`Database::finish_trace`], or when the database closes; without either
+    /// of them the file is refused.
     ///
     /// # Errors
     /// If the file exists or cannot be made, or if a recording is running.
@@ -31,7 +32,7 @@ impl Database {
         self.core.recording.start(path.as_ref())
     }
 
-    /// Ends the recording and says how much it has; `None` if there was none.
+    /// Ends the recording and returns its totals; `None` if there was none.
     ///
     /// # Errors
     /// If the file could not be written, now or at any time since the start; the transactions themselves were not affected.
@@ -57,7 +58,7 @@ impl Session<'_> {
         let mut key = KeyBuf::new();
         if entry.shape.primary.encode_row(row, &mut key).is_ok() {
             let row_bytes = row_bytes(&entry.shape, row);
-            // Whether it appends is known when it is written.
+            // Whether it appends is known when the note is written.
             let appends = false;
             self.note(entry, &key, TraceAction::Insert { row_bytes, appends });
         }
@@ -112,7 +113,8 @@ impl Session<'_> {
         }
     }
 
-    /// The transaction has ended: what it did is recorded if it has committed.
+    /// To be called when the transaction has ended: its operations are recorded if it has
+    /// committed.
     #[cold]
     #[inline(never)]
     pub(crate) fn settle_notes(&mut self, committed: bool) {
@@ -133,7 +135,7 @@ pub(crate) struct RowsSeen {
 }
 
 impl RowsSeen {
-    /// Counts one row more.
+    /// Counts one more row.
     pub(crate) fn add(&mut self, shape: &Shape, row: &Row) {
         if self.rows == 0 && shape.primary.encode_row(row, &mut self.first).is_err() {
             self.first = KeyBuf::new();
@@ -148,7 +150,7 @@ fn row_bytes(shape: &Shape, row: &Row) -> u32 {
         .fold(0, u32::saturating_add)
 }
 
-/// Bytes of a value as a tuple has them.
+/// Bytes of a value in a tuple.
 fn value_bytes(shape: &Shape, column: usize, value: ValueRef<'_>) -> u32 {
     let data_type = shape.def.columns[column].data_type;
     data_type.fixed_bytes().unwrap_or_else(|| {

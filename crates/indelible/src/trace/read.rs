@@ -1,7 +1,8 @@
 //! Reading a trace: every block is checked, whether its operations are kept or not.
 //!
-//! The file is read once from its beginning. Nothing in it is trusted: lengths are bounded before memory is taken, tables are
-//! looked up, and the totals of the header must be those of the blocks.
+//! The file is read once from its beginning. Nothing in it is trusted: lengths are bounded before
+//! memory is allocated, tables are looked up, and the totals of the header must be those of the
+//! blocks.
 
 use super::format::{
     BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, HEADER_BYTES, Header, TABLES_MAX, block_checksum,
@@ -20,13 +21,13 @@ pub struct Trace {
     pub tables: Vec<TraceTable>,
     /// The first transactions' operations, in the order of their commits.
     pub operations: Vec<TraceOperation>,
-    /// Totals of the file, also where it has more operations than were kept.
+    /// Totals of the file, even if it has more operations than were kept.
     pub summary: TraceSummary,
 }
 
 impl Trace {
-    /// Reads a trace and keeps its first transactions, as many as have `operations_max` operations together (24 bytes each). The
-    /// rest of the file is checked all the same.
+    /// Reads a trace and keeps its first transactions, as many as have at most `operations_max`
+    /// operations together (24 bytes each). The rest of the file is checked as well.
     pub fn read(path: impl AsRef<Path>, operations_max: usize) -> Result<Self> {
         let path = path.as_ref();
         let refused = |source| Error::Io {

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use storage::record::{KeyBuf, TableId};
 use storage::table::Table as Shape;
 
-/// Bytes that a value of a column without a fixed size is taken to have until rows say more.
+/// Assumed bytes of a value of a column without a fixed size, until rows show their sizes.
 const VARIABLE_BYTES: u32 = 64;
 
 /// One operation, as a session keeps it until its transaction ends.
@@ -38,7 +38,7 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// Whether new sessions note what they do.
+    /// Whether new sessions note their operations.
     #[inline]
     pub(crate) fn is_on(&self) -> bool {
         self.is_on.load(Ordering::Relaxed)
@@ -231,7 +231,8 @@ impl Recorder {
         })
     }
 
-    /// Makes the file whole: everything else in it is durable before its header says that it has ended.
+    /// Completes the file: everything else in it is durable before its header says that it has
+    /// ended.
     fn write_header(&mut self) -> std::io::Result<()> {
         self.header.file_bytes = self.file.stream_position()?;
         debug_assert!(self.header.file_bytes >= HEADER_BYTES as u64);

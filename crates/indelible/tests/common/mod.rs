@@ -21,7 +21,8 @@ pub(crate) fn methods() -> Vec<Method> {
     Method::distinct().collect()
 }
 
-/// Options of a database that is small from the beginning: most of the time of a test would go to the first touch of memory that it does not use.
+/// Options of a database that is small from the beginning, because a test would spend most of its
+/// time on the first touch of memory that it does not use.
 #[allow(dead_code, reason = "each test file uses a part of this module")]
 pub(crate) fn small_options(method: Method) -> Options {
     const BYTES: u64 = 1 << 20;
