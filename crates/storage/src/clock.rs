@@ -1,8 +1,10 @@
 //! Where commits take their time from, so that an archive of the log can be repeated up to a point in time.
 //!
-//! A commit reads its time before its record gets a place in the log. So who was told that a transaction is committed can name any later time and has
-//! it: each commit in front of it in the log had read its time before that as well. Commits that are made beside each other may stand in the log
-//! in another order than their times, and a clock may be set back; therefore the time *at* a place of the log is the latest one in front of it.
+//! A commit reads its time before its record gets a place in the log. So after a commit is
+//! acknowledged, any later time includes it: each earlier commit in the log had read its time
+//! before that as well. Concurrent commits may be in the log in another order than their times, and
+//! a clock may be set back; therefore the time *at* a position of the log is the latest one before
+//! it.
 
 use crate::record::Timestamp;
 use crate::sync::{AtomicU64, Ordering};
@@ -20,7 +22,7 @@ pub enum Clock {
     None,
     /// From the system, at a reading of its clock a commit: 20 to 130 ns.
     System,
-    /// From whoever drives the engine, in microseconds since 1970.
+    /// From the driver of the engine, in microseconds since 1970.
     Set(Arc<AtomicU64>),
 }
 

@@ -1,9 +1,11 @@
 //! The first failure of a log, a file or a partition, after which nobody goes on.
 //!
-//! A durable step that fails leaves the medium in an unknown state, so what was acknowledged rests on nothing that comes later. The one whose step failed is told its
-//! own error. Everybody else is told that the partition is stopped, and why: [`StorageError::Stopped`].
+//! A durable step that fails leaves the medium in an unknown state, so what was acknowledged rests
+//! on nothing that comes later. The caller of the failed step gets its own error. All others learn
+//! that the partition is stopped, and why: [`StorageError::Stopped`].
 //!
-//! Invariant: the cause is there as soon as the failure is, and never changes. So whoever is refused is told the cause, however early it comes.
+//! Invariant: the cause is there as soon as the failure is, and never changes. So every refused
+//! call gets the cause, however early it comes.
 
 use crate::error::StorageError;
 use std::sync::OnceLock;
@@ -43,7 +45,7 @@ impl Failure {
         Ok(())
     }
 
-    /// The error for everybody but the one whose step failed.
+    /// The error for all callers but that of the failed step.
     #[cold]
     pub(crate) fn refusal(&self) -> StorageError {
         match self.0.get() {

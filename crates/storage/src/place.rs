@@ -1,7 +1,8 @@
 //! Maps whose keys are places of pages and blocks, which the engine chooses itself.
 //!
-//! Nobody outside can choose such keys, so no hash is needed that withstands whoever picks bad ones: one multiplication spreads them, and an opening
-//! that fills a map with a hundred thousand pages takes a fraction of the time.
+//! Nobody outside can choose such keys, so the hash need not withstand an attacker: one
+//! multiplication spreads them, and an opening that fills a map with a hundred thousand pages takes
+//! a fraction of the time.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,9 +1,11 @@
 //! Stamps: by which generation of its database a file was last taken into use.
 //!
-//! The database gives each opening for writing, and each orderly end, the next generation, and stamps every file that is changed in
-//! place with it before it says so in its descriptor. So an older copy of one file is told from the file itself. The files have a
-//! word for that which nothing else reads or writes; this module knows where, and what a stamp looks like. Files that are written
-//! once, or whose content the log proves (segments, runs, checkpoints, manifests, pages with a log), have none.
+//! The database gives each opening for writing, and each orderly end, the next generation, and
+//! stamps every file that is changed in place with it before it notes it in its descriptor. So an
+//! older copy of one file is distinguished from the file itself. The files have a word for that
+//! which nothing else reads or writes; this module knows where, and what a stamp looks like. Files
+//! that are written once, or whose content the log proves (segments, runs, checkpoints, manifests,
+//! pages with a log), have none.
 //!
 //! ```text
 //! stamp    generation, 40 bits | 24 bits of a crc32c of it, from the database's identity: one word, which no power cut tears
@@ -16,9 +18,9 @@ pub const BYTES: usize = 8;
 
 /// In the file of pages of `nvwal`: at the end of the second copy of its identity.
 pub(crate) const NVWAL_AT: usize = 504;
-/// In the memory of pages: two lines behind its front.
+/// In the memory of pages: two lines after its start.
 pub(crate) const NV_PAGES_AT: usize = 128;
-/// In the area of page copies, and in a memory of batches: behind the word in its second line.
+/// In the area of page copies, and in a memory of batches: after the word in its second line.
 pub(crate) const SECOND_LINE_AT: usize = 96;
 /// In the file of `cow`: between its master records.
 pub(crate) const COW_AT: usize = 2048;

@@ -1,9 +1,10 @@
 //! Locks, signals and atomic numbers of what threads share in this room.
 //!
-//! They are the standard library's. With the feature `schedules` they are those of `shuttle`, which runs one thread at a time and
-//! decides at each of these steps who is next, so that schedule tests go through orders that real threads seldom take.
-//! There is no time there: a wait with a limit ends by a signal only, so a signal that is lost is a deadlock and is found.
-//! Orders weaker than sequential consistency are not tried.
+//! They are the standard library's. With the feature `schedules` they are those of `shuttle`, which
+//! runs one thread at a time and chooses the next one at each of these steps, so that schedule
+//! tests go through orders that real threads seldom take. There is no time there: a wait with a
+//! limit ends by a signal only, so a signal that is lost is a deadlock and is found. Orders weaker
+//! than sequential consistency are not tried.
 
 #[cfg(feature = "schedules")]
 pub(crate) use shuttle::sync::{
@@ -17,7 +18,8 @@ pub(crate) use std::sync::{
     atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 
-/// A value alone on its cache lines, which processors fetch in pairs: who writes it does not take those from others that they only read.
+/// A value alone on its cache lines, which processors fetch in pairs: a write to it does not
+/// invalidate lines that others only read.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Alone<T>(pub(crate) T);

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 /// Records that wake a daemon.
 const RECORDS: u32 = 16;
-/// Times that it looks in vain before it sleeps, each about a microsecond behind the other.
+/// Times that it looks in vain before it sleeps, about a microsecond apart.
 const LOOKS: u32 = 300;
 const PAUSES: u32 = 16;
 /// Steps after which it knows whether they are worth it, and how long they take then on average, at least.
@@ -39,7 +39,7 @@ pub enum Daemon {
     Thread,
 }
 
-/// Records that were made durable, by who did it.
+/// Records that were made durable, by the daemon and by sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Persisted {
     /// By the daemon, while their transactions went on.

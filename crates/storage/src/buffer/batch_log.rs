@@ -81,7 +81,7 @@ pub struct BatchLog<S: MemorySource, D> {
     page_bytes: u64,
     /// [`LATCH_WAIT`], but in a test that does not wait so long.
     latch_wait: Duration,
-    /// Held for moments, by whoever waits for a turn.
+    /// Held only briefly, by threads that wait for a turn.
     turn: Mutex<()>,
     turned: Condvar,
     /// Changes with `turn` held.

@@ -1,7 +1,8 @@
 //! A batch whose pages somebody has: goal and method.
 //!
-//! Goal: a page that stays latched makes the batch an error that names the mend and has done nothing, and who only reads a page holds no batch up.
-//! Method: the test has the latch itself, and the log tries for a moment instead of for seconds.
+//! Goal: a page that stays latched makes the batch fail with an error that names the remedy and
+//! without effect, and a reader of a page delays no batch. Method: the test has the latch itself,
+//! and the log tries for a moment instead of for seconds.
 
 use super::*;
 use crate::buffer::NvPages;

@@ -5,7 +5,7 @@
 //! head     magic 8 | version u32 | memory u32, 0 or 1 | database u128 | partition u32 | crc32c u32 | zeros
 //! word     in memory 0 only: the newest batch that counts, 40 bits | 24 bits of a crc32c of it and the head | zeros to 96
 //!          | stamp of the database u64 | zeros
-//! record   crc32c u32 of all behind it, and the head | 0 u32 | batch u64 | end u64 | bytes of images u64 | bytes of open u64
+//! record   crc32c u32 of all after it, and the head | 0 u32 | batch u64 | end u64 | bytes of images u64 | bytes of open u64
 //!          | bytes that each memory has at least u64 | zeros to 64 | images | open | zeros to a whole line
 //! image    page u32 | line u16, the first | lines u16 | what they were in the batch before
 //! open     session u32 | bytes u32 | a record of its transaction, which has not ended
@@ -130,7 +130,7 @@ impl BatchRecord {
         }
     }
 
-    /// Adds what lines of a page are. All images come in front of what is open.
+    /// Adds what lines of a page are. All images come before the open transactions.
     pub fn push_image(&mut self, page: PageId, lines: &Range<usize>, old: &[u8]) {
         let (first, count) = (lines.start / LINE_BYTES, lines.len() / LINE_BYTES);
         self.bytes.extend_from_slice(&page.0.to_le_bytes());

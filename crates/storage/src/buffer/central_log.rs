@@ -29,7 +29,8 @@ use pmem::Access;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-/// Bytes that a record's frame takes beyond its payload, and the frame of a mark behind it; generously.
+/// Generous bound of the bytes that a record's frame takes beyond its payload, with the frame of a
+/// mark after it.
 const FRAME_BYTES: u64 = 128;
 /// How long others have the log between two files that are removed.
 const PAUSE: Duration = Duration::from_micros(50);
@@ -135,8 +136,8 @@ impl<D: Directory> CentralLog<D> {
         lock_log(&self.state)
     }
 
-    /// Removes the files in front of a segment. That of a long file takes milliseconds: others have the log between two, for which it has to be free for
-    /// a moment, as a mutex is not fair.
+    /// Removes the files before a segment. That of a long file takes milliseconds: others have the
+    /// log between two, for which it has to be free for a moment, as a mutex is not fair.
     pub(super) fn remove_in_front(&self, segment: u64) -> Result<()> {
         while self.state().remove_in_front(segment)? {
             std::thread::sleep(PAUSE);
@@ -152,7 +153,7 @@ impl<D: Directory> CentralLog<D> {
         }
     }
 
-    /// Leads or follows until everything in front of `end` is durable.
+    /// Leads or follows until everything before `end` is durable.
     fn sync_until<'l>(&'l self, mut state: MutexGuard<'l, State<D>>, end: Lsn) -> Result<()> {
         loop {
             state.wal.require_sound()?;

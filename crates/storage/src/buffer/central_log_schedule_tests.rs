@@ -1,5 +1,5 @@
-//! Goal: in no order of threads a record is said to be durable that is not, a thread waits for a sync that nobody leads, or a segment or
-//! checkpoint begins in front of what is not durable.
+//! Goal: in no order of threads a record is reported durable that is not, a thread waits for a sync
+//! that nobody leads, or a segment or checkpoint begins while earlier records are not durable.
 //!
 //! Method: three threads append and wait on the real code, over a device that lets others run in the middle of each sync and makes durable only what
 //! was written before it began. After each wait the test reads what a power cut would leave just then. Segments are

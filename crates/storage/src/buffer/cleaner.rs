@@ -1,7 +1,8 @@
 //! How the page cleaner of a pool is woken and ended.
 //!
-//! The cleaner is a thread that writes dirty pages in front of the clock's hand, so that a session which needs a frame finds clean ones. It
-//! sleeps until the hand has moved on. It is a help and no duty: without it, and when it has found the disk full, sessions write pages themselves. A write
+//! The cleaner is a thread that writes dirty pages ahead of the clock's hand, so that a session
+//! that needs a frame finds clean ones. It sleeps until the hand has moved on. It is a help and no
+//! duty: without it, and when it has found the disk full, sessions write pages themselves. A write
 //! that fails in it stops the partition.
 //!
 //! States: *absent* → (`begin`) *asleep* ↔ (`wake`, `next`) *awake* → (`end`, or an error) *absent*.
@@ -54,7 +55,7 @@ impl Cleaner {
         self.is_present.load(Ordering::Relaxed)
     }
 
-    /// Lets the cleaner look at what is in front of the hand.
+    /// Lets the cleaner examine the frames ahead of the hand.
     pub(super) fn wake(&self) {
         if !self.is_present() {
             return;

@@ -4,8 +4,9 @@
 //! ([`Archive`](crate::log::archive)); where that is, ring 0 says (`set_archived`), and of a series the archive itself. So a crash leaves every record in a ring or in the archive, and
 //! the next opening goes on where the archive ends: what is cold and not archived it finds there. How segments of the central log go is said in `cold_segments`.
 //!
-//! A thread of its own moves them, so that no transaction waits for the disk. If the archive is full or fails, cold records stay, and the
-//! log goes on until it has no room. Then whoever needs room tries once more, and is told what is wrong with the archive.
+//! A thread of its own moves them, so that no transaction waits for the disk. If the archive is
+//! full or fails, cold records stay, and the log goes on until it has no room. Then a session that
+//! needs room tries once more, and gets the error of the archive.
 //!
 //! Order of locks: the store's, then those of `horizon`.
 
@@ -32,7 +33,8 @@ pub trait ColdStore: Send {
     /// Behind the newest record that it has; none if it has none.
     fn end(&self) -> Option<Lsn>;
 
-    /// Adds the records from `first` up to in front of `end`, durably or not at all: `copy` hands them out in their order.
+    /// Adds the records from `first` up to, but not including, `end`, durably or not at all: `copy`
+    /// hands them out in their order.
     fn add(
         &mut self,
         first: Lsn,
@@ -92,7 +94,8 @@ pub fn open_store<D: Directory>(
     Ok(Box::new(archive))
 }
 
-/// The records of places that follow each other from `from` on, each with the number of its place, and the number behind them.
+/// The records of places that follow each other from `from` on, each with the number of its place,
+/// and the number after them.
 pub(super) fn following<P: Place>(places: &mut [P], from: Lsn) -> Result<(Vec<(u32, Found)>, Lsn)> {
     let mut all = Vec::new();
     for (place, number) in places.iter_mut().zip(0..) {
@@ -118,7 +121,8 @@ pub(super) struct Cold {
 }
 
 impl Cold {
-    /// Of a log whose records in front of `start` are cold, and which has given back those in front of `kept_from`.
+    /// Of a log whose records before `start` are cold, and which has given back those before
+    /// `kept_from`.
     pub(super) fn new(store: Box<dyn ColdStore>, kept_from: Lsn, start: Lsn) -> Result<Self> {
         let from = store.end().map_or(kept_from, |end| end.max(kept_from));
         let cold = Self {
@@ -172,7 +176,7 @@ impl Cold {
         self.from
     }
 
-    /// Notes that records in front of `until` are cold.
+    /// Notes that records before `until` are cold.
     pub(super) fn cool(&self, until: Lsn) {
         self.until.fetch_max(until.0, Ordering::SeqCst);
         self.wake();
@@ -239,7 +243,8 @@ impl<P: Places> HorizonLog<P> {
         Ok(true)
     }
 
-    /// Hands out the records from `first` up to in front of `end`, in their order. Others append meanwhile.
+    /// Hands out the records from `first` up to, but not including, `end`, in their order. Others
+    /// append meanwhile.
     fn copy(&self, first: Lsn, end: Lsn, push: &mut PushRecord<'_>) -> Result<()> {
         let mut apart = self.places.open_apart()?;
         if !apart.is_empty() {

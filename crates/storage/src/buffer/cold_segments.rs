@@ -1,12 +1,14 @@
 //! Segments of the central log that recovery needs no more, on their way to an archive.
 //!
-//! A checkpoint makes whole segments cold (`log/wal.rs`). With an archive their files are removed only when it has their records durably. So a crash
-//! leaves every record in a segment or in the archive: an opening keeps the segments in front of the checkpoint, and goes on where the archive
-//! ends. Segments that a crash has brought back begin in front of that place, and are removed again. Nothing else says how far the
-//! archive has to go: it ends where the oldest other segment begins, or the log was used without it, which is a gap.
+//! A checkpoint makes whole segments cold (`log/wal.rs`). With an archive their files are removed
+//! only when it has their records durably. So a crash leaves every record in a segment or in the
+//! archive: an opening keeps the segments before the checkpoint, and goes on where the archive
+//! ends. Segments that a crash has brought back begin before that position, and are removed again.
+//! Nothing else says how far the archive has to go: it ends where the oldest other segment begins,
+//! or the log was used without it, which is a gap.
 //!
-//! Segments that the archive does not take stay, and the log takes more of its disk. When that is full, who needs room tries once more, and is told
-//! what is wrong with the archive.
+//! Segments that the archive does not take stay, and the log takes more of its disk. When that is
+//! full, a session that needs room tries once more, and gets the error of the archive.
 //!
 //! Order of locks: the store's, then that of the directory to read with; then the log's.
 
@@ -21,7 +23,7 @@ use disk::Directory;
 pub struct ColdSegments<D> {
     cold: Cold,
     identity: LogIdentity,
-    /// The log's files, to read beside those who append.
+    /// The log's files, to read while others append.
     files: Mutex<D>,
 }
 

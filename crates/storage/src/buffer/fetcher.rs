@@ -1,8 +1,9 @@
 //! Pages that threads of a pool bring into frames before somebody waits for them.
 //!
-//! Where the operating system has the file's pages in a cache of its own, it is told what is going to be read, and that is enough. Past that
-//! cache nobody reads ahead; so these threads do, into the frames themselves. They are a help and no duty: a page that they do not come to, or
-//! cannot read, is read by whoever needs it, who reports what is wrong.
+//! Where the operating system has the file's pages in a cache of its own, it gets the page numbers
+//! that are going to be read, and that is enough. Past that cache nobody reads ahead; so these
+//! threads do, into the frames themselves. They are an optimisation: a page that they do not reach,
+//! or cannot read, is read by the session that needs it, which reports the error.
 
 use crate::page::PageId;
 use std::collections::VecDeque;

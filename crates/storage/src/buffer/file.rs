@@ -78,7 +78,8 @@ struct SyncAhead<F> {
 }
 
 impl<F> SyncAhead<F> {
-    /// Notes a failure for all who sync, and fails if there was one: it may have been of what this thread has written, and told to another.
+    /// Notes a failure for all threads that sync, and fails if there was one: another thread may
+    /// have received the error of this thread's write.
     fn note(&self, outcome: disk::Result<()>) -> Result<()> {
         self.has_failed.fetch_or(outcome.is_err(), Ordering::SeqCst);
         outcome?;
@@ -216,7 +217,8 @@ impl<D: Directory> PageFile<D> {
         Ok(())
     }
 
-    /// Opens the files; the pages may need recovery. A guard in durable memory is told how many bytes a page has, and gives its slots.
+    /// Opens the files; the pages may need recovery. A guard in durable memory gets the page size,
+    /// and gives its slots.
     pub fn open(
         directory: &D,
         options: &PageFileOptions,
@@ -530,7 +532,8 @@ impl<D: Directory> PageFile<D> {
         Ok(self.file.bytes()?)
     }
 
-    /// Gives back what lies behind so many pages. None there is in use, and everything is at home and in front of the newest checkpoint.
+    /// Frees the space after the first `pages` pages. No page there is in use, and everything is at
+    /// home and before the newest checkpoint.
     pub fn cut(&mut self, pages: u32) -> Result<()> {
         if pages >= self.pages() {
             return Ok(());
@@ -561,7 +564,7 @@ impl<D: Directory> PageFile<D> {
         Ok(wrong)
     }
 
-    /// Bytes of the file in front of its pages, and of the doublewrite area.
+    /// Bytes of the file before its pages, and of the doublewrite area.
     pub fn other_bytes(&self) -> u64 {
         let area = self.area.as_ref().map_or(0, |area| area.bytes());
         let cache = self.cache.as_ref().map_or(0, |cache| cache.bytes());
@@ -591,7 +594,8 @@ impl<F: File> PageReaders<F> {
         self.pages.load(Ordering::Acquire)
     }
 
-    /// Whether pages are read by nobody but those who wait for them.
+    /// Whether reads bypass the operating system's cache, so that no page is read before a thread
+    /// waits for it.
     pub fn are_direct(&self) -> bool {
         lock(&self.model).is_direct()
     }
@@ -666,7 +670,7 @@ pub(super) fn runs<'b>(ids: &[PageId], bytes: &'b [u8], page_bytes: usize) -> Ve
     writes.collect()
 }
 
-/// The first page behind the master records.
+/// The first page after the master records.
 pub fn first_page(page_bytes: usize) -> PageId {
     PageId((HEAD_BYTES as u32).div_ceil(page_bytes as u32))
 }

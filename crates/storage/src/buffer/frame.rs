@@ -1,7 +1,8 @@
 //! Frames of a buffer pool: what is in one, how often it was used, and which frame has which page.
 //!
-//! A frame has one latch, which is that of its page. Its flags are beside the latch, so that whoever looks for a frame to take need not
-//! have it. The table has an entry a page, which may be out of date: the frame says whether it still has the page.
+//! A frame has one latch, which is that of its page. Its flags are outside the latch, so that a
+//! search for a frame need not take it. The table has an entry a page, which may be out of date:
+//! the frame says whether it still has the page.
 
 use super::by_page::ByPage;
 use super::home::Home;

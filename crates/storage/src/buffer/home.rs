@@ -1,6 +1,7 @@
 //! The frames of pages that lie in durable memory: one a page, for ever, so nothing is replaced and nothing written back.
 //!
-//! A page is checked when it is first used after an opening, and from then on kept right by whoever changes it.
+//! A page is checked when it is first used after an opening, and from then on every change keeps it
+//! right.
 //!
 //! Where batches of changes become durable together, a page that a batch changes has a copy in ordinary memory until then
 //! (`batch_log`), and what is read is the copy.

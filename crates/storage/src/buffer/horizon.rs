@@ -240,8 +240,9 @@ fn start_at(lsn: Lsn) -> LogStart {
 }
 
 impl<P: Places> HorizonLog<P> {
-    /// Opens the log and finds the records from `start` on that count. Nothing is stored yet. Of a log with an archive those are found too that are
-    /// in front and not archived; it says from where on none was given up.
+    /// Opens the log and finds the records from `start` on that count. Nothing is stored yet. In a
+    /// log with an archive, earlier records that are not archived are found as well; `archive` has
+    /// the number from which on none was given up.
     pub fn open(
         places: P,
         options: HorizonOptions,
@@ -352,7 +353,7 @@ impl<P: Places> HorizonLog<P> {
         self.durable_step(state.place.append(stamp, &mut record))
     }
 
-    /// Notes that everything in front of `horizon` is durable.
+    /// Notes that everything before `horizon` is durable.
     fn learned(&self, horizon: Lsn) {
         if self.known.load(Ordering::Relaxed) < horizon.0 {
             self.known.fetch_max(horizon.0, Ordering::SeqCst);
@@ -527,7 +528,8 @@ impl<P: Places> HorizonLog<P> {
         if is_end {
             state.claims.end(number);
         }
-        // The record of a transaction's end: whoever waits for it makes it durable, without the locks under which it is logged.
+        // The record of a transaction's end is made durable by the thread that waits for it,
+        // without the locks under which it is logged.
         let is_later = is_end && self.options.content == Content::Redo;
         if self.options.persist == Persist::OnInsert && !is_later {
             self.persist(part, state)?;
@@ -538,7 +540,7 @@ impl<P: Places> HorizonLog<P> {
         Ok(lsn)
     }
 
-    /// Appends records that know that everything in front of them is durable.
+    /// Appends records whose *known* says that all earlier ones are durable.
     fn end_orderly(&self) -> Result<()> {
         for session in 0..self.places.ends() {
             self.add_session(session)?;
@@ -567,7 +569,7 @@ impl<P: Places> HorizonLog<P> {
         self.forget(archived)
     }
 
-    /// Lets places forget records in front of `start`, which nobody needs any more.
+    /// Lets places forget records before `start`, which nobody needs any more.
     fn forget(&self, start: Lsn) -> Result<()> {
         for part in self.parts() {
             part.state().place.forget(start)?;
@@ -578,7 +580,7 @@ impl<P: Places> HorizonLog<P> {
         Ok(())
     }
 
-    /// Everything in front of it is durable.
+    /// All records below it are durable.
     pub fn horizon(&self) -> Lsn {
         let next = self.next.load(Ordering::SeqCst);
         let missing = self.parts().map(|part| part.missing.load(Ordering::SeqCst));
@@ -684,8 +686,9 @@ impl<P: Places> PageLog for HorizonLog<P> {
         self.cold.is_some()
     }
 
-    /// The claim is one more of the place that has the transaction, where room for its rollback was kept. So whoever has that place from now on
-    /// shares it. Records to undo with tell of one change for each place, and are not shared.
+    /// The claim is one more of the place that has the transaction, where room for its rollback was
+    /// kept. So a session that gets that place from now on shares it. Records to undo with tell of
+    /// one change for each place, and are not shared.
     fn claim(&self, session: u32, bytes: u64) -> Result<Option<u32>> {
         if self.options.content == Content::Undo {
             return Ok(None);
@@ -742,7 +745,7 @@ impl<P: Places> PageLog for HorizonLog<P> {
     fn begin_checkpoint(&self) -> Result<CheckpointStart> {
         self.require()?;
         if self.taken.load(Ordering::Relaxed) > self.next.load(Ordering::SeqCst) {
-            // It makes what has these numbers needless, so it must be behind them.
+            // It makes records with these numbers needless, so it must come after them.
             self.life()?;
         }
         // Few records are appended from now on; they are durable before anybody appends again.
@@ -824,7 +827,8 @@ impl<P: Places> PageLog for HorizonLog<P> {
         }
         self.flush()?;
         let newest = self.newest.load(Ordering::SeqCst);
-        // Records that an opening has found are in front of a checkpoint by now, but for those that an orderly end has left.
+        // Records that an opening has found are before a checkpoint by now, except those of an
+        // orderly end.
         let is_changed = self.life.load(Ordering::Acquire) > 0;
         if is_changed && self.next.load(Ordering::SeqCst) > newest {
             return match self.end_orderly() {

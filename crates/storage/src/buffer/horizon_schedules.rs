@@ -32,7 +32,7 @@ fn append<P: Places>(log: &HorizonLog<P>, session: u32) -> Lsn {
     appended.expect("there is room")
 }
 
-/// The number behind the last record that a power cut would leave.
+/// The number after the last record that a power cut would leave.
 fn survivors<K: Kind>(world: &SimulatedWorld, kind: K) -> Lsn {
     let image = world.image(&ImageChoice { units: Vec::new() });
     let log = kind.open(&image.expect("an image can be made"));
@@ -54,7 +54,8 @@ pub(super) fn explore<K: Kind>(kind: K, sessions: u32) {
                     append(&log, thread % sessions);
                     let lsn = append(&log, thread % sessions);
                     log.flush_to(lsn).expect("the device works");
-                    // Looked at again, the horizon may lie further in front: another session's bound is older than its number.
+                    // Read again, the horizon may be lower: another session's bound is older than
+                    // its number.
                     let durable = log.horizon().max(Lsn(lsn.0 + 1));
                     assert!(survivors(&world, kind) >= durable);
                     if thread == 0 {
@@ -64,7 +65,7 @@ pub(super) fn explore<K: Kind>(kind: K, sessions: u32) {
                 })
             })
             .collect();
-        // Where there is a daemon, it looks a few times beside them.
+        // Where there is a daemon, it looks a few times meanwhile.
         for _ in 0..3 {
             log.persist_ahead().expect("the device works");
             let durable = log.horizon();

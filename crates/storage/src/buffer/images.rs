@@ -47,12 +47,12 @@ impl Images {
         self.has_uncounted.store(false, Ordering::Relaxed);
     }
 
-    /// Bytes that count for nothing of those behind the newest checkpoint.
+    /// Bytes since the newest checkpoint that do not count.
     pub fn free_since_newest(&self) -> u64 {
         self.free_since(&self.newest)
     }
 
-    /// Of those behind the newest one that has ended; any number if that is not known.
+    /// The same since the newest checkpoint that has ended; any number if that is not known.
     pub fn free_since_ended(&self) -> u64 {
         if self.has_uncounted.load(Ordering::Relaxed) {
             return u64::MAX;

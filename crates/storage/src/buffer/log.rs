@@ -72,8 +72,8 @@ pub trait PageLog: Send + Sync {
     /// Lets pages that have not changed since `lsn` be logged whole.
     fn image_from(&self, lsn: Lsn);
 
-    /// Appends a record, which `encode` adds to the buffer: it is told since when pages are not logged whole. Afterwards the buffer has the
-    /// record, perhaps with more around it.
+    /// Appends a record, which `encode` adds to the buffer: its argument says since when pages are
+    /// not logged whole. Afterwards the buffer has the record, perhaps with more around it.
     fn append(
         &self,
         reserve: Reserve,
@@ -105,13 +105,13 @@ pub trait PageLog: Send + Sync {
     /// Notes that a session's transaction needs nothing any more.
     fn end(&self, session: u32);
 
-    /// Makes the record at `lsn` durable, with all in front of it.
+    /// Makes the record at `lsn` durable, with all earlier ones.
     fn flush_to(&self, lsn: Lsn) -> Result<()>;
 
     /// Makes all records durable that are in the log now.
     fn flush(&self) -> Result<()>;
 
-    /// Whether records can become durable ahead of their commits, by who has nothing else to do.
+    /// Whether an idle thread can make records durable ahead of their commits.
     fn persists_ahead(&self) -> bool {
         false
     }
@@ -172,8 +172,9 @@ pub trait PageLog: Send + Sync {
     /// Ends a checkpoint that is durable: the log before `start` is not needed any more.
     fn end_checkpoint(&self, start: LogStart) -> Result<()>;
 
-    /// Claims log space for a transaction that an opening has found unfinished in a session's part of the log, in front of the first checkpoint, and
-    /// keeps all records from where the log begins now until the claim ends. Says what number the session has that undoes it; none if there is no
+    /// Claims log space for a transaction that an opening has found unfinished in a session's part
+    /// of the log, before the first checkpoint, and keeps all records from where the log begins now
+    /// until the claim ends. Says what number the session has that undoes it; none if there is no
     /// room, or the log gives no such claims.
     fn claim(&self, _session: u32, _bytes: u64) -> Result<Option<u32>> {
         Ok(None)
@@ -204,7 +205,8 @@ pub trait PageLog: Send + Sync {
         u64::MAX
     }
 
-    /// Makes everything durable and marks the end, so that damage to the last record is told from what was never there.
+    /// Makes everything durable and marks the end, so that damage to the last record is
+    /// distinguished from its absence.
     fn close(&self) -> Result<()>;
 
     /// Reads the log again and says what is wrong with it.

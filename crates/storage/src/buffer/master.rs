@@ -20,7 +20,7 @@ const MAGIC: [u8; 8] = *b"INDPAG\x1a\x01";
 const VERSION: u32 = 2;
 const RECORD_BYTES: usize = SECTOR_BYTES as usize;
 const RECORD_AT: [u64; 2] = [0, 4096];
-/// Bytes in front of the first page.
+/// Bytes before the first page.
 pub(super) const HEAD_BYTES: u64 = 8192;
 
 /// The master record: state that a checkpoint leaves for recovery.
@@ -32,11 +32,11 @@ pub struct Master {
     pub page_bytes: u32,
     /// The guard of page writes, by its number.
     pub guard: u32,
-    /// Where the log begins: no transaction that was open at the checkpoint has a record in front of it.
+    /// Where the log begins: no transaction that was open at the checkpoint has an earlier record.
     pub start: LogStart,
-    /// Where redo begins: everything in front of it is in the pages.
+    /// Where redo begins: all earlier changes are in the pages.
     pub redo: Lsn,
-    /// No transaction in front of it has this number or a higher one.
+    /// No earlier transaction has this number or a higher one.
     pub next_txn: u64,
     /// Root of the catalogue.
     pub catalogue: PageId,

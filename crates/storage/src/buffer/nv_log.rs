@@ -152,13 +152,15 @@ where
         Ok(())
     }
 
-    /// Whether it is proven that a checkpoint at `start` is durable. If not, the records in front of it may have to be needed again.
+    /// Whether it is proven that a checkpoint at `start` is durable. If not, the records before it
+    /// may be needed again.
     pub fn knows(memories: &S, options: &NvLogOptions, start: Lsn) -> Result<bool> {
         let first = NvRing::open(memories, options.ring(0), options.access)?;
         Ok(first.start()? >= start)
     }
 
-    /// Notes that a checkpoint at `start` is durable, which the caller has made sure of, and what becomes of the records in front of it.
+    /// Notes that a checkpoint at `start` is durable, which the caller has ensured, and the fate of
+    /// the records before it.
     pub fn learn(
         memories: &S,
         options: &NvLogOptions,

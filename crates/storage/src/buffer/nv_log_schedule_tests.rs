@@ -1,4 +1,5 @@
-//! Goal: in no order of threads a record of a ring is said to be durable, or behind the horizon, while one in front of it is missing.
+//! Goal: in no order of threads a record of a ring is reported durable, or is below the horizon,
+//! while an earlier one is missing.
 //!
 //! Method: that of `horizon_schedules`, with rings of the threads' own, or two that they share.
 //!

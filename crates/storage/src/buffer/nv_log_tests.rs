@@ -98,7 +98,7 @@ fn end_after_three_lives(disabled: &[&str]) -> Result<Lsn> {
     };
     append(&log, 0)?;
     append(&log, 1)?;
-    // Without the one in front of it.
+    // Without the one before it.
     lock(&log.part(1)?.state).place.persist()?;
     drop(log);
     for _ in 0..2 {

@@ -4,7 +4,7 @@
 //! memory   head, as long as the space before the first page of a file | pages, each at its number
 //! head     magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | 0 u32 | crc32c u32 | zeros to 64 | count u64 | zeros to 128
 //!          | stamp of the database u64 | zeros
-//! count    pages u32 that may be in use | crc32c u32 of that number and the fields in front
+//! count    pages u32 that may be in use | crc32c u32 of that number and the fields before
 //! ```
 //!
 //! A page changes by stores to some of its lines. Its before image is in the log by then, so the
@@ -218,7 +218,8 @@ impl<S: MemorySource> NvPages<S> {
         Self::over(memory, identity, page_bytes)
     }
 
-    /// Hands out the pages of a memory that was opened. The newest checkpoint knows of so many; the log has records behind it, or has not.
+    /// Hands out the pages of a memory that was opened. The newest checkpoint knows of `pages`
+    /// pages; `has_records` says whether the log has records after it.
     pub fn take(&self, pages: u32, has_records: bool) -> Result<Vec<Page>> {
         let mut memory = lock(&self.memory);
         let known = u64::from(pages.saturating_sub(self.first.0));

@@ -1,15 +1,18 @@
 //! The buffer pool: a fixed number of frames, each with a page behind a latch.
 //!
-//! A page is found through an array with an entry a page, which says in which frame to look; the frame says whether that is still right. So
-//! a hit is one load and one latch, without a lock that all share. A guard is the latch itself, and a frame whose latch somebody has is never
-//! taken away; there are no pins to forget.
+//! A page is found through an array with an entry a page, which says in which frame to look; the
+//! frame says whether that is still right. So a hit is one load and one latch, without a lock that
+//! all share. A guard is the latch itself, and a frame whose latch is held is never taken away;
+//! there are no pins to forget.
 //!
 //! Replacement is a clock: the hand takes the first frame that was not touched since it came by. A page counts as touched from its second use
 //! on, so a scan, which uses each page once, goes through few frames and leaves the rest alone.
 //!
-//! A page cleaner, where there is one, writes dirty pages in front of the hand, and who needs a frame passes dirty ones by for a while
-//! (`cleaner`). Then he writes a batch himself, or waits for the one that is being written; those who find a clean frame meanwhile do not wait. When
-//! every frame is latched, who needs one waits a moment: a latch is held for one step of an operation.
+//! A page cleaner, where there is one, writes dirty pages ahead of the hand, and a thread that
+//! needs a frame passes dirty ones for a while (`cleaner`). Then it writes a batch itself, or waits
+//! for the one that is being written; threads that find a clean frame meanwhile do not wait. When
+//! every frame is latched, a thread that needs one waits a moment: a latch is held for one step of
+//! an operation.
 //!
 //! Invariants:
 //! 1. The table's entry of a page names the frame that holds it, or no frame holds it. Entries change only with the frame's latch held
@@ -43,7 +46,7 @@ use std::time::Duration;
 pub const FRAMES_MIN: usize = 64;
 /// Most pages that are written together when a frame is needed.
 const BATCH_PAGES: usize = 64;
-/// Times that the hand goes around before whoever needs a frame waits for others.
+/// Times that the hand goes around before a thread that needs a frame waits for others.
 const ROUNDS_MAX: usize = 4;
 /// How long it waits until the pool is said to be full, and how long before each try.
 const FULL_WAIT: Duration = Duration::from_millis(200);
@@ -57,7 +60,7 @@ const AHEAD_MAX: usize = 8192;
 const SINGLES_PAUSE: Duration = Duration::from_secs(1);
 const SINGLES_AHEAD: usize = 1024;
 const SINGLES_SCAN: usize = 100;
-/// Lines of a page that are asked for beside its latch: its header and its first slots.
+/// Lines of a page that are prefetched with its latch: its header and its first slots.
 const LINES_AHEAD: usize = 2;
 const END_IN_FRONT: &str = "the file ends in front of a page that is in use";
 const WRONG_PAGE: &str = "the page's checksum or number is wrong";
@@ -68,7 +71,7 @@ pub struct Pool<D: Directory> {
     buffers: Buffers,
     table: PageTable,
     clock: Mutex<Clock>,
-    /// The batch of whoever writes pages since frames are needed, one at a time.
+    /// The batch of the thread that writes pages because frames are needed, one at a time.
     writing: Mutex<Batch>,
     /// Where the hand is, for the cleaner.
     hand: AtomicUsize,
@@ -241,8 +244,9 @@ impl<'p> WriteGuard<'p> {
         }
     }
 
-    /// Lets the page's frame go first: it is not in use any more. It is written all the same if it is dirty, since a checkpoint may begin in front
-    /// of the record that gives the page up, and a power cut may lose that record.
+    /// Lets the page's frame go first: it is not in use any more. It is written all the same if it
+    /// is dirty, since a checkpoint may begin before the record that gives the page up, and a power
+    /// cut may lose that record.
     pub fn give_up(&mut self) {
         if matches!(self.content.bytes, PageBytes::Buffer(_)) {
             self.frame.uses.store(0, Ordering::Relaxed);
@@ -529,7 +533,7 @@ impl<D: Directory> Pool<D> {
                 Some(found) => found,
                 None => self.free_frame(&mut clock),
             };
-            // Those who have latches may need a frame too before they let go.
+            // Threads that hold latches may need a frame too before they release them.
             match found {
                 Found::Free(number, content) => break (clock, (number, content)),
                 Found::Dirty(number) => {
@@ -727,7 +731,7 @@ impl<D: Directory> Pool<D> {
         Ok(true)
     }
 
-    /// Frames in front of the hand that the cleaner looks at.
+    /// Frames ahead of the hand that the cleaner examines.
     fn frames_ahead(&self) -> usize {
         let most = match self.readers.singles() {
             Some(_) => SINGLES_AHEAD,
@@ -745,8 +749,8 @@ impl<D: Directory> Pool<D> {
         }
     }
 
-    /// Writes dirty pages in front of the hand, whenever it has moved, until [`Pool::end_cleaning`]. A full disk ends it too: the session that needs a
-    /// frame meets it again.
+    /// Writes dirty pages ahead of the hand, whenever it has moved, until [`Pool::end_cleaning`]. A
+    /// full disk ends it too: the session that needs a frame meets it again.
     ///
     /// # Errors
     /// A failed write or sync, after which it is unknown what is durable of the pages.
@@ -814,7 +818,8 @@ impl<D: Directory> Pool<D> {
         self.write_all_by(&mut |_, _| Ok(()))
     }
 
-    /// The same, and calls `written` behind each part of the frames that has had pages to write: it is told how many of all frames it has seen.
+    /// The same, and calls `written` after each part of the frames that had pages to write, with
+    /// the number of frames visited so far and of all frames.
     pub fn write_all_by(&self, written: &mut dyn FnMut(usize, usize) -> Result<()>) -> Result<()> {
         while self.is_behind() && self.catch_up_step()? {}
         if let Some(home) = &self.home {
@@ -826,7 +831,8 @@ impl<D: Directory> Pool<D> {
         }
         let batch = &mut Batch::default();
         let all: Vec<usize> = (0..self.frames.len()).collect();
-        // Where a batch has syncs, many pages share them; else whoever needs one of the pages waits for few others, and whoever syncs the log for little else.
+        // Where a batch has syncs, many pages share them; else a thread that needs one of the pages
+        // waits for few others, and a sync of the log for little else.
         let at_once = if self.readers.have_batches_syncs() || !self.cleaner.is_present() {
             4 * BATCH_PAGES
         } else {
@@ -890,7 +896,7 @@ impl<D: Directory> Pool<D> {
             self.failure.require_none()?;
             self.written(self.log.flush_to(lsn))?;
             self.written(match self.readers.cache() {
-                // Its own locks do: whoever makes the file longer waits for no batch.
+                // Its own locks do: extending the file waits for no batch.
                 Some(cache) => cache.put(&batch.ids, &batch.bytes),
                 None => self.file().write(&batch.ids, &batch.bytes),
             })?;

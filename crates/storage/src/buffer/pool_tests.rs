@@ -4,7 +4,8 @@
 //! thread that needs a frame finds clean ones where there is a cleaner, and does not fail because
 //! all are latched for a moment.
 //!
-//! Method: a device whose calls wait for the test, which sees who is in the middle of one.
+//! Method: a device whose calls wait for the test, which sees which threads are in the middle of
+//! one.
 
 use super::super::central_log::CentralLog;
 use super::super::file::{PageFileOptions, first_page};
@@ -292,7 +293,7 @@ fn a_sync_that_has_failed_ahead_is_one_of_the_checkpoint() {
     let fails = Arc::new(AtomicBool::new(false));
     let device = Device::new({
         let fails = Arc::clone(&fails);
-        // It fails once, and is told to one handle only.
+        // It fails once, and only one handle gets the error.
         move |call| call != Call::SyncPages || !fails.swap(false, Ordering::SeqCst)
     });
     let pool = pool_on(&device);

@@ -87,8 +87,8 @@ impl<D: Directory> SessionFiles<D> {
 }
 
 impl<D: Directory> SessionFiles<D> {
-    /// Whether the records from `from` up to in front of `end` are there. If not, the log was used without its archive; and records that are
-    /// needed and damaged are noticed by whoever finds them.
+    /// Whether the records from `from` up to, but not including, `end` are there. If not, the log
+    /// was used without its archive; and damage to needed records is noticed when they are read.
     fn has_all(&self, from: Lsn, end: Lsn) -> bool {
         let found = self
             .open_apart()

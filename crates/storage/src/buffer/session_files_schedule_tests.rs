@@ -1,5 +1,6 @@
-//! Goal: in no order of threads a record in a file is said to be durable, or behind the horizon, while one in front of it is missing; and who appends
-//! while its file is synced takes no part in that sync.
+//! Goal: in no order of threads a record in a file is reported durable, or is below the horizon,
+//! while an earlier one is missing; and a record appended while its file is synced takes no part in
+//! that sync.
 //!
 //! Method: that of `horizon_schedules`, with a series a thread, and one of two threads.
 //!

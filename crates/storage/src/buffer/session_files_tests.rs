@@ -1,5 +1,6 @@
-//! Goal: whatever a power cut leaves of the files of several sessions, an opening finds the first records of the log without a gap, unchanged, and all that
-//! were said to be durable; what lay behind the gap never comes back; and damage is told from what a crash leaves.
+//! Goal: whatever a power cut leaves of the files of several sessions, an opening finds the first
+//! records of the log without a gap, unchanged, and all that were reported durable; records after
+//! the gap never come back; and damage is distinguished from the effects of a crash.
 //!
 //! Method: that of `horizon_explore`, with checkpoints now and then and segments so small that there are several.
 
@@ -118,8 +119,9 @@ fn with_a_gap() -> SimulatedWorld {
     least(&world)
 }
 
-/// An opening that saw a record behind the gap once took it away, and its number was used again: when the device had not done what it was
-/// asked for, the record was back beside the new one. Every call of the first opening fails once, in each manner.
+/// An opening that saw a record behind the gap once took it away, and its number was used again:
+/// when the device had not executed the request, the record was back beside the new one. Every call
+/// of the first opening fails once, in each manner.
 #[test]
 fn a_lost_record_stays_lost_when_the_opening_that_saw_it_fails() {
     let other = ErrorKind::Other;
@@ -158,8 +160,8 @@ fn a_lost_record_stays_lost_when_the_opening_that_saw_it_fails() {
     assert!(failed > 20, "{failed} of the first openings failed");
 }
 
-/// A checkpoint removes the files with lost records. One that began in front of their numbers would let the next opening, which does not see
-/// them any more, use the numbers again.
+/// A checkpoint removes the files with lost records. One that began before their numbers would let
+/// the next opening, which does not see them any more, use the numbers again.
 #[test]
 fn a_checkpoint_is_behind_the_numbers_of_lost_records() {
     let world = with_a_gap();
@@ -175,7 +177,8 @@ fn a_checkpoint_is_behind_the_numbers_of_lost_records() {
     assert_eq!(append(&log, 0, b'x').unwrap(), start.redo);
 }
 
-/// While a sync runs, a record can be appended to the same series, and is not taken for durable with those in front of it.
+/// While a sync runs, a record can be appended to the same series, and is not taken for durable
+/// with the earlier ones.
 #[test]
 fn a_record_that_is_appended_during_a_sync_is_not_durable_with_it() {
     let world = SimulatedWorld::new(WorldOptions::default());
@@ -200,7 +203,8 @@ fn a_record_that_is_appended_during_a_sync_is_not_durable_with_it() {
     assert_eq!(words(&least(&world)), b"ab");
 }
 
-/// A commit waits for the records in front of it, whosever they are, and for nobody who has none: one sync for each.
+/// A commit waits for all earlier records, of any session, with one sync for each series, and not
+/// for series that have none.
 #[test]
 fn a_session_without_records_holds_nobody_up() {
     let world = SimulatedWorld::new(WorldOptions::default());

@@ -1,7 +1,8 @@
 //! A device for tests with many threads: what is durable is known at every moment, and a test decides how long a call takes.
 //!
-//! A sync makes durable what was written before it began and nothing that is written while it runs, which is the least that a device
-//! promises. A segment must not get its name before everything in front of it is durable, which the device checks.
+//! A sync makes durable what was written before it began and nothing that is written while it runs,
+//! which is the least that a device promises. A segment must not get its name before everything
+//! preceding it is durable, which the device checks.
 
 use disk::{Directory, DiskCounters, DiskError, File, Result};
 use pmem::Site;

@@ -152,8 +152,8 @@ impl Bptree {
         Ok(None)
     }
 
-    /// Puts a key in front of key `index` and a slot in front of slot `slot_index` of a node that
-    /// has room.
+    /// Inserts a key before key `index` and a slot before slot `slot_index` of a node that has
+    /// room.
     fn insert_at<M: Memory>(
         &mut self,
         arena: &mut Arena<M>,
@@ -564,7 +564,7 @@ impl<M: Memory> OrderedIndex<M, VolatileUndo> for Bptree {
         entry: &mut dyn FnMut(&[u64], u64),
         damage: &mut Vec<String>,
     ) {
-        // The last key of the leaf before; empty in front of the first.
+        // The last key of the leaf before; empty before the first.
         let mut last: Vec<u64> = Vec::new();
         let mut out_of_order = Vec::new();
         let geometry = self.geometry;

@@ -38,7 +38,7 @@ pub(super) struct Geometry {
     pub(super) node_bytes: usize,
     pub(super) key_words: usize,
     pub(super) fanout: usize,
-    /// Words in front of a node's slots.
+    /// Words before a node's slots.
     pub(super) slots_word: usize,
 }
 

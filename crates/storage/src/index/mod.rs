@@ -117,7 +117,8 @@ impl Ahead {
         }
     }
 
-    /// Asks for the blocks behind entry number `step` of `count`: for few at first, because many scans end soon.
+    /// Prefetches the blocks of the entries after number `step` of `count`: few at first, because
+    /// many scans end soon.
     #[inline]
     fn ask<M: Memory>(
         &mut self,

@@ -1,8 +1,9 @@
 //! The non-volatile B+tree: an ordered index that is usable as it stands after a crash.
 //!
-//! Every change of a reachable node goes through the transaction's [`WriteSet`], which can undo it. An insertion
-//! stages the entry in a free slot and publishes it with the bitmap word; a split builds new nodes beside the old one and swings
-//! one pointer, so nothing is moved inside a reachable leaf. A leaf that empties is taken out of its parent.
+//! Every change of a reachable node goes through the transaction's [`WriteSet`], which can undo it.
+//! An insertion stages the entry in a free slot and publishes it with the bitmap word; a split
+//! builds new nodes next to the old one and switches one pointer, so nothing is moved inside a
+//! reachable leaf. A leaf that empties is taken out of its parent.
 //!
 //! Invariants:
 //! 1. All leaves are on level 0, and a child is one level below its parent; readers check it, so damage cannot loop.

@@ -1,4 +1,4 @@
-//! The non-volatile B+tree behind an undo log that drains at any of an operation's writes.
+//! The non-volatile B+tree with an undo log that drains at any of an operation's writes.
 //!
 //! The log drains by itself when many writes are pending, which may be between two writes of one change of the tree. So
 //! each test begins with every possible number of other pending writes, and the tree must not notice.

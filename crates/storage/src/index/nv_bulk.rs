@@ -42,8 +42,8 @@ impl NvBptree {
         self.write_root(arena, writes, root)
     }
 
-    /// The value of a key as the open transaction sees it. Only splits are made visible for it: entries and values that are
-    /// still kept back are read over the words of their leaf.
+    /// The value of a key as the open transaction sees it. Only splits are made visible for it:
+    /// pending entries and values are read over the words of their leaf.
     #[inline]
     pub fn get_pending<M: Memory, W: WriteSet<M>>(
         &self,
@@ -104,8 +104,9 @@ impl NvBptree {
         Ok(Some(old))
     }
 
-    /// Adds a leaf with these entries behind all others. Each is a key and its value; the keys ascend and are greater than
-    /// all in the tree; there are at most [`NvBptree::leaf_entries`], and at least one.
+    /// Adds a leaf with these entries after all others. Each is a key and its value; the keys
+    /// ascend and are greater than all in the tree; there are at most [`NvBptree::leaf_entries`],
+    /// and at least one.
     pub fn append_leaf<M: Memory, W: WriteSet<M>>(
         &self,
         arena: &mut Arena<M>,

@@ -1,8 +1,9 @@
 //! Nodes of the persistent B+tree: their geometry, how they are read, and how their images are made.
 //!
-//! A node is a block of whole cache lines, read as 8-byte words. Leaves keep their entries unsorted behind a slot bitmap, so
-//! that adding one touches the entry's line and the header line only; fingerprints (one byte of a hash of each
-//! key) tell a lookup which entry to read. Inner nodes are sorted; they change only when a child splits or empties.
+//! A node is a block of whole cache lines, read as 8-byte words. Leaves keep their entries unsorted
+//! after a slot bitmap, so that adding one touches the entry's line and the header line only;
+//! fingerprints (one byte of a hash of each key) tell a lookup which entry to read. Inner nodes are
+//! sorted; they change only when a child splits or empties.
 //!
 //! ```text
 //! word 0          meta: magic u16 | level u8 (0 = leaf) | 0 u8 | node bytes / 64 u16 | key words u16
@@ -22,7 +23,7 @@ use pmem::{Arena, Memory, PmemError};
 
 const MAGIC: u64 = 0x4e42;
 const LINE: usize = 64;
-/// Words in front of a leaf's bitmap and of an inner node's number of keys.
+/// Words before a leaf's bitmap and an inner node's number of keys.
 pub(super) const HEADER_WORDS: usize = 2;
 const SALT: u64 = 0x6e76_6270_7472_6565;
 /// Deeper trees do not occur: 4 children a node and 2^48 bytes of pool.

@@ -123,7 +123,8 @@ pub trait Trees: Send + Sized {
     /// Takes back what readers have given up. Between transactions.
     fn reclaim(&mut self);
 
-    /// Says what the next statement copies pages for: one that adds something leaves what is kept back to others.
+    /// Sets the purpose for which the next statement copies pages: one that adds something leaves
+    /// the reserve to others.
     fn begin_statement(&mut self, _copies: Purpose) {}
 
     /// Where the open transaction stands.

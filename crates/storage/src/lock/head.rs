@@ -56,7 +56,7 @@ pub(super) enum Answer {
     Refused,
 }
 
-/// Those who can go on. They are woken when the mutex is free again.
+/// Sessions that can go on. They are woken when the mutex is free again.
 pub(super) type Woken = Vec<Arc<Parker>>;
 
 /// One lock.
@@ -156,7 +156,7 @@ impl Head {
         true
     }
 
-    /// Whom a waiting session waits for; nobody if it does not wait here.
+    /// Sessions that a waiting session waits for; none if it does not wait here.
     pub(super) fn blockers(&self, session: SessionId, found: &mut Vec<SessionId>) {
         let Some(at) = self
             .queue

@@ -30,8 +30,8 @@ pub struct LockOptions {
     pub wait_limit: Duration,
     /// Locks that all sessions may hold together, idle ones included.
     pub locks_max: usize,
-    /// Whether intention locks stay with their session between transactions. Saves a mutex and a queue for each; costs those who lock
-    /// whole tables the way through the idle ones.
+    /// Whether intention locks stay with their session between transactions. Saves a mutex and a
+    /// queue for each; a lock of a whole table has to revoke the idle ones.
     pub inherits: bool,
     /// Key locks of one table and transaction after which the table is tried to be locked whole. A range counts as 16 keys.
     pub escalate_at: usize,
@@ -137,7 +137,7 @@ impl LockManager {
         sum
     }
 
-    /// Tells all who wait, now or later, that the partition is stopped.
+    /// Lets all waits, now and later, fail because the partition is stopped.
     pub fn stop(&self) {
         if self.stopped.swap(true, Ordering::SeqCst) {
             return;

@@ -12,7 +12,8 @@
 //! | U   |    | x  |   | x   | x | x |
 //! | X   | x  | x  | x | x   | x | x |
 //!
-//! *Update* lets readers in, also later ones: its conversion to *exclusive* goes in front of them in the queue, so it does not starve.
+//! *Update* lets readers in, also later ones: its conversion to *exclusive* goes before them in the
+//! queue, so it does not starve.
 
 /// A lock of the partition or of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,8 +35,8 @@ pub enum Mode {
 pub enum KeyMode {
     /// It is read.
     Shared,
-    /// It is read by somebody who may change it. One at a time, beside readers, so that two who read first and change later do not
-    /// wait for each other.
+    /// Read by a transaction that may change it. One at a time, together with readers, so that two
+    /// transactions that read first and change later do not wait for each other.
     Update,
     /// It is changed, inserted or deleted.
     Exclusive,
@@ -94,7 +95,7 @@ impl Strength {
         1 << self as u8
     }
 
-    /// The modes that another owner must not have beside this one.
+    /// The modes that conflict with this one, if another owner has them.
     #[inline]
     pub(super) const fn excluded(self) -> u8 {
         let exclusive = Self::Exclusive.bit();
@@ -137,13 +138,13 @@ impl Strength {
         }
     }
 
-    /// Whether who has this has `other` already.
+    /// Whether a holder of this has `other` already.
     #[inline]
     pub(super) fn covers(self, other: Self) -> bool {
         self.join(other) == self
     }
 
-    /// Whether who has this on a whole needs no `wanted` lock on its parts.
+    /// Whether a holder of this on a whole needs no `wanted` lock on its parts.
     #[inline]
     pub(super) const fn covers_parts(self, wanted: Self) -> bool {
         match self {

@@ -59,7 +59,7 @@ impl Interval {
     }
 }
 
-/// Whether `next` comes right behind `key` among keys of as many words.
+/// Whether `next` comes right after `key` among keys of as many words.
 fn is_successor(key: &[u64], next: &[u64]) -> bool {
     let mut carry = true;
     key.len() == next.len()
@@ -81,7 +81,7 @@ struct Range {
     parker: Arc<Parker>,
 }
 
-/// A range that a writer waits for, and whose it is.
+/// A range that a writer waits for, and its session.
 #[derive(Clone, Copy)]
 struct Blocker {
     range: u64,
@@ -197,7 +197,8 @@ impl Bucket {
         waits
     }
 
-    /// Puts a writer behind the ranges that contain its key and do not wait for it; true if there are none.
+    /// Queues a writer after the ranges that contain its key and do not wait for it; true if there
+    /// are none.
     pub(super) fn admit_writer(
         &self,
         tree: PageId,
@@ -258,7 +259,7 @@ impl Bucket {
         }
     }
 
-    /// Whom a session with a waiting range waits for.
+    /// Sessions that a session with a waiting range waits for.
     pub(super) fn range_blockers(&self, number: u64, found: &mut Vec<SessionId>) {
         let ranges = lock(&self.ranges);
         let range = ranges.all.iter().find(|range| range.number == number);
@@ -266,7 +267,7 @@ impl Bucket {
         found.extend(blockers.map(|key| key.session));
     }
 
-    /// Whom a waiting writer waits for.
+    /// Sessions that a waiting writer waits for.
     pub(super) fn writer_blockers(&self, session: SessionId, found: &mut Vec<SessionId>) {
         let ranges = lock(&self.ranges);
         let mut writers = ranges.writers.iter();

@@ -1,9 +1,12 @@
-//! Goal: no order of threads lets two owners exclude each other, leaves a sleeper behind, or hides a circle of waits.
+//! Goal: no order of threads grants conflicting locks to two owners, forgets a sleeper, or hides a
+//! deadlock.
 //!
-//! Method: two or three threads, a few locks each, on the real code. `shuttle` runs one at a time and chooses the next at every lock, signal
-//! and atomic access; half of the schedules are uniform, half have few changes of thread at unlikely places. There is no time, so nobody
-//! searches for a circle twice: the search before the sleep has to find it, else all sleep, which fails the test and prints the schedule. Where two partitions
-//! take part, transactions exchange their sessions of the second one, as they do in a database.
+//! Method: two or three threads, a few locks each, on the real code. `shuttle` runs one at a time
+//! and chooses the next at every lock, signal and atomic access; half of the schedules are uniform,
+//! half have few changes of thread at unlikely places. There is no time, so no search for a
+//! deadlock is repeated: the search before the sleep has to find it, else all sleep, which fails
+//! the test and prints the schedule. Where two partitions take part, transactions exchange their
+//! sessions of the second one, as they do in a database.
 //!
 //! `cargo test -p storage --features schedules --lib schedule_tests`
 

@@ -769,7 +769,7 @@ impl LockSession {
         }
     }
 
-    /// Wakes who can go on, keeps a small stock of rights, and publishes the counters.
+    /// Wakes sessions that can go on, keeps a small stock of rights, and publishes the counters.
     fn finish(&mut self) {
         self.wake_all();
         let lot = self.manager.lot();

@@ -1,8 +1,10 @@
 //! One shard of the heads: a hash table under a mutex, and which of its keys are locked exclusively.
 //!
-//! A range has to find the exclusive keys inside of it, whoever holds them. They are in a list of their own, because few locks are
-//! exclusive at a time, and `exclusives` says for a sixteenth of all trees whether it is worth to look. The number is stored under the
-//! mutex and read without; writers store it and then read the number of ranges (`range`), ranges do the reverse, in one total order.
+//! A range has to find the exclusive keys inside it, of any holder. They are in a list of their
+//! own, because few locks are exclusive at a time, and `exclusives` says for a sixteenth of all
+//! trees whether it is worth to look. The number is stored under the mutex and read without;
+//! writers store it and then read the number of ranges (`range`), ranges do the reverse, in one
+//! total order.
 
 use super::head::{Answer, Head, Request, SessionId, Woken};
 use super::mode::Strength;
@@ -107,7 +109,7 @@ impl Shard {
         withdrawn
     }
 
-    /// Whom a session waits for in the queue of this entry.
+    /// Sessions that a session waits for in the queue of this entry.
     pub(super) fn blockers(&self, entry: u32, session: SessionId, found: &mut Vec<SessionId>) {
         let locks = lock(&self.locks);
         locks.table.get(entry).head.blockers(session, found);

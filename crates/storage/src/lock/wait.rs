@@ -1,7 +1,8 @@
 //! A session that sleeps, and what others see of it.
 //!
-//! A parker belongs to one session. The session sets it back before it enters a queue; whoever grants the request takes it out of the queue
-//! under the queue's mutex and signals afterwards, once. So a signal is never lost, and never meant for an earlier wait.
+//! A parker belongs to one session. The session sets it back before it enters a queue; the session
+//! that grants the request takes it out of the queue under the queue's mutex and signals
+//! afterwards, once. So a signal is never lost, and never meant for an earlier wait.
 
 use super::head::SessionId;
 use super::manager::{LockCounters, LockManager};
@@ -114,7 +115,7 @@ pub(super) struct Visible {
     pub(super) manager: Arc<LockManager>,
     /// Where it sleeps.
     pub(super) parker: Arc<Parker>,
-    /// The session whose transaction its locks are part of: this one, or one in another partition.
+    /// The session that owns the transaction of its locks: this one, or one in another partition.
     owner: AtomicU32,
     /// The wait of the transaction that this session is the owner of, in whichever partition.
     pub(super) waiting: Mutex<Option<Wait>>,

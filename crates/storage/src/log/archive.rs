@@ -48,7 +48,7 @@ const RECORD_HEADER_BYTES: usize = 16;
 /// Bytes that are gathered before they go to the file, and read at a time.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Takes the next record of an archive, or breaks off in front of it.
+/// Takes the next record of an archive, or breaks off before it.
 pub type VisitArchived<'v> = dyn FnMut(Lsn, &[u8]) -> Result<ControlFlow<()>> + 'v;
 
 /// Header of a file.
@@ -171,7 +171,7 @@ pub struct ArchiveRange {
     pub records: u64,
     /// Bytes of the files.
     pub bytes: u64,
-    /// The first record's number, and the one behind the last; none of an empty archive.
+    /// The first record's number, and the one after the last; none for an empty archive.
     pub range: Option<(Lsn, Lsn)>,
     /// Records in between that are not there: their log was used without its archive.
     pub gaps: Vec<(Lsn, Lsn)>,
@@ -180,7 +180,7 @@ pub struct ArchiveRange {
 }
 
 impl ArchiveRange {
-    /// Notes that the log goes on at `first`, and whether records are missing in front.
+    /// Notes that the log goes on at `first`, and whether earlier records are missing.
     pub fn add_gap(&mut self, first: Lsn) {
         if let Some((_, end)) = self.range.filter(|(_, end)| *end < first) {
             self.gaps.push((end, first));
@@ -268,7 +268,8 @@ impl<D: Directory> Archive<D> {
         })
     }
 
-    /// Ends a file that has every record in front of `end`, durably. Afterwards the log may use their space again.
+    /// Ends a file that has every record before `end`, durably. Afterwards the log may use their
+    /// space again.
     pub fn publish(&mut self, mut file: ArchiveFile<D::File>, end: Lsn) -> Result<()> {
         file.write()?;
         file.header.end = end;
@@ -321,8 +322,9 @@ impl<D: Directory> Archive<D> {
         Ok(found)
     }
 
-    /// Hands the records from `from` on to `visit`, in their order and without a gap: those in front of `until`, or all, or those in front of the one
-    /// at which `visit` breaks off. Returns where they end.
+    /// Hands the records from `from` on to `visit`, in their order and without a gap: those before
+    /// `until`, or all, or those before the one at which `visit` breaks off. Returns where they
+    /// end.
     ///
     /// # Errors
     /// A file that is missing, cut off, foreign or damaged, with its name and the last point that can be reached; a point that the archive does not have.
@@ -432,7 +434,7 @@ fn seed(identity: LogIdentity) -> u32 {
     crc32c::crc32c(&identity.database.to_le_bytes())
 }
 
-/// The error of a file behind which nothing can be reached.
+/// The error of a file after which no record can be reached.
 #[cold]
 fn limited(error: StorageError, reached: Lsn) -> StorageError {
     let limit = format!(

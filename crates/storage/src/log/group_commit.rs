@@ -47,7 +47,7 @@ pub struct GroupCommit {
 }
 
 impl GroupCommit {
-    /// Starts behind `recovered`, up to which everything is durable.
+    /// Starts after `recovered`, up to which everything is durable.
     pub fn new(options: GroupCommitOptions, recovered: CommitTicket) -> Self {
         Self {
             options,

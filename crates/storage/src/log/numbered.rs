@@ -10,7 +10,7 @@ use crate::error::{Result, StorageError};
 use pmem::Counters;
 use std::ops::RangeInclusive;
 
-/// Free bytes in front of the payload of a record that is handed to a place.
+/// Free bytes before the payload of a record that is handed to a place.
 pub const HEADER_BYTES: usize = 32;
 
 /// Number and properties of a record, stored with it.
@@ -116,8 +116,8 @@ pub trait Place: Send {
     /// after it. A failure changes nothing.
     fn make_room(&mut self, payload: usize, more: u64) -> Result<()>;
 
-    /// Adds a record, which is durable after the next [`Place::persist`]. `record` has [`HEADER_BYTES`] free bytes in front of the
-    /// payload, and is changed. The caller has made room.
+    /// Adds a record, which is durable after the next [`Place::persist`]. `record` has
+    /// [`HEADER_BYTES`] free bytes before the payload, and is changed. The caller has made room.
     fn append(&mut self, stamp: Stamp, record: &mut Vec<u8>) -> Result<()>;
 
     /// Makes all records durable.
@@ -152,7 +152,8 @@ pub trait Place: Send {
     /// Forgets the records before `lsn`: nobody needs them any more.
     fn forget(&mut self, lsn: Lsn) -> Result<()>;
 
-    /// Hands out the records from `cursor` on, which begins at 0, up to in front of `until`, where they can be archived. They are durable.
+    /// Hands out the records from `cursor` on, which begins at 0, that come before `until`, where
+    /// they can be archived. They are durable.
     fn copy(
         &mut self,
         _cursor: &mut u64,
@@ -200,12 +201,14 @@ pub trait Place: Send {
         Ok(())
     }
 
-    /// Notes in the first place durably that recovery needs no record in front of `start` any more, if that cannot be seen, and what becomes of those.
+    /// Notes durably in the first place that recovery needs no record before `start` any more, if
+    /// nothing else shows it, and the fate of those records.
     fn set_start(&mut self, _start: Lsn, _in_front: InFront) -> Result<()> {
         Ok(())
     }
 
-    /// Notes in the first place durably that records in front of `lsn` were archived, and that their space is used again.
+    /// Notes durably in the first place that records before `lsn` were archived, and that their
+    /// space is used again.
     fn set_archived(&mut self, _lsn: Lsn) -> Result<()> {
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! Lines of durable memory that a transaction touches: the list of those to flush, and a quick answer to whether one has
-//! changes that are kept back.
+//! Lines of durable memory that a transaction touches: the list of those to flush, and a quick
+//! check whether one has pending changes.
 //!
 //! A transaction asks for the pending form of a word far more often than it has one. [`PendingLines`] is a filter over lines: a
 //! line that was added is always found, another one seldom, and then the list of changes is searched in vain.

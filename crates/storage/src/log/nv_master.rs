@@ -25,7 +25,7 @@ use pmem::{Arena, Memory, Owner, Part, PmemError, WordChange, site};
 
 /// Bytes of the master block.
 pub const MASTER_BYTES: usize = 16 << 10;
-/// Pages that are kept back for deletions.
+/// Pages that are reserved for deletions.
 pub const KEPT_PAGES: usize = 8;
 
 const LINE: u64 = 64;

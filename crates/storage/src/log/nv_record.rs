@@ -133,7 +133,7 @@ pub(super) fn read_record<M: Memory>(
     if tail.room < LINE {
         return None;
     }
-    // The header first: what lies behind it is read only if it is this transaction's.
+    // The header first: the rest is read only if the header is this transaction's.
     let header = arena.slice::<u64>(tail.offset, HEADER_BYTES / 8).ok()?;
     let (crc, bytes) = (header[0] as u32, (header[0] >> 32) as usize);
     let kind = match header[2] {

@@ -9,7 +9,7 @@
 //! pool    root 0: the block
 //! block   rings u64, cut u64, life u64, start u64, kept u64, archived u64, alone in their line, in ring 0 only: how many rings the partition has; the
 //!         first number of its newest life, and that life's; from where on recovery may need records, as far as is proven; from where on they are kept,
-//!         for an archive, 0 for `start` where there never was one; and in front of what they were archived, 0 if none were
+//!         for an archive, 0 for `start` where there never was one; and below which number they were archived, 0 if none were
 //!         | offsets of the pieces, 8 u64 | index: entries of 16 bytes
 //! piece   objects, each on lines of its own; a ring has 1 to 8 pieces, blocks of up to 16 MiB
 //! entry   number u64, 0 if unset, with the highest bit set if the record is given up | position u64 of the object, counted from the first one ever
@@ -22,9 +22,8 @@
 //!    object and entry become durable together, by one fence.
 //! 2. Records that recovery may need are never overwritten: an append that finds no room fails and
 //!    changes nothing.
-//! 3. Every record in front of an object's *known* was durable when the object was made. A missing
-//!    one there is damage; any other missing one was never acknowledged, and recovery ends before
-//!    it.
+//! 3. Every record before an object's *known* was durable when the object was made. A missing one
+//!    there is damage; any other missing one was never acknowledged, and recovery ends before it.
 //! 4. Before anything is appended, recovery unsets every entry after its end that is not given up,
 //!    and stores again the records that are not known to be durable. So a number that is used again
 //!    never has two entries. It may have two objects, and even one entry for both: the first record
@@ -155,8 +154,9 @@ struct Range {
     bytes: u64,
 }
 
-/// Records of a ring that become durable beside whoever appends. Objects and whole entries are stored to by nobody; a line of the index may get
-/// its next entry meanwhile, which does no harm: it counts for nothing before somebody else has flushed it and its object, and fenced.
+/// Records of a ring that become durable while others append. Objects and whole entries are stored
+/// to by nobody; a line of the index may get its next entry meanwhile, which does no harm: it
+/// counts for nothing before somebody else has flushed it and its object, and fenced.
 pub struct Ahead<M: Memory> {
     flusher: Flusher<M>,
     ranges: [Range; 3],
@@ -364,7 +364,8 @@ impl<M: Memory> NvRing<M> {
         }
     }
 
-    /// Whether a record with so long a payload has room now, and `more` bytes of short ones behind it.
+    /// Whether there is room now for a record with a payload of this length, and for `more` bytes
+    /// of short ones after it.
     fn has_room(&self, payload: usize, more: u64) -> bool {
         let bytes = object_bytes(payload);
         if bytes > self.piece_bytes {
@@ -712,7 +713,8 @@ where
     fn begin_life(&mut self, cut: Lsn) -> Result<u64> {
         let offset = self.index - HEAD_BYTES;
         let life = self.life()?.0 + 1;
-        // The line keeps the order. With the new cut and the old life nothing changes: what is behind the cut is lost in either.
+        // The line keeps the order. With the new cut and the old life nothing changes: records
+        // after the cut are lost in either.
         self.arena.store_word(offset + 8, cut.0)?;
         self.arena.store_word(offset + 16, life)?;
         self.arena.flush(offset, 24, site!("nv-ring.life"))?;

@@ -15,12 +15,14 @@
 //! 3. The commit word names a transaction that has committed. Its *replay* flag says that the record of this very transaction
 //!    may not be in place yet; it is stored with the changes, so the word durable says that the transaction before is in
 //!    place. A flagged word without its record is damage, and reported.
-//! 4. Replay would overwrite bytes that were stored without a record where a replayable record names them: a freed block that is
-//!    staged anew, a run that the heap made there. After a change of the heap's own the flag is cleared durably before the next
-//!    transaction commits, as it is before a drained transaction is prepared or commits, and before the log leaves its block. Staging
-//!    needs no such care. No record names bytes of a block that its own transaction freed (whoever frees a structure reads it
-//!    first, which drains the changes of it); and a transaction that stages waits before its record, after which the record before
-//!    the newest is not replayed any more.
+//! 4. Replay would overwrite bytes that were stored without a record where a replayable record
+//!    names them: a freed block that is staged anew, a run that the heap made there. After a change
+//!    of the heap's own the flag is cleared durably before the next transaction commits, as it is
+//!    before a drained transaction is prepared or commits, and before the log leaves its block.
+//!    Staging needs no such care. No record names bytes of a block that its own transaction freed
+//!    (a structure is read before it is freed, which drains the changes of it); and a transaction
+//!    that stages waits before its record, after which the record before the newest is not replayed
+//!    any more.
 //! 5. Frees are bitmap changes under the same log, so a commit frees and keeps in one atomic step; freed blocks and
 //!    retired index slots are not written before the transaction has ended.
 //! 6. Recovery replays, then undoes, then moves the commit word; done twice it does the same. If no
@@ -59,7 +61,7 @@ pub const LOG_BYTES: usize = 16 << 10;
 
 const SLOTS: u64 = 4;
 const SLOT_BYTES: usize = (LOG_BYTES - LINE) / SLOTS as usize / LINE * LINE;
-/// A jump takes one line, which every record leaves free behind itself.
+/// A jump takes one line, which every record leaves free after itself.
 const JUMP_BYTES: usize = LINE;
 /// Bytes of a block in which a long transaction's log goes on.
 pub const OVERFLOW_BYTES: usize = 64 << 10;
@@ -298,7 +300,8 @@ impl UndoLog {
             return Ok(());
         }
         self.drain(arena)?;
-        // The record may become durable before the changes: nobody decides for it before the fence behind both.
+        // The record may become durable before the changes: no decision for it is made before the
+        // fence after both.
         arena.enter(Part::Log);
         self.begin_record();
         self.record.extend_from_slice(&global.0.to_le_bytes());
@@ -418,7 +421,7 @@ impl UndoLog {
         self.record_bytes_max() <= SLOT_BYTES
     }
 
-    /// At most so many bytes of a slot take the record of all changes and what stands behind it.
+    /// Most bytes of a slot that the record of all changes takes, with the space after it.
     fn record_bytes_max(&self) -> usize {
         let most = self.pending_bytes.len() + self.changes.len() * (CHANGE_HEADER_BYTES + 7);
         HEADER_BYTES + most + LINE + JUMP_BYTES
@@ -550,7 +553,8 @@ impl UndoLog {
             return Err(error);
         }
         if self.replay {
-            // That fence was behind the last changes in place. Durable before this transaction is prepared or commits.
+            // That fence came after the last changes in place. Durable before this transaction is
+            // prepared or commits.
             self.store_commit_word(arena, false)?;
             arena.flush(self.base, 8, site!("undo.drain-word"))?;
         }

@@ -47,7 +47,7 @@ use std::collections::VecDeque;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
-/// Bytes in front of the payload in a frame.
+/// Bytes before the payload in a frame.
 const STAMP_BYTES: usize = 16;
 /// In the number of a record that is none of the caller's.
 const GAP: u64 = 1 << 63;
@@ -90,7 +90,7 @@ struct Record {
     payload: Range<usize>,
 }
 
-/// The record header in front of a frame's payload.
+/// The record header before a frame's payload.
 #[derive(Clone, Copy)]
 struct StampRead {
     lsn: Lsn,
@@ -120,7 +120,7 @@ impl StampRead {
 }
 
 impl Segment {
-    /// Walks over the frames of a file whose numbers are beyond `newest`; what they know of is noted.
+    /// Walks over the frames of a file whose numbers are beyond `newest`, and notes their *known*.
     fn read(header: SegmentHeader, data: &[u8], mut newest: Lsn, known: &mut Lsn) -> Self {
         let seed = header.seed();
         let mut segment = Self {
@@ -172,7 +172,7 @@ impl Segment {
         self.records.last().map(|record| record.stamp.lsn)
     }
 
-    /// The position behind the last record.
+    /// The position after the last record.
     fn records_end(&self) -> Lsn {
         self.header.position(self.end.records)
     }
@@ -241,7 +241,8 @@ impl<D: Directory> Series<D> {
         self.identity.file_name(&self.kind, number)
     }
 
-    /// Reads all files. Those in front of a gap are out of date if they have nothing from `from` on, and else a file is missing.
+    /// Reads all files. Files before a gap are out of date if they have nothing from `from` on;
+    /// else a file is missing.
     fn read(&self, from: Lsn) -> Result<(Vec<u64>, Vec<Segment>, Lsn)> {
         let directory = lock(&self.directory);
         let numbers = self.identity.numbers(&*directory, &self.kind)?;
@@ -330,8 +331,9 @@ impl<D: Directory> Series<D> {
         Ok(prove(&mut file, &header, &data, &last.end)?)
     }
 
-    /// Removes the files without a record that is needed, and whatever an unfinished step has left. Records that do not count stay: their numbers
-    /// must be seen until a checkpoint is behind them.
+    /// Removes the files without a record that is needed, and whatever an unfinished step has left.
+    /// Records that do not count stay: their numbers must stay visible until a checkpoint comes
+    /// after them.
     fn tidy(&mut self, tail: &StreamTail<D::File>, end: Lsn) -> Result<()> {
         let is_needed = |segment: &Segment| segment.newest() >= Some(self.from);
         let needless = self.segments.iter().position(is_needed);

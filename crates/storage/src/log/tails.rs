@@ -314,7 +314,8 @@ impl<F: File> StreamTail<F> {
         self.tails().note(self.stream, tail, Lsn(0))
     }
 
-    /// Notes durably that records in front of `gone` are going to be removed; the stream has `tail` afterwards.
+    /// Notes durably that records before `gone` are going to be removed; the stream has `tail`
+    /// afterwards.
     pub(super) fn note_gone(&self, tail: Tail, gone: Lsn) -> Result<()> {
         self.tails().note(self.stream, tail, gone)
     }

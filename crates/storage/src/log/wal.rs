@@ -2,8 +2,8 @@
 //! groups.
 //!
 //! The log is one line of bytes, addressed by [`Lsn`]; segments are pieces of it, one file each
-//! (`p0.wal.000001`). A segment gets its whole length when it is made, so a full disk is met by
-//! [`Wal::append`], where the transaction can still be aborted, and not by [`Wal::flush`], where
+//! (`p0.wal.000001`). A segment gets its whole length when it is made, so a full disk is an error
+//! of [`Wal::append`], where the transaction can still be aborted, and not of [`Wal::flush`], where
 //! others may wait.
 //!
 //! Invariants, proven by the crash tests:
@@ -60,7 +60,7 @@ pub struct Lsn(pub u64);
 impl Lsn {
     /// Where a new log begins. Not zero, so that a run of zeros is never a valid frame.
     pub const FIRST: Self = Self(8);
-    /// No log gets this far, so what lies behind a place in front of it can always be counted.
+    /// No log gets this far, so arithmetic on smaller positions does not overflow.
     pub const END: Self = Self(1 << 62);
 }
 
@@ -137,8 +137,8 @@ pub struct WalOptions {
     pub buffer_bytes_max: usize,
     /// Bytes of segment files that are kept to be used again when they are needless.
     pub spare_bytes_max: u64,
-    /// Half the bytes of a file that is kept back where the disk is full: one half is the segment of records that give room back, the other is for a
-    /// checkpoint; 0 for none.
+    /// Half the bytes of a file that is held in reserve for a full disk: one half is the segment of
+    /// records that give room back, the other is for a checkpoint; 0 for none.
     pub reserve_bytes: u64,
 }
 
@@ -164,7 +164,7 @@ impl Default for WalOptions {
 
 pub(super) const KIND: &str = "wal";
 
-/// How far the buffer outgrows its size before who appends waits for the sync that runs.
+/// How far the buffer outgrows its size before appends wait for the running sync.
 const BUFFERS_MAX: usize = 16;
 
 /// Whether the partition has a segment. Its first one comes after its first checkpoint is durable.
@@ -338,7 +338,8 @@ impl<D: Directory> Wal<D> {
         }
     }
 
-    /// Notes, if files are needless now, that records with numbers in front of `gone` are going with them, and which file stays.
+    /// Notes, if there are files that are no longer needed, that records with numbers below `gone`
+    /// are going with them, and which file stays.
     pub(super) fn note_gone(&mut self, gone: Lsn) -> Result<()> {
         let is_needless = |&(number, _): &(u64, u64)| number < self.start.segment;
         if !self.segments.first().is_some_and(is_needless) {
@@ -416,8 +417,9 @@ impl<D: Directory> Wal<D> {
         self.room() >= bytes + FRAME_BYTES as u64
     }
 
-    /// Makes the current segment have room for `bytes` of frames, so that appending them meets no full disk. A new segment
-    /// has twice as much, because whoever keeps room is going to ask for a little more each time.
+    /// Makes the current segment have room for `bytes` of frames, so that appending them meets no
+    /// full disk. A new segment has twice as much, because a caller that keeps room asks for a
+    /// little more each time.
     pub fn make_room(&mut self, directory: &D, bytes: u64) -> Result<()> {
         self.failure.require_none()?;
         if !self.has_room(bytes) {
@@ -499,12 +501,12 @@ impl<D: Directory> Wal<D> {
         Ok(())
     }
 
-    /// Makes all records durable and marks the end, so that damage to the last record is told from
-    /// a torn tail, and the next recovery knows what is durable.
+    /// Makes all records durable and marks the end, so that damage to the last record is
+    /// distinguished from a torn tail, and the next recovery knows which records are durable.
     pub fn close(&mut self, directory: &D) -> Result<()> {
         self.flush()?;
         if self.marked != self.end {
-            // A mark is no part of the log, so the end in front of it is the one to find.
+            // A mark is no part of the log, so recovery is to find the end before it.
             self.note_tail()?;
         }
         if self.marked != self.end && self.room() >= FRAME_BYTES as u64 {
@@ -540,12 +542,12 @@ impl<D: Directory> Wal<D> {
         Ok(())
     }
 
-    /// Position behind the last appended record.
+    /// Position after the last appended record.
     pub fn end(&self) -> Lsn {
         self.end
     }
 
-    /// Position in front of which everything is durable.
+    /// Position before which everything is durable.
     pub fn synced(&self) -> Lsn {
         self.synced
     }
@@ -619,8 +621,8 @@ impl<D: Directory> Wal<D> {
         })
     }
 
-    /// Notes that a durable checkpoint made everything in front of `start` needless, which comes
-    /// from [`Wal::begin_checkpoint`]. The files go with [`Wal::remove_needless`].
+    /// Notes that the log before `start`, which comes from [`Wal::begin_checkpoint`], is not needed
+    /// any more, thanks to a durable checkpoint. The files go with [`Wal::remove_needless`].
     pub fn end_checkpoint(&mut self, start: LogStart) {
         self.start = start;
         self.closed = None;
@@ -635,7 +637,7 @@ impl<D: Directory> Wal<D> {
         self.remove_in_front(directory, self.start.segment)
     }
 
-    /// As [`Wal::remove_needless`], of the files in front of a segment only.
+    /// As [`Wal::remove_needless`], of the files before a segment only.
     pub(crate) fn remove_in_front(&mut self, directory: &D, segment: u64) -> Result<bool> {
         match self.segments.first() {
             Some(&(number, bytes)) if number < segment => {
@@ -665,7 +667,8 @@ impl<D: Directory> Wal<D> {
         self.spares.give_up(directory)
     }
 
-    /// Makes the file that is kept back for records which give room back, unless it is there; a full disk puts it off. Says whether there is one.
+    /// Makes the reserve file for records that free space, unless it is there; a full disk
+    /// postpones that. Says whether there is one.
     pub(crate) fn keep_reserve(&mut self, directory: &D) -> Result<bool> {
         self.spares.keep_reserve(directory)
     }
@@ -680,7 +683,7 @@ impl<D: Directory> Wal<D> {
         self.current.as_mut().expect(HAS_CURRENT)
     }
 
-    /// Bytes of the current segment behind the buffer.
+    /// Bytes of the current segment after the buffer.
     fn room(&self) -> u64 {
         self.current.as_ref().map_or(0, |current| {
             current.header.bytes - current.written - self.buffer.len() as u64
@@ -741,7 +744,7 @@ impl<D: Directory> Wal<D> {
         Ok(true)
     }
 
-    /// Makes the file that is kept back the current segment.
+    /// Makes the reserve file the current segment.
     fn roll_to_reserve(&mut self, directory: &D) -> Result<()> {
         let header = SegmentHeader {
             identity: self.identity,

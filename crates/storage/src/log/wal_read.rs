@@ -1,7 +1,8 @@
 //! Reading the write-ahead log (`wal`): segments one after the other.
 //!
-//! A segment is read as a whole, and its records end at the first frame that is not valid. Always true of what was read: each segment begins
-//! where the one in front of it ended, and no record is handed out twice. Nothing is stored here.
+//! A segment is read as a whole, and its records end at the first frame that is not valid.
+//! Invariant of reading: each segment begins where the one before it ended, and no record is handed
+//! out twice. Nothing is stored here.
 
 use super::wal::{KIND, LogIdentity, Lsn};
 use super::wal_segment::{HEADER_BYTES, SegmentHeader, damage, read_frame};

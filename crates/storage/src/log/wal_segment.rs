@@ -24,19 +24,19 @@
 //! | synced | 8 | position up to which the log was durable when the frame was made |
 //! | payload | length | padded with zeros to a multiple of 8 |
 //!
-//! The seed and the position keep old bytes, which a device may show behind the tail, from being
+//! The seed and the position keep old bytes, which a device may show after the tail, from being
 //! taken for records. `synced` tells damage from a torn tail: a frame that is not valid, followed
 //! by a frame that says that the log was durable beyond the first, was valid once.
 //!
-//! A frame without payload is a *mark*: it only says that everything in front of it is durable. A
-//! mark at the end of a segment is no part of the log: the next segment may begin at its position
-//! or behind it.
+//! A frame without payload is a *mark*: it only says that everything before it is durable. A mark
+//! at the end of a segment is no part of the log: the next segment may begin at its position or
+//! after it.
 
 use super::wal::{LogIdentity, Lsn};
 use crate::error::{Result, StorageError};
 use std::ops::{Range, RangeInclusive};
 
-/// Bytes in front of the first record: one sector, so that no later write tears it.
+/// Bytes before the first record: one sector, so that no later write tears it.
 pub(super) const HEADER_BYTES: usize = 512;
 /// Bytes of a frame without its payload.
 pub(super) const FRAME_BYTES: usize = 24;
@@ -217,7 +217,7 @@ pub(super) fn read_frame(segment: &[u8], seed: u32, offset: usize, at: Lsn) -> O
     })
 }
 
-/// Whether a frame behind byte `offset` shows that the log was once durable beyond it.
+/// Whether a frame after byte `offset` shows that the log was once durable beyond it.
 pub(super) fn was_durable(segment: &[u8], header: &SegmentHeader, offset: usize) -> bool {
     let seed = header.seed();
     let end = header.position(offset);

@@ -38,7 +38,7 @@ pub(super) struct Spares {
     reserve: Reserve,
 }
 
-/// The file that is kept back.
+/// The reserve file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reserve {
     None,

@@ -5,9 +5,11 @@
 //! notes what is durable then. A log of one owner takes all three at once ([`Wal::flush`](super::Wal::flush)).
 //!
 //! Invariants:
-//! 1. A sync has the lock of its segment's file before the log can be used again. So whoever needs everything durable meanwhile, to begin a new
-//!    segment or a checkpoint, waits for it there, and no record is taken for durable because one behind it is.
-//! 2. A file of which a write or sync failed takes no further one, whoever asks: what is on the medium is unknown.
+//! 1. A sync has the lock of its segment's file before the log can be used again. So a thread that
+//!    needs everything durable meanwhile, to begin a new segment or a checkpoint, waits for it
+//!    there, and no record is taken for durable because a later one is.
+//! 2. A file with a failed write or sync takes no further one: its content on the medium is
+//!    unknown.
 //!
 //! Order of locks: the log, then a segment's file. A sync that runs has the file only.
 
@@ -49,7 +51,7 @@ impl<F: File> SegmentFile<F> {
     }
 }
 
-/// Records that are to become durable, with all in front of them.
+/// Records that are to become durable, with all earlier ones.
 pub struct PendingSync<F> {
     pub(super) file: Arc<Mutex<SegmentFile<F>>>,
     /// Offset in the file where `bytes` go.

@@ -188,7 +188,7 @@ fn needless_segments_are_used_again_and_their_old_records_are_not_seen() {
     let start = fill_and_end(&directory, &mut wal);
     assert_eq!(spares(&directory), 4, "as many as options say");
     assert_eq!(wal.file_bytes(), 4 * 1024);
-    // Each record shorter than what lies there, so that old frames stand behind every end.
+    // Each record is shorter than the old ones there, so that old frames follow every end.
     let mut expected = Vec::new();
     for number in 0..30_u8 {
         wal.append(&directory, &[number; 20]).unwrap();

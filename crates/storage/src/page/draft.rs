@@ -1,8 +1,10 @@
 //! A page as it is going to be, made on the side of the one that is there.
 //!
-//! Only the lines that the operations need are copied, where that can be told in front: most changes need the header, a slot and a cell, and the
-//! rest of the page is neither read nor compared. The checksum of the new page follows from the old one's and the lines that differ, since a CRC
-//! is linear: what a line adds to it depends on the line and on how many bytes come behind it.
+//! Only the lines that the operations need are copied, where these are known in advance: most
+//! changes need the header, a slot and a cell, and the rest of the page is neither read nor
+//! compared. The checksum of the new page follows from the old one's and the lines that differ,
+//! since a CRC is linear: the contribution of a line depends on the line and on the number of bytes
+//! after it.
 
 use super::header::{self, HEADER_BYTES, Header, PageKind};
 use super::op::{Misfit, PageOp, Section};
@@ -154,7 +156,7 @@ fn crc_of_difference(old: &[u8], new: &[u8], start: usize) -> u32 {
             *difference = old ^ new;
         }
         if start == 0 && number == 0 {
-            // The checksum does not cover itself, and zeros in front change nothing.
+            // The checksum does not cover itself, and leading zeros change nothing.
             difference[..header::CHECKSUM_BYTES].fill(0);
         }
         crc = !crc32c::crc32c_append(!crc, &difference);

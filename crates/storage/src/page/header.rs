@@ -1,7 +1,7 @@
 //! The header that every page begins with.
 //!
 //! ```text
-//! checksum u32, of all bytes behind it | kind u8 | level u8 | key words u16 | LSN u64 | page number u32 | link u32 | slots u16
+//! checksum u32, of all bytes after it | kind u8 | level u8 | key words u16 | LSN u64 | page number u32 | link u32 | slots u16
 //! | heap u16 | dead u16 | hash u16 | content from 32 on
 //! ```
 //!
@@ -11,15 +11,17 @@
 //! | level | 0 for leaves; the parent's is one higher |
 //! | LSN | position of the last log record that changed the page |
 //! | page number | a page that was written to a wrong place is noticed |
-//! | link | inner page: the child in front of the first key; long value: the next page, or 0 |
+//! | link | inner page: the child before the first key; long value: the next page, or 0 |
 //! | slots | tree: number of cells; long value: bytes of content |
 //! | heap | tree: where the cells begin; they grow towards the slots |
 //! | dead | tree: bytes of cells that are not named any more |
 //! | hash | in files: a hash of all other bytes but the checksum, never 0; 0 in durable memory, and where an earlier version has written the page |
 //!
-//! The checksum alone does not tell every torn page. A value that ends with its own CRC32C, as definitions of tables do, adds nothing to the CRC of what
-//! surrounds it; so where a write replaces such a value by another of its kind, and is torn in front of it, the checksum is right for both. The hash is not
-//! linear. Pages that change in durable memory are not written whole, and a log guards them.
+//! The checksum alone does not tell every torn page. A value that ends with its own CRC32C, as
+//! definitions of tables do, adds nothing to the CRC of what surrounds it; so where a write
+//! replaces such a value by another of its kind, and is torn before it, the checksum is right for
+//! both. The hash is not linear. Pages that change in durable memory are not written whole, and a
+//! log guards them.
 
 use crate::log::Lsn;
 use std::fmt;
@@ -31,7 +33,7 @@ pub const PAGE_BYTES: RangeInclusive<u32> = 512..=16384;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 32;
 
-/// The checksum is of what stands behind it.
+/// The checksum covers all bytes after it.
 pub(super) const CHECKSUM_BYTES: usize = 4;
 const KIND_AT: usize = 4;
 const LEVEL_AT: usize = 5;

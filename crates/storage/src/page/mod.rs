@@ -1,8 +1,9 @@
 //! Pages: the unit in which the page engine reads, latches, writes and recovers.
 //!
-//! A page is an array of bytes with a header ([`header`]). Its content changes only by the operations of [`op`], which are what
-//! the log has of a change as well: a change is encoded first, then applied from its encoding, so what recovery repeats is what
-//! was done. [`slotted`] reads trees' pages; [`draft`] makes a change beside a page that must not change yet.
+//! A page is an array of bytes with a header ([`header`]). Its content changes only by the
+//! operations of [`op`], which the log has as well: a change is encoded first, then applied from
+//! its encoding, so recovery repeats exactly the operations that were applied. [`slotted`] reads
+//! trees' pages; [`draft`] makes a change in a copy of a page that must not change yet.
 
 pub mod draft;
 pub mod header;

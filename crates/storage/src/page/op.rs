@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! section     page number u32 | flags u8 | image, if flag 1: head u16, tail u16, the head's bytes, the tail's | bytes u32 of operations
-//! operation   tag u8 | fields as in [`PageOp`], numbers little-endian, bytes with their length in front
+//! operation   tag u8 | fields as in [`PageOp`], numbers little-endian, bytes preceded by their length
 //! ```
 //!
 //! A section has all operations of one log record on one page. An *image* is the page as it was
@@ -324,7 +324,7 @@ fn tree(page: &[u8]) -> Result<Slotted<'_>, Misfit> {
     }
 }
 
-/// Makes room for `bytes` of heap beside `slots` slots: says where they go.
+/// Makes room for `bytes` of heap next to `slots` slots: returns their offset.
 fn make_room(page: &mut [u8], bytes: usize, slots: usize) -> Result<usize, Misfit> {
     let header = Header(page);
     let slots_end = HEADER_BYTES + slots * SLOT_BYTES;

@@ -6,8 +6,9 @@
 //! cell   leaf: key words | value          inner page: key words | child u32
 //! ```
 //!
-//! Words of keys are little-endian; they are compared as numbers, one after the other. The child of cell `i` has the keys from that cell's
-//! on up to the next cell's; the page's link has those in front of the first.
+//! Words of keys are little-endian; they are compared as numbers, one after the other. The child of
+//! cell `i` has the keys from that cell's on up to the next cell's; the page's link has those
+//! before the first.
 //!
 //! The deep check looks at a page as a whole ([`Slotted::check`]). Reading trusts its checksum but for places: a slot that leads out of the page
 //! has an empty cell, so a page that lies costs a wrong answer and never a fault.

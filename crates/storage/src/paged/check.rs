@@ -156,7 +156,7 @@ fn pages_below<D: Directory>(
 }
 
 impl<D: Directory> Pages<D> {
-    /// Maps, and the pages that they say to be in use; maps and what lies in front of them excluded.
+    /// Maps, and the pages that they say to be in use; maps and the pages before them excluded.
     pub fn used(&self) -> Result<(Vec<PageId>, BTreeSet<PageId>)> {
         let page_bytes = self.page_bytes();
         let first = first_page(page_bytes);

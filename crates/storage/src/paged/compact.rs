@@ -1,13 +1,15 @@
 //! Moving pages to the front of the file, so that its end can be given back.
 //!
-//! A page that is not a root is named in one place: by its parent, by the page of a long value in front of it, or by the cell of the value. So a move is
-//! one change of a few pages, which is redone and never undone, like a split: the content in a page that was free, the name, and both bits of the maps. The
-//! caller has the partition alone. A root is named by the catalogue and, while transactions are open, by what undoes them; it is moved as definitions are
-//! changed (`tables`).
+//! A page that is not a root is named in one place: by its parent, by the preceding page of a long
+//! value, or by the cell of the value. So a move is one change of a few pages, which is redone and
+//! never undone, like a split: the content in a page that was free, the name, and both bits of the
+//! maps. The caller has the partition alone. A root is named by the catalogue and, while
+//! transactions are open, by what undoes them; it is moved as definitions are changed (`tables`).
 //!
 //! Invariants:
 //! 1. A page only ever moves to a lower number. Whenever this ends, in order or not, the trees are whole, and what has moved stays there.
-//! 2. Where `limit` is the least end that all pages in use fit in front of, there are as many free pages in front of it as there are used ones behind.
+//! 2. If `limit` is the least end before which all pages in use fit, there are as many free pages
+//!    before it as used ones from it on.
 
 use super::change::{Change, wrong_page};
 use super::space::{Pages, pages_of_map};
@@ -20,7 +22,8 @@ use crate::page::slotted::capacity;
 use crate::page::{Head, Header, PageId, PageKind, PageOp, Slotted};
 use disk::Directory;
 
-/// Makes room in the log: behind the error that says there was none, or else where that is due. Nothing is latched meanwhile.
+/// Makes room in the log: after the error that says there was none, or else where that is due.
+/// Nothing is latched meanwhile.
 pub type MakeRoom<'r> = dyn FnMut(Option<&StorageError>) -> Result<()> + 'r;
 
 /// Where a page is named.
@@ -99,9 +102,9 @@ pub(super) fn push_content(change: &mut Change<'_>, new: usize, content: &[u8]) 
     }
 }
 
-/// Moves the pages of trees that do not lie in front of `limit`.
+/// Moves the pages of trees that do not lie before `limit`.
 pub struct Compaction<'c> {
-    /// Where they are to lie in front of.
+    /// The pages are to lie before it.
     pub limit: PageId,
     /// Session whose log it goes to.
     pub session: u32,
@@ -201,7 +204,7 @@ impl Compaction<'_> {
 }
 
 impl<D: Directory> Pages<D> {
-    /// The least end that all pages in use fit in front of, with their maps.
+    /// The least end before which all pages in use fit, with their maps.
     pub fn least_end(&self) -> Result<PageId> {
         let (_, used) = self.used()?;
         let page_bytes = self.page_bytes();
@@ -216,7 +219,7 @@ impl<D: Directory> Pages<D> {
         }
     }
 
-    /// Gives up the maps behind the last page in use, and says where that ends.
+    /// Gives up the maps after the last page in use, and returns the end of that page.
     pub fn drop_maps(&self, session: u32) -> Result<PageId> {
         let (maps, used) = self.used()?;
         let first = first_page(self.page_bytes());

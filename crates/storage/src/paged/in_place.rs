@@ -1,13 +1,15 @@
 //! Changes of pages that lie in durable memory, in place (*In-Place Updates* of NVRAM-era).
 //!
-//! A change is made on copies of its pages first. The log gets what the lines that differ were, and how the transaction undoes the row; when that
-//! is durable, the lines are stored, and when these are durable, the latches are given back: two fences. Nothing is ever repeated, so there is no
-//! redo: a page has every change whose latches somebody else has had since.
+//! A change is made on copies of its pages first. The log gets what the lines that differ were, and
+//! how the transaction undoes the row; when that is durable, the lines are stored, and when these
+//! are durable, the latches are given back: two fences. Nothing is ever repeated, so there is no
+//! redo: a page has every change whose latches another thread has had since.
 //!
-//! After a power cut each session may have been in the middle of its newest change, and of no other, since the record of the next one was made
-//! behind it. Whether that change was finished is told by its pages: somebody has changed one of them since, and has left a record or a
-//! higher LSN in the page. If nobody has, the lines are given back what they were and the record counts as never made: so it is undone whole, whether
-//! it was finished or not, and nobody else has seen it change anything.
+//! After a power cut each session may have been in the middle of its newest change, and of no
+//! other, since the record of the next one was made after it. The pages show whether that change
+//! was finished: a later change of one of them has left a record or a higher LSN in the page. If
+//! nobody has, the lines are given back what they were and the record counts as never made: so it
+//! is undone whole, whether it was finished or not, and nobody else has seen it change anything.
 //!
 //! Invariants:
 //! 1. No line of a page changes before the log has durably what it was, but for pages that were free before.

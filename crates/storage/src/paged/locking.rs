@@ -6,8 +6,9 @@
 //! | repeatable read | shared until the end | shared while it is read, and rows that were there until the end | exclusive until the end |
 //! | read committed | shared while it is read | shared while it is read | exclusive until the end |
 //!
-//! Commits give their locks back once they are in the log, before they are durable (early lock release): whoever reads what they left comes
-//! behind them in the log, and waits for the same or a later sync.
+//! Commits release their locks once they are in the log, before they are durable (early lock
+//! release): a transaction that reads their rows comes after them in the log, and waits for the
+//! same or a later sync.
 
 use crate::error::Result;
 use crate::lock::{KeyMode, LockOwner, LockSession, Mark, Mode};

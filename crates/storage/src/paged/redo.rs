@@ -1,9 +1,11 @@
 //! Redo: what the log says is repeated on every page that does not have it.
 //!
-//! Changes are collected from the log, as many as there is room for, and repeated page by page in the order of the file: a page is read and written
-//! once for all of its changes among these, however small the buffer pool is. The changes of a page depend on no other page, so several threads repeat
-//! them where the engine may have threads, and reads of a disk overlap. Or they are left to whoever brings their pages into frames
-//! (`buffer/backlog.rs`), if none was repeated before.
+//! Changes are collected from the log, as many as there is room for, and repeated page by page in
+//! the order of the file: a page is read and written once for all of its changes among these,
+//! however small the buffer pool is. The changes of a page depend on no other page, so several
+//! threads repeat them where the engine may have threads, and reads of a disk overlap. Or redo is
+//! deferred until their pages are brought into frames (`buffer/backlog.rs`), if none was repeated
+//! before.
 //!
 //! Invariants:
 //! 1. A page that redo looks at is written again, even if it had the change: another process may have written it without knowing
@@ -103,7 +105,7 @@ impl Changes {
     }
 }
 
-/// Changes that are left to whoever brings their pages into frames.
+/// Changes whose redo is deferred until their pages are brought into frames.
 struct Left {
     changes: Changes,
     /// The pages, in their order.
@@ -146,7 +148,7 @@ impl Backlog for Left {
     fn of(&self, page: PageId) -> Option<Missing> {
         let first = self.changes_of(page)?.first()?;
         let section = self.changes.section(first);
-        // One that cannot be read is met as it is repeated.
+        // A section that cannot be read is an error when it is repeated.
         let is_whole = section.is_ok_and(|section| section.is_whole());
         Some(if is_whole {
             Missing::Whole
@@ -185,7 +187,7 @@ impl<'p, D: Directory> Redo<'p, D> {
             from,
             has_threads,
             room,
-            // The page behind the last one can be counted.
+            // The page after the last one can be counted.
             pages_max: u32::MAX,
             has_begun: false,
             changes: Changes::default(),
@@ -242,7 +244,8 @@ impl<'p, D: Directory> Redo<'p, D> {
         Ok(true)
     }
 
-    /// Leaves the changes to whoever brings their pages into frames, if none was repeated yet: else some of their pages may have frames.
+    /// Defers the redo until the pages are brought into frames, if no change was repeated yet: else
+    /// some of the pages may have frames already.
     pub fn leave(&mut self) -> Result<()> {
         if self.has_begun {
             return self.repeat();

@@ -1,14 +1,16 @@
 //! Scans: cells of a range in key order, a leaf at a time.
 //!
-//! Leaves are not linked: a scan copies a leaf, lets go of it, and descends again to the key behind the separator that bounds it. So it holds
-//! no latch while others look at what it found, and a split or merge touches nobody beside.
+//! Leaves are not linked: a scan copies a leaf, releases it, and descends again to the key after
+//! the separator that bounds it. So it holds no latch while its callers use the cells, and a split
+//! or merge touches no siblings.
 //!
 //! A scan that comes to its second leaf is taken for one that goes on: it says which leaves it is going to need, a few ahead, as their parent names
 //! them, so that the device fetches them while the cells are looked at.
 //!
-//! A scan that locks covers a range before it visits the cells in it: first up to one cell, then to twice as many each time, so who stops early
-//! has locked little, and who goes on pays little. If the leaf has changed while the lock was waited for, it is copied again;
-//! what lies in the covered range cannot change any more.
+//! A scan that locks covers a range before it visits the cells in it: first up to one cell, then to
+//! twice as many each time, so a scan that stops early has locked little, and one that goes on pays
+//! little. If the leaf has changed while the lock was waited for, it is copied again; what lies in
+//! the covered range cannot change any more.
 
 use super::change::wrong_page;
 use super::space::Pages;
@@ -33,7 +35,8 @@ struct LeafCopy {
     id: PageId,
     /// When it was that leaf.
     moment: Moment,
-    /// The separator at its far end, if it is not the last leaf: the first key behind it, or going backward, its own lowest possible key.
+    /// The separator at its far end, if it is not the last leaf: the first key after it, or going
+    /// backward, its own lowest possible key.
     bound: Option<KeyBuf>,
     /// Leaves copied until the next ones are named to the device.
     until_ahead: usize,
@@ -104,7 +107,7 @@ impl Tree {
                     break;
                 }
             }
-            // There is one, since a key belongs behind it.
+            // There is one, since a key belongs after it.
             next = leaf.bound.take().unwrap_or_default();
             if direction == Direction::Backward && !step(&mut next, direction) {
                 return Ok(());
@@ -193,7 +196,7 @@ impl LeafCopy {
         (self.id, level)
     }
 
-    /// Tells the device which leaves of a parent come behind the one at `place`, once for as many as it is told.
+    /// Prefetches the leaves of a parent that follow the one at `place`, once for each batch.
     fn name_ahead<D: Directory>(
         &mut self,
         pages: &Pages<D>,

@@ -1,8 +1,9 @@
 //! Which pages of the file are in use: maps with a bit a page.
 //!
-//! A map covers as many pages as it has bits. The first one is the first page behind the master records; each other one is the first page of
-//! what it covers. A map is formatted when the first page that it covers is needed, and the map before it links to it in the same
-//! change, so nobody has to guess which maps there are.
+//! A map covers as many pages as it has bits. The first one is the first page after the master
+//! records; each other one is the first of the pages that it covers. A map is formatted when the
+//! first page that it covers is needed, and the map before it links to it in the same change, so
+//! nobody has to guess which maps there are.
 
 use super::change::{Change, wrong_page};
 use super::trail::Structure;
@@ -50,7 +51,7 @@ impl FreeFrom {
         Known(self.0.load(Ordering::Relaxed))
     }
 
-    /// Notes that no page in front of `page` is free, unless one was given up since `known`.
+    /// Notes that no page before `page` is free, unless one was given up since `known`.
     fn raise(&self, known: Known, page: PageId) {
         let raised = known.0 & !u64::from(u32::MAX) | u64::from(page.0);
         let order = Ordering::Relaxed;
@@ -201,7 +202,7 @@ impl<D: Directory> Pages<D> {
                     },
                 );
                 let id = PageId(from.0 - bit + free);
-                // Not behind it: the change may still fail.
+                // Not past it: the change may still fail.
                 self.free_from.raise(known, id);
                 return Ok(id);
             }

@@ -4,7 +4,8 @@
 //! cells without altering what the tree holds. An inner page that could not take one more cell is split on the way, so a parent always has
 //! room for what a child's split gives it; so at most a page, its parent, one new page and a map are changed at a time.
 //!
-//! A leaf that is split because a key behind all of its own comes leaves its cells where they are, so loading in key order fills pages.
+//! A leaf that is split for a key after all of its own keeps its cells, so loading in key order
+//! fills pages.
 
 use super::change::Change;
 use super::space::Pages;
@@ -369,7 +370,7 @@ impl Tree {
     }
 }
 
-/// The slot at which about half of a page's bytes lie behind, at least one cell on either side.
+/// The slot after which about half of a page's bytes lie, with at least one cell on either side.
 fn middle(view: &Slotted<'_>) -> usize {
     let half = view.used_bytes() / 2;
     let mut bytes = 0;

@@ -9,8 +9,9 @@
 //! | table number, 1 | root of the primary tree, u32 |
 //! | table number, 2 + index number | root of the index's tree, u32 |
 //!
-//! Roots move only as definitions change ([`Tables::move_roots`]), so the catalogue changes with those only. A statement that fails leaves changes behind; the engine undoes
-//! them to where it began.
+//! Roots move only as definitions change ([`Tables::move_roots`]), so the catalogue changes with
+//! those only. A failed statement leaves its changes in place; the engine undoes them to where it
+//! began.
 
 use super::change::Change;
 use super::compact::push_content;
@@ -360,7 +361,8 @@ impl Tables {
         self.states().flat_map(of_table).collect()
     }
 
-    /// Moves the roots that do not lie in front of `limit` to free pages, as far as there are some in front. The definitions must be read again afterwards.
+    /// Moves the roots that do not lie before `limit` to free pages, as far as there are some
+    /// before it. The definitions must be read again afterwards.
     pub fn move_roots<D: Directory>(
         &mut self,
         pages: &Pages<D>,

@@ -63,7 +63,7 @@ struct Step {
 /// The root as it was, where it has children.
 #[derive(Default)]
 struct RootCopy {
-    /// When it was met last.
+    /// When it was last read.
     met: Option<Moment>,
     /// Whether `bytes` are what it was then.
     is_copied: bool,

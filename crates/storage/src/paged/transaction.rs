@@ -1,4 +1,4 @@
-//! A transaction of the page engine while it is open, and in whose name a change is logged.
+//! A transaction of the page engine while it is open, and the owner of a logged change.
 //!
 //! The undo entries are kept in memory as well as in the log: a rollback reads no log, and recovery collects them while it looks for
 //! transactions that have not ended.
@@ -158,7 +158,7 @@ impl Transaction {
     }
 }
 
-/// In whose name a change of a leaf is logged.
+/// The owner of a logged change of a leaf.
 pub enum Entry<'t> {
     /// The transaction's own, to be undone if it aborts.
     Undoable(&'t mut Transaction),

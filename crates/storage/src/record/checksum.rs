@@ -47,7 +47,7 @@ pub fn weight(position: usize) -> u64 {
 }
 
 /// The weighted sum of the words in `bytes`, whose first one has this position; without the salt.
-/// `bytes` is a whole number of words: what is behind the last whole word does not count.
+/// `bytes` is a whole number of words: bytes after the last whole word do not count.
 pub fn weighted_sum(bytes: &[u8], first_position: usize) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     debug_assert!(rest.is_empty(), "checksums are over whole words");

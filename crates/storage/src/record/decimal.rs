@@ -1,6 +1,6 @@
 //! Exact decimal numbers.
 //!
-//! A [`Decimal`] is an integer number of units and the number of digits behind the point. Two
+//! A [`Decimal`] is an integer number of units and the number of digits after the point. Two
 //! decimals are equal when their values are, whatever their scales: 1.5 = 1.50. Nothing here
 //! rounds; what does not fit is refused. The integer lies in two words, so that a value with a
 //! decimal in it stays 8-byte aligned and small.
@@ -34,7 +34,7 @@ impl Decimal {
         i128::from(self.high) << 64 | i128::from(self.low)
     }
 
-    /// Digits behind the point.
+    /// Digits after the point.
     pub fn scale(self) -> u8 {
         self.scale
     }
@@ -55,7 +55,7 @@ impl Decimal {
         (units % divisor == 0).then(|| Self::new(units / divisor, scale))
     }
 
-    /// Reads `-12.345`; the scale is the number of digits behind the point. `None` if it is no such
+    /// Reads `-12.345`; the scale is the number of digits after the point. `None` if it is no such
     /// number.
     pub fn parse(text: &str) -> Option<Self> {
         let (negative, digits) = match text.as_bytes().first()? {

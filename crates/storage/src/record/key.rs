@@ -163,7 +163,7 @@ struct KeyPart {
     room_bytes: usize,
 }
 
-/// When the columns behind the index's own belong to a key.
+/// When the columns after the index's own belong to a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Suffix {
     Always,

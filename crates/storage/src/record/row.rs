@@ -1,4 +1,4 @@
-//! A row in memory: a tuple, and behind it the contents that do not lie in the tuple.
+//! A row in memory: a tuple, followed by the contents that do not lie in the tuple.
 //!
 //! ```text
 //! | tuple, exactly as on the medium, but for the words of outline columns | content | content | … |

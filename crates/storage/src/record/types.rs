@@ -28,7 +28,7 @@ pub enum DataType {
     Decimal {
         /// All digits, 1 to 38.
         precision: u8,
-        /// Digits behind the point, at most `precision`.
+        /// Digits after the point, at most `precision`.
         scale: u8,
     },
     /// Text of exactly `length` bytes; shorter values are padded with blanks, and blanks at the end

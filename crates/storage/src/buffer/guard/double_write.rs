@@ -41,7 +41,7 @@ pub struct DoubleWrite<F> {
     file: F,
     name: String,
     page_bytes: usize,
-    /// Places for pages of their own behind the batch.
+    /// Places for single pages after the batch.
     singles: usize,
     buffer: Vec<u8>,
     /// Pages that the file says to have.
@@ -51,7 +51,8 @@ pub struct DoubleWrite<F> {
 }
 
 impl<F: File> DoubleWrite<F> {
-    /// Makes the area, in its whole length so that a full disk is met here. Durable when the directory is synced.
+    /// Makes the area, in its whole length so that a full disk is an error here. Durable when the
+    /// directory is synced.
     pub fn create<D: Directory<File = F>>(
         directory: &D,
         name: String,
@@ -128,7 +129,7 @@ impl<F: File> DoubleWrite<F> {
         Ok(self.file.sync(site!("double-write.clear"))?)
     }
 
-    /// Places behind the batch that have a page, or part of one.
+    /// Places after the batch that have a page, or part of one.
     fn used_singles(&mut self) -> Result<Vec<usize>> {
         let mut used = Vec::new();
         for place in 0..self.singles {
@@ -196,7 +197,7 @@ impl<F: File> PageGuard for DoubleWrite<F> {
         }
         let pages = u32::from_le_bytes([head[8], head[9], head[10], head[11]]) as usize;
         let is_whole = pages <= BATCH_PAGES && head == Self::head(pages);
-        // If it was torn before it was durable, the pages behind it are not needed.
+        // If it was torn before it was durable, the pages after it are not needed.
         let batch = if is_whole { pages } else { 0 };
         let mut found = Copies::new();
         for place in (0..batch).chain(singles.into_iter().map(|place| BATCH_PAGES + place)) {

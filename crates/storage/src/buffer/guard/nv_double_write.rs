@@ -107,7 +107,8 @@ impl PageGuard for NvDoubleWrite {
     }
 
     fn secure(&mut self) -> Result<bool> {
-        // A power cut may have lost the note, and who dies while clearing leaves slots that are seen cleared and come back.
+        // A power cut may have lost the note, and a process that dies while clearing leaves slots
+        // that look cleared and come back.
         self.slots.settle(false);
         self.slots.renew(PutOrder::Together)?;
         Ok(true)

@@ -317,7 +317,8 @@ impl<S: MemorySource> NvSlots<S> {
         slot.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A fence of what `handle` has stored. All handles are of one file, whose failure one of them is told: no fence counts behind one that has failed.
+    /// A fence of what `handle` has stored. All handles are of one file, and only one of them gets
+    /// its failure: no fence counts after a failed one.
     fn fence(&self, handle: &mut PageHandle<S::Memory>, site: &'static Site) -> Result<()> {
         let mut has_failed = lock(&self.has_failed);
         if *has_failed {
@@ -510,7 +511,8 @@ mod tests {
     };
     const BYTES: usize = 1024;
 
-    /// All handles are of one file: what one of them is told may be of what another one has stored.
+    /// All handles are of one file: the error that one of them gets may be for the stores of
+    /// another one.
     #[test]
     fn nothing_counts_behind_a_fence_that_has_failed() {
         let world = SimulatedWorld::new(WorldOptions::default());

@@ -6,11 +6,14 @@
 //!           └───── a flight: home, sync, cleared ──► free
 //! ```
 //!
-//! The *space manager* is in ordinary memory: for each page its newest version, and an older one that is on its way home; and which slots are free. An
-//! opening makes it anew from the headers of the slots. Pages go home in *flights*: some versions are claimed, written and synced together, and cleared.
-//! Threads of their own fly once [`FLIGHT_AT`] of the slots are in use, the oldest versions first, but those of pages that were written here more than
-//! once some turns later, and no more than needed, before a write of a page has to wait for one; who writes pages when few are
-//! free sleeps a little before he latches them, longer the fewer there are. Without such threads, whoever finds no free slot flies himself.
+//! The *space manager* is in ordinary memory: for each page its newest version, and an older one
+//! that is on its way home; and which slots are free. An opening makes it anew from the headers of
+//! the slots. Pages go home in *flights*: some versions are claimed, written and synced together,
+//! and cleared. Threads of their own fly once [`FLIGHT_AT`] of the slots are in use, the oldest
+//! versions first, but those of pages that were written here more than once some turns later, and
+//! no more than needed, before a write of a page has to wait for one; a thread that writes pages
+//! when few slots are free sleeps a little before it latches them, longer the fewer there are.
+//! Without such threads, a writer that finds no free slot writes a batch home itself.
 //!
 //! Invariants:
 //! 1. Of all copies of a page on the medium, the one with the highest sequence is the page. Without one, the page is at home.
@@ -101,7 +104,7 @@ pub struct AreaCounters {
     pub home_writes: u64,
     /// Syncs after them.
     pub home_syncs: u64,
-    /// Writes home by whoever was to write other pages, since no slot was free.
+    /// Batches written home by threads that were to write other pages, since no slot was free.
     pub flights_by_writers: u64,
     /// Batches that were slowed down, since few slots were free.
     pub slowed: u64,
@@ -182,7 +185,8 @@ pub struct PageCache<F> {
     homes: Mutex<Vec<F>>,
     /// A flight that has not landed, where no thread flies.
     open_flight: Mutex<Option<Flight<F>>>,
-    /// Whether the medium says that what is seen may not be durable. Held for reading by whoever changes something there.
+    /// Whether the medium says that what is seen may not be durable. Held for reading while
+    /// something there is changed.
     is_in_use: RwLock<bool>,
     /// Held while versions are put.
     putting: Mutex<()>,
@@ -634,7 +638,7 @@ impl<F: File> PageCache<F> {
         let synced = flight.file.sync(site!("page-cache.home"));
         self.has_home_failed
             .fetch_or(synced.is_err(), Ordering::SeqCst);
-        // The error may have been of what this flight has written, and told to another.
+        // Another thread may have received the error of this batch's write.
         let synced = synced.map_err(StorageError::from);
         if let Err(error) = synced.and_then(|()| self.check_home()) {
             self.give_back(flight.file, &flight.claims)?;
@@ -661,7 +665,8 @@ impl<F: File> PageCache<F> {
         Ok(slots.len())
     }
 
-    /// Gives back the claims of a flight that has failed. The file is not written through this handle again if a sync failed, which it sees to itself.
+    /// Gives back the claims of a flight that has failed. The file ensures that it is not written
+    /// through this handle again after a failed sync.
     fn give_back(&self, file: F, claims: &[FoundCopy]) -> Result<()> {
         lock(&self.homes).push(file);
         let mut holes = Vec::new();

@@ -3,8 +3,8 @@
 //! Goal: what is put is read without a call to the file; versions that a newer one replaces cost no write; a version that flies is left alone; a
 //! failure loses nothing; every state that a power cut or the death of the process leaves has the newest version of each page, here or at home.
 //!
-//! Method: a small area on the simulated device, beside a file of pages whose numbers and LSNs say what they are. Threads of their own put, read and
-//! fly on it at once.
+//! Method: a small area on the simulated device, with a file of pages that their numbers and LSNs
+//! identify. Threads of their own put, read and fly on it at once.
 
 use super::super::{NvSlots, test_page};
 use super::*;
@@ -310,7 +310,7 @@ fn a_foreign_or_damaged_area_is_an_error_that_names_it() {
         assert!(text.contains("p0.slots"), "byte {at}: {text}");
         damage(&world, at);
     }
-    // Nobody checks a copy again behind the read.
+    // Nobody checks a copy again after the read.
     for at in 0..BYTES as u64 {
         let at = front + 64 * slots + at;
         damage(&world, at);

@@ -1,17 +1,19 @@
-//! Pages that go home one by one: whoever needs a frame and finds no clean one writes one page, and waits for two syncs, or for one without an area.
+//! Writes of single pages: a session that needs a frame and finds no clean one writes one page, and
+//! waits for two syncs, or for one without an area.
 //!
 //! ```text
 //! a page ──► its lane's place in the area, sync ──► home, sync ──► the lane is free
 //! ```
 //!
-//! A *lane* has a place in the doublewrite area behind the batch, if there is an area, and handles of its own for the area and for the pages. So as many
-//! threads write at once as there are lanes; further ones wait for one of them.
+//! A *lane* has a place in the doublewrite area after the batch, if there is an area, and handles
+//! of its own for the area and for the pages. So as many threads write at once as there are lanes;
+//! further ones wait for one of them.
 //!
 //! Invariants:
 //! 1. With an area, no byte of a page is written home before its copy is durable there.
 //! 2. A place is written over only when its page is durable at home.
-//! 3. Of all copies of a page that are whole in the area, the one with the highest LSN is the page if the home is torn: whoever wrote there last has put
-//!    it there first.
+//! 3. Of all copies of a page that are whole in the area, the one with the highest LSN is the page
+//!    if the home is torn: the last write there put its copy here first.
 //! 4. After a sync that has failed, or with an area a write of a page at home, through whichever handle, nothing counts as durable any more.
 //!
 //! After the single-page flushes of `InnoDB` 5.6 (thesis of NVM-DWB, section 2.1). That one has 392 places and takes the first one that is free; here there
@@ -114,7 +116,8 @@ impl<F: File> SinglePages<F> {
         Ok(())
     }
 
-    /// Notes a failure for all who write, and fails if there was one: it may have been of what this thread has written, and told to another.
+    /// Notes a failure for all writers, and fails if there was one: another thread may have
+    /// received the error of this thread's write.
     pub fn note(&self, outcome: disk::Result<()>) -> Result<()> {
         self.has_failed.fetch_or(outcome.is_err(), Ordering::SeqCst);
         outcome?;

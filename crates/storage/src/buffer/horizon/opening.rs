@@ -12,7 +12,8 @@ use crate::log::Lsn;
 use crate::log::numbered::{Found, FoundRecords, Place};
 use crate::sync::{MutexGuard, Ordering, lock};
 
-/// Of records in their order those from `start` on that follow each other without a gap, up to the first number that two of them have; and the number behind them.
+/// Of records in their order those from `start` on that follow each other without a gap, up to the
+/// first number that two of them have; and the number after them.
 pub(in crate::buffer) fn without_gaps(
     all: &[(u32, Found)],
     start: Lsn,
@@ -108,7 +109,7 @@ impl<P: Places> HorizonLog<P> {
             newest[*number as usize] = Some(*found);
         }
         for (number, found) in (0..).zip(newest) {
-            // If the newest one is given up, those in front of it have been done.
+            // If the newest one is given up, the earlier ones have been done.
             let Some(found) = found.filter(|found| !found.is_given_up) else {
                 continue;
             };
@@ -144,7 +145,7 @@ impl<P: Places> HorizonLog<P> {
             let mut state = part.state();
             let settled = state.place.settle(&kept, known, from);
             self.durable_step(settled)?;
-            // They count as long as no checkpoint is behind them.
+            // They count as long as no checkpoint comes after them.
             let needed = kept.iter().filter(|found| found.lsn >= self.start);
             let bytes: u64 = needed.map(Found::bytes).sum();
             let since = bytes.min(state.place.tail());

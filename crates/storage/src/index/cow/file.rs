@@ -50,7 +50,7 @@ const HEAD_BYTES: u64 = 8192;
 /// The file grows by an eighth of itself, within these bounds.
 const GROWTH_BYTES_MIN: u64 = 64 << 10;
 const GROWTH_BYTES_MAX: u64 = 32 << 20;
-/// Pages that are kept back for deletions.
+/// Pages that are reserved for deletions.
 const KEPT_PAGES: usize = 16;
 /// Bytes of the cache.
 const CACHE_BYTES: usize = 512 << 20;
@@ -118,7 +118,8 @@ pub struct FileStore<M: Memory, D: Directory> {
     next: Option<(FileState, NewList)>,
     cache: PageCache,
     limbo: Limbo,
-    /// Neighbouring pages of the group that are written next, behind bytes that are not written, and where.
+    /// Neighbouring pages of the group that are written next, after bytes that are not written, and
+    /// their offset.
     buffer: Vec<u8>,
     buffer_lead: usize,
     buffer_at: u64,
@@ -144,7 +145,7 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         let space = FileSpace::new(page_bytes, base.space, file_bytes);
         let mut store = Self::new(directory, file, identity, page_bytes, 0, base, space);
         store.write_record(base, None, Mark::Unfinished)?;
-        // A record that says more than that is read behind a file only whose length is durable.
+        // A record with more than that is read only in a file whose length is durable.
         store.file.sync(site!("cow.create-file"))?;
         store.directory.sync(site!("cow.create-name"))?;
         // commit point: with a finished record the file is a complete, empty partition
@@ -210,8 +211,9 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         base: FileState,
         space: FileSpace,
     ) -> Self {
-        // Some processors copy several times slower where the target lies a few bytes behind the source, apart from whole
-        // system pages. Frames start at lines, so what lies a line behind a system page is far enough from all of them.
+        // Some processors copy several times slower where the target lies a few bytes after the
+        // source, apart from whole system pages. Frames start at lines, so an offset of a line into
+        // a system page is far enough from all of them.
         let mut buffer: Vec<u8> = Vec::with_capacity(WRITE_BYTES + page_bytes + SYSTEM_PAGE_BYTES);
         let behind = buffer.as_ptr().addr() % SYSTEM_PAGE_BYTES;
         let buffer_lead = (SYSTEM_PAGE_BYTES + LINE_BYTES - behind) % SYSTEM_PAGE_BYTES;
@@ -385,7 +387,8 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         self.space.commit(list);
     }
 
-    /// The pages as they are now, for a reader beside the partition. The last group must be durable and nothing dirty.
+    /// The pages as they are now, for a reader concurrent with the partition. The last group must
+    /// be durable and nothing dirty.
     pub fn snapshot(&mut self) -> Result<SnapshotStore> {
         let pages = FilePages {
             file: self.directory.open(&self.identity.name())?,
@@ -550,7 +553,7 @@ impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
     }
 }
 
-/// Where the first page lies: behind both master records.
+/// Offset of the first page: after both master records.
 fn first_page(page_bytes: usize) -> u64 {
     let page_bytes = page_bytes as u64;
     HEAD_BYTES.max(2 * page_bytes).next_multiple_of(page_bytes)

@@ -1,11 +1,12 @@
-//! Which places must not be used again yet, because a snapshot shows what lies there.
+//! Places that must not be reused yet, because a snapshot shows their content.
 //!
-//! Snapshots of a partition have numbers, 1 and up. A place is *born* when a group that has written it is durable, and *dies* when a
-//! later group is durable that gave it up; both are counted in the number of snapshots that had been taken. Snapshot `n` shows
-//! the places that were born before it was taken and died after: `born < n <= died`. A place that died and that a live
-//! snapshot shows is *held*, under the newest such snapshot. When that one ends it is held under another that shows it, or
-//! is free. So a snapshot that lives long keeps what it shows and nothing else: what is born and dies behind its back is used
-//! again at once.
+//! Snapshots of a partition have numbers, 1 and up. A place is *born* when a group that has written
+//! it is durable, and *dies* when a later group is durable that gave it up; both are counted in the
+//! number of snapshots that had been taken. Snapshot `n` shows the places that were born before it
+//! was taken and died after: `born < n <= died`. A place that died and that a live snapshot shows
+//! is *held*, under the newest such snapshot. When that one ends it is held under another that
+//! shows it, or is free. So a long-lived snapshot keeps only the places that it shows: those that
+//! are born and die after it are used again at once.
 //!
 //! All of this is in DRAM. On the medium a place is free as soon as its group says so; a crash ends all snapshots and leaks
 //! nothing. While no snapshot lives nothing is noted: a place of which no birth is known was born before every snapshot that

@@ -18,7 +18,7 @@
 //! | `long` | values longer than a page has room for |
 //! | `inspect` | checks and removal of a whole tree |
 //! | `pool` | pages in durable memory, with their blocks and the master record |
-//! | `file` | pages in a file behind a cache; its master record and free list in `file_space` |
+//! | `file` | pages in a file with a cache; its master record and free list in `file_space` |
 //! | `snapshot` | pages as a snapshot sees them |
 //! | `limbo` | places that a snapshot shows and that must not be used again yet |
 //!
@@ -171,7 +171,7 @@ pub trait PageStore: Send {
     /// Takes back what was reserved and retired since `mark`.
     fn rollback(&mut self, mark: Self::Mark);
 
-    /// Bytes of DRAM that a group of so many dirty pages holds, beside what takes it back.
+    /// Bytes of DRAM that a group of `dirty_pages` dirty pages holds, besides its undo list.
     fn held_bytes(&self, dirty_pages: usize) -> usize;
 
     /// Lets places be used again that snapshots have shown which are gone now. Not between `prepare` and `resolve`.
@@ -187,7 +187,8 @@ pub trait PageStore: Send {
         next: u64,
     ) -> Result<()>;
 
-    /// Makes what was written durable and swings the master to the directory whose root is at `directory`.
+    /// Makes all writes durable and switches the master to the directory whose root is at
+    /// `directory`.
     fn commit(&mut self, frames: &mut Frames<Self::Memory>, directory: u64) -> Result<()>;
 
     /// Makes what was written durable without deciding whether the master swings.

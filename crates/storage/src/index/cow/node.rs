@@ -204,7 +204,7 @@ impl<'a, M: Memory> Node<'a, M> {
         self.view.words(self.entry_at(index), self.shape.key_words)
     }
 
-    /// The words behind an entry's key.
+    /// The words after an entry's key.
     #[inline(always)]
     pub(super) fn value(&self, index: usize) -> Result<&'a [u64]> {
         let key_words = self.shape.key_words;
@@ -214,7 +214,7 @@ impl<'a, M: Memory> Node<'a, M> {
         )
     }
 
-    /// The first word behind an entry's key: a reference, a value, or where the content is.
+    /// The first word after an entry's key: a reference, a value, or where the content is.
     #[inline(always)]
     pub(super) fn value_word(&self, index: usize) -> Result<u64> {
         self.view.word(self.entry_at(index) + self.shape.key_words)
@@ -254,15 +254,15 @@ impl<'a, M: Memory> Node<'a, M> {
         8 * self.entry_at(index)
     }
 
-    /// Where a search for `key` ends: in an inner node behind an equal key.
+    /// Position where a search for `key` ends: in an inner node after an equal key.
     #[inline(always)]
     pub(super) fn place(&self, key: &[u64]) -> Result<usize> {
         let is_inner = self.level > 0;
         self.boundary(usize::from(is_inner), key, is_inner)
     }
 
-    /// One step of a search: `low` entries are before the place of `key`, those from `high` on are behind it. In an inner node the place
-    /// is behind an equal key.
+    /// One step of a search: `low` entries are before the position of `key`, those from `high` on
+    /// are after it. In an inner node the position is after an equal key.
     #[inline(always)]
     pub(super) fn narrow(&self, key: &[u64], low: &mut usize, high: &mut usize) -> Result<()> {
         let middle = usize::midpoint(*low, *high);
@@ -404,7 +404,8 @@ impl Image {
         }
     }
 
-    /// Adds an entry behind the others. A content becomes part of the page, and the entry's last word says where.
+    /// Adds an entry after the others. A content becomes part of the page, and the entry's last
+    /// word says where.
     pub(super) fn push(&mut self, entry: &[u8], content: Option<&[u8]>) {
         let at = HEADER_BYTES + self.count * self.shape.entry_bytes(self.level);
         self.bytes[at..at + entry.len()].copy_from_slice(entry);

@@ -447,7 +447,7 @@ impl<S: PageStore> Pages<S> {
         self.slots.len() - self.vacant.len()
     }
 
-    /// Says whether the next statement may take what is kept back.
+    /// Sets whether the next statement may take the reserve.
     pub fn begin_statement(&mut self, copies: Purpose) {
         self.copies = copies;
     }

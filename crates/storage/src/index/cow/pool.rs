@@ -21,7 +21,7 @@ use pmem::{
 };
 use std::iter;
 
-/// Changes of bitmap words that a group makes when it is written, beside those of its operations.
+/// Changes of bitmap words that a group makes when it is written, besides those of its operations.
 const LATE_CHANGES: usize = 2 * KEPT_PAGES + 2 * PIECES;
 const LINE: u64 = 64;
 
@@ -207,7 +207,8 @@ impl<M: Memory> PoolStore<M> {
         }
     }
 
-    /// The pages as they are now, for a reader beside the partition. The last group must be durable and nothing dirty.
+    /// The pages as they are now, for a reader concurrent with the partition. The last group must
+    /// be durable and nothing dirty.
     pub fn snapshot(&mut self) -> Result<SnapshotStore> {
         let pages = PoolPages(self.arena.view()?);
         let lease = self.limbo.take();
@@ -239,8 +240,8 @@ impl<M: Memory> PoolStore<M> {
         Ok(at)
     }
 
-    /// Fills what is kept back for deletions, as far as there is space: pages to copy, and room in both records for a change of each bitmap word, so
-    /// that a table of any size can be dropped.
+    /// Fills the reserve for deletions, as far as there is space: pages to copy, and room in both
+    /// records for a change of each bitmap word, so that a table of any size can be dropped.
     fn refill(&mut self) {
         let words = self.arena.block_words();
         let mut more = Vec::new();

@@ -45,7 +45,7 @@ impl PageLoader for PoolPages {
 /// Pages of a file, through a handle of its own.
 pub struct FilePages<F: File> {
     pub(super) file: F,
-    /// Byte behind the last page.
+    /// Offset after the last page.
     pub(super) end: u64,
 }
 

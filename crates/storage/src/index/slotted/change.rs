@@ -16,7 +16,7 @@ use crate::index::cow::Value;
 use pmem::{Memory, Part, PmemError};
 use std::ops::Range;
 
-/// Cells on their way into a page, one behind the other.
+/// Cells on their way into a page, one after the other.
 #[derive(Default)]
 struct Cells {
     bytes: Vec<u8>,
@@ -323,7 +323,8 @@ impl<M: Memory> SlottedPages<M> {
         Ok(self.changed(number).page)
     }
 
-    /// Makes the parent of the page at `depth` of a way lead to `page` in its place, and behind it to another page from a key on.
+    /// Makes the parent of the page at `depth` of a path point to `page` in its place, and after it
+    /// to another page from a key on.
     fn lead_to(
         &mut self,
         tree: SlottedTree,
@@ -459,7 +460,7 @@ impl<M: Memory> SlottedPages<M> {
         Ok(true)
     }
 
-    /// Adds cells behind those of a changed page, which has room below all of its cells.
+    /// Adds cells after those of a changed page, which has room below all of its cells.
     fn append(&mut self, tree: SlottedTree, number: usize, cells: &Cells) -> Result<()> {
         let base = self.changed(number).base;
         self.arena

@@ -101,7 +101,7 @@ impl Geometry {
         (2 * LINE * lines).div_ceil(self.unit)
     }
 
-    /// Units for cells beside a header of one line.
+    /// Units for cells, next to a header of one line.
     pub(super) fn capacity(self) -> usize {
         self.units - self.head_units(1)
     }

@@ -109,7 +109,7 @@ impl<M: Memory> SlottedPages<M> {
         Ok(())
     }
 
-    /// Checks a cell, and the long pages behind it.
+    /// Checks a cell, and its long pages.
     fn check_cell(
         &mut self,
         tree: SlottedTree,

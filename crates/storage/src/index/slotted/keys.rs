@@ -55,7 +55,8 @@ impl<M: Memory> Keys<'_, M> {
         Some(if is_there { Ok(place) } else { Err(place) })
     }
 
-    /// Which of `PARTS` parts of a range the key belongs to; what begins behind the part is not below the key.
+    /// Which of `PARTS` parts of a range the key belongs to; keys that begin after the part are not
+    /// below the key.
     #[inline]
     fn part<const PARTS: usize>(&self, range: Range<usize>, key: &[u64]) -> Option<Range<usize>> {
         let end_of = |part: usize| range.start + (part + 1) * range.len() / PARTS;

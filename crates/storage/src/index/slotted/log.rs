@@ -18,10 +18,12 @@
 //!
 //! A body that the block has no room for goes on in extensions: blocks that the heap keeps for the group without making them allocated.
 //!
-//! The record counts when its checksum fits, and says by its state word whether it is committed or waits for the decision about its
-//! global transaction. The next group writes over it only behind a fence that made durable what it says, headers in their pages and
-//! words of the heap. So recovery may always find a record that is done, and does it again where a page or a word is older.
-//! A record that is not whole is one that was being written; recovery takes it out, lest lines of the next one make it whole.
+//! The record counts when its checksum fits, and says by its state word whether it is committed or
+//! waits for the decision about its global transaction. The next group overwrites it only after a
+//! fence that made its changes durable, headers in their pages and words of the heap. So recovery
+//! may always find a record that is done, and does it again where a page or a word is older. A
+//! record that is not whole is one that was being written; recovery takes it out, lest lines of the
+//! next one make it whole.
 
 use super::header::{
     self, Geometry, Header, NO_IMAGE, Seal, after, before, damaged, is_at_least, is_image, line_at,
@@ -47,7 +49,7 @@ const BODY_HEAD_BYTES: usize = 16;
 pub(super) const HEADER_ENTRY_BYTES: usize = 16 + 4 + super::header::SLOTS_MAX;
 pub(super) const WORD_ENTRY_BYTES: usize = 24;
 
-/// The bit that tells kind 1 from kind 0, beside the number of bytes.
+/// The bit that distinguishes kind 1 from kind 0, next to the number of bytes.
 const SPLICE: u32 = 1 << 31;
 
 const COMMITTED: u64 = 0x7f31_c0de_5a1d_0bed;
@@ -262,7 +264,7 @@ impl HeaderLog {
     ) -> Result<bool> {
         let is_prepared = match self.load(arena)? {
             None => return self.give_up(arena),
-            // Its number is nobody else's ever, so it needs no mark that says so.
+            // Its number is never used again, so it needs no mark.
             Some(RecordState::Prepared(global)) if !decide(GlobalTxnId(global)) => return Ok(true),
             Some(state) => matches!(state, RecordState::Prepared(_)),
         };

@@ -689,8 +689,8 @@ impl<M: Memory> SlottedPages<M> {
         Ok(())
     }
 
-    /// Writes a part of a long value into its block, which has room for whole lines. A cell that is staged leads there, so the commit fences
-    /// behind both.
+    /// Writes a part of a long value into its block, which has room for whole lines. A staged cell
+    /// points there, so the commit fences after both.
     pub(super) fn write_part(&mut self, at: u64, image: &mut Vec<u8>) -> Result<()> {
         if self.cache.is_some() || image.len() < STREAMED_BYTES_MIN {
             return self.stage(at, image);
@@ -818,7 +818,8 @@ impl<M: Memory> SlottedPages<M> {
         }
     }
 
-    /// The trees as they are now, for a reader beside the partition. The last group must be durable and nothing dirty.
+    /// The trees as they are now, for a reader concurrent with the partition. The last group must
+    /// be durable and nothing dirty.
     pub fn snapshot(&mut self) -> Result<SlottedSnapshot> {
         let view = self.arena.view()?;
         let lease = self.limbo.take();

@@ -1,4 +1,4 @@
-//! Slotted trees as a snapshot sees them, read beside the thread that changes them.
+//! Slotted trees as a snapshot sees them, read while another thread changes them.
 //!
 //! A page is copied into DRAM when it is read first: its header is the one that the snapshot shows ([`Versions`]), and the cells that it
 //! names are not stored to while the lease lives. Everything is checked after it was copied, so that a cell that was used again too early would be

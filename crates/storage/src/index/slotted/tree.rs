@@ -319,7 +319,7 @@ impl Scan<'_> {
 }
 
 impl<M: Memory> SlottedPages<M> {
-    /// The page behind the next cell in the order of a scan.
+    /// The child of the next cell in the order of a scan.
     fn neighbour(
         &self,
         view: &View,

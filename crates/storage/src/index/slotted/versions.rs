@@ -1,10 +1,12 @@
 //! Headers that commits have superseded and that snapshots still show.
 //!
-//! A commit stores over the header before the last one, and a cell that the header in force does not name is room for others. So while
-//! a snapshot lives, whoever stores a header into a page keeps the one in force here first, in DRAM; its cells count as used as long as it
-//! is kept. A header is shown by the snapshots that were taken after it came into force and before it was superseded, both counted in the
-//! number of snapshots that had been taken (`index::cow::limbo`). The lock is held while header lines are stored or copied, and for
-//! nothing else, so that a reader never copies half a header.
+//! A commit stores over the header before the last one, and a cell that the header in force does
+//! not name is room for others. So while a snapshot lives, each store of a header into a page first
+//! keeps the one in force here, in DRAM; its cells count as used as long as it is kept. A header is
+//! shown by the snapshots that were taken after it came into force and before it was superseded,
+//! both counted in the number of snapshots that had been taken (`index::cow::limbo`). The lock is
+//! held while header lines are stored or copied, and for nothing else, so that a reader never
+//! copies half a header.
 
 use super::header::Header;
 use crate::error::Result;

@@ -1,7 +1,7 @@
 //! Circles of waits are found when they close, by one of those in them, and cost that one its request alone.
 //!
-//! Each scenario lets all but one session sleep and closes the circle with the last. The victim is who finds it: the last one, or a
-//! sleeper whose repeated search comes first.
+//! Each scenario lets all but one session sleep and closes the cycle with the last. The victim is
+//! the session that finds it: the last one, or a sleeper that repeats its search first.
 
 use super::{LONG, LockSession, TABLE, finish, granted, hasty, key, manager, range, start};
 use crate::error::{Result, StorageError};
@@ -27,7 +27,7 @@ fn break_circle(manager: &LockManager, asks: Vec<Ask>, found: impl FnOnce()) {
     assert_eq!(manager.counters().deadlocks, 1);
 }
 
-/// As `break_circle`, in whichever partition the request fails.
+/// As `break_circle`; the request may fail in either partition.
 fn find_circle(manager: &LockManager, asks: Vec<Ask>, found: impl FnOnce()) {
     let size = asks.len();
     let mut threads = Vec::new();
@@ -112,8 +112,8 @@ fn a_conversion_that_goes_in_front_of_a_sleeper() {
     key(&mut reader, 1, KeyMode::Shared).unwrap();
     key(&mut updating, 1, KeyMode::Update).unwrap();
     key(&mut second, 2, KeyMode::Exclusive).unwrap();
-    // The second waits for the one who updates, and the reader for the second: no circle. Then the conversion stands in front of the
-    // second and waits for the reader.
+    // The second waits for the updater, and the reader for the second: no cycle. Then the
+    // conversion is queued before the second and waits for the reader.
     let asks = vec![
         ask(second, |session| key(session, 1, KeyMode::Update)),
         ask(reader, |session| key(session, 2, KeyMode::Shared)),
@@ -129,7 +129,7 @@ fn a_waiter_in_front() {
     key(&mut first, 1, KeyMode::Shared).unwrap();
     key(&mut second, 3, KeyMode::Shared).unwrap();
     key(&mut third, 2, KeyMode::Exclusive).unwrap();
-    // The third stands behind the second and has no conflict with the first.
+    // The third is queued after the second and has no conflict with the first.
     let asks = vec![
         ask(second, |session| key(session, 1, KeyMode::Exclusive)),
         ask(third, |session| key(session, 1, KeyMode::Shared)),

@@ -1,4 +1,5 @@
-//! Idle intention locks are taken back without a shared step, and given up to whoever needs the table.
+//! Idle intention locks are taken back without a shared step, and given up to a session that needs
+//! the table.
 //!
 //! The counters tell which way a lock came.
 
@@ -109,7 +110,7 @@ fn a_compatible_idle_lock_wakes_the_sleeper_behind_it() {
     let waiting = start(&manager, manager.session(), |session| {
         session.lock_table(TABLE, Mode::Shared)
     });
-    // The conversion passes in front of the sleeper, who did not have to wait for this session before.
+    // The conversion passes the sleeper, which did not have to wait for this session before.
     first.lock_table(TABLE, Mode::IntentExclusive).unwrap();
     second.end();
     assert_eq!(manager.waiting(), 1);

@@ -1,4 +1,4 @@
-//! Goal: the lock manager grants what goes together and nothing else, in order, to all who wait.
+//! Goal: the lock manager grants compatible locks and no others, in order, to all waiters.
 //!
 //! Method: sessions on one thread probe with a wait limit of zero; where somebody has to sleep, a thread does, and the test goes on when
 //! it is seen waiting. A random run of threads is checked against a plain table of owners.

@@ -1,6 +1,7 @@
-//! Threads lock at random, and a plain table of owners looks whether two hold what excludes each other.
+//! Threads lock at random, and a plain table of owners checks that no two hold conflicting locks.
 //!
-//! The model is told after a lock is granted and before it is given back, so what it sees held is held. Failed requests abort.
+//! The model learns of a lock after it is granted, and of its release before it is released, so
+//! every lock that it has as held is held. Failed requests abort.
 
 use super::{KEY_MODES, TABLE, TREE};
 use crate::error::StorageError;
@@ -91,7 +92,7 @@ impl Random {
     }
 }
 
-/// One request, told to the model when it is granted.
+/// One request, noted in the model when it is granted.
 fn step(
     session: &mut LockSession,
     number: usize,

@@ -42,7 +42,7 @@ fn a_reader_does_not_pass_a_waiting_writer_but_what_excludes_nobody_does() {
     });
     let mut other = hasty(&manager);
     assert!(!granted(key(&mut other, 1, KeyMode::Shared)));
-    // Update behind update: a reader disturbs neither.
+    // Update after update: a reader disturbs neither.
     key(&mut reader, 2, KeyMode::Update).unwrap();
     let updater = start(&manager, manager.session(), |session| {
         key(session, 2, KeyMode::Update)

@@ -375,7 +375,7 @@ impl CachedPages {
     }
 }
 
-/// Writes the pages that wait, unless this one lies behind them; then it waits as well.
+/// Writes the waiting pages, unless this one lies right after them; then it waits as well.
 fn join(
     home: &mut dyn super::Home,
     (at, waiting): &mut (u64, Vec<u8>),

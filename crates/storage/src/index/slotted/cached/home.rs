@@ -87,7 +87,8 @@ impl<D: Directory> HomeFile<D> {
         GROWTH_BYTES_MIN.div_ceil(identity.page_bytes as u64)
     }
 
-    /// Makes the file of a new partition, with the pages `first` behind the one of its identity; durable when it returns.
+    /// Makes the file of a new partition, with the pages `first` after the one of its identity;
+    /// durable when it returns.
     pub(super) fn create(directory: D, identity: HomeIdentity, first: &[Vec<u8>]) -> Result<Self> {
         let name = identity.name();
         if directory.exists(&name)? {

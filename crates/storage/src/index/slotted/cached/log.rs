@@ -104,7 +104,7 @@ pub(super) trait Differences: Send {
     /// Whether a record goes on in extensions, so that the log has to be freed next.
     fn is_extended(&self) -> bool;
 
-    /// Whether the record has room behind the others.
+    /// Whether there is room for the record after the others.
     fn fits(&self) -> bool;
 
     /// Makes sure that a record of `bytes` finds room, if all others are freed first.
@@ -187,7 +187,7 @@ impl Record {
 
 /// Bytes that a page takes in a record at most.
 pub(super) fn entry_bytes_max(page_bytes: usize) -> usize {
-    // Each difference but the last has more equal bytes behind it than its head is long.
+    // Each difference but the last is followed by more equal bytes than its head is long.
     page_bytes + ENTRY_BYTES + 16
 }
 
@@ -299,7 +299,7 @@ impl<M: Memory> DifferenceLog<M> {
         Ok(self.arena.store_word(self.block + 8, generation)?)
     }
 
-    /// Reads the body of the record at `at`, and goes on behind it.
+    /// Reads the body of the record at `at`, and goes on after it.
     fn read_body(&mut self, at: u64, head: [u64; 2], bytes: usize) -> Result<()> {
         let wrong = || damaged(at, "a record is longer than its log");
         let count = usize::try_from(head[1]).map_err(|_| wrong())?;

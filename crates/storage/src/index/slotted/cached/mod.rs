@@ -1,4 +1,5 @@
-//! Slotted pages in frames of volatile memory, before a file and behind a log of differences in durable memory (`nvwal`).
+//! Slotted pages in frames of volatile memory, over a file, with a log of differences in durable
+//! memory (`nvwal`).
 //!
 //! A page that a group changes keeps a copy of its committed content. The end of the group compares
 //! both, byte by byte, and appends the differences to the log. A checkpoint writes the pages that
@@ -79,7 +80,7 @@ pub(super) struct CacheMark {
     log: (usize, HeapMark),
 }
 
-/// The pages of a partition in front of their file.
+/// The pages of a partition, cached over their file.
 pub struct CachedPages {
     log: Box<dyn Differences>,
     home: Box<dyn Home>,
@@ -341,7 +342,8 @@ impl CachedPages {
         Ok(None)
     }
 
-    /// The page behind all others. The map of a group of pages comes into use with the first of them.
+    /// The page after all others. The map of a group of pages comes into use with the first of
+    /// them.
     fn extend(&mut self) -> Result<u64> {
         let mut number = self.now.end;
         number += u64::from(space::is_own(number, self.page_bytes));
@@ -443,7 +445,8 @@ impl CachedPages {
 
     /// Makes sure that the group finds room in the log.
     pub(super) fn ensure_room(&mut self) -> Result<()> {
-        // A map and the master beside the pages; each page in use or given up changes a bit of its own.
+        // A map and the master besides the pages; each page in use or given up changes a bit of its
+        // own.
         let pages = self.touched.len() + 2 + self.given.len().min(self.own.len());
         let bytes =
             pages * entry_bytes_max(self.page_bytes) + 24 * (self.taken.len() + self.given.len());

@@ -1,4 +1,4 @@
-//! Slotted pages that are behind a cache: what of a group is stored in frames before the cache logs it.
+//! Slotted pages in a cache: the stores of a group into frames before the cache logs them.
 //!
 //! The frames are what these pages take for their memory. A header is stored in its frame when the group ends; what
 //! differs there from what was committed, the cache sees for itself.
@@ -10,7 +10,7 @@ use crate::error::Result;
 use pmem::{Arena, Memory, Part};
 
 impl<M: Memory> SlottedPages<M> {
-    /// The pages behind a cache, whose frames are in `arena`.
+    /// The pages of a cache, whose frames are in `arena`.
     pub fn behind(cache: CachedPages, arena: Arena<M>, salt: u32, geometry: Geometry) -> Self {
         let mut pages = Self::new(arena, 0, salt, geometry, CommitKind::Record);
         let root = cache.root();
@@ -67,7 +67,7 @@ impl<M: Memory> SlottedPages<M> {
         }
     }
 
-    /// The cache that the pages are behind, if they are.
+    /// The cache of the pages, if they have one.
     pub fn cache(&mut self) -> Option<&mut CachedPages> {
         self.cache.as_deref_mut()
     }
@@ -77,7 +77,7 @@ impl<M: Memory> SlottedPages<M> {
         self.cache.as_deref()
     }
 
-    /// Brings home what a log has: pages that are behind a cache, or what the last record says.
+    /// Brings the content of a log home: the pages of a cache, or the changes of the last record.
     pub fn bring_home(&mut self) -> Result<()> {
         match &mut self.cache {
             Some(cache) => cache.checkpoint(&self.arena),

@@ -234,8 +234,9 @@ impl<M: Memory> SlottedPages<M> {
         }
         self.roots[0].written = self.roots[0].now;
         self.changes.clear();
-        // They are free again, and the record may still be needed. But whoever gets them next makes pages of them, and the heap fences
-        // before it makes a run; or extensions, which are written behind the next group's first fence.
+        // They are free again, and the record may still be needed. But their next user makes pages
+        // of them, and the heap fences before it makes a run; or extensions, which are written
+        // after the next group's first fence.
         self.extensions.clear();
         self.undo.clear();
         self.before.clear();
