@@ -1,4 +1,5 @@
-//! The arm of an imitated hard disk: one head over turning platters, so accesses queue, and what one costs depends on where the one before ended.
+//! The arm of an imitated hard disk: one head over turning platters, so accesses queue, and the
+//! cost of each depends on where the one before ended.
 //!
 //! | an access | waits, beside its transfer, for |
 //! |---|---|
@@ -6,8 +7,9 @@
 //! | write that goes on there | its place to come by again, as the platters have turned on meanwhile |
 //! | any other | a seek |
 //!
-//! A place is an offset in a file; files lie in one piece each, and apart. Left out are the lengths of seeks, a queue in the drive that answers what is
-//! nearest first, and the journal of a file system.
+//! A place is an offset in a file; each file is contiguous, and apart from the others. Left out are
+//! the lengths of seeks, a queue in the drive that serves the nearest request first, and the
+//! journal of a file system.
 
 use std::ops::Range;
 
@@ -37,7 +39,7 @@ pub(crate) struct Stretch {
 /// Where an arm is.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Position {
-    /// The stretch of the last access; none where the arm has left it for what is no file.
+    /// The stretch of the last access; none after an access outside of files.
     last: Option<Stretch>,
     /// When that access ended.
     free_ns: u64,
@@ -77,7 +79,7 @@ impl Position {
         self.free_ns = now_ns.max(self.free_ns) + transfer_ns;
     }
 
-    /// Goes to what is no file, such as the names of files.
+    /// Moves the arm outside of files, such as to the names of files.
     pub(crate) fn leave(&mut self, arm: Arm, now_ns: u64) {
         self.free_ns = now_ns.max(self.free_ns) + arm.seek_ns;
         self.last = None;

@@ -27,7 +27,7 @@ impl Blocks {
         &mut self.bytes[self.skip..self.skip + length]
     }
 
-    /// Takes over whole blocks.
+    /// Copies whole blocks.
     pub(crate) fn fill_with(&mut self, data: &[u8]) {
         self.sized(data.len()).copy_from_slice(data);
     }

@@ -5,7 +5,7 @@
 use crate::{Directory, DiskCounters, File, Result};
 use pmem::{Either, Site};
 
-/// Calls the same method on whichever it is.
+/// Calls the same method on the variant at hand.
 macro_rules! of_either {
     ($either:expr, $device:ident => $call:expr) => {
         match $either {

@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Another device that pays for what files do.
+/// Another device that is charged for the operations of files.
 pub trait ChargeSink: Send + 'static {
     /// The account of a file that is being opened or created.
     fn open(&self, name: &str) -> Result<Box<dyn FileCharges>>;
@@ -90,8 +90,8 @@ impl FileCharges for RegionCharges {
     }
 }
 
-/// Whether imitated devices delay anything, for all that were made with it or a clone of it. They do unless they are told not to: a database need not be
-/// loaded at the speed at which it is to be measured.
+/// Whether imitated devices add delays, for all that were made with it or a clone of it. They do by
+/// default: a database need not be loaded at the speed at which it is measured.
 #[derive(Clone, Debug)]
 pub struct Delays(Arc<AtomicBool>);
 
@@ -116,7 +116,7 @@ struct Device {
     /// When the channel has transferred everything, and where the arm is in a device that has one.
     channel: Mutex<Position>,
     injected_ns: AtomicU64,
-    /// Files that were opened, which is also what the next one is called.
+    /// The count of opened files, which is also the number of the next one.
     files: AtomicU64,
 }
 
@@ -163,7 +163,7 @@ impl Device {
         }
     }
 
-    /// Waits for the transfer of `bytes` after what is under way, and then for `latency_ns`.
+    /// Waits for the transfer of `bytes` after those under way, and then for `latency_ns`.
     fn transfer(&self, latency_ns: u64, bytes: u64) {
         let transfer_ns = self.profile.transfer_ns(bytes);
         if latency_ns > 0 || transfer_ns > 0 {
@@ -173,7 +173,7 @@ impl Device {
         }
     }
 
-    /// Waits for what `work` has the channel do, and then for `latency_ns`.
+    /// Waits for the `work` of the channel, and then for `latency_ns`.
     fn occupy(&self, latency_ns: u64, work: impl FnOnce(&mut Position, u64)) {
         if !self.delays.0.load(Ordering::Relaxed) {
             return;

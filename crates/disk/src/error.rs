@@ -10,7 +10,7 @@ pub type Result<T, E = DiskError> = std::result::Result<T, E>;
 /// An error of a file.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
-    /// The operating system refused. Stop: the path, the permission or the device has to be mended.
+    /// The operating system refused. Stop: the path, the permission or the device has to be fixed.
     #[error("{action} {path}: {source}", path = path.display())]
     Io {
         /// The action tried, as a verb.
@@ -34,7 +34,7 @@ pub enum DiskError {
         /// The file or directory that was to change.
         path: PathBuf,
     },
-    /// An earlier sync of this file failed, so it is unknown what is durable. Reopen and recover.
+    /// An earlier sync of this file failed, so the durable content is unknown. Reopen and recover.
     #[error("an earlier sync of {path} failed; reopen the database", path = path.display())]
     Poisoned {
         /// The file whose sync failed.

@@ -1,12 +1,12 @@
-//! Threads that write blocks of files past the page cache, several at once: a device that takes many requests together answers them in the time
-//! of a few.
+//! Threads that write blocks of files past the page cache, several in parallel: a device that takes
+//! many requests together answers them in the time of a few.
 //!
 //! ```text
 //! write_all: copies into aligned blocks ──► queue ──► up to THREADS threads, and the caller itself ──► the first error, if any
 //! ```
 //!
-//! The threads are started by the first list of writes, and end with the last handle of their directory. None is a duty: where the system gives
-//! none, the caller does everything.
+//! The threads are started by the first list of writes, and end with the last handle of their
+//! directory. None is required: if the system gives none, the caller does everything.
 
 use crate::blocks::Blocks;
 use std::collections::VecDeque;
@@ -51,7 +51,7 @@ struct Job {
     list: Arc<List>,
 }
 
-/// Writes that somebody waits for.
+/// Writes that a caller waits for.
 #[derive(Debug)]
 struct List {
     state: Mutex<ListState>,
@@ -65,8 +65,8 @@ struct ListState {
 }
 
 impl Lanes {
-    /// Writes whole blocks, in any order and some at once. They may lie beside each other, but not over each other. After an error any part of them is
-    /// written.
+    /// Writes whole blocks, in any order and some in parallel. They may be adjacent, but must not
+    /// overlap. After an error any part of them is written.
     pub(crate) fn write_all(&self, file: &Arc<File>, writes: &[(u64, &[u8])]) -> io::Result<()> {
         self.start();
         let list = Arc::new(List {
@@ -123,7 +123,8 @@ impl Drop for Lanes {
         lock(&self.shared.queue).is_ended = true;
         self.shared.wanted.notify_all();
         for thread in lock(&self.threads).drain(..) {
-            // If it has panicked, whoever waited for its write does so for ever; nobody does any more.
+            // If it has panicked, a caller that waited for its write would wait for ever; none is
+            // left here.
             let _ = thread.join();
         }
     }

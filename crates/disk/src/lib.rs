@@ -1,8 +1,8 @@
 //! Files for logs and checkpoints, as a device with three variants.
 //!
-//! *native* is the operating system's files, *emulated* adds latency and bandwidth and counts, *simulated* keeps what is
-//! written apart from what is synced, so that a crash may lose, reorder or tear unsynced writes. Engines are written
-//! once against [`Directory`] and [`File`].
+//! *native* is the operating system's files, *emulated* adds latency and bandwidth and counts,
+//! *simulated* keeps written and synced bytes apart, so that a crash may lose, reorder or tear
+//! unsynced writes. Engines are written once against [`Directory`] and [`File`].
 //!
 //! The promise of a file (docs/medium.md): bytes written before a successful [`File::sync`] survive
 //! a power cut, provided that the file's name was made durable by [`Directory::sync`]. Unsynced
@@ -90,14 +90,15 @@ pub trait File: Send + Sized + 'static {
     /// Writes all of `data` at `offset`, growing the file where it must.
     fn write_at(&mut self, offset: u64, data: &[u8]) -> Result<()>;
 
-    /// Writes several ranges that do not overlap, in any order, and at once where the device can.
+    /// Writes several ranges that do not overlap, in any order, and in parallel where the device
+    /// can.
     fn write_each(&mut self, writes: &[(u64, &[u8])]) -> Result<()> {
         writes
             .iter()
             .try_for_each(|(offset, data)| self.write_at(*offset, data))
     }
 
-    /// Whether transfers go past the operating system's cache, so that nothing is read before somebody waits for it, and
+    /// Whether transfers go past the operating system's cache, so that nothing is read ahead, and
     /// [`File::will_read`] does nothing.
     fn is_direct(&self) -> bool {
         false

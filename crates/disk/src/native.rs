@@ -36,8 +36,9 @@ pub enum IoMode {
     #[default]
     Buffered,
     /// Past the page cache (`O_DIRECT`): one copy less in memory, each call waits for the device.
-    /// Some filesystems refuse it. A write reads what it does not cover of its first and last block of 4096 bytes and writes that too, so handles of one
-    /// file that write at once must not have a block in common.
+    /// Some filesystems refuse it. A write reads the uncovered part of its first and last block of
+    /// 4096 bytes and writes that too, so handles of one file that write at the same time must not
+    /// have a block in common.
     Direct,
 }
 
@@ -88,8 +89,8 @@ impl NativeDirectory {
                 ErrorKind::NotADirectory.into(),
             ));
         }
-        // A name that a process gave before it died is readable, and may be lost with the power: recovery, which goes on from
-        // it and removes older files, must find it durable.
+        // A name that a process gave before it died is readable, and may be lost with the power.
+        // Recovery, which continues from it and removes older files, must find it durable.
         if access == Access::Write {
             fs::File::open(&path)
                 .and_then(|directory| directory.sync_all())
@@ -311,7 +312,7 @@ impl NativeFile {
         Ok(())
     }
 
-    /// Writes the blocks around a range; what the range does not cover is read first.
+    /// Writes the blocks around a range; the uncovered parts are read first.
     fn write_direct(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
         let end = end_of(offset, data.len())?;
         if is_aligned(offset, data) {
@@ -376,7 +377,7 @@ impl File for NativeFile {
     }
 
     fn will_read(&self, offset: u64, bytes: u64) {
-        // Direct transfers do not look at what the page cache would read ahead.
+        // Direct transfers do not use pages that the page cache would read ahead.
         if let (IoMode::Buffered, Some(bytes)) = (self.mode, NonZeroU64::new(bytes)) {
             let _ = rustix::fs::fadvise(&self.file, offset, Some(bytes), Advice::WillNeed);
         }
@@ -505,7 +506,7 @@ fn write_error(action: &'static str, path: &Path, bytes: u64, error: io::Error) 
     }
 }
 
-/// Takes the space of a range behind the end, which reads as zeros then.
+/// Allocates a range after the end, which then reads as zeros.
 fn allocate(file: &fs::File, from: u64, to: u64) -> Result<(), Errno> {
     loop {
         match rustix::fs::fallocate(file, FallocateFlags::empty(), from, to - from) {

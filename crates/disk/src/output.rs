@@ -1,4 +1,5 @@
-//! Files that commands and backups write: complete under their name or not there, and never in place of something that is no file.
+//! Files that commands and backups write: complete under their name or not there, and never in
+//! place of something that is no file.
 //!
 //! | at the path stands | how it is written |
 //! |---|---|
@@ -70,7 +71,8 @@ impl Drop for Unnamed {
 }
 
 impl OutputFile {
-    /// Begins to write at `path`. A new file gets `mode`, less what the process masks. Errors do not name the path.
+    /// Begins to write at `path`. A new file gets `mode`, less the process's mask. Errors do not
+    /// name the path.
     pub fn create(path: &Path, existing: Existing, mode: u32) -> io::Result<Self> {
         match fs::metadata(path) {
             Ok(found) if found.is_file() => {
@@ -170,7 +172,7 @@ impl Unnamed {
         if let Some(mode) = &self.mode {
             file.set_permissions(mode.clone())?;
         } else if fs::symlink_metadata(&self.path).is_ok() {
-            // It has come meanwhile, and nobody was asked.
+            // The file came meanwhile, and replacing it was not allowed.
             return Err(exists());
         }
         sync(file, site!("output.bytes"))?;
@@ -227,7 +229,7 @@ fn end_of_links(path: &Path) -> io::Result<PathBuf> {
     ))
 }
 
-/// Makes a file durable, or what can be of it: pipes and terminals keep nothing.
+/// Makes a file durable where that is possible: pipes and terminals keep nothing.
 fn sync(file: &File, _site: &'static Site) -> io::Result<()> {
     match file.sync_all() {
         Err(error)

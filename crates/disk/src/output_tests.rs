@@ -1,4 +1,5 @@
-//! Tests of output files: what stands at the path decides how it is written, and an unfinished one changes nothing.
+//! Tests of output files: the object at the path decides how it is written, and an unfinished one
+//! changes nothing.
 //!
 //! Owners can be changed by root only, and device nodes made by it: those parts are skipped with a line that says so elsewhere.
 
@@ -92,7 +93,7 @@ fn a_file_is_replaced_only_if_that_is_allowed_and_keeps_mode_and_owner() {
     assert_eq!(scratch.names(), ["out"]);
 }
 
-/// Nobody was asked about a file that comes while the new one is written.
+/// A file that comes while the new one is written must not be replaced without permission.
 #[test]
 fn a_file_that_comes_meanwhile_stays() {
     let scratch = Scratch::new("meanwhile");
@@ -128,7 +129,7 @@ fn links_are_followed_and_stay() {
     assert!(write(&scratch.at("circle"), Existing::Replace, b"x").is_err());
 }
 
-/// The other names of a file keep what was there.
+/// The other names of a file keep the old content.
 #[test]
 fn only_the_name_that_is_given_is_replaced() {
     let scratch = Scratch::new("hard-links");

@@ -1,7 +1,7 @@
-//! Which device files are imitated to be on: its latencies, its bandwidth, and how threads wait for it.
+//! The imitated device of files: its latencies, its bandwidth, and how threads wait for it.
 //!
-//! A profile has a name (`ssd`) or values (`read=25000,sync=300000`), or values behind a name, on the command line and in rows of results: what is
-//! written is read back as the same.
+//! A profile has a name (`ssd`) or values (`read=25000,sync=300000`), or values after a name, on
+//! the command line and in rows of results: a profile is read back as it was written.
 
 use crate::arm::Arm;
 use pmem::PmemError;
@@ -11,7 +11,7 @@ use std::str::FromStr;
 /// The largest latency (1 s) and bandwidth (1 PB/s) that a profile string may give.
 const VALUE_MAX: u64 = 1_000_000_000;
 
-/// Which device is imitated. All values are added to what the wrapped files take.
+/// An imitated device. All values are added to the time of the wrapped files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FileProfile {
     /// Added to each read call, in ns.

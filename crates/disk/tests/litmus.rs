@@ -1,5 +1,5 @@
-//! Litmus programs for the simulated disk: what a power cut or a failing device may leave, written
-//! by hand.
+//! Litmus programs for the simulated disk: hand-written outcomes of a power cut or a failing
+//! device.
 //!
 //! Goal: the model is tested before engines are tested with it. Method: each program works on a few
 //! files; an outcome is one letter for each 512-byte sector of each file, `-` for a missing file,

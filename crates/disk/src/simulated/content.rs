@@ -1,8 +1,8 @@
 //! The bytes of one file, shared page by page between a world and its images.
 //!
 //! A clone costs one reference a page, and a write copies only the pages it changes. Hashes are
-//! kept with the pages, so the hash of an image costs its changed pages. Bytes behind the length
-//! are always zero, so growing needs no work.
+//! kept with the pages, so the hash of an image costs its changed pages. Bytes past the length are
+//! always zero, so growing needs no work.
 
 use pmem::device::simulated::mix;
 use std::sync::{Arc, OnceLock};
@@ -95,7 +95,7 @@ impl Content {
             .fold(mix(self.bytes), |hash, page| mix(hash ^ page.hash()))
     }
 
-    /// A page of which nobody else sees the changes.
+    /// A page for changes that no clone sees.
     fn page(&mut self, number: usize) -> &mut [u8; PAGE_BYTES] {
         let page = Arc::make_mut(&mut self.pages[number]);
         page.hash = OnceLock::new();

@@ -1,6 +1,6 @@
 //! The handles that an engine holds: a [`Directory`] and its [`File`]s in a simulated world.
 //!
-//! Each call first asks whether a fault strikes, then tells the world of the step (a sync is a
+//! Each call first asks whether a fault strikes, then reports the step to the world (a sync is a
 //! crash point, a write is one where the world's options say so), then changes the disk. No lock is
 //! held while the world's observer runs.
 
@@ -68,8 +68,8 @@ impl SimulatedDirectory {
         self.disk.lock().faults.strikes()
     }
 
-    /// Limits the sum of all file lengths: a write beyond it stores what fits and fails. `None`
-    /// lifts the limit.
+    /// Limits the sum of all file lengths: a write beyond it stores the part that fits and fails.
+    /// `None` lifts the limit.
     pub fn limit_space(&self, bytes: Option<u64>) {
         self.disk.lock().space_bytes = bytes;
     }

@@ -1,8 +1,9 @@
-//! The simulated disk: names and files, live and durable, and what is unsynced between them.
+//! The simulated disk: names and files, live and durable, and the unsynced changes between them.
 //!
-//! Invariants: `live` of a file is what reads see; `durable` is what surely survives; `unsynced`
-//! holds, in order, what may survive on top. The same holds for `names`, `durable_names` and
-//! `name_changes`. A file stays as long as a name, durable or not, or a handle refers to it.
+//! Invariants: `live` of a file is the content that reads see; `durable` is the content that surely
+//! survives; `unsynced` holds, in order, the changes that may survive on top. The same holds for
+//! `names`, `durable_names` and `name_changes`. A file stays as long as a name, durable or not, or
+//! a handle refers to it.
 
 use super::content::Content;
 use super::fault::Faults;
@@ -34,7 +35,7 @@ pub(super) struct DiskState {
     pub(super) counters: DiskCounters,
     pub(super) faults: Faults,
     pub(super) space_bytes: Option<u64>,
-    /// Notes reads of what was undecided where this disk is an image of.
+    /// Notes reads of changes that were undecided on the disk of which this one is an image.
     watch: Option<Watch>,
 }
 
@@ -179,7 +180,7 @@ impl DiskState {
     }
 
     fn drop_unreachable(&mut self) {
-        // A name that was taken away again may still be what a power cut leaves.
+        // A power cut may leave a name that has been removed again.
         let undecided = self.name_changes.iter().flat_map(|change| &change.sets);
         let named = self
             .names
@@ -192,7 +193,7 @@ impl DiskState {
             .retain(|number, file| file.handles > 0 || named.contains(number));
     }
 
-    /// The names of an image; those that are certain where the choices change none of them.
+    /// The names of an image; the certain ones if the choices change none of them.
     fn image_names(&self, choices: &Choices) -> Cow<'_, BTreeMap<String, u64>> {
         let mut names = Cow::Borrowed(&self.durable_names);
         for change in &self.name_changes {

@@ -47,7 +47,8 @@ pub enum Repeat {
 /// plain error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing is done; a failed sync keeps a seeded part of what was unsynced and loses the rest.
+    /// Nothing is done; a failed sync keeps a seeded part of the unsynced changes and loses the
+    /// rest.
     Error(ErrorKind),
     /// A write stores its first half, then fails.
     ShortWrite(ErrorKind),
@@ -55,7 +56,7 @@ pub enum Effect {
     SyncLost(ErrorKind),
     /// A sync fails although everything became durable.
     SyncKept(ErrorKind),
-    /// A sync reports success and does nothing; what was unsynced stays so.
+    /// A sync reports success and does nothing; unsynced changes stay unsynced.
     SyncLies,
 }
 
@@ -98,7 +99,7 @@ impl Faults {
         self.strikes
     }
 
-    /// Counts a call and says what goes wrong with it.
+    /// Counts a call and returns the fault that strikes it.
     pub(super) fn strike(&mut self, call: Call) -> Option<Effect> {
         self.calls += 1;
         self.kinds[call as usize] += 1;

@@ -10,8 +10,8 @@
 //!    zeros.
 //! 3. Creations, renames and removals survive each on its own until the directory is synced; a
 //!    rename is one step.
-//! 4. The death of a process loses nothing: the next one reads what was written, and what was not synced may still be lost
-//!    with the power until it is.
+//! 4. The death of a process loses nothing: the next one reads every write, and unsynced writes may
+//!    still be lost with the power until they are synced.
 //! 5. A failed sync decides: each unsynced write is durable or lost for ever, while reads still see
 //!    all of them.
 

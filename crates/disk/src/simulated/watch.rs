@@ -1,8 +1,9 @@
-//! Which unsynced changes a recovery looked at.
+//! The unsynced changes that a recovery read.
 //!
-//! As in memories, a change that a power cut may keep or lose matters only if somebody reads what it would have changed. A
-//! watched image notes the first such read of each change; images of a watched image are watched as well, so a recovery that is
-//! itself cut off counts. Changes of names count as read from the start: there are few of them, and every opening looks at names.
+//! As in memories, a change that a power cut may keep or lose matters only if the bytes that it
+//! would have changed are read. A watched image notes the first such read of each change; images of
+//! a watched image are watched as well, so a recovery that is itself cut off counts. Changes of
+//! names count as read from the start: there are few of them, and every opening reads names.
 //!
 //! Changes that the recovery itself has overwritten still count, which can only add images.
 
