@@ -1,7 +1,8 @@
 //! The writing half of `export` and `dump`: rows as lines.
 //!
-//! Rows come in the order of the primary key. NULL is an empty field and the empty text is `""`; numbers print so that they read back as
-//! the same number. The crate `csv-core` says what needs quotes and writes them.
+//! Rows come in the order of the primary key. NULL is an empty field and the empty text is `""`;
+//! numbers print so that they read back as the same number. The crate `csv-core` decides which
+//! fields need quotes and writes them.
 
 use csv_core::{WriteResult, Writer, WriterBuilder};
 use indelible::{Direction, Row, Table, Transaction, ValueRef};
@@ -10,13 +11,13 @@ use std::ops::ControlFlow;
 
 /// Rows between two reports of the progress.
 const PROGRESS_ROWS: u64 = 1024;
-/// Bytes that are written at once.
+/// Bytes of one write.
 const BUFFER_BYTES: usize = 1 << 16;
-/// Bytes of a field that are put into quotes at once.
+/// Bytes of a field that are quoted in one step.
 const QUOTED_BYTES: usize = 1 << 10;
 
-/// Writes every row of a table behind `lead`, a line each, and returns how many there are. The progress is told in rows. The
-/// outer error is the database's, the inner one that of `out`.
+/// Writes every row of a table after `lead`, a line each, and returns their number. The progress is
+/// reported in rows. The outer error is the database's, the inner one that of `out`.
 pub fn write_rows(
     out: &mut dyn Write,
     transaction: &mut Transaction<'_>,
@@ -86,7 +87,7 @@ pub fn write_record<'a>(
     out.write_all(b"\n")
 }
 
-/// Knows what needs quotes.
+/// Decides which fields need quotes.
 fn quotes(separator: u8) -> Writer {
     WriterBuilder::new().delimiter(separator).build()
 }

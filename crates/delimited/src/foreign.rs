@@ -1,7 +1,8 @@
 //! Files that are no text, or none in UTF-8, known by their first bytes.
 //!
-//! Read as separated values they would give rows of nonsense, or one error a row. So each is refused with what it is and what to do;
-//! anything that is not known for certain is left to the reader of records.
+//! Read as separated values they would give rows of nonsense, or one error a row. So each is
+//! refused with its kind and the remedy; files that are not recognised for certain are left to the
+//! reader of records.
 
 /// Why these bytes at the start of a file cannot be separated values; `None` if they may be.
 pub(crate) fn reason(head: &[u8]) -> Option<&'static str> {

@@ -1,9 +1,11 @@
 //! The reading half of `import`: the names of the columns, the types of their values, and rows.
 //!
-//! Bad rows are counted and the first of them told, so that a file is corrected in one go; what becomes of the others the caller says, who
-//! has the transaction. Bad rows can be written out as they stand in the file. The progress is told in bytes of the file, now and then.
+//! Bad rows are counted and the first of them reported, so that a file can be corrected in one go;
+//! the caller, who has the transaction, decides about the good ones. Bad rows can be written out as
+//! they are in the file. The progress is reported in bytes of the file, now and then.
 //!
-//! A first line that ends with a separator says that all lines do, as in the files of TPC benchmarks: there is no column after it.
+//! A first line that ends with a separator means that all lines do, as in the files of TPC
+//! benchmarks: there is no column after it.
 
 use crate::infer::{Guess, null_word};
 use crate::records::{Dialect, Record, RecordError, Records, Shape};
@@ -49,7 +51,7 @@ pub struct Input {
     record: Record,
     reading: Reading,
     columns: Vec<String>,
-    /// The line with the names, as it stands in the file.
+    /// The line with the names, as it is in the file.
     header: Vec<u8>,
     shape: Shape,
     separator_hint: Option<String>,
@@ -92,7 +94,7 @@ impl Input {
         &self.name
     }
 
-    /// Bytes of the file; 0 if nobody can say.
+    /// Bytes of the file; 0 if unknown.
     pub fn file_bytes(&self) -> u64 {
         self.records.input().file_bytes()
     }
@@ -287,7 +289,8 @@ impl Input {
         header.map_err(|error| self.failure(error))
     }
 
-    /// Inserts every row; `targets` are the table's columns of the fields. Bad rows go to `rejects` as they stand in the file.
+    /// Inserts every row; `targets` are the table's columns of the fields. Bad rows go to `rejects`
+    /// as they are in the file.
     pub fn insert(
         &mut self,
         transaction: &mut Transaction<'_>,
@@ -331,7 +334,8 @@ impl Input {
         Ok(Inserted { rows, problems })
     }
 
-    /// Writes the newest record as it stands in the file. The first one comes after the lines that say how to read it.
+    /// Writes the newest record as it is in the file. The first one comes after the lines that say
+    /// how to read it.
     fn reject(&self, out: &mut dyn Write, rejected: u64) -> io::Result<()> {
         if rejected == 0 {
             out.write_all(self.records.separator_line())?;
@@ -346,7 +350,7 @@ impl Input {
     }
 }
 
-/// The text of a field, `None` if it stands for NULL.
+/// The text of a field, `None` if it means NULL.
 fn value_text<'r>(record: &'r Record, at: usize, nulls: &[String]) -> Option<&'r str> {
     let text = record.text(at);
     let is_null = match (text.is_empty(), record.is_quoted(at)) {

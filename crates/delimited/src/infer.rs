@@ -1,9 +1,10 @@
 //! Guesses column types from the texts of a CSV file, so that nothing is lost: a type is taken only if every value prints
 //! back as it was written, or is a plain number.
 //!
-//! The order of preference is bool, int64, decimal, float64, date, timestamp, uuid, varchar, text. A number with a
-//! leading zero or a plus is text: it is a code, not an amount. Numbers that all have the same count of digits
-//! behind the point are decimals, because prices must not become binary fractions; other numbers are floats.
+//! The order of preference is bool, int64, decimal, float64, date, timestamp, uuid, varchar, text.
+//! A number with a leading zero or a plus is text: it is a code, not an amount. Numbers that all
+//! have the same count of digits after the point are decimals, because prices must not become
+//! binary fractions; other numbers are floats.
 //!
 //! A word such as `NA` makes a column text as well. The type of the column without it is kept, so
 //! that the user can be told.
@@ -19,7 +20,7 @@ const VARCHAR_MAX: usize = 1024;
 /// Room that an inferred `varchar` has at least.
 const VARCHAR_MIN: usize = 8;
 
-/// Texts that stand for a missing value in files of many programs; the empty one is that in quotes.
+/// Texts that mean a missing value in files of many programs; the empty one is that in quotes.
 const NULL_WORDS: [&str; 14] = [
     "", "NA", "N/A", "n/a", "#N/A", "NULL", "Null", "null", "NaN", "nan", "None", "\\N", "-", "?",
 ];
@@ -35,7 +36,7 @@ pub struct Guess {
     kinds: [bool; KINDS],
     values: u64,
     text_bytes_max: usize,
-    /// Digits behind the point, if all values agree.
+    /// Digits after the point, if all values agree.
     scale: Option<usize>,
     whole_digits_max: usize,
     /// Words for a missing value among them.
@@ -81,7 +82,7 @@ impl Guess {
     }
 
     fn judge(&mut self, text: &str) {
-        // A number is looked at once for each kind that is still possible.
+        // A number is parsed once for each kind that is still possible.
         let mut keep = |kind: usize, fits: &dyn Fn() -> bool| {
             let possible = &mut self.kinds[kind];
             *possible = *possible && fits();
@@ -161,7 +162,8 @@ impl Guess {
     }
 }
 
-/// Digits before and behind the point of `-12.34`; `None` if the text is no number in its plain form.
+/// Digits before and after the point of `-12.34`; `None` if the text is no number in its plain
+/// form.
 fn plain_number(text: &str) -> Option<(usize, usize)> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));

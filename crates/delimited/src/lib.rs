@@ -1,7 +1,8 @@
 //! Rows as text: comma-separated values into a table and out of it, whole databases from a dump.
 //!
-//! A room of its own, because each of these runs once a field: the program around it is compiled without optimisation, and this one is
-//! not. So what the program calls for all rows has no type or closure to be filled in, or it would be compiled where it is called.
+//! A room of its own, because each of these runs once a field: the program around it is compiled
+//! without optimisation, and this room with it. So the functions that the program calls for all
+//! rows are not generic, or they would be compiled where they are called.
 //!
 //! | module | job |
 //! |---|---|

@@ -69,7 +69,8 @@ impl Loader {
         self.record.line
     }
 
-    /// Loads everything; returns the numbers of tables and rows. The progress is told in bytes of the file.
+    /// Loads everything; returns the numbers of tables and rows. The progress is reported in bytes
+    /// of the file.
     pub fn load(
         &mut self,
         database: &Database,

@@ -17,11 +17,12 @@ use std::fmt;
 use std::io::{self, Read};
 use std::ops::Range;
 
-/// Bytes that are read at once.
+/// Bytes of one read.
 const BUFFER_BYTES: usize = 1 << 18;
-/// Longest record: what has no line end for so long is no table, and it has to fit into memory.
+/// Longest record: a file without a line end for so long is no table, and the record has to fit
+/// into memory.
 const RECORD_BYTES_MAX: usize = 256 << 20;
-/// Bytes in which the first line end is looked for.
+/// Bytes in which the first line end is searched.
 const HEAD_BYTES: usize = 1 << 16;
 /// A field that spans lines and is longer than this has a forgotten quote, unless the user says otherwise.
 const QUOTED_BYTES_MAX: usize = 1 << 20;
@@ -30,7 +31,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// How the text of a file is to be understood.
 #[derive(Clone, Debug)]
 pub struct Dialect {
-    /// Stands between fields. Without one a first line `sep=;` names it, or it is a comma.
+    /// Separates fields. Without one a first line `sep=;` names it, or it is a comma.
     pub separator: Option<u8>,
     /// Begins a line that is to be skipped.
     pub comment: Option<u8>,
@@ -78,7 +79,7 @@ pub(crate) struct Record {
     /// The end of each field in `text`. The list has room for more.
     ends: Vec<usize>,
     fields: usize,
-    /// Whether a field stood in quotes; nothing if none of them did.
+    /// Whether each field was in quotes; empty if none of them was.
     quoted: Vec<bool>,
     /// Line on which it begins, from 1.
     pub(crate) line: u64,
@@ -306,7 +307,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Looks at the first bytes: is this text, what separates fields, and how do lines end?
+    /// Inspects the first bytes: is this text, which byte separates fields, and how do lines end?
     fn begin(&mut self) -> Result<(), RecordError> {
         self.begun = true;
         while self.end < HEAD_BYTES {
@@ -470,7 +471,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Checks the quotes of so many fields and returns where the next one begins.
+    /// Checks the quotes of this many fields and returns where the next one begins.
     fn pass_fields(&self, raw: &[u8], fields: usize, record: &mut Record) -> Result<usize, Fault> {
         let (mut at, mut start) = (0, 0);
         for field in 0..fields {

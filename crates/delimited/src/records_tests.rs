@@ -1,7 +1,8 @@
-//! Goal: every record of a file is read as it was meant, or is bad under its line with its bytes; no other line is lost.
+//! Goal: every record of a file is read as it was meant, or is bad under its line with its bytes;
+//! no other line is lost.
 //!
-//! Method: small files with one peculiarity each, read whole and in pieces of a few bytes, because what a record is must not depend on how
-//! it arrives.
+//! Method: small files with one peculiarity each, read whole and in pieces of a few bytes, because
+//! the limits of a record must not depend on how it arrives.
 
 use super::*;
 use crate::export::write_record;
@@ -123,7 +124,7 @@ fn line_ends_of_the_other_kind_are_bad_rows() {
     let found = read(b"a,b\r1,x\ny\r2,z\r");
     assert_eq!(lines(&found), ["a|b", "2|z"]);
     assert!(found.bad[0].starts_with("line 2: a line feed stands outside"));
-    // The first line end is looked for outside quotes.
+    // The first line end is searched outside quotes.
     let found = read(b"\"a\rb\",c\n1,2\n");
     assert_eq!(lines(&found), ["a\rb|c", "1|2"]);
 }

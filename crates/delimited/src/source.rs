@@ -5,7 +5,7 @@
 //! and the rest in a temporary file that has no name, so that nothing is left over however the
 //! process ends. Bytes are kept as they arrive, that is, compressed if they are.
 //!
-//! Compression is told from the first bytes, not from the name of the file: gzip and Zstandard are
+//! Compression is detected by the first bytes, not by the name of the file: gzip and Zstandard are
 //! read, also several members or frames in one file. Truncated or damaged input is an error, never
 //! an early end.
 
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Bytes of a pipe that are kept in memory.
 const MEMORY_BYTES_MAX: usize = 64 << 20;
-/// Bytes at the start that tell the compression.
+/// Bytes at the start that identify the compression.
 const MAGIC_BYTES: usize = 4;
 
 /// How often a source is read.
@@ -81,7 +81,7 @@ impl Source {
         Ok(())
     }
 
-    /// Bytes of the file, compressed if it is; 0 where nobody can say.
+    /// Bytes of the file, compressed if it is; 0 if unknown.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.file_bytes
     }
@@ -127,7 +127,7 @@ impl Compression {
     fn of(magic: &[u8]) -> Self {
         match magic {
             [0x1F, 0x8B, ..] => Self::Gzip,
-            // A frame, or one to be skipped in front of it.
+            // A frame, or one to be skipped before it.
             [0x28, 0xB5, 0x2F, 0xFD] | [0x50..=0x5F, 0x2A, 0x4D, 0x18] => Self::Zstandard,
             _ => Self::None,
         }
@@ -262,13 +262,13 @@ impl RawInput {
             input,
             passes,
             kept: Kept::new(MEMORY_BYTES_MAX),
-            // The magic is looked at in any case.
+            // The magic bytes are read in any case.
             keeps: true,
             bytes: 0,
         })
     }
 
-    /// Goes back to the start; a stream must have kept what was read of it.
+    /// Goes back to the start; a stream must have kept the bytes read of it.
     fn rewind(&mut self) -> io::Result<()> {
         match self {
             Self::File { file, bytes } => {
@@ -304,7 +304,7 @@ impl Read for RawInput {
     }
 }
 
-/// A pipe, with what has been read of it.
+/// A pipe, with the bytes read of it.
 struct Stream {
     input: Box<dyn Read>,
     passes: Passes,
