@@ -1,4 +1,4 @@
-//! Which algorithm suits two relations: the rule behind `auto`, and its explanation.
+//! The choice of an algorithm for two relations: the rule of `auto`, and its explanation.
 //!
 //! | found in samples and sizes | choice |
 //! |---|---|
@@ -9,8 +9,9 @@
 //! | else | `radix`: every lookup in one table would be a miss |
 //! | the choice needs more scratch memory than is allowed | the other one of the two, if it needs less |
 //!
-//! Sort-merge is never chosen: it is compute-bound, and two to three times behind `radix` at every size that was tried.
-//! All samples together cost about a millisecond for each million tuples of R, and only where their answer can change the choice.
+//! Sort-merge is never chosen: it is compute-bound, and two to three times slower than `radix` at
+//! every size that was tried. All samples together cost about a millisecond for each million tuples
+//! of R, and only where their answer can change the choice.
 
 use crate::error::Result;
 use crate::job::{Job, dense_extent, looks_dense};
@@ -28,7 +29,7 @@ const SKEWED_DISTINCT_MAX: f64 = 0.7;
 const MATCH_SAMPLE: usize = 256;
 /// Few tuples of S have partners if at most this part of the sample has.
 const FEW_MATCHES_MAX: f64 = 0.35;
-/// The same where a table lies well inside the last-level cache, so that a lookup costs little.
+/// The same where a table is well inside the last-level cache, so that a lookup costs little.
 const FEW_IN_CACHE_MAX: f64 = 0.18;
 /// A table of about the first-level cache: a lookup in it costs no more than one in a filter.
 const TINY_TABLE_BYTES: usize = 32 << 10;

@@ -37,11 +37,12 @@ pub struct Workload {
     pub s_tuples: usize,
     /// Where the keys lie.
     pub keys: KeyRange,
-    /// Exponent of the Zipf distribution of S over the keys of R; 0 is uniform, and 8 is the largest that is told apart.
+    /// Exponent of the Zipf distribution of S over the keys of R; 0 is uniform, and larger ones
+    /// count as 8.
     pub zipf: f64,
     /// Part of S that has partners, from 0 to 1.
     pub match_rate: f64,
-    /// How often each key of R stands there; 1 or more.
+    /// Repeats of each key in R; 1 or more.
     pub repeats: usize,
     /// Part of R, from 0 to 1, that has the first key on top of its repeats; where S is skewed, that key is also its most frequent one.
     pub hot: f64,
@@ -141,7 +142,7 @@ impl Workload {
         let number = rank + 1;
         T::Word::truncate(match (self.keys, T::BYTES) {
             (KeyRange::Dense, _) => number,
-            // A product with an odd number permutes the numbers of so many bits.
+            // A product with an odd number permutes the numbers of this many bits.
             (KeyRange::Sparse, 8) => number.wrapping_mul(0x2545_F491) & (u64::MAX >> 33),
             (KeyRange::Sparse, _) => number.wrapping_mul(0x2545_F491_4F6C_DD1D) & (u64::MAX >> 1),
         })

@@ -28,7 +28,7 @@ pub enum JoinError {
         /// The largest length.
         tuples_max: usize,
     },
-    /// The scratch memory would exceed the limit, or what the machine has. No work was done.
+    /// The scratch memory would exceed the limit, or the machine's memory. No work was done.
     #[error("the join needs {needed_bytes} bytes of scratch memory; {limit_bytes} are allowed")]
     NotEnoughMemory {
         /// The bytes that this join needs.

@@ -1,7 +1,7 @@
-//! One join on its way: the inputs, what was decided, and what every algorithm reports in the end.
+//! One join under way: the inputs, the decisions, and the report of every algorithm at the end.
 //!
-//! The algorithms see a `Job` and a function that makes sinks, so none of them knows which output was asked for. Memory is
-//! planned first, checked against the limit in one place, and only then touched.
+//! The algorithms see a `Job` and a function that makes sinks, so none of them knows the requested
+//! output. Memory is planned first, checked against the limit in one place, and only then touched.
 
 use crate::TUPLES_MAX;
 use crate::error::{JoinError, Result};
@@ -17,7 +17,7 @@ use crate::tuple::{Relation, Tuple};
 
 /// Tuples that the sample of keys looks at.
 const SAMPLE_TUPLES: usize = 4096;
-/// Scratch memory below this is not compared with what the system says is available.
+/// Scratch memory below this is not compared with the available memory.
 const ALWAYS_AVAILABLE_BYTES: u64 = 64 << 20;
 /// Tuples, of both sides, that are worth one more thread.
 const TUPLES_A_THREAD: usize = 1 << 16;
@@ -93,7 +93,7 @@ pub(crate) fn looks_dense<T: Tuple>(tuples: &[T]) -> bool {
 }
 
 impl<'a, T: Tuple> Job<'a, T> {
-    /// A job with what the caller chose; refuses what cannot be.
+    /// A job with the caller's options; refuses impossible ones.
     pub(crate) fn new(
         r: Relation<'a, T>,
         s: Relation<'a, T>,
@@ -153,7 +153,7 @@ impl<'a, T: Tuple> Job<'a, T> {
     }
 }
 
-/// Ends the sinks of all threads and adds up what they saw.
+/// Ends the sinks of all threads and adds up their totals.
 pub(crate) fn totals_of<T: Tuple, K: Sink<T>>(sinks: Vec<K>) -> Totals {
     let mut totals = Totals::default();
     for mut sink in sinks {

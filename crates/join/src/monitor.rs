@@ -1,7 +1,8 @@
-//! A join seen from outside: how far it is, and the wish that it stop.
+//! A join seen from outside: its progress, and its cancellation.
 //!
-//! A `Monitor` is shared by reference with the threads of one join at a time. They report what they have done in steps of thousands of
-//! tuples, and look for a cancellation at the same points and after a million matches, so neither costs anything in the inner loops.
+//! A `Monitor` is shared by reference with the threads of one join at a time. They report their
+//! work in steps of thousands of tuples, and look for a cancellation at the same points and after a
+//! million matches, so neither costs anything in the inner loops.
 
 use crate::error::{JoinError, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,7 +26,7 @@ impl Monitor {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody cancelled.
+    /// Whether the join was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }

@@ -92,7 +92,7 @@ impl<T: Tuple> RangeSorter<'_, T> {
             let bounds = self.route.bounds(target.range);
             return self.runs.sort(bounds, slices, target.to, self.back);
         }
-        // Skew beyond what was planned for: without a second buffer, in place.
+        // More skew than planned for: without a second buffer, in place.
         for (slot, tuple) in target.to.iter_mut().zip(slices.flatten()) {
             *slot = *tuple;
         }

@@ -1,4 +1,5 @@
-//! `n-part`: one table for all of R, and S is probed as it lies (no-partitioning hash join of the 2013 paper, NPO in its code).
+//! `n-part`: one table for all of R, and S is probed in place (no-partitioning hash join of the
+//! 2013 paper, NPO in its code).
 //!
 //! | layout | when |
 //! |---|---|
@@ -6,9 +7,10 @@
 //! | linear probing | few equal keys |
 //! | sorted buckets | many equal keys |
 //!
-//! A lookup in a large table is a miss, so batches of S are looked up together: the lines of the next batch are asked for while this one is
-//! probed. Where we differ from the paper: the table is not filled through latches. The tuples of R are partitioned by the upper bits of their
-//! hash first, and each thread fills its parts of the table in its own cache; S is never partitioned.
+//! A lookup in a large table is a miss, so batches of S are looked up together: the lines of the
+//! next batch are prefetched while this one is probed. Where we differ from the paper: the table is
+//! not filled through latches. The tuples of R are partitioned by the upper bits of their hash
+//! first, and each thread fills its parts of the table in its own cache; S is never partitioned.
 
 use crate::error::Result;
 use crate::job::{Done, Job, looks_dense, totals_of};
@@ -407,7 +409,8 @@ fn probe_all<T: Tuple, K: Sink<T>>(
     })
 }
 
-/// Calls `probe` for each batch, and `ahead` for the batch behind it just before, unless everything is in the cache.
+/// Calls `probe` for each batch, and just before it `ahead` for the next batch, unless everything
+/// is in the cache.
 #[inline(always)]
 fn in_batches<T>(in_cache: bool, tuples: &[T], ahead: impl Fn(&[T]), mut probe: impl FnMut(&[T])) {
     if in_cache {

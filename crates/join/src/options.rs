@@ -1,8 +1,9 @@
 //! Options of the caller: algorithm, kernel, threads, output, limits; and those that the paper
 //! varies.
 //!
-//! Every choice has a default that suits a caller who knows nothing. `Tuning` exists for experiments: it forces what is
-//! otherwise derived from sizes and caches. Names are read and shown in the spelling of the command line.
+//! Every choice has a default that suits a caller without special knowledge. `Tuning` exists for
+//! experiments: it sets values that are otherwise derived from sizes and caches. Names are read and
+//! shown in the spelling of the command line.
 
 use crate::error::{JoinError, Result};
 use crate::monitor::Monitor;
@@ -17,18 +18,20 @@ pub const THREADS_MAX: usize = 1024;
 /// How tuples find their partners.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Algorithm {
-    /// The cheapest one for these relations, by rule; [`explain`](crate::explain) tells which and why.
+    /// The cheapest one for these relations, by rule; [`explain`](crate::explain) says which and
+    /// why.
     #[default]
     Auto,
     /// Both sides are partitioned by hash bits until a table fits the cache. Ahead when R is large.
     Radix,
-    /// One table for all of R; S is probed as it lies. Ahead when R is near the cache's size.
+    /// One table for all of R; S is probed in place. Ahead when R is near the cache's size.
     NPart,
     /// Both sides are partitioned by ranges, sorted in runs, merged many runs at a time, then joined.
     MWay,
     /// As `MWay`, but runs are merged two at a time, in passes.
     MPass,
-    /// R is partitioned and sorted by ranges, S is sorted where it lies; each range of R meets each run of S.
+    /// R is partitioned and sorted by ranges, S is sorted in place; each range of R meets each run
+    /// of S.
     Mpsm,
 }
 
@@ -180,7 +183,8 @@ pub struct Options<'a, T: Tuple> {
     pub threads: Option<usize>,
     /// The output besides the totals.
     pub output: Output<'a, T>,
-    /// The most scratch memory, in bytes; by default what the system says is available.
+    /// The most scratch memory, in bytes; by default the memory that the system reports as
+    /// available.
     pub scratch_bytes_max: Option<u64>,
     /// Progress and cancellation.
     pub monitor: Option<&'a Monitor>,
@@ -206,7 +210,7 @@ impl<T: Tuple> Default for Options<'_, T> {
 pub(crate) const PARTITION_BITS_MAX: u32 = 14;
 
 impl<T: Tuple> Options<'_, T> {
-    /// Refuses what is out of range.
+    /// Refuses values out of range.
     pub(crate) fn check(&self) -> Result<()> {
         if let Some(threads) = self.threads.filter(|n| !(1..=THREADS_MAX).contains(n)) {
             let threads_max = THREADS_MAX;

@@ -6,7 +6,7 @@
 use crate::monitor::Watch;
 use crate::tuple::{Tuple, Word};
 
-/// Number of matches and sums of what was matched.
+/// Number of matches and sums of the matched payloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Pairs of equal keys.
@@ -35,7 +35,7 @@ pub struct Pair<W> {
     pub s: W,
 }
 
-/// The caller's function for batches; it is called by several threads at once.
+/// The caller's function for batches; several threads call it concurrently.
 pub type OnBatch<'a, W> = &'a (dyn Fn(&[Pair<W>]) + Sync);
 
 /// The output of a join besides its totals.
@@ -67,9 +67,9 @@ pub(crate) trait Sink<T: Tuple>: Send {
     /// Whether nothing but totals is kept, so that equal keys may be summed up before they meet their partners.
     const TOTALS_ONLY: bool;
     fn emit(&mut self, r: T::Word, s: T::Word);
-    /// Takes many matches at once; only where `TOTALS_ONLY`.
+    /// Adds many matches in one call; only where `TOTALS_ONLY`.
     fn add(&mut self, matches: Totals);
-    /// Hands over what is still held back.
+    /// Hands over the pairs that are still buffered.
     fn finish(&mut self);
     fn totals(&self) -> Totals;
     /// Whether the join was cancelled. Loops in which a tuple has many partners ask, return at once, and leave it to the watch to report.
@@ -123,7 +123,7 @@ impl<T: Tuple, K: Sink<T>> Sink<T> for Watched<'_, K> {
             return false;
         }
         if self.watch.is_cancelled() {
-            // Not moved on, so that whoever asks next hears it too.
+            // `next_look` stays, so that the next call returns true as well.
             return true;
         }
         self.next_look = count.saturating_add(LOOK_PAIRS);

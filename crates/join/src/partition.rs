@@ -51,7 +51,8 @@ impl Hashed {
         }
     }
 
-    /// 2^`bits` partitions by the lower bits of keys: of equal size, and each of them dense, if the keys are dense.
+    /// 2^`bits` partitions by the lower bits of keys. If the keys are dense, the partitions are of
+    /// equal size, and each is dense.
     ///
     /// `skipped` lower bits have been used before.
     pub(crate) fn low_bits(bits: u32, skipped: u32) -> Self {
@@ -112,7 +113,7 @@ impl Ranged {
         if range == 0 || range >= self.last {
             return None;
         }
-        // Ranges behind the largest key are empty.
+        // Ranges after the largest key are empty.
         let low = self.low.checked_add(range.checked_mul(1 << self.shift)?)?;
         let bits = self.shift;
         Some(KeyBounds { low, bits })
@@ -230,7 +231,8 @@ impl Pass<'_> {
         input: impl Iterator<Item = &'i [T]>,
         route: R,
     ) -> Result<()> {
-        // Twice the staging memory pays as long as it leaves most of the second-level cache to what flows through it.
+        // Twice the staging memory pays as long as it leaves most of the second-level cache to the
+        // tuples that pass through it.
         let pair_bytes = region.counts.len() * 2 * LINE_BYTES;
         let staged = if pair_bytes <= machine().l2_bytes / 4 {
             Staged::Pair

@@ -7,8 +7,9 @@
 //! - Threads partition into regions of their own (no histogram, no prefix sums, no waiting); a partition is read from all regions.
 //! - Dense keys are partitioned by their own lower bits, so that a partition is dense again and its table is an array.
 //! - Skew: a group of blocks is the unit of work. A large partition of S becomes several units, for which each thread builds the small table once.
-//! - Equal keys on both sides: a partition of R that is too large for the table of one thread gets one that all threads build and share
-//!   (`shared`); what no sample foresaw meets S group by group.
+//! - Equal keys on both sides: a partition of R that is too large for the table of one thread gets
+//!   one that all threads build and share (`shared`); one that no sample foresaw meets S group by
+//!   group.
 //! - Few partners: a Bloom filter over R, built and used only if a sample of S says so, drops tuples of S before they are moved.
 
 use crate::bloom::{self, Filtered};
@@ -57,7 +58,8 @@ pub(crate) struct Plan {
 
 /// Bits of partitions whose tables fit the second-level cache.
 fn bits_for<T: Tuple>(job: &Job<'_, T>) -> u32 {
-    // A table takes two to four slots a tuple, or one or two if there is one for each key; what is probed beside it needs little.
+    // A table takes two to four slots a tuple, or one or two if there is one for each key; the
+    // tuples that probe it need little.
     let slots = if job.isa.gathers() && looks_dense(job.r) {
         2
     } else {
@@ -118,7 +120,8 @@ impl Plan {
         let by_low_bits = dense.map(|_| large(Hashed::low_bits(bits, 0)));
         let (dense, tuples) = match by_low_bits {
             Some(0) => (dense, 0),
-            // Maybe the keys are multiples of something, which a hash spreads, or a few of them have most tuples, which nothing does.
+            // Perhaps the keys are multiples of a number, which a hash spreads, or a few of them
+            // have most tuples, which nothing spreads.
             Some(tuples) => match large(Hashed::spread(bits, 0)) {
                 spread if spread < tuples / 2 => (None, spread),
                 _ => (dense, tuples),
@@ -372,7 +375,7 @@ struct Joiner<'a, 'j, T: Tuple, K> {
 }
 
 impl<T: Tuple, K: Sink<T>> Joiner<'_, '_, T, K> {
-    /// Joins a unit and those behind it that have the same group of R.
+    /// Joins a unit and the following ones that have the same group of R.
     fn join_units<'u>(
         &mut self,
         units: &'u Units,

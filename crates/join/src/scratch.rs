@@ -1,7 +1,8 @@
 //! Scratch memory of joins: one anonymous mapping on huge pages, kept from join to join.
 //!
-//! The first use of fresh pages costs up to as much as a join, so a caller who joins often keeps a `Scratch`. A join says
-//! beforehand how much it needs, gets an `Arena` over the mapping and cuts its buffers off the front. Invariants:
+//! The first use of fresh pages costs up to as much as a join, so a caller who joins often keeps a
+//! `Scratch`. A join states its need beforehand, gets an `Arena` over the mapping and cuts its
+//! buffers off the front. Invariants:
 //!
 //! 1. Buffers of one arena do not overlap, begin at a cache line, and live no longer than the borrow of the `Scratch`.
 //! 2. Their element types have no invalid bit patterns, so old contents may be read, but mean nothing.
@@ -69,7 +70,7 @@ impl<'a> Arena<'a> {
         (count * size_of::<T>()).next_multiple_of(LINE_BYTES)
     }
 
-    /// The same memory for a while; what is taken from it can be taken again afterwards.
+    /// The same memory for a while; buffers taken from it can be taken again afterwards.
     pub(crate) fn reborrow(&mut self) -> Arena<'_> {
         Arena {
             rest: &mut *self.rest,

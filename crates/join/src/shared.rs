@@ -5,7 +5,8 @@
 //! takes the tuples that belong there, so nobody writes to the memory of another one. Where many
 //! partitions are large, each of them has one owner instead, which reads it alone.
 //!
-//! Where only totals are asked for, a key that has a good part of such a partition is not moved at all, but counted and summed up by all threads.
+//! Where only totals are asked for, a key with a good part of such a partition is not moved at all,
+//! but counted and summed up by all threads.
 //!
 //! The memory is planned from a sample of R, before anything is moved. Partitions that the sample
 //! missed are joined group by group, in tables of bounded size.
@@ -47,7 +48,7 @@ pub(crate) fn large_tuples<T: Tuple>(
     let large = hits
         .into_iter()
         .filter(|hits| *hits >= SAMPLE_HITS_MIN && hits * step > 2 * group_tuples);
-    // Three standard deviations on top of what the sample says.
+    // Three standard deviations on top of the sample's estimate.
     let tuples = large.map(|hits| (hits + 3 * (hits.isqrt() + 1)) * step);
     tuples.sum::<usize>().min(r.len())
 }
@@ -62,7 +63,8 @@ pub(crate) fn bytes<T: Tuple>(tuples: usize, fan_out: usize) -> usize {
     Arena::bytes_of::<T>(tuples) + Arena::bytes_of::<u32>(words_len(tuples, fan_out))
 }
 
-/// A key is summed up beside the table if it has at most this many times fewer tuples than the whole partition, as far as a look at some slices says.
+/// A key is summed up outside of the table if it has at most this many times fewer tuples than the
+/// whole partition, as estimated from some slices.
 const HOT_PART: usize = 4;
 /// Slices that are looked at.
 const HOT_SLICES: usize = 64;
@@ -122,7 +124,7 @@ fn hot_key<T: Tuple>(r: &Partitions<'_, T>, partition: usize) -> Option<(T::Word
     (longest.len() * HOT_PART >= keys.len()).then(|| (longest[0], others.min(count)))
 }
 
-/// Where the table of one partition lies.
+/// The table of one partition.
 #[derive(Clone, Copy, Debug)]
 struct Place<W> {
     partition: usize,
@@ -253,7 +255,8 @@ struct Piece<'t> {
     starts: &'t mut [u32],
 }
 
-/// Does all tasks with all threads, each taking the next one; returns what `work` returned, in no order.
+/// Does all tasks with all threads, each taking the next one; returns the results of `work`, in no
+/// order.
 fn each<S: Send, R: Send>(
     threads: usize,
     tasks: Vec<S>,

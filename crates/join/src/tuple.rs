@@ -7,7 +7,7 @@
 use crate::error::{JoinError, Result};
 use std::fmt::Debug;
 
-/// Types of which any bit pattern is a value, aligned to a cache line at most; nobody else adds one.
+/// Types of which any bit pattern is a value, aligned to a cache line at most; sealed.
 pub(crate) use sealed::Sealed as Plain;
 
 mod sealed {

@@ -15,7 +15,7 @@ pub(crate) struct Unit {
     s_spans: Range<usize>,
 }
 
-/// All units, and who is next.
+/// All units, and the number of the next one.
 #[derive(Debug)]
 pub(crate) struct Units {
     all: Vec<Unit>,
@@ -25,8 +25,9 @@ pub(crate) struct Units {
 }
 
 impl Units {
-    /// The units of two relations that were partitioned alike, with groups of at most so many tuples (and one block); partitions of R that are
-    /// `whole` are one group of any size.
+    /// The units of two relations that were partitioned alike, with groups of at most `r_group` and
+    /// `s_group` tuples (and one block); partitions of R that are `whole` are one group of any
+    /// size.
     pub(crate) fn new<T: Tuple>(
         r: &Partitions<'_, T>,
         s: &Partitions<'_, T>,
@@ -65,7 +66,7 @@ impl Units {
         }
     }
 
-    /// The next unit that nobody has taken.
+    /// The next unit that is not taken.
     pub(crate) fn take(&self) -> Option<&Unit> {
         self.all.get(self.next.fetch_add(1, Ordering::Relaxed))
     }

@@ -1,7 +1,8 @@
 //! Threads of one phase: each gets a state of its own, and all end before the next phase starts.
 //!
-//! A phase is a scope of threads, so no barrier can be left waiting when one of them panics: the panic goes on in the caller.
-//! Starting a thread costs tens of microseconds, a phase that is worth threads lasts milliseconds.
+//! A phase is a scope of threads, so no barrier can be left waiting when one of them panics: the
+//! panic continues in the caller. Starting a thread costs tens of microseconds, a phase that is
+//! worth threads lasts milliseconds.
 
 use crate::error::{JoinError, Result};
 use std::mem;

@@ -52,7 +52,7 @@ fn kernels() -> &'static [Kernel] {
     FOUND.get_or_init(|| Kernel::ALL.into_iter().filter(is_there).collect())
 }
 
-/// The settings that change what code runs.
+/// The settings that change the code that runs.
 fn tunings(algorithm: Algorithm) -> Vec<Tuning> {
     let plain = Tuning::default();
     match algorithm {
@@ -289,7 +289,8 @@ fn a_partition_that_a_key_makes_large_gets_one_table_for_all_threads() {
             algorithm: Algorithm::Radix,
             threads: Some(threads),
             tuning: Tuning {
-                // By default they follow the caches, and with few of them no partition is large beside the others.
+                // By default they follow the caches, and with few of them no partition is large
+                // compared with the others.
                 partition_bits: Some(bits),
                 bloom: BloomUse::Never,
                 ..Tuning::default()

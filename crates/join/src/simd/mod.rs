@@ -7,8 +7,9 @@
 //! | `sorted` | merge joins of sorted tuples, and compaction of arrays with free places |
 //! | `network` | sorting and merging networks over vectors of four tuples |
 //!
-//! An `Isa` exists only for instructions that the processor was asked about, so the functions of this folder are safe to call with any `Isa`.
-//! All variants of a loop give the same result; tests compare them.
+//! An `Isa` exists only for instructions that the processor reports, so the functions of this
+//! folder are safe to call with any `Isa`. All variants of a loop give the same result; tests
+//! compare them.
 #![allow(
     unsafe_code,
     reason = "the kernels of this room: vector instructions, and loops without bounds checks"

@@ -11,7 +11,8 @@
 //! | `avx512_narrow` | 4 x 64 bits | unsigned minimum and maximum |
 //! | `avx2_wide`, `avx512_wide` | keys and payloads apart | keys, payloads follow |
 //!
-//! Narrow tuples are ordered by key and then by payload, wide ones by key. An order of payloads is promised to nobody: for inputs sorted by key, outputs are.
+//! Narrow tuples are ordered by key and then by payload, wide ones by key. Callers may not rely on
+//! an order of payloads: for inputs sorted by key, outputs are.
 
 use super::{Isa, Level};
 use crate::tuple::{Tuple, Tuple8, Tuple16};
@@ -284,7 +285,8 @@ macro_rules! long_merge {
 mod plain {
     //! Four tuples in an array: the operations in plain Rust.
     //!
-    //! Every operation is a fixed pattern, so the compiler may use whatever vectors the target always has.
+    //! Every operation is a fixed pattern, so the compiler may use the vectors that the target
+    //! always has.
 
     use crate::tuple::{Tuple, Tuple8, Tuple16};
 

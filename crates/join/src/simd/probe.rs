@@ -1,8 +1,10 @@
 //! Lookups in a table with linear probing: the slots from the hash on, up to the key or to a free slot.
 //!
-//! The plain loop looks at one slot at a time. The vector loops compare four or eight slots of 8-byte tuples at once, in groups that do not cross a line. With four slots
-//! this pays where keys repeat and lookups are long; for distinct keys the plain loop was a quarter faster (`indelible bench join`, 16 M tuples a side, sparse keys, AVX2), so it
-//! is used there. Tables end with enough free slots for any of them.
+//! The plain loop compares one slot at a time. The vector loops compare four or eight slots of
+//! 8-byte tuples in parallel, in groups that do not cross a line. With four slots this pays where
+//! keys repeat and lookups are long. For distinct keys the plain loop was a quarter faster
+//! (`indelible bench join`, 16 M tuples a side, sparse keys, AVX2), so it is used there. Tables end
+//! with enough free slots for any of them.
 
 use super::Isa;
 #[cfg(target_arch = "x86_64")]
@@ -11,7 +13,8 @@ use crate::output::Sink;
 use crate::table::{ArrayTable, DirectTable, LinearTable};
 use crate::tuple::Tuple;
 
-/// Passes all partners of `tuples` to `sink`: eight lookups at once where there is a kernel for it and only totals are kept.
+/// Passes all partners of `tuples` to `sink`: eight parallel lookups where there is a kernel for it
+/// and only totals are kept.
 #[inline(always)]
 pub(crate) fn probe_direct<T: Tuple, K: Sink<T>>(
     isa: Isa,
@@ -96,7 +99,7 @@ fn probe_portable<T: Tuple, K: Sink<T>, const PARTS: bool>(
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    //! Four or eight slots at once. A slot is one 64-bit lane with the key in its upper half.
+    //! Four or eight slots in parallel. A slot is one 64-bit lane with the key in its upper half.
 
     use crate::output::{Sink, Totals};
     use crate::table::{ArrayTable, DirectTable, LinearTable};
@@ -174,7 +177,8 @@ mod x86 {
         unsafe { _mm512_loadu_si512(tuples.as_ptr().cast()) }
     }
 
-    /// Looks up eight tuples at once as long as there are eight, and returns how many it has looked up.
+    /// Looks up eight tuples in parallel as long as there are eight, and returns how many it has
+    /// looked up.
     #[target_feature(enable = "avx512f")]
     pub(super) fn probe_direct<T: Tuple, K: Sink<T>>(
         table: &DirectTable<'_, T>,
@@ -201,7 +205,8 @@ mod x86 {
         8 * vectors.len()
     }
 
-    /// Looks up eight tuples at once as long as there are eight, and returns how many it has looked up.
+    /// Looks up eight tuples in parallel as long as there are eight, and returns how many it has
+    /// looked up.
     #[target_feature(enable = "avx512f")]
     pub(super) fn probe_array<T: Tuple, K: Sink<T>>(
         table: &ArrayTable<'_, T>,
@@ -285,7 +290,7 @@ mod x86 {
         assert_eq!(upper_halves(u16::MAX), 0xff);
     }
 
-    /// The loop; `compare` tells which of `LANES` slots have the key, and which are free.
+    /// The loop; `compare` returns which of `LANES` slots have the key, and which are free.
     #[inline(always)]
     fn probe_with<T: Tuple, K: Sink<T>, const LANES: usize, const PARTS: bool>(
         table: &LinearTable<'_, T, PARTS>,
@@ -309,7 +314,8 @@ mod x86 {
                     sink.emit(slot.payload(), tuple.payload());
                     break;
                 }
-                // Equal keys have one start and no gap between them, so none stands behind a free slot.
+                // Equal keys have one start and no gap between them, so none comes after a free
+                // slot.
                 let mut equal = equal;
                 while equal != 0 {
                     let slot = slots[equal.trailing_zeros() as usize % LANES];

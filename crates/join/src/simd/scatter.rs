@@ -1,8 +1,10 @@
 //! Partitioning: tuples go to the region of their thread, partition by partition, a line at a time.
 //!
-//! Each partition has one line of staging memory, or two. When they are full they are written to the partition's current block of the region, past the
-//! cache where the region is larger than it. That they are is a branch that nobody can guess, so with two lines there are half as many wrong guesses; the
-//! price is twice the staging memory. Blocks are chained, so no pass over the input has to count beforehand:
+//! Each partition has one line of staging memory, or two. Full lines are written to the partition's
+//! current block of the region, past the cache where the region is larger than it. The branch on
+//! full lines cannot be predicted, so with two lines there are half as many mispredictions; the
+//! price is twice the staging memory. Blocks are chained, so no pass over the input has to count
+//! beforehand:
 //!
 //! ```text
 //! region   | block 0 | block 1 | … | block P-1 | block P | …      partition p begins in block p; when a block is full,
@@ -190,7 +192,8 @@ impl<'a, T: Tuple> Region<'a, T> {
         }
     }
 
-    /// The line behind the last of some full lines of a partition: in the same block, or in a new one.
+    /// The line after the last of some full lines of a partition: in the same block, or in a new
+    /// one.
     #[inline(always)]
     fn line_after(&mut self, line: u32) -> u32 {
         let after = line + 1;
@@ -206,7 +209,8 @@ impl<'a, T: Tuple> Region<'a, T> {
 
 /// The loop, with `store_lines` for `LINES` full lines: from staging to the region, with the tuple that fills them.
 ///
-/// That tuple is not written to staging memory first, because wide loads of what narrow stores have just written have to wait for them.
+/// That tuple is not written to staging memory first, because a wide load of bytes that narrow
+/// stores have just written has to wait for them.
 #[inline(always)]
 fn add_with<T: Tuple, R: Route<T>, const LINES: usize>(
     region: &mut Region<'_, T>,

@@ -1,8 +1,9 @@
 //! Loops over sorted tuples: a merge join of distinct keys with anything, eight by eight, and the compaction of an array with free places.
 //!
-//! The merge join compares eight tuples of R with eight of S, all with all, and goes on on the side whose last key is lower, or in S; no comparison
-//! is a branch. A tuple of S has one partner at most, since no two keys of R are equal, so the partners of eight tuples fit one vector. Both loops have
-//! a form for 8-byte tuples with AVX-512; elsewhere the callers' own loops do all of it.
+//! The merge join compares eight tuples of R with eight of S, all with all, and advances on the
+//! side whose last key is lower, or in S; no comparison is a branch. A tuple of S has one partner
+//! at most, since no two keys of R are equal, so the partners of eight tuples fit one vector. Both
+//! loops have a form for 8-byte tuples with AVX-512; elsewhere the callers' own loops do all of it.
 
 use super::Isa;
 #[cfg(target_arch = "x86_64")]
@@ -43,7 +44,8 @@ pub(crate) fn compact<T: Tuple>(isa: Isa, slots: &[T], free: T::Word, out: &mut 
     let _ = isa;
     for &slot in &slots[done..] {
         let is_taken = slot.key() != free;
-        // Whether a place is taken is as good as random, so it is no branch; behind the last tuple nothing is written.
+        // Whether a place is taken is unpredictable, so it is no branch; nothing is written after
+        // the last tuple.
         if let Some(to) = out.get_mut(count) {
             *to = if is_taken { slot } else { *to };
         } else {

@@ -184,7 +184,7 @@ impl<'a, T: Tuple> Sorter<'a, T> {
     }
 }
 
-/// Sorts runs of at most about `run_max` tuples one behind the other; returns their ends.
+/// Sorts runs of at most about `run_max` tuples one after the other; returns their ends.
 fn sort_runs<'i, T: Tuple>(
     sorter: &mut RunSorter,
     bounds: Option<KeyBounds>,
@@ -335,12 +335,12 @@ impl<T: Tuple> Lane<'_, T> {
         (self.r.len() - self.at_r).min(self.s.len() - self.at_s)
     }
 
-    /// Looks at the next tuple of each side, and goes on on the side of the smaller key, or of S.
+    /// Compares the next tuple of each side, and advances on the side of the smaller key, or of S.
     #[inline(always)]
     fn step<const PAIRS: usize>(&mut self, pairs: &mut Pairs<T, PAIRS>) {
         let (r, s) = (self.r[self.at_r], self.s[self.at_s]);
         pairs.push_if(r.key() == s.key(), r.payload(), s.payload());
-        // Which side goes on is as good as random, so it is no branch.
+        // The side that advances is unpredictable, so it is no branch.
         self.at_r += usize::from(r.key() < s.key());
         self.at_s += usize::from(r.key() >= s.key());
     }
@@ -401,7 +401,7 @@ fn merge_join_repeated<T: Tuple, K: Sink<T>>(r: &[T], s: &[T], sink: &mut K) {
     while at_r < r.len() && at_s < s.len() {
         let (from_r, from_s) = (r[at_r], s[at_s]);
         if from_r.key() != from_s.key() {
-            // Which side goes on is as good as random, so it is not a branch.
+            // The side that advances is unpredictable, so it is not a branch.
             at_r += usize::from(from_r.key() < from_s.key());
             at_s += usize::from(from_s.key() < from_r.key());
             continue;

@@ -1,8 +1,10 @@
 //! Merges of sorted runs: all at once through a tree of buffers that fits the cache, or two at a time in passes over memory.
 //!
-//! A node of the tree merges what its two children hold into its buffer until that is full; a child without tuples fills its own buffer first. So
-//! tuples cross the memory once, however many runs there are (paper: multi-way merging), where passes cross it once for each doubling.
-//! Each step takes prefixes of both sides that are merged completely, so the vector kernel never has to stop in the middle.
+//! A node of the tree merges the tuples of its two children into its buffer until that is full; a
+//! child without tuples fills its own buffer first. So tuples cross the memory once, however many
+//! runs there are (paper: multi-way merging), where passes cross it once for each doubling. Each
+//! step takes prefixes of both sides that are merged completely, so the vector kernel never has to
+//! stop in the middle.
 
 use crate::simd::{Isa, merge};
 use crate::tuple::Tuple;
@@ -38,7 +40,7 @@ pub(crate) fn merge_many<T: Tuple>(
     assert_eq!(written, to.len());
 }
 
-/// The most runs that a tree over so many tuples of buffers can merge.
+/// The most runs that a tree over this many tuples of buffers can merge.
 pub(crate) fn runs_max(buffer_tuples: usize) -> usize {
     let leaves = buffer_tuples / NODE_TUPLES_MIN;
     if leaves < 2 { 2 } else { 1 << leaves.ilog2() }
@@ -95,7 +97,7 @@ impl<'a, T: Tuple> Tree<'a, T> {
         if state.is_done || state.start < state.end {
             return;
         }
-        // Descendants have larger numbers, so their buffers lie behind.
+        // Descendants have larger numbers, so their buffers come after.
         let (front, behind) = buffers.split_at_mut((node + 1 - first) * self.node_tuples);
         let own = &mut front[(node - first) * self.node_tuples..];
         let written = self.fill(node, own, behind, node + 1);
@@ -118,7 +120,7 @@ impl<'a, T: Tuple> Tree<'a, T> {
         &buffers[start + state.start..start + state.end]
     }
 
-    /// Removes tuples from the front of what a node or a run holds.
+    /// Removes tuples from the front of a node or a run.
     fn take(&mut self, node: usize, tuples: usize) {
         let nodes = self.nodes.len();
         if let Some(state) = self.nodes.get_mut(node) {

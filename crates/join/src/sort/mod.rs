@@ -1,4 +1,5 @@
-//! Sorting for the sort-merge joins: runs inside the cache, merges of runs, and the join of what is sorted.
+//! Sorting for the sort-merge joins: runs inside the cache, merges of runs, and the join of sorted
+//! relations.
 //!
 //! | file | job |
 //! |---|---|

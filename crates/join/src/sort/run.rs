@@ -12,7 +12,7 @@ use crate::tuple::{Tuple, Word};
 
 /// Bits of one pass of the radix sort, at most: its counters stay in the first-level cache.
 const DIGIT_BITS_MAX: u32 = 13;
-/// At most so many slots for each tuple of distinct keys.
+/// Most slots for each tuple of distinct keys.
 const SLOTS_A_TUPLE_MAX: usize = 4;
 
 /// How often each value of a digit occurs, and then where tuples that have it go.
@@ -90,7 +90,7 @@ fn sort_distinct<'i, T: Tuple>(
     slots: &mut [T],
     to: &mut [T],
 ) -> bool {
-    // The bounds have less than all keys, and this is the one behind.
+    // The bounds have fewer than all keys, and this is the key after them.
     let free = T::Word::truncate(low.wrapping_add(slots.len() as u64));
     slots.fill(T::new(free, T::Word::default()));
     let last = slots.len() - 1;
@@ -103,7 +103,7 @@ fn sort_distinct<'i, T: Tuple>(
     compact(isa, slots, free, to) == to.len()
 }
 
-/// Copies slices one behind the other.
+/// Copies slices one after the other.
 fn gather<'i, T: Tuple>(slices: impl Iterator<Item = &'i [T]>, to: &mut [T]) {
     let mut rest = to;
     for slice in slices {

@@ -1,7 +1,8 @@
 //! Sorted buckets: the tuples in the order of their hash, and where each hash value begins.
 //!
-//! Two passes over the tuples, one to count and one to place, whatever the keys are: equal ones cost no more than others, and lie together when they are
-//! looked up. This is the adjacency layout of the newer literature, without its tags.
+//! Two passes over the tuples, one to count and one to place, for any keys: equal ones cost no more
+//! than others, and are adjacent when they are looked up. This is the adjacency layout of the newer
+//! literature, without its tags.
 //!
 //! Where only totals are asked for, four and more tuples of one key become a *sum* in their own place, so that a lookup costs the same for any number of partners:
 //!
@@ -52,8 +53,8 @@ pub(crate) fn count<'i, T: Tuple>(
     all
 }
 
-/// Turns counts of the buckets from `first` on into their starts, and sorts their tuples into `tuples`, which are `base` places behind the first
-/// tuple of the table.
+/// Turns counts of the buckets from `first` on into their starts, and sorts their tuples into
+/// `tuples`, which begin `base` places after the first tuple of the table.
 pub(crate) fn place<'i, T: Tuple>(
     starts: &mut [u32],
     first: usize,
@@ -76,7 +77,8 @@ pub(crate) fn place<'i, T: Tuple>(
     }
 }
 
-/// Sorts the tuples of some slices into `tuples`, which are `base` places behind the first tuple of the table, and stores the start of each bucket.
+/// Sorts the tuples of some slices into `tuples`, which begin `base` places after the first tuple
+/// of the table, and stores the start of each bucket.
 pub(crate) fn fill<'i, T: Tuple>(
     starts: &mut [u32],
     tuples: &mut [T],
@@ -100,7 +102,7 @@ pub(crate) fn fill<'i, T: Tuple>(
     }
 }
 
-/// Adds up counts. Each bucket is then filled from its end, which leaves its start behind.
+/// Adds up counts. Each bucket is then filled from its end, which turns its end into its start.
 fn counts_to_ends(starts: &mut [u32], base: usize) {
     let mut end = base as u32;
     for start in starts {

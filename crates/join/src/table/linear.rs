@@ -1,22 +1,25 @@
-//! Linear probing: a tuple stands in the first free slot from its hash on.
+//! Linear probing: a tuple is in the first free slot from its hash on.
 //!
-//! At most half of the slots are taken. Nothing wraps around: behind the last slot of the hash there is a tail, of which the end stays
-//! free, so that a lookup always ends and a kernel may read several slots at once. A free slot has a key of another partition, so no
-//! key is reserved. Building gives up where many keys are equal, because it would walk over all of them for each of them.
+//! At most half of the slots are taken. Nothing wraps around: after the last slot of the hash there
+//! is a tail, of which the end stays free, so that a lookup always ends and a kernel may read
+//! several slots in one step. A free slot has a key of another partition, so no key is reserved.
+//! Building gives up where many keys are equal, because it would walk over all of them for each of
+//! them.
 
 use super::KeyShape;
 use crate::partition::Hashed;
 use crate::tuple::Tuple;
 
-/// Slots behind the last hash value.
+/// Slots after the last hash value.
 const TAIL_SLOTS: usize = 64;
-/// Slots at the end that stay free; the widest kernel reads that many at once.
+/// Slots at the end that stay free; the widest kernel reads that many in one step.
 const GUARD_SLOTS: usize = 8;
 /// Slots passed on average by an insertion, at which building gives up; distinct keys pass half a slot at most.
 const PASSED_SLOTS_MAX: usize = 1;
 
-/// One in so many insertions may meet an equal key before building gives up: a lookup of keys that repeat has to go on to a free slot, which takes
-/// two to three times as long as one in sorted buckets (`indelible bench join` with `--copies`).
+/// One in this many insertions may meet an equal key before building gives up. A lookup of keys
+/// that repeat has to continue to a free slot, which takes two to three times as long as one in
+/// sorted buckets (`indelible bench join` with `--copies`).
 const EQUAL_PART_MAX: usize = 8;
 
 /// Bits of the hash for `count` tuples.
@@ -45,7 +48,7 @@ pub(crate) struct LinearTable<'t, T: Tuple, const PARTS: bool> {
     slot_bits: u32,
     keys: Keys,
     free_key: T::Word,
-    /// The part in which `free_key` may be a key, and what marks free slots there.
+    /// The part in which `free_key` may be a key, and the key of free slots there.
     exception: (usize, T::Word),
 }
 
