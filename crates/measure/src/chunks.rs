@@ -45,7 +45,7 @@ pub enum Device {
 /// The order of the chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// One behind the other.
+    /// One after the other.
     Sequential,
     /// At places that are drawn.
     Random,
@@ -75,7 +75,7 @@ pub struct Written {
     pub seconds: f64,
 }
 
-/// Writes under a directory, so many times for so long.
+/// Writes under a directory, `repeats` times for `duration` each.
 pub fn measure(
     what: &Chunks,
     directory: &Path,

@@ -1,8 +1,9 @@
 //! Relations in memory, and joins over them: each checked, each timed.
 //!
-//! One measurement is a join in fresh scratch memory, which counts as the cold one, and then repeats in the same memory. The row of
-//! a run is that of its median repeat, so that its phases add up to its time. A join whose count or sums are not those that the
-//! generator knows is an error. Joins are compiled once for each width of tuples, here; nobody who calls [`Inputs`] knows the width.
+//! One measurement is a join in fresh scratch memory, which counts as the cold one, and then
+//! repeats in the same memory. The row of a run is that of its median repeat, so that its phases
+//! add up to its time. A join whose count or sums differ from the generator's is an error. Joins
+//! are compiled once for each width of tuples, here; callers of [`Inputs`] do not know the width.
 
 use crate::run::cpu_seconds;
 use anyhow::{Context, Result, bail};
@@ -48,7 +49,7 @@ pub struct JoinOptions {
     pub tuning: Tuning,
 }
 
-/// Two relations and what their join has to find.
+/// Two relations and the expected totals of their join.
 pub struct Inputs {
     made: Made,
     /// The most scratch memory of a join, if there is a limit.
@@ -93,7 +94,8 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// The repeat whose time is the median; of an even number of them, the faster one in the middle.
+    /// The repeat whose time is the median; of an even number of them, the faster one in the
+    /// middle.
     pub fn median(&self) -> &Timed {
         let mut order: Vec<&Timed> = self.warm.iter().collect();
         order.sort_by_key(|timed| timed.stats.elapsed);
@@ -121,7 +123,7 @@ pub struct Turns {
 }
 
 impl Inputs {
-    /// Makes the relations. A join of them may use so much scratch memory, if there is a limit.
+    /// Makes the relations. `scratch_bytes_max` limits the scratch memory of their joins.
     pub fn make(width: Width, workload: &Workload, scratch_bytes_max: Option<u64>) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let made = match width {
@@ -148,7 +150,7 @@ impl Inputs {
         })
     }
 
-    /// Why the library picks what it picks; nothing if the caller has picked.
+    /// The reasons for the library's choice; none if the caller has chosen.
     pub fn explain(&self, options: &JoinOptions) -> Result<Option<Explanation>> {
         if options.algorithm != Algorithm::Auto {
             return Ok(None);

@@ -1,8 +1,9 @@
-//! The loops that the program takes the time of, and the clock around them.
+//! The loops that the program times, and the clock around them.
 //!
-//! A room of its own, because the program around it is text: options, reports and help. It is compiled without optimisation, which takes a
-//! fifth of the time, and what is measured is compiled here as well as it goes. So what the program calls has no type or closure to be
-//! filled in, or it would be compiled where it is called.
+//! A room of its own, because the program around it is text: options, reports and help. It is
+//! compiled without optimisation, which takes a fifth of the time, and the measured code is
+//! compiled here, with optimisation. So the functions that the program calls are not generic, or
+//! they would be compiled where they are called.
 //!
 //! | module | job |
 //! |---|---|

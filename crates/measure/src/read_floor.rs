@@ -1,8 +1,9 @@
 //! Limit that the reads set to a run: pages read at random from the same file, by as many threads,
 //! with nothing else to do.
 //!
-//! The throughput that the reads allow is these pages a second, divided by the reads that a transaction of the run made. Writes, syncs and the
-//! processor's work are not in it; the share of it that is reached says what they cost.
+//! The throughput that the reads allow is these pages a second, divided by the reads that a
+//! transaction of the run made. Writes, syncs and the processor's work are not in it; the share of
+//! it that a run reaches shows their cost.
 
 use anyhow::{Result, bail};
 use disk::{Directory as _, File as _, IoMode, NativeDirectory};
@@ -12,12 +13,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use workload::random::Random;
 
-/// Where a page lies in memory so that it needs no copy on its way from the device, as those of a buffer pool.
+/// Alignment of a page in memory, so that it needs no copy on its way from the device, as in a
+/// buffer pool.
 const ALIGNMENT: usize = 4096;
 /// How long pages are read.
 const TIME: Duration = Duration::from_secs(2);
 
-/// Pages a second, read from the files of pages in a directory by so many threads.
+/// Pages a second, read from the files of pages in a directory by `threads`.
 pub fn measure(path: &Path, page_bytes: u32, threads: u32, seed: u64) -> Result<f64> {
     let page_bytes = u64::from(page_bytes);
     let directory = NativeDirectory::open_for(Access::Read, path, IoMode::Buffered)?;

@@ -74,7 +74,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nothing counted yet, of so many kinds.
+    /// An empty tally for this many kinds.
     pub(crate) fn new(kinds: usize) -> Self {
         Self {
             latencies_ns: (0..kinds).map(|_| histogram()).collect(),
@@ -110,14 +110,14 @@ fn histogram() -> Histogram<u64> {
 /// When a transaction is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acknowledge {
-    /// When it is durable, together with at most so many.
+    /// When it is durable, together with at most this many.
     Durable(usize),
     /// When it has committed.
     Early,
 }
 
-/// Runs the lists from `positions` on, all at once, each in a thread with a session of the list's partition. `script` makes the transactions
-/// of a list from its position on.
+/// Runs the lists from `positions` on in parallel, each in a thread with a session of the list's
+/// partition. `script` makes the transactions of a list from its position on.
 pub(crate) fn measure<S: Script>(
     database: &Database,
     positions: &[u64],
@@ -274,7 +274,7 @@ impl<S: Script> Executor<'_, S> {
         })
     }
 
-    /// Runs the next transaction until others do not stand in its way.
+    /// Runs the next transaction, again after each conflict.
     #[inline]
     fn transaction(&mut self) -> indelible::Result<((), Option<Pending>)> {
         let mut retry = self.worker.retry();

@@ -6,8 +6,9 @@
 //! in a part until its next access, and the device's own model takes time, so parts that access
 //! memory often weigh more than on real memory.
 //!
-//! The page methods work in frames of ordinary memory, which are no accesses of the device. Their threads carry probes, which say what
-//! each is doing, and note how long insertions into the log take and how long they wait for it.
+//! The page methods work in frames of ordinary memory, which are no accesses of the device. Their
+//! threads carry probes, which report each thread's activity, and note how long insertions into the
+//! log take and how long threads wait for it.
 
 use crate::run::Measured;
 use anyhow::Result;
@@ -27,7 +28,8 @@ const PERIOD: Duration = Duration::from_micros(100);
 pub enum Sampling {
     /// No timer runs.
     Off,
-    /// A timer looks at what each partition, or each thread, is doing, which takes a little of what is measured.
+    /// A timer samples the activity of each partition, or of each thread, which takes a little of
+    /// the measured time.
     On,
 }
 
@@ -84,7 +86,7 @@ impl Sampling {
     }
 }
 
-/// The probes of the threads of a run; none if nobody looks.
+/// The probes of the threads of a run; none without sampling.
 pub(crate) struct Probes(Vec<Arc<Probe>>);
 
 impl Probes {
@@ -113,7 +115,7 @@ impl Seen {
     }
 }
 
-/// Runs a measurement of so many threads. Under the timer they carry the probes that it is given.
+/// Runs a measurement of this many threads. Under the timer they carry the probes given to `run`.
 pub(crate) fn watch(
     sampling: Sampling,
     threads: usize,

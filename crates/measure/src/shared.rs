@@ -23,9 +23,10 @@ use workload::tpcc::{Kind, Runner};
 const TERMINALS: u64 = 10;
 /// Longest sleep between two looks at the stop flag.
 const SLEEP_MAX: Duration = Duration::from_millis(20);
-/// A user thinks at most so many times the mean.
+/// A user thinks at most this many times the mean.
 const THINK_MAX: f64 = 10.0;
-/// A queued Delivery goes first after so long, a small part of the 80 s in which nine of ten must end (clause 2.7.2.3).
+/// A queued Delivery goes first after this time, a small part of the 80 s in which nine of ten must
+/// end (clause 2.7.2.3).
 const DEFERRED_MAX_NS: u64 = 1_000_000_000;
 
 /// How users behave.
@@ -33,11 +34,11 @@ const DEFERRED_MAX_NS: u64 = 1_000_000_000;
 pub struct Users {
     /// Keying and think times as a multiple of those of the specification; 0 for none.
     pub think_times: f64,
-    /// Of what is drawn for them.
+    /// Seed of their random times.
     pub seed: u64,
 }
 
-/// Runs all lists at once. `script` makes the transactions of a list.
+/// Runs all lists in parallel. `script` makes the transactions of a list.
 pub(crate) fn measure<S: RoutedScript>(
     database: &Database,
     positions: &[u64],
@@ -172,7 +173,7 @@ impl<'run, S: RoutedScript> Executor<'run, S> {
         Ok(self.clock.now_ns_unordered())
     }
 
-    /// Makes what waits durable, and counts it.
+    /// Makes the waiting transactions durable, and counts them.
     fn acknowledge(&mut self) -> Result<()> {
         if self.waiting.is_empty() {
             return Ok(());
@@ -208,7 +209,8 @@ impl Executor<'_, Runner<'_>> {
                 self.deliver()?;
             }
             let Some((ready_ns, position)) = terminals.take(now_ns) else {
-                // Nobody is ready: whoever waits for a group is answered before the thread sleeps.
+                // No terminal is ready: those that wait for a group are answered before the thread
+                // sleeps.
                 if !self.deliver()? {
                     self.acknowledge()?;
                     std::thread::sleep(terminals.pause(now_ns));

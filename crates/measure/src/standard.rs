@@ -34,7 +34,7 @@ pub struct Span<'p> {
     pub acknowledge: Acknowledge,
     /// The partitions that each thread holds.
     pub partitions: Partitions,
-    /// Whether somebody looks at what the threads do.
+    /// Whether the threads' activities are sampled.
     pub sampling: Sampling,
 }
 

@@ -178,7 +178,7 @@ impl Store for TreeStore<'_> {
     #[inline]
     fn read(&mut self, key: u32) -> Result<bool, anyhow::Error> {
         let found = self.tree.read(key.into(), &mut self.row)?;
-        // Nobody looks at the copy, and it is to be made all the same.
+        // The copy is not used, and must not be optimised away.
         std::hint::black_box(&self.row);
         Ok(found)
     }
@@ -229,8 +229,8 @@ pub struct PerTxn {
     pub bytes_written: f64,
 }
 
-/// Loads the trees into pools in a directory, runs the list on them, and checks what it left if it is asked to. Gives what a transaction did to
-/// the medium as well.
+/// Loads the trees into pools in a directory, runs the list on them, and checks the content if
+/// asked to. Returns a transaction's cost on the medium as well.
 pub fn measure(
     workload: &Ycsb,
     limit: Limit,

@@ -1,7 +1,8 @@
 //! The same list of transactions on the standard library's ordered map of boxed rows: for scale.
 //!
-//! No transactions, no indexes beside the key, no durability, no checks: what is left is the cost of finding a row and of
-//! copying its columns, so the distance to it is what the rest of a database costs.
+//! No transactions, no indexes beside the key, no durability, no checks: only the cost of finding a
+//! row and of copying its columns remains, so the distance to it is the cost of the rest of a
+//! database.
 
 use crate::run::{Limit, Measured};
 use crate::store::{Content, measure_stores};
@@ -51,7 +52,7 @@ impl Store for MapStore<'_> {
             return Ok(false);
         };
         self.row.copy_from_slice(&row[..]);
-        // Nobody looks at the copy, and it is to be made all the same.
+        // The copy is not used, and must not be optimised away.
         std::hint::black_box(&self.row);
         Ok(true)
     }
@@ -67,7 +68,7 @@ impl Store for MapStore<'_> {
     }
 }
 
-/// Loads the maps, runs the list on them, and checks what it left if it is asked to.
+/// Loads the maps, runs the list on them, and checks the content if asked to.
 pub fn measure(workload: &Ycsb, limit: Limit, content: Content) -> Result<Measured> {
     let partitions = workload.options().partitions;
     let maps: Vec<Mutex<Map>> = (0..partitions).map(|_| Mutex::default()).collect();

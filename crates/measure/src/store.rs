@@ -1,8 +1,9 @@
 //! The same list on anything that keeps rows: one thread a partition, each transaction clocked to its return, which
 //! acknowledges it as durable.
 //!
-//! The clock, the burst between two looks at the stop signal and the histogram are those of `run`, so that a row of a rival or
-//! of the standard library's map means what a row of ours means. The workspace `rivals` measures its databases here, too.
+//! The clock, the burst between two looks at the stop signal and the histogram are those of `run`,
+//! so that rows of a rival or of the standard library's map are comparable with ours. The workspace
+//! `rivals` measures its databases here, too.
 
 use crate::run::{BURST, Clockwork, Done, Limit, Measured, Tally, run_threads};
 use anyhow::Result;
@@ -12,9 +13,9 @@ use workload::ycsb::{Store, Ycsb};
 /// Treatment of the content after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Every row is compared with what the list has left in it. It takes about as long as loading.
+    /// Every row is compared with the result of the list. It takes about as long as loading.
     Checked,
-    /// Nothing; what the run did is taken on trust.
+    /// None; the run's result is trusted.
     Trusted,
 }
 

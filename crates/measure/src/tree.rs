@@ -1,8 +1,10 @@
-//! Rows of one size go into one tree, in key order or out of it; or rows of it are changed or taken out.
+//! Rows of one size are inserted into one tree, in key order or out of it; or its rows are changed
+//! or removed.
 //!
-//! The table has a key of 8 bytes and a payload of fixed length; there are no other indexes. So what is measured is the path of a
-//! B+tree: search, change of a page, commit. Random keys come from a walk through all keys in which none comes twice; whoever knows how
-//! many were inserted knows which.
+//! The table has a key of 8 bytes and a payload of fixed length; there are no other indexes. So the
+//! path of a B+tree is measured: search, change of a page, commit. Random keys come from a walk
+//! through all keys that visits none twice; the number of inserted keys therefore determines which
+//! they are.
 
 use crate::run::{Acknowledge, Limit, measure as measure_scripts};
 use crate::sample::{Sampling, watch};
@@ -38,7 +40,7 @@ pub enum Mix {
     Mixed,
 }
 
-/// The rows, and what is done to them.
+/// The rows, and the operations on them.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeOptions {
     /// The operations.
@@ -75,7 +77,7 @@ pub fn create(options: &TreeOptions, database: &Database) -> Result<Table> {
     Ok(builder.primary_key(["key"]).create()?)
 }
 
-/// Runs the operations, from the first one behind the loading on.
+/// Runs the operations, from the first one after the loading on.
 pub fn measure(
     options: &TreeOptions,
     database: &Database,
@@ -109,7 +111,7 @@ pub fn load(options: &TreeOptions, database: &Database, table: &Table) -> Result
     Ok(database.force()?)
 }
 
-/// Looks whether exactly the rows are there that so many transactions leave, with the payloads that they gave them.
+/// Checks that exactly the rows are there that `txns` transactions leave, with their payloads.
 pub fn check(options: &TreeOptions, database: &Database, table: &Table, txns: u64) -> Result<()> {
     let mut expected = Operations::new(options, table)?;
     let loaded = options.loaded();
@@ -223,7 +225,8 @@ impl<'t> Operations<'t> {
         self.deleted + scattered(self.done) % there
     }
 
-    /// The first byte of the payload that it gives the row; it tells one change from the next.
+    /// The first byte of the payload that it gives the row; it distinguishes one change from the
+    /// next.
     fn first(&self) -> u8 {
         b'a' + (self.done % 26) as u8
     }

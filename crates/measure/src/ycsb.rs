@@ -1,7 +1,7 @@
 //! YCSB on a database of ours: every list in a thread of its own.
 //!
-//! Under the timer the scripts mark the ends of their transactions, so that time in no part of the device is told from the
-//! time in the last one. Without it they are run as they are.
+//! Under the timer the scripts mark the ends of their transactions, so that time in no part of the
+//! device is distinguished from the time in the last one. Without it they are run as they are.
 
 use crate::run::{Acknowledge, Limit, Measured, measure as measure_scripts};
 use crate::sample::{Sampling, Shares};
