@@ -1,10 +1,12 @@
-//! The engines of all methods on the devices that there are: those of this machine, and models of others.
+//! The engines of all methods on all devices: those of this machine, and models of others.
 //!
-//! Engines are most of what there is to compile. They are compiled here, in a room of its own, so that they are once for all programs and tests.
-//! Memories are the type parameter that an engine's speed rests on, so engines are compiled twice: for native memories ([`NativeDevices`]), and for
-//! emulated and simulated ones together ([`ModelledPlatform`]): a model does so much at each access that asking which one it is costs nothing
-//! beside it. Files are of one type for all ([`Files`]), because an access to a file is a call of the system; and both platforms are in one
-//! room. So what rests on files alone, or on no device, is compiled once.
+//! Engines are most of the code to compile. They are compiled here, in a room of its own, once for
+//! all programs and tests. An engine's speed rests on its type parameter for memories, so engines
+//! are compiled twice: for native memories ([`NativeDevices`]), and for emulated and simulated ones
+//! together ([`ModelledPlatform`]). A model does so much at each access that a branch on its kind
+//! costs nothing in comparison. Files are of one type for all ([`Files`]), because an access to a
+//! file is a call of the system; and both platforms are in one room. So code that needs files
+//! alone, or no device, is compiled once.
 
 mod modelled;
 mod native;

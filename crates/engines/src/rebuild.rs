@@ -1,7 +1,8 @@
-//! Making a partition again from a copy of its pages and an archive of its log, compiled with the engines.
+//! Rebuilding a partition from a copy of its pages and an archive of its log, compiled with the
+//! engines.
 //!
-//! Both are what `storage` has under these names, for the one type of files that there is. To use them there would compile all that pages rest
-//! on once more in the room above.
+//! Both functions are those of `storage` under these names, for the one type of files. Using them
+//! directly would compile all code of the pages once more in the room above.
 
 use crate::Files;
 use storage::Result;
