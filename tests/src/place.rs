@@ -1,8 +1,8 @@
-//! Where a test's partition lives: a simulated world or a scratch directory.
+//! The place of a test's partition: a simulated world or a scratch directory.
 //!
-//! A [`Place`] outlives the engines that run in it, so a test can drop one and open the next. The native scratch
-//! directory lies in shared memory where there is some, because a sync of an ordinary file would make the tests wait for
-//! the disk; it is removed with the place.
+//! A [`Place`] outlives the engines that run in it, so a test can drop one and open the next. The
+//! native scratch directory is in shared memory where there is some, because a sync of an ordinary
+//! file would make the tests wait for the disk; it is removed with the place.
 
 use disk::simulated::SimulatedDirectory;
 use disk::{Directory, File};
@@ -26,7 +26,7 @@ const CAPACITY_BYTES: u64 = 64 << 20;
 /// The devices that tests run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Device {
-    /// A model of the processor's cache; a power cut loses what was not fenced.
+    /// A model of the processor's cache; a power cut loses unfenced stores.
     Simulated,
     /// Files of a scratch directory.
     Native,
@@ -63,7 +63,7 @@ impl Place {
         }
     }
 
-    /// A simulated world whose volatile memories hold so many bytes each.
+    /// A simulated world whose volatile memories hold this many bytes each.
     pub fn simulated(seed: u64, volatile_capacity_bytes: u64) -> Self {
         let world = SimulatedWorld::new(WorldOptions {
             seed,
@@ -76,8 +76,9 @@ impl Place {
         }
     }
 
-    /// Lets durable memories and files take so many bytes each from now on, or as many as they want. Less than they
-    /// have keeps them from growing. Does nothing in a scratch directory.
+    /// Limits each durable memory and the files to this many bytes from now on; `None` lifts the
+    /// limit. A limit below their size keeps them from growing. Does nothing in a scratch
+    /// directory.
     pub fn limit_space(&self, bytes: Option<u64>) {
         if let Devices::Simulated(world) = &self.devices {
             world.limit_space(bytes);

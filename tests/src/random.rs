@@ -1,6 +1,6 @@
 //! Seeded numbers for tests: the same seed gives the same test on every machine.
 //!
-//! `SplitMix64` of Steele, Lea and Flood, which is a counter behind a mixing function. Two generators
+//! `SplitMix64` of Steele, Lea and Flood, a counter with a mixing function on top. Two generators
 //! with different seeds are unrelated for the purposes of a test.
 
 use pmem::device::simulated::mix;

@@ -1,7 +1,8 @@
 //! Runs the commands of scripts on one engine.
 //!
-//! A statement outside of `begin` … `commit` is a transaction of its own, aborted if it fails; with `raw` before it, it goes
-//! to the engine as it is, to show what the engine says to misuse. A command that prints nothing succeeded.
+//! A statement outside of `begin` … `commit` is a transaction of its own, aborted if it fails; with
+//! `raw` before it, it goes to the engine as it is, to show the engine's answer to misuse. A
+//! command that prints nothing succeeded.
 //!
 //! | command | what it does |
 //! |---|---|
@@ -158,7 +159,7 @@ impl Session {
         self
     }
 
-    /// Runs the commands of a block and collects what they print.
+    /// Runs the commands of a block and collects their output.
     pub fn run_block<'s>(&mut self, statements: impl Iterator<Item = &'s str>) -> Vec<String> {
         let mut output = Vec::new();
         for line in statements {

@@ -1,8 +1,8 @@
 //! The source files of the workspace, cut into code, comments and text.
 //!
-//! A small lexer, not a parser: it knows strings, characters and comments, which is enough to look for words in code
-//! without finding them in a message, and to tell test code from the rest. A rule that needs more than words
-//! belongs into clippy.
+//! A small lexer, not a parser: it knows strings, characters and comments, which is enough to look
+//! for words in code without finding them in a message, and to distinguish test code from the rest.
+//! A rule that needs more than words belongs into clippy.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -123,7 +123,7 @@ fn plain(text: &str) -> Vec<Line> {
 enum Inside {
     Code,
     Text,
-    /// A raw text that ends in a quote and so many hashes.
+    /// A raw text that ends in a quote and this many hashes.
     RawText(usize),
     /// A block comment of this depth.
     Comment(usize),
@@ -187,7 +187,7 @@ fn lex(text: &str) -> Vec<Line> {
     lines
 }
 
-/// One step in code: what comes next, and how many bytes were read.
+/// One step in code: the next construct, and how many bytes were read.
 fn lex_code(rest: &str, letter: char, code: &mut String) -> (Inside, usize) {
     if rest.starts_with("/*") {
         return (Inside::Comment(1), 2);
@@ -228,7 +228,7 @@ fn lex_code(rest: &str, letter: char, code: &mut String) -> (Inside, usize) {
     (Inside::Code, letter.len_utf8())
 }
 
-/// Marks the modules behind `#[cfg(test)]` in one file, or all of it.
+/// Marks the modules with `#[cfg(test)]` in one file, or all of it.
 fn mark_tests(lines: &mut [Line], all: bool) {
     let mut depth = 0_i64;
     let mut test_depth = None;
@@ -248,7 +248,7 @@ fn mark_tests(lines: &mut [Line], all: bool) {
     }
 }
 
-/// Marks files that are modules behind `#[cfg(test)] mod name;`.
+/// Marks files that are modules by `#[cfg(test)] mod name;`.
 fn mark_test_modules(files: &mut [Source]) {
     let mut names = Vec::new();
     for file in files.iter() {

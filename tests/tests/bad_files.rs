@@ -1,4 +1,5 @@
-//! Goal: whatever lies where a partition should lie, opening it gives a clear error, and never a panic.
+//! Goal: opening gives a clear error, and never a panic, whatever files take the place of a
+//! partition.
 //!
 //! Method: the files of a small database are removed, emptied, cut at every 4 KiB and at random lengths, replaced by foreign
 //! bytes, and have single bits flipped in their headers. Each case
@@ -76,7 +77,7 @@ fn content(files: &Files, method: Method) -> Vec<String> {
     content
 }
 
-/// The files must be refused with a message that names the file or says what is wrong in some words.
+/// The files must be refused with a message that names the file or the fault in some words.
 fn refused(files: &Files, method: Method, case: &str) -> String {
     let message = open(files, method, case).err();
     let message = message.unwrap_or_else(|| panic!("{method}, {case}: it was opened"));
@@ -87,7 +88,7 @@ fn refused(files: &Files, method: Method, case: &str) -> String {
     message
 }
 
-/// All but log files that are kept to be used again: nobody reads what they have.
+/// All files but spare segments of logs, which nobody reads.
 fn needed(files: &Files) -> impl Iterator<Item = (&String, &Vec<u8>)> {
     files.iter().filter(|(name, _)| !name.contains("-spare"))
 }
@@ -230,7 +231,7 @@ fn flipped_bits_are_noticed_and_never_panic() {
         let content = content(&files, method);
         let mut random = Random::new(9);
         for name in files.keys() {
-            // Every other one in the front, where what leads to everything else lies.
+            // Every other one in the front, which has the pointers to everything else.
             for number in 0..if tests::is_long() { 200 } else { 50 } {
                 let front = if number % 2 == 0 {
                     8192

@@ -95,7 +95,7 @@ fn options(layout: LayoutKind) -> EngineOptions {
         database_id: 0x1de1_1b1e,
         pool_bytes: 256 << 10,
         checkpoint_log_bytes: 64 << 10,
-        // Small enough to freeze a MemTable on the way: runs are among what is opened.
+        // Small enough to freeze a MemTable on the way, so that runs are opened as well.
         memtable_bytes: 16 << 10,
         ..EngineOptions::default()
     }
@@ -217,7 +217,7 @@ fn golden_databases_open_with_their_content() {
                 let case = format!("{method}, {layout:?}, {state:?}");
                 let mut session = open(&files, method, &[]).unwrap();
                 assert_eq!(show(&mut session), text("content.txt"), "{case}");
-                // It goes on working, and what is written is there.
+                // It works on, and new writes are there.
                 for line in ["insert pairs \"new\" 1 -5", "erase t 1..10", "crash"] {
                     session.run(line).unwrap();
                 }
@@ -236,8 +236,8 @@ fn golden_databases_open_with_their_content() {
     }
 }
 
-/// Opens the closed golden database with `bytes` at `offset` of every file that ends in `name`, and a checksum over
-/// `covered` bytes behind them, if given.
+/// Opens the closed golden database with `bytes` at `offset` of every file that ends in `name`, and
+/// a checksum over `covered` bytes after them, if given.
 fn refused(
     method: Method,
     name: &str,
@@ -300,7 +300,7 @@ fn files_of_machines_with_the_other_byte_order_are_refused() {
         message.contains("big-endian") && message.contains("little-endian"),
         "{message}"
     );
-    // In logs and checkpoints the version number tells it, wherever the mark stands.
+    // In logs and checkpoints the version number shows it, in whichever place the mark is.
     for (name, covered) in [(".wal.", 56), (".checkpoint.", 80)] {
         let message = refused(Method::Inp, name, &[(8, &version)], Some(covered));
         assert!(

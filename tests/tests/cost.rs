@@ -1,8 +1,11 @@
-//! Goal: what each operation costs in flushes, fences, bytes and syncs is known, and does not change unnoticed.
+//! Goal: the cost of each operation in flushes, fences, bytes and syncs is known, and does not
+//! change unnoticed.
 //!
-//! Method: the scripts of `crates/storage/testscripts/cost/<method>` run on the simulated device, which counts exactly. A block
-//! with `measure` prints what its commands have cost, a line for each tuple layout and, where that matters, each
-//! order of fences or way of storing a header; what it reads is not shown. `measure fences<=3` is a promise for the shared order. `UPDATE_SCRIPTS=1` rewrites the files.
+//! Method: the scripts of `crates/storage/testscripts/cost/<method>` run on the simulated device,
+//! which counts exactly. A block with `measure` prints the cost of its commands, a line for each
+//! tuple layout and, where that matters, each order of fences or way of storing a header; reads are
+//! not shown. `measure fences<=3` is a promise for the shared order. `UPDATE_SCRIPTS=1` rewrites
+//! the files.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,8 +1,9 @@
 //! Goal: a full device is an error of the statement that met it, and the database stays usable.
 //!
-//! Method: a small database is kept from growing, and one kind of statement runs until it fails. The failed statement must
-//! have left nothing, everything else must be readable and sound, and what frees space must work where it needs no
-//! log. Once there is space again, so do writes, and a power cut loses nothing.
+//! Method: a small database is kept from growing, and one kind of statement runs until it fails.
+//! The failed statement must have left nothing, everything else must be readable and sound, and
+//! statements that free space must work where they need no log. Once there is space again, writes
+//! work too, and a power cut loses nothing.
 
 #![expect(
     clippy::unwrap_used,
@@ -198,7 +199,7 @@ const RELEASES: &[&[&str]] = &[
     &["begin", "delete t 50", "delete u 51", "commit"],
     &["drop-index u by_third", "drop-index t by_name"],
     &["drop-table t", "drop-table u"],
-    // Where only a checkpoint gives room back, the one of what is left has to fit.
+    // Where only a checkpoint frees space, the checkpoint of the rest has to fit.
     &[
         "drop-table u",
         "drop-table t",
@@ -211,8 +212,8 @@ const RELEASES: &[&[&str]] = &[
 /// As many rows as a table of several levels has.
 const FIRST_ROWS: usize = 400;
 
-/// With little left of a device that was full, `inp` and `log` could delete nothing, for want of a segment of their log; and one row more of the
-/// copied pages took what was kept back for deletions.
+/// With little left of a device that was full, `inp` and `log` could delete nothing, for want of a
+/// segment of their log; and one row more of the copied pages took the reserve for deletions.
 #[test]
 fn what_frees_space_works_on_a_full_device() {
     let options = EngineOptions {
@@ -262,7 +263,7 @@ fn what_frees_space_works_on_a_full_device() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Rows of a table that is too large for what is kept back.
+/// Rows of a table that is too large for the reserve.
 const LARGE_ROWS: usize = 4000;
 /// Rows of one large transaction, and of the transactions that an error advises instead.
 const LARGE_DELETION: usize = 1000;
@@ -279,7 +280,8 @@ fn run_or_full(session: &mut Session, statements: &[String], case: &str) -> Resu
     Ok(())
 }
 
-/// Deletes rows in transactions of so many; says where there was no space, and leaves no transaction open.
+/// Deletes rows in transactions of `each`; returns the error where there was no space, and leaves
+/// no transaction open.
 fn delete_in_transactions(
     session: &mut Session,
     (table, rows): (&str, &[usize]),
@@ -304,7 +306,8 @@ fn drops_what_is_empty(method: Method) -> bool {
     !method.is_paged() && !matches!(method, Method::Inp | Method::Log)
 }
 
-/// Whether the log may have no room for small deletions either: it is as long as what is kept back, or keeps nothing back that pages could not take.
+/// Whether the log may have no room for small deletions either: it is as long as the reserve, or
+/// has no reserve that pages could not take.
 fn has_short_reserve(method: Method) -> bool {
     matches!(
         method,
@@ -334,7 +337,7 @@ fn large_tables(method: Method, case: &str) -> (Session, usize) {
     (session, LARGE_ROWS + inserted)
 }
 
-/// Deletes every fourth row, at once or as the error advises.
+/// Deletes every fourth row, in one transaction or as the error advises.
 fn delete_many(session: &mut Session, method: Method, left: usize, case: &str) {
     let rows: Vec<_> = (1..=LARGE_DELETION)
         .map(|row| row * LARGE_ROWS / LARGE_DELETION)
@@ -352,7 +355,7 @@ fn delete_many(session: &mut Session, method: Method, left: usize, case: &str) {
     }
 }
 
-/// Drops a table, at once or as the error advises.
+/// Drops a table, in one step or as the error advises.
 fn drop_large(session: &mut Session, method: Method, (table, rows): (&str, usize), case: &str) {
     let drop = format!("drop-table {table}");
     let Err(error) = session.run(&drop) else {
@@ -369,7 +372,7 @@ fn drop_large(session: &mut Session, method: Method, (table, rows): (&str, usize
     session.run(&drop).unwrap();
 }
 
-/// Where a large release has no space, what the errors and the documentation advise has.
+/// If a large release has no space, the steps that the errors and the documentation advise have.
 #[test]
 fn what_is_advised_for_large_releases_works_on_a_full_device() {
     for method in Method::distinct().filter(|method| method.is_durable()) {

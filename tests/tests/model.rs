@@ -1,8 +1,9 @@
-//! Goal: whatever is done in whatever order, every method holds what a map holds.
+//! Goal: whatever operations run in whatever order, every method has the content of a map.
 //!
-//! Method: seeded transactions run on all methods in step and on a `BTreeMap`. Each answer is compared, and from time to time
-//! everything is: both directions, both indexes, the deep check. Transactions end by commit, abort, or a restart with
-//! the power cut. The runs cover both layouts, node sizes from 128 to 4096 bytes, and keys of one to four words, on both devices.
+//! Method: seeded transactions run on all methods in step and on a `BTreeMap`. Each answer is
+//! compared, and from time to time everything is: both directions, both indexes, the deep check.
+//! Transactions end by commit, abort, or a restart with the power cut. The runs cover both layouts,
+//! node sizes from 128 to 4096 bytes, and keys of one to four words, on both devices.
 //!
 //! A failure prints its run; `MODEL_RUN=<run>` repeats that one alone, `MODEL_TRANSACTIONS=<n>` makes runs longer.
 
@@ -31,7 +32,7 @@ const BY_CODE: IndexId = IndexId(2);
 const NUMBERS: u64 = 300;
 const NODE_BYTES: [u32; 4] = [128, 256, 512, 4096];
 
-/// The columns of a row behind its key.
+/// The columns of a row after its key.
 #[derive(Clone, Debug, PartialEq)]
 struct Fields {
     group: Option<i32>,
@@ -145,7 +146,7 @@ impl Subject {
         self.engine.as_deref_mut().unwrap()
     }
 
-    /// Cuts the power; what is not durable only loses its open transaction.
+    /// Cuts the power; a method that is not durable only loses its open transaction.
     fn restart(&mut self, is_open: bool) {
         if self.method.is_durable() {
             self.engine = None;

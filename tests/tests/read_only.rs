@@ -1,7 +1,7 @@
 //! Reading without the right to write: no store, no write, no sync, and a clear error where recovery has work to do.
 //!
-//! Tests may run as root, to whom file modes mean nothing, so what is checked is what really happened: the mappings of the
-//! process, the counters of the devices, the bytes and times of the files.
+//! Tests may run as root, to whom file modes mean nothing, so they check the effects: the mappings
+//! of the process, the counters of the devices, the bytes and times of the files.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -188,7 +188,7 @@ fn what_a_crash_has_left_is_read_or_asked_to_be_recovered() {
         fill(&db, 3);
         let (sender, images) = std::sync::mpsc::channel();
         world.observe(move |world, _| {
-            // Nothing of what is not durable yet, and all of it.
+            // The image without any undecided change, and the one with all of them.
             for choice in ImageChoices::bounded(world, 1, 2) {
                 sender.send(world.image(&choice).unwrap()).unwrap();
             }

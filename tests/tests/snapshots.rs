@@ -1,4 +1,5 @@
-//! Snapshots: they show one moment and no other, nobody waits for them, and they keep no more space than what they show.
+//! Snapshots: they show one moment and no other, nobody waits for them, and they keep no more space
+//! than their content.
 //!
 //! The stress test has a reader and a writer on threads of their own, on real files and pools in shared memory; the crash test
 //! runs on a simulated device, where every image of a moment with a live snapshot must open whole and leak nothing.
@@ -150,7 +151,7 @@ fn it_shows_tables_that_are_gone_and_none_that_came_later() {
     }
 }
 
-/// Commits that nobody has made durable yet are shown, and durable then.
+/// Commits that are not durable yet are shown, and made durable.
 #[test]
 fn it_makes_the_pending_group_durable() {
     for method in with_snapshots() {
@@ -274,8 +275,8 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// A writer rewrites everything again and again; one reader keeps its moment all the time, another takes a new one each time. Both
-/// see exactly their version, and the files stop growing.
+/// A writer rewrites everything again and again; one reader keeps its snapshot all the time,
+/// another takes a new one each time. Both see exactly their version, and the files stop growing.
 #[test]
 fn readers_see_their_version_while_a_writer_rewrites_everything() {
     for method in with_snapshots() {

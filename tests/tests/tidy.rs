@@ -1,8 +1,9 @@
 //! Goal: the rules of the repository hold without anybody remembering them.
 //!
-//! Method: a rule is a function from files to findings, `file:line: what, and what to do instead`. One test applies all of
-//! them to the tree, another one shows each of them a file that breaks it. The rules look at words and lines (`tests::source`); what needs types is left to rustc and clippy, whose
-//! lints stand in the root manifest.
+//! Method: a rule is a function from files to findings, `file:line: what, and what to do instead`.
+//! One test applies all of them to the tree, another one shows each of them a file that breaks it.
+//! The rules look at words and lines (`tests::source`); checks that need types are left to rustc
+//! and clippy, whose lints are in the root manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use tests::source::{
@@ -279,8 +280,8 @@ fn engines_do_not_use_each_other(files: &[Source]) -> Vec<String> {
     })
 }
 
-/// Records of logs and masters are smaller than a block of direct transfers, and several handles write beside each other. Only files of pages, whose
-/// size is checked, are direct.
+/// Records of logs and masters are smaller than a block of direct transfers, and several handles
+/// write adjacent records. Only files of pages, whose size is checked, are direct.
 fn no_database_transfers_directly(files: &[Source]) -> Vec<String> {
     by_line(files, |file, line| {
         let is_used = room(&file.path) != "disk"
@@ -390,7 +391,7 @@ fn nothing_is_left_to_do_in_comments(files: &[Source]) -> Vec<String> {
 fn no_test_is_switched_off(files: &[Source]) -> Vec<String> {
     by_line(files, |_, line| {
         let ignored = line.code.contains("#[ignore");
-        // Measurements have no verdict, and what takes minutes is run by command.
+        // Measurements have no verdict, and tests of minutes are run by command.
         let reason = quoted(&line.text);
         let has_reason = reason.starts_with("a measurement") || reason.contains("minute");
         (ignored && !has_reason)
@@ -539,8 +540,9 @@ fn protocols_name_their_commit_point(files: &[Source]) -> Vec<String> {
 }
 
 fn durable_steps_belong_to_a_protocol(files: &[Source]) -> Vec<String> {
-    // Devices carry the steps out, the crash search damages media on purpose, some files write for a protocol whose commit
-    // point is elsewhere, and measurements take the time of single steps on bytes that nobody keeps.
+    // Devices carry the steps out, the crash search damages media on purpose, some files write for
+    // a protocol whose commit point is elsewhere, and measurements time single steps on bytes that
+    // nobody keeps.
     let carriers = [
         "crates/pmem/src/device/",
         "crates/pmem/src/cell.rs",
