@@ -85,7 +85,7 @@ pub(crate) fn import(database: &Database, args: &ImportArgs) -> Result<Imported>
     })
 }
 
-/// How the options ask to read the file.
+/// The options for reading the file.
 fn reading(text: &TextArgs, existing: Option<&Table>) -> Result<Reading> {
     if text.comment.is_some() && text.comment == text.separator {
         return Err(Usage::error(

@@ -18,7 +18,7 @@ use serde_json::{Map, Value as Json};
 use std::io::Write;
 use std::path::Path;
 
-/// How results are printed.
+/// Format of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// For people.

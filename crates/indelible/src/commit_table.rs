@@ -115,7 +115,7 @@ pub(crate) struct CommitTable {
 struct State {
     /// Numbers that are to be stored in their slots together.
     waiting: Vec<(usize, u64)>,
-    /// How often such numbers were taken to be stored, and how often stored.
+    /// Batches of such numbers that were taken to be stored, and that were stored.
     taken: u64,
     stored: u64,
     free: Vec<u16>,

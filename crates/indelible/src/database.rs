@@ -190,7 +190,7 @@ impl Database {
         catalogue.values().cloned().collect()
     }
 
-    /// How many partitions there are.
+    /// Number of partitions.
     pub fn partitions(&self) -> u32 {
         self.core.descriptor.partitions
     }

@@ -45,7 +45,7 @@ const DESCRIPTOR_NEW: &str = "indelible.db.new";
 
 const MAGIC: [u8; 8] = *b"INDELIBL";
 const VERSION: u32 = 2;
-/// Where the first roster is.
+/// Position of the first roster.
 const ROSTERS_AT: u64 = 4096;
 /// Bytes of a place for a roster are a multiple of this.
 const ROSTER_BYTES: usize = 4096;

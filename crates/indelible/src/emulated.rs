@@ -23,7 +23,7 @@ use storage::engine::{Cleaning, Daemon, Decide, Engine, EngineOptions, Method};
 pub struct EmulatedPlatform {
     model: ModelledPlatform,
     emulators: Vec<Emulator>,
-    /// How threads wait for the files of pages.
+    /// Wait of threads for the files of pages.
     waits: Waits,
     delays: Delays,
 }

@@ -29,7 +29,7 @@ pub struct Statistics {
     pub survives: &'static str,
     /// Number of partitions.
     pub partitions: u32,
-    /// How tuples lie in memory.
+    /// Layout of tuples in memory.
     pub layout: LayoutKind,
     /// Bytes of an index node.
     pub node_bytes: u32,
@@ -47,7 +47,7 @@ pub struct Statistics {
     pub memory: Counters,
     /// File accesses, over all partitions.
     pub disk: DiskCounters,
-    /// How long opening took, recovery included.
+    /// Time of the opening, recovery included.
     pub opened_in: Duration,
     /// Transactions that recovery undid when the database was opened.
     pub recovery_undone: u64,

@@ -74,16 +74,16 @@
 //! | module | job |
 //! |---|---|
 //! | `open`, `descriptor`, `roster`, `platform`, `options` | from a directory to a database that is ready |
-//! | `database`, `transaction`, `worker`, `key_value` | what callers use |
+//! | `database`, `transaction`, `worker`, `key_value` | the interface for callers |
 //! | `core`, `lock_policy` | state that all handles and sessions of a database share |
 //! | `definitions`, `table`, `key`, `row_source` | tables and indexes, and how keys and rows are written |
-//! | `snapshot` | reading one moment of the database while others change it |
+//! | `snapshot` | reading one moment of the database while it changes |
 //! | `operations`, `scan` | routing of operations to partitions; merged scans |
 //! | `session`, `partition`, `commit_table`, `commit_pool`, `mark` | locks, commit over several partitions, waiting for durability |
 //! | `savepoint` | going back to a moment of a transaction |
-//! | `retry` | whose turn it is to run a transaction again |
+//! | `retry` | the turn of transactions that run again |
 //! | `inspect` | statistics and the deep check |
-//! | `trace` | recording what transactions do, and reading it again |
+//! | `trace` | recording the operations of transactions, and reading them again |
 //! | `backup`, `log_marks` | backup, restore, conversion; marks that the logs of all partitions share |
 //! | `repair`, `clues` | rebuilding a lost descriptor or commit table from the other files |
 //! | `limits`, `holder` | limits of the system; the process that holds a database |

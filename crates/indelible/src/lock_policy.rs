@@ -7,7 +7,7 @@
 use std::time::Duration;
 use storage::engine::Isolation;
 
-/// How a transaction waits for others and is isolated from them.
+/// A transaction's waiting for others and its isolation from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LockPolicy {
     /// Longest wait for a partition or a lock.

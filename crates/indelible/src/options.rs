@@ -57,7 +57,7 @@ const GROUP_WAIT_US_MAX: u64 = 1_000_000;
 const MARK_INTERVAL_MIN: Duration = Duration::from_millis(1);
 const MEMTABLE_BYTES: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 34;
 
-/// How the method is chosen.
+/// Choice of the method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Choice {
     /// The best method for the medium: `nvm-inp` on DAX and shared memory, `full-page-writes` on an
@@ -106,7 +106,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// How files and memories are opened.
+    /// Access with which files and memories are opened.
     pub(crate) fn access(self) -> Access {
         match self {
             Self::ReadWrite => Access::Write,
@@ -177,7 +177,7 @@ impl Options {
         self
     }
 
-    /// How tuples lie in memory. Recorded. Default together.
+    /// Layout of tuples in memory. Recorded. Default together.
     pub fn layout(mut self, layout: LayoutKind) -> Self {
         self.layout = Some(layout);
         self

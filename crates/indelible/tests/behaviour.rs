@@ -1,7 +1,7 @@
 //! Promises of transactions, on every method that this build has.
 //!
-//! Each test runs the same steps on one and on three partitions. Where the method is durable it
-//! reopens the database, so that the test checks the stored data.
+//! Each test runs the same steps on one and on three partitions. With a durable method it reopens
+//! the database, so that the test checks the stored data.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

@@ -48,7 +48,7 @@ pub(super) struct Plan {
     /// In ascending order: first those of the model, last the one that the model is checked
     /// against.
     pub(super) scales: Vec<Scale>,
-    /// How many of the scales the model uses.
+    /// Number of scales that the model uses.
     pub(super) fitted: usize,
     pub(super) rounds: usize,
     pub(super) cache_bytes: u64,
@@ -56,7 +56,7 @@ pub(super) struct Plan {
     pub(super) path: Option<PathBuf>,
 }
 
-/// Where transactions come from.
+/// Source of the transactions.
 pub(super) enum Source {
     Mix(CustomOptions),
     Trace { path: PathBuf, replay: Box<Replay> },

@@ -95,7 +95,7 @@ pub(crate) struct YcsbArgs {
     /// Mixes, separated by commas: read-only, read-heavy, balanced, write-heavy; or all
     #[arg(long, default_value = "balanced", value_parser = parse_mixes)]
     pub(crate) mix: std::vec::Vec<Mix>,
-    /// How unevenly rows are accessed: low (half of the accesses to a fifth of the rows) or high
+    /// Skew of the accesses: low (half of the accesses to a fifth of the rows) or high
     #[arg(long, default_value = "low")]
     pub(crate) skew: Skew,
     /// Rows of a kilobyte
@@ -259,7 +259,7 @@ pub(crate) struct TatpArgs {
     /// specification, standard being 35,10,35,2,14,2,2
     #[arg(long, default_value = "standard")]
     pub(crate) mix: TatpMix,
-    /// How subscribers are drawn: nurand, unevenly, as the specification wants it; or uniform
+    /// Distribution of subscribers: nurand, uneven, as in the specification; or uniform
     #[arg(long, default_value = "nurand")]
     pub(crate) choice: Choice,
     #[command(flatten)]
@@ -281,7 +281,8 @@ pub(crate) struct SysbenchArgs {
     /// Rows of each table, about 200 bytes each; sysbench calls it the table size
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=i64::from(ROWS_MAX)))]
     pub(crate) rows: u32,
-    /// How ids are drawn: uniform, gaussian, special (as sysbench 1.0 does unless it is told otherwise), pareto or zipfian
+    /// Distribution of ids: uniform, gaussian, special (the default of sysbench 1.0), pareto or
+    /// zipfian
     #[arg(long, default_value = "special")]
     pub(crate) distribution: Distribution,
     /// Ids of each range that is read
@@ -309,13 +310,13 @@ pub(crate) struct RunArgs {
     /// Threads that share one partition, each in a session of its own; in the page methods. Conflicts are run again and counted
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: Option<u32>,
-    /// How long to run
+    /// Seconds to run
     #[arg(long, value_parser = parse_seconds, conflicts_with = "txns")]
     pub(crate) seconds: Option<f64>,
-    /// How many transactions to run, over all partitions
+    /// Transactions to run, over all partitions
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) txns: Option<u64>,
-    /// How tuples lie in memory
+    /// Layout of tuples in memory
     #[arg(long, value_enum, default_value_t = LayoutName::Together)]
     pub(crate) layout: LayoutName,
     /// Persistence domain that the medium must give
@@ -518,7 +519,7 @@ pub(crate) enum FencesName {
     Paper,
 }
 
-/// When a log record in durable memory becomes durable.
+/// The step at which a log record in durable memory becomes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PersistName {
     /// At once
@@ -536,7 +537,7 @@ impl PersistName {
     }
 }
 
-/// How pages travel between their file and a buffer pool.
+/// Transfers of pages between their file and a buffer pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum IoName {
     /// Through the system's cache
@@ -564,7 +565,7 @@ impl From<IoName> for IoMode {
     }
 }
 
-/// When a commit is acknowledged.
+/// The moment at which a commit is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CommitName {
     /// When it is durable

@@ -118,7 +118,7 @@ pub(crate) struct OtherDatabaseArgs {
     /// Number of partitions
     #[arg(long)]
     pub(crate) partitions: Option<u32>,
-    /// How tuples lie in memory
+    /// Layout of tuples in memory
     #[arg(long, value_enum)]
     pub(crate) layout: Option<LayoutName>,
     /// Persistence domain that the medium must give; an error if it gives less

@@ -44,7 +44,7 @@ pub(crate) struct ImportArgs {
     pub(crate) text: TextArgs,
 }
 
-/// How the text of the file is to be understood.
+/// Interpretation of the text of a file.
 #[derive(Debug, Default, Args)]
 pub(crate) struct TextArgs {
     /// Field separator, one ASCII character, or tab, comma, semicolon, pipe or space; by default a comma, or what a first line `sep=;` says

@@ -52,7 +52,7 @@ pub(crate) struct JoinArgs {
     /// Part of S that has partners in R, from 0 to 1
     #[arg(long = "match", value_name = "PART", default_value_t = 1.0, value_parser = parse_part, allow_negative_numbers = true, conflicts_with = "grid")]
     pub(crate) match_rate: f64,
-    /// How often each key of R stands there
+    /// Copies of each key in R
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "grid")]
     pub(crate) copies: u64,
     /// Part of R that has one key, from 0 to 1; with --zipf it is the most frequent key of S too
@@ -76,7 +76,7 @@ pub(crate) struct JoinArgs {
     /// The tables of radix
     #[arg(long, value_enum, default_value_t = TableName::Auto)]
     pub(crate) table: TableName,
-    /// How runs are sorted in the cache
+    /// Sort of the runs in the cache
     #[arg(long, value_enum, default_value_t = RunSortName::Radix)]
     pub(crate) run_sort: RunSortName,
     /// Whether radix drops tuples of S without partners by a filter
@@ -88,7 +88,8 @@ pub(crate) struct JoinArgs {
     /// Run everything over a grid of sizes up to --r, skews, match rates and densities, and say how far auto is from the best
     #[arg(long, conflicts_with = "algorithm")]
     pub(crate) grid: bool,
-    /// Of the grid, only part K of N, in the order of its rows; for a machine that is quiet for minutes only
+    /// Run only part K of N of the grid, in the order of its rows; for a machine that is quiet for
+    /// minutes only
     #[arg(long, value_name = "K/N", value_parser = parse_grid_part, requires = "grid")]
     pub(crate) grid_part: Option<GridPart>,
 }

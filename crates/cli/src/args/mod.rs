@@ -50,7 +50,7 @@ use std::path::PathBuf;
     max_term_width = 100
 )]
 pub(crate) struct CommandLine {
-    /// How results are printed
+    /// Format of results
     #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
     #[command(subcommand)]
@@ -168,7 +168,7 @@ pub(crate) struct NewDatabaseArgs {
     /// Number of partitions; each is a lock, and transactions in different ones run in parallel
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) partitions: u32,
-    /// How tuples lie in memory
+    /// Layout of tuples in memory
     #[arg(long, value_enum, default_value_t = LayoutName::Together)]
     pub(crate) layout: LayoutName,
     /// Persistence domain that the medium must give; an error if it gives less
@@ -395,7 +395,7 @@ pub(crate) struct DeviceArgs {
 /// `quickstart`.
 #[derive(Debug, Args)]
 pub(crate) struct QuickstartArgs {
-    /// Where the HTML report goes
+    /// File for the HTML report
     #[arg(long, default_value = "indelible-quickstart.html")]
     pub(crate) report: PathBuf,
     /// Directory under which the scratch databases are made; shared memory by default
@@ -451,7 +451,7 @@ pub(crate) enum VictimJob {
     Ycsb,
 }
 
-/// How tuples lie in memory.
+/// Layout of tuples in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LayoutName {
     /// Fixed-size and short columns in the tuple's own block

@@ -59,17 +59,17 @@ pub(crate) struct TortureArgs {
     #[arg(long, value_enum, default_value_t = WorkloadName::Standard,
         conflicts_with_all = ["scenario", "mutate", "flips", "truncations", "faults", "operations"])]
     pub(crate) workload: WorkloadName,
-    /// Where all randomness comes from
+    /// Seed of all randomness
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Bytes that a power cut of the simulated device leaves whole, and that method fast relies on
     #[arg(long, value_enum, value_name = "BYTES", default_value_t = AtomicityName::Word,
         conflicts_with_all = ["workload", "flips", "truncations", "faults", "kills", "power_cuts", "histories"])]
     pub(crate) power_fail_atomicity: AtomicityName,
-    /// How many distinct images to check
+    /// Distinct images to check
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "seconds")]
     pub(crate) images: Option<u64>,
-    /// How long to search
+    /// Seconds to search
     #[arg(long, value_parser = parse_seconds)]
     pub(crate) seconds: Option<f64>,
     /// Run only these operations of the seed's round, as a failure prints them: 0-3,60; or all, or none
@@ -136,7 +136,7 @@ pub(crate) struct TortureArgs {
     pub(crate) threads: Option<u16>,
 }
 
-/// How much to do.
+/// Amount of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SizeName {
     /// Seconds a method and kind

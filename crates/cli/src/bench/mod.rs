@@ -2,13 +2,13 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `ycsb` | the runs that the options ask for, and what is special in their rows |
+//! | `ycsb` | the runs that the options ask for, and their own rows |
 //! | `standard` | the same for TPC-C, TPC-B, TATP and sysbench |
-//! | `tpcc`, `tpcb`, `tatp`, `sysbench` | what each of these has of its own |
+//! | `tpcc`, `tpcb`, `tatp`, `sysbench` | the options and rows of each of these |
 //! | `btree` | rows of one size into one tree |
-//! | `recovery` | the opening with a long log behind it, after a kill |
+//! | `recovery` | the opening after a kill, with a long log |
 //! | `join` | joins of two relations, without a database |
-//! | `runs` | what they share: options to a database, a run to a row |
+//! | `runs` | their common part: options to a database, a run to a row |
 //!
 //! Timed code is in the room `measure`, because this one is compiled without optimisation.
 

@@ -421,7 +421,8 @@ struct LogLength {
     method: Method,
     before: u64,
     last: u64,
-    /// Of files, the length of a segment, as far as it was seen. The newest may be empty.
+    /// With a log in files, the length of a segment, as far as it was seen. The newest may be
+    /// empty.
     segment: u64,
 }
 

@@ -207,7 +207,7 @@ fn check_threads(args: &RunArgs, methods: &[Method], others: bool) -> Result<()>
     )))
 }
 
-/// When transactions are acknowledged.
+/// The moment at which transactions are acknowledged.
 pub(super) fn acknowledge(args: &RunArgs) -> Acknowledge {
     match args.commit {
         CommitName::Synchronous => Acknowledge::Durable(args.group.unwrap_or(GROUP) as usize),

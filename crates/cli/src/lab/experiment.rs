@@ -52,7 +52,7 @@ pub(super) struct Sweep {
 /// A parameter and its values.
 pub(super) type Axis = (&'static str, &'static [&'static str]);
 
-/// How a point is run.
+/// Kind of the runs of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// `bench ycsb` on the emulated device; each parameter is an option of the command.
@@ -93,7 +93,7 @@ pub(super) struct Plot {
     pub(super) shape: Shape,
 }
 
-/// How values are drawn.
+/// Form of a plot.
 pub(super) enum Shape {
     /// A group of bars for each value of a parameter, a bar for each value of another.
     Bars {
@@ -150,7 +150,7 @@ pub(super) struct Check {
     pub(super) why: &'static str,
 }
 
-/// How a statement is judged.
+/// Test of a statement.
 pub(super) enum Test {
     /// The metric of each row that passes `over`, divided by that of the row that has the values of
     /// `under` instead. There is one ratio for each combination of the other parameters that passes
@@ -162,7 +162,7 @@ pub(super) enum Test {
         rows: Filter,
         within: Within,
     },
-    /// How much a ratio (of `over` to `under`) grows from the rows `low` to the rows `high`.
+    /// Growth of a ratio (of `over` to `under`) from the rows `low` to the rows `high`.
     Growth {
         metric: &'static str,
         over: Filter,
@@ -209,7 +209,7 @@ impl Test {
 /// No bound.
 pub(super) const ANY: f64 = f64::INFINITY;
 
-/// When a set of numbers passes.
+/// Condition for a set of numbers to pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Within {
     /// Each of them lies in the range.

@@ -2,13 +2,13 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `experiment` | what an experiment is: data |
+//! | `experiment` | experiments as data |
 //! | `n_store`, `joins`, `nv_logging`, `nvram_era`, `nvm_dwb`, `fast_fash` | the experiments of the six papers |
-//! | `size` | how much is run |
+//! | `size` | the size of data and runs |
 //! | `point` | one run of an experiment, and the name of its configuration |
-//! | `paged` | what the parameters of the page engine's points mean |
+//! | `paged` | the options for the parameters of the page engine's points |
 //! | `kinds` | how a point is run |
-//! | `prices` | rows of transactions a dollar, from rows that were measured |
+//! | `prices` | rows of transactions a dollar, from measured rows |
 //! | `rows` | measured points, on file |
 //! | `judge` | whether the shape of a figure holds |
 //! | `page` | the report |

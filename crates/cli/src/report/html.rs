@@ -47,7 +47,7 @@ pub(crate) struct Details {
 /// Header cells, then rows.
 pub(crate) type NumberTable = (Vec<String>, Vec<Vec<String>>);
 
-/// How something turned out.
+/// Tone of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,

@@ -54,7 +54,7 @@ pub(crate) struct LineSeries {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// How an axis maps values to positions.
+/// Mapping of the values of an axis to positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scale {
     Linear,
@@ -105,7 +105,7 @@ impl BarChart {
 pub(super) const BAR_PITCH: f64 = 19.0;
 pub(super) const BAR: f64 = 15.0;
 
-/// Where the bars of a chart begin, their greatest length, and the value of a unit of length.
+/// Start of the bars of a chart, their greatest length, and the value of a unit of length.
 struct Place {
     left: f64,
     room: f64,

@@ -256,7 +256,7 @@ pub(crate) struct PerTxn {
     pub(crate) loads: f64,
     /// Lines written to the device; counted by the emulated device only.
     pub(crate) stores: f64,
-    /// Those of the log among them; rows of earlier versions lack it.
+    /// Log lines among them; rows of earlier versions lack it.
     #[serde(default)]
     pub(crate) log_stores: f64,
     pub(crate) lines_flushed: f64,

@@ -24,7 +24,7 @@
 //! | 2 | a row: its values in the form of the redo log |
 //! | 3 | rows 8 and content sum 8 of the table; it is complete |
 //! | 4 | nothing; the trailer follows the block |
-//! | 5 | where a copy of pages stands: bytes of a page 4, pages that the file has room for 4, place in the log 8, next transaction 8, root of the catalogue 4. Of several partitions each has one, in their order, with its pages behind it |
+//! | 5 | head of a copy of pages: bytes of a page 4, pages that the file has room for 4, position in the log 8, next transaction 8, root of the catalogue 4; one for each partition, in their order, with its pages after it |
 //! | 6 | a page: its number 4, its bytes |
 //!
 //! | trailer field | offset | bytes | meaning |
@@ -80,7 +80,7 @@ pub(super) enum Holds {
     Rows = 1,
     /// The pages of the only partition, over which records of its log can be replayed.
     Pages = 2,
-    /// Those of several partitions, one after the other.
+    /// The pages of several partitions, one after the other.
     PartitionPages = 3,
 }
 

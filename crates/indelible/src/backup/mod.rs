@@ -15,13 +15,13 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `copy` | what source and sink of a copy have in common: the sink's interface, progress and report |
+//! | `copy` | the common part of source and sink: the sink's interface, progress and report |
 //! | `content` | row counts and content checksums that do not depend on the order of rows |
 //! | `format` | header, blocks and trailer of a file |
 //! | `source` | reading an open database |
 //! | `write`, `read` | a backup file as a sink and as a source |
 //! | `load` | a new database as a sink |
-//! | `pages` | pages instead of rows, and what an archive of the log has behind them |
+//! | `pages` | pages instead of rows, and the replay of an archive of the log |
 //! | `build` | a new database under its name only when it is complete |
 
 mod build;

@@ -328,7 +328,7 @@ fn open_archive(replay: &Replay, recorded: &Descriptor, partition: u32) -> Resul
 struct Rebuilding<'s> {
     files: EngineOptions,
     path: &'s Path,
-    /// Where the archives end.
+    /// End of each archive.
     ends: Vec<Option<Lsn>>,
     rebuilds: Vec<Rebuild>,
 }

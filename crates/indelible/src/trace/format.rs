@@ -9,7 +9,7 @@
 //! | operations | 24 | 8 | |
 //! | tables | 32 | 4 | |
 //! | zero | 36 | 4 | |
-//! | blocks | 40 | 8 | blocks of operations, the block of tables behind them not counted |
+//! | blocks | 40 | 8 | blocks of operations, without the block of tables after them |
 //! | file bytes | 48 | 8 | |
 //! | zero | 56 | 4 | |
 //! | checksum | 60 | 4 | CRC-32C of the bytes before |

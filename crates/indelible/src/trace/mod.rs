@@ -62,7 +62,7 @@ pub enum TraceAction {
     },
     /// New values for some columns of a row.
     Update {
-        /// How many columns.
+        /// Number of columns.
         columns: u32,
         /// Bytes of their new values.
         bytes: u32,
@@ -78,7 +78,7 @@ pub enum TraceAction {
     Delete,
     /// Visits of rows in the order of the primary key or of a secondary index.
     Scan {
-        /// How many.
+        /// Number of rows.
         rows: u32,
     },
 }

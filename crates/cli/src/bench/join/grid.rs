@@ -212,7 +212,7 @@ fn listing(rows: &[CellRow]) -> Listing {
     listing
 }
 
-/// How many cells are near the best, and which one is farthest from it.
+/// The number of cells near the best, and the one farthest from it.
 fn summary(rows: &[CellRow]) -> String {
     let near = rows.iter().filter(|row| row.ratio <= RATIO_MAX).count();
     let worst = rows.iter().max_by(|a, b| a.ratio.total_cmp(&b.ratio));

@@ -2,7 +2,7 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `row` | what a row says |
+//! | `row` | the rows |
 //! | `grid` | all algorithms and `auto` over sizes, skews, match rates and densities |
 //!
 //! The joins and their clock are those of `measure::join`. Relations are made once and joined by

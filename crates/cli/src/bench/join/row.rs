@@ -35,7 +35,7 @@ pub(super) struct JoinRow {
     dense: bool,
     #[serde(rename = "match")]
     match_rate: f64,
-    /// How often each key of R stands there.
+    /// Copies of each key in R.
     copies: usize,
     /// Part of R that has one key on top.
     hot: f64,

@@ -94,7 +94,7 @@ const fn speeds(caption: &'static str, group: &'static str, bar: &'static str) -
     }
 }
 
-/// How many times as fast one algorithm is as another.
+/// Speed of one algorithm divided by that of another.
 const fn ahead(over: Filter, under: Filter, rows: Filter, within: Within) -> Test {
     Test::ratio(SPEED, (over, under), rows, within)
 }

@@ -52,7 +52,7 @@ pub(super) fn run(point: &Point, size: &Size) -> Result<Vec<Metrics>> {
     Ok(metrics.collect())
 }
 
-/// A short join is repeated more often, because what runs beside it weighs more.
+/// A short join is repeated more often, because other load affects it more.
 fn repeats(point: &Point, size: &Size) -> u64 {
     let (r, s) = size.relations(point.get("relations")).unwrap_or_default();
     u64::from(size.repeats) * (TUPLES / (r + s).max(1)).clamp(1, MORE_REPEATS_MAX)
