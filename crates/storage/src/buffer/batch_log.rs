@@ -53,7 +53,8 @@ use std::time::{Duration, Instant};
 
 /// How long a batch that is to be closed waits for transactions that are open.
 const QUIET_WAIT: Duration = Duration::from_millis(1);
-/// Longest time that it tries for the latches of its pages: somebody reads one of them and waits for the batch.
+/// Longest time that a batch tries for the latches of its pages: a reader of one of them may wait
+/// for the batch.
 const LATCH_WAIT: Duration = Duration::from_secs(2);
 /// A batch is due when so much of the room for its images may be needed.
 const DUE_NUMERATOR: u64 = 3;
@@ -205,7 +206,7 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
         part.records.clear();
     }
 
-    /// Appends a record, and makes its changes, of so many pages at most.
+    /// Appends a record, and makes its changes, of `pages` pages at most.
     fn add(
         &self,
         reserve: Reserve,

@@ -169,7 +169,8 @@ pub fn frame_open(session: u32, record: &[u8], out: &mut Vec<u8>) {
 }
 
 impl<S: MemorySource> BatchStore<S> {
-    /// Makes the memories, durable when it returns, with room for so many bytes of images in each. No batch has been.
+    /// Makes the memories, durable when it returns, with room for `room` bytes of images in each.
+    /// No batch has been.
     pub fn create(memories: &S, identity: LogIdentity, room: u64) -> Result<()> {
         for number in [1, 0] {
             let memory = memories.create(&name(identity, number), memory_bytes(room))?;
@@ -276,7 +277,7 @@ impl<S: MemorySource> BatchStore<S> {
                     .copy_from_slice(image.old);
                 lines.push(range);
             }
-            // All of them, also those that look right: what is seen may be in a cache only.
+            // All of them, also those that look right: their content may be in a cache only.
             let edit = Edit {
                 page,
                 new: &old,
@@ -307,7 +308,7 @@ impl<S: MemorySource> BatchStore<S> {
         bytes.unwrap_or(0).saturating_sub(RECORD_AT + LINE)
     }
 
-    /// Makes room for so many bytes of images in both memories.
+    /// Makes room for `room` bytes of images in both memories.
     pub fn grow(&mut self, room: u64) -> Result<()> {
         for memory in &mut self.memories {
             if memory.bytes() < memory_bytes(room) {
@@ -359,7 +360,7 @@ impl<S: MemorySource> BatchStore<S> {
         Ok(memory.fence(site!("batch.end"))?)
     }
 
-    /// Reads the newest record again and says what is wrong with it.
+    /// Reads the newest record again; the error says what is wrong with it.
     pub fn verify(&self) -> Result<()> {
         let number = place(self.batch);
         let found = read(&self.memories[number], salt(self.identity, number));

@@ -59,7 +59,7 @@ pub(super) struct State<D: Directory> {
     /// The newest checkpoint that has begun, and where the newest one has that has ended.
     newest: LogStart,
     ended: Lsn,
-    /// Whether somebody leads a sync.
+    /// Whether a thread leads a sync.
     is_syncing: bool,
 }
 

@@ -5,7 +5,8 @@
 //! twice. So if there is room for the sum of all claims each time one grows, there is room for
 //! every rollback.
 
-/// The claims of sessions, by their number among those that share the log. `S` says how far the log is.
+/// The claims of sessions, by their number among those that share the log. `S` is a position in the
+/// log.
 #[derive(Debug)]
 pub(super) struct Claims<S> {
     claims: Vec<Claim<S>>,
@@ -40,7 +41,8 @@ impl<S: Copy> Claims<S> {
         self.reserved - claim.map_or(0, |claim| claim.bytes) + bytes
     }
 
-    /// Notes that a session needs so many bytes, for which there is room, and where the newest checkpoint is.
+    /// Notes that a session needs `bytes`, for which there is room, and where the newest checkpoint
+    /// is.
     pub(super) fn claim(&mut self, session: u32, bytes: u64, newest: S) {
         self.reserved = self.reserved_with(session, bytes);
         let place = session as usize;

@@ -50,7 +50,7 @@ impl Cleaner {
         self.wish.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether somebody cleans.
+    /// Whether a thread cleans.
     pub(super) fn is_present(&self) -> bool {
         self.is_present.load(Ordering::Relaxed)
     }
@@ -73,7 +73,7 @@ impl Cleaner {
         self.changed.notify_one();
     }
 
-    /// Says that the calling thread cleans until [`Cleaner::next`] says no, or it gives up.
+    /// Makes the calling thread the cleaner, until [`Cleaner::next`] returns false or it gives up.
     pub(super) fn begin(&self) -> Present<'_> {
         self.is_present.store(true, Ordering::Relaxed);
         Present(self)

@@ -1,8 +1,10 @@
 //! Records of rings and series that recovery needs no more, on their way to an archive: *cold log* of NV-Logging.
 //!
-//! A checkpoint makes records cold. With an archive their space is given back only when the archive has them durably
-//! ([`Archive`](crate::log::archive)); where that is, ring 0 says (`set_archived`), and of a series the archive itself. So a crash leaves every record in a ring or in the archive, and
-//! the next opening goes on where the archive ends: what is cold and not archived it finds there. How segments of the central log go is said in `cold_segments`.
+//! A checkpoint makes records cold. With an archive their space is given back only when the archive
+//! has them durably ([`Archive`](crate::log::archive)); ring 0 has that position (`set_archived`),
+//! and for series the archive itself. So a crash leaves every record in a ring or in the archive,
+//! and the next opening goes on where the archive ends: what is cold and not archived it finds
+//! there. How segments of the central log go is said in `cold_segments`.
 //!
 //! A thread of its own moves them, so that no transaction waits for the disk. If the archive is
 //! full or fails, cold records stay, and the log goes on until it has no room. Then a session that
@@ -42,7 +44,7 @@ pub trait ColdStore: Send {
         copy: &mut dyn FnMut(&mut PushRecord<'_>) -> Result<()>,
     ) -> Result<()>;
 
-    /// Reads everything that it has, and says what that is.
+    /// Reads all of the archive, and returns its range.
     fn look(&self) -> Result<ArchiveRange>;
 }
 
@@ -135,7 +137,7 @@ impl Cold {
         Ok(cold)
     }
 
-    /// Of a log that says itself which records are cold.
+    /// Of a log that knows itself which records are cold.
     pub(super) fn of_segments(store: Box<dyn ColdStore>) -> Self {
         Self {
             store: Mutex::new(store),
@@ -165,7 +167,7 @@ impl Cold {
         lock(&self.store)
     }
 
-    /// Notes whether the archive has taken records, and says it.
+    /// Notes whether the archive has taken records, and returns it.
     pub(super) fn note(&self, added: &Result<()>) -> bool {
         *lock(&self.failure) = added.as_ref().err().map(ToString::to_string);
         added.is_ok()
@@ -220,8 +222,8 @@ impl Cold {
 }
 
 impl<P: Places> HorizonLog<P> {
-    /// Moves all cold records to the archive, and gives their space back; says whether there were any. If the archive cannot take them
-    /// they stay where they are.
+    /// Moves all cold records to the archive, and frees their space; returns whether there were
+    /// any. If the archive cannot take them they stay where they are.
     pub(super) fn move_cold_records(&self) -> Result<bool> {
         let Some(cold) = &self.cold else {
             return Ok(false);

@@ -4,8 +4,8 @@
 //! only when it has their records durably. So a crash leaves every record in a segment or in the
 //! archive: an opening keeps the segments before the checkpoint, and goes on where the archive
 //! ends. Segments that a crash has brought back begin before that position, and are removed again.
-//! Nothing else says how far the archive has to go: it ends where the oldest other segment begins,
-//! or the log was used without it, which is a gap.
+//! Only the segments show where the archive has to end: it ends where the oldest other segment
+//! begins, or the log was used without it, which is a gap.
 //!
 //! Segments that the archive does not take stay, and the log takes more of its disk. When that is
 //! full, a session that needs room tries once more, and gets the error of the archive.
@@ -78,8 +78,8 @@ impl<D: Directory> ColdSegments<D> {
 }
 
 impl<D: Directory> CentralLog<D> {
-    /// Moves the records of all cold segments to the archive and removes the files; says whether there were any. If the archive cannot take them
-    /// they stay where they are.
+    /// Moves the records of all cold segments to the archive and removes the files; returns whether
+    /// there were any. If the archive cannot take them they stay where they are.
     pub(super) fn move_cold_segments(&self) -> Result<bool> {
         let Some(segments) = &self.cold else {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! Pages that threads of a pool bring into frames before somebody waits for them.
+//! Prefetch: threads of a pool bring pages into frames before sessions wait for them.
 //!
 //! Where the operating system has the file's pages in a cache of its own, it gets the page numbers
 //! that are going to be read, and that is enough. Past that cache nobody reads ahead; so these
@@ -43,7 +43,7 @@ impl Fetcher {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether somebody fetches.
+    /// Whether a thread fetches.
     pub(super) fn is_present(&self) -> bool {
         self.is_present.load(Ordering::Relaxed)
     }

@@ -27,8 +27,8 @@ const UNPUBLISHED: &str = ".tmp";
 /// Threads that bring pages home from a cache, each with a handle of the file.
 pub const FLIERS: usize = 2;
 
-/// The first master record of a new file. The second one says the same; the third, that the file's name is durable; the fourth, that the third
-/// is.
+/// The first master record of a new file. The second one repeats it; the third says that the file's
+/// name is durable; the fourth, that the third is.
 const FIRST_GENERATION: u64 = 1;
 const FINISHED_GENERATION: u64 = FIRST_GENERATION + 2;
 const SETTLED_GENERATION: u64 = FINISHED_GENERATION + 1;
@@ -404,7 +404,7 @@ impl<D: Directory> PageFile<D> {
         })
     }
 
-    /// Reads a page as it lies on the medium, whole or not.
+    /// Reads a page from the medium, whole or not.
     fn read(&mut self, id: PageId, page: &mut [u8]) -> Result<()> {
         Ok(self.file.read_at(self.offset(id), page)?)
     }
@@ -549,7 +549,7 @@ impl<D: Directory> PageFile<D> {
         Ok(())
     }
 
-    /// Notes that there is room for so many pages, which do not lie in this file.
+    /// Notes that there is room for `pages` pages, which are not in this file.
     pub fn set_pages(&mut self, pages: u32) {
         self.pages.store(pages, Ordering::Release);
     }
@@ -576,7 +576,7 @@ impl<D: Directory> PageFile<D> {
 pub struct PageReaders<F> {
     /// Of which further handles are made. It reads nothing itself.
     model: Mutex<F>,
-    /// Handles that nobody reads with.
+    /// Idle handles.
     idle: Mutex<Vec<F>>,
     /// Where pages are that need not be at home.
     cache: Option<Arc<PageCache<F>>>,
@@ -633,7 +633,7 @@ impl<F: File> PageReaders<F> {
         }
     }
 
-    /// Reads a page as it lies on the medium, and says whether it is intact. Nobody writes it meanwhile.
+    /// Reads a page from the medium; returns whether it is intact. Nobody writes it meanwhile.
     pub fn read(&self, id: PageId, page: &mut [u8]) -> Result<bool> {
         if let Some(cache) = &self.cache
             && cache.read(id, page)?

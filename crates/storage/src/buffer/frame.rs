@@ -1,8 +1,8 @@
 //! Frames of a buffer pool: what is in one, how often it was used, and which frame has which page.
 //!
 //! A frame has one latch, which is that of its page. Its flags are outside the latch, so that a
-//! search for a frame need not take it. The table has an entry a page, which may be out of date:
-//! the frame says whether it still has the page.
+//! search for a frame need not take it. The table has an entry for each page, which may be out of
+//! date: the frame shows whether it still has the page.
 
 use super::by_page::ByPage;
 use super::home::Home;
@@ -154,6 +154,7 @@ impl PageTable {
 }
 
 pub(super) fn unpoisoned<T>(lock: Result<T, PoisonError<T>>) -> T {
-    // A panic under a latch leaves a page that the log can bring back; the engine goes on only to be dropped.
+    // A panic under a latch leaves a page that the log can restore; the engine goes on only to be
+    // dropped.
     lock.unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,5 @@
-//! The frames of pages that lie in durable memory: one a page, for ever, so nothing is replaced and nothing written back.
+//! The frames of pages that lie in durable memory: one for each page, for ever, so nothing is
+//! replaced or written back.
 //!
 //! A page is checked when it is first used after an opening, and from then on every change keeps it
 //! right.
@@ -94,7 +95,7 @@ impl Home {
         }
     }
 
-    /// The pages, which nobody changes meanwhile; none if somebody is about to change one of them.
+    /// The pages, which nobody changes meanwhile; none if a thread is about to change one of them.
     pub(super) fn try_latch(&self, ids: &[PageId]) -> Option<Vec<Latched<'_>>> {
         let latch = |&id| {
             let latch = &self.frame(id).ok()?.latch;
@@ -110,7 +111,8 @@ impl Home {
         ids.iter().map(latch).collect()
     }
 
-    /// Notes that the memory has what the copies of latched pages have. A copy that nobody reads just now is given up.
+    /// Notes that the memory has what the copies of latched pages have. A copy without a current
+    /// reader is given up.
     pub(super) fn settle(&self, ids: &[PageId], pages: Vec<Latched<'_>>) {
         let mut spare = lock(&self.spare);
         for (&id, page) in ids.iter().zip(pages) {
@@ -134,7 +136,8 @@ impl Home {
         }
     }
 
-    /// Makes room for pages up to a number, where the pages below `now` have frames, and says how many there are then.
+    /// Makes room for pages up to a number, where the pages below `now` have frames, and returns
+    /// how many there are then.
     pub(super) fn grow(&self, now: u32, pages: u32) -> Result<u32> {
         let new = self.source.grow(pages)?;
         let end = now + new.len() as u32;
@@ -201,7 +204,7 @@ impl Home {
             }
             self.account(&content.bytes, Look::Whole);
             let header = Header(&content.bytes);
-            // A page of a batch that does not count has been given back what it was.
+            // A page of a batch that does not count has been restored to its before image.
             let is_of_later = self.end.is_some_and(|end| header.lsn() >= end);
             if is_of_later || !header.is_intact(id) {
                 return Err(Unusable::Damaged);

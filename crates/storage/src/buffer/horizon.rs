@@ -54,7 +54,7 @@ use std::sync::atomic::AtomicBool;
 pub const SESSIONS_MAX: usize = 1024;
 /// Nothing of a ring is missing.
 const NOTHING: u64 = u64::MAX;
-/// A checkpoint is due when so much of what makes it urgent is left: one of so many parts.
+/// A checkpoint is due one part in this many of the space before it is urgent.
 const DUE_EARLY: u64 = 4;
 /// Times that a session looks again before it sleeps until another has made its records durable.
 const SPINS_MAX: u32 = 500;
@@ -330,7 +330,7 @@ impl<P: Places> HorizonLog<P> {
         Ok(self.life.load(Ordering::Acquire))
     }
 
-    /// Says that the numbers of records that do not count are nobody's.
+    /// Appends a record that declares the numbers of records that do not count unused.
     fn skip_taken(&self) -> Result<()> {
         let first = self.next.load(Ordering::SeqCst);
         let last = self.taken.load(Ordering::Relaxed);

@@ -17,7 +17,7 @@ pub(super) const SESSIONS: u32 = 3;
 /// A log and how it is made.
 pub(super) trait Kind: Copy + Send + 'static {
     type Places: Places + 'static;
-    /// One record in so many begins a checkpoint first; 0 if only a full log asks for one.
+    /// One record in this many begins a checkpoint first; 0 if only a full log asks for one.
     const CHECKPOINT_EVERY: u64;
 
     fn create(self, world: &SimulatedWorld);
@@ -94,7 +94,7 @@ pub(super) fn go_on<P: Places>(
     }
 }
 
-/// Appends a record of some length; says whether there was room.
+/// Appends a record of some length; returns whether there was room.
 fn append<P: Places>(
     log: &HorizonLog<P>,
     known: &Mutex<Known>,
@@ -141,7 +141,8 @@ fn checkpoint<P: Places>(log: &HorizonLog<P>, known: &Mutex<Known>) {
         .expect("the simulated device works");
 }
 
-/// Opens an image and compares what it has; says what that is.
+/// Opens an image, compares its records with the expected ones, and returns the log and its
+/// records.
 fn opened<K: Kind>(
     image: &SimulatedWorld,
     kind: K,

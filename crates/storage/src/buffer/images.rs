@@ -5,8 +5,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// An image counts as one of so many of its bytes: it takes as long to repeat as records that are that much shorter, and a log
-/// of images alone gets so many times as long as one of records.
+/// An image counts as one byte for this many of its bytes: repeating it takes as long as records
+/// that are that much shorter, so a log of images alone gets that many times as long as one of
+/// records.
 const SHARE: u64 = 8;
 
 /// Bytes of images in the log since the opening.
@@ -21,7 +22,7 @@ pub struct Images {
 }
 
 impl Images {
-    /// Notes that so many bytes were logged.
+    /// Notes that `bytes` bytes were logged.
     #[inline]
     pub fn add(&self, bytes: usize) {
         if bytes > 0 {

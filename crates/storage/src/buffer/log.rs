@@ -21,7 +21,7 @@ use pmem::Counters;
 pub enum Reserve {
     /// Nothing: it is a part of what the space was reserved for.
     Keep(u32),
-    /// The transaction needs so many bytes to be undone, or to free what it has given up.
+    /// Bytes that the transaction needs for its undo, or to free the pages that it has given up.
     Bytes(u32, u64),
     /// The transaction needs nothing any more.
     End(u32),
@@ -81,7 +81,8 @@ pub trait PageLog: Send + Sync {
         record: &mut Vec<u8>,
     ) -> Result<Lsn>;
 
-    /// Appends a record and makes its changes, of so many pages at most, before anything of it can become durable.
+    /// Appends a record and makes its changes, of at most the given number of pages, before any of
+    /// it can become durable.
     fn append_applying(
         &self,
         reserve: Reserve,
@@ -116,7 +117,7 @@ pub trait PageLog: Send + Sync {
         false
     }
 
-    /// Makes records durable that nobody waits for yet; says whether there were any.
+    /// Makes records durable that nobody waits for yet; returns whether there were any.
     fn persist_ahead(&self) -> Result<bool> {
         Ok(false)
     }
@@ -132,8 +133,8 @@ pub trait PageLog: Send + Sync {
         false
     }
 
-    /// Moves records that recovery needs no more to the archive, if there is one; says whether there were any. If it cannot take them they stay,
-    /// and an append that finds no room says why.
+    /// Moves records that recovery no longer needs to the archive, if there is one; returns whether
+    /// there were any. If it cannot take them they stay, and an append that finds no room says why.
     fn move_cold(&self) -> Result<bool> {
         Ok(false)
     }
@@ -191,7 +192,7 @@ pub trait PageLog: Send + Sync {
         Ok(())
     }
 
-    /// Gives back the space of files that are kept to be used again, and says whether there were any.
+    /// Frees the space of spare files; returns whether there were any.
     fn give_up_spares(&self) -> Result<bool> {
         Ok(false)
     }
@@ -200,7 +201,8 @@ pub trait PageLog: Send + Sync {
     /// there are `urgent` bytes since the newest that has ended, or the log is nearly full of them.
     fn checkpoint_need(&self, due: u64, urgent: u64) -> CheckpointNeed;
 
-    /// Most bytes of records over which a checkpoint that is due may be spread before it is urgent, where the log has room for so many only.
+    /// Most bytes of records over which a due checkpoint may be spread before it is urgent, where
+    /// the room of the log limits them.
     fn checkpoint_span(&self) -> u64 {
         u64::MAX
     }
@@ -209,7 +211,7 @@ pub trait PageLog: Send + Sync {
     /// distinguished from its absence.
     fn close(&self) -> Result<()>;
 
-    /// Reads the log again and says what is wrong with it.
+    /// Reads the log again; the error says what is wrong with it.
     fn verify(&self) -> Result<()>;
 
     /// Bytes that the log takes.

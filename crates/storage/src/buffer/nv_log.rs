@@ -25,7 +25,7 @@ const RING_PAGES_MIN_UNDO: u64 = 768;
 pub enum Rings {
     /// A ring a session, made when the session is.
     PerSession,
-    /// So many rings, made with the log and for its life; each has every so many-th session.
+    /// This number `n` of rings, made with the log and for its life; each has every `n`-th session.
     Shared(u32),
 }
 
@@ -170,7 +170,8 @@ where
         NvRing::open(memories, options.ring(0), options.access)?.set_start(start, in_front)
     }
 
-    /// Opens the log and finds the records from `start` on that count. Nothing is stored yet. With an archive those that have become needless go there.
+    /// Opens the log and finds the records from `start` on that count. Nothing is stored yet. With
+    /// an archive, records that are not needed any more go there.
     pub fn open_rings(
         memories: S,
         files: D,

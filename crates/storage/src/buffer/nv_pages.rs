@@ -49,7 +49,7 @@ pub struct Edit<'e> {
 
 /// The pages of one partition, whatever memory they lie in.
 pub trait PageHome: Send + Sync {
-    /// Makes room for so many pages, first ones included, and hands out those that are new.
+    /// Makes room for `pages` pages, first ones included, and hands out the new ones.
     fn grow(&self, pages: u32) -> Result<Vec<Page>>;
 
     /// Changes pages, durable when it returns. One call at a time is from a session.
@@ -99,7 +99,7 @@ fn head(identity: LogIdentity, page_bytes: usize) -> [u8; HEAD_FIELDS_BYTES + 4]
     head
 }
 
-/// The word that says how many pages may be in use.
+/// The word with the number of pages that may be in use.
 fn count_word(identity: LogIdentity, page_bytes: usize, pages: u64) -> u64 {
     let pages = pages as u32;
     let salt = crc32c::crc32c(&head(identity, page_bytes));
@@ -116,7 +116,7 @@ fn front(identity: LogIdentity, page_bytes: usize, pages: u64) -> Vec<u8> {
     front
 }
 
-/// The count word that is there, and the pages that it says.
+/// The stored count word, and its number of pages.
 fn found_count(front: &[u8]) -> (u64, u64) {
     let word = front.get(COUNT_AT..COUNT_AT + 8);
     let word = word.and_then(|word| word.first_chunk().copied());
@@ -167,7 +167,7 @@ impl<S: MemorySource> NvPages<S> {
         Ok((Self::over(memory, identity, page_bytes)?, taken))
     }
 
-    /// Opens the memory, which had so many pages at the newest checkpoint.
+    /// Opens the memory, which had `pages` pages at the newest checkpoint.
     pub fn open(
         memories: &S,
         identity: LogIdentity,

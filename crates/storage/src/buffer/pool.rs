@@ -1,9 +1,9 @@
 //! The buffer pool: a fixed number of frames, each with a page behind a latch.
 //!
-//! A page is found through an array with an entry a page, which says in which frame to look; the
-//! frame says whether that is still right. So a hit is one load and one latch, without a lock that
-//! all share. A guard is the latch itself, and a frame whose latch is held is never taken away;
-//! there are no pins to forget.
+//! A page is found through an array with one entry for each page, which names the frame; the frame
+//! shows whether that is still right. So a hit is one load and one latch, without a lock that all
+//! share. A guard is the latch itself, and a frame whose latch is held is never taken away; there
+//! are no pins to forget.
 //!
 //! Replacement is a clock: the hand takes the first frame that was not touched since it came by. A page counts as touched from its second use
 //! on, so a scan, which uses each page once, goes through few frames and leaves the rest alone.
@@ -236,7 +236,7 @@ impl<'p> WriteGuard<'p> {
         (self.content.bytes.buffer(), is_first)
     }
 
-    /// The page as it lies in durable memory, if it does.
+    /// The page in durable memory, if it is there.
     fn page_mut(&mut self) -> Option<&mut Page> {
         match &mut self.content.bytes {
             PageBytes::Memory(page) => Some(page),
@@ -593,7 +593,8 @@ impl<D: Directory> Pool<D> {
         Ok(self.is_behind())
     }
 
-    /// Fills the bytes of a page that lacks something; says whether it is one. Its frame is latched.
+    /// Fills the bytes of a page with pending redo; returns whether it has any. Its frame is
+    /// latched.
     #[cold]
     fn fill_behind(&self, id: PageId, bytes: &mut [u8]) -> Result<bool> {
         let repeated = self.behind.with(|backlog| {
@@ -617,7 +618,8 @@ impl<D: Directory> Pool<D> {
         repeated.map_err(|text| self.file().damage(id, &text))
     }
 
-    /// Fills the bytes of a page, and says whether they are newer than what has been written. Its frame is latched, so nobody writes it meanwhile.
+    /// Fills the bytes of a page; returns whether they are newer than the page in the file. Its
+    /// frame is latched, so nobody writes it meanwhile.
     fn fill(&self, id: PageId, bytes: &mut [u8], wanted: Fill) -> Result<bool> {
         if self.is_behind() && self.fill_behind(id, bytes)? {
             return Ok(true);
@@ -676,7 +678,7 @@ impl<D: Directory> Pool<D> {
         Found::Nothing
     }
 
-    /// Takes the page out of a frame that is clean, unless somebody has its latch.
+    /// Takes the page out of a frame that is clean, unless its latch is held.
     fn take_frame(&self, number: usize) -> Option<Found<'_>> {
         let frame = &self.frames[number];
         let mut content = frame.latch.try_write().ok()?;
@@ -712,7 +714,8 @@ impl<D: Directory> Pool<D> {
         }
     }
 
-    /// Writes one dirty page by itself; says whether it is clean then, which it is not if somebody has its latch.
+    /// Writes one dirty page by itself; returns whether it is clean then, which it is not if its
+    /// latch is held.
     fn write_single(&self, number: usize) -> Result<bool> {
         let (Some(singles), Ok(content)) =
             (self.readers.singles(), self.frames[number].latch.try_read())
@@ -794,7 +797,8 @@ impl<D: Directory> Pool<D> {
         self.cleaner.end();
     }
 
-    /// Writes dirty pages from a frame on, as many as go together, as far as nobody has their latches. Says whether there were any.
+    /// Writes dirty pages from a frame on, as many as go together, without those whose latches are
+    /// held. Says whether there were any.
     fn write_out(&self, batch: &mut Batch, from: usize) -> Result<bool> {
         self.await_room(BATCH_PAGES);
         let frames = self.frames.len();
@@ -812,8 +816,9 @@ impl<D: Directory> Pool<D> {
         Ok(is_any)
     }
 
-    /// Writes every page that has a change which the log has now, while others go on. A latch that somebody has is waited for, since its
-    /// holder may have logged a change that the page does not have yet; never while another one is held.
+    /// Writes every page that has a change which the log has now, while others go on. It waits for
+    /// a held latch, since its holder may have logged a change that the page does not have yet;
+    /// never while it holds another one.
     pub fn write_all(&self) -> Result<()> {
         self.write_all_by(&mut |_, _| Ok(()))
     }

@@ -31,7 +31,7 @@ pub struct SessionFilesOptions {
 pub struct SessionFiles<D: Directory> {
     directory: Arc<Mutex<D>>,
     options: SessionFilesOptions,
-    /// Which files all series have had.
+    /// The files that all series have had.
     tails: SharedTails<D::File>,
 }
 
@@ -142,8 +142,8 @@ impl<D: Directory> Places for SessionFiles<D> {
 }
 
 impl<D: Directory> FilesLog<D> {
-    /// Whether there are records that a checkpoint at `start` has made needless, and that not all of them are gone. Then nothing proves that the
-    /// checkpoint is durable.
+    /// Whether there are still records that are not needed after a checkpoint at `start`. Then
+    /// nothing proves that the checkpoint is durable.
     pub fn has_needless(directory: D, options: SessionFilesOptions, start: Lsn) -> Result<bool> {
         let files = SessionFiles::new(directory, options, Access::Read)?;
         for series in files.open_apart()? {
@@ -154,7 +154,8 @@ impl<D: Directory> FilesLog<D> {
         Ok(false)
     }
 
-    /// Opens the log and finds the records from `start` on that count. Nothing is written yet. With an archive those that have become needless go there.
+    /// Opens the log and finds the records from `start` on that count. Nothing is written yet. With
+    /// an archive, records that are not needed any more go there.
     pub fn open_files(
         directory: D,
         options: SessionFilesOptions,

@@ -291,8 +291,8 @@ impl<D: Directory> Archive<D> {
         let _ = self.directory.remove(&self.unpublished_name());
     }
 
-    /// Reads all files, hands their records to `visit` in their order, and says what they are together. Fails at the first file that is not as it
-    /// was written.
+    /// Reads all files, hands their records to `visit` in their order, and returns their range.
+    /// Fails at the first file that is not as it was written.
     pub fn read(&self, visit: &mut dyn FnMut(Lsn, &[u8])) -> Result<ArchiveRange> {
         let mut found = ArchiveRange::default();
         for number in self.identity.numbers(&self.directory, KIND)? {

@@ -63,7 +63,7 @@ const IO_BYTES: usize = 1 << 20;
 const PLAIN_BYTES_MAX: usize = 1 << 30;
 /// Longest content of an entry: with the rest of its block it stays below [`PLAIN_BYTES_MAX`].
 const ENTRY_BYTES_MAX: usize = PLAIN_BYTES_MAX - 2 * BLOCK_BYTES;
-/// LZ4 makes at most so many bytes of one.
+/// Most bytes that LZ4 decompresses one byte to.
 const EXPANSION_MAX: usize = 255;
 /// Numbers above are refused, so that counting on never overflows.
 pub(crate) const NUMBER_MAX: u64 = u64::MAX >> 1;
@@ -386,8 +386,7 @@ impl<F: File> CheckpointReader<F> {
         }
     }
 
-    /// Reads one block: `stored` gets its data as it stands in the file, the plain bytes are
-    /// returned.
+    /// Reads one block: `stored` gets its data as in the file, the plain bytes are returned.
     fn read_block(&mut self, offset: u64, block: u32, stored: &mut Vec<u8>) -> Result<Vec<u8>> {
         let damaged = |detail: String| damage(&self.name, offset, detail);
         let left = self.file_bytes - offset.min(self.file_bytes);
@@ -530,7 +529,7 @@ fn decode_head(
     } else {
         FIELDS_BYTES
     };
-    // Where the checksum of a newer version stands is not known, nor that of a damaged one.
+    // The place of the checksum is unknown in a newer version, and in a damaged header.
     let found = header.get(..fields_bytes).ok_or_else(short)?;
     let is_intact = read_u32(header, fields_bytes) == Some(crc32c::crc32c(found));
     if !is_intact && version <= VERSION {

@@ -73,8 +73,8 @@ impl GroupCommit {
         self.durable
     }
 
-    /// Gives [`GroupCommit::next`] to a transaction whose record is in the log, and says whether to
-    /// sync.
+    /// Gives [`GroupCommit::next`] to a transaction whose record is in the log, and returns whether
+    /// to sync.
     pub fn join(&mut self, durability: Durability) -> Due {
         self.newest = self.next();
         self.wait(durability)

@@ -61,8 +61,8 @@ pub trait WriteSet<M: Memory>: Send {
     /// Stores unpublished bytes. They are durable before any published change of this transaction.
     fn stage(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()>;
 
-    /// Whether a published block of so many bytes is better written over than replaced by a new one, which would cost the
-    /// changes of two allocation words and of a pointer.
+    /// Whether it is cheaper to overwrite a published block of `bytes` bytes than to replace it by
+    /// a new one, which changes two allocation words and a pointer.
     fn overwrites(&self, bytes: usize) -> bool;
 
     /// Notes that the structure at `offset` has writes that may not be visible yet. To be called after the last of them: a write

@@ -59,7 +59,7 @@ pub struct Found {
     pub life: u64,
     /// Its slot in the index, or its segment.
     pub(super) slot: u64,
-    /// Where it lies.
+    /// Position of the record.
     pub(super) position: u64,
     pub(super) payload_bytes: usize,
 }
@@ -137,7 +137,7 @@ pub trait Place: Send {
         Ok(None)
     }
 
-    /// Records that nobody has begun to make durable, where somebody counts them.
+    /// Records whose step has not begun, where they are counted.
     fn waiting(&self) -> u64 {
         0
     }
@@ -191,12 +191,12 @@ pub trait Place: Send {
         Ok((0, Lsn(0)))
     }
 
-    /// Begins another life of the log with the record `cut`, durably, and says its number.
+    /// Durably begins another life of the log with the record `cut`, and returns its number.
     fn begin_life(&mut self, _cut: Lsn) -> Result<u64> {
         Ok(1)
     }
 
-    /// Notes in the first place how many there are, durably, if that cannot be seen.
+    /// Notes durably in the first place how many there are, if nothing else shows it.
     fn set_count(&mut self, _count: u64) -> Result<()> {
         Ok(())
     }

@@ -1,13 +1,15 @@
 //! The master of a partition whose structures are copied on write in durable memory.
 //!
-//! A group of transactions writes new blocks only, then a *record* that says where the new directory is and which words of the
-//! heap's bitmaps change with it, fences, and swings the master word to the record: one 8-byte store. The bitmap words change
-//! in place afterwards; the next group's first fence makes them durable, and until then recovery makes the same changes
-//! again, which does no harm. So blocks become allocated and free in the same step in which the directory changes, and no
-//! crash leaks one.
+//! A group of transactions writes new blocks only, then a *record* that says where the new
+//! directory is and which words of the heap's bitmaps change with it, fences, and switches the
+//! master word to the record: one 8-byte store. The bitmap words change in place afterwards; the
+//! next group's first fence makes them durable, and until then recovery makes the same changes
+//! again, which does no harm. So blocks become allocated and free in the same step in which the
+//! directory changes, and no crash leaks one.
 //!
-//! Two records take turns, so the one that the master word names is never written to. A record that is longer than its first
-//! piece goes on in further ones, each twice as long as the one before; they belong to the partition from then on.
+//! Two records take turns, so the one that the master word names is never written to. A record that
+//! is longer than its first piece continues in further ones, each twice as long as the one before;
+//! they belong to the partition from then on.
 //!
 //! ```text
 //! master block   [master word, alone in its line][first piece of record 0][first piece of record 1]
@@ -17,8 +19,9 @@
 //! state          directory u64 | kept pages u64 [8] | pieces of record 0 u64 [10] | pieces of record 1 u64 [10]
 //! ```
 //!
-//! A record with a global transaction number is *prepared*: it leaves the base state in force, and says what follows if the
-//! commit table has the transaction. Recovery then writes one more record, without a number.
+//! A record with a global transaction number is *prepared*: it leaves the base state in force, and
+//! has the state that follows if the commit table has the transaction. Recovery then writes one
+//! more record, without a number.
 
 use crate::error::{Result, StorageError};
 use pmem::{Arena, Memory, Owner, Part, PmemError, WordChange, site};

@@ -123,7 +123,7 @@ fn read_word(bytes: &[u8], at: usize) -> Option<u64> {
         .map(u64::from_le_bytes)
 }
 
-/// Reads the record at `tail`; none if what lies there is not a whole record of transaction `sequence`.
+/// Reads the record at `tail`; none if there is no whole record of transaction `sequence`.
 pub(super) fn read_record<M: Memory>(
     arena: &Arena<M>,
     tail: Tail,

@@ -101,7 +101,7 @@ impl RingIdentity {
     }
 }
 
-/// Where a record lies.
+/// Position of a record in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     lsn: Lsn,
@@ -124,10 +124,10 @@ pub struct NvRing<M: Memory> {
     arena: Arena<M>,
     name: String,
     salt: u32,
-    /// Where the index lies in the pool, and how many entries it has.
+    /// Offset of the index in the pool, and its number of entries.
     index: u64,
     entries: u64,
-    /// Where the pieces for objects lie, how many bytes each has, and all have.
+    /// Offsets of the pieces for objects, the bytes of each, and of all together.
     pieces: [u64; PIECES_MAX],
     piece_bytes: u64,
     bytes: u64,
@@ -154,9 +154,9 @@ struct Range {
     bytes: u64,
 }
 
-/// Records of a ring that become durable while others append. Objects and whole entries are stored
-/// to by nobody; a line of the index may get its next entry meanwhile, which does no harm: it
-/// counts for nothing before somebody else has flushed it and its object, and fenced.
+/// Records of a ring that become durable while others append. Nobody stores to these objects and
+/// entries any more. A line of the index may get its next entry meanwhile, which is harmless: that
+/// entry does not count before it and its object are flushed and fenced.
 pub struct Ahead<M: Memory> {
     flusher: Flusher<M>,
     ranges: [Range; 3],
@@ -183,7 +183,7 @@ impl<M: Memory> Pending for Ahead<M> {
     }
 }
 
-/// How a ring with about so many bytes of objects is divided.
+/// Division of a ring into pieces and index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sizes {
     piece_bytes: u64,
@@ -340,7 +340,7 @@ impl<M: Memory> NvRing<M> {
         })
     }
 
-    /// Where the byte of the ring at a position lies in the pool.
+    /// Offset in the pool of the byte at a position of the ring.
     fn offset(&self, position: u64) -> u64 {
         let within = position % self.bytes;
         self.pieces[(within / self.piece_bytes) as usize] + within % self.piece_bytes
@@ -377,7 +377,7 @@ impl<M: Memory> NvRing<M> {
         bytes_end <= self.head + self.bytes && entries_end <= self.oldest + self.entries
     }
 
-    /// Where an object of so many bytes begins: objects do not go over the end of a piece.
+    /// Position where an object of `bytes` bytes begins: objects do not cross the end of a piece.
     fn place(&self, bytes: u64) -> u64 {
         let left = self.piece_bytes - self.tail % self.piece_bytes;
         if bytes <= left {
@@ -387,7 +387,8 @@ impl<M: Memory> NvRing<M> {
         }
     }
 
-    /// Where the records lie that are not on their way to the medium, their objects and then their entries. The caller sends them there.
+    /// Ranges of the unflushed records, their objects and then their entries. The caller sends them
+    /// there.
     fn take_unflushed(&mut self) -> [Range; 3] {
         let first = self.unflushed % self.entries;
         let entries = self.next - self.unflushed;
@@ -498,7 +499,7 @@ impl<M: Memory> NvRing<M> {
         })
     }
 
-    /// Where the first object ever lies in the pool.
+    /// Offset in the pool of the first object ever.
     #[cfg(test)]
     pub fn first_object(&self) -> u64 {
         self.pieces[0]
@@ -762,7 +763,7 @@ where
     }
 }
 
-/// Bytes of an object with a payload of so many bytes.
+/// Bytes of an object with a payload of `payload` bytes.
 fn object_bytes(payload: usize) -> u64 {
     ((HEADER_BYTES + payload) as u64).next_multiple_of(LINE)
 }

@@ -12,9 +12,10 @@
 //!    or its new one (commit record).
 //! 2. Once a fence has ended, everything in place is durable up to the transaction before it. So at most the two newest
 //!    commit records, and one that became durable by chance, must be replayed; older ones never. Four slots keep them apart.
-//! 3. The commit word names a transaction that has committed. Its *replay* flag says that the record of this very transaction
-//!    may not be in place yet; it is stored with the changes, so the word durable says that the transaction before is in
-//!    place. A flagged word without its record is damage, and reported.
+//! 3. The commit word names a transaction that has committed. Its *replay* flag says that the
+//!    record of this very transaction may not be in place yet; it is stored with the changes, so a
+//!    durable word proves that the transaction before is in place. A flagged word without its
+//!    record is damage, and reported.
 //! 4. Replay would overwrite bytes that were stored without a record where a replayable record
 //!    names them: a freed block that is staged anew, a run that the heap made there. After a change
 //!    of the heap's own the flag is cleared durably before the next transaction commits, as it is
@@ -94,7 +95,7 @@ impl Change {
     }
 }
 
-/// How far a transaction had come, for the rollback of one statement.
+/// A savepoint, for the rollback of one statement.
 #[derive(Clone, Copy, Debug)]
 pub struct UndoMark {
     changes: usize,
@@ -138,7 +139,8 @@ pub struct UndoLog {
     pending_lines: PendingLines,
     before_bytes: Vec<u8>,
     tail: Tail,
-    /// An allocated block in which the log goes on first, so that deletions work on a full pool; 0 if the pool has none.
+    /// An allocated block into which the log overflows first, so that deletions work on a full
+    /// pool; 0 if the pool has none.
     spare: u64,
     spare_is_used: bool,
     touched: Vec<u64>,
@@ -148,7 +150,8 @@ pub struct UndoLog {
     prepared: bool,
     /// Words whose before image a record of the open transaction has; they need no other one.
     logged_words: HashSet<u64>,
-    /// Whether lines of a record may lie where the next one goes: no transaction has had one since the log was opened.
+    /// Whether the space of the next record may have lines of an old one: no transaction has
+    /// written a record since the log was opened.
     may_be_torn: bool,
     /// Whether the open transaction has a record in the log. Then its number must not be used again, even if all of its
     /// statements were rolled back: a later record chain could run into the old one.
@@ -229,7 +232,7 @@ impl UndoLog {
         self.changes.is_empty()
     }
 
-    /// Where the transaction stands, for [`UndoLog::rollback_to`].
+    /// The current savepoint, for [`UndoLog::rollback_to`].
     pub fn mark(&self) -> UndoMark {
         UndoMark {
             changes: self.changes.len(),
@@ -387,7 +390,7 @@ impl UndoLog {
         self.tail = self.slot(self.committed + 1);
     }
 
-    /// Where the first record of a transaction lies.
+    /// Place of the first record of a transaction.
     fn slot(&self, sequence: u64) -> Tail {
         let offset = self.base + LINE as u64 + sequence % SLOTS * SLOT_BYTES as u64;
         Tail {
@@ -646,7 +649,7 @@ impl UndoLog {
         Ok(())
     }
 
-    /// Takes out the checksum of a torn record that may lie at the tail. Durable when it returns.
+    /// Clears the checksum of a torn record that may be at the tail. Durable when it returns.
     fn take_out_torn<M: Memory>(&self, arena: &mut Arena<M>) -> Result<()> {
         let at = self.tail.offset;
         if self.may_be_torn && arena.word(at)? != 0 {

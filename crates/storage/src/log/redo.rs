@@ -71,7 +71,7 @@ enum Kind {
     DropIndex = 7,
 }
 
-/// One operation as it stands in a record.
+/// One operation of a record.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Operation<'r> {
     /// A row came; read it with [`read_row`].
@@ -147,7 +147,7 @@ impl RedoRecord {
         self.bytes.len()
     }
 
-    /// Forgets all operations. A buffer that one long transaction made large is given back.
+    /// Forgets all operations. A buffer that one long transaction made large is freed.
     pub fn clear(&mut self) {
         const BYTES_KEPT: usize = 1 << 20;
         self.bytes.truncate(HEADER_BYTES);
@@ -155,7 +155,7 @@ impl RedoRecord {
         self.purpose = Purpose::Release;
     }
 
-    /// Where the record stands.
+    /// The current savepoint of the record.
     pub fn mark(&self) -> RedoMark {
         RedoMark(self.bytes.len())
     }

@@ -84,7 +84,7 @@ struct Segment {
     end: SegmentEnd,
 }
 
-/// A record and where it lies in the file.
+/// A record and its range in the file.
 struct Record {
     stamp: StampRead,
     payload: Range<usize>,
@@ -306,7 +306,7 @@ impl<D: Directory> Series<D> {
                 ),
             });
         }
-        // Between them there may be one that never had its name durably, and no record.
+        // Between them there may be a file whose name was never durable, without records.
         let mut ends = [first, segment].into_iter().filter(|_| segment > 0);
         if let Some(number) = ends.find(|number| !numbers.contains(number)) {
             return Err(lost(self.name(number)));

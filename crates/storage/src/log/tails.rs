@@ -1,8 +1,10 @@
 //! The tails of a partition's log files: a small file that says which segments there were, and how far each log was durable.
 //!
-//! A log ends with its first frame that is not valid, so the log itself cannot tell that its newest segment is missing, or is an older
-//! copy. This file can: a segment is noted here before anything in it is acknowledged, and the log's end when a segment is made and when the
-//! log is closed. It says nothing about single commits, which therefore cost nothing more, and an opening that changes nothing notes nothing.
+//! A log ends with its first frame that is not valid, so the log itself cannot show that its newest
+//! segment is missing, or is an older copy. This file does: a segment is noted here before anything
+//! in it is acknowledged, and the log's end when a segment is made and when the log is closed. It
+//! says nothing about single commits, which therefore cost nothing more, and an opening that
+//! changes nothing notes nothing.
 //!
 //! ```text
 //! file     head, 512 bytes | record 0 | record 1, each of whole sectors
@@ -18,8 +20,8 @@
 //! Invariants:
 //! 1. The records take turns and the one with the higher sequence counts, so a torn one leaves the
 //!    previous state, which claims less.
-//! 2. A segment is noted after its name is durable and before a record in it is acknowledged. So a noted segment that a checkpoint still
-//!    needs is there, or somebody has removed it.
+//! 2. A segment is noted after its name is durable and before a record in it is acknowledged. So a
+//!    noted segment that a checkpoint still needs is there, or it was lost.
 //! 3. The removal of files is noted before it happens, where the log alone could not tell it from a
 //!    loss (`gone`, segment 0).
 //! 4. The record that an opening has found may be in a cache only. So it is written once more, the same bytes to the same place, and synced, before

@@ -25,7 +25,7 @@ pub enum Keep {
     Nothing,
 }
 
-/// How far a transaction had come, for the rollback of one statement.
+/// A savepoint, for the rollback of one statement.
 #[derive(Clone, Copy, Debug)]
 pub struct VolatileMark {
     changes: usize,
@@ -63,7 +63,7 @@ impl VolatileUndo {
         }
     }
 
-    /// Where the transaction stands, for [`VolatileUndo::rollback_to`].
+    /// The current savepoint, for [`VolatileUndo::rollback_to`].
     pub fn mark(&self) -> VolatileMark {
         VolatileMark {
             changes: self.changes.len(),

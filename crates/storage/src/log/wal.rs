@@ -10,7 +10,7 @@
 //! 1. A file that has a segment's name has a durable header and its whole length.
 //! 2. A segment gets its name only after everything before its first record is durable. So all
 //!    segments but the last must be valid up to the first record of the next one; anything else is
-//!    damage. A checkpoint begins a new segment, so that what it makes needless is whole files.
+//!    damage. A checkpoint begins a new segment, so that the log before it is whole files.
 //! 3. Recovery never appends to the segment that it found last: it goes on in a new one. Otherwise
 //!    a record that was lost, and is written again with the same bytes, would bring back its old
 //!    successors. (A mark takes fewer bytes than any record, so no successor follows it.)
@@ -135,7 +135,7 @@ pub struct WalOptions {
     /// Appended bytes after which they are handed to the file without a sync. While a sync runs there may be more, up to
     /// 16 times as many.
     pub buffer_bytes_max: usize,
-    /// Bytes of segment files that are kept to be used again when they are needless.
+    /// Most bytes of segment files that are kept as spares once they are not needed any more.
     pub spare_bytes_max: u64,
     /// Half the bytes of a file that is held in reserve for a full disk: one half is the segment of
     /// records that give room back, the other is for a checkpoint; 0 for none.
@@ -172,7 +172,7 @@ pub(super) fn exists<D: Directory>(directory: &D, identity: LogIdentity) -> Resu
     Ok(!identity.numbers(directory, KIND)?.is_empty())
 }
 
-/// Whether the partition has segments that a checkpoint at `start` has made needless.
+/// Whether the partition has segments that are not needed after a checkpoint at `start`.
 pub(crate) fn has_needless<D: Directory>(
     directory: &D,
     identity: LogIdentity,
@@ -285,7 +285,8 @@ impl<D: Directory> Wal<D> {
         }
         let mut wal = Self::resume((identity, KIND), options, kept, start, tail);
         match (wal.replay_segments(access, directory, &live, replay), gap) {
-            // A segment that never had its name durably had no record: then the others follow each other without it.
+            // A segment whose name was never durable had no record: then the others follow each
+            // other without it.
             (Err(StorageError::DamagedFile { .. }), Some(number)) => return Err(lost(number)),
             (replayed, _) => replayed?,
         }
@@ -517,7 +518,7 @@ impl<D: Directory> Wal<D> {
         Ok(())
     }
 
-    /// Reads what is durable once more, and says what is wrong with it.
+    /// Reads the durable log again; the error says what is wrong with it.
     pub fn verify(&self, directory: &D) -> Result<()> {
         let mut data = Vec::new();
         let mut log = Replayed::new(self.start.lsn);
@@ -599,8 +600,9 @@ impl<D: Directory> Wal<D> {
         })
     }
 
-    /// Takes back what [`Wal::begin_checkpoint`] has done for a checkpoint that is given up: the segment goes on if nothing was appended since, so
-    /// that a full disk is not asked for another one.
+    /// Takes back what [`Wal::begin_checkpoint`] has done for a checkpoint that is given up: the
+    /// segment is continued if nothing was appended since, so that a full disk need not have room
+    /// for another one.
     pub fn cancel_checkpoint(&mut self) {
         if self.current.is_none() {
             self.current = self.closed.take();
@@ -631,8 +633,9 @@ impl<D: Directory> Wal<D> {
         }
     }
 
-    /// Removes one file that a checkpoint made needless, or makes it a spare; false if there is none. A crash may keep
-    /// any of them, or bring them back: the checkpoint says that their numbers are out of date.
+    /// Removes one file that is not needed after a checkpoint, or makes it a spare; false if there
+    /// is none. A crash may keep any of them, or bring them back: the checkpoint says that their
+    /// numbers are out of date.
     pub fn remove_needless(&mut self, directory: &D) -> Result<bool> {
         self.remove_in_front(directory, self.start.segment)
     }
@@ -655,14 +658,15 @@ impl<D: Directory> Wal<D> {
         }
     }
 
-    /// The numbers of the files that a durable checkpoint made needless, and where that begins.
+    /// The numbers of the files that are not needed after the newest durable checkpoint, and where
+    /// that begins.
     pub(crate) fn needless(&self) -> (Vec<u64>, LogStart) {
         let numbers = self.segments.iter().map(|&(number, _)| number);
         let needless = numbers.take_while(|&number| number < self.start.segment);
         (needless.collect(), self.start)
     }
 
-    /// Gives back the space of files that are kept to be used again, and says whether there were any.
+    /// Frees the space of all spares; returns whether there were any.
     pub(crate) fn give_up_spares(&mut self, directory: &D) -> Result<bool> {
         self.spares.give_up(directory)
     }
@@ -673,7 +677,7 @@ impl<D: Directory> Wal<D> {
         self.spares.keep_reserve(directory)
     }
 
-    /// Gives the space of that file back, and says whether there was one.
+    /// Frees the space of that file; returns whether there was one.
     pub(crate) fn give_up_reserve(&mut self, directory: &D) -> Result<bool> {
         self.spares.give_up_reserve(directory)
     }
@@ -735,7 +739,8 @@ impl<D: Directory> Wal<D> {
         Ok(())
     }
 
-    /// Makes it durable that files are gone, and says whether there were any: a file that a crash may bring back still takes its space.
+    /// Makes the removal of files durable; returns whether there were any: a file that a crash may
+    /// bring back still takes its space.
     fn settle_removed(&mut self, directory: &D) -> Result<bool> {
         if !std::mem::take(&mut self.has_removed) {
             return Ok(false);

@@ -25,8 +25,8 @@
 //! | payload | length | padded with zeros to a multiple of 8 |
 //!
 //! The seed and the position keep old bytes, which a device may show after the tail, from being
-//! taken for records. `synced` tells damage from a torn tail: a frame that is not valid, followed
-//! by a frame that says that the log was durable beyond the first, was valid once.
+//! taken for records. `synced` distinguishes damage from a torn tail: a frame that is not valid,
+//! followed by a frame that says that the log was durable beyond the first, was valid once.
 //!
 //! A frame without payload is a *mark*: it only says that everything before it is durable. A mark
 //! at the end of a segment is no part of the log: the next segment may begin at its position or
@@ -61,7 +61,7 @@ pub(super) struct SegmentHeader {
 }
 
 impl SegmentHeader {
-    /// The header as it stands in the file.
+    /// The header in the format of the file.
     pub(super) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut fields = Vec::with_capacity(HEADER_BYTES);
         fields.extend_from_slice(&MAGIC);
@@ -161,7 +161,7 @@ impl SegmentHeader {
         Ok(header)
     }
 
-    /// Where the byte at `offset` of the file stands in the log.
+    /// Position in the log of the byte at `offset` of the file.
     pub(super) fn position(&self, offset: usize) -> Lsn {
         Lsn(self.first.0 + (offset - HEADER_BYTES) as u64)
     }

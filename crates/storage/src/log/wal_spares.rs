@@ -65,7 +65,7 @@ impl Spares {
         }
     }
 
-    /// Whether there is a reserve for a record of so many bytes.
+    /// Whether there is a reserve for a record of this length.
     pub(super) fn has_reserve(&self, record_bytes: u64) -> bool {
         let most = self
             .reserve_bytes
@@ -81,7 +81,8 @@ impl Spares {
         Ok(name)
     }
 
-    /// Makes the reserve unless it is there as a whole, and says whether it is. If the disk has no room for it that is left to the next try.
+    /// Makes the reserve unless it is there as a whole; returns whether it is. If the disk has no
+    /// room for it that is left to the next try.
     pub(super) fn keep_reserve<D: Directory>(&mut self, directory: &D) -> Result<bool> {
         if self.reserve != Reserve::Whole && self.reserve_bytes > 0 {
             self.keep(directory, Reserve::Whole)?;
@@ -121,7 +122,7 @@ impl Spares {
         Ok(())
     }
 
-    /// Gives the space of the reserve back, which is free when it returns, and says whether there was one.
+    /// Frees the space of the reserve before it returns; returns whether there was one.
     pub(super) fn give_up_reserve<D: Directory>(&mut self, directory: &D) -> Result<bool> {
         if self.reserve == Reserve::None {
             return Ok(false);
@@ -144,7 +145,7 @@ impl Spares {
         spares + self.bytes_of(self.reserve)
     }
 
-    /// Whether a needless file of that length is of use.
+    /// Whether a file of that length is worth keeping as a spare.
     fn wants(&self, bytes: u64) -> bool {
         self.most > 0 && self.lengths.contains(&bytes) && self.bytes() + bytes <= self.most
     }
@@ -168,7 +169,8 @@ impl Spares {
         self.secure(directory)
     }
 
-    /// Takes a needless file with its number and its length, or removes it.
+    /// Takes a file that is not needed any more, with its number and its length, as a spare, or
+    /// removes it.
     pub(super) fn take_or_remove<D: Directory>(
         &mut self,
         directory: &D,
@@ -200,7 +202,7 @@ impl Spares {
         Some(self.name(number))
     }
 
-    /// Gives the space of all of them back, which is free when it returns, and says whether there were any.
+    /// Frees the space of all of them before it returns; returns whether there were any.
     pub(super) fn give_up<D: Directory>(&mut self, directory: &D) -> Result<bool> {
         let numbers = self.ready.drain(..).chain(self.renamed.drain(..));
         let numbers: Vec<_> = numbers.collect();

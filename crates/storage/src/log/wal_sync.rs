@@ -1,8 +1,9 @@
 //! A sync of the log on its own: what it takes from the log, so that others append while the device is busy.
 //!
-//! A sync has three steps. [`Wal::begin_sync`](super::Wal::begin_sync) takes the records out of the log's buffer and says where in the
-//! segment they go; [`PendingSync::run`] writes and syncs them, which takes long and needs no log; [`Wal::end_sync`](super::Wal::end_sync)
-//! notes what is durable then. A log of one owner takes all three at once ([`Wal::flush`](super::Wal::flush)).
+//! A sync has three steps. [`Wal::begin_sync`](super::Wal::begin_sync) takes the records out of the
+//! log's buffer, with their place in the segment; [`PendingSync::run`] writes and syncs them, which
+//! takes long and needs no log; [`Wal::end_sync`](super::Wal::end_sync) notes what is durable then.
+//! A log of one owner takes all three at once ([`Wal::flush`](super::Wal::flush)).
 //!
 //! Invariants:
 //! 1. A sync has the lock of its segment's file before the log can be used again. So a thread that

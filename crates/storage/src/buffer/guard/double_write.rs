@@ -44,7 +44,7 @@ pub struct DoubleWrite<F> {
     /// Places for single pages after the batch.
     singles: usize,
     buffer: Vec<u8>,
-    /// Pages that the file says to have.
+    /// Number of pages in the file's header.
     pages: usize,
     /// Whether they are durable at home.
     is_home: bool,

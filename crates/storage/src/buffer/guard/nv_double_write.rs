@@ -83,14 +83,15 @@ impl PageGuard for NvDoubleWrite {
         copies.sort_unstable_by_key(|copy| copy.page);
         let newest = copies.iter().map(|copy| copy.sequence).max();
         self.next_sequence = newest.map_or(1, |newest| newest + 1);
-        // A cleared slot that is seen need not be durable, and what was there would come back.
+        // A slot that looks cleared need not be so durably, and its old copy would come back.
         self.is_used = newest.is_some() || !self.slots.is_settled();
         let mut found: Copies = Vec::new();
         for copy in copies {
             let mut page = vec![0; self.page_bytes];
             self.slots.read(copy.slot, &mut page);
-            // One that is not whole was never durable, or another one was on its way over it: then its page is durable at home. Below a header
-            // whose copy did not get there lies an older one, so the pages themselves say which is the newest.
+            // One that is not whole was never durable, or another one was on its way over it: then
+            // its page is durable at home. Under a header whose copy was lost lies an older copy,
+            // so the pages' own LSNs decide which is the newest.
             if !Header(&page).is_intact(copy.page) {
                 continue;
             }

@@ -7,7 +7,7 @@
 //! header   mark u64: the copy's sequence below its two highest bits, which are set; 0 without a copy
 //!          | page u32 | crc32c u32 of mark and page, from the salt | any content
 //! slot     the copy, a sealed page
-//! life     1 as long as every header is durable as it is seen, else any other number
+//! life     1 as long as every header that can be read is durable, else any other number
 //! ```
 //!
 //! Headers lie together, so that an opening reads them and no copy. Each has a line of its own,
@@ -95,7 +95,7 @@ pub trait Slots: Send + Sync {
     /// Takes the copies away from slots, durable when it returns.
     fn clear(&self, slots: &[u32]) -> Result<()>;
 
-    /// Makes all slots durable as they are seen, with their copies if asked for.
+    /// Makes the current content of all slots durable, with their copies if asked for.
     fn renew(&self, order: PutOrder) -> Result<()>;
 
     /// Reads the copy of a slot.
@@ -104,11 +104,12 @@ pub trait Slots: Send + Sync {
     /// Every copy by its header. Fails if one is damaged.
     fn scan(&self) -> Result<Vec<FoundCopy>>;
 
-    /// Whether everything is durable that is seen.
+    /// Whether all visible content is durable.
     fn is_settled(&self) -> bool;
 
-    /// Notes that everything is durable that is seen, or that it may not be from now on. Only the death of a process leaves something that is seen and
-    /// not durable, and then the note is seen as well: so it need not be durable itself.
+    /// Notes that all visible content is durable, or that it may not be from now on. Only the death
+    /// of a process leaves visible content that is not durable, and then the note is visible as
+    /// well: so it need not be durable itself.
     fn settle(&self, is_settled: bool);
 
     /// The error for a copy that is not what it must be.
@@ -175,7 +176,8 @@ fn slots_of(area_bytes: u64, page_bytes: usize) -> u64 {
     slots.clamp(SLOTS_MIN, u64::from(u32::MAX >> 1))
 }
 
-/// Does something with each of so many, a share a thread where there are many slots to look at, and says what came of each share in their order.
+/// Runs `work` over `0..count`, split into shares for several threads where there are many slots,
+/// and returns the result of each share in order.
 pub(super) fn in_shares<T: Send>(
     count: usize,
     slots: usize,
@@ -201,7 +203,7 @@ pub(super) fn in_shares<T: Send>(
         let done: Vec<_> = done.collect();
         let done = done.into_iter().map(|(range, done)| match done {
             Ok(done) => done.join().unwrap_or(Err(StorageError::Poisoned)),
-            // There is no thread to be had.
+            // No thread could be started.
             Err(_) => work(range),
         });
         done.collect()
@@ -209,7 +211,7 @@ pub(super) fn in_shares<T: Send>(
 }
 
 impl<S: MemorySource> NvSlots<S> {
-    /// Makes an area of about so many bytes, without a copy and durable when it returns.
+    /// Makes an area of about `area_bytes` bytes, without a copy and durable when it returns.
     pub fn create(
         memories: &S,
         identity: LogIdentity,
@@ -301,7 +303,7 @@ impl<S: MemorySource> NvSlots<S> {
         })
     }
 
-    /// A handle that nobody uses, or one that somebody will give back.
+    /// An idle handle, or the next one that is released.
     fn handle(&self) -> MutexGuard<'_, PageHandle<S::Memory>> {
         let free = self.handles.iter().find_map(|one| one.try_lock().ok());
         free.unwrap_or_else(|| lock(&self.handles[0]))

@@ -23,8 +23,9 @@
 //! 4. One flight at a time has a version of a page, and it is the newest of those that have been put when it is claimed. Its slot is cleared when the home
 //!    is synced, and not before.
 //! 5. If a flight fails, its versions stay here, and the file that failed is written no more.
-//! 6. Before the first change after an opening, and until the end of a recovery or a close, the medium says that what is seen may not be durable. An
-//!    opening that finds it so stores every header again, before anything relies on one.
+//! 6. Before the first change after an opening, and until the end of a recovery or a close, a note
+//!    on the medium says that its visible content may not be durable. An opening that finds it so
+//!    stores every header again, before anything relies on one.
 //!
 //! Order of locks: an open flight, whether the area is in use, the turn to put, the ages, the shard of a page, its slot; and the list of free slots, alone or last.
 //!
@@ -155,7 +156,8 @@ struct Claim {
     slot: u32,
 }
 
-/// Versions in the order in which they fly, which is that of their sequences at first. Those that a newer one has taken the place of stay until somebody comes by.
+/// Versions in the order in which they fly, which is that of their sequences at first. Versions
+/// that a newer one has replaced stay until a later write-back clears them.
 #[derive(Default)]
 struct Ages {
     copies: VecDeque<FoundCopy>,
@@ -181,12 +183,12 @@ pub struct PageCache<F> {
     /// Slots have been taken, or it is to end.
     taken: Condvar,
     next_sequence: AtomicU64,
-    /// Handles of the file that nobody writes with.
+    /// Idle handles of the file.
     homes: Mutex<Vec<F>>,
     /// A flight that has not landed, where no thread flies.
     open_flight: Mutex<Option<Flight<F>>>,
-    /// Whether the medium says that what is seen may not be durable. Held for reading while
-    /// something there is changed.
+    /// Whether the note on the medium says that its visible content may not be durable. Held for
+    /// reading while something there is changed.
     is_in_use: RwLock<bool>,
     /// Held while versions are put.
     putting: Mutex<()>,
@@ -253,7 +255,8 @@ impl<F: File> PageCache<F> {
         Ok(cache)
     }
 
-    /// Fills the tables with what an opening has found, and says which slots have older versions.
+    /// Fills the tables with the copies that an opening has found, and returns the slots that have
+    /// older versions.
     fn admit(&self, found: Vec<FoundCopy>) -> Result<Vec<u32>> {
         let older = in_shares(SHARDS, found.len(), |shards| {
             Ok(self.admit_some(&found, &shards))
@@ -305,7 +308,8 @@ impl<F: File> PageCache<F> {
         lock(&self.shards[by_number(page)])
     }
 
-    /// Lets the caller change what is on the medium, which says that what is seen may not be durable as long as the guard is there.
+    /// Lets the caller change the medium; its note says that visible content may not be durable as
+    /// long as the guard lives.
     fn in_use(&self) -> Result<RwLockReadGuard<'_, bool>> {
         loop {
             let is_in_use = self.is_in_use.read();
@@ -323,7 +327,7 @@ impl<F: File> PageCache<F> {
         }
     }
 
-    /// Notes on the medium that everything is durable that is seen.
+    /// Notes on the medium that all its visible content is durable.
     pub fn settle(&self) -> Result<()> {
         self.land_open_flight(&mut lock(&self.open_flight))?;
         let is_in_use = self.is_in_use.write();
@@ -335,7 +339,8 @@ impl<F: File> PageCache<F> {
         Ok(())
     }
 
-    /// Reads the page if it is here, which takes no call to the file, and checks it. Its frame is latched, so nobody puts a version of it.
+    /// Reads the page if it is here, which takes no call to the file, and checks it. Its frame is
+    /// latched, so nobody puts a version of it meanwhile.
     pub fn read(&self, id: PageId, page: &mut [u8]) -> Result<bool> {
         let shard = self.shard(id);
         let Some(versions) = shard.get(&id) else {
@@ -413,7 +418,7 @@ impl<F: File> PageCache<F> {
         versions.is_some_and(|versions| versions.sequence == copy.sequence)
     }
 
-    /// Makes a copy that is durable the page's newest, and says which one is to be cleared at once.
+    /// Makes a durable copy the page's newest, and returns the one that is to be cleared at once.
     fn publish(&self, copy: &FoundCopy) -> Option<Claim> {
         let mut shard = self.shard(copy.page);
         let versions = match shard.entry(copy.page) {
@@ -511,7 +516,7 @@ impl<F: File> PageCache<F> {
         }
     }
 
-    /// Waits until there is likely to be room for so many pages, at most for a share of the slots,
+    /// Waits until there is likely to be room for `pages` pages, at most for a share of the slots,
     /// where threads make some: a thread that is going to latch pages and put them waits here,
     /// where it holds up nobody. It first pauses, longer the fewer slots are free.
     pub fn await_room(&self, pages: usize) {
@@ -697,7 +702,7 @@ impl<F: File> PageCache<F> {
         self.land(flight)
     }
 
-    /// Brings some pages home; says how many slots became free.
+    /// Brings some pages home; returns how many slots became free.
     fn fly(&self) -> Result<usize> {
         let _in_use = self.in_use()?;
         match self.take_off()? {
@@ -706,7 +711,7 @@ impl<F: File> PageCache<F> {
         }
     }
 
-    /// Sees to it that a slot is free, where no thread does; says whether there is one.
+    /// Frees a slot, where no thread does; returns whether there is one.
     fn make_room(&self) -> Result<bool> {
         // One at a time: the others find what it has freed.
         let mut open = lock(&self.open_flight);

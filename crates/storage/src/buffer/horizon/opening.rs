@@ -26,7 +26,7 @@ pub(in crate::buffer) fn without_gaps(
         } else if found.from > end || Lsn(found.lsn.0 + 1) == end {
             break;
         }
-        // Else its number is nobody's.
+        // Else its number is unused.
     }
     (kept, end)
 }
