@@ -44,7 +44,7 @@ impl Write for Output {
     }
 }
 
-/// Writes what is left in the buffer of the standard library.
+/// Writes the rest of the buffer of the standard library.
 pub(crate) fn flush() -> io::Result<()> {
     io::stdout().flush().map_err(refused)
 }

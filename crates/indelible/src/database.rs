@@ -1,8 +1,9 @@
 //! The database: an open set of partitions, and the running of transactions in them.
 //!
-//! [`Database`] is a cheap handle on what all threads share. A closure given to [`Database::transaction`] runs in the
-//! caller's thread; after a conflict it runs again, with all partitions that it has touched so far taken at its start
-//! in ascending order, so the second attempt can conflict only over partitions that it has not seen yet.
+//! [`Database`] is a cheap handle on the state that all threads share. A closure given to
+//! [`Database::transaction`] runs in the caller's thread. After a conflict it runs again, with all
+//! partitions that it has touched so far taken at its start in ascending order, so the second
+//! attempt can conflict only over partitions that it has not seen yet.
 
 use crate::core::Core;
 use crate::error::{Error, Result};
@@ -36,9 +37,9 @@ impl Database {
         self
     }
 
-    /// Runs a closure as a transaction with the database's own durability. It is committed when the closure returns `Ok`, and undone
-    /// when it returns `Err` or panics. After a conflict the closure runs again, so what it does outside the database
-    /// must bear repetition.
+    /// Runs a closure as a transaction with the database's own durability. It is committed when the
+    /// closure returns `Ok`, and undone when it returns `Err` or panics. After a conflict the
+    /// closure runs again, so its effects outside the database must allow repetition.
     #[inline]
     pub fn transaction<R>(&self, body: impl FnMut(&mut Transaction<'_>) -> Result<R>) -> Result<R> {
         self.run(&[], self.core.durability, self.core.lock_policy, body)

@@ -100,7 +100,7 @@ pub enum Error {
          dump it there and load the dump here"
     )]
     OtherEndian,
-    /// The descriptor's bytes are not what was written. Repair the database, or restore it from a backup.
+    /// The descriptor is damaged. Repair the database, or restore it from a backup.
     #[error(
         "the descriptor `indelible.db` is damaged: {detail}; rebuild it with `indelible repair`, or restore the database from a backup"
     )]
@@ -127,7 +127,7 @@ pub enum Error {
         /// Newest version that this build reads.
         supported: u32,
     },
-    /// The backup is not what was written, or was cut off. Use another one. Nothing was restored.
+    /// The backup is damaged or was cut off. Use another one. Nothing was restored.
     #[error("the backup is damaged: {detail}; nothing was restored, use another backup")]
     DamagedBackup {
         /// The damage found.
@@ -148,7 +148,7 @@ pub enum Error {
         /// Newest version that this build reads.
         supported: u32,
     },
-    /// The trace is not what was written, was cut off, or its recording did not end. Record it again.
+    /// The trace is damaged, was cut off, or its recording did not end. Record it again.
     #[error("the trace is damaged: {detail}; record it again")]
     DamagedTrace {
         /// The damage found.

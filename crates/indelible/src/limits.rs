@@ -206,7 +206,7 @@ fn name(
     let free = allowed.saturating_sub(base);
     // If not even the count could be read, all was in use.
     let used = taken.map_or(free, |taken| taken.saturating_sub(base));
-    // One more, for what it needs at times; and if none was made, one takes more than there is.
+    // One more, for its short needs; and if none was made, one takes more than is free.
     let one = used
         .checked_div(made)
         .map_or(free, |one| one + u64::from(!used.is_multiple_of(made)))

@@ -1,4 +1,5 @@
-//! Goal: no order of threads breaks what `partition` and `commit_table` promise, and no signal is lost in any.
+//! Goal: no order of threads breaks the invariants of `partition` and `commit_table`, or loses a
+//! signal.
 //!
 //! Method: two or three threads, a few steps each, on the real code. `shuttle` runs one at a time and chooses the next at every
 //! lock, signal and atomic access; half of the schedules are uniform, half have few changes of thread at unlikely places.

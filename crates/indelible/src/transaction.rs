@@ -135,9 +135,9 @@ impl Reader<'_> {
 impl Transaction<'_> {
     reads!();
 
-    /// As [`Transaction::get`], for a row that the transaction is about to change. Where
-    /// transactions run concurrently, only one of them gets the row for that, so two that read and
-    /// then change a row wait for each other instead of causing a deadlock.
+    /// As [`Transaction::get`], for a row that the transaction is about to change. Only one of the
+    /// concurrent transactions gets a row in this way at a time, so two that read and then change
+    /// it wait for each other instead of causing a deadlock.
     pub fn get_for_update(&mut self, table: &Table, key: impl IntoKey) -> Result<Option<Row>> {
         let mut row = table.row();
         let found = self.get_into_for_update(table, key, &mut row)?;

@@ -83,7 +83,7 @@ impl Quantity {
         }
     }
 
-    /// `2.3x the throughput`, of a method whose cost is so many times the other's.
+    /// `2.3x the throughput`, of a method whose cost is `ratio` times the other's.
     fn comparison(self, ratio: f64) -> String {
         let times = |ratio: f64| format!("{}x", short(ratio));
         match self {

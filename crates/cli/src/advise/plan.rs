@@ -174,7 +174,8 @@ impl Source {
         }
     }
 
-    /// The workload on so many rows, and about as many transactions as keep a method busy for a good part of a second.
+    /// The workload on this number of rows, with enough transactions to keep a method busy for a
+    /// good part of a second.
     fn workload(&self, rows: u64, seed: u64) -> Result<Custom> {
         let operations = rows as f64 * 2.5;
         match self {

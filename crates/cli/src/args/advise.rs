@@ -1,4 +1,4 @@
-//! Options of `advise`: the workload, the device, and what matters to the user.
+//! Options of `advise`: the workload, the device, and the user's preference.
 //!
 //! Each group can be given as numbers or by a name. Values that the parser cannot check alone (a
 //! profile, pairs of options) are checked before anything is measured.
@@ -69,7 +69,8 @@ pub(crate) struct AdviseArgs {
     /// Writes that a cell of the device endures, for the years that it lasts; 1e10 is phase-change memory
     #[arg(long, default_value_t = 1e10, value_parser = parse_endurance)]
     pub(crate) endurance: f64,
-    /// On this machine's own memory: issue the instructions of another domain, to pay what persistent memory costs
+    /// On this machine's own memory: issue the instructions of another domain, to pay the costs of
+    /// persistent memory
     #[arg(long, value_enum)]
     pub(crate) primitives: Option<PrimitiveName>,
 

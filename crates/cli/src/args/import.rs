@@ -47,7 +47,8 @@ pub(crate) struct ImportArgs {
 /// Interpretation of the text of a file.
 #[derive(Debug, Default, Args)]
 pub(crate) struct TextArgs {
-    /// Field separator, one ASCII character, or tab, comma, semicolon, pipe or space; by default a comma, or what a first line `sep=;` says
+    /// Field separator, one ASCII character, or tab, comma, semicolon, pipe or space; by default
+    /// that of a first line `sep=;`, or a comma
     #[arg(long, value_parser = separator)]
     pub(crate) separator: Option<u8>,
     /// The first line is a row and names no columns: they are those of the table, or column1, column2, ...

@@ -67,7 +67,7 @@ pub(crate) struct JoinArgs {
     /// Joins of each algorithm in warm scratch memory; their median counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeats: u32,
-    /// Bits of the first partitioning pass, 1 to 14, instead of what sizes and caches suggest
+    /// Bits of the first partitioning pass, 1 to 14, instead of a choice by sizes and caches
     #[arg(long)]
     pub(crate) bits: Option<u32>,
     /// Bits of the second partitioning pass of radix, 1 to 14; 0 forbids it
@@ -82,7 +82,8 @@ pub(crate) struct JoinArgs {
     /// Whether radix drops tuples of S without partners by a filter
     #[arg(long, value_enum, default_value_t = BloomName::Auto)]
     pub(crate) bloom: BloomName,
-    /// Most memory for relations and scratch; by default what the system says is available
+    /// Most memory for relations and scratch; by default the memory that the system reports as
+    /// available
     #[arg(long)]
     pub(crate) memory_bytes: Option<u64>,
     /// Run everything over a grid of sizes up to --r, skews, match rates and densities, and say how far auto is from the best

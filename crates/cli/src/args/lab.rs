@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// `lab`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabCommand {
-    /// Name the experiments and what each shows
+    /// List the experiments with their subjects
     #[command(after_help = "Example:\n  indelible lab list")]
     List,
     /// Run experiments, add rows to a directory, and make its report
@@ -22,7 +22,7 @@ pub(crate) enum LabCommand {
                             interrupted goes on where it stopped: rows that are there with the same commit and the same \
                             configuration are not measured again.")]
     Run(LabRunArgs),
-    /// Make the report again from the rows of a directory, whatever commit they are from
+    /// Make the report again from the rows of a directory, of any commit
     #[command(after_help = "Example:\n  indelible lab report n-store/all --quick --out results")]
     Report(LabRunArgs),
     /// The process that is killed

@@ -34,7 +34,7 @@ pub(crate) struct RecoveryArgs {
     /// Rounds over all methods; each round prints its rows
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
-    /// Do not compare the content with what was acknowledged
+    /// Do not compare the content with the acknowledged transactions
     #[arg(long)]
     pub(crate) skip_check: bool,
 }

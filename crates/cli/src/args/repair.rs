@@ -20,7 +20,7 @@ Rebuilds the descriptor and the commit table, where the other files tell what th
 pub(crate) struct RepairArgs {
     /// Directory of the database
     pub(crate) path: PathBuf,
-    /// Only say what would be rebuilt
+    /// Only report the files to rebuild
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// The method that the database was created with, if its files fit several

@@ -52,7 +52,8 @@ pub(crate) struct TortureArgs {
     /// All methods that keep something; alone, with every kind of test, one result a method and kind
     #[arg(long, conflicts_with = "method", conflicts_with_all = AXES)]
     pub(crate) all: bool,
-    /// How much of --all, --flips, --truncations and --faults: small takes seconds a method, full what it takes
+    /// Size of --all, --flips, --truncations and --faults: small takes seconds a method, full hours
+    /// for all methods
     #[arg(long, value_enum, default_value_t = SizeName::Small)]
     pub(crate) size: SizeName,
     /// Workload of the search, of the killed process, or of the process without power
@@ -75,7 +76,8 @@ pub(crate) struct TortureArgs {
     /// Run only these operations of the seed's round, as a failure prints them: 0-3,60; or all, or none
     #[arg(long, conflicts_with_all = ["kind", "images", "seconds"])]
     pub(crate) operations: Option<Selection>,
-    /// With --operations, what is done to each image. 0: recovered; 1: and again, and used; 2 to 4: and cut off once to three times
+    /// With --operations, the treatment of each image. 0: recovered; 1: recovered again, and used;
+    /// 2 to 4: and interrupted once to three times
     #[arg(long, requires = "operations", value_parser = clap::value_parser!(u32).range(0..=4))]
     pub(crate) depth: Option<u32>,
     /// Switch a durable step off by the name of its site, to see that it is missed; may be repeated
@@ -113,7 +115,8 @@ pub(crate) struct TortureArgs {
     /// Cut the power of a file system this many times under a real process, and check its database after each
     #[arg(long, requires = "path", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) power_cuts: Option<u64>,
-    /// Run this many transactions of many sessions at once, and look for what no order of them explains
+    /// Run this many transactions of many sessions at once, and look for results that no order
+    /// of them explains
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) histories: Option<u64>,
     /// With --histories, cut the power or kill the process this often, on a simulated device, and go on in the next one
@@ -203,7 +206,7 @@ impl TortureArgs {
         self.power_fail_atomicity.into()
     }
 
-    /// Threads for what can be done in parallel.
+    /// Threads for work that can be done in parallel.
     pub(crate) fn threads(&self) -> usize {
         let processors = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         self.threads.map_or_else(processors, usize::from)

@@ -43,7 +43,7 @@ pub(super) fn run(args: &BtreeArgs, format: Format) -> Result<()> {
     runs::print_rows(&rows, format)
 }
 
-/// Runs the first method of the options so many times, each time on a database of its own.
+/// Runs the first method of the options a number of times, each time on a database of its own.
 pub(crate) fn segments(
     args: &BtreeArgs,
     count: u32,

@@ -425,7 +425,7 @@ pub(super) struct Setting<'s> {
 }
 
 impl<'s> Setting<'s> {
-    /// The setting of a run on a database of ours.
+    /// The setting of a run on a database of Indelible.
     pub(super) fn new(
         args: &'s RunArgs,
         method: Method,

@@ -39,7 +39,7 @@ pub(crate) trait Benchmark {
 
     /// Refuses options that make no sense.
     fn check(&self) -> Result<()>;
-    /// Makes the list, of so many transactions.
+    /// Makes the list, with this number of transactions.
     fn workload(&self, transactions: u64) -> Result<Self::Workload>;
     /// Names of the kinds of transactions, in the order of their numbers.
     fn kinds(&self) -> Vec<&'static str>;

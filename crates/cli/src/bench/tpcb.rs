@@ -1,6 +1,6 @@
-//! `bench tpcb`: what is special in its options and rows.
+//! `bench tpcb`: its own options and rows.
 //!
-//! There is one kind of transaction and it always succeeds, so a row has little of its own.
+//! There is one kind of transaction and it always succeeds, so a row has few fields of its own.
 
 use super::standard::{self, Benchmark};
 use crate::args::{RunArgs, TpcbArgs};

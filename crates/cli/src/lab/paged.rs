@@ -57,7 +57,7 @@ const WARM_UP_MAX: u128 = 2000;
 const DRIVE_RING_BYTES: u64 = 1 << 20;
 /// A ring has room for some hundred transactions between two checkpoints.
 const RING_BYTES_MIN: u64 = 4 << 20;
-/// A log that sessions share has sixteen rings, whatever the threads.
+/// A log that sessions share has sixteen rings, for any number of threads.
 const RING_BYTES_MAX: u64 = 160 << 20;
 
 /// The options of a point, in addition to those that all runs have.

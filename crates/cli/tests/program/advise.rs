@@ -1,4 +1,5 @@
-//! Goal: `advise` compares all methods, its counts repeat, its choice follows the objective, and what it cannot use it says.
+//! Goal: `advise` compares all methods, its counts repeat, its choice follows the objective, and it
+//! refuses unusable options with the reason.
 //!
 //! Method: small samples on the device that only counts, so that no assertion depends on time; traces recorded by `bench`.
 

@@ -95,7 +95,7 @@ pub(crate) fn look(page: &str) -> Option<Seen> {
     Some(bright)
 }
 
-/// Looks at a page in one light and says what is wrong with it.
+/// Looks at a page in one light and reports its flaws.
 pub(crate) fn look_in(page: &str, light: Light) -> Option<Seen> {
     let Some(browser) = browser() else {
         eprintln!("skipped: none of {NAMES:?} is installed, so no page is looked at");

@@ -1,4 +1,5 @@
-//! Goal: `bench btree-insert` runs every order and mix on the methods with slotted pages and on others, and says what it promises to say.
+//! Goal: `bench btree-insert` runs every order and mix on the methods with slotted pages and on
+//! others, and prints complete and consistent rows.
 //!
 //! Method: small sizes; the program itself compares every row at the end, so success means that they agree; counts in the rows are those of the
 //! options.

@@ -7,7 +7,7 @@ use indelible::Timestamp;
 use std::process::Command;
 use std::time::UNIX_EPOCH;
 
-/// A database with the data set and an index; its path and what `dump` says about it.
+/// A database with the data set and an index; its path and its dump.
 fn imported(place: &Place) -> (String, String) {
     let db = place.at("db");
     succeed(&["create", &db, "--method", "nvm-inp", "--partitions", "2"]);

@@ -1,4 +1,4 @@
-//! Goal: what goes into a database through the program comes out the same, by every way out.
+//! Goal: data that enters a database through the program comes out the same, by every way out.
 //!
 //! Method: the shipped data set and a small file with every type, NULLs, quotes and line ends are imported, exported, dumped,
 //! loaded and looked at.

@@ -182,7 +182,7 @@ fn dumps_and_backups_go_through_pipes() {
     assert_eq!(fs::read_dir(place.at(".")).unwrap().count(), 4);
 }
 
-/// The report of what went to standard output goes to standard error.
+/// If data goes to standard output, the report goes to standard error.
 #[test]
 fn data_on_standard_output_stands_there_alone() {
     let place = Place::new();
@@ -197,7 +197,8 @@ fn data_on_standard_output_stands_there_alone() {
     }
 }
 
-/// Commands that change something, each a success on a database as [`imported`] makes one, with what must be there then.
+/// Commands that change something, each a success on a database as [`imported`] makes one, with its
+/// expected results.
 fn changes(place: &Place, db: &str) -> Vec<Vec<String>> {
     let [new, other, third] = ["new", "other", "third"].map(|name| place.at(name));
     let (dump, backup, csv) = (place.at("dump"), place.at("backup"), place.at("csv"));
@@ -301,7 +302,7 @@ fn a_report_that_is_lost_does_not_hide_that_the_work_is_done() {
         assert!(is_told, "{command:?}: {errors}");
         assert_eq!(output.status.code(), Some(1), "{command:?}");
     }
-    // Each command needed what the one before it did.
+    // Each command needed the result of the one before it.
     let dump = printed(&["dump", &db]);
     for copy in ["new", "other", "third", "third.converted"] {
         let found = printed(&["dump", &place.at(copy)]);

@@ -1,6 +1,7 @@
 //! Goal: files as people have them are imported as they were meant, or refused with the reason; no good row is lost.
 //!
-//! Method: a small file with one peculiarity each, from a disk and through a pipe; what was imported is exported again.
+//! Method: a small file with one peculiarity each, from a disk and through a pipe; the imported
+//! rows are exported again.
 
 use crate::common::{Place, fail, run, succeed};
 use flate2::write::GzEncoder;
@@ -32,7 +33,7 @@ fn feed(command: &mut Command, input: &[u8]) -> Output {
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
     std::thread::scope(|scope| {
-        // A program that fails reads no more; its error is what the test looks at.
+        // A program that fails reads no more; the test looks at its error.
         scope.spawn(move || drop(stdin.write_all(input)));
         child.wait_with_output().unwrap()
     })

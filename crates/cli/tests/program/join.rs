@@ -1,4 +1,5 @@
-//! Goal: `bench join` measures every algorithm on the same relations, says what it found, and refuses what cannot be before it works.
+//! Goal: `bench join` measures every algorithm on the same relations, reports correct results, and
+//! refuses impossible options before it works.
 //!
 //! Method: small relations of every kind. The result of a join does not depend on how it was done, so checksums of all algorithms, kernels
 //! and thread counts must be one; each mistake must get a sentence that names the thing and exit code 1 or 2. No time is judged.

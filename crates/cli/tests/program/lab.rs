@@ -1,4 +1,5 @@
-//! Goal: `lab run` makes rows, a table and a page from the smallest setting, goes on after a kill, and refuses what it cannot run.
+//! Goal: `lab run` makes rows, a table and a page from the smallest setting, continues after a
+//! kill, and refuses experiments that it cannot run.
 //!
 //! Method: figures of every kind of run at `--smoke`; one run is killed with SIGKILL in the middle and begun again, which must keep
 //! its rows and measure only the others. No number is judged: at this size they mean nothing. The page is looked at in a real

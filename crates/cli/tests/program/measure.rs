@@ -1,4 +1,4 @@
-//! Goal: the measuring commands run from end to end at small settings and say what they promise to say.
+//! Goal: the measuring commands run from end to end at small settings and print complete rows.
 //!
 //! Method: a small benchmark of each method with its content check, emulated and native, and a crash search of a few images.
 //! The numbers themselves are not judged here.

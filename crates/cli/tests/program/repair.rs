@@ -1,5 +1,5 @@
-//! Goal: a database that lost a file is never given up: no message advises to remove what may hold data, and what the other
-//! files tell is rebuilt.
+//! Goal: a database that lost a file is never given up: no message advises to remove a file that
+//! may hold data, and a file that the others can rebuild is rebuilt.
 //!
 //! Method: files of databases with rows are removed or emptied, each command's answer is read, and the rows are counted after a
 //! repair.

@@ -1,4 +1,4 @@
-//! Goal: what a person reads is short, safe and helpful; what a program reads is exact.
+//! Goal: output for people is short, safe and helpful; output for programs is exact.
 //!
 //! Method: long values, control characters in data, names and files, and the mistakes and first steps of a newcomer, each with the
 //! words that must be in the answer, or must not be.

@@ -1,5 +1,5 @@
-//! Goal: `bench tpcb` and `bench tatp` run every method, within partitions and over several, and say what they promise to say; the
-//! standard benchmarks survive kills.
+//! Goal: `bench tpcb` and `bench tatp` run every method, within partitions and over several, and
+//! print complete and consistent rows; the standard benchmarks survive kills.
 //!
 //! Method: small sizes; the program itself checks conditions and content after loading, after each run and after each kill, so success means
 //! that they hold. The numbers themselves are judged only as far as the specifications give them.

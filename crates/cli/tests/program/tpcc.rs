@@ -1,4 +1,5 @@
-//! Goal: `bench tpcc` runs every method, within partitions and over several, and says what it promises to say.
+//! Goal: `bench tpcc` runs every method, within partitions and over several, and prints complete
+//! and consistent rows.
 //!
 //! Method: a small scale; the program itself checks the consistency conditions after loading and after each run, so success means
 //! that they hold. The numbers themselves are not judged here, only that they fit together.

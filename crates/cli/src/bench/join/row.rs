@@ -169,7 +169,7 @@ fn phases(stats: &JoinStats) -> Map<String, Json> {
     phases
 }
 
-/// The rows as a table for people, and what `auto` says.
+/// The rows as a table for people, with the picks of `auto`.
 pub(super) fn print_text(rows: &[JoinRow]) -> Result<()> {
     let mut listing = Listing::new([
         "algorithm",

@@ -1,8 +1,9 @@
 //! Bytes that an insert, an update and a delete write, counted by the emulated device.
 //!
-//! One partition, one operation a transaction, in the order of drawn keys; tuples as in YCSB: a key of 8 bytes and ten columns of
-//! 100, of which an update rewrites one. `stored` bytes are handed to store operations, on volatile memory too, and written to files;
-//! `device` bytes are lines that reached the memory, after what the modelled cache has absorbed.
+//! One partition, one operation a transaction, in the order of drawn keys; tuples as in YCSB: a key
+//! of 8 bytes and ten columns of 100, of which an update rewrites one. `stored` bytes are handed to
+//! store operations, on volatile memory too, and written to files; `device` bytes are lines that
+//! passed the modelled cache and reached the memory.
 
 use super::super::point::Point;
 use super::super::rows::Metrics;

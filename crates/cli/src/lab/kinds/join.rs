@@ -134,7 +134,8 @@ mod tests {
                 let pieces = PIECES.iter().map(|(name, _)| metrics[*name]);
                 let sum = pieces.sum::<f64>() + metrics["other_cycles"];
                 assert!((sum / whole - 1.0).abs() < 0.01, "{algorithm}: {metrics:?}");
-                // A phase with a new name would end up in the rest, which is what is outside of phases.
+                // A phase with a new name would count as the rest, which is the time outside of
+                // phases.
                 let share = metrics["other_cycles"] / whole;
                 assert!(share < 0.5, "{algorithm}: {metrics:?}");
                 let is_sorting = metrics["sort_cycles"] > 0.0;

@@ -50,7 +50,7 @@ pub(super) const PAPER: Paper = Paper {
     describe: Size::describe_n_store,
 };
 
-/// Method, storage, what is durable at commit, recovery.
+/// Method, storage, durable data at commit, recovery.
 const METHODS: &[&[&str]] = &[
     &[
         "inp",
