@@ -4,7 +4,7 @@
 //! `raw` before it, it goes to the engine as it is, to show the engine's answer to misuse. A
 //! command that prints nothing succeeded.
 //!
-//! | command | what it does |
+//! | command | effect |
 //! |---|---|
 //! | `create-table t a=int64 b=varchar(20)? key=a [index:i=b] [unique:u=b]` | `?` may be NULL |
 //! | `drop-table t`, `create-index t i=b [unique]`, `drop-index t i` | changes of the schema |
@@ -13,9 +13,9 @@
 //! | `insert t 1 "a"`, `update t 1 b="c"`, `delete t 1`, `get t 1`, `get-many t 1 2 3` | one row; keys of several columns as `1,"a"` |
 //! | `scan t [by=i] [from=1] [to=2] [reverse] [limit=3]` | rows in key order; bounds may be prefixes of a key |
 //! | `fill t 1..50 [step=7] [bytes=3000]`, `change t 1..50 b="x"`, `erase t 1..50`, `count t` | many rows |
-//! | `tables`, `verify`, `mark-space`, `check-space [slack=4096]` | what there is |
+//! | `tables`, `verify`, `mark-space`, `check-space [slack=4096]` | reports |
 //! | `reopen`, `crash` | closes the engine and opens it again; `crash` cuts the power between |
-//! | `measure [fences<=3]` | prints at the end of the block what it has cost |
+//! | `measure [fences<=3]` | prints the cost of the block at its end |
 //!
 //! On a method that is not durable a restart only ends the open transaction, so that scripts say the same for all methods.
 

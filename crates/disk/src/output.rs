@@ -5,7 +5,7 @@
 //! |---|---|
 //! | nothing | under a temporary name beside it, which is synced and renamed |
 //! | a regular file | the same, if replacing is allowed; the new file has the mode and the owner of the old one |
-//! | a symbolic link | as what it leads to, which need not exist yet; the link stays |
+//! | a symbolic link | as its target, which need not exist yet; the link stays |
 //! | a pipe, a socket, a character device | in place; nothing there is lost, so it needs no permission to replace |
 //! | a block device | in place, if replacing is allowed |
 //! | a directory | not at all |
@@ -142,7 +142,7 @@ impl OutputFile {
         let sink = if kind.is_socket() {
             Sink::Socket(UnixStream::connect(path)?)
         } else {
-            // A terminal does not become the controlling one. A pipe is waited for until somebody reads it.
+            // A terminal does not become the controlling one. Opening a pipe waits for its reader.
             let flags = OFlags::NOCTTY.bits().cast_signed();
             Sink::File(
                 OpenOptions::new()

@@ -69,9 +69,11 @@ impl FileProfile {
         arm: None,
         waits: Waits::Sleeping,
     };
-    /// A hard disk of 7,200 turns a minute, as desktops had when the logging paper used one of 512 GB that it does not describe: 10 ms from one place to
-    /// another (the engines paper's table 1), and 125 MB/s, a little less than the outermost tracks of such a drive give (138 MB/s by the maker's
-    /// specification of the Seagate Barracuda XT, 2009). Threads sleep meanwhile.
+    /// A desktop hard disk of 7,200 turns a minute, from the time of the logging paper, which used
+    /// one of 512 GB that it does not describe. A seek takes 10 ms (the engines paper's table 1).
+    /// The bandwidth of 125 MB/s is a little less than that of such a drive's outermost tracks (138
+    /// MB/s by the maker's specification of the Seagate Barracuda XT, 2009). Threads sleep
+    /// meanwhile.
     pub const HDD: Self = Self {
         read_ns: 0,
         write_ns: 0,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | the table of R fits half of the last-level cache | `n-part`: a lookup costs less than moving the tuple |
 //! | but keys are dense, nearly all of S has partners without skew, and the array takes more than a fifth of the cache | `radix` |
-//! | S is skewed, and the table is a few times the cache | `n-part`: most lookups hit what is hot |
+//! | S is skewed, and the table is a few times the cache | `n-part`: most lookups hit hot lines |
 //! | few tuples of S have partners, and keys are sparse | `radix`: its filter drops the others before they are moved |
 //! | else | `radix`: every lookup in one table would be a miss |
 //! | the choice needs more scratch memory than is allowed | the other one of the two, if it needs less |

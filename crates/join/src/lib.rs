@@ -27,7 +27,7 @@
 //! |---|---|
 //! | `radix`, `n_part` | the hash joins |
 //! | `m_way`, `m_pass`, `mpsm`, `sort` | the sort-merge joins |
-//! | `partition`, `units`, `table`, `shared`, `bloom` | what they are made of |
+//! | `partition`, `units`, `table`, `shared`, `bloom` | the parts of both |
 //! | `choose` | which algorithm `auto` is, and why ([`explain`]) |
 //! | `simd` | the inner loops that need more than plain Rust |
 //! | `scratch` | memory on huge pages, kept from join to join |

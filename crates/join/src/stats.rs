@@ -1,7 +1,7 @@
 //! Report of a join about itself: the algorithm, times and memory.
 //!
-//! Phases follow one another and are timed on the calling thread, from the start of the first thread of a phase to the end of its
-//! last one, so their sum is the join's time but for planning.
+//! Phases follow one another and are timed on the calling thread, from the start of the first
+//! thread of a phase to the end of its last one. So their sum is the join's time without planning.
 
 use crate::options::Algorithm;
 use std::time::{Duration, Instant};

@@ -10,7 +10,7 @@
 //! | [`ycsb`], [`standard`], [`custom`], [`tree`] | workloads on a database of ours, each by one call |
 //! | `run` | one worker thread a partition, clocked to the durable acknowledgement |
 //! | `shared` | threads that take partitions from each other, and users that think |
-//! | `sample` | a timer that sees in which part of the database each partition is, or what each thread does |
+//! | `sample` | a timer that samples the part each partition is in, or each thread's activity |
 //! | `store` | the same list on anything that keeps rows, also for the workspace `rivals` |
 //! | [`std_map`] | the standard library's map as such a thing, for scale |
 //! | [`static_tree`] | rows in durable memory under a tree that never changes, for scale |

@@ -1,4 +1,4 @@
-//! Where time goes: a timer looks at what each partition is doing.
+//! Where time goes: a timer samples the activity of each partition.
 //!
 //! The emulated device knows the part (table, index, log, ...) of the latest access of each
 //! partition; a thread reads it a few thousand times a second. Between the end of a transaction and

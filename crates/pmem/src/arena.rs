@@ -1,9 +1,9 @@
 //! An arena: one pool and its heap, owned by one thread at a time.
 //!
-//! Reading borrows the arena and gives references into the mapping; changing it takes `&mut`, so no reference
-//! is alive while bytes change. Offsets are checked for range and alignment before they are followed: a stale or damaged
-//! pointer may read a wrong record, never memory outside the pool. Each accessor names the bytes it reads,
-//! which is what makes the emulated device's counts and delays complete.
+//! Reading borrows the arena and gives references into the mapping; changing it takes `&mut`, so no
+//! reference is alive while bytes change. Offsets are checked for range and alignment before they
+//! are followed: a stale or damaged pointer may read a wrong record, never memory outside the pool.
+//! Each accessor names the bytes it reads, so the emulated device's counts and delays are complete.
 //!
 //! The module `cell` has the ways to change persistent bytes; blocks come from `heap`.
 

@@ -1,7 +1,8 @@
 //! Buffers of one size in ordinary memory, side by side.
 //!
-//! They lie on huge pages where the system has them, and at addresses that are known before anybody has looked at a buffer, so their first lines
-//! can be asked for while something else is awaited. Nothing in them is durable.
+//! They are on huge pages where the system has them, and at addresses that are known in advance, so
+//! their first lines can be prefetched while the caller waits for something else. Nothing in them
+//! is durable.
 
 use crate::device::{LINE_BYTES, Memory, NativeMemory, PageSize, View, arch};
 use crate::error::{PmemError, Result};

@@ -13,8 +13,8 @@
 //! | `arena`, `cell` | a pool and its heap, owned by one thread; how its bytes change |
 //! | `ptr`, `plain` | persistent pointers, and types that may lie in a pool |
 //! | `extent` | a memory as plain bytes with one owner, without a heap |
-//! | `flusher` | write-backs of what another thread stores |
-//! | `pages` | a memory in pages, each owned by whoever has it |
+//! | `flusher` | write-backs of another thread's stores |
+//! | `pages` | a memory in pages, each with its own owner |
 //! | `buffers` | ordinary memory on huge pages, for the frames of a buffer pool |
 //! | `process` | whether this is still the process that made something, or a forked child |
 #![allow(

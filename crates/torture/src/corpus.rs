@@ -1,8 +1,8 @@
 //! The corpus: rounds that once led to a wrong image, replayed before every search and in CI.
 //!
-//! Each fixed fault adds a line to `corpus.txt`: a seed, how deeply images are checked, the operations of the round that matter,
-//! and what went wrong. A line holds for every method, because the operations and the medium's state mean something to
-//! all of them.
+//! Each fixed bug adds a line to `corpus.txt`: a seed, how deeply images are checked, the
+//! operations of the round that matter, and the failure. A line holds for every method, because the
+//! operations and the medium's state mean something to all of them.
 
 use crate::script::Selection;
 use crate::search::{Focus, Start};

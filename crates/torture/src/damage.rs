@@ -266,7 +266,7 @@ fn long_row(random: &mut Random, key: i64) -> Step {
     Step::Insert(MAIN, values)
 }
 
-/// Transactions that leave free blocks, a second table, and a log behind the checkpoint.
+/// Transactions that leave free blocks, a second table, and a log after the checkpoint.
 fn history(random: &mut Random) -> Vec<Action> {
     let fresh = |random: &mut Random, key| Step::Insert(MAIN, row(random, key));
     let mut actions = vec![

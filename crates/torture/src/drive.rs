@@ -184,7 +184,8 @@ impl Driver {
         }
     }
 
-    /// Opens a transaction and runs its steps; the engine must refuse what the model refuses.
+    /// Opens a transaction and runs its steps; the engine must refuse the steps that the model
+    /// refuses.
     fn steps(&mut self, steps: &[Step]) -> Result<State, Failure> {
         let mut next = State::clone(&self.state);
         self.engine

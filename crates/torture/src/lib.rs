@@ -1,9 +1,10 @@
 //! Crash search: transactions on the simulated device, and every state that a power cut may leave checked.
 //!
-//! At each crash point of a run (before a fence or sync takes effect, when a commit is called, when it is acknowledged)
-//! images of the device are recovered and compared with what the oracle allows: every acknowledged transaction is there
-//! whole, every other one whole or not at all, and only if its commit had been called. A recovered image must also pass the
-//! engine's deep check (indexes agree with tables, no block leaked or used twice), be left alone by a second
+//! At each crash point of a run (before a fence or sync takes effect, when a commit is called, when
+//! it is acknowledged) images of the device are recovered and compared with the states that the
+//! oracle allows. Every acknowledged transaction is there whole, every other one whole or not at
+//! all, and only if its commit had been called. A recovered image must also pass the engine's deep
+//! check (indexes agree with tables, no block leaked or used twice), be left alone by a second
 //! recovery, survive a cut in its own recovery, and go on working.
 //!
 //! | module | job |
@@ -17,8 +18,8 @@
 //! | [`truncations`] | files of a closed database cut off |
 //! | [`faults`] | calls to files and memories that fail, writes that tear |
 //! | [`standard`] | the same with TPC-C, TPC-B and TATP on several partitions, and their consistency conditions |
-//! | [`history`] | many sessions at once on a real device: whether what they saw fits some order of their transactions |
-//! | [`damage`] | what both find, and how they find it in parallel |
+//! | [`history`] | concurrent sessions on a real device: whether their observations fit some order |
+//! | [`damage`] | the report of `flips` and `truncations`, and their parallel search |
 //! | `model`, `generate`, `script`, `drive`, `check`, `compare`, `exhaustive`, `death`, `kinds` | the oracle, the transactions, how both meet the engine, all images of a moment, processes that die without a power cut, and the kinds of bytes of a database |
 
 mod check;

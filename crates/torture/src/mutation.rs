@@ -23,7 +23,7 @@ const RECOVERY_ROUNDS: u64 = 3;
 /// A round may take this share of all time, as the sites are to be tried in the rest.
 const SITES_SHARE: u32 = 20;
 
-/// Why nobody misses what the tails of a log say, until a file is taken away.
+/// The reason why nobody misses the tails of a log until a file is removed.
 const TAILS: &str = "a power cut takes no file away, and without the newest note the tails say less than the log has; \
      what they are for is shown by indelible's test lost_files, which removes and replaces files";
 

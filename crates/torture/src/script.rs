@@ -1,9 +1,10 @@
 //! The operations of a round as a list that can be cut down.
 //!
-//! A round's operations are determined by its seed alone: the generator looks at the model, which needs no engine. Each first
-//! row, each operation of a transaction and each definition has a number, and a [`Selection`] names the numbers that are kept,
-//! so that a failing list can be minimised and written in one line. A selection that leaves something impossible, such as
-//! an insertion into a table whose creation is left out, drops that as well.
+//! A round's operations are determined by its seed alone: the generator looks at the model, which
+//! needs no engine. Each first row, each operation of a transaction and each definition has a
+//! number. A [`Selection`] names the numbers that are kept, so that a failing list can be minimised
+//! and written in one line. It also drops operations that it makes impossible, such as an insertion
+//! into a table whose creation is left out.
 
 use crate::generate::{Random, action, first_rows};
 use crate::model::{Action, CODE_INDEX, Contents, GROUP_INDEX, MAIN, State, Step};

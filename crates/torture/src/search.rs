@@ -131,7 +131,7 @@ pub struct Report {
     pub seconds: f64,
     /// The names of all durable steps that ran, switched off or not, in rounds that came to their end.
     pub sites: BTreeSet<&'static str>,
-    /// The first wrong image: what was wrong, where, and the line that replays it.
+    /// The first wrong image: the fault, its place, and the line that replays it.
     pub failure: Option<FailureReport>,
 }
 

@@ -1,9 +1,9 @@
 //! The standard benchmarks under power cuts: TPC-C, TPC-B, TATP and sysbench on two partitions, transactions over both among them.
 //!
 //! Each round loads a tiny database, runs transactions on both partitions, and takes crash images
-//! all the time. Sampled images are opened; all conditions of the benchmark must hold, the content
-//! must show every acknowledged transaction and at most the one that was under way, the deep check
-//! must find nothing, and some of them run on from where they stand. The search of random
+//! all the time. Sampled images are opened. All conditions of the benchmark must hold, the content
+//! must show every acknowledged transaction and at most the one that was under way, and the deep
+//! check must find nothing. Some images then run on from where they stand. The search of random
 //! transactions compares the content of rows; this one checks the sums and references that a half
 //! transaction would break.
 

@@ -8,8 +8,8 @@
 //! |---|---|
 //! | [`ycsb`], [`tpcc`], [`tpcb`], [`tatp`], [`sysbench`] | the benchmarks |
 //! | [`custom`] | tables and transactions as a user describes or records them |
-//! | [`script`], [`standard`] | what a driver knows of them: the transactions of a list; load, look, check |
-//! | [`conditions`], [`mix`], [`random`], `prefix`, `loader`, `columns` | what several of them are made of |
+//! | [`script`], [`standard`] | the interface to drivers: a list's transactions; load, look, check |
+//! | [`conditions`], [`mix`], [`random`], `prefix`, `loader`, `columns` | their common parts |
 
 mod columns;
 pub mod conditions;

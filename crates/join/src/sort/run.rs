@@ -1,9 +1,10 @@
 //! One run, sorted inside the cache.
 //!
-//! The default is a radix sort of the bits in which the keys of the run differ, which are few after partitioning by ranges. Its first pass reads the
-//! blocks of the partition directly. Where there are not many more keys in the bounds than tuples, and no two keys are equal, each tuple goes to the slot of its key, and
-//! what lies between them is left out: that takes one pass, and no counting. The networks sort sixteen tuples in registers and double the
-//! length of sorted runs by vector merges.
+//! The default is a radix sort of the bits in which the keys of the run differ, which are few after
+//! partitioning by ranges. Its first pass reads the blocks of the partition directly. If the bounds
+//! have not many more keys than tuples, and no two keys are equal, each tuple goes to the slot of
+//! its key, and empty slots are left out: that takes one pass, and no counting. The networks sort
+//! sixteen tuples in registers and double the length of sorted runs by vector merges.
 
 use crate::options::RunSort;
 use crate::partition::KeyBounds;

@@ -9,7 +9,7 @@ use super::{Access, Counters, Domain, Memory, MemorySource, Part, Site, View};
 use crate::error::Result;
 use std::ptr::NonNull;
 
-/// One of two devices, or what belongs to one of them: its source, its files.
+/// One of two devices, or of their sources or files.
 #[derive(Clone, Copy, Debug)]
 pub enum Either<A, B> {
     /// The first.

@@ -2,7 +2,6 @@
 //! medium that is.
 //!
 //! A mapping reserves a long range of addresses without access and maps its file over the front of
-//! A mapping reserves a long range of addresses without access and maps its file over the front of
 //! it, so that growth never moves the base (M9 of docs/medium.md). Invariants:
 //!
 //! 1. Every mapped byte is allocated on the filesystem, and the file's length is durable, before it
@@ -75,7 +74,7 @@ impl Medium {
     }
 }
 
-/// The pages behind a volatile memory.
+/// The pages of a volatile memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageSize {
     /// The kernel's default: mostly 4 KiB. A dependent miss then also misses the translation cache.

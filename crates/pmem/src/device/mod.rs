@@ -38,8 +38,9 @@ pub const LINE_BYTES: u64 = 64;
 /// `0..self.bytes()`: callers check offsets that come from the medium before they use them (see `Arena`).
 ///
 /// # Safety
-/// `base()..base() + bytes()` must be mapped and readable for the life of `self`, `base()` must be aligned to a
-/// page and must not change (growth maps behind it), and nobody else may change those bytes.
+/// `base()..base() + bytes()` must be mapped and readable for the life of `self`. `base()` must be
+/// aligned to a page and must not change (growth maps after the end). Nobody else may change those
+/// bytes.
 pub unsafe trait Memory: Send + Sized + 'static {
     /// Start of the mapping.
     fn base(&self) -> NonNull<u8>;
@@ -110,8 +111,9 @@ pub unsafe trait Memory: Send + Sized + 'static {
     /// one refuses.
     ///
     /// # Safety
-    /// Handles do not know of each other. Nobody may store through one to bytes that somebody has a reference to or stores to through
-    /// another; no line may have stores of two handles that are not fenced; and only the first handle may grow the memory.
+    /// Handles do not know of each other. Nobody may store through one to bytes that are
+    /// referenced, or stored to through another one, at the same time. No line may have unfenced
+    /// stores of two handles. Only the first handle may grow the memory.
     unsafe fn share(&self) -> Result<Self> {
         let text = "this memory has one owner".to_owned();
         Err(crate::PmemError::Unsupported(text))
@@ -181,7 +183,7 @@ impl PowerFailAtomicity {
     }
 }
 
-/// The persistence domain: what the medium really gives.
+/// The persistence domain that the medium really gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Domain {
     /// Shared or anonymous memory: survives the death of the process.

@@ -455,7 +455,7 @@ pub struct NativeOptions {
     /// Other instructions than those of the domain, for measurements. If they are too weak for the
     /// medium, the memory reports [`Domain::Process`].
     pub primitive: Option<Primitive>,
-    /// The pages behind volatile memories.
+    /// The pages of volatile memories.
     pub volatile_pages: PageSize,
     /// Addresses kept for each memory, up to which it may grow while it is open: 256 GiB if nothing is said. A memory that is half as long
     /// already gets twice its length; where the system allows less, it gets that.

@@ -51,7 +51,7 @@ impl FreeExtents {
         self.by_length.insert((chunks, start));
     }
 
-    /// Takes a whole free range of at least `chunks`. The caller gives back what it does not need.
+    /// Takes a whole free range of at least `chunks`. The caller gives back the rest.
     pub(crate) fn take(&mut self, chunks: u32) -> Option<Range> {
         let shortest = self.by_length.range((chunks, 0)..).next()?.0;
         let behind = self

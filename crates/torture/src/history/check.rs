@@ -24,7 +24,7 @@ const CYCLES_MAX: usize = 10;
 pub enum Order {
     /// Each appends.
     List,
-    /// Each overwrites what it has read.
+    /// Each overwrites the element that it has read.
     Register,
 }
 

@@ -5,7 +5,7 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `options` | mix, skew, sizes: what a list is generated from |
+//! | `options` | mix, skew, sizes: the parameters of a generated list |
 //! | `generate` | the list of chosen shares |
 //! | `replay` | the list of a trace, on fewer rows than the traced database had |
 //! | `drive` | load, run, check |

@@ -1,8 +1,8 @@
 //! The conditions of a database at rest, and the words of all rows.
 //!
-//! | number | what must hold |
+//! | number | condition |
 //! |---|---|
-//! | 1 | a table has a row for each id that was loaded, unless the script takes rows away, and others only behind them, where the script adds rows |
+//! | 1 | every loaded id has a row, unless the script deletes; others follow them, if it inserts |
 //! | 2 | the index of `k` has each row once, in the order of `k` and `id`, and with the row's `k` |
 //! | 3 | `c` is ten groups of eleven digits |
 //! | 4 | `pad` is five groups of eleven digits |

@@ -1,8 +1,9 @@
 //! How sysbench draws ids: five distributions over a range, with the parameters that it has by default.
 //!
-//! The formulas are those of `sb_rand.c` in version 1.0.20; `zipfian` is not in 1.0 and is that of the development line. Where a formula has a
-//! quirk it is kept and said. `pareto` and `zipfian` take powers, which a mathematical library may round differently in the last
-//! bit, so their lists are the same for ever on one machine, and but for a rare number on all.
+//! The formulas are those of `sb_rand.c` in version 1.0.20; `zipfian` is not in 1.0 and is that of
+//! the development line. Quirks of a formula are kept and documented. `pareto` and `zipfian` take
+//! powers, which a mathematical library may round differently in the last bit. So their lists are
+//! always the same on one machine, and all but a rare number are the same on all machines.
 
 use crate::random::Random;
 use std::str::FromStr;

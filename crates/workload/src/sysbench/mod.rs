@@ -6,10 +6,10 @@
 //! | `digits` | the values of `c` and `pad` |
 //! | `distribution` | how ids are drawn |
 //! | `list` | the statements of each event, made before the clock starts and shared by all methods |
-//! | `runner` | what the statements do |
-//! | `state` | a row in a few words, and what statements make of it |
-//! | `shared` | what threads that share rows may leave of them |
-//! | `conditions` | what must hold, and the words of all rows |
+//! | `runner` | execution of the statements |
+//! | `state` | a row in a few words, and the effect of statements on it |
+//! | `shared` | check of the rows that several threads share |
+//! | `conditions` | the conditions, and the words of all rows |
 //! | `drive` | options to workload: making, loading, checking |
 //!
 //! With one partition the tables are sysbench's. With several each has a share of the ids of every table, and a column `region` decides the partition, so

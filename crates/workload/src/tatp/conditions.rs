@@ -1,6 +1,6 @@
 //! The conditions of a database at rest, and the words of all subscribers.
 //!
-//! | number | what must hold |
+//! | number | condition |
 //! |---|---|
 //! | 1 | subscribers are numbered from 1 without gaps, and lie in the region of their number |
 //! | 2 | the number of a subscriber is its `s_id` in fifteen digits, and the index of numbers has each subscriber once |

@@ -5,9 +5,9 @@
 //! | `schema` | tables, columns, the index of numbers |
 //! | `population` | the initial rows of a subscriber |
 //! | `list` | the inputs, made before the clock starts and shared by all methods |
-//! | `runner` | what the transactions do |
-//! | `state` | a subscriber in a few words, and what a transaction makes of it |
-//! | `conditions` | what must hold, and the words of all subscribers |
+//! | `runner` | execution of the transactions |
+//! | `state` | a subscriber in a few words, and the effect of a transaction on it |
+//! | `conditions` | the conditions, and the words of all subscribers |
 //! | `drive` | options to workload: making, loading, checking |
 //!
 //! A subscriber with everything that belongs to it is in the partition `s_id modulo partitions`,

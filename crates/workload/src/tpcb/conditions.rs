@@ -1,6 +1,6 @@
 //! The conditions of a database at rest.
 //!
-//! | number | what must hold |
+//! | number | condition |
 //! |---|---|
 //! | 1 | the balance of a branch is the sum of its tellers' balances |
 //! | 2 | the balance of a branch is the sum of the amounts in its history |

@@ -1,4 +1,5 @@
-//! TPC-B with its inputs made: loading, runners, and the check that what was acknowledged is there.
+//! TPC-B with its inputs made: loading, runners, and the check that acknowledged transactions are
+//! there.
 //!
 //! The number of transactions that the history of a branch shows, and their sum, follow from a
 //! position in each of its partition's lists, in whichever order threads have run them.

@@ -5,7 +5,7 @@
 //! | `schema` | tables and columns, the initial rows |
 //! | `list` | the inputs, made before the clock starts and shared by all methods |
 //! | `runner` | the transaction of clause 1.2 |
-//! | `conditions` | what must hold, and how many transactions the content shows |
+//! | `conditions` | the conditions, and how many transactions the content shows |
 //! | `drive` | options to workload: making, loading, checking |
 //!
 //! A branch with its tellers, accounts and history lies in the partition `branch modulo partitions`. A teller serves a customer of another

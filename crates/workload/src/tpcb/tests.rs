@@ -1,4 +1,4 @@
-//! Goal: rows, inputs and the transaction are those of TPC-B, and its conditions notice what breaks them.
+//! Goal: rows, inputs and the transaction are those of TPC-B, and its conditions notice violations.
 //!
 //! Method: small databases; runs of every method over several partitions in parallel; one value
 //! changed for each condition, which must then be violated.

@@ -1,8 +1,8 @@
 //! The consistency conditions of clause 3.3.2, on a database at rest.
 //!
-//! | number | what must hold |
+//! | number | condition |
 //! |---|---|
-//! | 1 | a warehouse was paid what its districts were paid |
+//! | 1 | the payments of a warehouse are the sum of its districts' |
 //! | 2 | a district's next order is one above its newest order and newest undelivered order |
 //! | 3 | undelivered orders of a district are numbered without gaps |
 //! | 4 | a district has as many order lines as its orders say |
@@ -10,9 +10,9 @@
 //! | 6 | each order has as many lines as it says |
 //! | 7 | a line has no delivery date exactly if its order has no carrier |
 //! | 8, 9 | a warehouse, a district was paid what `history` says |
-//! | 10 | a customer's balance is what was delivered less what was paid |
+//! | 10 | a customer's balance is the amount delivered less the amount paid |
 //! | 11 | delivered orders of a district are 2100 of 3000 at first, and one more with each delivery |
-//! | 12 | balance and payments of a customer are together what was delivered |
+//! | 12 | balance and payments of a customer are together the amount delivered |
 //!
 //! Condition 11 of the specification covers the initial rows only; with the deliveries that
 //! customers have counted, it holds for ever. The check needs nothing but the database, so a crash

@@ -8,8 +8,8 @@
 //!    lines, waited for.
 //! 2. Prefetches overlap: the first load of any of them, or any other read latency, is the one
 //!    latency that all of them take.
-//! 3. Stores, prefetches, write-backs and streaming stores are posted: they occupy the channel, and
-//!    are waited for only when it is [`POSTED_LINES`] behind, or by a fence.
+//! 3. Stores, prefetches, write-backs and streaming stores are posted: they occupy the channel. A
+//!    thread waits for them only when [`POSTED_LINES`] are queued, or at a fence.
 //! 4. Counts depend on the sequence of accesses alone; time is never looked at to count.
 //!
 //! The state is behind a mutex because the handles of a partition are separate values, which safe

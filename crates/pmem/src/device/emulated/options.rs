@@ -98,7 +98,7 @@ impl Default for EmulationOptions {
 }
 
 impl EmulationOptions {
-    /// The default cache in front of `profile`.
+    /// The default cache, in front of a memory of this profile.
     pub fn new(profile: Profile) -> Self {
         Self {
             profile,

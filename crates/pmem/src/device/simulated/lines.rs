@@ -6,11 +6,12 @@
 //! Invariants:
 //!
 //! 1. `live` = `durable` with all events applied, for each line.
-//! 2. A line has a slot exactly while it has events; `slot_of` and `dirty` name each other.
+//! 2. Events before an event that was folded earlier than they carry no byte of it: two stores to
+//!    one byte never swap.
 //! 3. Events in front of an event that was folded earlier than they carry no byte of it: two stores
 //!    to one byte never swap.
 //! 4. `changed` names every line of `durable` that changed, in order, from position `changed_start`
-//!    on; images of this memory follow it, so that they copy what changed and nothing else.
+//!    on; images of this memory follow it, so that they copy the changed lines and nothing else.
 //! 5. `touched` names every line of which `live` or `durable` may differ from the memory that this
 //!    one is an image of, `written` every line of which `durable` may differ from `template`.
 //!    Behind the length nothing is written.
@@ -462,7 +463,7 @@ impl MemoryState {
         }
     }
 
-    /// Forgets the undecided stores and what was touched. Returns the touched lines.
+    /// Forgets the undecided stores and the touched lines. Returns the latter.
     pub(super) fn forget(&mut self) -> Vec<u32> {
         for dirty in self.dirty.drain(..) {
             self.slot_of[dirty.line as usize] = 0;

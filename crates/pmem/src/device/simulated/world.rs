@@ -108,7 +108,7 @@ pub enum CrashPoint {
     CommitCall(u64),
     /// Commit of the transaction with this number has returned.
     Acknowledged(u64),
-    /// Anything else that changes what a test allows.
+    /// Any other change of the states that a test allows.
     Mark(&'static str),
 }
 
