@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Failures that are retried at once: most deadlocks are gone with the one transaction.
+/// Failures that are retried at once: undoing one transaction resolves most deadlocks.
 const AT_ONCE: u32 = 1;
 
 /// The attempts of one transaction, for callers who run it again themselves.

@@ -27,7 +27,7 @@ const PIECES: [(&str, &[&str]); 5] = [
     ("join_cycles", &["join", "probe"]),
 ];
 
-/// Relations of fewer tuples are joined more often, up to so many times.
+/// Relations of fewer tuples are joined more often, by a factor of at most `MORE_REPEATS_MAX`.
 const TUPLES: u64 = 8_000_000;
 const MORE_REPEATS_MAX: u64 = 5;
 
