@@ -91,6 +91,7 @@ extern "C" fn clear() {
 /// and waits for that code; it is negative if a signal has ended the child. For tests of a child's
 /// actions: it has this thread alone, and locks that other threads held stay locked there.
 ///
+/// # Errors
 /// No process can be started.
 pub fn run_forked(work: impl FnOnce() -> u8) -> io::Result<i32> {
     // SAFETY: what the child runs is safe code, which has copies of everything; that locks may stay locked is said above.

@@ -6,15 +6,14 @@
 //! Invariants:
 //!
 //! 1. `live` = `durable` with all events applied, for each line.
-//! 2. Events before an event that was folded earlier than they carry no byte of it: two stores to
+//! 2. A line has a slot exactly while it has events; `slot_of` and `dirty` name each other.
+//! 3. Events before an event that was folded earlier than they carry no byte of it: two stores to
 //!    one byte never swap.
-//! 3. Events in front of an event that was folded earlier than they carry no byte of it: two stores
-//!    to one byte never swap.
 //! 4. `changed` names every line of `durable` that changed, in order, from position `changed_start`
 //!    on; images of this memory follow it, so that they copy the changed lines and nothing else.
 //! 5. `touched` names every line of which `live` or `durable` may differ from the memory that this
 //!    one is an image of, `written` every line of which `durable` may differ from `template`.
-//!    Behind the length nothing is written.
+//!    Nothing is written past the length.
 
 use super::region::{Line, Region, Template};
 use super::watch::Watch;
