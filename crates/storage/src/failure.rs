@@ -24,7 +24,7 @@ impl Failure {
         self.refusal()
     }
 
-    /// Notes that `error` stops everything, where somebody else reports it.
+    /// Notes that `error` stops everything, where another caller reports it.
     #[cold]
     pub(crate) fn note_of(&self, error: &StorageError) {
         let _ = self.0.set(cause(error));

@@ -52,7 +52,7 @@ pub fn word(database: u128, generation: u64) -> u64 {
     generation << CHECK_BITS | u64::from(checksum & ((1 << CHECK_BITS) - 1))
 }
 
-/// The generation that a word says, if it is a stamp of this database.
+/// The generation in a word, if it is a stamp of this database.
 pub fn generation(database: u128, found: u64) -> Option<u64> {
     let generation = found >> CHECK_BITS;
     (generation > 0 && word(database, generation) == found).then_some(generation)

@@ -1,7 +1,7 @@
 //! Vocabulary: types that engines, tables, indexes and logs all speak in.
 //!
-//! The module lies at the bottom of the room and uses keys and numbers of tables only, so every folder may use it.
-//! [`engine`](crate::engine) exports all of it for users of the room.
+//! The module is at the bottom of the room and uses only keys and numbers of tables, so every
+//! folder may use it. [`engine`](crate::engine) exports all of it for users of the room.
 
 use crate::record::{IndexId, KeyBuf, TableId};
 

@@ -1,8 +1,8 @@
 //! Nodes of the volatile B+tree: their geometry, how a key is found in one, and the way down to
 //! one.
 //!
-//! Reading only; `bptree` changes nodes through the write set. The layout of a node stands in the
-//! header of that file.
+//! Reading only; `bptree` changes nodes through the write set. The header of that file has the
+//! layout of a node.
 //!
 //! A comparison of keys goes either way as often, so a branch on it is mispredicted every other
 //! time. Keys of one and of two words are therefore searched without such branches, and over all
@@ -61,12 +61,12 @@ impl Geometry {
         self.key_words * WORD
     }
 
-    /// Where the key number `index` of the node at `node` lies.
+    /// Offset of key number `index` of the node at `node`.
     pub(super) fn key_at(self, node: u64, index: usize) -> u64 {
         node + (WORD + index * self.key_bytes()) as u64
     }
 
-    /// Where the slot number `index` of the node at `node` lies.
+    /// Offset of slot number `index` of the node at `node`.
     pub(super) fn slot_at(self, node: u64, index: usize) -> u64 {
         node + ((self.slots_word + index) * WORD) as u64
     }

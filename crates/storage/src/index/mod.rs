@@ -1,7 +1,8 @@
 //! Ordered indexes: fixed-width keys of big-endian words to one 8-byte value.
 //!
-//! The volatile and the persistent tree are different types with one interface, so that what stands above them is
-//! written once. Keys are unique; a non-unique index has the primary key appended by its encoder.
+//! The volatile and the persistent tree are different types with one interface, so that the code
+//! above them is written once. Keys are unique; a non-unique index has the primary key appended by
+//! its encoder.
 
 pub mod bptree;
 mod bptree_node;
@@ -55,8 +56,8 @@ pub trait OrderedIndex<M: Memory, W>: Send + Sized {
     /// Frees every node. The index must not be used afterwards.
     fn free(&self, arena: &mut Arena<M>, writes: &mut W) -> Result<()>;
 
-    /// Visits everything and says what is wrong. `node` is called with the offset of each block in use, `entry` with each key
-    /// and value, in key order.
+    /// Visits all nodes and entries and reports damage. `node` is called with the offset of each
+    /// block in use, `entry` with each key and value, in key order.
     fn check(
         &self,
         arena: &Arena<M>,
@@ -88,8 +89,8 @@ pub trait OrderedIndex<M: Memory, W>: Send + Sized {
     /// Takes a key out and returns its value.
     fn remove(&mut self, arena: &mut Arena<M>, writes: &mut W, key: &[u64]) -> Result<Option<u64>>;
 
-    /// Visits the entries from `low` to `high`, both included, in order. Where values are offsets of blocks, `block_bytes` of each are
-    /// asked for ahead of its visit; 0 asks for nothing.
+    /// Visits the entries from `low` to `high`, both included, in order. Where values are offsets
+    /// of blocks, `block_bytes` of each are prefetched before its visit; 0 prefetches nothing.
     fn scan(
         &self,
         arena: &Arena<M>,
@@ -100,7 +101,7 @@ pub trait OrderedIndex<M: Memory, W>: Send + Sized {
     ) -> Result<()>;
 }
 
-/// A block is asked for at most so many entries of a scan ahead.
+/// Most entries by which a scan prefetches blocks ahead.
 const AHEAD: usize = 6;
 
 /// Prefetches of the scan of one leaf.

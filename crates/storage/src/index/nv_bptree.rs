@@ -1,4 +1,4 @@
-//! The non-volatile B+tree: an ordered index that is usable as it stands after a crash.
+//! The non-volatile B+tree: an ordered index that is usable immediately after a crash.
 //!
 //! Every change of a reachable node goes through the transaction's [`WriteSet`], which can undo it.
 //! An insertion stages the entry in a free slot and publishes it with the bitmap word; a split
@@ -154,7 +154,8 @@ impl NvBptree {
         let mut node = self.root(arena)?;
         while node.level > 0 {
             let child = node.child_offset(node.child_index(key)?)?;
-            // All lines of the child are asked for together: its header, fingerprints and entries then cost one miss.
+            // All lines of the child are prefetched together: its header, fingerprints and entries
+            // then cost one miss.
             arena.prefetch(child, self.shape.node_bytes);
             node = node.child(child)?;
         }

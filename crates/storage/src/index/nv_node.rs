@@ -116,7 +116,7 @@ impl NodeShape {
             | (self.key_words as u64) << 48
     }
 
-    /// Bits of bitmap word `index` that stand for slots.
+    /// Bits of bitmap word `index` that belong to slots.
     pub(super) fn slot_mask(&self, index: usize) -> u64 {
         let slots = self.leaf_slots - index * 64;
         if slots >= 64 {

@@ -19,7 +19,7 @@ pub type Visitor<'v, T> = &'v mut dyn FnMut(&mut T, &[u64], Value<'_>) -> Result
 pub trait Trees: Send + Sized {
     /// A tree by its number.
     type Tree: Copy + Send;
-    /// Where the open transaction stands.
+    /// A savepoint of the open transaction.
     type Mark: Copy + Send;
 
     /// Dirty pages, in bytes, after which a group ends even if nobody waits for it.
@@ -117,7 +117,7 @@ pub trait Trees: Send + Sized {
         leave: &mut dyn FnMut(&mut Self, Value<'_>) -> Result<()>,
     ) -> Result<()>;
 
-    /// Visits every page and says what is wrong.
+    /// Visits every page and reports damage.
     fn check(&mut self, tree: Self::Tree, report: &mut TreeReport);
 
     /// Takes back what readers have given up. Between transactions.
@@ -127,7 +127,7 @@ pub trait Trees: Send + Sized {
     /// the reserve to others.
     fn begin_statement(&mut self, _copies: Purpose) {}
 
-    /// Where the open transaction stands.
+    /// A savepoint of the open transaction.
     fn mark(&mut self) -> Self::Mark;
 
     /// Takes back everything since `mark`.

@@ -1,9 +1,12 @@
 //! The search for a cycle in the wait-for graph, over all partitions of a database.
 //!
-//! A transaction searches from itself after it has entered a queue and before it sleeps. Edges lead to owners of the lock and to waiters ahead in the queue, if
-//! their modes exclude the one that is asked for. A new edge leads to a transaction that runs, or is woken by what made the edge; before that one
-//! sleeps, it searches. So the transaction that closes a cycle finds it, in whichever partition it waits, and no sleeper has to look again; that they do, after
-//! 5, 10, 20 ms and so on, bounds the time should this reasoning have a hole. The victim is the one that finds the cycle: the others in it have waited longer.
+//! A transaction searches from itself after it has entered a queue and before it sleeps. Edges lead
+//! to owners of the lock and to waiters ahead in the queue, if their modes exclude the requested
+//! one. A new edge leads to a transaction that runs, or is woken by what made the edge; before that
+//! one sleeps, it searches. So the transaction that closes a cycle finds it, in whichever partition
+//! it waits, and no sleeper has to look again; that they do, after 5, 10, 20 ms and so on, bounds
+//! the time should this reasoning have a hole. The victim is the one that finds the cycle: the
+//! others in it have waited longer.
 //!
 //! Searches run one at a time in a database, and the victim leaves its queue before the next one, so a cycle has one victim. Queues move on meanwhile:
 //! what looks like a cycle is checked again, edge by edge and wait by wait. If all its transactions were in the same wait throughout, they

@@ -120,7 +120,7 @@ impl Head {
         Answer::Queued
     }
 
-    /// Takes a session's lock away and says how strong it was.
+    /// Removes a session's lock and returns its strength.
     #[inline]
     pub(super) fn release(&mut self, session: SessionId, woken: &mut Woken) -> Option<Strength> {
         let at = self

@@ -10,8 +10,9 @@
 //! | revoked | the entry is gone | – |
 //!
 //! 1. Taking back and laying down touch this word alone, no mutex.
-//! 2. While a head has a queue, each of its holders is *wanted*: `want` and `revoke` run under the head's mutex, for all holders when somebody
-//!    enters the queue, and grants made while there is a queue start as *wanted*. So no end of a transaction passes a sleeper by.
+//! 2. While a head has a queue, each of its holders is *wanted*: `want` and `revoke` run under the
+//!    head's mutex, for all holders when a request enters the queue, and grants made while there is
+//!    a queue start as *wanted*. So no end of a transaction passes a sleeper by.
 
 use crate::sync::{AtomicU32, Ordering};
 
@@ -42,7 +43,7 @@ impl Inheritance {
         self.swap(IDLE, ACTIVE)
     }
 
-    /// The transaction has ended and the lock stays idle, unless somebody wants it.
+    /// The transaction has ended and the lock stays idle, unless it is wanted.
     #[inline]
     pub(super) fn rest(&self) -> bool {
         self.swap(ACTIVE, IDLE)

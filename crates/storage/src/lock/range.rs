@@ -155,7 +155,7 @@ impl Bucket {
         (number, is_granted)
     }
 
-    /// Makes a granted range stand for others of its session, which it contains.
+    /// Lets a granted range replace others of its session, which it contains.
     pub(super) fn absorb(&self, number: u64, absorbed: &[u64]) {
         let mut ranges = lock(&self.ranges);
         for writer in &mut ranges.writers {

@@ -48,7 +48,8 @@ pub struct LockSession {
     owner: Option<LockOwner>,
     parker: Arc<Parker>,
     owned: Owned,
-    /// The partition's whole and those of tables that were asked for, to be found without a search. They may be idle, or revoked.
+    /// The partition's whole and those of recently used tables, found without a search. They may be
+    /// idle, or revoked.
     partition: Option<u32>,
     recent: [Option<(TableId, u32)>; RECENT],
     /// Locks that it may still take without asking.
@@ -170,7 +171,8 @@ impl LockSession {
         self.take_key(&name, tree, strength, whole)
     }
 
-    /// Locks a key for reading although a range of this session covers it, which is going to be given back before.
+    /// Locks a key for reading although a range of this session covers it, because that range is
+    /// going to be released earlier.
     pub fn lock_key_beside_ranges(
         &mut self,
         table: TableId,
@@ -558,7 +560,7 @@ impl LockSession {
         }
     }
 
-    /// Locks the table whole if that is possible at once, and gives back what is below it.
+    /// Locks the table whole if that is possible at once, and releases the locks below it.
     #[cold]
     fn escalate(&mut self, number: u32) {
         let escalate_at = self.manager.options().escalate_at;

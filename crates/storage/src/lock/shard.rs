@@ -1,8 +1,8 @@
 //! One shard of the heads: a hash table under a mutex, and which of its keys are locked exclusively.
 //!
 //! A range has to find the exclusive keys inside it, of any holder. They are in a list of their
-//! own, because few locks are exclusive at a time, and `exclusives` says for a sixteenth of all
-//! trees whether it is worth to look. The number is stored under the mutex and read without;
+//! own, because few locks are exclusive at a time, and `exclusives` tells for a sixteenth of all
+//! trees whether a search can find any. The number is stored under the mutex and read without;
 //! writers store it and then read the number of ranges (`range`), ranges do the reverse, in one
 //! total order.
 
@@ -65,7 +65,7 @@ impl Shard {
         }
     }
 
-    /// Asks for the lock of this name; says at which entry it is, if it is held or waited for.
+    /// Requests the lock of this name; returns its entry, if it is held or waited for.
     #[inline]
     pub(super) fn request(&self, name: &Name<'_>, request: &Request<'_>) -> (Answer, u32) {
         let mut locks = lock(&self.locks);

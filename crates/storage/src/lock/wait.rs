@@ -53,7 +53,7 @@ impl Parker {
         self.word.load(Ordering::Acquire) == GRANTED
     }
 
-    /// Looks for a short time whether the request is granted.
+    /// Spins for a short time until the request is granted.
     pub(super) fn spin(&self) -> bool {
         for _ in 0..SPINS {
             if self.is_granted() {
@@ -64,7 +64,7 @@ impl Parker {
         self.is_granted()
     }
 
-    /// Lets it look once more why it waits.
+    /// Wakes the session to check again why it waits.
     pub(super) fn rouse(&self) {
         let guard = lock(&self.mutex);
         self.signal.notify_one();
@@ -85,21 +85,22 @@ impl Parker {
     }
 }
 
-/// In which queue a session stands.
+/// The queue in which a session waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Queue {
     /// At a head of a shard.
     Head { shard: u32, entry: u32 },
     /// With a range that is not granted yet.
     Range { tree: PageId, range: u64 },
-    /// Behind ranges that contain the key that it has locked.
+    /// After ranges that contain the key that it has locked.
     Writer { tree: PageId },
 }
 
-/// One wait of a transaction. Others learn from it where to look; whether it still waits, the queue says.
+/// One wait of a transaction. It tells other sessions which queue to examine; only the queue knows
+/// whether the session still waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wait {
-    /// The session that stands in the queue.
+    /// The session in the queue.
     pub(super) session: SessionId,
     /// Counts the session's waits.
     pub(super) number: u64,

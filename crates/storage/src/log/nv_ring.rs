@@ -3,7 +3,7 @@
 //!
 //! Records are numbered over all rings of the partition ([`Lsn`], without gaps), so a reader of the
 //! rings can put the records in order and see which one is missing. The record itself is an
-//! *object* in the ring of bytes; an *entry* in the ring of the index says where.
+//! *object* in the ring of bytes; an *entry* in the ring of the index has its position.
 //!
 //! ```text
 //! pool    root 0: the block
@@ -33,8 +33,9 @@
 //! 5. A record that recovery gives up keeps its entry, marked, and its object. So the next opening
 //!    sees the record and marks it again: the mark may have been in a cache only.
 //!
-//! After the per-transaction logs of NV-Logging (Huang, Schwan, Qureshi: NVRAM-aware Logging in Transaction Systems, VLDB 2014, section 4): the
-//! entry's number stands for the paper's state bit. Where we differ: the paper fences the object before it sets the bit, as the bit does not tell
+//! After the per-transaction logs of NV-Logging (Huang, Schwan, Qureshi: NVRAM-aware Logging in
+//! Transaction Systems, VLDB 2014, section 4): the entry's number replaces the paper's state bit.
+//! Where we differ: the paper fences the object before it sets the bit, as the bit does not tell
 //! laps and torn objects apart.
 
 use super::numbered::{Found, FoundRecords, HEADER_BYTES, InFront, Pending, Place, Stamp};
@@ -131,10 +132,10 @@ pub struct NvRing<M: Memory> {
     pieces: [u64; PIECES_MAX],
     piece_bytes: u64,
     bytes: u64,
-    /// The oldest entry that may be needed, and the next one; counted without end.
+    /// The oldest entry that may be needed, and the next one; the counts never wrap.
     oldest: u64,
     next: u64,
-    /// Where the oldest object that may be needed begins, and where the next one does; counted without end.
+    /// Positions of the oldest object that may be needed, and of the next one; they never wrap.
     head: u64,
     tail: u64,
     /// The first entry that is not on its way to the medium, and its object.
@@ -734,7 +735,8 @@ where
 
     fn set_archived(&mut self, lsn: Lsn) -> Result<()> {
         let offset = self.index - HEAD_BYTES + 32;
-        // The line keeps the order. With the first one alone they are kept no more and not missed either, as they are in the archive.
+        // The line keeps the order. If only the first word is durable, these records are no longer
+        // kept, and not missed, as they are in the archive.
         self.arena.store_word(offset, lsn.0)?;
         self.arena.store_word(offset + 8, lsn.0)?;
         self.arena.flush(offset, 16, site!("nv-ring.archived"))?;
@@ -748,7 +750,8 @@ where
 
     fn set_start(&mut self, start: Lsn, in_front: InFront) -> Result<()> {
         let offset = self.index - HEAD_BYTES + 24;
-        // In front of the start, in the line of it, so they never seem to be gone that are kept.
+        // Stored before the start, in the same line, so that kept records never seem to be given
+        // up.
         let kept = match in_front {
             InFront::GivenUp => start,
             InFront::Kept => self.kept_from()?,

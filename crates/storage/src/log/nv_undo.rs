@@ -39,7 +39,7 @@
 //!
 //! ```text
 //! log block   [commit word, alone in its line][slot 0][slot 1][slot 2][slot 3]
-//! slot        records of the transactions whose sequence % 4 is the slot's number; their form stands in `nv_record`
+//! slot        records of the transactions whose sequence % 4 is the slot's number; `nv_record` has their format
 //! ```
 //!
 //! After SIGMOD 2015 (N-Store), section 4.1. Where we differ: the paper's log is a linked list of entries that are synced
@@ -64,16 +64,16 @@ const SLOTS: u64 = 4;
 const SLOT_BYTES: usize = (LOG_BYTES - LINE) / SLOTS as usize / LINE * LINE;
 /// A jump takes one line, which every record leaves free after itself.
 const JUMP_BYTES: usize = LINE;
-/// Bytes of a block in which a long transaction's log goes on.
+/// Bytes of a block that continues a long transaction's log.
 pub const OVERFLOW_BYTES: usize = 64 << 10;
-/// Pending bytes after which a drain is made, so that a record always fits into one block of the log.
+/// Most pending bytes before a drain, so that a record always fits into one block of the log.
 const DRAIN_BYTES: usize = 16 << 10;
 const DRAIN_CHANGES: usize = 128;
-/// Of a slot, so much is left to what cannot be replaced by new blocks when fields are written over.
+/// Bytes of a slot that overwritten fields leave to changes for which no new block can be made.
 const OVERWRITE_ROOM_BYTES: usize = 1 << 10;
-/// Before images of a transaction, so that their places fit 32 bits.
+/// Most bytes of before images of a transaction, so that their offsets fit 32 bits.
 const UNDO_BYTES_MAX: usize = u32::MAX as usize;
-/// Bytes that an entry of the map of retired slots takes, at most about.
+/// Estimate of the most bytes that an entry of the map of retired slots takes.
 const RETIRED_BYTES: usize = 32;
 /// The same of the set of words with a before image.
 const LOGGED_BYTES: usize = 18;
@@ -551,13 +551,13 @@ impl UndoLog {
             return Ok(());
         }
         if let Err(error) = self.log_before_images(arena) {
-            // No record has those of this time.
+            // No record has the before images of this attempt.
             self.logged_words.clear();
             return Err(error);
         }
         if self.replay {
-            // That fence came after the last changes in place. Durable before this transaction is
-            // prepared or commits.
+            // That fence came after the last changes in place. The word is durable before this
+            // transaction is prepared or commits.
             self.store_commit_word(arena, false)?;
             arena.flush(self.base, 8, site!("undo.drain-word"))?;
         }
@@ -836,7 +836,8 @@ fn read_commit_word<M: Memory>(arena: &Arena<M>, base: u64, salt: u32) -> Result
     Ok(word.ok_or_else(|| PmemError::corrupted("commit word", base, "its check bits are wrong"))?)
 }
 
-/// Whether the changes of all commit records are in place, those aside that a later one covers.
+/// Whether the changes of all commit records are in place, except those that a later one
+/// overwrites.
 fn all_in_place<M: Memory>(arena: &Arena<M>, records: &[Record]) -> Result<bool> {
     let mut changes = Vec::new();
     for record in records {

@@ -42,7 +42,7 @@ struct Content {
 }
 
 impl Draft {
-    /// Any bytes, so many, and no lines.
+    /// `page_bytes` arbitrary bytes, and no lines.
     fn blank(page_bytes: usize) -> Self {
         let mut content = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
         content.bytes.resize(page_bytes, 0);

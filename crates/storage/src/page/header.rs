@@ -152,7 +152,7 @@ impl Header<'_> {
         self.short(DEAD_AT)
     }
 
-    /// Whether the page says itself that it is intact, and the one that was asked for.
+    /// Whether the page is intact by its own header, and the requested one.
     pub fn is_intact(self, id: PageId) -> bool {
         self.number() == id
             && self.kind().is_some()

@@ -505,7 +505,8 @@ impl<'b> Section<'b> {
         Ok(())
     }
 
-    /// The bytes of the page that the operations give back, all of which must do that.
+    /// The bytes of the page that the operations restore; fails if one of them is no
+    /// [`PageOp::Before`].
     pub fn changed(&self) -> Result<Vec<Range<usize>>, Misfit> {
         let mut reader = Reader::new(self.ops);
         let mut changed = Vec::new();

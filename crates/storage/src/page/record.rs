@@ -33,7 +33,8 @@ use crate::vocabulary::GlobalTxnId;
 pub struct TxnId(pub u64);
 
 impl TxnId {
-    /// No transaction has this number or a higher one: so many are never begun, and the next numbers can always be counted.
+    /// No transaction has this number or a higher one: so many are never begun, and arithmetic on
+    /// numbers does not overflow.
     pub const END: Self = Self(1 << 62);
 }
 
@@ -44,13 +45,13 @@ pub enum Head<'b> {
     Change,
     /// A transaction's change and how it is undone.
     Forward(TxnId, &'b [u8]),
-    /// One undo entry's work; so many are left.
+    /// One undo entry's work; this number of entries is left.
     Compensation(TxnId, u32),
     /// The transaction is committed, at this time if there is a clock; these pages are free then.
     Commit(TxnId, Option<Timestamp>, Vec<PageId>),
     /// The transaction is undone; these pages are free then.
     Abort(TxnId, Vec<PageId>),
-    /// The transaction's fate stands in the commit table.
+    /// The transaction's fate is in the commit table.
     Prepare(TxnId, GlobalTxnId, Vec<PageId>),
     /// One of the pages that the transaction's end names is free.
     Freed(TxnId),

@@ -10,8 +10,9 @@
 //! cell `i` has the keys from that cell's on up to the next cell's; the page's link has those
 //! before the first.
 //!
-//! The deep check looks at a page as a whole ([`Slotted::check`]). Reading trusts its checksum but for places: a slot that leads out of the page
-//! has an empty cell, so a page that lies costs a wrong answer and never a fault.
+//! The deep check looks at a page as a whole ([`Slotted::check`]). Reading trusts its checksum but
+//! for places: a slot that leads out of the page has an empty cell, so a page with wrong content
+//! costs a wrong answer and never a fault.
 
 use super::header::{HEADER_BYTES, Header, PageId, PageKind, array};
 use std::cmp::Ordering;
@@ -68,7 +69,7 @@ impl<'p> Slotted<'p> {
         self.slots
     }
 
-    /// Where the cell of a slot lies: its range, and whether its value is long.
+    /// Range of the cell of a slot, and whether its value is long.
     #[inline]
     pub(super) fn place(&self, slot: usize) -> Option<(usize, usize, bool)> {
         if slot >= self.slots {
@@ -143,19 +144,19 @@ impl<'p> Slotted<'p> {
         })
     }
 
-    /// Where a slot lies.
+    /// Range of a slot.
     pub fn slot_range(slot: usize) -> Range<usize> {
         let at = HEADER_BYTES + slot * SLOT_BYTES;
         at..at + SLOT_BYTES
     }
 
-    /// Where the cell of a slot lies; nowhere if the page does not have it.
+    /// Range of the cell of a slot; empty if the page does not have it.
     pub fn cell_range(&self, slot: usize) -> Range<usize> {
         let place = self.place(slot);
         place.map_or(0..0, |(start, bytes, _)| start..start + bytes)
     }
 
-    /// Where the key of a cell lies.
+    /// Range of the key of a cell.
     pub fn key_range(&self, slot: usize) -> Range<usize> {
         let cell = self.cell_range(slot);
         cell.start..cell.end.min(cell.start + self.key_bytes)
@@ -204,7 +205,7 @@ impl<'p> Slotted<'p> {
         capacity(self.bytes.len())
     }
 
-    /// Whether a cell of so many bytes finds room, perhaps after the dead bytes are gone.
+    /// Whether a cell of `cell_bytes` bytes fits, perhaps after dead bytes are collected.
     #[inline]
     pub fn fits(&self, cell_bytes: usize) -> bool {
         self.used_bytes() + cell_bytes + SLOT_BYTES <= self.capacity()
@@ -252,7 +253,7 @@ impl<'p> Slotted<'p> {
     }
 }
 
-/// Bytes of cells and slots that a page of so many bytes takes.
+/// Bytes of cells and slots that a page of `page_bytes` bytes takes.
 pub fn capacity(page_bytes: usize) -> usize {
     page_bytes - HEADER_BYTES
 }

@@ -1,7 +1,8 @@
 //! A change of one or more pages that a crash leaves whole or not at all.
 //!
-//! The pages are latched and the operations collected; then the log gets one record with all of them, and the pages get what the record
-//! says. Nothing is changed before the record is in the log, so a change that finds the log's disk full has no effect.
+//! The pages are latched and the operations collected; then the log gets one record with all of
+//! them, and its operations are applied to the pages. Nothing is changed before the record is in
+//! the log, so a change that finds the log's disk full has no effect.
 
 use super::{in_batch, in_place};
 use crate::buffer::{Home, Look, Pool, Reserve, WriteGuard};
@@ -34,7 +35,7 @@ impl<'p> Change<'p> {
         }
     }
 
-    /// Adds a page, and says by which number it is known here.
+    /// Adds a page; returns its number in this change.
     pub fn add(&mut self, guard: WriteGuard<'p>) -> usize {
         self.pages.push(Touched {
             guard,
@@ -168,7 +169,8 @@ pub(super) fn change_one<D: Directory>(
     Ok(lsn)
 }
 
-/// The operations on a page, with the page itself if it has not changed since `image_from`: says how many bytes that takes.
+/// The operations on a page, with the page itself if it has not changed since `image_from`: returns
+/// the number of bytes that it takes.
 fn encode_section(
     guard: &WriteGuard<'_>,
     image_from: Lsn,
@@ -203,7 +205,7 @@ fn apply<D: Directory>(
     })
 }
 
-/// The error for a page of a tree that is not what its parent says.
+/// The error for a page of a tree that does not match its parent.
 #[cold]
 pub(super) fn wrong_page<D: Directory>(pool: &Pool<D>, id: PageId, detail: &str) -> StorageError {
     pool.file().damage(id, detail)

@@ -1,4 +1,4 @@
-//! Moving pages to the front of the file, so that its end can be given back.
+//! Compaction: moves pages to the front of the file, so that its end can be freed.
 //!
 //! A page that is not a root is named in one place: by its parent, by the preceding page of a long
 //! value, or by the cell of the value. So a move is one change of a few pages, which is redone and
@@ -159,7 +159,7 @@ impl Compaction<'_> {
         Ok(())
     }
 
-    /// Moves a page, if it has to be, and says where it is then.
+    /// Moves a page, if needed, and returns its new number.
     fn settle<D: Directory>(&mut self, pages: &Pages<D>, tree: Tree, name: Name) -> Result<PageId> {
         let named = name.read(pages.pool.read(name.owner())?.bytes());
         if named < self.limit {

@@ -1,19 +1,19 @@
 //! Changes of pages that lie in durable memory, in place (*In-Place Updates* of NVRAM-era).
 //!
-//! A change is made on copies of its pages first. The log gets what the lines that differ were, and
-//! how the transaction undoes the row; when that is durable, the lines are stored, and when these
-//! are durable, the latches are given back: two fences. Nothing is ever repeated, so there is no
-//! redo: a page has every change whose latches another thread has had since.
+//! A change is made on copies of its pages first. The log gets the before images of the lines that
+//! differ, and the undo of the row for the transaction; when that is durable, the lines are stored,
+//! and when these are durable, the latches are released: two fences. Nothing is ever repeated, so
+//! there is no redo: a page has every change whose latches another thread has had since.
 //!
 //! After a power cut each session may have been in the middle of its newest change, and of no
 //! other, since the record of the next one was made after it. The pages show whether that change
-//! was finished: a later change of one of them has left a record or a higher LSN in the page. If
-//! nobody has, the lines are given back what they were and the record counts as never made: so it
-//! is undone whole, whether it was finished or not, and nobody else has seen it change anything.
+//! was finished: a later change of one of them has left a record or a higher LSN in the page.
+//! Otherwise the lines are restored and the record counts as never made: so it is undone whole,
+//! whether it was finished or not, and nobody else has seen any of its changes.
 //!
 //! Invariants:
 //! 1. No line of a page changes before the log has durably what it was, but for pages that were free before.
-//! 2. No latch of a change is given back before all of its lines are durable.
+//! 2. No latch of a change is released before all of its lines are durable.
 //! 3. A page whose content a change has moved elsewhere is among its pages, also if nothing is done to it.
 //! 4. Records that are given up are given up durably before anything else is logged, and after the pages have their old lines.
 //!
@@ -112,7 +112,8 @@ fn sections(lsn: Lsn, record: &[u8]) -> Result<Vec<Section<'_>>> {
     Ok(sections)
 }
 
-/// Undoes the changes of which it is not certain that they were finished, and says how many. The pages are those from `first` on, in their order.
+/// Undoes the changes that may be unfinished, and returns their number. The pages are those from
+/// `first` on, in their order.
 pub fn undo_unfinished<P: Places>(
     log: &HorizonLog<P>,
     home: &dyn PageHome,

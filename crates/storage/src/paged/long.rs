@@ -1,8 +1,9 @@
 //! Values that are too long for a leaf, in a chain of pages.
 //!
-//! The cell has the value's length (u32) and the first page (u32). A chain is written from its end, a page a log record, before the cell that
-//! names it, and every record says that its page is free again if the transaction is undone; so a crash in the middle leaks nothing. A chain
-//! is never changed: a new value gets a new one, and the old one's pages are freed when the transaction has ended.
+//! The cell has the value's length (u32) and the first page (u32). A chain is written from its end,
+//! a page a log record, before the cell that names it, and by each record its page is free again if
+//! the transaction is undone; so a crash in the middle leaks nothing. A chain is never changed: a
+//! new value gets a new one, and the old one's pages are freed when the transaction has ended.
 
 use super::change::Change;
 use super::space::Pages;
@@ -51,7 +52,7 @@ pub fn write<D: Directory>(
     Ok(stub)
 }
 
-/// Appends a value, wherever it lies.
+/// Appends a value, from its cell or from pages of its own.
 pub fn read<D: Directory>(pages: &Pages<D>, stored: Stored<'_>, value: &mut Vec<u8>) -> Result<()> {
     if !stored.is_long {
         value.extend_from_slice(stored.bytes);

@@ -212,7 +212,8 @@ impl<D: Directory> Pages<D> {
         logged
     }
 
-    /// Logs that a transaction is prepared, with what its commit frees, and says where.
+    /// Logs that a transaction is prepared, with the pages that its commit frees; returns the
+    /// record's LSN.
     pub fn prepare(&self, txn: &Transaction, global: GlobalTxnId) -> Result<Lsn> {
         let frees = self.given_up(txn, true)?;
         let bytes = txn.rollback_bytes(self.log_room()) + self.freed_bytes(frees.len());
@@ -220,8 +221,8 @@ impl<D: Directory> Pages<D> {
         self.log_head(&Head::Prepare(txn.id, global, frees), reserve)
     }
 
-    /// Logs that a transaction is committed, and says where, and which pages are to be freed then. Nothing is durable yet. If
-    /// it fails the transaction can be undone.
+    /// Logs that a transaction is committed; returns the record's LSN, and the pages that are to be
+    /// freed then. Nothing is durable yet. If it fails the transaction can be undone.
     pub fn commit(&self, txn: &Transaction) -> Result<(Lsn, Vec<PageId>)> {
         let frees = self.given_up(txn, true)?;
         self.commit_freeing(txn.id, txn.session, frees)
@@ -242,8 +243,9 @@ impl<D: Directory> Pages<D> {
         }
     }
 
-    /// Undoes what an opening has found unfinished, commits what was prepared and decided, and frees what was to be freed. Returns
-    /// how many transactions were undone, and those that `is_for_later` says are not to be undone yet.
+    /// Undoes what an opening has found unfinished, commits what was prepared and decided, and
+    /// frees what was to be freed. Returns how many transactions were undone, and those that are
+    /// not to be undone yet by `is_for_later`.
     pub fn finish(
         &self,
         analysis: Analysis,

@@ -1,4 +1,4 @@
-//! Redo: what the log says is repeated on every page that does not have it.
+//! Redo: the logged changes are repeated on every page that does not have them.
 //!
 //! Changes are collected from the log, as many as there is room for, and repeated page by page in
 //! the order of the file: a page is read and written once for all of its changes among these,
@@ -8,8 +8,9 @@
 //! before.
 //!
 //! Invariants:
-//! 1. A page that redo looks at is written again, even if it had the change: another process may have written it without knowing
-//!    that it is durable, and the checkpoint that follows says that it is.
+//! 1. A page that redo reads is written again, even if it had the change: another process may have
+//!    written it without making it durable, and the checkpoint that follows says that it is
+//!    durable.
 //! 2. A page is not read if its first change brings it back whole: what it has beyond that, the log has too.
 //! 3. The changes of a page are repeated by one thread, in the order of the log.
 
@@ -179,7 +180,7 @@ impl Backlog for Left {
 }
 
 impl<'p, D: Directory> Redo<'p, D> {
-    /// Redo from a place of the log on, over a buffer pool of so many bytes.
+    /// Redo from a position of the log on, over a buffer pool of `buffer_bytes` bytes.
     pub fn new(pages: &'p Pages<D>, from: Lsn, buffer_bytes: u64, has_threads: bool) -> Self {
         let room = (buffer_bytes / POOL_SHARE).clamp(ROOM_MIN, ROOM_MAX) as usize;
         Self {
@@ -187,7 +188,7 @@ impl<'p, D: Directory> Redo<'p, D> {
             from,
             has_threads,
             room,
-            // The page after the last one can be counted.
+            // Leaves room for the number after the last page.
             pages_max: u32::MAX,
             has_begun: false,
             changes: Changes::default(),

@@ -4,13 +4,13 @@
 //! the separator that bounds it. So it holds no latch while its callers use the cells, and a split
 //! or merge touches no siblings.
 //!
-//! A scan that comes to its second leaf is taken for one that goes on: it says which leaves it is going to need, a few ahead, as their parent names
-//! them, so that the device fetches them while the cells are looked at.
+//! A scan that reaches its second leaf is assumed to go on: it prefetches a few leaves ahead, which
+//! their parent names, so that the device reads them while the cells are visited.
 //!
 //! A scan that locks covers a range before it visits the cells in it: first up to one cell, then to
 //! twice as many each time, so a scan that stops early has locked little, and one that goes on pays
-//! little. If the leaf has changed while the lock was waited for, it is copied again; what lies in
-//! the covered range cannot change any more.
+//! little. If the leaf has changed while the lock was waited for, it is copied again; cells in the
+//! covered range cannot change any more.
 
 use super::change::wrong_page;
 use super::space::Pages;
@@ -163,7 +163,8 @@ impl Tree {
 }
 
 impl LeafCopy {
-    /// Goes through an inner page on the way to a key, the root first, and says which child has it, and the child's level.
+    /// Goes through an inner page on the path to a key, the root first; returns the child that has
+    /// it, and the child's level.
     fn pass<D: Directory>(
         &mut self,
         tree: &Tree,
@@ -222,7 +223,7 @@ impl LeafCopy {
         pages.pool.will_read((1..=named).map(child));
     }
 
-    /// The key up to which the next cells go, so many of them.
+    /// The last key of the next `cells` cells.
     fn edge(&self, next: &[u64], end: &[u64], direction: Direction, cells: usize) -> KeyBuf {
         let view = Slotted::new(&self.bytes);
         let (slot, is_there) = view.search(next);
@@ -237,7 +238,7 @@ impl LeafCopy {
                 *word = on_page;
             }
         }
-        // Behind it only where the keys of a damaged page are not in order.
+        // Not ahead only if the keys of a damaged page are not in order.
         let is_ahead = last.is_some()
             && match direction {
                 Direction::Forward => *edge >= *next,

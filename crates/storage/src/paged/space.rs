@@ -93,7 +93,7 @@ pub(super) fn is_used(map: &[u8], bit: u32) -> bool {
         .is_some_and(|byte| byte >> (bit % 8) & 1 == 1)
 }
 
-/// Where in a map the bits from one up to another one lie, that one excluded.
+/// Bytes of a map that have the bits from `first` up to, but not including, `end`.
 fn bytes_of(first: u32, end: u32) -> Range<usize> {
     HEADER_BYTES + first as usize / 8..HEADER_BYTES + end.div_ceil(8) as usize
 }
@@ -137,12 +137,13 @@ impl<D: Directory> Pages<D> {
         self.clock = clock;
     }
 
-    /// Whether a page of a tree takes so many more bytes of cells, in one cell more or in one that it has.
+    /// Whether a page of a tree has room for `cell_bytes` more bytes of cells, in a new cell or in
+    /// one that it has.
     pub(super) fn fits(&self, view: &Slotted<'_>, cell_bytes: usize) -> bool {
         view.slots() < self.cells_max && view.fits(cell_bytes)
     }
 
-    /// Whether a page of a tree takes so many cells in all.
+    /// Whether a page of a tree may have `cells` cells in all.
     pub(super) fn takes(&self, cells: usize) -> bool {
         cells <= self.cells_max
     }
@@ -226,7 +227,7 @@ impl<D: Directory> Pages<D> {
         Ok(())
     }
 
-    /// Whether a map that the change does not have says that all its pages from a bit on are in use.
+    /// Whether, by a map that the change does not have, all its pages from a bit on are in use.
     fn is_full(&self, change: &Change<'_>, id: PageId, bit: u32) -> Result<bool> {
         let page_bytes = self.page_bytes();
         if change.find(id).is_some() {

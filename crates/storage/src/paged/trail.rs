@@ -85,7 +85,8 @@ impl Trail {
         (root.is_copied && root.met == Some(moment)).then_some(&root.bytes)
     }
 
-    /// Notes what the root is at some moment, and says whether it has copied it; the caller has its latch.
+    /// Notes the root at some moment, and returns whether it has copied it; the caller has its
+    /// latch.
     pub(super) fn note_root(&mut self, root: &[u8], moment: Moment) -> bool {
         if Header(root).kind() != Some(PageKind::Inner) {
             return false;

@@ -124,7 +124,7 @@ impl Transaction {
         new
     }
 
-    /// Where it stands.
+    /// Its current savepoint.
     pub fn mark(&self) -> TransactionMark {
         TransactionMark {
             entries: self.undo.len(),
@@ -184,8 +184,8 @@ impl Entry<'_> {
         }
     }
 
-    /// Whether pages that the change makes needless are noted to be freed: an undo brings the state before back, in which they were
-    /// needed or are freed by an entry of their own.
+    /// Whether pages that the change no longer needs are noted to be freed: an undo restores the
+    /// state before, in which they were needed or are freed by an entry of their own.
     pub fn frees(&self) -> bool {
         !matches!(self, Self::Compensation(_))
     }

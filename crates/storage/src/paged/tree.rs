@@ -30,7 +30,7 @@ pub struct Tree {
     pub key_words: usize,
 }
 
-/// Longest key of a page of so many bytes, in words.
+/// Longest key of a page of `page_bytes` bytes, in words.
 pub fn key_words_max(page_bytes: usize) -> usize {
     (capacity(page_bytes) / 4 - SLOT_BYTES - CHILD_BYTES) / 8
 }
@@ -98,7 +98,7 @@ impl Tree {
         capacity(page_bytes) / 2 - SLOT_BYTES - self.key_words * 8
     }
 
-    /// Whether pages of so many bytes can have keys of so many words.
+    /// Whether pages of `page_bytes` bytes can have keys of `key_words` words.
     pub fn check_key(page_bytes: usize, key_words: usize) -> Result<()> {
         if key_words <= key_words_max(page_bytes) {
             return Ok(());

@@ -181,7 +181,7 @@ impl TableState {
 }
 
 impl<D: Directory> Pages<D> {
-    /// Reads pages as they lie in the file.
+    /// Reads pages from the file itself.
     fn check_medium<'i>(
         &self,
         ids: impl Iterator<Item = &'i PageId>,

@@ -465,7 +465,7 @@ impl KeyEncoder {
     }
 }
 
-/// A hash of a key, stable across versions because it decides where rows lie.
+/// A hash of a key, stable across versions because it decides the partition of rows.
 pub(crate) fn stable_hash(key: &[u64]) -> u64 {
     key.iter().zip(1..).fold(0, |hash: u64, (word, position)| {
         (hash ^ word).wrapping_mul(weight(position)).rotate_left(29) ^ hash >> 32

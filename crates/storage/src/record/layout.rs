@@ -1,4 +1,4 @@
-//! Where each column of a row lies in its tuple.
+//! The layout of a tuple: the place of each column of a row.
 //!
 //! ```text
 //! | checksum | NULL bits, if a column is nullable | 8-byte fields | 4 | 2 | 1-byte fields | padding to 8 |
@@ -20,12 +20,13 @@ use super::types::DataType;
 use super::value::{Uuid, ValueRef};
 use super::{Date, Decimal, Timestamp};
 
-/// Which contents lie in the tuple's own block.
+/// Choice of the contents that lie in the tuple's own block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LayoutKind {
     /// Contents of up to 128 bytes: a read touches one block, an update rewrites the field.
     Together,
-    /// Contents of up to 8 bytes: a read touches a block a field, an update swings one word.
+    /// Contents of up to 8 bytes: a read touches one block for each field, an update switches one
+    /// word.
     Separate,
 }
 
@@ -46,7 +47,7 @@ const TUPLE_BYTES_MAX: u32 = 8192;
 /// Bytes of the length before an inline content.
 pub(super) const LENGTH_BYTES: u32 = 2;
 
-/// Where a column lies in the tuple. Offsets and lengths are bytes.
+/// Place of a column in the tuple. Offsets and lengths are bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A value of fixed size.
@@ -63,7 +64,7 @@ pub enum Place {
         /// The most content bytes.
         capacity: u32,
     },
-    /// A word that says where the content is.
+    /// A word that points to the content.
     Outline {
         /// In the tuple; a multiple of 8.
         offset: u32,
@@ -115,7 +116,7 @@ pub struct Field {
     pub data_type: DataType,
     /// The position of its NULL bit, if it is nullable: bit `n % 64` of NULL word `n / 64`.
     pub null_bit: Option<u32>,
-    /// Where it lies.
+    /// Its place in the tuple.
     pub place: Place,
 }
 

@@ -9,7 +9,7 @@ use super::key::{KeyBuf, KeyEncoder, stable_hash};
 use super::schema::{Partitioning, TableDef};
 use super::value::ValueRef;
 
-/// Where a row lies.
+/// The partition of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
     /// In this partition, from 0.
@@ -81,7 +81,7 @@ impl Partitioner {
         })
     }
 
-    /// Where the rows with this value of the first primary key column lie.
+    /// The partition of the rows with this value of the first primary key column.
     pub fn place(&self, first_key_value: ValueRef<'_>) -> Result<Placement> {
         match (&self.rule, first_key_value.as_i64()) {
             (Rule::Replicated, _) => return Ok(Placement::All),

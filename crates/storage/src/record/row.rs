@@ -245,7 +245,8 @@ impl PartialEq for Row {
     }
 }
 
-/// Lets the word of an outline column say that its content, of so many bytes, begins where the buffer ends.
+/// Points the word of an outline column to a content of `content_bytes` bytes at the end of the
+/// buffer.
 #[inline]
 fn set_outline_word(
     layout: &TupleLayout,

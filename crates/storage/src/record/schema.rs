@@ -14,7 +14,7 @@ use std::fmt::{self, Arguments};
 
 /// The most columns of a table.
 pub(crate) const COLUMNS_MAX: usize = 1024;
-/// Up to so many columns are looked through for a name.
+/// Most columns that are searched linearly for a name.
 const FEW_COLUMNS: usize = 16;
 /// The most bytes of a name.
 pub(crate) const NAME_BYTES_MAX: usize = 63;

@@ -224,7 +224,7 @@ impl CowTree {
         Ok(())
     }
 
-    /// The byte of an inner node at which the reference of entry `index` lies.
+    /// Offset in an inner node of the reference of entry `index`.
     fn child_at(&self, index: usize) -> usize {
         HEADER_BYTES + index * self.shape.entry_bytes(1) + 8 * self.shape.key_words
     }

@@ -9,7 +9,7 @@
 //!
 //! After a failed sync, bytes read at an opening may be in the system's cache only. So the record
 //! found is written once more, under the next number, and synced before anything else is; then a
-//! *settled* one follows that says the same. A settled record proves that the state in it is
+//! *settled* one follows with the same state. A settled record proves that the state in it is
 //! durable, whether it is durable itself or not, and both copies have that state: the other one can
 //! be damaged without harm. Closing settles as well, so opening a closed file writes nothing.
 //!
@@ -54,7 +54,7 @@ const GROWTH_BYTES_MAX: u64 = 32 << 20;
 const KEPT_PAGES: usize = 16;
 /// Bytes of the cache.
 const CACHE_BYTES: usize = 512 << 20;
-/// Neighbouring pages are written together up to so many bytes.
+/// Most bytes of neighbouring pages that are written together.
 const WRITE_BYTES: usize = 256 << 10;
 
 const SYSTEM_PAGE_BYTES: usize = 4096;
@@ -343,8 +343,8 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         Ok(())
     }
 
-    /// Writes a page, together with its neighbours if they come one after the other; one that stands alone is not copied first.
-    /// `next` is where the page after it will lie.
+    /// Writes a page, together with its neighbours if they come one after the other; one that
+    /// stands alone is not copied first. `next` is the place of the page after it.
     fn write_page(&mut self, at: u64, image: &[u8], next: u64) -> Result<()> {
         let waiting = self.buffer.len() - self.buffer_lead;
         if self.buffer_at + waiting as u64 != at || waiting >= WRITE_BYTES {
@@ -490,7 +490,7 @@ impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
         self.space.rollback(mark);
     }
 
-    /// Its pages are changed in frames, and some numbers say where each lies.
+    /// Its pages are changed in frames, and some numbers for each have its places.
     fn held_bytes(&self, dirty_pages: usize) -> usize {
         dirty_pages * (self.page_bytes + 4 * size_of::<u64>())
     }

@@ -5,9 +5,10 @@
 //! elsewhere. Lower ones are read when the open part is used up. So a group writes about one list
 //! page, and opening reads none.
 //!
-//! Pages that a snapshot shows are free on the medium and *held* in DRAM: they stand in the list, at its lower end, and are left out
-//! when pages are taken. Where nothing but such pages lies below, the list is not read on (`parked`), so a reader that lives long
-//! costs no reading of its pages' numbers in every group.
+//! Pages that a snapshot shows are free on the medium and *held* in DRAM: they are in the list, at
+//! its lower end, and are skipped when pages are taken. Where the rest of the list has only such
+//! pages, it is not read (`parked`), so a long-lived reader does not cost a read of its pages'
+//! numbers in every group.
 //!
 //! Invariants: a page that a group gives up is on the list that this group writes, and is taken
 //! only after the group is durable; every page before `end` is in use, on the list, or part of the
@@ -310,7 +311,7 @@ impl FileSpace {
         self.end
     }
 
-    /// Adds every page that is not in use to `pages`; says what is wrong with the list.
+    /// Adds every page that is not in use to `pages`; reports damage of the list.
     pub(super) fn collect(
         &self,
         pages: &mut BTreeSet<u64>,

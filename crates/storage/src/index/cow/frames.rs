@@ -1,7 +1,8 @@
 //! Volatile memory cut into frames of one page each, for dirty pages and for the cache of a file's pages.
 //!
-//! Frames are an arena like everything else, so that emulation counts and delays their accesses. They come from extents of
-//! many frames and are never given back to the arena, only to the list of free ones. Nothing here survives a restart.
+//! Frames are an arena like everything else, so that emulation counts and delays their accesses.
+//! They come from extents of many frames and are never returned to the arena, only to the free
+//! list. Nothing here survives a restart.
 
 use super::node::PageView;
 use crate::error::Result;

@@ -1,7 +1,8 @@
 //! Whole-tree walks: the deep check, and the removal of a tree.
 //!
-//! The check proves what lookups take for granted: checksums, levels, the order of keys within and across nodes, and that every
-//! key lies between the separators above it. It never stops at the first damage.
+//! The check proves the assumptions of lookups: checksums, levels, the order of keys within and
+//! across nodes, and that every key lies between the separators above it. It never stops at the
+//! first damage.
 
 use super::node::{Node, checksum, damaged, word_of};
 use super::tree::open_node;
@@ -26,7 +27,7 @@ struct Bounds<'k> {
 }
 
 impl CowTree {
-    /// Visits every page and says what is wrong.
+    /// Visits every page and reports damage.
     pub fn check<S: PageStore>(&self, pages: &mut Pages<S>, report: &mut TreeReport) {
         let root = pages.root(self.tree);
         if root != 0 {

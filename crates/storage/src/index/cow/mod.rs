@@ -57,7 +57,7 @@ pub(crate) const DIRTY: u64 = 1;
 /// Marks a value word whose content lies in the leaf: `byte offset << 32 | bytes << 2 | INLINE`.
 const INLINE: u64 = 2;
 
-/// Pages up to this size are asked for as a whole where they lie in memory.
+/// Pages up to this size are prefetched as a whole where they lie in memory.
 const SMALL_PAGE_BYTES: usize = 1024;
 
 /// Reason to reserve a page.
@@ -117,8 +117,8 @@ pub trait PageStore: Send {
         self.prefetch(frames, at, 0);
     }
 
-    /// A frame that holds the page at `from`, to be changed and written at `to`. Where the page was cached it is the frame of the
-    /// cache, which has lent it then: [`PageStore::adopt`] gives it back, unchanged.
+    /// A frame that holds the page at `from`, to be changed and written at `to`. If the page was
+    /// cached, the cache lends its own frame: [`PageStore::adopt`] returns it, unchanged.
     fn lend(&mut self, frames: &mut Frames<Self::Memory>, from: u64, to: u64) -> Result<Lent>;
 
     /// A frame of arbitrary content for a page that will be written at `to`.
@@ -165,7 +165,7 @@ pub trait PageStore: Send {
     /// Makes sure that the group can be committed with all that it has reserved and retired so far.
     fn end_operation(&mut self) -> Result<()>;
 
-    /// Where the open transaction stands.
+    /// The current savepoint of the open transaction.
     fn mark(&self) -> Self::Mark;
 
     /// Takes back what was reserved and retired since `mark`.
@@ -191,7 +191,7 @@ pub trait PageStore: Send {
     /// `directory`.
     fn commit(&mut self, frames: &mut Frames<Self::Memory>, directory: u64) -> Result<()>;
 
-    /// Makes what was written durable without deciding whether the master swings.
+    /// Makes all writes durable without a decision whether the master is switched.
     fn prepare(&mut self, directory: u64, global: GlobalTxnId) -> Result<()>;
 
     /// Ends what `prepare` began. After an abort the caller rolls back.

@@ -9,10 +9,11 @@
 //! bytes   contents of values, from the end of the page downwards
 //! ```
 //!
-//! A node of level 0 is a leaf. Values of a leaf have a fixed number of words, or 0 of them: then the one word of an entry says
-//! where the content is, in this page or in a chain of long pages. In an inner node the key of an entry is the least one
-//! below it; the first entry's key is never looked at. A long page (kind 1) has in word 2 the bytes of its part and of the
-//! whole value, in word 3 the next part, in word 4 the sequence number, and its part from word 5 on.
+//! A node of level 0 is a leaf. Values of a leaf have a fixed number of words, or 0 of them: then
+//! the one word of an entry points to the content, in this page or in a chain of long pages. In an
+//! inner node the key of an entry is the least one below it; the first entry's key is never looked
+//! at. A long page (kind 1) has in word 2 the bytes of its part and of the whole value, in word 3
+//! the next part, in word 4 the sequence number, and its part from word 5 on.
 //!
 //! Contents that are not referred to any more stay until the page is rebuilt. The order of entries and every range is checked
 //! before it is followed, so a damaged page is an error and never a panic.
@@ -65,7 +66,7 @@ impl<'a, M: Memory> PageView<'a, M> {
         Ok(self.arena.bytes(self.at + byte as u64, count)?)
     }
 
-    /// Where the page lies, for a message.
+    /// Offset of the page, for a message.
     pub(super) fn offset(&self) -> u64 {
         self.at
     }
@@ -292,7 +293,7 @@ impl<'a, M: Memory> Node<'a, M> {
         Ok(self.place(key)? - 1)
     }
 
-    /// The content that a value word says lies in this page.
+    /// The content in this page that a value word points to.
     pub(super) fn content(&self, word: u64) -> Result<&'a [u8]> {
         let (at, bytes) = inline_range(word);
         if at < self.contents_at || at + bytes > self.shape.page_bytes {
@@ -405,7 +406,7 @@ impl Image {
     }
 
     /// Adds an entry after the others. A content becomes part of the page, and the entry's last
-    /// word says where.
+    /// word points to it.
     pub(super) fn push(&mut self, entry: &[u8], content: Option<&[u8]>) {
         let at = HEADER_BYTES + self.count * self.shape.entry_bytes(self.level);
         self.bytes[at..at + entry.len()].copy_from_slice(entry);

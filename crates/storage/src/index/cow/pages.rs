@@ -103,7 +103,7 @@ struct Root {
     touched: bool,
 }
 
-/// Where the open transaction stands.
+/// A savepoint of the open transaction.
 #[derive(Clone, Copy)]
 pub struct PagesMark<K> {
     undo: usize,
@@ -227,7 +227,7 @@ impl<S: PageStore> Pages<S> {
             .ok_or_else(|| damaged(reference, "no dirty page has this number".to_owned()))
     }
 
-    /// Where the page of a reference will lie, or lies.
+    /// Place where the page of a reference is or will be.
     fn place_of(&self, reference: u64) -> u64 {
         if reference & DIRTY == 0 {
             return reference;
@@ -452,7 +452,7 @@ impl<S: PageStore> Pages<S> {
         self.copies = copies;
     }
 
-    /// Where the open transaction stands.
+    /// A savepoint of the open transaction.
     pub fn mark(&self) -> PagesMark<S::Mark> {
         PagesMark {
             undo: self.undo.len(),
@@ -600,7 +600,7 @@ impl<S: PageStore> Pages<S> {
         Ok(())
     }
 
-    /// Writes the group and swings the master. The directory has its entries already.
+    /// Writes the group and switches the master. The directory has its entries already.
     pub fn commit(&mut self) -> Result<()> {
         self.write(Settling::Final)?;
         let directory = self.place_of(self.roots[DIRECTORY].now);

@@ -102,7 +102,7 @@ pub struct PoolStore<M: Memory> {
     class: Option<ClassId>,
     /// Changes of the group, one a word.
     merged: Vec<WordChange>,
-    /// How many words the first so many changes of the group are in, as far as that was counted.
+    /// Number of words that some first changes of the group are in, as far as it was counted.
     counted: Counted,
     /// Lines of those words.
     lines: Vec<u64>,

@@ -62,14 +62,14 @@ pub struct CowTree {
 /// A leaf, and where in it a key is or belongs.
 type Leaf<'p, M> = (Node<'p, M>, Result<usize, usize>);
 
-/// A prefetch brings so many bytes.
+/// Bytes that one prefetch loads.
 const LINE_BYTES: usize = 64;
 /// Lookups that go down a tree side by side: as many misses as a core has under way.
 pub const TOGETHER: usize = 16;
 
 const NO_ENTRIES: &str = "an inner node without entries";
 
-/// Where a lookup stands: a page, and entries of it between which its place lies.
+/// State of a lookup: a page, and the entries between which its position lies.
 #[derive(Clone, Copy, Default)]
 struct Search {
     reference: u64,

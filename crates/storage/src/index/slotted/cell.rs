@@ -18,7 +18,7 @@ use pmem::{Arena, Memory};
 pub(super) const INLINE: u8 = 0;
 /// The value lies in long pages.
 pub(super) const LONG: u8 = 1;
-/// Bytes of a value that lies in long pages: where, and how many bytes.
+/// Bytes of the reference to a value in long pages: offset and length.
 pub(super) const LONG_BYTES: usize = 16;
 
 /// Bytes of a cell.
@@ -40,7 +40,7 @@ pub(super) fn encode(cell: &mut Vec<u8>, key: &[u64], kind: u8, value: &[u8]) {
     cell[..4].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// A cell where it lies.
+/// A cell in its page.
 #[derive(Clone, Copy)]
 pub(super) struct Cell {
     pub(super) at: u64,
@@ -140,7 +140,7 @@ impl Used {
         for (word, mask) in pieces(low, geometry.units.saturating_sub(low)) {
             runs[word] = !self.bits[word] & mask;
         }
-        // A bit is left where a run of so many free units begins.
+        // A bit remains where a run of `length` free units begins.
         let mut length = 1;
         while length < units {
             let more = length.min(units - length);

@@ -7,10 +7,12 @@
 //! word    crc32c of the header's bytes in use u32 | check of the sequence u8 | sequence u24, from low to high
 //! ```
 //!
-//! A slot is where a cell begins, in units of the page's size / 255 rounded up to a power of two, 8 at least. Two places take
-//! turns: the header with sequence number `n` lies in place `n % 2`, and the sequence numbers in a page's two words always differ by
-//! one, the greater being in force. The word of a place is stored last. Where a header has one line, that store is all that it needs
-//! to count: stores to a line become durable in their order. Where it has more, a record of the log says what the header is as well.
+//! A slot is where a cell begins, in units of the page's size / 255 rounded up to a power of two, 8
+//! at least. Two places alternate: the header with sequence number `n` is in place `n % 2`, and the
+//! sequence numbers in a page's two words always differ by one, the greater being in force. The
+//! word of a place is stored last. Where a header has one line, that store is all that it needs to
+//! count: stores to a line become durable in their order. Where it has more, a record of the log
+//! says what the header is as well.
 //!
 //! A word is never torn, so one whose own check fails is damaged; and once recovery is through, so is a header in force whose
 //! checksum does not fit. Neither ever lets the older header count again.
@@ -76,7 +78,7 @@ pub struct Geometry {
     pub(super) cells_max: usize,
 }
 
-/// Most units of a page: their number stands in a byte of an empty page's header.
+/// Most units of a page: an empty page's header has their number in one byte.
 const UNITS_MAX: usize = u8::MAX as usize;
 
 impl Geometry {
@@ -261,7 +263,7 @@ fn trailing_in_common(one: &[u8], other: &[u8]) -> usize {
     bytes + pairs.take_while(|(one, other)| one == other).count()
 }
 
-/// Lines of a header with so many slots.
+/// Lines of a header with `count` slots.
 pub(super) fn lines_of(count: usize) -> usize {
     1 + count.saturating_sub(FIRST_SLOTS).div_ceil(LINE)
 }
@@ -295,7 +297,7 @@ pub(super) fn line_at(place: usize, line: usize) -> usize {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seal {
     pub(super) salt: u32,
-    /// How far from its place the page lies that is looked at: in a frame.
+    /// Distance of the page, in a frame, from its place.
     moved: u64,
 }
 
@@ -304,7 +306,7 @@ impl Seal {
         Self { salt, moved: 0 }
     }
 
-    /// Those of a page that lies at `base`.
+    /// The checks of a page that lies at `base`.
     pub(super) fn at(self, page: u64, base: u64) -> Self {
         let moved = base.wrapping_sub(page);
         Self { moved, ..self }
@@ -494,7 +496,7 @@ pub(super) fn start(pages: &impl PageBytes, page: u64, place: usize) -> usize {
         .map_or(0, usize::from)
 }
 
-/// Where the slot number `index` of a place lies in its page.
+/// Offset in its page of slot number `index` of a place.
 #[inline]
 pub(super) fn slot_at(place: usize, index: usize) -> usize {
     match index.checked_sub(FIRST_SLOTS) {

@@ -1,7 +1,8 @@
 //! Whole-tree walks: the deep check, and the removal of a tree.
 //!
-//! The check proves what lookups take for granted: checksums of headers and cells, that no two cells overlap, levels, the order of
-//! keys within and across pages, and that every key lies between the separators above it. It never stops at the first damage.
+//! The check proves the assumptions of lookups: checksums of headers and cells, that no two cells
+//! overlap, levels, the order of keys within and across pages, and that every key lies between the
+//! separators above it. It never stops at the first damage.
 
 use super::cell::{Cell, INLINE, LONG, Used};
 use super::header::{self, damaged};
@@ -21,7 +22,7 @@ struct Bounds<'k> {
 }
 
 impl<M: Memory> SlottedPages<M> {
-    /// Visits every page of a tree and says what is wrong.
+    /// Visits every page of a tree and reports damage.
     pub(super) fn check_tree(&mut self, tree: SlottedTree, report: &mut TreeReport) {
         let root = self.roots[tree.tree].now;
         if root == 0 {

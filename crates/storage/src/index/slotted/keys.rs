@@ -67,7 +67,7 @@ impl<M: Memory> Keys<'_, M> {
         Some(start..end_of(below))
     }
 
-    /// How many of the keys of so many cells, at most `MOST`, are below `key`.
+    /// How many of the keys of `cells` cells, at most `MOST`, are below `key`.
     #[inline]
     fn below<const MOST: usize>(
         &self,

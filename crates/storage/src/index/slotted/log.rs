@@ -12,13 +12,13 @@
 //!            kind 1: slots kept at the beginning u8 | slots kept at the end u8 | lowest unit u8 | slots between u8 of each
 //! ```
 //!
-//! A header is given whole (kind 0), or as a splice (kind 1), which makes it of the one before: that one lies in the other place of the
-//! page. It is durable before the record is written, and nobody stores over it before the new one is. So a transaction that inserts one row
-//! has a record of one line.
+//! A header is given whole (kind 0), or as a splice (kind 1), which derives it from the one before,
+//! in the other place of the page. It is durable before the record is written, and nobody stores
+//! over it before the new one is. So a transaction that inserts one row has a record of one line.
 //!
 //! A body that the block has no room for goes on in extensions: blocks that the heap keeps for the group without making them allocated.
 //!
-//! The record counts when its checksum fits, and says by its state word whether it is committed or
+//! The record counts when its checksum fits, and its state word shows whether it is committed or
 //! waits for the decision about its global transaction. The next group overwrites it only after a
 //! fence that made its changes durable, headers in their pages and words of the heap. So recovery
 //! may always find a record that is done, and does it again where a page or a word is older. A
@@ -58,7 +58,7 @@ const PREPARED: u64 = 0x2ac4_9b1e_e37f_6210;
 /// A block that a record goes on in.
 pub(super) type Extension = (u64, usize);
 
-/// The record in the making, and where records lie.
+/// The record in the making, and the places of records.
 pub(super) struct HeaderLog {
     /// The block with master and log.
     block: u64,
@@ -254,8 +254,8 @@ impl HeaderLog {
         Ok((headers, words))
     }
 
-    /// Does again what the record says, as far as it counts, and flushes it in its places; the fence is the caller's, before the record is
-    /// written over. Says whether a prepared transaction was undone.
+    /// Redoes the changes of the record, if it counts, and flushes them in place; the caller fences
+    /// before the record is overwritten. Says whether a prepared transaction was undone.
     pub(super) fn recover<M: Memory>(
         &mut self,
         arena: &mut Arena<M>,
@@ -350,7 +350,7 @@ enum Content<'l> {
 
 /// Content of a page at the place of a record's header.
 enum Found {
-    /// The header, whole, with so many cells.
+    /// The header, whole, with this number of cells.
     Same(usize),
     /// A newer header, or one that is about to be overwritten by a newer one.
     Newer,

@@ -6,8 +6,9 @@
 //! bytes   part of the value
 //! ```
 //!
-//! The last part lies in a smaller block where half a page is enough for it. A chain is written whole, in blocks that nothing led to, and
-//! never changed; its cell says where it begins and how long it is.
+//! The last part lies in a smaller block where half a page is enough for it. A chain is written
+//! whole, in blocks that nothing pointed to, and never changed; its cell has its begin and its
+//! length.
 
 use super::cell::Cell;
 use super::header::damaged;

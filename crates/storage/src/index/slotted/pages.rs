@@ -44,7 +44,7 @@ const EXTENSION_BYTES: usize = 64 << 10;
 const STREAMED_BYTES_MIN: usize = 512;
 /// Groups in a row that commit by a line. The record before them has sequence numbers, which must not come round meanwhile.
 const LINES_IN_A_ROW_MAX: u32 = 1 << 20;
-/// Most bytes of a page that are asked for where the next cell is likely to go.
+/// Most bytes of a page that are prefetched where the next cell is likely to go.
 const ROOM_BYTES_MAX: usize = 8 * LINE as usize;
 /// States of a page below that of the first one that the group has changed: unknown, or what [`at_rest`] makes.
 const UNKNOWN: u32 = 0;
@@ -235,8 +235,8 @@ impl<M: Memory> SlottedPages<M> {
         Ok((Self::new(arena, block, salt, geometry, kind), block))
     }
 
-    /// Opens the pages with their master at `block`, and does again what the last record says. Says whether a prepared transaction was
-    /// undone.
+    /// Opens the pages with their master at `block`, and redoes the last record. Says whether a
+    /// prepared transaction was undone.
     pub fn open(
         arena: Arena<M>,
         block: u64,
@@ -439,7 +439,7 @@ impl<M: Memory> SlottedPages<M> {
         Ok(())
     }
 
-    /// Where a cell lies.
+    /// Offset of a cell.
     #[inline]
     fn cell_at(&self, view: &View, index: usize) -> Result<u64> {
         let slot = match view.source {
@@ -463,7 +463,7 @@ impl<M: Memory> SlottedPages<M> {
         Cell::open(&self.arena, at, view.base + self.geometry.page_bytes as u64)
     }
 
-    /// The key of a cell, whose words are so many.
+    /// The key of a cell, of `words` words.
     #[inline]
     pub(super) fn key(&self, view: &View, index: usize, words: usize) -> Result<&[u64]> {
         let at = self.cell_at(view, index)?;
@@ -700,7 +700,7 @@ impl<M: Memory> SlottedPages<M> {
         Ok(self.arena.write_through(at, image, site!("slotted.long"))?)
     }
 
-    /// Where the open transaction stands; an operation begins.
+    /// Begins an operation; returns a savepoint of the open transaction.
     pub(super) fn begin_operation(&mut self) -> SlottedMark {
         self.operation += 1;
         SlottedMark {

@@ -18,7 +18,7 @@ use pmem::{Access, Arena, Memory};
 use std::collections::btree_map::Entry as Place;
 use std::collections::{BTreeMap, HashSet};
 
-/// Neighbouring pages are written together up to so many bytes.
+/// Most bytes of neighbouring pages that are written together.
 const WRITE_BYTES: usize = 256 << 10;
 
 /// Where log and frames of a partition are, and how large they are.
@@ -31,7 +31,7 @@ pub(crate) struct CacheOptions {
     pub(crate) log_bytes: u64,
 }
 
-/// Bytes for records of a log where so many are asked for.
+/// Bytes for records of a log if `asked` are requested.
 pub(crate) fn log_bytes(asked: u64) -> u64 {
     records_bytes(asked)
 }

@@ -69,7 +69,7 @@ pub(super) trait Home: Send {
     /// Counters of the device.
     fn counters(&self) -> DiskCounters;
 
-    /// An error that says where the file is damaged.
+    /// An error with the place of the damage in the file.
     fn damaged(&self, offset: u64, detail: String) -> StorageError;
 }
 

@@ -15,10 +15,10 @@
 //! that time.
 //!
 //! The body is durable before the marks are stored, and a record's first line is stored from its
-//! first byte to its last. So a mark that fits says that the body is whole, and a body that is not
-//! is damaged, never torn. The second mark is for the first: where only the second fits, the first
-//! is damaged. The state of a record is in its mark only: *committed*, or *prepared* and to be
-//! decided.
+//! first byte to its last. So a mark with a right checksum proves that the body is whole, and a
+//! body that is not is damaged, never torn. The second mark is for the first: where only the second
+//! fits, the first is damaged. The state of a record is in its mark only: *committed*, or
+//! *prepared* and to be decided.
 //!
 //! A body that does not fit into the block continues in extensions, which the heap keeps without
 //! allocating them; so the log has to be freed before anything else is requested from the heap.
@@ -42,7 +42,7 @@ const RECORDS_BYTES_MIN: u64 = 4 << 10;
 pub(super) const RECORDS_BYTES_MAX: u64 = 128 << 20;
 const COMMITTED: u64 = 0x1c3a_77d0_9be2_4f01;
 const PREPARED: u64 = 0x8b52_06ee_d471_93a6;
-/// The page has nothing of what lies at home: it begins with zeros.
+/// The page takes nothing from home: it begins with zeros.
 pub(super) const FRESH: u32 = 1;
 const ENTRY_BYTES: usize = 16;
 /// Equal bytes between two differences that are one for that reason: they take as many as the head of another.
@@ -69,7 +69,7 @@ pub(super) struct DifferenceLog<M: Memory> {
     extensions: Vec<Extension>,
     /// Extensions of records of this generation.
     used_extensions: Vec<Extension>,
-    /// Where the last record lies, and the words of its mark.
+    /// Place of the last record, and the words of its mark.
     last: (u64, [u64; 3]),
     /// Whether the last record has both marks.
     is_last_whole: bool,
@@ -86,7 +86,7 @@ pub(super) struct Entry<'l> {
     pub(super) page: u64,
     pub(super) is_fresh: bool,
     pub(super) differences: &'l [u8],
-    /// Where they lie in the memory of the log, if its block has the whole record.
+    /// Their offset in the memory of the log, if its block has the whole record.
     pub(super) at: Option<u64>,
 }
 
@@ -110,7 +110,7 @@ pub(super) trait Differences: Send {
     /// Makes sure that a record of `bytes` finds room, if all others are freed first.
     fn ensure_room(&mut self, bytes: usize) -> Result<()>;
 
-    /// How many extensions are kept, and where the heap stands.
+    /// Number of kept extensions, and the heap's savepoint.
     fn mark(&self) -> (usize, HeapMark);
 
     /// Gives up extensions that were kept since `mark`.
@@ -191,7 +191,7 @@ pub(super) fn entry_bytes_max(page_bytes: usize) -> usize {
     page_bytes + ENTRY_BYTES + 16
 }
 
-/// Bytes for records where so many are asked for.
+/// Bytes for records if `asked` are requested.
 pub(super) fn records_bytes(asked: u64) -> u64 {
     asked
         .clamp(RECORDS_BYTES_MIN, RECORDS_BYTES_MAX)

@@ -45,7 +45,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 const BATCH: usize = 16;
 /// Fewest frames.
 const FRAMES_MIN: usize = 48;
-/// A page is not given up before so many others were loaded since it was looked at: operations hold what they look at for less.
+/// A page is not evicted before this many others were loaded since its last use: operations hold a
+/// page for less.
 const LOADS_KEPT: u64 = 24;
 
 /// A page in a frame.
@@ -70,7 +71,7 @@ struct Own {
     is_fresh: bool,
 }
 
-/// Where the open transaction stands.
+/// A savepoint of the open transaction.
 #[derive(Clone, Copy)]
 pub(super) struct CacheMark {
     touched: usize,

@@ -1,13 +1,13 @@
-//! Which pages of the file of `nvwal` are in use.
+//! Allocation maps: the pages of the file of `nvwal` that are in use.
 //!
 //! ```text
 //! page 1   crc32c u32 | magic u32 | root of the directory u64 | end u64 | free u64 | zeros
 //! map      crc32c u32 | magic u32 | a bit for each page, 1 for one in use
 //! ```
 //!
-//! A map stands as the third page of each group of so many pages as it has bits for. These pages change as all others do, by
-//! differences in the log. They have no bits themselves. The end is the number of pages that were ever used, and free is how many of
-//! them are not in use now.
+//! Each group of as many pages as a map has bits for has its map as third page. Maps and page 1
+//! change as all other pages do, by differences in the log. They have no bits themselves. The end
+//! is the number of pages that were ever used, and free is how many of them are not in use now.
 
 use super::log::read_u64;
 

@@ -4,8 +4,9 @@
 //! page u64 | cells u8 | level u8 | lowest unit of a cell u8 | 5 bytes of 0 | key u64 [] | inner page: child u64 []
 //! ```
 //!
-//! A search in a page itself waits for its header, and then twice or more for keys that lie all over it. In an outline it waits for a few lines in a row, which are asked
-//! for as soon as it is known which page comes next; the page's header and the room for a cell arrive meanwhile.
+//! A search in a page itself waits for its header, and then twice or more for keys that lie all
+//! over it. In an outline it waits for a few lines in a row, which are prefetched as soon as the
+//! next page is known; the page's header and the room for a cell arrive meanwhile.
 //!
 //! An outline is what the open transaction sees of its page. It follows the header in the making cell by cell, and is forgotten where that goes back. A page without one is
 //! searched itself: trees whose keys are longer than a word, pages of more cells than an outline has, and those that found no place. Leaves have one place
@@ -31,7 +32,7 @@ const INNER_CELLS: usize = 126;
 const INNER_SET_BITS: u32 = 3;
 /// Fewest places.
 const PLACES_MIN: usize = 16;
-/// Where all places are taken, one in so many pages takes that of another one.
+/// When all places are taken, one page in this many takes the place of another one.
 const TAKES_ONE_IN: u64 = 8;
 
 /// The outlines of a partition's pages.
@@ -218,7 +219,7 @@ impl Places {
         }
     }
 
-    /// Makes places for so many pages.
+    /// Makes places for `pages` pages.
     fn grow(&mut self, pages: usize, numbers: Numbers) {
         let count = pages.next_power_of_two().max(PLACES_MIN);
         let count = count.min(self.count_max);
@@ -413,7 +414,7 @@ impl Outlines {
         }
     }
 
-    /// The page is not what its outline says.
+    /// Drops the outlines of a page, which no longer match it.
     pub(super) fn forget(&mut self, page: u64) {
         let number = self.numbers.of(page);
         self.leaves.forget(page, number);
@@ -422,7 +423,7 @@ impl Outlines {
 }
 
 impl<M: Memory> SlottedPages<M> {
-    /// Lets pages have outlines in so many bytes of DRAM.
+    /// Lets pages have outlines in `bytes` bytes of DRAM.
     pub fn outline(&mut self, bytes: usize) {
         self.outlines = Outlines::new(self.geometry.page_bytes, bytes);
     }
@@ -520,7 +521,7 @@ mod tests {
         outlines.at(outlines.place_of(page, level)?, level)
     }
 
-    /// Random changes of pages and of their outlines: an outline says what its page has, whichever pages have one.
+    /// Random changes of pages and of their outlines: every outline matches its page.
     #[test]
     fn an_outline_follows_its_page_or_is_none() {
         let mut random = 11;

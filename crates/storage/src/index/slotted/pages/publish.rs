@@ -280,8 +280,8 @@ impl<M: Memory> SlottedPages<M> {
         Ok(())
     }
 
-    /// Waits for what the last record says in its places. A record with a flipped bit is none, as one that a cut has torn is; so a
-    /// partition at rest must not need it.
+    /// Waits until the changes of the last record are durable in place. A record with a flipped bit
+    /// is none, as one that a cut has torn is; so a partition at rest must not need it.
     pub(super) fn settle_record(&mut self) -> Result<()> {
         if self.is_applying {
             self.arena.fence(site!("fash.settle-fence"))?;

@@ -113,7 +113,8 @@ impl Held {
 }
 
 impl<M: Memory> SlottedPages<M> {
-    /// Where in a changed page, whose header will have `more` slots more and `cells_max` at most, so many units are free in a row.
+    /// Position in a changed page where `units` units are free in a row, if its header gets `more`
+    /// more slots and has `cells_max` at most.
     pub(in crate::index::slotted) fn room(
         &mut self,
         number: usize,
