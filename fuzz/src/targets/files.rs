@@ -28,6 +28,7 @@ const OPTIONS: WalOptions = WalOptions {
     long_segment_bytes: 0,
     buffer_bytes_max: 1024,
     spare_bytes_max: 0,
+    reserve_bytes: 0,
 };
 const ROWS: i64 = 60;
 
