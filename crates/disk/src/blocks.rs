@@ -1,7 +1,8 @@
 //! Buffers that lie where direct transfers want them.
 //!
-//! Such a transfer takes whole blocks: the place in the file, the length and the address in memory are all multiples of [`BLOCK_BYTES`].
-//! A buffer of the standard library begins anywhere, so its blocks begin at the first address in it that will do.
+//! Such a transfer takes whole blocks: the offset in the file, the length and the address in memory
+//! are all multiples of [`BLOCK_BYTES`]. A buffer of the standard library begins anywhere, so its
+//! blocks begin at its first aligned address.
 
 /// Unit and alignment of direct transfers: enough for every block device in use.
 pub(crate) const BLOCK_BYTES: u64 = 4096;

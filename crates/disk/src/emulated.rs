@@ -1,11 +1,11 @@
 //! Files of another device: each call takes its latency, its transfer and, for a sync, its cost.
 //!
-//! A directory imitates one device of one channel, which all its files share; in a hard disk that is the arm. In the storage
-//! hierarchy of the engines paper there is no other device than the persistent memory: there a
-//! [`ChargeSink`] also charges the copies that a file makes, and the lines that a sync flushes, to
-//! the memory's emulator ([`EmulatorCharges`]), where they compete with everything else for its
-//! cache. Counts of calls and bytes are those of the wrapped directory; charges follow a call that
-//! succeeded.
+//! A directory imitates one device of one channel, which all its files share; in a hard disk that
+//! is the arm. The storage hierarchy of the engines paper has no other device than the persistent
+//! memory. There a [`ChargeSink`] also charges the copies that a file makes, and the lines that a
+//! sync flushes, to the memory's emulator ([`EmulatorCharges`]), where they compete with everything
+//! else for its cache. Counts of calls and bytes are those of the wrapped directory; charges follow
+//! a call that succeeded.
 
 use crate::arm::{Access, Position, Stretch};
 use crate::profile::{FileProfile, Waits};

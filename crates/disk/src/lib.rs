@@ -84,7 +84,8 @@ pub trait File: Send + Sized + 'static {
     /// Fills `out` from `offset`; an error if the file ends before.
     fn read_at(&mut self, offset: u64, out: &mut [u8]) -> Result<()>;
 
-    /// Says that a range is going to be read soon, so that a device which can begins now. Promises nothing and reports nothing.
+    /// Announces that a range is going to be read soon, so that a device which can begins now.
+    /// Promises nothing and reports nothing.
     fn will_read(&self, _offset: u64, _bytes: u64) {}
 
     /// Writes all of `data` at `offset`, growing the file where it must.
@@ -107,7 +108,7 @@ pub trait File: Send + Sized + 'static {
     /// Cuts or extends (with zeros) to `bytes`.
     fn set_bytes(&mut self, bytes: u64) -> Result<()>;
 
-    /// Makes content and length durable. After an error nothing more can be written through this handle.
+    /// Makes content and length durable. After an error this handle refuses every write.
     fn sync(&mut self, site: &'static Site) -> Result<()>;
 }
 

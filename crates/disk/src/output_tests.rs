@@ -1,7 +1,8 @@
 //! Tests of output files: the object at the path decides how it is written, and an unfinished one
 //! changes nothing.
 //!
-//! Owners can be changed by root only, and device nodes made by it: those parts are skipped with a line that says so elsewhere.
+//! Only root can change owners and make device nodes: elsewhere those parts are skipped with a line
+//! that says so.
 
 use super::*;
 use rustix::fs::{CWD, FileType, Mode, mknodat};

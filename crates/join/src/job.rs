@@ -79,7 +79,8 @@ pub(crate) fn sampled_extent<T: Tuple>(tuples: &[T]) -> Option<(u64, u64)> {
     })
 }
 
-/// Where keys lie if those of a sample lie as close as those of an array that is worth building; a little wider than the sample.
+/// The extent of the keys if a sample shows them dense enough for an array; a little wider than the
+/// sample.
 pub(crate) fn dense_extent<T: Tuple>(tuples: &[T]) -> Option<(u64, u64)> {
     let (low, high) = sampled_extent(tuples)?;
     let is_dense = high - low <= tuples.len().saturating_mul(2) as u64 + 64;

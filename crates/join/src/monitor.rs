@@ -31,8 +31,8 @@ impl Monitor {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// Tuples handled so far, and tuples in all; each tuple counts once a phase, and phases that an algorithm does not have are jumped over at the end.
-    /// The total is 0 before the start.
+    /// Tuples handled so far, and tuples in all; each tuple counts once a phase, and phases that an
+    /// algorithm does not have are added at the end. The total is 0 before the start.
     pub fn progress(&self) -> (u64, u64) {
         (
             self.done.load(Ordering::Relaxed),

@@ -72,7 +72,8 @@ pub(crate) trait Sink<T: Tuple>: Send {
     /// Hands over the pairs that are still buffered.
     fn finish(&mut self);
     fn totals(&self) -> Totals;
-    /// Whether the join was cancelled. Loops in which a tuple has many partners ask, return at once, and leave it to the watch to report.
+    /// Whether the join was cancelled. Loops in which a tuple has many partners call it, return on
+    /// true, and leave it to the watch to report.
     fn stops(&mut self) -> bool {
         false
     }
@@ -180,8 +181,8 @@ impl<T: Tuple> Sink<T> for Totals {
     }
 }
 
-/// Where a sink leaves a batch. Called through a pointer, once for thousands of pairs, so that the joins are not compiled once more
-/// for each place that batches go to.
+/// The delivery of a sink's batch. Called through a pointer, once for thousands of pairs, so that
+/// the joins are not compiled once more for each destination of batches.
 pub(crate) type Deliver<'d, W> = &'d (dyn Fn(&mut Vec<Pair<W>>) + Sync);
 
 /// A sink that stores pairs and passes them on when a batch is full.

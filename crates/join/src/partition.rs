@@ -151,7 +151,8 @@ impl PassShape {
     /// A pass over at most `tuples` tuples a thread.
     pub(crate) fn new<T: Tuple>(fan_out: usize, tuples: usize) -> Self {
         let per_line = Staging::<T>::PER_LINE;
-        // Half a block of each partition is lost on average; that shall be a few percent, in blocks of 256 bytes to 16 KiB.
+        // Half a block of each partition is lost on average; this keeps the loss at a few percent,
+        // in blocks of 256 bytes to 16 KiB.
         let lines = tuples / per_line / fan_out / 8;
         let block_lines_log2 = (lines.max(4) as u32).ilog2().min(8);
         let block_tuples = per_line << block_lines_log2;

@@ -109,7 +109,8 @@ impl Plan {
         }
     }
 
-    /// Where the keys lie, if their lower bits make good partitions, and the tuples of R in partitions that are large all the same.
+    /// The extent of the keys, if their lower bits make good partitions, and the tuples of R in
+    /// partitions that are large all the same.
     fn route_for<T: Tuple>(
         job: &Job<'_, T>,
         bits: u32,

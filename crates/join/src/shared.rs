@@ -107,7 +107,8 @@ impl<T: Tuple> SharedTable<'_, T> {
     }
 }
 
-/// A key that has a good part of a partition, as a look at some slices says, and about how many tuples have others.
+/// A key that has a large part of a partition, as estimated from some slices, and the estimated
+/// number of tuples with other keys.
 fn hot_key<T: Tuple>(r: &Partitions<'_, T>, partition: usize) -> Option<(T::Word, usize)> {
     let count = r.len(partition);
     let mut spans = Vec::new();

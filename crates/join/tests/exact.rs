@@ -261,7 +261,8 @@ fn large_enough_for_streaming_stores_and_cut_partitions() {
     }
 }
 
-/// Relations of which `hot` has a large part; the other keys of R stand there once, and S has each of them and as many strangers.
+/// Relations of which `hot` has a large part; each other key is in R once, and S has each of them
+/// and as many keys without partners.
 fn hot_relations<T: Tuple>(hot: u64, len: u64) -> (Vec<T>, Vec<T>) {
     let max: u64 = T::Word::truncate(u64::MAX).into();
     let key = |row: u64| {

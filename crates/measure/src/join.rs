@@ -162,7 +162,8 @@ impl Inputs {
         }))
     }
 
-    /// All of these in turns, one of which is `auto`. The first turn warms the memory, and says how many more there should be.
+    /// All of these in turns, one of which is `auto`. The first turn warms the memory, and
+    /// determines how many more there are.
     pub fn turns(
         &self,
         choices: &[JoinOptions],

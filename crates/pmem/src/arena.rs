@@ -75,7 +75,7 @@ impl<M: Memory> Arena<M> {
         })
     }
 
-    /// Asks for the lines of a range ahead of their use, so that their misses overlap. Any offset is allowed.
+    /// Prefetches the lines of a range, so that their misses overlap. Any offset is allowed.
     #[inline]
     pub fn prefetch(&self, offset: u64, bytes: usize) {
         if self.check(offset, bytes, 1).is_ok() {

@@ -36,8 +36,9 @@ pub enum PmemError {
         /// Which limit was reached.
         limit: String,
     },
-    /// A file in shared memory has holes, which the system would fill even for readers, or kill them where no memory is left. Open it
-    /// once for writing, which fills them with an error if they cannot be.
+    /// A file in shared memory has holes. The system would fill them even for readers, and kill a
+    /// reader when memory runs out. Open the file once for writing: that fills them, or fails with
+    /// an error.
     #[error("{path} has holes, which take memory when they are read; open the database once for writing", path = path.display())]
     Holes {
         /// The file.

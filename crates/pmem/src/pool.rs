@@ -1,10 +1,10 @@
 //! The pool's header: identity, size, named roots.
 //!
-//! Two copies of one 176-byte record lie in the first 16 KiB of the pool, each with a checksum and
+//! Two copies of one 176-byte record are in the first 16 KiB of the pool, each with a checksum and
 //! a generation. An update writes one copy, fences it, then writes the other, so a crash between
-//! leaves at least one whole; `open` takes the valid copy of the highest generation, makes sure that it is durable, and makes
-//! the other one equal to it. A copy that a newer version of the program wrote is never overwritten, and
-//! two whole copies that contradict each other are damage.
+//! leaves at least one whole. `open` takes the valid copy of the highest generation, makes sure
+//! that it is durable, and makes the other one equal to it. A copy that a newer version of the
+//! program wrote is never overwritten, and two whole copies that contradict each other are damage.
 //!
 //! The record, all fields little-endian:
 //!

@@ -551,8 +551,9 @@ fn a_fence_waits_for_a_write_back_that_another_handle_started() {
     assert_eq!(&content(&memory)[64..72], &5_u64.to_le_bytes());
 }
 
-/// A fence covered the flush of the same line that another handle had made after its own. On a machine it waits for its own thread's write-backs only.
-/// Without the difference a missing fence of one of two sessions goes unnoticed whenever the other one has a fence.
+/// Regression: a fence covered a flush of the same line that another handle had made after its own.
+/// A processor's fence waits for its own thread's write-backs only. Without the difference a
+/// missing fence of one of two sessions went unnoticed whenever the other one had a fence.
 #[test]
 fn a_fence_leaves_out_what_another_handle_flushed_later() {
     let world = world(3);

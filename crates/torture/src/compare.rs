@@ -1,8 +1,9 @@
 //! Which of the allowed states an engine holds, found while its rows come by.
 //!
-//! Nearly every check of a search ends well, so no copy of the database is made: each row of a scan is held against the
-//! next row of every state that still fits. States of one history share the rows that no transaction between them has
-//! changed, and a shared row is compared once. The order of the keys and the absence of anything else are compared with it.
+//! Nearly every check of a search passes, so no copy of the database is made: each row of a scan is
+//! compared with the next row of every state that still fits. States of one history share the rows
+//! that no transaction between them has changed, and a shared row is compared once. The comparison
+//! covers the order of the keys and the absence of other rows.
 
 use crate::check::Failure;
 use crate::model::{Contents, Fields, State};

@@ -27,7 +27,8 @@ const SITES_SHARE: u32 = 20;
 const TAILS: &str = "a power cut takes no file away, and without the newest note the tails say less than the log has; \
      what they are for is shown by indelible's test lost_files, which removes and replaces files";
 
-/// Sites whose removal a search may notice and need not: the methods in which it need not, all if none is named, and why.
+/// Sites whose removal may go unnoticed by a search: the site, the methods for which that is
+/// allowed (all if none is named), and the reason.
 const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
     (
         "heap.extent-word",

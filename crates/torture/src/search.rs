@@ -221,8 +221,9 @@ impl Plan {
     }
 }
 
-/// Searches until images or time are used up, or an image is wrong, which it then tries to minimise. The corpus comes first,
-/// unless sites are switched off or a part of a round is asked for. `progress` is called now and then.
+/// Searches until images or time are used up, or an image is wrong; it then tries to minimise the
+/// failure. The corpus comes first, unless sites are switched off or a part of a round is
+/// requested. `progress` is called now and then.
 pub fn search(config: &Config, progress: &mut dyn FnMut(&Report)) -> Report {
     let mut plan = Plan::new(config);
     if config.disabled.is_empty() && config.focus.is_none() {
@@ -306,8 +307,9 @@ pub(crate) fn options(method: Method, seed: u64) -> EngineOptions {
             LayoutKind::Separate
         },
         node_bytes: 128,
-        // Pages that are written in place must be able to tear, so they have several sectors, and few cells to be deep. A method
-        // for devices that write pages whole gets one: its pages are sectors.
+        // Pages that are written in place must be able to tear, so they have several sectors, and
+        // few cells so that trees are deep. A method for devices that write pages whole gets pages
+        // of one sector.
         page_bytes: if method.is_paged() && method.survives_torn_pages() {
             1024
         } else {
@@ -334,9 +336,10 @@ pub(crate) fn options(method: Method, seed: u64) -> EngineOptions {
         checkpoint_log_bytes: 16 << 10,
         // So small that a round freezes MemTables and merges levels.
         memtable_bytes: 1 << 10,
-        // The fewest frames that there can be, so that pages are written while transactions are open.
+        // The fewest possible frames, so that pages are written while transactions are open.
         buffer_bytes: 0,
-        // Records to undo with are longer than those to repeat, and trees over the pages of a method without a guard are deeper.
+        // Undo records are longer than redo records, and trees over the pages of a method without a
+        // guard are deeper.
         ring_bytes: match method {
             Method::InPlace | Method::Combined(_) => 4 << 20,
             // So small that some batches are closed early, and some need more room.

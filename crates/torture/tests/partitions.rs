@@ -38,7 +38,8 @@ fn options(method: Method) -> Options {
     let options = match method {
         // Segments of the log are as long as a MemTable, and each opening reads one.
         Method::Log | Method::NvmLog => Options::new().memtable_bytes(16 << 10),
-        // The fewest frames there can be: each opening makes them, and pages are written while transactions are open.
+        // The fewest possible frames: each opening makes them, and pages are written while
+        // transactions are open.
         Method::InPlace => Options::new().ring_bytes(2 << 20),
         Method::GroupCommit => Options::new().ring_bytes(32 << 10),
         Method::Nvwal => Options::new().buffer_bytes(0).ring_bytes(16 << 10),

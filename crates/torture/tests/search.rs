@@ -219,7 +219,8 @@ fn the_same_seed_finds_the_same_image() {
 /// Seeds of which one at least has to find a planted bug.
 const SEEDS: u64 = 6;
 
-/// A planted bug, one for each of a few sites: the list that is left is short, is found in time, and fails every time.
+/// A planted bug for each of a few sites: the minimised list is short, is found in time, and fails
+/// every time.
 #[test]
 fn a_failure_is_minimised_to_a_few_operations_that_fail_every_time() {
     for (method, site, repeats) in [

@@ -1,7 +1,8 @@
 //! Consistency conditions, and the violations that a look at the whole content finds.
 //!
-//! A condition has the number under which its workload lists it, and says that two numbers are equal. Each partition is read by a thread of
-//! its own into findings of its own, which are added up at the end.
+//! A condition has the number under which its workload lists it, and requires that two numbers are
+//! equal. Each partition is read by a thread of its own into findings of its own, which are added
+//! up at the end.
 
 use crate::standard::WorkloadError;
 use std::fmt;

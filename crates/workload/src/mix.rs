@@ -39,8 +39,8 @@ impl<K: Kind> Mix<K> {
         kind: PhantomData,
     };
 
-    /// Cards of each kind, in the order of [`Kind::ALL`]; the reason why not if their number is wrong, there is no card or there are more
-    /// than 10,000.
+    /// Cards of each kind, in the order of [`Kind::ALL`]; an error with the reason if their number
+    /// is wrong, there is no card or there are more than 10,000.
     pub fn new(cards: &[u32]) -> Result<Self, String> {
         let sum = cards
             .iter()

@@ -1,8 +1,9 @@
 //! Seeded random numbers that are the same for ever.
 //!
-//! Result rows name their seed, and the seed must give the same transactions in every later version, on every machine:
-//! so the generator is written out here (`SplitMix64`) and not taken from a library that may improve it. It
-//! is neither secret nor perfect; it is fast, even, and has no bad seeds.
+//! Result rows name their seed, and the seed must give the same transactions in every later
+//! version, on every machine. So the generator is written out here (`SplitMix64`) and not taken
+//! from a library that may improve it. It is neither secret nor perfect; it is fast, uniform, and
+//! has no bad seeds.
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]

@@ -83,7 +83,8 @@ impl RunSorter {
     }
 }
 
-/// Sorts keys that differ, by putting each tuple into the slot of its key; if two are equal, it says so and has sorted nothing.
+/// Sorts distinct keys, by putting each tuple into the slot of its key; if two are equal, it says
+/// so and has sorted nothing.
 fn sort_distinct<'i, T: Tuple>(
     isa: Isa,
     low: u64,
@@ -218,7 +219,8 @@ fn count<'i, T: Tuple>(
     }
 }
 
-/// Moves all tuples to `to`, in the order of one digit, and else in the order in which they come; `places` counts the digit's values.
+/// Moves all tuples to `to`, sorted by one digit and otherwise in their order; `places` counts the
+/// digit's values.
 fn radix_pass<'i, T: Tuple>(
     slices: impl Iterator<Item = &'i [T]>,
     to: &mut [T],

@@ -27,7 +27,8 @@ use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Addresses kept for one memory unless the options say otherwise: it may grow up to here while open.
+/// Addresses reserved for one memory unless the options say otherwise: it may grow up to here while
+/// open.
 pub(super) const RESERVED_BYTES: u64 = 256 << 30;
 /// The base is a multiple of this, so that huge pages fit.
 const BASE_ALIGN_BYTES: u64 = PIECE_BYTES;
@@ -548,8 +549,8 @@ fn map_file(
     Ok(())
 }
 
-/// Locks the open file, without waiting, and makes sure that it still has a name. Any number of readers
-/// may have it, or one writer alone.
+/// Locks the open file, without waiting, and checks that it still has a name. The lock has any
+/// number of readers, or one writer.
 fn lock(descriptor: &OwnedFd, path: &Path, access: Access) -> Result<()> {
     let operation = match access {
         Access::Read => FlockOperation::NonBlockingLockShared,

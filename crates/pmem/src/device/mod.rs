@@ -61,7 +61,7 @@ pub unsafe trait Memory: Send + Sized + 'static {
         ranges.for_each(|(offset, bytes)| self.load(offset, bytes));
     }
 
-    /// Whether anything becomes of [`Memory::load`]. Where nothing does, a caller may spare itself the calls.
+    /// Whether [`Memory::load`] has any effect. If not, a caller may omit the calls.
     fn counts_loads(&self) -> bool {
         true
     }

@@ -457,8 +457,9 @@ pub struct NativeOptions {
     pub primitive: Option<Primitive>,
     /// The pages of volatile memories.
     pub volatile_pages: PageSize,
-    /// Addresses kept for each memory, up to which it may grow while it is open: 256 GiB if nothing is said. A memory that is half as long
-    /// already gets twice its length; where the system allows less, it gets that.
+    /// Addresses reserved for each memory, up to which it may grow while it is open; by default 256
+    /// GiB. A memory that is already half as long gets twice its length. If the system allows less,
+    /// the memory gets that.
     pub reserved_bytes: Option<u64>,
 }
 

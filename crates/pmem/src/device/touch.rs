@@ -43,7 +43,8 @@ pub(super) fn pieces(first: u64, end: u64) -> impl Iterator<Item = (u64, u64)> {
     })
 }
 
-/// Makes a piece at `address` ready. Says whether the kernel can; where it cannot (before Linux 5.14), the first store does it.
+/// Prepares a piece at `address`. Returns whether the kernel can; if it cannot (before Linux 5.14),
+/// the first store does it.
 ///
 /// # Safety
 /// The piece must be mapped, for reading and writing, and stay so meanwhile.

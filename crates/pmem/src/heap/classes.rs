@@ -22,7 +22,8 @@ const NONE: u32 = u32::MAX;
 const FIRST_RUNS: usize = 32;
 /// Words of the longest bitmap: a chunk of the shortest blocks.
 pub(crate) const BITMAP_WORDS_MAX: usize = CHUNK_BYTES as usize / 8 / 64;
-/// Bitmap words that lie in the run itself: enough for blocks of 85 bytes and more, so that looking at one costs one line.
+/// Bitmap words in the run itself: enough for blocks of 85 bytes and more, so that reading it costs
+/// one line.
 const INLINE_WORDS: usize = 3;
 
 /// A size and an owner for which blocks can be reserved without looking them up again. Belongs to

@@ -23,8 +23,8 @@ pub(crate) struct FreeExtents {
 }
 
 impl FreeExtents {
-    /// Adds a range that is free from now on. One that overlaps another is left out, so that nothing
-    /// is handed out twice: only damage of the medium makes one.
+    /// Adds a range that is free from now on. A range that overlaps another one, which only damage
+    /// of the medium can cause, is left out, so that nothing is handed out twice.
     pub(crate) fn insert(&mut self, range: Range) {
         let Range {
             mut start,

@@ -98,8 +98,8 @@ pub enum Fate {
     Died,
 }
 
-/// Asked for each block that a commit allocates or frees. For one that is freed: whether it is held back, that is, not handed out
-/// before [`Arena::release_held`].
+/// Called for each block that a commit allocates or frees. The result, for a freed block, is
+/// whether it is held back, that is, not handed out before [`Arena::release_held`].
 type Hold<'h> = &'h mut dyn FnMut(u64, Fate) -> bool;
 
 /// How far ahead of its turn the run of a block is asked for when a transaction is settled.
@@ -314,8 +314,9 @@ impl<M: Memory> Arena<M> {
         Ok(Some(geometry.block_bytes as usize))
     }
 
-    /// Number of changes of chunk table or bitmaps that the heap has made by itself since the pool was opened. A log that
-    /// stores words of the heap again at recovery must not do so over a later change of this kind.
+    /// Number of changes of chunk table or bitmaps that the heap has made by itself since the pool
+    /// was opened. A log whose recovery stores words of the heap again must not overwrite a later
+    /// change of this kind.
     #[inline]
     pub fn heap_changes(&self) -> u64 {
         self.heap.changes

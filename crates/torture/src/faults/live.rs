@@ -1,8 +1,9 @@
 //! One run of a scenario on devices that may fail, and the model of the states that it may leave.
 //!
-//! A transaction whose commit failed is in doubt: the live engine must not show it once it was aborted, but a power cut may
-//! leave it. An engine that refuses to be read has stopped; it is dropped, and opened again once the devices are healed.
-//! Where a commit failed at its sync, no later commit may be acknowledged before that.
+//! A transaction whose commit failed is in doubt: the live engine must not show it once it was
+//! aborted, but a power cut may leave it. An engine that refuses to be read has stopped; it is
+//! dropped, and opened again once the devices are healed. If a commit failed at its sync, no later
+//! commit may be acknowledged before that.
 
 use super::{FaultConfig, strikes};
 use crate::check::{Failure, Recovery, read_state, refused, verify};

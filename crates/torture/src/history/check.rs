@@ -230,10 +230,10 @@ pub enum Anomaly {
 }
 
 impl Anomaly {
-    /// Whether transactions of this level may meet it. Rows that come into a range that was read may
-    /// close cycles at REPEATABLE READ. A transaction at READ COMMITTED may overwrite a row that has
-    /// changed since it was read, so nothing follows from the order of its elements; and a row that
-    /// two transactions found at neither place may be inserted by both.
+    /// Whether transactions of this level may meet it. Phantoms may close cycles at REPEATABLE
+    /// READ. A transaction at READ COMMITTED may overwrite a row that has changed since it was
+    /// read, so the order of its elements proves nothing; and a row that two transactions found at
+    /// neither place may be inserted by both.
     pub fn is_allowed_at(&self, isolation: Isolation) -> bool {
         match isolation {
             Isolation::Serializable => false,

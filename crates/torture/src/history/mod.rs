@@ -55,7 +55,8 @@ pub struct HistoryOptions {
     pub transactions: u64,
     /// Isolation level of all of them.
     pub isolation: Isolation,
-    /// Longest wait for a partition or a lock. A call that takes nearly as long is an anomaly: deadlocks have to be found, not waited for.
+    /// Longest wait for a partition or a lock. A call that takes nearly as long is an anomaly:
+    /// deadlocks have to be detected, not waited out.
     pub wait_limit: Duration,
     /// Source of all randomness.
     pub seed: u64,

@@ -1,8 +1,9 @@
 //! A workload of any shape on a database: loading its tables, running its list, and the content check.
 //!
-//! The timed part is [`Runner::step`]: it allocates nothing, reuses rows and sets of changes, and asks the list and a pool of
-//! letters only. A value is a window into that pool; which one follows from the row and column, or from the operation that
-//! wrote it, so the final content of every row can be derived from the list alone.
+//! The timed part is [`Runner::step`]: it allocates nothing, reuses rows and sets of changes, and
+//! reads the list and a pool of letters only. A value is a window into that pool; the window
+//! follows from the row and column, or from the operation that wrote it, so the final content of
+//! every row can be derived from the list alone.
 
 use super::generate::generate;
 use super::{CustomOptions, Kind, Operation, Replay, TableShape, key_of};

@@ -26,8 +26,8 @@ pub enum Distribution {
     Uniform,
     /// A bell around the middle: the mean of twelve even numbers.
     Gaussian,
-    /// A quarter of the draws as `gaussian`; three quarters evenly from a hundredth of the ids, a little above the middle. The default of
-    /// sysbench 1.0.
+    /// A quarter of the draws as `gaussian`; three quarters uniformly from a hundredth of the ids,
+    /// a little above the middle. The default of sysbench 1.0.
     Special,
     /// The first fifth has four fifths of the draws, and so on within it.
     Pareto,
@@ -133,8 +133,9 @@ fn bell(random: &mut Random) -> f64 {
     sum / f64::from(ITERATIONS)
 }
 
-/// `special` over `0..=width`. The number that decides between bell and hot ids also says which of the hot ids it is, and is then at least
-/// a quarter; so the lowest quarter of the hot ids is never drawn. That is how sysbench has it.
+/// `special` over `0..=width`. One number decides between bell and hot ids and then selects the hot
+/// id, when it is at least a quarter; so the lowest quarter of the hot ids is never drawn. sysbench
+/// does the same.
 fn special(random: &mut Random, width: f64) -> f64 {
     let decides = even(random);
     if decides * width * (100.0 / (100.0 - SPECIAL_DRAWS_PERCENT)) < width {
@@ -213,7 +214,8 @@ mod tests {
         fits(&drawn(Distribution::Uniform, 100), &[1.0; 100]);
     }
 
-    /// The mean of n even numbers has mean 1/2 and variance 1/12n; twelve of them are a normal distribution but for its far ends.
+    /// The mean of n uniform numbers has mean 1/2 and variance 1/12n; twelve of them are a normal
+    /// distribution but for its far ends.
     #[test]
     fn gaussian_is_the_mean_of_twelve() {
         let seen = drawn(Distribution::Gaussian, 1000);

@@ -17,7 +17,8 @@ use std::ops::ControlFlow;
 /// Bytes of a `c`.
 const C_BYTES: usize = length(C_GROUPS);
 
-/// Why an insert that is a transaction of its own fails: another thread has deleted the same row and was first to put it back.
+/// The failure of an insert that is a transaction of its own: another thread has deleted the same
+/// row and was first to insert it again.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("another thread has put the row back already")]
 struct PutBack;

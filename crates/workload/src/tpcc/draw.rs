@@ -1,8 +1,9 @@
 //! Random choices of TPC-C: `NURand` (clause 2.1.6), last names (clause 4.3.2.3), and text.
 //!
-//! Text is a window into a pool of random letters, so that it costs nothing to make. The constants of `NURand` come from the seed; the one
-//! for last names differs between loading and running by an amount that the specification prescribes, so that the
-//! names that are asked for most are not the ones that occur most.
+//! Text is a window into a pool of random letters, so that it costs nothing to make. The constants
+//! of `NURand` come from the seed. The one for last names differs between loading and running by an
+//! amount that the specification prescribes, so that the most requested names are not the most
+//! frequent ones.
 
 use crate::random::{Random, between, nurand};
 use std::ops::RangeInclusive;

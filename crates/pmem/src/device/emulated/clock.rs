@@ -94,7 +94,8 @@ impl Clock {
         }
     }
 
-    /// Lets `ns` nanoseconds pass and others have the core meanwhile, or moves the virtual clock. It may take longer, as every sleep does.
+    /// Sleeps for `ns` nanoseconds, which leaves the core to others, or moves the virtual clock. It
+    /// may take longer, as every sleep does.
     pub fn sleep_ns(&self, ns: u64) {
         if matches!(self.0, Source::Virtual { .. }) {
             return self.wait_ns(ns);

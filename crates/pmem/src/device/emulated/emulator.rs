@@ -206,8 +206,9 @@ impl Emulator {
         self.0.lock().wear.as_ref().map(WearTally::report)
     }
 
-    /// The part that the latest access belonged to; `None` before the first one and after [`Emulator::leave`]. Another thread
-    /// may ask at any time: a timer that does gives the shares of time that parts take.
+    /// The part that the latest access belonged to; `None` before the first one and after
+    /// [`Emulator::leave`]. Another thread may call it at any time: a timer samples it for each
+    /// part's share of the time.
     pub fn at_work(&self) -> Option<Part> {
         let index = self.0.at_work.load(Ordering::Relaxed);
         Part::ALL.get(index).copied()

@@ -128,7 +128,8 @@ pub(super) struct MemoryState {
     /// A sum over the lines that changed since creation, so that it can be kept up line by line.
     pub(super) hash: u64,
     pub(super) dirty: Vec<DirtyLine>,
-    /// Of each line its place in `dirty`, counted from 1, or 0. As long as lines were needed: memories are short, and there are many.
+    /// Position of each line in `dirty`, counted from 1, or 0. As long as lines were needed:
+    /// memories are short, and there are many.
     slot_of: Vec<u32>,
     /// Lines that the memory can grow to.
     lines: usize,
@@ -282,7 +283,8 @@ impl MemoryState {
             let dirty = &mut self.dirty[slot as usize - 1];
             let is_new = dirty.has_unflushed();
             let newest = dirty.events.last().map_or(0, |event| event.number);
-            // Where another handle has flushed the line before, this one waits for its own write-back all the same.
+            // This handle waits for its own write-back even if another one has flushed the line
+            // before.
             if is_new || dirty.flushed > 0 {
                 dirty.flushed = covered;
                 let waits = |&(waiting, upto): &(u32, u64)| waiting == line as u32 && upto > newest;

@@ -22,8 +22,8 @@ use std::thread::ThreadId;
 
 /// Devices of units from here on are attachments.
 const FIRST_ATTACHMENT: u32 = 1 << 16;
-/// Reserved volatile regions that are kept for the next volatile memories of any world: the last one that was used is the
-/// next, because the processor's cache and the kernel have its pages ready.
+/// Reserved volatile regions that are kept for the next volatile memories of any world. The last
+/// one used is the next, because the processor's cache and the kernel have its pages ready.
 const SPARE_REGIONS_MAX: usize = 16;
 static SPARE_REGIONS: Mutex<Vec<Region>> = Mutex::new(Vec::new());
 
