@@ -25,6 +25,8 @@ type Files = BTreeMap<String, Vec<u8>>;
 
 /// Rows of each step; a row takes about 300 bytes of a log, so a step takes several segments.
 const STEP: i64 = 80;
+/// Rows of a step that fit into the segment that the log has then.
+const LAST: i64 = 3;
 /// A copy that may be an earlier state of the newest file.
 const SAME_OPENING: &str = "from the same opening";
 /// Bytes that are cut from the end of a file.
@@ -69,6 +71,8 @@ struct History {
     closed_once: Files,
     /// In the second opening.
     running_once: Files,
+    /// In the second opening, a few rows before its end.
+    nearly_closed: Files,
     /// After the second orderly end, with all of [`History::CLOSED_ROWS`].
     closed: Files,
     /// In the third opening, before its last step.
@@ -101,7 +105,9 @@ impl History {
         let database = open();
         insert(&database, 2 * STEP..3 * STEP);
         let running_once = files(path);
-        insert(&database, 3 * STEP..4 * STEP);
+        insert(&database, 3 * STEP..4 * STEP - LAST);
+        let nearly_closed = files(path);
+        insert(&database, 4 * STEP - LAST..4 * STEP);
         database.close().unwrap();
         let closed = files(path);
         let database = open();
@@ -114,6 +120,7 @@ impl History {
         Self {
             closed_once,
             running_once,
+            nearly_closed,
             closed,
             running,
             killed,
@@ -255,6 +262,7 @@ fn check(partitions: u32, methods: impl Iterator<Item = Method>) {
         let older = [
             ("from an earlier close", &history.closed_once),
             ("from an earlier opening", &history.running_once),
+            ("from before its last rows", &history.nearly_closed),
         ];
         all.extend(faults(method, partitions, closed, &older));
         let killed = ("killed", &history.killed, History::KILLED_ROWS);
