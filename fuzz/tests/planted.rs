@@ -63,7 +63,7 @@ fn databases_of_every_method_have_room() {
     let list = String::from_utf8(list.stdout).unwrap();
     let names = list
         .lines()
-        .filter_map(|line| line.split_whitespace().next())
+        .filter_map(|line| line.split(':').next())
         .filter(|name| name.starts_with("database-"));
     let mut count = 0;
     for name in names {
