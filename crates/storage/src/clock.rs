@@ -1,4 +1,4 @@
-//! Where commits take their time from, so that an archive of the log can be repeated up to a point in time.
+//! The clock of commits, so that an archive of the log can be repeated up to a point in time.
 //!
 //! A commit reads its time before its record gets a place in the log. So after a commit is
 //! acknowledged, any later time includes it: each earlier commit in the log had read its time
@@ -14,7 +14,7 @@ use std::time::SystemTime;
 /// In front of this nothing was committed: where a commit's record has its time now, earlier versions had small numbers.
 const EARLIEST: Timestamp = Timestamp(1 << 48);
 
-/// Where commits take their time from.
+/// Source of the time of commits.
 #[derive(Clone, Debug, Default)]
 pub enum Clock {
     /// They have none: on simulated and modelled devices each run is the same.

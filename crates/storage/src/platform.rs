@@ -16,19 +16,21 @@ pub trait Platform: Sized + Send + Sync + 'static {
     /// Files: logs and checkpoints.
     type Files: Directory;
 
-    /// Where partition `partition` gets its memories. Emulated devices keep one modelled cache a partition.
+    /// Source of the memories of partition `partition`. Emulated devices keep one modelled cache a
+    /// partition.
     fn memories(&self, partition: u32) -> Self::Memories;
 
-    /// Where partition `partition` keeps its files.
+    /// Directory of the files of partition `partition`.
     fn files(&self, partition: u32) -> disk::Result<Self::Files>;
 
-    /// Where it keeps the files of its log, if they have a place of their own. Then its memories are there as well, in methods that have them for
-    /// their log.
+    /// Directory of the files of its log, if they have one of their own. Then its memories are
+    /// there as well, in methods that have them for their log.
     fn log_files(&self, _partition: u32) -> disk::Result<Option<Self::Files>> {
         Ok(None)
     }
 
-    /// Where a log moves records that recovery needs no more, if it is not to give them up. The page engine does so, with pages in files.
+    /// Directory to which a log moves records that recovery no longer needs, if it is not to
+    /// discard them. The page engine does so, with pages in files.
     fn archive_files(&self, _partition: u32) -> disk::Result<Option<Self::Files>> {
         Ok(None)
     }

@@ -126,7 +126,7 @@ pub struct Inserts {
 }
 
 impl Inserts {
-    /// How many there were.
+    /// Number of insertions.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }

@@ -30,7 +30,7 @@ pub(crate) const TAILS_AT: usize = 256;
 /// Bits of a stamp that are a checksum.
 const CHECK_BITS: u32 = 24;
 
-/// Where a file of this name has its stamp, if it has one.
+/// Offset of the stamp in a file of this name, if it has one.
 pub fn place(name: &str) -> Option<u64> {
     let (_, kind) = name.split_once('.')?;
     let (kind, _) = kind.split_once('.').unwrap_or((kind, ""));

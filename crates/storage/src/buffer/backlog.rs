@@ -1,10 +1,10 @@
-//! Pages that lack what the log has, after a crash: they get it when they come into a frame.
+//! Deferred redo after a crash: pages get their missing changes when they come into a frame.
 //!
-//! An opening that repeated the log on every page before its first transaction would read and write
-//! all of them first. Where the log is short, it keeps the changes instead, by page ([`Backlog`]).
-//! They are redone when a page is brought into a frame, so nobody sees a page without them. A
-//! thread, or the driver of the engine, redoes the pages that nobody asks for, and a checkpoint
-//! does so before it begins.
+//! If an opening redid the log before its first transaction, it would have to read and write all
+//! changed pages first. Where the log is short, it keeps the changes instead, by page
+//! ([`Backlog`]). They are redone when a page is brought into a frame, so nobody sees a page
+//! without them. A thread, or the driver of the engine, redoes the pages that nobody asks for, and
+//! a checkpoint does so before it begins.
 //!
 //! Invariants:
 //! 1. No frame has a page without its changes: no page of the backlog has a frame when it is set, and a page is given one with its latch held.

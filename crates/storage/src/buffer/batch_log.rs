@@ -18,9 +18,10 @@
 //!    under the lock of the session's part, and closing a batch takes the locks of all parts.
 //! 2. While a batch is closed no copy changes, so the next batch never stores to lines that are
 //!    being made durable.
-//! 3. No commit is acknowledged before the batch counts that has it, and neither is a transaction that has read it.
-//! 4. After a durable step that failed nothing is acknowledged any more. So everything after a
-//!    failed batch fails with it.
+//! 3. No commit is acknowledged before its batch counts, nor is a transaction that has read its
+//!    changes.
+//! 4. After a failed durable step nothing is acknowledged any more. So everything after a failed
+//!    batch fails with it.
 //!
 //! Order of locks: latches of pages, then that of one part, then those of the store and of the
 //! pages' memory. Closing a batch takes all parts in their order and then only tries for latches.
@@ -51,7 +52,7 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-/// How long a batch that is to be closed waits for transactions that are open.
+/// Longest time that closing a batch waits for open transactions.
 const QUIET_WAIT: Duration = Duration::from_millis(1);
 /// Longest time that a batch tries for the latches of its pages: a reader of one of them may wait
 /// for the batch.
@@ -92,7 +93,7 @@ pub struct BatchLog<S: MemorySource, D> {
     failure: Failure,
 }
 
-/// Where the part of a session is, if there is one.
+/// The part of a session, if there is one.
 type Place = OnceLock<Box<Alone<Mutex<Part>>>>;
 
 /// State of a session in the current batch.

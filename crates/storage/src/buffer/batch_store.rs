@@ -1,4 +1,5 @@
-//! Where batches of changes of pages become durable, each of them whole or not at all: two memories that take turns.
+//! Durable storage of batches of changes of pages, each of them whole or not at all, in two
+//! memories that alternate.
 //!
 //! ```text
 //! memory   head, one line | word, one line | record of the newest batch of its turn
@@ -20,9 +21,11 @@
 //! | `n` | anything else | no page has changed since batch `n` | nothing |
 //!
 //! Invariants:
-//! 1. No page changes in place before the record that has what it was is durable.
-//! 2. The record of the newest batch that counts stays as it is until the next one counts: it has how to undo what was open at its end.
-//! 3. No record can be read that was not written whole: the checksum covers its batch and starts from the memory's head.
+//! 1. No page changes in place before the record with its before image is durable.
+//! 2. The record of the newest batch that counts stays as it is until the next one counts: it has
+//!    the undo of the transactions that were open at its end.
+//! 3. Only records that were written whole can be read: the checksum covers the batch and starts
+//!    from the memory's head.
 
 use super::nv_pages::{Edit, PageHome};
 use crate::error::{Result, StorageError};
@@ -56,7 +59,7 @@ const GRAIN_BYTES: u64 = 4096;
 pub struct BatchRecord {
     /// With the record's header.
     bytes: Vec<u8>,
-    /// Where the images end.
+    /// End of the images.
     images_end: Option<usize>,
 }
 

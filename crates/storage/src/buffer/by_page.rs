@@ -1,7 +1,7 @@
-//! Something for each page of a partition, found without a lock.
+//! A table with one entry for each page of a partition, read without a lock.
 //!
-//! It lies in pieces, each twice as long as the one before, which are made when a page in them is first asked for; so nothing ever moves, and a small
-//! partition has a small table.
+//! The table consists of pieces, each twice as long as the one before, which are made when one of
+//! their pages is first used; so no entry ever moves, and a small partition has a small table.
 
 use crate::page::PageId;
 use std::sync::OnceLock;

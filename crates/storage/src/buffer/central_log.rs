@@ -32,7 +32,7 @@ use std::time::Duration;
 /// Generous bound of the bytes that a record's frame takes beyond its payload, with the frame of a
 /// mark after it.
 const FRAME_BYTES: u64 = 128;
-/// How long others have the log between two files that are removed.
+/// Time that others have the log between the removal of two files.
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// The log of one partition.

@@ -1,9 +1,9 @@
-//! How the page cleaner of a pool is woken and ended.
+//! Waking and ending of a pool's page cleaner.
 //!
 //! The cleaner is a thread that writes dirty pages ahead of the clock's hand, so that a session
-//! that needs a frame finds clean ones. It sleeps until the hand has moved on. It is a help and no
-//! duty: without it, and when it has found the disk full, sessions write pages themselves. A write
-//! that fails in it stops the partition.
+//! that needs a frame finds clean ones. It sleeps until the hand has moved on. It is an
+//! optimisation: without it, and when it has found the disk full, sessions write pages themselves.
+//! A write that fails in it stops the partition.
 //!
 //! States: *absent* → (`begin`) *asleep* ↔ (`wake`, `next`) *awake* → (`end`, or an error) *absent*.
 

@@ -3,8 +3,8 @@
 //! A checkpoint makes records cold. With an archive their space is given back only when the archive
 //! has them durably ([`Archive`](crate::log::archive)); ring 0 has that position (`set_archived`),
 //! and for series the archive itself. So a crash leaves every record in a ring or in the archive,
-//! and the next opening goes on where the archive ends: what is cold and not archived it finds
-//! there. How segments of the central log go is said in `cold_segments`.
+//! and the next opening goes on where the archive ends: it finds the cold records that are not
+//! archived. `cold_segments` does the same for segments of the central log.
 //!
 //! A thread of its own moves them, so that no transaction waits for the disk. If the archive is
 //! full or fails, cold records stay, and the log goes on until it has no room. Then a session that
@@ -30,7 +30,7 @@ const NUMBERS: u64 = 4096;
 /// Takes the next record.
 pub type PushRecord<'p> = dyn FnMut(Lsn, &[u8]) -> Result<()> + 'p;
 
-/// Where cold records go.
+/// Destination of cold records.
 pub trait ColdStore: Send {
     /// Behind the newest record that it has; none if it has none.
     fn end(&self) -> Option<Lsn>;

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const GROWTH_BYTES_MIN: u64 = 64 << 10;
 const GROWTH_BYTES_MAX: u64 = 32 << 20;
 
-/// How the names of files of pages end, and of one that is not finished.
+/// Suffixes of the names of files of pages, and of unfinished ones.
 const PAGES: &str = ".pages";
 const UNPUBLISHED: &str = ".tmp";
 
@@ -574,11 +574,11 @@ impl<D: Directory> PageFile<D> {
 
 /// Reads pages of the file while it is written and by as many as want to, each with a handle of its own.
 pub struct PageReaders<F> {
-    /// Of which further handles are made. It reads nothing itself.
+    /// The handle from which further ones are made. It reads nothing itself.
     model: Mutex<F>,
     /// Idle handles.
     idle: Mutex<Vec<F>>,
-    /// Where pages are that need not be at home.
+    /// The cache of pages that need not be at home.
     cache: Option<Arc<PageCache<F>>>,
     /// Writer of single pages, if sessions write them.
     singles: Option<Arc<SinglePages<F>>>,

@@ -1,4 +1,4 @@
-//! Frames of a buffer pool: what is in one, how often it was used, and which frame has which page.
+//! Frames of a buffer pool: their content and use counts, and the table that maps pages to frames.
 //!
 //! A frame has one latch, which is that of its page. Its flags are outside the latch, so that a
 //! search for a frame need not take it. The table has an entry for each page, which may be out of
@@ -23,7 +23,7 @@ pub(super) struct Content {
     pub(super) bytes: PageBytes,
 }
 
-/// Where a page's bytes are.
+/// Location of a page's bytes.
 pub(super) enum PageBytes {
     /// Nowhere: the frame is not in use.
     Nothing,
@@ -126,7 +126,7 @@ impl Frame {
     }
 }
 
-/// Which frame has which page.
+/// The table from pages to frames.
 pub(super) struct PageTable {
     frames: ByPage<AtomicU32>,
 }

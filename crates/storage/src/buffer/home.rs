@@ -4,8 +4,8 @@
 //! A page is checked when it is first used after an opening, and from then on every change keeps it
 //! right.
 //!
-//! Where batches of changes become durable together, a page that a batch changes has a copy in ordinary memory until then
-//! (`batch_log`), and what is read is the copy.
+//! Where batches of changes become durable together, a page that a batch changes has a copy in
+//! ordinary memory until then (`batch_log`), and readers read the copy.
 
 use super::by_page::ByPage;
 use super::frame::{Content, Frame, PageBytes, unpoisoned};
@@ -47,8 +47,7 @@ pub struct Home {
     pub(super) source: Box<dyn PageHome>,
     frames: ByPage<Frame>,
     counts_loads: bool,
-    /// Where pages change in copies: the first number after those of all pages that an opening
-    /// finds.
+    /// The first number after those of all pages that an opening finds, if pages change in copies.
     end: Option<Lsn>,
     /// Buffers of copies that were given up.
     spare: Mutex<Vec<Box<[u8]>>>,

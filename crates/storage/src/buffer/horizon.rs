@@ -80,7 +80,7 @@ pub enum Content {
     Undo,
 }
 
-/// Where the places of a log come from.
+/// Source of the places of a log.
 pub trait Places: Send + Sync {
     /// The log that a session appends to.
     type Place: Place;
@@ -135,7 +135,7 @@ pub struct HorizonLog<P: Places> {
     pub(super) places: P,
     options: HorizonOptions,
     parts: Box<[OnceLock<Part<P::Place>>]>,
-    /// How many places there are if sessions share them.
+    /// Number of places if sessions share them.
     shared: Option<u32>,
     /// The number of the next record.
     pub(super) next: Alone<AtomicU64>,
@@ -149,7 +149,7 @@ pub struct HorizonLog<P: Places> {
     life: AtomicU64,
     /// A horizon of some time ago.
     known: Alone<AtomicU64>,
-    /// Where the opening has begun to look for records, and where they ended.
+    /// Start of the opening's search for records, and the end of the records.
     start: Lsn,
     opened_at: Lsn,
     /// The opening has proven that no record below it is missing.
@@ -188,7 +188,8 @@ pub(super) struct State<P> {
     /// Claims of transactions that the opening has found here: they have the numbers from 1 on.
     /// Number 0 is for the undo of the opening itself.
     unfinished: u32,
-    /// Where the place stood when the newest checkpoint began, and when the newest one began that has ended.
+    /// Tail of the place when the newest checkpoint began, and when the newest one that has ended
+    /// began.
     checkpoint: u64,
     ended: u64,
     /// As `missing`, of the records after those that are being made durable.

@@ -46,7 +46,7 @@ pub(super) struct Known {
     records: Records,
     /// All records below this are durable.
     durable: u64,
-    /// Where the newest checkpoint that has ended begins, and one that may have ended.
+    /// Start of the newest checkpoint that has ended, and of one that may have ended.
     start: u64,
 }
 

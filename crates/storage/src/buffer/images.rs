@@ -1,7 +1,9 @@
-//! How many bytes of the log are images of pages, which count less than records when the next checkpoint is due.
+//! Counts of the log's bytes that are images of pages: they count less than records for the next
+//! checkpoint.
 //!
-//! A checkpoint bounds what an opening repeats. An image costs that little: the page is written, which its changes alone need too, and it is not read. So
-//! with images a checkpoint may be further away in bytes; and it had better be, as each one lets all pages be logged whole again.
+//! A checkpoint bounds the redo of an opening. An image adds little to that: the page is written,
+//! as for its changes alone, but not read. So with images checkpoints may be further apart in
+//! bytes; and they should be, as after each one all pages are logged whole again.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

@@ -47,7 +47,7 @@ pub enum CheckpointNeed {
     Urgent,
 }
 
-/// Where a checkpoint begins.
+/// The start of a checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckpointStart {
     /// Every earlier change has to be in the pages.

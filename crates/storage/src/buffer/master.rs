@@ -1,4 +1,4 @@
-//! The master record: where recovery begins, and what the file of pages is.
+//! The master record: the start of recovery, and the properties of the file of pages.
 //!
 //! ```text
 //! file     record 0 at 0 and again at 512 | record 1 at 4096 and again at 4608 | pages from 8192, or from one page, on
@@ -6,8 +6,9 @@
 //!          | LSN u64 | redo LSN u64 | zeros u64 | next transaction u64 | catalogue u32 | pages u32 | crc32c u32 | zeros to 512
 //! ```
 //!
-//! The records take turns; the one with the higher generation counts. Each is there twice, in neighbouring sectors: a record that is torn
-//! was never acknowledged, and damage to one sector of the newest leaves the other, so it cannot bring an older state back, whose log is gone.
+//! The records are written in turn; the one with the higher generation counts. Each has two copies,
+//! in neighbouring sectors: a torn record was never acknowledged, and damage to one sector of the
+//! newest leaves the other copy, so it cannot bring an older state back, whose log is gone.
 
 use crate::error::{Result, StorageError};
 use crate::log::{LogIdentity, LogStart, Lsn};

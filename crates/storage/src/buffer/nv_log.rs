@@ -20,7 +20,7 @@ use std::ops::RangeInclusive;
 const RING_PAGES_MIN: u64 = 256;
 const RING_PAGES_MIN_UNDO: u64 = 768;
 
-/// How sessions and rings go together.
+/// Assignment of sessions to rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rings {
     /// A ring a session, made when the session is.
@@ -36,7 +36,8 @@ pub struct NvLogOptions {
     pub identity: LogIdentity,
     /// Whether it may change.
     pub access: Access,
-    /// Which sessions have a ring. A log that exists has as many shared ones as it was made with.
+    /// Assignment of sessions to rings. A log that exists has as many shared ones as it was made
+    /// with.
     pub rings: Rings,
     /// Bytes of records in a ring.
     pub ring_bytes: u64,

@@ -5,8 +5,9 @@
 //! share. A guard is the latch itself, and a frame whose latch is held is never taken away; there
 //! are no pins to forget.
 //!
-//! Replacement is a clock: the hand takes the first frame that was not touched since it came by. A page counts as touched from its second use
-//! on, so a scan, which uses each page once, goes through few frames and leaves the rest alone.
+//! Replacement is a clock: the hand takes the first frame that was not touched since it last
+//! passed. A page counts as touched from its second use on, so a scan, which uses each page once,
+//! occupies few frames and leaves the rest alone.
 //!
 //! A page cleaner, where there is one, writes dirty pages ahead of the hand, and a thread that
 //! needs a frame passes dirty ones for a while (`cleaner`). Then it writes a batch itself, or waits
@@ -48,15 +49,17 @@ pub const FRAMES_MIN: usize = 64;
 const BATCH_PAGES: usize = 64;
 /// Times that the hand goes around before a thread that needs a frame waits for others.
 const ROUNDS_MAX: usize = 4;
-/// How long it waits until the pool is said to be full, and how long before each try.
+/// Time that it waits before it reports a full pool, and pause before each try.
 const FULL_WAIT: Duration = Duration::from_millis(200);
 const FULL_PAUSE: Duration = Duration::from_micros(200);
-/// The cleaner looks at the frames that the hand comes to next: one in so many, within these bounds.
+/// The cleaner examines the frames that the hand reaches next: one in this many, within these
+/// bounds.
 const AHEAD_SHARE: usize = 8;
 const AHEAD_MIN: usize = 32;
 const AHEAD_MAX: usize = 8192;
-/// Where sessions write pages one by one: how often the cleaner looks, at how many frames, and how many dirty ones a session passes by. As in
-/// `InnoDB` 5.6 (`innodb_lru_scan_depth`, `BUF_LRU_SEARCH_SCAN_THRESHOLD`).
+/// For single-page writes by sessions: interval of the cleaner, the frames that it examines, and
+/// the dirty ones that a session passes. As in `InnoDB` 5.6 (`innodb_lru_scan_depth`,
+/// `BUF_LRU_SEARCH_SCAN_THRESHOLD`).
 const SINGLES_PAUSE: Duration = Duration::from_secs(1);
 const SINGLES_AHEAD: usize = 1024;
 const SINGLES_SCAN: usize = 100;
@@ -73,7 +76,7 @@ pub struct Pool<D: Directory> {
     clock: Mutex<Clock>,
     /// The batch of the thread that writes pages because frames are needed, one at a time.
     writing: Mutex<Batch>,
-    /// Where the hand is, for the cleaner.
+    /// Position of the hand, for the cleaner.
     hand: AtomicUsize,
     cleaner: Cleaner,
     fetcher: Fetcher,

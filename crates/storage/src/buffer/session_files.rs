@@ -1,4 +1,5 @@
-//! The log of the page engine in files, a series a session: *log* = decentralized of NV-Logging.
+//! The log of the page engine in files, one series for each session: *log* = decentralized of
+//! NV-Logging.
 //!
 //! [`HorizonLog`] orders the records of all series and decides when a commit is acknowledged. A
 //! commit writes and syncs its own file, and those of the others that have earlier records: records

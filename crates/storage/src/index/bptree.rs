@@ -14,11 +14,11 @@
 //! Invariants: keys ascend strictly; all leaves have level 0; the children of a node have its level
 //! less one; the root has at least two children or is a leaf; no other node is empty.
 //!
-//! A lookup asks for a whole node as soon as its pointer is known, so a level costs one miss and
-//! not one a probe. A node that is three quarters empty is merged with a neighbour where both fit
-//! into three quarters; so a tree that alternates between insert and delete does not split and
-//! merge each time. A split at the right end of the tree leaves the old node full, which makes
-//! ascending inserts (loads, replay) a bulk build.
+//! A lookup prefetches a whole node as soon as its pointer is known, so a level costs one miss
+//! instead of one for each probe. A node that is three quarters empty is merged with a neighbour
+//! where both fit into three quarters; so a tree that alternates between insert and delete does not
+//! split and merge each time. A split at the right end of the tree leaves the old node full, which
+//! makes ascending inserts (loads, replay) a bulk build.
 
 #[path = "bptree_replace.rs"]
 mod replace;

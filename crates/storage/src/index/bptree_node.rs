@@ -145,7 +145,7 @@ impl<'a> Node<'a> {
         index.min(self.count)
     }
 
-    /// Where `key` is, or where it belongs.
+    /// Position of `key`, or the position where it belongs.
     #[inline(always)]
     pub(super) fn find(&self, key: &[u64]) -> Result<usize, usize> {
         let index = self.lower_bound(key);
@@ -194,8 +194,8 @@ fn pair([high, low]: [u64; 2]) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// Halves a sorted range of `left` keys until it is short enough to be counted. Where the range
-/// starts, and its length, which depends on `left` alone.
+/// Halves a sorted range of `left` keys until it is short enough to be counted. Start of the range,
+/// and its length, which depends on `left` alone.
 #[inline(always)]
 fn narrow(mut left: usize, before: impl Fn(usize) -> bool) -> (usize, usize) {
     let mut base = 0;

@@ -1,8 +1,8 @@
-//! A value of the volatile B+tree changed in place, one store where a removal and an insertion would move keys; or else its key
-//! inserted, with the one search that found it missing.
+//! Replacement of a value of the volatile B+tree: one store in place, where a removal and an
+//! insertion would move keys. A missing key is inserted, without a second search.
 //!
-//! A MemTable does this for each change of a key that it holds already. The invariants are those of `bptree`; the old value
-//! goes into the write set's before images, so an abort brings it back.
+//! A MemTable does this for each change of a key that it holds already. The invariants are those of
+//! `bptree`; the old value goes into the write set's before images, so an abort restores it.
 
 use super::Bptree;
 use super::Path;

@@ -324,7 +324,7 @@ impl<'a, M: Memory> Node<'a, M> {
             .slice(self.at(self.shape.children_at()), count + 1)?)
     }
 
-    /// Which child `key` belongs to: the number of separators that are not greater.
+    /// Index of the child to which `key` belongs: the number of separators that are not greater.
     #[inline(always)]
     pub(super) fn child_index(&self, key: &[u64]) -> Result<usize> {
         let count = self.key_count()?;

@@ -4,14 +4,16 @@
 //! to owners of the lock and to waiters ahead in the queue, if their modes exclude the requested
 //! one. A new edge leads to a transaction that runs, or is woken by what made the edge; before that
 //! one sleeps, it searches. So the transaction that closes a cycle finds it, in whichever partition
-//! it waits, and no sleeper has to look again; that they do, after 5, 10, 20 ms and so on, bounds
-//! the time should this reasoning have a hole. The victim is the one that finds the cycle: the
-//! others in it have waited longer.
+//! it waits, and no sleeper has to look again; they still search, after 5, 10, 20 ms and so on,
+//! which bounds the time if this reasoning has a hole. The victim is the one that finds the cycle:
+//! the others in it have waited longer.
 //!
-//! Searches run one at a time in a database, and the victim leaves its queue before the next one, so a cycle has one victim. Queues move on meanwhile:
-//! what looks like a cycle is checked again, edge by edge and wait by wait. If all its transactions were in the same wait throughout, they
-//! gave nothing back, and the cycle is real. A lock session changes its owner only while it holds nothing, in the thread of a transaction that does not wait:
-//! during a wait that was the same throughout, what the waiting transaction owns is the same as well.
+//! Searches run one at a time in a database, and the victim leaves its queue before the next one,
+//! so a cycle has one victim. Queues move on meanwhile, so an apparent cycle is checked again, edge
+//! by edge and wait by wait. If all its transactions were in the same wait throughout, they
+//! released nothing, and the cycle is real. A lock session changes its owner only while it holds
+//! nothing, in the thread of a transaction that does not wait: during one and the same wait, the
+//! waiting transaction also owns the same locks.
 
 use super::graph::WaitGraph;
 use super::head::SessionId;

@@ -23,10 +23,10 @@ const BUCKETS: usize = SHARDS;
 /// Rights to locks that a session takes at once, at most.
 const LOT_MAX: u64 = 64;
 
-/// How a lock manager behaves.
+/// Options of a lock manager.
 #[derive(Clone, Debug)]
 pub struct LockOptions {
-    /// How long a request waits before it fails; a session can change it for itself.
+    /// Longest wait of a request before it fails; a session can change it for itself.
     pub wait_limit: Duration,
     /// Locks that all sessions may hold together, idle ones included.
     pub locks_max: usize,

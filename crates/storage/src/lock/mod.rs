@@ -6,10 +6,11 @@
 //!                                             └────────► WaitGraph: waits of the transactions of all partitions, and the search for deadlocks
 //! ```
 //!
-//! Two-phase locking: what a transaction has locked it keeps until `end`; read committed gives shared locks back earlier. Modes above keys
-//! are Gray's granular locks, keys know *update* too, phantoms are kept out by intervals of keys. Intention locks outlive a transaction as
-//! in Johnson et al., "Improving OLTP Scalability using Speculative Lock Inheritance" (VLDB 2009); early release is the caller's choice of
-//! when to call `end`.
+//! Two-phase locking: a transaction keeps its locks until `end`; read committed releases shared
+//! locks earlier. Modes above keys are Gray's granular locks, keys know *update* too, phantoms are
+//! kept out by intervals of keys. Intention locks outlive a transaction as in Johnson et al.,
+//! "Improving OLTP Scalability using Speculative Lock Inheritance" (VLDB 2009); early release is
+//! the caller's choice of when to call `end`.
 //!
 //! Order of the mutexes inside: deadlock search, counters of sessions that are gone, sessions of the graph, bucket of ranges, shard, a session's record of its
 //! wait, parker.

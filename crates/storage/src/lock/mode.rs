@@ -1,4 +1,4 @@
-//! How strong a lock is, what excludes what, and what two locks of one owner are together.
+//! Lock modes: their strength, their conflicts, and the combination of two locks of one owner.
 //!
 //! Partition and tables have Gray's five modes, keys have three. Inside they are one lattice of six, because a head does not care what it
 //! locks: intentions never meet *update*, as they lie on different levels.

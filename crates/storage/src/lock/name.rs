@@ -11,7 +11,7 @@ use std::fmt;
 
 const NONE: u32 = u32::MAX;
 
-/// Where a key is a key, or the thing itself if it has none.
+/// The scope of a key, or the thing itself if it has no key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Space {
     /// All of the partition.

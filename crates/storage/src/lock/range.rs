@@ -1,8 +1,10 @@
-//! Ranges of keys of one tree, locked for reading: what keeps phantoms out.
+//! Ranges of keys of one tree, locked for reading against phantoms.
 //!
-//! A range and an exclusive key inside of it exclude each other, and neither is found by the other's name. So both register first and
-//! look at the other side then: a writer's key is in its shard before it looks at the number of ranges; a range is counted before it
-//! goes through the shards. One of them at least sees the other. If both do, the order of the bucket's mutex decides, once and for all:
+//! A range and an exclusive key inside of it exclude each other, and neither is found by the
+//! other's name. So both register first and look at the other side afterwards: a writer's key is in
+//! its shard before it looks at the number of ranges; a range is counted before it goes through the
+//! shards. One of them at least sees the other. If both do, the order of the bucket's mutex
+//! decides, once and for all:
 //!
 //! 1. A range waits for the exclusive keys that it found when it was registered (`blockers`), and for later ones of
 //!    the same sessions until they are gone.

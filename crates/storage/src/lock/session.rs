@@ -1,4 +1,5 @@
-//! One session's side of the locks: one transaction after the other, each locking as it goes and giving all back at its end.
+//! One session's side of the locks: one transaction after the other, each locking as it goes and
+//! releasing all locks at its end.
 //!
 //! A request looks at what the session has, then at what covers it (its table, its partition, a range of its own), and only then goes to
 //! a shard. A request that fails leaves all other locks of the session as they were; the key or range it was for is as before, intention
@@ -311,7 +312,7 @@ impl LockSession {
         self.finish();
     }
 
-    /// How many locks the transaction has, intention locks included.
+    /// Number of locks of the transaction, intention locks included.
     pub fn held(&self) -> usize {
         self.owned.count()
     }
@@ -799,7 +800,7 @@ impl Drop for LockSession {
     }
 }
 
-/// How a wait ended.
+/// Outcome of a wait.
 enum Outcome {
     Granted,
     Deadlock,

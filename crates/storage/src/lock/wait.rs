@@ -1,4 +1,4 @@
-//! A session that sleeps, and what others see of it.
+//! A sleeping session, and the part of its state that others read.
 //!
 //! A parker belongs to one session. The session sets it back before it enters a queue; the session
 //! that grants the request takes it out of the queue under the queue's mutex and signals
@@ -19,7 +19,8 @@ const GRANTED: u32 = 1;
 /// Looks at the word before it sleeps: some microseconds, the length of a short transaction's end.
 const SPINS: u32 = if cfg!(feature = "schedules") { 0 } else { 100 };
 
-/// Where one session sleeps. Alone on its cache lines, as the next one is another session's.
+/// The place where one session sleeps. Alone on its cache lines, as the next one is another
+/// session's.
 #[repr(align(128))]
 pub(super) struct Parker {
     word: AtomicU32,
@@ -112,9 +113,9 @@ pub(super) struct Wait {
 pub(super) struct Visible {
     /// Unique in the graph of waits.
     pub(super) id: SessionId,
-    /// Of the partition that it locks in.
+    /// The lock manager of its partition.
     pub(super) manager: Arc<LockManager>,
-    /// Where it sleeps.
+    /// The place where it sleeps.
     pub(super) parker: Arc<Parker>,
     /// The session that owns the transaction of its locks: this one, or one in another partition.
     owner: AtomicU32,

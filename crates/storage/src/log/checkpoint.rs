@@ -73,7 +73,7 @@ pub(crate) const NUMBER_MAX: u64 = u64::MAX >> 1;
 pub struct CheckpointHead {
     /// The number in its name; greater ones are newer, and its header has this one or a smaller.
     pub number: u64,
-    /// Where replay of the log starts.
+    /// Start of the log's replay.
     pub start: LogStart,
     /// The newest commit that is in it.
     pub ticket: CommitTicket,

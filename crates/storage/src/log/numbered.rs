@@ -94,7 +94,7 @@ pub trait Pending: Sized {
     fn run(self, give_back: impl FnOnce()) -> Self::Ended;
 }
 
-/// Where one session, or a few, keep their records.
+/// The storage of the records of one session, or of a few.
 pub trait Place: Send {
     /// The step that makes its records durable, if it is long.
     type Pending: Pending;
@@ -163,7 +163,7 @@ pub trait Place: Send {
         Ok(())
     }
 
-    /// Where the next record begins, counted in bytes from the first one ever.
+    /// Position of the next record, in bytes from the first one ever.
     fn tail(&self) -> u64;
 
     /// Bytes of records after which a checkpoint is due.
@@ -185,8 +185,8 @@ pub trait Place: Send {
     /// The error for a place that is not what it must be.
     fn damaged(&self, detail: &str) -> StorageError;
 
-    /// The newest life of the log, and its first number: the first place knows. Where nothing that was cut off comes back there is
-    /// no need of lives.
+    /// The newest life of the log, and its first number: the first place knows. Places whose lost
+    /// records cannot come back need no lives.
     fn life(&self) -> Result<(u64, Lsn)> {
         Ok((0, Lsn(0)))
     }

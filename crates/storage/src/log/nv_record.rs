@@ -36,7 +36,7 @@ pub(super) enum RecordKind {
     Commit = 4,
 }
 
-/// Where the next record goes.
+/// Place of the next record.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tail {
     pub(super) offset: u64,

@@ -77,7 +77,7 @@ pub const RING_BYTES_MAX: u64 = PIECE_BYTES_MAX * PIECES_MAX as u64;
 /// Fewest bytes of a ring's objects.
 pub const RING_BYTES_MIN: u64 = 16 << 10;
 
-/// Which ring of which log.
+/// Identity of a ring: its log and number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingIdentity {
     /// Database and partition of the log.
@@ -347,7 +347,7 @@ impl<M: Memory> NvRing<M> {
         self.pieces[(within / self.piece_bytes) as usize] + within % self.piece_bytes
     }
 
-    /// How many rings the partition has: ring 0 knows.
+    /// Number of rings of the partition: ring 0 has it.
     pub fn rings(&self) -> Result<u64> {
         Ok(self.arena.word(self.index - HEAD_BYTES)?)
     }

@@ -47,11 +47,11 @@ pub enum Fate {
     Committed,
     /// The database's commit table decides.
     Prepared(GlobalTxnId),
-    /// How the commit table has decided. There are no operations.
+    /// The decision of the commit table. There are no operations.
     Resolved(GlobalTxnId, Outcome),
 }
 
-/// How a prepared transaction ended.
+/// End of a prepared transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// All its operations took place.
@@ -104,7 +104,7 @@ impl KeyBytes<'_> {
     }
 }
 
-/// Where a record stood, for the rollback of one statement.
+/// A savepoint of a record, for the rollback of one statement.
 #[derive(Clone, Copy, Debug)]
 pub struct RedoMark(usize);
 

@@ -64,7 +64,8 @@ pub struct Series<D: Directory> {
     /// The first number that the opening needs; and none until what was found is settled.
     from: Lsn,
     wal: Option<Wal<D>>,
-    /// Where others see that files of it are missing; none where records are only copied.
+    /// The tail file, which shows whether files of the series are missing; none where records are
+    /// only copied.
     tails: Option<SharedTails<D::File>>,
     session: u32,
     /// The files that the opening found, until they are settled; and the numbers of all files.
@@ -72,7 +73,7 @@ pub struct Series<D: Directory> {
     numbers: Vec<u64>,
     /// The file that was read last.
     loaded: (u64, Vec<u8>),
-    /// Where in the series the newest checkpoints begin.
+    /// Starts of the newest checkpoints in the series.
     starts: VecDeque<(Lsn, LogStart)>,
 }
 
@@ -80,7 +81,7 @@ pub struct Series<D: Directory> {
 struct Segment {
     header: SegmentHeader,
     records: Vec<Record>,
-    /// Where its records and its frames end, and what is durable.
+    /// Ends of its records and of its frames, and the durable position.
     end: SegmentEnd,
 }
 

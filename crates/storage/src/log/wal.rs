@@ -58,7 +58,7 @@ use std::sync::Arc;
 pub struct Lsn(pub u64);
 
 impl Lsn {
-    /// Where a new log begins. Not zero, so that a run of zeros is never a valid frame.
+    /// Position where a new log begins. Not zero, so that a run of zeros is never a valid frame.
     pub const FIRST: Self = Self(8);
     /// No log gets this far, so arithmetic on smaller positions does not overflow.
     pub const END: Self = Self(1 << 62);
@@ -95,7 +95,7 @@ impl LogIdentity {
     }
 }
 
-/// Where replay starts: recorded by a checkpoint.
+/// Start of replay: recorded by a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogStart {
     /// Segments with smaller numbers are not needed any more.
@@ -229,7 +229,7 @@ pub struct Wal<D: Directory> {
     marked: Lsn,
     /// Whether files were removed that a crash may bring back.
     has_removed: bool,
-    /// Where others see that files of it are missing.
+    /// The tail file, which shows whether files of the log are missing.
     tail: StreamTail<D::File>,
     failure: Failure,
 }
@@ -587,8 +587,8 @@ impl<D: Directory> Wal<D> {
         self.failure.note_of(error);
     }
 
-    /// Where replay will start if everything appended so far is in a checkpoint. All of it is
-    /// durable afterwards, and what comes later goes to a new segment.
+    /// Start of replay once everything appended so far is in a checkpoint. All of it is durable
+    /// afterwards, and what comes later goes to a new segment.
     pub fn begin_checkpoint(&mut self) -> Result<LogStart> {
         self.flush()?;
         if let Some(current) = self.current.take() {

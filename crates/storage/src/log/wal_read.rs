@@ -9,7 +9,7 @@ use super::wal_segment::{HEADER_BYTES, SegmentHeader, damage, read_frame};
 use crate::error::{Result, StorageError};
 use disk::{Directory, File};
 
-/// Where the first record of a partition's segment is.
+/// Position of the first record of a partition's segment.
 pub(crate) fn first_of<D: Directory>(
     directory: &D,
     identity: LogIdentity,
@@ -82,7 +82,7 @@ pub(super) struct Replayed {
     last: Option<(String, u64)>,
 }
 
-/// Where the valid content of one segment ends, as offsets in the file.
+/// Ends of the valid content of one segment, as offsets in the file.
 pub(super) struct SegmentEnd {
     /// After the last record.
     pub(super) records: usize,

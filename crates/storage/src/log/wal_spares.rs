@@ -29,7 +29,7 @@ pub(super) struct Spares {
     /// The kind in the names of their files.
     kind: String,
     lengths: [u64; 2],
-    /// How many bytes are kept.
+    /// Most bytes that are kept.
     most: u64,
     /// Numbers and lengths of those that can be used, and of those whose old name may come back.
     ready: Vec<(u64, u64)>,

@@ -1,4 +1,4 @@
-//! A page as it is going to be, made on the side of the one that is there.
+//! The new content of a page, prepared in a copy.
 //!
 //! Only the lines that the operations need are copied, where these are known in advance: most
 //! changes need the header, a slot and a cell, and the rest of the page is neither read nor
@@ -220,7 +220,7 @@ fn reach(op: &PageOp<'_>, page: &[u8]) -> Option<[Range<usize>; 3]> {
     let slots = |slots: Range<usize>| {
         HEADER_BYTES + slots.start * SLOT_BYTES..HEADER_BYTES + slots.end * SLOT_BYTES
     };
-    // Where the heap has room for a cell without moving others.
+    // Range in the heap with room for a cell, without moving others.
     let room = |bytes: usize, slots: usize| {
         let heap = view.header().heap();
         let fits = heap <= page.len() && HEADER_BYTES + slots * SLOT_BYTES + bytes <= heap;

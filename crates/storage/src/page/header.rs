@@ -17,7 +17,7 @@
 //! | dead | tree: bytes of cells that are not named any more |
 //! | hash | in files: a hash of all other bytes but the checksum, never 0; 0 in durable memory, and where an earlier version has written the page |
 //!
-//! The checksum alone does not tell every torn page. A value that ends with its own CRC32C, as
+//! The checksum alone does not detect every torn page. A value that ends with its own CRC32C, as
 //! definitions of tables do, adds nothing to the CRC of what surrounds it; so where a write
 //! replaces such a value by another of its kind, and is torn before it, the checksum is right for
 //! both. The hash is not linear. Pages that change in durable memory are not written whole, and a
@@ -140,7 +140,7 @@ impl Header<'_> {
         self.short(SLOTS_AT)
     }
 
-    /// Where the cells begin.
+    /// Offset of the first cell.
     #[inline]
     pub fn heap(self) -> usize {
         self.short(HEAP_AT)

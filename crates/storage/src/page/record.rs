@@ -154,7 +154,7 @@ impl<'b> Head<'b> {
     }
 }
 
-/// How one change of a transaction is undone.
+/// Undo of one change of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undo<'b> {
     /// A cell goes.
@@ -283,7 +283,7 @@ impl UndoEntries {
         self.bytes.extend_from_slice(entry);
     }
 
-    /// How many there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.starts.len()
     }

@@ -1,6 +1,7 @@
-//! Checking trees: every page's place, order and bounds, and which pages a tree has.
+//! Checks of trees: every page's place, order and bounds, and the set of a tree's pages.
 //!
-//! A page is checked before what it points to is followed, and no page is visited twice, so damage costs a sentence and never a loop.
+//! A page is checked before its pointers are followed, and no page is visited twice, so damage
+//! costs a sentence and never a loop.
 
 use super::space::{Pages, is_used, place};
 use super::tree::{Tree, check_child};
@@ -36,7 +37,7 @@ impl Tree {
         pages_below(pages, self.root, level, visit)
     }
 
-    /// How many pages the tree has, long values excluded.
+    /// Number of pages of the tree, long values excluded.
     pub(super) fn count<D: Directory>(&self, pages: &Pages<D>) -> Result<TreePages> {
         let mut count = TreePages::default();
         self.pages(pages, &mut |_, level| {

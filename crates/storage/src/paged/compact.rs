@@ -4,7 +4,8 @@
 //! value, or by the cell of the value. So a move is one change of a few pages, which is redone and
 //! never undone, like a split: the content in a page that was free, the name, and both bits of the
 //! maps. The caller has the partition alone. A root is named by the catalogue and, while
-//! transactions are open, by what undoes them; it is moved as definitions are changed (`tables`).
+//! transactions are open, by their undo entries; it is moved like a change of definitions
+//! (`tables`).
 //!
 //! Invariants:
 //! 1. A page only ever moves to a lower number. Whenever this ends, in order or not, the trees are whole, and what has moved stays there.
@@ -26,7 +27,7 @@ use disk::Directory;
 /// Nothing is latched meanwhile.
 pub type MakeRoom<'r> = dyn FnMut(Option<&StorageError>) -> Result<()> + 'r;
 
-/// Where a page is named.
+/// The reference to a page.
 #[derive(Clone, Copy)]
 enum Name {
     /// By the link of this page.

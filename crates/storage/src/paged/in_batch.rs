@@ -1,7 +1,8 @@
 //! Changes of pages that become durable with their batch (*NVRAM Group Commit* of NVRAM-era).
 //!
-//! A change is made in copies of its pages; the log gets how the transaction undoes the row, and keeps that only as long as the transaction is open.
-//! Nothing is durable, and nobody waits, before the batch is closed (`buffer/batch_log.rs`).
+//! A change is made in copies of its pages; the log gets the undo of the row, and keeps it only as
+//! long as the transaction is open. Nothing is durable, and nobody waits, before the batch is
+//! closed (`buffer/batch_log.rs`).
 
 use super::change::Touched;
 use crate::buffer::{Home, Pool, Reserve};

@@ -12,7 +12,8 @@
 //! whether it was finished or not, and nobody else has seen any of its changes.
 //!
 //! Invariants:
-//! 1. No line of a page changes before the log has durably what it was, but for pages that were free before.
+//! 1. No line of a page changes before its before image is durable in the log, except in pages that
+//!    were free before.
 //! 2. No latch of a change is released before all of its lines are durable.
 //! 3. A page whose content a change has moved elsewhere is among its pages, also if nothing is done to it.
 //! 4. Records that are given up are given up durably before anything else is logged, and after the pages have their old lines.

@@ -1,9 +1,10 @@
-//! Trees over pages: what changes them, what makes a change of several pages one, and where new pages come from.
+//! Trees over pages: their changes, the atomicity of a change of several pages, and the allocation
+//! of pages.
 //!
-//! `change` is the unit that the log repeats whole; `space` knows which pages are in use; `tree` is the B+tree, `trail` what a session remembers of
-//! one; `long` keeps values that
-//! are too long for a leaf; `tables` makes tables of trees and `rows` works on their rows; `compact` moves pages to the front of the file; `redo` and `recovery` bring
-//! all of it back.
+//! `change` is the unit that the log repeats whole; `space` knows which pages are in use; `tree` is
+//! the B+tree, `trail` the search path of a session in one; `long` keeps values that are too long
+//! for a leaf; `tables` makes tables of trees and `rows` works on their rows; `compact` moves pages
+//! to the front of the file; `redo` and `recovery` restore all of it.
 //!
 //! Latches are taken from parents to children, from left to right among children of one parent, and maps of space after all pages of trees.
 

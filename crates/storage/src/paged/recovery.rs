@@ -1,8 +1,10 @@
 //! Undoing, ending and recovering transactions.
 //!
-//! Recovery goes over the log twice (ARIES): *analysis* finds out which transactions have not ended, how they are undone, and which pages
-//! those that have ended still had to free; *redo* repeats every change on every page that does not have it, which is in `redo`. Then what is not
-//! committed is undone like any rollback, with compensations in the log, so that a crash meanwhile loses nothing of it.
+//! Recovery reads the log twice (ARIES): *analysis* finds the transactions that have not ended,
+//! with their undo entries, and the pages that ended ones still had to free; *redo* (`redo`)
+//! repeats every change on every page that does not have it. Then uncommitted transactions are
+//! undone like any rollback, with compensation records in the log, so that a crash meanwhile loses
+//! no progress.
 
 use super::change::Change;
 use super::space::Pages;

@@ -11,7 +11,7 @@
 //! 1. A page that redo reads is written again, even if it had the change: another process may have
 //!    written it without making it durable, and the checkpoint that follows says that it is
 //!    durable.
-//! 2. A page is not read if its first change brings it back whole: what it has beyond that, the log has too.
+//! 2. A page is not read if its first change restores it whole: the log has all later changes.
 //! 3. The changes of a page are repeated by one thread, in the order of the log.
 
 use super::space::Pages;
@@ -40,7 +40,7 @@ const ROOM_MAX: u64 = 64 << 20;
 /// Changes of pages that are to be repeated.
 pub struct Redo<'p, D: Directory> {
     pages: &'p Pages<D>,
-    /// Where redo begins.
+    /// Start of redo.
     from: Lsn,
     has_threads: bool,
     room: usize,
@@ -63,7 +63,7 @@ struct Changes {
 struct Repeated {
     page: PageId,
     lsn: Lsn,
-    /// Where its section is.
+    /// Range of its section.
     bytes: Range<usize>,
 }
 
@@ -111,9 +111,9 @@ struct Left {
     changes: Changes,
     /// The pages, in their order.
     order: Vec<PageId>,
-    /// Where the changes of a page are, until they are repeated.
+    /// Ranges of the changes of each page, until they are repeated.
     places: Mutex<PlaceMap<PageId, Range<usize>>>,
-    /// Which of the pages comes next.
+    /// The next page.
     next: AtomicUsize,
 }
 
@@ -287,7 +287,7 @@ impl<'p, D: Directory> Redo<'p, D> {
         if self.has_threads && threads > 1 {
             scope(|scope| {
                 let others: Vec<_> = (1..threads)
-                    // Where no thread is to be had, the others do its part.
+                    // If a thread cannot be started, the others do its part.
                     .filter_map(|_| Builder::new().spawn_scoped(scope, work).ok())
                     .collect();
                 let own = work();

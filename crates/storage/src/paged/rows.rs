@@ -1,4 +1,4 @@
-//! Operations on rows: which locks they take, and what they do to the trees of a table.
+//! Operations on rows: their locks, and their changes of the trees of a table.
 //!
 //! A row is locked by its primary key and an index entry by its own key, each before it is read or changed; a scan locks the ranges that it goes
 //! through. Keys are locked in the order primary, then secondary; a scan of an index takes them the other way round, so deadlocks are

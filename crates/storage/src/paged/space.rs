@@ -1,4 +1,4 @@
-//! Which pages of the file are in use: maps with a bit a page.
+//! Allocation maps: one bit for each page of the file, set for pages in use.
 //!
 //! A map covers as many pages as it has bits. The first one is the first page after the master
 //! records; each other one is the first of the pages that it covers. A map is formatted when the
@@ -23,9 +23,9 @@ pub struct Pages<D: Directory> {
     /// The frames.
     pub pool: Pool<D>,
     free_from: FreeFrom,
-    /// How often the structure of each tree has changed.
+    /// Structure versions of the trees.
     pub(super) structure: Structure,
-    /// Where commits take their time from.
+    /// Clock of the commits.
     pub(super) clock: Clock,
     /// Most cells of a page of a tree, where that is less than what fits.
     cells_max: usize,

@@ -1,8 +1,10 @@
 //! The structure of a tree: splits, merges, and the root's growing and shrinking.
 //!
-//! All of it goes from the root down with latches for writing, and each step is one change that is redone and never undone: it moves
-//! cells without altering what the tree holds. An inner page that could not take one more cell is split on the way, so a parent always has
-//! room for what a child's split gives it; so at most a page, its parent, one new page and a map are changed at a time.
+//! All of it works from the root down with write latches, and each step is one change that is
+//! redone and never undone: it moves cells without altering the content of the tree. An inner page
+//! that could not take one more cell is split on the way, so a parent always has room for what a
+//! child's split gives it; so at most a page, its parent, one new page and a map are changed at a
+//! time.
 //!
 //! A leaf that is split for a key after all of its own keeps its cells, so loading in key order
 //! fills pages.

@@ -1,7 +1,7 @@
 //! The tables of one partition, as trees over pages.
 //!
-//! Every table has a primary tree, whose values are images of rows, and a tree a secondary index, whose values are primary keys. The
-//! catalogue is a tree with keys of two words:
+//! Every table has a primary tree, whose values are images of rows, and one tree for each secondary
+//! index, whose values are primary keys. The catalogue is a tree with keys of two words:
 //!
 //! | key | value |
 //! |---|---|

@@ -27,7 +27,7 @@ const TREES: usize = 64;
 /// Counts changes of the structure of trees, some trees together.
 pub(super) struct Structure(Box<[Alone<AtomicU64>]>);
 
-/// How often the structure of a tree had changed.
+/// A structure version of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Moment(u64);
 
@@ -101,7 +101,7 @@ impl Trail {
         copy.is_copied
     }
 
-    /// Where a key was found, and when.
+    /// The leaf in which a key was found, and the structure version at that time.
     #[inline]
     pub(super) fn find(&self, key: &[u64]) -> Option<(PageId, Moment)> {
         let hash = hash(key);

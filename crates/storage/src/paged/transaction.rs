@@ -51,7 +51,7 @@ pub struct Transaction {
     pub id: TxnId,
     /// The session that it runs in.
     pub session: u32,
-    /// How its changes are undone.
+    /// The undo entries of its changes.
     pub undo: UndoEntries,
     /// Pages that are free when it commits.
     pub frees: Vec<PageId>,
@@ -76,7 +76,7 @@ pub struct Transaction {
     pub(super) cell: Vec<u8>,
 }
 
-/// Where a statement began.
+/// A savepoint where a statement began.
 #[derive(Clone, Copy, Debug)]
 pub struct TransactionMark {
     pub(super) entries: usize,

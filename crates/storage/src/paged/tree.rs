@@ -1,9 +1,11 @@
-//! The B+tree over slotted pages: looking up, and changing one cell of a leaf.
+//! The B+tree over slotted pages: lookups, and changes of one cell of a leaf.
 //!
 //! The root keeps its page for life, so a tree is known by it, in memory and in undo entries.
 //!
-//! A lookup couples latches on its way down, from the root or from its child where a trail knows that. A change of one cell does the same and latches the leaf for writing; if the leaf has no room,
-//! or too much, it lets go, changes the structure (`structure`) from the root down, and tries again.
+//! A lookup couples latches on its way down, from the root, or from its child if a trail knows it.
+//! A change of one cell does the same and latches the leaf for writing; if the leaf has too little
+//! room, or too much, it releases the leaf, changes the structure (`structure`) from the root down,
+//! and tries again.
 //!
 //! Invariants:
 //! 1. All leaves have level 0, and a child's level is one below its parent's.

@@ -163,8 +163,8 @@ impl Changes {
         })
     }
 
-    /// Which NULL bits to write; one entry a changed nullable column, so a word may occur several
-    /// times.
+    /// The NULL bits to write: one entry for each changed nullable column, so a word may occur
+    /// several times.
     pub fn null_changes(&self) -> impl Iterator<Item = NullChange> {
         self.entries.iter().filter_map(|entry| {
             let (offset, mask) = self.layout.fields()[entry.column].null_mask()?;

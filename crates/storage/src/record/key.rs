@@ -37,7 +37,7 @@ const UNLIMITED_BYTES: usize = 120;
 
 const SIGN: u64 = 1 << 63;
 
-/// How many words the keys of an index have.
+/// Number of words of the keys of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyShape {
     /// Words, 1 to 32.
@@ -247,7 +247,7 @@ impl KeyEncoder {
         }
     }
 
-    /// How many words the keys have.
+    /// Number of words of the keys.
     pub fn shape(&self) -> KeyShape {
         self.shape
     }

@@ -31,7 +31,7 @@ pub(super) struct WordWriter<'k> {
     next: usize,
     /// The last bytes written, right aligned; the rest is zero.
     pending: u64,
-    /// How many bytes `pending` has, 0 to 7.
+    /// Number of bytes in `pending`, 0 to 7.
     pending_bytes: u32,
 }
 

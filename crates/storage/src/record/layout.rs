@@ -81,7 +81,7 @@ impl Place {
         }
     }
 
-    /// Where it begins in the tuple.
+    /// Its offset in the tuple.
     pub fn offset(self) -> u32 {
         match self {
             Self::Fixed { offset, .. } | Self::Inline { offset, .. } | Self::Outline { offset } => {
@@ -187,7 +187,7 @@ impl TupleLayout {
         &self.table
     }
 
-    /// Which contents lie in the tuple.
+    /// Choice of the contents that lie in the tuple.
     pub fn kind(&self) -> LayoutKind {
         self.kind
     }
@@ -209,12 +209,12 @@ impl TupleLayout {
         &self.outlines
     }
 
-    /// How many words of NULL bits follow the checksum word.
+    /// Number of words of NULL bits after the checksum word.
     pub fn null_words(&self) -> usize {
         self.null_words as usize
     }
 
-    /// Where in the tuple the word of an outline column is, in bytes; `None` for other columns.
+    /// Offset in the tuple of an outline column's word, in bytes; `None` for other columns.
     #[inline]
     pub fn outline_offset(&self, column: usize) -> Option<usize> {
         match self.fields.get(column)?.place {
@@ -304,7 +304,7 @@ impl Field {
         }
     }
 
-    /// Where in the tuple the word with the column's NULL bit is, in bytes, and the bit in it.
+    /// Offset in the tuple of the word with the column's NULL bit, in bytes, and the bit in it.
     pub(super) fn null_mask(&self) -> Option<(u32, u64)> {
         self.null_bit
             .map(|bit| (CHECKSUM_BYTES + bit / 64 * 8, 1 << (bit % 64)))

@@ -1,4 +1,4 @@
-//! Which partition a row belongs to.
+//! The mapping of rows to partitions.
 //!
 //! The first column of the primary key decides, by the rule that the table declares. The answer for
 //! a value must never change while a table lives, so the hash is one of our own and part of the

@@ -87,7 +87,7 @@ pub struct IndexDef {
     pub unique: bool,
 }
 
-/// Which partition a row of a table belongs to; decided by the first column of the primary key.
+/// The mapping of a table's rows to partitions, by the first column of the primary key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Partitioning {
     /// A hash of the value: even for any values, but a range of keys lies in all partitions.
@@ -101,7 +101,7 @@ pub enum Partitioning {
     Ranges(Vec<RangeStart>),
 }
 
-/// Where a range of key values begins, and the partition that holds it.
+/// Begin of a range of key values, and the partition that holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeStart {
     /// The least value of the range.
@@ -123,7 +123,7 @@ pub struct TableDef {
     pub primary_key: Vec<usize>,
     /// Its secondary indexes.
     pub indexes: Vec<IndexDef>,
-    /// Where its rows go.
+    /// Mapping of its rows to partitions.
     pub partitioning: Partitioning,
 }
 

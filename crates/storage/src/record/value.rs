@@ -193,7 +193,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// Which values are comparable with each other, and the order of the groups.
+    /// The group of comparable values, and the order of the groups.
     fn rank(self) -> u8 {
         match self {
             Self::Null => 0,

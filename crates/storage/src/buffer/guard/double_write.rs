@@ -143,7 +143,7 @@ impl<F: File> DoubleWrite<F> {
         Ok(used)
     }
 
-    /// Where the page of a place is.
+    /// Offset of the page of a place.
     fn offset(&self, place: usize) -> u64 {
         (HEAD_BYTES + place * self.page_bytes) as u64
     }

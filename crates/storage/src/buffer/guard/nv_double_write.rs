@@ -6,12 +6,13 @@
 //!
 //! Invariants:
 //! 1. No byte of a page is written home before its copy is durable here.
-//! 2. A slot is written over only when its page is durable at home. It is not cleared before: its
+//! 2. A slot is overwritten only when its page is durable at home. It is not cleared before: its
 //!    copy is no newer than the page at home, or than the page's copy in another slot.
 //! 3. Copies that an earlier process left here are made durable, written home again and synced, and
 //!    cleared, before a slot is used.
 //!
-//! After the doublewrite buffer in NVM of the NVM-DWB thesis (section 3.1), which differs in that its batches wait for the sync of the file each.
+//! After the doublewrite buffer in NVM of the NVM-DWB thesis (section 3.1), whose batches each wait
+//! for a sync of the file.
 
 use super::nv_slots::{NewCopy, PutOrder, Slots};
 use super::{Copies, PageGuard};

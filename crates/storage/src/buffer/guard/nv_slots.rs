@@ -86,7 +86,7 @@ pub enum PutOrder {
 
 /// Slots, whatever memory they lie in. Threads may use different slots at once.
 pub trait Slots: Send + Sync {
-    /// How many there are.
+    /// Number of slots.
     fn count(&self) -> u32;
 
     /// Puts copies into slots, durable when it returns.

@@ -1,5 +1,6 @@
-//! The page cache in durable memory: a page that is written goes to a slot, and that copy is the page from then on. It is read there, and goes home when
-//! room is needed; a newer one takes its place without a write to the file.
+//! The page cache in durable memory: a written page goes to a slot, and that copy is the page from
+//! then on. It is read there, and is written home when room is needed; a newer version replaces it
+//! without a write to the file.
 //!
 //! ```text
 //! put ──► slots ── a newer version ──► hole ──► free
@@ -7,30 +8,32 @@
 //! ```
 //!
 //! The *space manager* is in ordinary memory: for each page its newest version, and an older one
-//! that is on its way home; and which slots are free. An opening makes it anew from the headers of
-//! the slots. Pages go home in *flights*: some versions are claimed, written and synced together,
-//! and cleared. Threads of their own fly once [`FLIGHT_AT`] of the slots are in use, the oldest
-//! versions first, but those of pages that were written here more than once some turns later, and
-//! no more than needed, before a write of a page has to wait for one; a thread that writes pages
-//! when few slots are free sleeps a little before it latches them, longer the fewer there are.
-//! Without such threads, a writer that finds no free slot writes a batch home itself.
+//! that is on its way home; and which slots are free. An opening rebuilds it from the headers of
+//! the slots. Pages go home in write-back batches (*flights*): some versions are claimed, written
+//! and synced together, and cleared. Write-back threads begin once [`FLIGHT_AT`] of the slots are
+//! in use, so that a write of a page need not wait. They take the oldest versions first, but those
+//! of pages that were written here more than once some turns later, and no more than needed; a
+//! thread that writes pages when few slots are free sleeps a little before it latches them, longer
+//! the fewer there are. Without such threads, a writer that finds no free slot writes a batch home
+//! itself.
 //!
 //! Invariants:
 //! 1. Of all copies of a page on the medium, the one with the highest sequence is the page. Without one, the page is at home.
-//! 2. A copy is never written over: a slot is free once it is cleared on the medium.
+//! 2. A copy is never overwritten: a slot is free once it is cleared on the medium.
 //! 3. The copies of a page are cleared in the order of their sequences: an older one as soon as a newer one is durable, or at the end of its flight; a
 //!    version is not claimed before all older ones are cleared.
 //! 4. One flight at a time has a version of a page, and it is the newest of those that have been put when it is claimed. Its slot is cleared when the home
 //!    is synced, and not before.
-//! 5. If a flight fails, its versions stay here, and the file that failed is written no more.
+//! 5. If a flight fails, its versions stay here, and the failed file is not written any more.
 //! 6. Before the first change after an opening, and until the end of a recovery or a close, a note
 //!    on the medium says that its visible content may not be durable. An opening that finds it so
 //!    stores every header again, before anything relies on one.
 //!
 //! Order of locks: an open flight, whether the area is in use, the turn to put, the ages, the shard of a page, its slot; and the list of free slots, alone or last.
 //!
-//! After the final scheme of the NVM-DWB thesis (sections 3.2, 3.4 and 3.5). Where we differ: it flushes when the area is full, and ours earlier; it has a
-//! bucket's pages in a flight, and ours takes the versions that are oldest and whose pages are written least.
+//! After the final scheme of the NVM-DWB thesis (sections 3.2, 3.4 and 3.5). Where we differ: it
+//! flushes when the area is full, and ours earlier; its flight has the pages of a bucket, and ours
+//! the oldest versions, of the pages that are written least.
 
 use super::nv_slots::{FoundCopy, NewCopy, PutOrder, Slots, in_shares};
 use crate::buffer::file::runs;
@@ -62,7 +65,7 @@ const PASSED_BY_MAX: usize = 4096;
 /// a batch as long as a slot is free.
 const SLOW_SHARE: usize = 16;
 const SLOW_US_MAX: u64 = 2000;
-/// How long a thread that flies sleeps at most, and a writer that waits for a slot.
+/// Longest sleep of a write-back thread, and of a writer that waits for a slot.
 const PAUSE: Duration = Duration::from_millis(50);
 const FULL_WAIT: Duration = Duration::from_secs(30);
 const NOT_WHOLE: &str = "a copy of a page is not as it was written";

@@ -11,13 +11,14 @@
 //!
 //! Invariants:
 //! 1. With an area, no byte of a page is written home before its copy is durable there.
-//! 2. A place is written over only when its page is durable at home.
+//! 2. A place is overwritten only when its page is durable at home.
 //! 3. Of all copies of a page that are whole in the area, the one with the highest LSN is the page
 //!    if the home is torn: the last write there put its copy here first.
-//! 4. After a sync that has failed, or with an area a write of a page at home, through whichever handle, nothing counts as durable any more.
+//! 4. After a failed sync, or with an area a failed write of a page at home, through any handle,
+//!    nothing counts as durable any more.
 //!
-//! After the single-page flushes of `InnoDB` 5.6 (thesis of NVM-DWB, section 2.1). That one has 392 places and takes the first one that is free; here there
-//! are as many as lanes.
+//! After the single-page flushes of `InnoDB` 5.6 (thesis of NVM-DWB, section 2.1). `InnoDB` has 392
+//! places and takes the first free one; here there are as many places as lanes.
 
 use crate::error::{Result, StorageError};
 use crate::page::PageId;

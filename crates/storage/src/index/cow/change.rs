@@ -453,7 +453,7 @@ fn entry_sizes<M: pmem::Memory>(
     Ok(sizes)
 }
 
-/// How many entries go to the left so that both sides have about the same bytes.
+/// Number of entries for the left side so that both sides have about the same bytes.
 fn cut_of(sizes: &[usize]) -> usize {
     let total: usize = sizes.iter().sum();
     let (mut left, mut best, mut best_distance) = (0, 1, usize::MAX);

@@ -31,7 +31,7 @@ pub(super) struct SpaceHead {
     pub(super) file_bytes: u64,
 }
 
-/// How far a transaction had come.
+/// A savepoint of a transaction.
 #[derive(Clone, Copy)]
 pub struct SpaceMark {
     taken: usize,
@@ -351,7 +351,7 @@ impl FileSpace {
 
 /// Most list pages whose numbers stay in DRAM; each group writes all of them anew.
 const KEPT_LIST_PAGES: usize = 2;
-/// How many stay where there are more: few enough that as many more fit before the next time.
+/// Number that stays if there are more: few enough that as many more fit before the next time.
 const LEFT_LIST_PAGES: usize = 1;
 
 /// The numbers of a list page, and the page below it.

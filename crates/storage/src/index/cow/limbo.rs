@@ -30,7 +30,7 @@ struct Dead {
 #[derive(Default)]
 struct Living {
     numbers: Mutex<BTreeSet<u64>>,
-    /// How many have ended.
+    /// Number of snapshots that have ended.
     ended: AtomicU64,
 }
 
@@ -122,7 +122,7 @@ impl Limbo {
         });
     }
 
-    /// How many snapshots had been taken when the place was born.
+    /// Number of snapshots taken before the place was born.
     pub(in crate::index) fn birth(&self, at: u64) -> u64 {
         self.born.get(&at).copied().unwrap_or(0)
     }

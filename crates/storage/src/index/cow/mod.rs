@@ -82,7 +82,7 @@ pub struct Lent {
     pub was_cached: bool,
 }
 
-/// Where pages live, and how a group of them becomes durable.
+/// The storage of pages, which makes a group of them durable.
 ///
 /// The life of a page: reserved (a place is known, only DRAM knows of it) → written → published by `commit` → retired, and
 /// reserved again once no crash can need its content. It is made in a *frame*: of volatile memory, unless the store has a better one,
@@ -90,7 +90,7 @@ pub struct Lent {
 pub trait PageStore: Send {
     /// The memory of pages and frames.
     type Memory: Memory;
-    /// How far a transaction had come.
+    /// A savepoint of a transaction.
     type Mark: Copy + Send;
 
     /// Bytes of a page, a multiple of 8.

@@ -221,7 +221,7 @@ impl<'a, M: Memory> Node<'a, M> {
         self.view.word(self.entry_at(index) + self.shape.key_words)
     }
 
-    /// How many keys from number `first` on are less than `key`, or also equal; plus `first`.
+    /// `first` plus the number of keys from there on that are less than `key`, or also equal.
     #[inline(always)]
     fn boundary(&self, first: usize, key: &[u64], and_equal: bool) -> Result<usize> {
         let (mut low, mut high) = (first, self.count);
@@ -276,7 +276,7 @@ impl<'a, M: Memory> Node<'a, M> {
         Ok(())
     }
 
-    /// Where `key` is, or where it belongs.
+    /// Position of `key`, or where it belongs.
     #[inline(always)]
     pub(super) fn find(&self, key: &[u64]) -> Result<Result<usize, usize>> {
         let at = self.place(key)?;
@@ -287,7 +287,7 @@ impl<'a, M: Memory> Node<'a, M> {
         })
     }
 
-    /// Which child `key` belongs to.
+    /// Index of the child to which `key` belongs.
     #[inline(always)]
     pub(super) fn child_index(&self, key: &[u64]) -> Result<usize> {
         Ok(self.place(key)? - 1)

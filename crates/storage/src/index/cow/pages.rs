@@ -25,10 +25,10 @@ use crate::vocabulary::GlobalTxnId;
 /// A dirty page.
 struct Slot {
     frame: u64,
-    /// Where it will be written.
+    /// Place where it will be written.
     at: u64,
     state: SlotState,
-    /// Where it was cached in this frame before it became dirty, or 0.
+    /// Place of the page that was cached in this frame before it became dirty, or 0.
     cached_at: u64,
     /// Change of the checksum since the one in the frame; `None` if that is not known.
     growth: Option<u64>,
@@ -59,7 +59,7 @@ enum SlotState {
     Vacant,
 }
 
-/// How dirty pages become what is written of them.
+/// Conversion of dirty pages to their written form.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Settling {
     Final,
@@ -73,7 +73,7 @@ struct Before {
     number: u32,
     at: u32,
     bytes: u32,
-    /// Where they begin in `before`.
+    /// Their start in `before`.
     data: usize,
 }
 
@@ -115,7 +115,7 @@ pub(crate) const DIRECTORY: usize = 0;
 
 /// The pages of one partition.
 pub struct Pages<S: PageStore> {
-    /// Where committed pages live.
+    /// Storage of committed pages.
     pub store: S,
     frames: Frames<S::Memory>,
     slots: Vec<Slot>,

@@ -78,7 +78,7 @@ struct Counted {
     words: usize,
 }
 
-/// How far a transaction had come.
+/// A savepoint of a transaction.
 #[derive(Clone, Copy)]
 pub struct PoolMark {
     changes: usize,
@@ -106,7 +106,7 @@ pub struct PoolStore<M: Memory> {
     counted: Counted,
     /// Lines of those words.
     lines: Vec<u64>,
-    /// Where in `merged` a word's change is, plus one, while they are gathered.
+    /// Index in `merged` of a word's change, plus one, while they are gathered.
     cells: Vec<u32>,
     limbo: Limbo,
 }

@@ -60,7 +60,7 @@ impl<F: File> PageLoader for FilePages<F> {
 
 /// The pages of a snapshot of one partition.
 pub struct SnapshotStore {
-    /// Where they are copied from.
+    /// Source of the pages.
     pub loader: Box<dyn PageLoader>,
     page_bytes: usize,
     cache: PageCache,

@@ -211,7 +211,7 @@ impl CowTree {
         }
     }
 
-    /// Where the entries of at most [`TOGETHER`] keys are; `found` has as many places.
+    /// Finds the entries of at most [`TOGETHER`] keys; `found` has as many places.
     pub fn find_many<S: PageStore, K: Deref<Target = [u64]>>(
         &self,
         pages: &mut Pages<S>,

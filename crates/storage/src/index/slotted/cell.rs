@@ -84,7 +84,7 @@ impl Cell {
         Ok(arena.slice(at, self.value_bytes / 8)?)
     }
 
-    /// Where a value in long pages begins, and its bytes.
+    /// Offset of a value in long pages, and its bytes.
     pub(super) fn long(self, pages: &impl PageBytes) -> Result<(u64, u64)> {
         if self.kind != LONG || self.value_bytes != LONG_BYTES {
             return Err(damaged(self.at, "a cell of a long value has no place"));

@@ -1,10 +1,11 @@
 //! Changes of a tree: where a cell goes in and comes out, splits, rewriting and merges.
 //!
-//! A cell goes into its page where there is room. Where there is none, but cells that nobody names any more take much of the page,
-//! the page is written anew elsewhere and its parent leads there (defragmentation by copying). Else it is split: the half that the new
-//! cell belongs to goes to a new page, the other stays, with a header that names fewer cells. At the right edge of a tree the new
-//! cell goes to a new page alone, so that rows which come in key order fill their pages. A page that is less than a third full is
-//! merged with a neighbour where both fit into three quarters of a page.
+//! A cell goes into its page where there is room. If there is none, but unreferenced cells take
+//! much of the page, the page is copied to a new place and its parent points there (defragmentation
+//! by copying). Else it is split: the half that the new cell belongs to goes to a new page, the
+//! other stays, with a header that names fewer cells. At the right edge of a tree the new cell goes
+//! to a new page alone, so that rows which come in key order fill their pages. A page that is less
+//! than a third full is merged with a neighbour where both fit into three quarters of a page.
 
 use super::cell::{INLINE, LONG, LONG_BYTES, cell_bytes, encode};
 use super::header::{FIRST_SLOTS, lines_of};
@@ -293,7 +294,8 @@ impl<M: Memory> SlottedPages<M> {
         self.lead_to(tree, path, depth, left, Some((separator, right)))
     }
 
-    /// Where cells are split so that both halves are about as long, and neither has too many cells.
+    /// Index at which cells are split so that both halves are about as long, and neither has too
+    /// many cells.
     fn middle(&self, all: &Cells, units: usize, cells_max: usize) -> usize {
         let mut before = 0;
         let by_units = all.all().position(|cell| {

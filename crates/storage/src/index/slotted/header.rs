@@ -10,9 +10,9 @@
 //! A slot is where a cell begins, in units of the page's size / 255 rounded up to a power of two, 8
 //! at least. Two places alternate: the header with sequence number `n` is in place `n % 2`, and the
 //! sequence numbers in a page's two words always differ by one, the greater being in force. The
-//! word of a place is stored last. Where a header has one line, that store is all that it needs to
-//! count: stores to a line become durable in their order. Where it has more, a record of the log
-//! says what the header is as well.
+//! word of a place is stored last. A header of one line counts with that store alone: stores to a
+//! line become durable in their order. For a longer one, a record of the log has the header as
+//! well.
 //!
 //! A word is never torn, so one whose own check fails is damaged; and once recovery is through, so is a header in force whose
 //! checksum does not fit. Neither ever lets the older header count again.
@@ -30,7 +30,7 @@ pub(super) const LINE: usize = 64;
 const FIELDS: usize = 4;
 /// Bytes of a splice before its slots.
 const SPLICE_FIELDS: usize = 3;
-/// Where the first line has its word.
+/// Offset of the word in the first line.
 const WORD_AT: usize = 56;
 /// Slots of the first line.
 pub(super) const FIRST_SLOTS: usize = WORD_AT - FIELDS;
@@ -65,7 +65,7 @@ impl<M: Memory> PageBytes for Arena<M> {
     }
 }
 
-/// How pages of one size are divided.
+/// Division of pages of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// Bytes of a page.
@@ -245,7 +245,7 @@ impl Header {
     }
 }
 
-/// How many bytes are the same at the beginnings of two slices; looks at eight at once.
+/// Length of the common prefix of two slices in bytes; compares eight at once.
 fn leading_in_common(one: &[u8], other: &[u8]) -> usize {
     let pairs = one.as_chunks::<8>().0.iter().zip(other.as_chunks::<8>().0);
     let bytes = 8 * pairs.take_while(|(one, other)| one == other).count();
@@ -253,7 +253,7 @@ fn leading_in_common(one: &[u8], other: &[u8]) -> usize {
     bytes + pairs.take_while(|(one, other)| one == other).count()
 }
 
-/// How many bytes are the same at the ends of two slices.
+/// Length of the common suffix of two slices in bytes.
 fn trailing_in_common(one: &[u8], other: &[u8]) -> usize {
     let ends = (one.as_rchunks::<8>().1, other.as_rchunks::<8>().1);
     let pairs = ends.0.iter().rev().zip(ends.1.iter().rev());
@@ -288,7 +288,7 @@ pub(super) fn place_of(sequence: u32) -> usize {
     (sequence & 1) as usize
 }
 
-/// Where line `line` of a place begins in its page.
+/// Offset in its page of line `line` of a place.
 pub(super) fn line_at(place: usize, line: usize) -> usize {
     (2 * line + place) * LINE
 }

@@ -13,7 +13,7 @@ const TOGETHER: usize = 16;
 /// Keys that it asks for where few are left: with no more than their square, two steps are enough.
 const TOGETHER_OF_FEW: usize = 8;
 
-/// Where a page's cells are named.
+/// Source of a page's slots.
 #[derive(Clone, Copy)]
 pub(super) enum Slots<'a> {
     /// In the header that the group is making.
@@ -33,7 +33,8 @@ pub(super) struct Keys<'a, M: Memory> {
 }
 
 impl<M: Memory> Keys<'_, M> {
-    /// Where `key` is among `count` cells from `low` on, or where it belongs; `None` if a cell is not in the page.
+    /// Position of `key` among `count` cells from `low` on, or where it belongs; `None` if a cell
+    /// is not in the page.
     #[inline]
     pub(super) fn find(
         &self,
@@ -55,8 +56,8 @@ impl<M: Memory> Keys<'_, M> {
         Some(if is_there { Ok(place) } else { Err(place) })
     }
 
-    /// Which of `PARTS` parts of a range the key belongs to; keys that begin after the part are not
-    /// below the key.
+    /// The one of `PARTS` parts of a range to which the key belongs; keys that begin after the part
+    /// are not below the key.
     #[inline]
     fn part<const PARTS: usize>(&self, range: Range<usize>, key: &[u64]) -> Option<Range<usize>> {
         let end_of = |part: usize| range.start + (part + 1) * range.len() / PARTS;
@@ -104,7 +105,7 @@ impl<M: Memory> Keys<'_, M> {
         self.window.word(at + 8 * key_words)
     }
 
-    /// Where in the page the key of a cell begins.
+    /// Offset in the page of the key of a cell.
     #[inline]
     fn at(&self, index: usize) -> Option<usize> {
         let slot = match self.slots {

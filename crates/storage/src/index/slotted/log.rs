@@ -36,7 +36,7 @@ use pmem::{Arena, Memory, PmemError, WordChange, site};
 
 /// Bytes of the block with master and log.
 pub(super) const BLOCK_BYTES: usize = 8128;
-/// Where the record begins in the block.
+/// Offset of the record in the block.
 const HEAD_AT: u64 = 64;
 /// Most extensions of a record.
 pub(super) const EXTENSIONS_MAX: usize = 8;
@@ -340,7 +340,7 @@ struct LoggedHeader<'l> {
     content: Content<'l>,
 }
 
-/// How a record gives a header.
+/// Form of a header in a record.
 enum Content<'l> {
     /// By its fields and slots.
     Whole(&'l [u8]),

@@ -118,7 +118,7 @@ pub(super) struct Root {
     pub(super) written: u64,
 }
 
-/// Where the open transaction stands.
+/// A savepoint of the open transaction.
 #[derive(Clone, Copy)]
 pub struct SlottedMark {
     undo: usize,
@@ -133,12 +133,12 @@ pub struct SlottedMark {
 #[derive(Clone, Copy)]
 pub(super) struct View {
     pub(super) page: u64,
-    /// Where its bytes are: the page itself, or its frame.
+    /// Offset of its bytes: the page itself, or its frame.
     pub(super) base: u64,
     pub(super) level: u8,
     pub(super) count: usize,
     source: Source,
-    /// Where the page has its outline, if it has one.
+    /// Place of the page's outline, if it has one.
     outline: Option<usize>,
 }
 
@@ -392,7 +392,7 @@ impl<M: Memory> SlottedPages<M> {
         })
     }
 
-    /// Where the bytes of a page are, which come from the file if they are in no frame.
+    /// Offset of the bytes of a page, which are read from the file if they are in no frame.
     #[inline]
     pub(super) fn base(&mut self, page: u64) -> Result<u64> {
         let Some(cache) = &mut self.cache else {

@@ -78,7 +78,7 @@ impl Copy {
         self.words(at, cell.value_bytes / 8)
     }
 
-    /// Where `key` is among the cells from `low` on, or where it belongs.
+    /// Position of `key` among the cells from `low` on, or where it belongs.
     fn find(
         &self,
         geometry: Geometry,

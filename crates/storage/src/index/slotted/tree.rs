@@ -56,7 +56,7 @@ impl Path {
 }
 
 impl<M: Memory> SlottedPages<M> {
-    /// Where `key` is among the cells of a page from `low` on, or where it belongs.
+    /// Position of `key` among the cells of a page from `low` on, or where it belongs.
     #[inline]
     pub(super) fn find(
         &self,

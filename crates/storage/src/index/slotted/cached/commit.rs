@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, HashSet};
 /// Most bytes of neighbouring pages that are written together.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// Where log and frames of a partition are, and how large they are.
+/// Identity and sizes of a partition's log and frames.
 pub(crate) struct CacheOptions {
     pub(crate) identity: HomeIdentity,
     pub(crate) salt: u32,

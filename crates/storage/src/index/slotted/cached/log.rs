@@ -63,7 +63,7 @@ pub(super) struct DifferenceLog<M: Memory> {
     end: u32,
     /// Number of the next record in its generation.
     sequence: u32,
-    /// Where the next record begins, from the first one on.
+    /// Offset of the next record, from the first one on.
     tail: u64,
     record: Record,
     extensions: Vec<Extension>,

@@ -109,7 +109,7 @@ pub struct CachedPages {
     given: Vec<u64>,
     /// Those of `taken` that were in use before some time.
     is_taken: HashSet<u64>,
-    /// Where the search for a free page goes on.
+    /// Start of the next search for a free page.
     next_free: u64,
     /// Differences in the log of pages that were not read since the opening.
     unread: Unread,

@@ -15,7 +15,7 @@ use crate::error::Result;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Where differences of a page are.
+/// Location of differences of a page.
 enum Place {
     /// In the memory of the log.
     Logged { at: u64, bytes: usize },

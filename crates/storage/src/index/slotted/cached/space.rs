@@ -16,7 +16,7 @@ const MAP_MAGIC: u32 = 0x7077_766e;
 const HEAD_BYTES: usize = 8;
 /// The page with root, end and free.
 pub(super) const MASTER: u64 = 1;
-/// Where in its group a map is.
+/// Index of a map in its group.
 const MAP_IN_GROUP: u64 = 2;
 
 /// Root and space of a partition.

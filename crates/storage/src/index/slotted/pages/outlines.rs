@@ -122,7 +122,7 @@ impl Outline<'_> {
         self.bytes[HEAD..HEAD + 8 * self.count()].as_chunks().0
     }
 
-    /// Where `key` is among the cells from `low` on, or where it belongs.
+    /// Position of `key` among the cells from `low` on, or where it belongs.
     #[inline]
     pub(in crate::index::slotted) fn find(
         &self,

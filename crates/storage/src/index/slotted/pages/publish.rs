@@ -1,4 +1,4 @@
-//! How a group of transactions over slotted pages becomes durable.
+//! The commit of a group of transactions over slotted pages.
 //!
 //! ```text
 //! commit   cells and headers of new pages are flushed; fence

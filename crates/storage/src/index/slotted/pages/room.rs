@@ -1,4 +1,4 @@
-//! Where in a page that the group changes there is room for a cell.
+//! Free space for cells in pages that the group changes.
 //!
 //! Room is below the lowest cell that the page ever had. When that is used up, it is a gap among the cells that some header names that is in force
 //! or may be again: the one in the page, the one in the making, those that the open transaction may go back to, and those that snapshots show.
