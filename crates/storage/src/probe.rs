@@ -181,7 +181,7 @@ fn bound_ns(number: usize) -> u64 {
 }
 
 thread_local! {
-    /// Apart from the probe, so that threads without one look at a plain word.
+    /// Separate from the probe, so that threads without one read a plain word.
     static IS_CARRIED: Cell<bool> = const { Cell::new(false) };
     static OWN: RefCell<Option<Arc<Probe>>> = const { RefCell::new(None) };
 }

@@ -18,7 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Changes that the log has and pages lack.
 pub trait Backlog: Send + Sync {
-    /// Whether the page lacks something, and whether that brings it back whole, so that it need not be read.
+    /// The pending redo of a page, if any, and whether it restores the page whole, so that it need
+    /// not be read.
     fn of(&self, page: PageId) -> Option<Missing>;
 
     /// Redoes the missing changes of the page, whose content is `bytes` if those are intact, and

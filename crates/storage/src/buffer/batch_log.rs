@@ -101,7 +101,7 @@ type Place = OnceLock<Box<Alone<Mutex<Part>>>>;
 struct Part {
     /// The thread that has begun the open transaction.
     opened_by: Option<ThreadId>,
-    /// A batch has waited for it in vain.
+    /// A batch has waited for it without success.
     is_slow: bool,
     claim: u64,
     /// The records of its transaction, framed.

@@ -98,7 +98,7 @@ impl Present<'_> {
         }
     }
 
-    /// Sleeps until there is something to look at; false when it is to end.
+    /// Sleeps until there are frames to examine; false when it is to end.
     pub(super) fn next(&self) -> bool {
         let mut wish = self.0.wish();
         while *wish == Wish::Nothing {

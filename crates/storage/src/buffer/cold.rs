@@ -1,4 +1,5 @@
-//! Records of rings and series that recovery needs no more, on their way to an archive: *cold log* of NV-Logging.
+//! Records of rings and series that recovery no longer needs, on their way to an archive: *cold
+//! log* of NV-Logging.
 //!
 //! A checkpoint makes records cold. With an archive their space is given back only when the archive
 //! has them durably ([`Archive`](crate::log::archive)); ring 0 has that position (`set_archived`),

@@ -1,4 +1,4 @@
-//! Segments of the central log that recovery needs no more, on their way to an archive.
+//! Segments of the central log that recovery no longer needs, on their way to an archive.
 //!
 //! A checkpoint makes whole segments cold (`log/wal.rs`). With an archive their files are removed
 //! only when it has their records durably. So a crash leaves every record in a segment or in the

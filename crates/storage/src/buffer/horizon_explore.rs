@@ -176,7 +176,8 @@ fn copy((lsn, record): (&u64, &Vec<u8>)) -> (u64, Vec<u8>) {
     (*lsn, record.clone())
 }
 
-/// Cuts the power at fences and syncs of `world` from now on, and looks at what is left, `depth` times in a row.
+/// Cuts the power at fences and syncs of `world` from now on, and checks the remaining state,
+/// `depth` times in a row.
 fn watch<K: Kind>(
     world: &SimulatedWorld,
     kind: K,

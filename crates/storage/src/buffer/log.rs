@@ -186,8 +186,9 @@ pub trait PageLog: Send + Sync {
         0
     }
 
-    /// Makes way for a change that has room reserved, by a thread that has no page latched: where images of pages are kept until a batch ends, and no
-    /// more have room, the batch ends now.
+    /// Makes room for a change that has space reserved, by a thread that has no page latched: if
+    /// images of pages are kept until a batch ends, and there is no room for more, the batch ends
+    /// now.
     fn make_way(&self) -> Result<()> {
         Ok(())
     }

@@ -23,7 +23,7 @@ const RING_PAGES_MIN_UNDO: u64 = 768;
 /// Assignment of sessions to rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rings {
-    /// A ring a session, made when the session is.
+    /// One ring for each session, made together with it.
     PerSession,
     /// This number `n` of rings, made with the log and for its life; each has every `n`-th session.
     Shared(u32),

@@ -503,8 +503,8 @@ impl<D: Directory> Pool<D> {
         self.write_or_load(id, Fill::Blank)
     }
 
-    /// The page for recovery, and whether it is intact. If it is not, its bytes are zeros: the log has to bring it back whole. If that is
-    /// what the log does in any case, the page is not read.
+    /// The page for recovery, and whether it is intact. If it is not, its bytes are zeros: the log
+    /// has to restore it whole. If that is what the log does in any case, the page is not read.
     pub fn recover(&self, id: PageId, is_brought_back: bool) -> Result<(WriteGuard<'_>, bool)> {
         let fill = if is_brought_back {
             Fill::Blank

@@ -36,7 +36,7 @@ pub struct SessionFiles<D: Directory> {
     tails: SharedTails<D::File>,
 }
 
-/// A log in files, a series a session.
+/// A log in files, one series for each session.
 pub type FilesLog<D> = HorizonLog<SessionFiles<D>>;
 
 impl<D: Directory> SessionFiles<D> {

@@ -2,7 +2,7 @@
 //!
 //! A range and an exclusive key inside of it exclude each other, and neither is found by the
 //! other's name. So both register first and look at the other side afterwards: a writer's key is in
-//! its shard before it looks at the number of ranges; a range is counted before it goes through the
+//! its shard before it reads the number of ranges; a range is counted before it goes through the
 //! shards. One of them at least sees the other. If both do, the order of the bucket's mutex
 //! decides, once and for all:
 //!

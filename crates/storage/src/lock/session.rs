@@ -1,8 +1,9 @@
 //! One session's side of the locks: one transaction after the other, each locking as it goes and
 //! releasing all locks at its end.
 //!
-//! A request looks at what the session has, then at what covers it (its table, its partition, a range of its own), and only then goes to
-//! a shard. A request that fails leaves all other locks of the session as they were; the key or range it was for is as before, intention
+//! A request first checks the session's own locks, then those that cover it (its table, its
+//! partition, a range of its own), and only then goes to a shard. A request that fails leaves all
+//! other locks of the session as they were; the key or range it was for is as before, intention
 //! locks that were taken on the way stay.
 //!
 //! | request | registers in | may wait for |

@@ -1,4 +1,5 @@
-//! The archive of a log: records that recovery needs no more, moved to numbered files before their space is used again.
+//! The archive of a log: records that recovery no longer needs, moved to numbered files before
+//! their space is reused.
 //!
 //! ```text
 //! file     header | records

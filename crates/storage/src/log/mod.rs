@@ -48,8 +48,9 @@ pub(crate) fn clear<T>(list: &mut Vec<T>) {
 
 /// Collects the changes of one transaction.
 ///
-/// *Published* bytes are reachable from a root; a crash must be able to bring them back. *Unpublished* bytes (a reserved
-/// block, a free slot of a node) are not, so they may be stored at once.
+/// *Published* bytes are reachable from a root; recovery must be able to restore them.
+/// *Unpublished* bytes (a reserved block, a free slot of a node) are not, so they may be stored at
+/// once.
 pub trait WriteSet<M: Memory>: Send {
     /// Changes published bytes, at once or when the change becomes [visible](Self::visible). A structure that
     /// was written is read again only after `visible`, or word by word over [`pending_word`](Self::pending_word).

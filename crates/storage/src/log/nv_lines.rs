@@ -1,8 +1,9 @@
 //! Lines of durable memory that a transaction touches: the list of those to flush, and a quick
 //! check whether one has pending changes.
 //!
-//! A transaction asks for the pending form of a word far more often than it has one. [`PendingLines`] is a filter over lines: a
-//! line that was added is always found, another one seldom, and then the list of changes is searched in vain.
+//! A transaction asks for the pending form of a word far more often than it has one.
+//! [`PendingLines`] is a filter over lines: a line that was added is always found, another one
+//! seldom, and then the list of changes is searched without success.
 
 use super::nv_record::LINE;
 

@@ -96,7 +96,8 @@ pub(crate) fn name(identity: LogIdentity) -> String {
 }
 
 impl<F: File> Tails<F> {
-    /// Opens the file of a partition whose log has so many streams at most. One that is not there is made: databases of format 1 have none.
+    /// Opens the file of a partition whose log has at most `streams_max` streams. One that is not
+    /// there is made: databases of format 1 have none.
     pub(crate) fn open<D: Directory<File = F>>(
         directory: &D,
         identity: LogIdentity,

@@ -150,7 +150,7 @@ impl Spares {
         self.most > 0 && self.lengths.contains(&bytes) && self.bytes() + bytes <= self.most
     }
 
-    /// Takes over those that an earlier process has left, as far as they are of use.
+    /// Adopts the usable spares that an earlier process has left.
     pub(super) fn find<D: Directory>(&mut self, directory: &D) -> Result<()> {
         for number in self.identity.numbers(directory, &self.kind)? {
             let name = self.name(number);

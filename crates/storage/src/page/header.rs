@@ -65,7 +65,7 @@ pub enum PageKind {
     Inner,
     /// A piece of a value that is too long for a leaf.
     Long,
-    /// A bit a page of the file: whether it is in use.
+    /// One bit for each page of the file: whether it is in use.
     Map,
 }
 

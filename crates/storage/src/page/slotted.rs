@@ -10,7 +10,7 @@
 //! cell `i` has the keys from that cell's on up to the next cell's; the page's link has those
 //! before the first.
 //!
-//! The deep check looks at a page as a whole ([`Slotted::check`]). Reading trusts its checksum but
+//! The deep check examines a page as a whole ([`Slotted::check`]). Reading trusts its checksum but
 //! for places: a slot that leads out of the page has an empty cell, so a page with wrong content
 //! costs a wrong answer and never a fault.
 

@@ -242,7 +242,8 @@ impl Tree {
         if view.slots() == 0 {
             return self.shrink_root(pages, parent, reserve);
         }
-        // The left one of the pair and the right one; the last child goes with its left neighbour.
+        // The left one of the pair and the right one; the last child is paired with its left
+        // neighbour.
         let left_place = place.min(view.slots() - 1);
         let (left_id, right_id) = (view.child_at(left_place), view.child_at(left_place + 1));
         let left = pages.pool.write(left_id)?;

@@ -382,7 +382,7 @@ impl PartialOrd for ValueRef<'_> {
 impl PartialEq for ValueRef<'_> {
     fn eq(&self, other: &Self) -> bool {
         match (*self, *other) {
-            // Most comparisons; content of another length need not be looked at.
+            // Most comparisons; content of another length need not be read.
             (Self::Int64(left), Self::Int64(right)) => left == right,
             (Self::Text(left), Self::Text(right)) => left == right,
             (Self::Bytes(left), Self::Bytes(right)) => left == right,

@@ -34,7 +34,7 @@ pub fn image(content: &[u8], image: &mut Vec<u8>) {
     image.extend_from_slice(content);
 }
 
-/// The content's length that a header states; nothing says yet that it is true.
+/// The content's length that a header states; it is not checked yet.
 #[inline]
 pub fn content_bytes(header: [u8; HEADER_BYTES]) -> usize {
     u64::from_le_bytes(header) as u32 as usize

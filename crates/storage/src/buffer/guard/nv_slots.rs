@@ -48,7 +48,7 @@ const HEADER_BYTES: usize = 16;
 pub(super) const SLOTS_MIN: u64 = 16;
 /// Threads that store or account for loads at once; further ones wait for one of them.
 const HANDLES: usize = 8;
-/// Slots that a thread looks at, at least, where several do.
+/// Fewest slots for each of several threads.
 const SLOTS_A_THREAD: usize = if cfg!(test) { 6 } else { 32 << 10 };
 const THREADS_MAX: usize = 8;
 

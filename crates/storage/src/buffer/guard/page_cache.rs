@@ -53,12 +53,15 @@ use std::time::{Duration, Instant};
 const SHARDS: usize = 64;
 /// Slots in use, of all, from which on pages fly home: the longer a version waits, the more often a newer one takes its place.
 const FLIGHT_AT: (usize, usize) = (7, 8);
-/// Most pages of a flight, and their shares of all slots: at least, and at most. It has what there is beyond [`FLIGHT_AT`] between these.
+/// Most pages of a write-back batch, and bounds of its share of all slots. It has what there is
+/// beyond [`FLIGHT_AT`] between these.
 const FLIGHT_PAGES_MAX: usize = 256;
 const FLIGHT_SHARE_MIN: usize = 32;
 const FLIGHT_SHARE_MAX: usize = 4;
-/// A version stays for so many turns more at most, one for each version of its page that it and those before it have replaced here, or that has flown
-/// not long ago: what was often written will be written again. A flight passes so many of them by at most, so that it begins soon.
+/// Most further turns that a version stays: one for each version of its page that it and those
+/// before it have replaced here, or that was written home recently. Pages that were often written
+/// will be written again. The second number is how many of them a batch passes at most, so that it
+/// begins soon.
 const CHANCES_MAX: u8 = 3;
 const PASSED_BY_MAX: usize = 4096;
 /// Writers of pages wait once fewer than this share of the slots is free, and at most this long for
@@ -188,14 +191,14 @@ pub struct PageCache<F> {
     next_sequence: AtomicU64,
     /// Idle handles of the file.
     homes: Mutex<Vec<F>>,
-    /// A flight that has not landed, where no thread flies.
+    /// A write-back batch that has not ended, where there are no write-back threads.
     open_flight: Mutex<Option<Flight<F>>>,
     /// Whether the note on the medium says that its visible content may not be durable. Held for
     /// reading while something there is changed.
     is_in_use: RwLock<bool>,
     /// Held while versions are put.
     putting: Mutex<()>,
-    /// Pages that have flown, each until another one takes its place; 0 is none.
+    /// Pages that were written home, each until another one replaces it here; 0 is none.
     flown: Box<[AtomicU32]>,
     /// Whether a sync of the file has failed, through whichever handle: what it has of the pages that were written is unknown from then on.
     has_home_failed: AtomicBool,
@@ -389,7 +392,7 @@ impl<F: File> PageCache<F> {
                     bytes,
                 })
                 .collect();
-            // If it fails the slots stay out of use: what the medium has of them is unknown.
+            // If it fails the slots stay out of use: their content on the medium is unknown.
             self.slots.put(&copies, PutOrder::CopyFirst)?;
             self.counts.put.fetch_add(count, Ordering::Relaxed);
             let found = copies.iter().map(|copy| FoundCopy {
@@ -558,7 +561,8 @@ impl<F: File> PageCache<F> {
         used.saturating_sub(count * share / of).clamp(least, most)
     }
 
-    /// Claims versions for a flight, the oldest ones but for those of pages that were often written.
+    /// Claims versions for a write-back batch: the oldest ones, except those of pages that were
+    /// often written.
     fn claim(&self) -> Vec<FoundCopy> {
         let (most, pages) = (self.flight_pages(), self.pages.load(Ordering::Acquire));
         let (mut claims, mut not_yet, mut passed_by) = (Vec::new(), Vec::new(), 0);
@@ -641,7 +645,8 @@ impl<F: File> PageCache<F> {
         Ok(())
     }
 
-    /// Ends a flight: what it has brought home is durable there, and its slots become free. Says how many.
+    /// Ends a write-back batch: its pages become durable at home, and its slots free. Returns their
+    /// number.
     fn land(&self, mut flight: Flight<F>) -> Result<usize> {
         let synced = flight.file.sync(site!("page-cache.home"));
         self.has_home_failed
@@ -656,7 +661,7 @@ impl<F: File> PageCache<F> {
         self.counts.home_syncs.fetch_add(1, Ordering::Relaxed);
         lock(&self.homes).push(flight.file);
         let slots: Vec<u32> = flight.claims.iter().map(|claim| claim.slot).collect();
-        // In the table until then, so that no newer version flies past it.
+        // It is in the table until then, so that no newer version is written home before it.
         self.slots.clear(&slots)?;
         for claim in &flight.claims {
             let mut shard = self.shard(claim.page);
@@ -673,7 +678,7 @@ impl<F: File> PageCache<F> {
         Ok(slots.len())
     }
 
-    /// Gives back the claims of a flight that has failed. The file ensures that it is not written
+    /// Releases the claims of a failed write-back batch. The file ensures that it is not written
     /// through this handle again after a failed sync.
     fn give_back(&self, file: F, claims: &[FoundCopy]) -> Result<()> {
         lock(&self.homes).push(file);
@@ -724,7 +729,7 @@ impl<F: File> PageCache<F> {
         Ok(self.fly()? > 0)
     }
 
-    /// A step of what a thread does that flies: a flight begins if one is due, or the one that has begun lands.
+    /// One step of a write-back thread: begins a batch if one is due, or ends the open one.
     pub fn assist(&self) -> Result<()> {
         let mut open = lock(&self.open_flight);
         if self.land_open_flight(&mut open)? > 0

@@ -1,9 +1,10 @@
 //! Changes of a tree: where an entry goes in and comes out, splits and merges.
 //!
-//! A change first finds its place by reading, then makes the way there dirty from the root down, so that a refused insertion
-//! copies nothing. A node that is full is split in two by bytes; at the right edge of the tree the new entry goes into a new
-//! node alone, so that rows which come in key order fill their nodes. A node that is less than a third full is merged with a
-//! neighbour where both fit into three quarters of a page.
+//! A change first finds its place by reading, then makes the path there dirty from the root down,
+//! so that a refused insertion copies nothing. A node that is full is split in two by bytes; at the
+//! right edge of the tree the new entry goes into a new node alone, so that rows which come in key
+//! order fill their nodes. A node that is less than a third full is merged with a neighbour where
+//! both fit into three quarters of a page.
 
 use super::node::{HEADER_BYTES, Image, count_word, inline_range, inline_word};
 use super::tree::{Path, open_node};

@@ -374,7 +374,7 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         })
     }
 
-    /// The group is durable: takes over the new list, and holds back what snapshots show.
+    /// The group is durable: adopts the new list, and holds the pages that snapshots show.
     fn settle(&mut self, state: FileState, list: NewList) {
         self.base = state;
         if self.limbo.is_active() {

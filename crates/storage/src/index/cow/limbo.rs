@@ -6,11 +6,11 @@
 //! was taken and died after: `born < n <= died`. A place that died and that a live snapshot shows
 //! is *held*, under the newest such snapshot. When that one ends it is held under another that
 //! shows it, or is free. So a long-lived snapshot keeps only the places that it shows: those that
-//! are born and die after it are used again at once.
+//! are born and die while it lives are reused at once.
 //!
-//! All of this is in DRAM. On the medium a place is free as soon as its group says so; a crash ends all snapshots and leaks
-//! nothing. While no snapshot lives nothing is noted: a place of which no birth is known was born before every snapshot that
-//! lives now.
+//! All of this is in DRAM. On the medium a place is free as soon as its group frees it; a crash
+//! ends all snapshots and leaks nothing. While no snapshot lives nothing is noted: a place without
+//! a noted birth was born before every snapshot that lives now.
 
 use crate::place::PlaceMap;
 use pmem::{Arena, Fate, Memory, Outcome};
@@ -66,7 +66,7 @@ pub(in crate::index) struct Limbo {
     living: Arc<Living>,
     /// Snapshots that were taken since the partition was opened.
     taken: u64,
-    /// The numbers of those that lived when `ended` was looked at last.
+    /// The numbers of those that lived when `ended` was last read.
     live: Vec<u64>,
     ended: u64,
     /// When places were born, of those that were born since the oldest live snapshot was taken.
@@ -92,7 +92,7 @@ impl Limbo {
         }
     }
 
-    /// Whether births and deaths must be told.
+    /// Whether births and deaths must be noted.
     #[inline]
     pub(in crate::index) fn is_active(&self) -> bool {
         !self.live.is_empty()
@@ -103,7 +103,7 @@ impl Limbo {
         self.taken
     }
 
-    /// The snapshots that lived when it was looked at last, by their numbers.
+    /// The snapshots that lived at the last check, by their numbers.
     pub(in crate::index) fn live(&self) -> &[u64] {
         &self.live
     }

@@ -22,9 +22,9 @@
 //! | `snapshot` | pages as a snapshot sees them |
 //! | `limbo` | places that a snapshot shows and that must not be used again yet |
 //!
-//! A *reference* is the word that leads to a page. Committed pages have the offset of their place; dirty pages have the number
-//! of their slot and the mark `DIRTY`, so following one needs no search. References become offsets when the page that holds
-//! them is written.
+//! A *reference* is a word that points to a page: for a committed page the offset of its place, for
+//! a dirty page the number of its slot and the mark `DIRTY`, so following one needs no search.
+//! References become offsets when the page that holds them is written.
 
 mod cache;
 mod change;

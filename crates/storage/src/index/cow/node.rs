@@ -11,12 +11,12 @@
 //!
 //! A node of level 0 is a leaf. Values of a leaf have a fixed number of words, or 0 of them: then
 //! the one word of an entry points to the content, in this page or in a chain of long pages. In an
-//! inner node the key of an entry is the least one below it; the first entry's key is never looked
-//! at. A long page (kind 1) has in word 2 the bytes of its part and of the whole value, in word 3
-//! the next part, in word 4 the sequence number, and its part from word 5 on.
+//! inner node the key of an entry is the least one below it; the first entry's key is never read. A
+//! long page (kind 1) has in word 2 the bytes of its part and of the whole value, in word 3 the
+//! next part, in word 4 the sequence number, and its part from word 5 on.
 //!
-//! Contents that are not referred to any more stay until the page is rebuilt. The order of entries and every range is checked
-//! before it is followed, so a damaged page is an error and never a panic.
+//! Unreferenced contents stay until the page is rebuilt. The order of entries and every range is
+//! checked before it is followed, so a damaged page is an error and never a panic.
 
 use super::{DIRTY, INLINE};
 use crate::error::{Result, StorageError};
@@ -147,7 +147,7 @@ pub(super) fn other_meta(kind: Kind) -> u64 {
     MAGIC | (kind as u64) << 24
 }
 
-/// A node that was looked at: its header is sound.
+/// A node whose header was checked.
 #[derive(Clone, Copy)]
 pub(super) struct Node<'a, M: Memory> {
     view: PageView<'a, M>,

@@ -1,16 +1,20 @@
-//! The pages of all trees of a partition: dirty ones in frames that the store has, the others where it keeps them.
+//! The pages of all trees of a partition: dirty ones in frames of the store, the others in their
+//! places there.
 //!
-//! Everything that an operation does here is in the undo list of the open transaction: bytes of a dirty page that changed, a
-//! page that became dirty or was dropped, the root of a tree. So a transaction, or one of its statements, is taken back without
-//! touching what other transactions of the group did, even in the same pages.
+//! Everything that an operation does here is in the undo list of the open transaction: bytes of a
+//! dirty page that changed, a page that became dirty or was dropped, the root of a tree. So a
+//! transaction, or one of its statements, is undone without touching the changes of other
+//! transactions of the group, even in the same pages.
 //!
-//! A page that the transaction has made dirty is dropped whole when the transaction is taken back, so the bytes that change in it are of use until
-//! the statement ends. Of any other page the list has the changed bytes until they amount to a page, then the whole page, and again only
-//! the open statement's bytes from there on. So a long transaction keeps at most two pages of old bytes for a dirty page, however often
-//! it changes that.
+//! A page that the transaction has made dirty is dropped whole when the transaction is undone, so
+//! its old bytes are needed only until the statement ends. Of any other page the list has the
+//! changed bytes until they amount to a page, then the whole page, and again only the open
+//! statement's bytes from there on. So a long transaction keeps at most two pages of old bytes for
+//! a dirty page, however often it changes that.
 //!
-//! A dirty page was a committed one with a right checksum. Small changes of it are added to that (`Slot::growth`), so most pages are
-//! written without being summed up again; a page that was made or changed much is.
+//! A dirty page was a committed one with a right checksum. Small changes are added to that checksum
+//! (`Slot::growth`), so most pages are written without computing it anew; only new or much changed
+//! pages need that.
 //!
 //! Invariants: a committed page is never stored to; a dirty page is referred to by dirty pages, roots and the undo list only; a
 //! place belongs to one dirty page from its reservation on, so that writing a group needs no space.
@@ -81,7 +85,7 @@ struct Before {
 enum Undo {
     /// Bytes of a dirty page changed.
     Bytes(Before),
-    /// The same, in a page of which the list has the whole: of use until the statement ends.
+    /// The same, in a page of which the list has the whole: needed until the statement ends.
     StatementBytes(Before),
     /// A page became dirty.
     Fresh(usize),

@@ -1,11 +1,13 @@
 //! Pages in durable memory: blocks of a pool, published together by the master record.
 //!
-//! Blocks of pages and tuples are reserved and freed through the heap at once, but the changes of its bitmap words are only
-//! collected; the group's record carries them. Pages are copied to their new places at once, changed there, and flushed when the
-//! group is written, so that those which every group changes stay in the processor's cache. Tuples are stored when they are made
-//! and flushed with the group, each line once, so that whichever thread ends the group makes all of it durable.
+//! Blocks of pages and tuples are reserved and freed through the heap at once, but the changes of
+//! its bitmap words are only collected; the group's record carries them. Pages are copied to their
+//! new places at once, changed there, and flushed when the group is written, so that pages that
+//! every group changes stay in the processor's cache. Tuples are stored when they are made and
+//! flushed with the group, each line once, so that any thread that ends the group makes all of it
+//! durable.
 //!
-//! A page is one line shorter than asked where that lets one more of them share a chunk of the heap.
+//! A page is one line shorter than requested if then one more page fits into a chunk of the heap.
 
 use super::limbo::Limbo;
 use super::node::PageView;

@@ -1,9 +1,10 @@
-//! Pages as a snapshot sees them: those that the master led to when it was taken, and no way to change anything.
+//! Read-only pages of a snapshot: those that the master pointed to when it was taken.
 //!
-//! A snapshot has a cache of its own, in ordinary memory, and fills it from where the partition has its pages: the file, or a
-//! view of the pool. So its reader shares nothing with the partition's owner but the bytes of pages that nobody stores to while the
-//! `Lease` lives (`limbo`). Each page is checked as it is copied: one that was used again too early would be an error and not a
-//! wrong answer.
+//! A snapshot has a cache of its own, in ordinary memory, and fills it from where the partition has
+//! its pages: the file, or a view of the pool. So its reader shares nothing with the partition's
+//! owner except the bytes of pages that nobody stores to while the `Lease` lives (`limbo`). Each
+//! page is checked as it is copied: a page that is reused too early is an error and not a wrong
+//! answer.
 
 use super::cache::PageCache;
 use super::limbo::Lease;

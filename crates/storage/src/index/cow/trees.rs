@@ -1,7 +1,8 @@
 //! Copy-on-write trees as the tables of a partition see them.
 //!
-//! Every verb is the tree's or the pages' own, of the same name. An operation that moves the root of a tree for the first time in
-//! its group makes the way to the tree's entry in the directory dirty, and the end of the group writes all roots at once.
+//! Every verb is the tree's or the pages' own, of the same name. An operation that moves the root
+//! of a tree for the first time in its group makes the path to the tree's entry in the directory
+//! dirty, and the end of the group writes all roots at once.
 
 use super::pages::PagesMark;
 use super::{CowTree, PageStore, Pages, Purpose, Shape, TOGETHER, TreeReport, Value};

@@ -7,8 +7,9 @@
 //!         bytes u64 of a chain of long pages (kind 1)
 //! ```
 //!
-//! A page gives room below its lowest cell first. When that is used up it looks for a gap among the cells that some header still
-//! names: the one in force, the one that the group is making, and those that the open transaction may go back to.
+//! A page gives room below its lowest cell first. When that is used up, a gap is sought among the
+//! cells that some header still names: the one in force, the one that the group is making, and
+//! those that a rollback of the open transaction may restore.
 
 use super::header::{Geometry, PageBytes, damaged};
 use crate::error::Result;

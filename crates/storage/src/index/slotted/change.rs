@@ -1,4 +1,4 @@
-//! Changes of a tree: where a cell goes in and comes out, splits, rewriting and merges.
+//! Changes of a tree: insertion and removal of cells, splits, rewriting and merges.
 //!
 //! A cell goes into its page where there is room. If there is none, but unreferenced cells take
 //! much of the page, the page is copied to a new place and its parent points there (defragmentation
@@ -397,7 +397,7 @@ impl<M: Memory> SlottedPages<M> {
         }
     }
 
-    /// Whether a page is less than a third full. Large pages are not looked at each time.
+    /// Whether a page is less than a third full. Large pages are not examined each time.
     fn is_sparse(&self, tree: SlottedTree, view: &View) -> Result<bool> {
         let is_looked_at = view.count < 8 || view.count.is_multiple_of(8);
         let cells_max = self.cells_max(tree, view.level, view.count);
@@ -426,7 +426,8 @@ impl<M: Memory> SlottedPages<M> {
         }
         let (_, mut moved) = self.cells_with(right.page, (right.count, 0), &[])?;
         if left.level > 0 {
-            // The key of a first cell is never looked at, so it may be greater than keys below it. Now it will be.
+            // The key of a first cell is never read, so it may be greater than keys below it. Now
+            // it will be.
             let separator = self.key(&above, first + 1, tree.key_words)?.to_vec();
             let cell = inner_cell(&separator, self.child(&right, 0)?.page);
             moved = self.cells_with(right.page, (0, 1), &[cell])?.1;

@@ -17,8 +17,9 @@
 //! A word is never torn, so one whose own check fails is damaged; and once recovery is through, so is a header in force whose
 //! checksum does not fit. Neither ever lets the older header count again.
 //!
-//! Where the platform promises that 64 bytes survive whole, a header of one line is stored in one transfer. It lies as one that was stored
-//! word by word, so either kind of machine goes on with what the other has left.
+//! Where the platform promises that 64 bytes survive whole, a header of one line is stored in one
+//! transfer. Its bytes are the same as if it were stored word by word, so each kind of machine can
+//! use the pages of the other.
 
 use crate::error::Result;
 use pmem::{Arena, Memory, PmemError, site};
@@ -485,7 +486,7 @@ pub(super) fn level_and_count(line: &[u8], page: u64) -> Result<(u8, usize)> {
     }
 }
 
-/// The lowest unit that a cell ever had, by the header in a place that was looked at.
+/// The lowest unit that a cell ever had, by the header in a place that was checked.
 #[inline]
 pub(super) fn start(pages: &impl PageBytes, page: u64, place: usize) -> usize {
     let field = pages.bytes(page + (line_at(place, 0) + 2) as u64, 1);

@@ -1,8 +1,8 @@
-//! The keys of a page, as a search compares them.
+//! Search among the keys of a page.
 //!
-//! A search asks for some keys of the cells that are left together, so that their misses overlap, and then counts how many of them are
-//! below the one that it looks for. So it waits for memory twice in a page of up to 128 cells, and three times in a larger one; and no
-//! processor has to guess how a comparison ends.
+//! A search loads several keys of the remaining cells together, so that their misses overlap, and
+//! then counts those that are below the wanted key. So it waits for memory twice in a page of up to
+//! 128 cells, and three times in a larger one; and no comparison is a branch to predict.
 
 use super::header::slot_at;
 use pmem::{Memory, Window};
@@ -10,7 +10,8 @@ use std::ops::Range;
 
 /// Most keys that a search asks for together, where cells are many.
 const TOGETHER: usize = 16;
-/// Keys that it asks for where few are left: with no more than their square, two steps are enough.
+/// Keys that it loads together when few are left: with no more than their square, two steps are
+/// enough.
 const TOGETHER_OF_FEW: usize = 8;
 
 /// Source of a page's slots.

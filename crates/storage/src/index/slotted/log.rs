@@ -13,10 +13,12 @@
 //! ```
 //!
 //! A header is given whole (kind 0), or as a splice (kind 1), which derives it from the one before,
-//! in the other place of the page. It is durable before the record is written, and nobody stores
-//! over it before the new one is. So a transaction that inserts one row has a record of one line.
+//! in the other place of the page. It is durable before the record is written, and is not
+//! overwritten before the new one is durable. So a transaction that inserts one row has a record of
+//! one line.
 //!
-//! A body that the block has no room for goes on in extensions: blocks that the heap keeps for the group without making them allocated.
+//! A body that does not fit into the block continues in extensions: blocks that the heap keeps for
+//! the group without allocating them.
 //!
 //! The record counts when its checksum fits, and its state word shows whether it is committed or
 //! waits for the decision about its global transaction. The next group overwrites it only after a

@@ -1,10 +1,11 @@
-//! B+trees of slotted pages in durable memory, which change where they are.
+//! B+trees of slotted pages in durable memory, changed in place.
 //!
-//! A page has a header that names its cells in the order of their keys, and cells. New cells go where no header names any; what
-//! makes them count is the new header alone. A group of transactions makes its cells durable first. Then it writes the new headers
-//! of the pages that it changed, and the words of the heap that go with them, as one record of a log (`fash`), or, where only one
-//! header changed that fits a line, that header in the page itself (`fast`). Cells that no header names any more are room for others
-//! from the next group on.
+//! A page has a header that names its cells in the order of their keys, and cells. New cells go to
+//! space that no header names; they count only with the new header. A group of transactions makes
+//! its cells durable first. Then it writes the new headers of the pages that it changed, and the
+//! words of the heap that go with them, as one record of a log (`fash`), or, where only one header
+//! changed that fits a line, that header in the page itself (`fast`). Cells that no header names
+//! any more are free space from the next group on.
 //!
 //! | file | job |
 //! |---|---|

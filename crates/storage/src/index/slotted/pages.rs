@@ -406,7 +406,7 @@ impl<M: Memory> SlottedPages<M> {
         Ok(frame)
     }
 
-    /// The page again, after others were looked at: it may be in another frame by then.
+    /// The page again, after others were read: it may be in another frame by then.
     #[inline]
     pub(super) fn again(&mut self, view: &View) -> Result<View> {
         if self.cache.is_none() {

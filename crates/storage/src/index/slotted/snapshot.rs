@@ -1,8 +1,9 @@
 //! Slotted trees as a snapshot sees them, read while another thread changes them.
 //!
-//! A page is copied into DRAM when it is read first: its header is the one that the snapshot shows ([`Versions`]), and the cells that it
-//! names are not stored to while the lease lives. Everything is checked after it was copied, so that a cell that was used again too early would be
-//! an error and not a wrong answer. Nobody waits for a reader, but for the copy of one header's lines.
+//! A page is copied into DRAM when it is read first: its header is the one that the snapshot shows
+//! ([`Versions`]), and the cells that it names are not stored to while the lease lives. Everything
+//! is checked after it was copied, so that a cell that is reused too early is an error and not a
+//! wrong answer. Nobody waits for a reader, except for the copy of one header's lines.
 
 use super::cell::{Cell, LONG};
 use super::header::{self, Geometry, Header, LINE, LINES_MAX, PageBytes, Seal, damaged};

@@ -1,8 +1,9 @@
 //! One tree of slotted pages: lookups and scans.
 //!
-//! A tree is its number, under which [`SlottedPages`] has its root, and the words of its keys and values; so it is copied freely and
-//! owns nothing. The key of an inner page's cell is the least one below it, and that of the first cell is never looked at.
-//! A scan copies each entry before it visits it, so the visitor may use the pages.
+//! A tree is its number, under which [`SlottedPages`] has its root, and the words of its keys and
+//! values; so it is copied freely and owns nothing. The key of an inner page's cell is the least
+//! one below it, and that of the first cell is never read. A scan copies each entry before it
+//! visits it, so the visitor may use the pages.
 
 use super::cell::{Cell, LONG};
 use super::header::{LEVELS_MAX, damaged};

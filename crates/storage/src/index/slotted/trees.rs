@@ -1,7 +1,7 @@
 //! Slotted trees as the tables of a partition see them.
 //!
-//! A tree's root moves rarely. The operation that moves it gives the directory the new one at once, so the end of a group has nothing
-//! left to write there.
+//! A tree's root moves rarely. The operation that moves it gives the directory the new one at once,
+//! so nothing remains to be written there at the end of a group.
 
 use super::cell::cell_bytes;
 use super::pages::{Root, SlottedMark, SlottedPages};

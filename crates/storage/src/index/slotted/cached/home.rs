@@ -5,7 +5,8 @@
 //! identity     magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | crc32c u32 | zeros to 256
 //! ```
 //!
-//! The first page is written and synced before anything leads to the file, and never again. The others are written by checkpoints alone.
+//! The first page is written and synced before anything refers to the file, and never again. The
+//! others are written by checkpoints alone.
 
 use crate::error::{Result, StorageError};
 use crate::stamp;

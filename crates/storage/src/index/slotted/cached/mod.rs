@@ -53,7 +53,7 @@ const LOADS_KEPT: u64 = 24;
 struct Resident {
     page: u64,
     frame: u64,
-    /// Pages that were loaded when it was looked at last.
+    /// Number of loaded pages at its last use.
     used: u64,
     /// Whether the log has more of it than the file.
     is_dirty: bool,
@@ -238,8 +238,8 @@ impl CachedPages {
         Ok(first)
     }
 
-    /// Gives up a page that is as it is at home and that nobody has looked at for long. Says whether there is one; where there is none,
-    /// the group needs more frames than there should be.
+    /// Evicts a page that equals the one at home and was not used for long. Says whether there is
+    /// one; where there is none, the group needs more frames than there should be.
     fn give_one_up(&mut self) -> bool {
         for passed in 0..2 * self.residents.len() {
             self.hand = (self.hand + 1) % self.residents.len();

@@ -6,8 +6,9 @@
 //! home. So the time of an opening depends on the length of the log alone, not on the number of
 //! pages in it.
 //!
-//! Every page has a chain of its differences, the newest first: each names the one before. They lie in the log, which is not freed before
-//! all of it is home; only those of records that go on in extensions are copied.
+//! Every page has a chain of its differences, the newest first: each names the one before. They
+//! stay in the log, which is not freed before all of it is home; only those of records with
+//! extensions are copied.
 
 use super::home::Home;
 use super::log::{Differences, Entry, apply};

@@ -1,7 +1,7 @@
 //! Slotted pages in a cache: the stores of a group into frames before the cache logs them.
 //!
-//! The frames are what these pages take for their memory. A header is stored in its frame when the group ends; what
-//! differs there from what was committed, the cache sees for itself.
+//! These pages use the frames as their memory. A header is stored in its frame when the group ends;
+//! the cache finds the differences from the committed content itself.
 
 use super::super::cached::CachedPages;
 use super::super::header::{self, Geometry, after};
@@ -72,7 +72,7 @@ impl<M: Memory> SlottedPages<M> {
         self.cache.as_deref_mut()
     }
 
-    /// As [`SlottedPages::cache`], to look at.
+    /// As [`SlottedPages::cache`], for reading.
     pub fn behind_cache(&self) -> Option<&CachedPages> {
         self.cache.as_deref()
     }

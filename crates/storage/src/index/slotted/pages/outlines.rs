@@ -1,4 +1,4 @@
-//! The keys of pages side by side, in DRAM.
+//! The key cache: keys of a page side by side, in DRAM.
 //!
 //! ```text
 //! page u64 | cells u8 | level u8 | lowest unit of a cell u8 | 5 bytes of 0 | key u64 [] | inner page: child u64 []
@@ -8,9 +8,11 @@
 //! over it. In an outline it waits for a few lines in a row, which are prefetched as soon as the
 //! next page is known; the page's header and the room for a cell arrive meanwhile.
 //!
-//! An outline is what the open transaction sees of its page. It follows the header in the making cell by cell, and is forgotten where that goes back. A page without one is
-//! searched itself: trees whose keys are longer than a word, pages of more cells than an outline has, and those that found no place. Leaves have one place
-//! each, as long as there are no more of them than places; inner pages, which every operation comes by, any of a set.
+//! An outline shows its page as the open transaction sees it. It follows the header in the making
+//! cell by cell, and is dropped when that header is rolled back. A page without one is searched
+//! itself: trees whose keys are longer than a word, pages of more cells than an outline has, and
+//! those that found no place. Leaves have one place each, as long as there are no more of them than
+//! places; inner pages, which every operation visits, any of a set.
 
 use super::{LINE, SlottedPages, Source, View};
 use crate::error::Result;
@@ -436,8 +438,8 @@ impl<M: Memory> SlottedPages<M> {
         (word(outline.bytes, 0) == view.page).then_some(outline)
     }
 
-    /// Makes an outline of a page that has none, if its tree's pages have some and it has no more cells than one: the search that asks would wait for all
-    /// keys of the page, each time anew.
+    /// Makes an outline of a page that has none, if its tree's pages have some and it has no more
+    /// cells than one: without it each search would wait for all keys of the page anew.
     #[inline]
     pub(in crate::index::slotted) fn ensure_outline(
         &mut self,

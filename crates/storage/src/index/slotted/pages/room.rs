@@ -1,8 +1,9 @@
 //! Free space for cells in pages that the group changes.
 //!
-//! Room is below the lowest cell that the page ever had. When that is used up, it is a gap among the cells that some header names that is in force
-//! or may be again: the one in the page, the one in the making, those that the open transaction may go back to, and those that snapshots show.
-//! To see how long those cells are is to read a line of each, so what was found out about a page is kept in DRAM.
+//! Room is below the lowest cell that the page ever had. When that is used up, it is a gap among
+//! the cells of all headers that are in force or may be again: the one in the page, the one in the
+//! making, those that a rollback of the open transaction may restore, and those that snapshots
+//! show. The lengths of these cells cost a read of a line each, so they are cached in DRAM.
 
 use super::outlines::Entry;
 use super::{Changed, SlottedPages, Undo, View};
