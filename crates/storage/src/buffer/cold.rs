@@ -2,10 +2,10 @@
 //! log* of NV-Logging.
 //!
 //! A checkpoint makes records cold. With an archive their space is given back only when the archive
-//! has them durably ([`Archive`](crate::log::archive)); ring 0 has that position (`set_archived`),
-//! and for series the archive itself. So a crash leaves every record in a ring or in the archive,
-//! and the next opening goes on where the archive ends: it finds the cold records that are not
-//! archived. `cold_segments` does the same for segments of the central log.
+//! has them durably ([`Archive`](crate::log::archive)); ring 0 notes how far that is
+//! (`set_archived`), and for series the archive itself shows it. So a crash leaves every record in
+//! a ring or in the archive, and the next opening goes on where the archive ends: it finds the cold
+//! records that are not archived. `cold_segments` does the same for segments of the central log.
 //!
 //! A thread of its own moves them, so that no transaction waits for the disk. If the archive is
 //! full or fails, cold records stay, and the log goes on until it has no room. Then a session that

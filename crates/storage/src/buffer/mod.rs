@@ -6,9 +6,9 @@
 //!   └──── before a page is written ──► PageLog: everything up to the page's last change is durable
 //! ```
 //!
-//! Order of locks: latches of frames, then the pool's clock or the batch that is written for those
-//! who need frames, then the file, then the log. A thread waits for a latch only while it holds no
-//! lock of a later kind; a thread that holds the clock or the batch only tries for latches.
+//! Order of locks: latches of frames, then the pool's clock or the batch that is written because
+//! frames are needed, then the file, then the log. A thread waits for a latch only while it holds
+//! no lock of a later kind; a thread that holds the clock or the batch only tries for latches.
 
 pub mod ahead;
 pub mod backlog;

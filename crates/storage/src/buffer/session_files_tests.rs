@@ -119,9 +119,9 @@ fn with_a_gap() -> SimulatedWorld {
     least(&world)
 }
 
-/// An opening that saw a record behind the gap once took it away, and its number was used again:
-/// when the device had not executed the request, the record was back beside the new one. Every call
-/// of the first opening fails once, in each manner.
+/// An opening that saw a record after the gap once removed it, and its number was used again: when
+/// the device had not executed the request, the record was back beside the new one. Every call of
+/// the first opening fails once, in each manner.
 #[test]
 fn a_lost_record_stays_lost_when_the_opening_that_saw_it_fails() {
     let other = ErrorKind::Other;

@@ -4,9 +4,9 @@
 //!
 //! | state | meaning | leaves it |
 //! |---|---|---|
-//! | active | a transaction has the lock | *idle* at its end (`rest`), *wanted* when somebody waits at the head (`want`) |
-//! | wanted | as active, and its end has to go to the head | – : the lock is given back there |
-//! | idle | nobody's transaction has it, the entry is there | *active* by the session's next transaction (`take_back`), *revoked* by who needs the head (`revoke`) |
+//! | active | a transaction has the lock | *idle* at its end (`rest`), *wanted* when a request waits at the head (`want`) |
+//! | wanted | as active, and its end has to go to the head | – : the lock is released there |
+//! | idle | no transaction has it, the entry is there | *active* by the session's next transaction (`take_back`), *revoked* by a session that needs the head (`revoke`) |
 //! | revoked | the entry is gone | – |
 //!
 //! 1. Taking back and laying down touch this word alone, no mutex.

@@ -129,8 +129,8 @@ const SHORT_SEGMENTS: usize = 4;
 pub struct WalOptions {
     /// Bytes of a segment file. A record that is longer gets a segment of its own length.
     pub segment_bytes: u64,
-    /// Bytes of those behind the first few that a checkpoint leaves: others wait while a segment is made. If it is less than a usual segment, all have
-    /// that length.
+    /// Bytes of the segments after the first few since a checkpoint: others wait while a segment is
+    /// made. If it is less than a usual segment, all have that length.
     pub long_segment_bytes: u64,
     /// Appended bytes after which they are handed to the file without a sync. While a sync runs there may be more, up to
     /// 16 times as many.

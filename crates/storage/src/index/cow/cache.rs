@@ -15,7 +15,8 @@ use pmem::Memory;
 const PART_PAGES: usize = 512;
 /// No page lies there.
 const NOWHERE: u64 = u64::MAX;
-/// Mark of a page that was used since the hand last passed, beside the frame, which starts at a line.
+/// Mark of a page that was used since the hand last passed, kept in a low bit of the frame's
+/// offset, which starts at a line.
 const USED: u64 = 1;
 
 /// A page in the cache, or none.
