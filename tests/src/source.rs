@@ -31,6 +31,14 @@ pub struct Line {
     pub in_test: bool,
 }
 
+/// A rule of the repository: its findings in these files, each with the place.
+pub type Rule = fn(&[Source]) -> Vec<String>;
+
+/// A finding in a line of a file.
+pub fn finding(file: &Source, line: usize, what: impl std::fmt::Display) -> String {
+    format!("{}:{line}: {what}", file.path)
+}
+
 /// The directory of this package. Where the test runs, not where it was built: a target directory may be kept from another checkout.
 pub fn package() -> PathBuf {
     let built = || env!("CARGO_MANIFEST_DIR").into();

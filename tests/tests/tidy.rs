@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use tests::source::{
-    Line, Source, has_word, is_target, module_files, module_name, quoted, rust_files, text_files,
-    words,
+    Line, Rule, Source, finding, has_word, is_target, module_files, module_name, quoted,
+    rust_files, text_files, words,
 };
 
 const CODE_LINES_MAX: usize = 800;
@@ -176,10 +176,6 @@ const PROTOCOLS: &[(&str, &str)] = &[
         "crates/indelible/src/definitions.rs",
     ),
 ];
-
-fn finding(file: &Source, line: usize, what: impl std::fmt::Display) -> String {
-    format!("{}:{line}: {what}", file.path)
-}
 
 /// The findings of a rule that looks at one line of Rust at a time.
 fn by_line(
@@ -448,73 +444,6 @@ fn sites_have_unique_names(files: &[Source]) -> Vec<String> {
     })
 }
 
-fn extension(path: &str) -> &str {
-    path.rsplit_once('.').map_or("", |(_, end)| end)
-}
-
-/// Prose: lines of documents, and comments in code. Results and the changelog tell of the past.
-fn prose(files: &[Source]) -> impl Iterator<Item = (&Source, usize, &str)> {
-    let of_today = |file: &&Source| {
-        let is_past = file.path == "CHANGELOG.md" || file.path.starts_with("docs/results/");
-        !is_past && matches!(extension(&file.path), "md" | "rs")
-    };
-    files.iter().filter(of_today).flat_map(|file| {
-        let is_code = extension(&file.path) == "rs";
-        file.lines.iter().map(move |line| {
-            let text = if is_code { &line.comment } else { &line.text };
-            (file, line.number, text.as_str())
-        })
-    })
-}
-
-fn named_files_exist(files: &[Source]) -> Vec<String> {
-    let is_part = |letter: char| letter.is_ascii_alphanumeric() || "_-./".contains(letter);
-    let exists = |name: &str| {
-        let end = format!("/{name}");
-        (files.iter()).any(|file| file.path == name || file.path.ends_with(&end))
-    };
-    let mut findings = Vec::new();
-    for (file, number, text) in prose(files) {
-        for name in text.split(|letter| !is_part(letter)) {
-            let name = name.trim_start_matches(['.', '/']).trim_end_matches('.');
-            let is_file = matches!(extension(name), "md" | "rs");
-            if is_file && name != "docs.rs" && !exists(name) {
-                let what = format!("there is no file `{name}`; name the one that is meant");
-                findings.push(finding(file, number, what));
-            }
-        }
-    }
-    findings
-}
-
-fn named_sites_exist(files: &[Source]) -> Vec<String> {
-    let mut sites = BTreeSet::new();
-    for line in files.iter().flat_map(|file| &file.lines) {
-        for (at, _) in line.text.match_indices("site!(\"") {
-            sites.insert(quoted(&line.text[at..]));
-        }
-    }
-    let is_kebab = |word: &str| {
-        !word.is_empty()
-            && word
-                .chars()
-                .all(|letter| letter.is_ascii_lowercase() || letter == '-')
-    };
-    let mut findings = Vec::new();
-    for (file, number, text) in prose(files) {
-        for word in text.split('`').skip(1).step_by(2) {
-            let is_site = word
-                .split_once('.')
-                .is_some_and(|(log, step)| is_kebab(log) && is_kebab(step) && step.contains('-'));
-            if is_site && !sites.contains(word) {
-                let what = format!("there is no site `{word}`; name the one that is meant");
-                findings.push(finding(file, number, what));
-            }
-        }
-    }
-    findings
-}
-
 fn protocols_name_their_commit_point(files: &[Source]) -> Vec<String> {
     let mut findings = Vec::new();
     for (protocol, path) in PROTOCOLS {
@@ -648,9 +577,6 @@ fn dependencies_say_what_they_save(files: &[Source]) -> Vec<String> {
     findings
 }
 
-/// A rule: the findings in some files.
-type Rule = fn(&[Source]) -> Vec<String>;
-
 /// Rules of Rust files, each with a file that breaks it.
 const RUST_RULES: &[(Rule, &str, &str)] = &[
     (
@@ -731,12 +657,6 @@ const TEXT_RULES: &[(Rule, &str, &str)] = &[
         nothing_is_left_to_do_in_comments,
         "docs/a.md",
         concat!("- TO", "DO: the rest"),
-    ),
-    (named_files_exist, "docs/a.md", "as `log/nothing.rs` says"),
-    (
-        named_sites_exist,
-        "docs/a.md",
-        "the fence `undo.no-such-step`",
     ),
     (
         no_paths_of_one_machine,
