@@ -207,7 +207,7 @@ fn home() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Inputs that were faults once and are mended, by name.
+/// Inputs that were faults once and are fixed, by name.
 fn saved_inputs(target: &str) -> Result<Vec<Input>, String> {
     let folder: &Path = &home().join("corpus").join(target);
     let Ok(entries) = std::fs::read_dir(folder) else {

@@ -1,6 +1,6 @@
 //! The supervisor: starts a worker for each target, and survives what the worker does not.
 //!
-//! Findings are told apart by what they say without numbers, so that one fault is saved once, however many inputs meet it. A worker that
+//! Findings are distinguished by what they say without numbers, so that one fault is saved once, however many inputs meet it. A worker that
 //! died is followed by one that goes on behind the input that killed it.
 
 use crate::input::Input;

@@ -1,4 +1,4 @@
-//! How a command fails: with a sentence that names the thing and the mend, and an exit code.
+//! How a command fails: with a sentence that names the thing and the remedy, and an exit code.
 //!
 //! | code | meaning |
 //! |---|---|

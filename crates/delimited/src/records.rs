@@ -1,7 +1,7 @@
 //! Records of comma-separated values: a line of a file is a row, and a field in quotes may span lines.
 //!
 //! The crate `csv-core` finds fields and their ends. This module adds the rest: a quoted field is
-//! told apart from an unquoted one, because an empty field is NULL and `""` is the empty text;
+//! distinguished from an unquoted one, because an empty field is NULL and `""` is the empty text;
 //! every record keeps its line number and its bytes, so that it can be named and written out; and
 //! input that `csv-core` would read in some way or other is an error with its line.
 //!

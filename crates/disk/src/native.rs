@@ -1,7 +1,7 @@
 //! The operating system's files: buffered or direct, synced only when asked.
 //!
 //! A thin layer over `pread`, `pwrite` and `fdatasync` that keeps the promises M15 to M18 of
-//! docs/medium.md. Interrupted and short calls are continued, a full device is told apart from
+//! docs/medium.md. Interrupted and short calls are continued, a full device is distinguished from
 //! other failures, and after a failed sync the handle refuses every later write (M14): the kernel
 //! may have dropped the dirty pages and would report success next time.
 //!

@@ -17,7 +17,7 @@
 //! | magic | 0 | 8 | `INDELIBL` |
 //! | version | 8 | 4 | format version, 2; in a backup 1 |
 //! | endianness | 12 | 4 | `0x0A0B_0C0D` as the writer stores it |
-//! | identity | 16 | 16 | random, so that two databases are told apart |
+//! | identity | 16 | 16 | random, which distinguishes two databases |
 //! | method | 32 | 4 | [`Method::code`] |
 //! | partitions | 36 | 4 | from 1 |
 //! | layout | 40 | 4 | 1 together, 2 separate |

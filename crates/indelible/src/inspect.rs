@@ -35,7 +35,7 @@ pub struct Statistics {
     pub node_bytes: u32,
     /// Order of durable steps.
     pub fences: FenceOrder,
-    /// Identity, by which copies and other databases are told apart.
+    /// Identity, by which copies and other databases are distinguished.
     pub database_id: u128,
     /// Seconds from 1970 to the creation.
     pub created_s: u64,

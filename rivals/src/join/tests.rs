@@ -1,4 +1,4 @@
-//! Goal: every engine finds what the generator knows, an engine that cannot run is answered with the mend, and nothing is left
+//! Goal: every engine finds what the generator knows, an engine that cannot run is answered with the remedy, and nothing is left
 //! behind.
 //!
 //! Method: small joins through the command's own functions. Where the Python packages are absent, the tests say so and

@@ -6,7 +6,7 @@
 //! | commit | the transaction's record; one sync for its group |
 //! | prepare | the same record, marked, and a sync |
 //! | abort | nothing; before images in DRAM go back |
-//! | behind the commit | its share of a flush or a merge; at their end a manifest |
+//! | after the commit | its share of a flush or a merge; at their end a manifest |
 //! | checkpoint | the whole MemTable to a run; a manifest; then the log in front of it goes |
 //! | recovery | nothing, but how a prepared transaction ended |
 //!

@@ -110,7 +110,7 @@ pub trait Engine: Send {
     /// asks the database's commit table for its fate. `commit` or `abort` must follow.
     fn prepare(&mut self, global: GlobalTxnId) -> Result<()>;
 
-    /// The part of [`Engine::prepare`] that waits for no device, where it can be told apart; [`Engine::sync_prepared`] is the other. A transaction does the first
+    /// The part of [`Engine::prepare`] that waits for no device, where it is a step of its own; [`Engine::sync_prepared`] is the other. A transaction does the first
     /// part in all its partitions before the second in any, which a sync for somebody else may have done by then.
     fn log_prepared(&mut self, global: GlobalTxnId) -> Result<()> {
         self.prepare(global)

@@ -338,7 +338,7 @@ fn a_committed_transaction_needs_its_number_no_more() {
     }
 }
 
-/// Whatever bit of the master records flips after a power cut, the newest group stays in force, and the next opening mends it.
+/// Whatever bit of the master records flips after a power cut, the newest group stays in force, and the next opening repairs it.
 #[test]
 fn a_flip_in_a_master_record_brings_nothing_older_back() {
     let mut subject = Subject::new(Method::Cow, 7, 1);
