@@ -19,6 +19,7 @@ mod recovery;
 mod snapshot;
 mod store;
 
+use super::serial::replay::settings;
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
     ScanRange, VerifyReport,
@@ -78,7 +79,7 @@ impl<P: Platform> InPlace<P> {
     pub fn create(platform: &P, options: &EngineOptions) -> Result<Self> {
         let store = new_store(platform, options)?;
         let files = platform.files(options.partition)?;
-        let journal = Journal::create(files, options, recovery::settings(options))?;
+        let journal = Journal::create(files, options, settings(options))?;
         Ok(Self::new(store, Some(journal)))
     }
 
@@ -113,7 +114,10 @@ impl<P: Platform> InPlace<P> {
     fn operate<T>(&mut self, operation: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.require(State::Open)?;
         let mark = self.store.mark();
-        let redo_mark = self.journal.as_ref().map(|journal| journal.record.mark());
+        let redo_mark = self
+            .journal
+            .as_ref()
+            .map(|journal| journal.log.record.mark());
         let error = match operation(self) {
             Ok(value) => {
                 self.changed = true;
@@ -124,7 +128,7 @@ impl<P: Platform> InPlace<P> {
         self.state = State::MustAbort;
         if error.is_statement_error() && self.store.rollback_to(mark).is_ok() {
             if let (Some(journal), Some(mark)) = (&mut self.journal, redo_mark) {
-                journal.record.rollback_to(mark);
+                journal.log.record.rollback_to(mark);
             }
             self.state = State::Open;
         }
@@ -147,7 +151,7 @@ impl<P: Platform> InPlace<P> {
             if !journal.needs_before_images() {
                 let found = change(&mut this.store)?;
                 if found {
-                    log(&mut journal.record, None);
+                    log(&mut journal.log.record, None);
                 }
                 return Ok(found);
             }
@@ -156,7 +160,7 @@ impl<P: Platform> InPlace<P> {
             };
             change(&mut this.store)?;
             journal.keep(table, key, &before);
-            log(&mut journal.record, Some(&before));
+            log(&mut journal.log.record, Some(&before));
             this.store.give_row(table, before);
             Ok(true)
         })
@@ -173,7 +177,7 @@ impl<P: Platform> InPlace<P> {
         let result = change(&mut self.store).and_then(|()| {
             self.changed = true;
             if let Some(journal) = &mut self.journal {
-                log(&mut journal.record, &self.store.space.tables());
+                log(&mut journal.log.record, &self.store.space.tables());
             }
             self.commit(Durability::Immediate).map(|_| ())
         });
@@ -214,7 +218,7 @@ impl<P: Platform> InPlace<P> {
         };
         let result = append(journal);
         if let Err(error) = &result {
-            self.state = if journal.is_poisoned() {
+            self.state = if journal.log.is_poisoned() {
                 self.failure.note_of(error);
                 State::Poisoned
             } else {
@@ -229,7 +233,7 @@ impl<P: Platform> InPlace<P> {
         let Some(journal) = &mut self.journal else {
             return Ok(());
         };
-        let result = journal.resolve(global, outcome);
+        let result = journal.log.resolve(global, outcome);
         self.durable_step(result)
     }
 
@@ -243,16 +247,16 @@ impl<P: Platform> InPlace<P> {
             return Ok(CommitTicket(self.tickets));
         };
         let result = if has_effects {
-            journal.join(durability)
+            journal.log.join(durability)
         } else {
-            journal.wait(durability)
+            journal.log.wait(durability)
         };
         self.durable_step(result)
     }
 
     fn has_effects(&self) -> bool {
         match &self.journal {
-            Some(journal) => !journal.record.is_empty(),
+            Some(journal) => !journal.log.record.is_empty(),
             None => self.changed,
         }
     }
@@ -365,7 +369,7 @@ impl<P: Platform> Engine for InPlace<P> {
             space.insert(arena, writes, table, row)?;
             if let Some(journal) = &mut this.journal {
                 journal.leave_out(table, row);
-                journal.record.insert(table, row);
+                journal.log.record.insert(table, row);
             }
             Ok(())
         })
@@ -418,8 +422,8 @@ impl<P: Platform> Engine for InPlace<P> {
     fn prepare(&mut self, global: GlobalTxnId) -> Result<()> {
         self.require(State::Open)?;
         self.append(|journal| {
-            if journal.record.is_empty() {
-                journal.force()
+            if journal.log.record.is_empty() {
+                journal.log.force()
             } else {
                 journal.prepare(global)
             }
@@ -438,7 +442,7 @@ impl<P: Platform> Engine for InPlace<P> {
         let result = self.store.abort();
         self.durable_step(result)?;
         if let Some(journal) = &mut self.journal {
-            journal.record.clear();
+            journal.log.record.clear();
         }
         self.changed = false;
         self.state = State::Idle;
@@ -450,14 +454,17 @@ impl<P: Platform> Engine for InPlace<P> {
 
     #[inline]
     fn transaction_bytes(&self) -> usize {
-        let record = self.journal.as_ref().map(|journal| journal.record.bytes());
+        let record = self
+            .journal
+            .as_ref()
+            .map(|journal| journal.log.record.bytes());
         self.store.transaction_bytes() + record.unwrap_or_default()
     }
 
     fn durable(&self) -> CommitTicket {
         self.journal
             .as_ref()
-            .map_or(CommitTicket(self.tickets), Journal::durable)
+            .map_or(CommitTicket(self.tickets), |journal| journal.log.durable())
     }
 
     fn force(&mut self) -> Result<()> {
@@ -467,7 +474,7 @@ impl<P: Platform> Engine for InPlace<P> {
         let Some(journal) = &mut self.journal else {
             return Ok(());
         };
-        let result = journal.force();
+        let result = journal.log.force();
         self.durable_step(result)
     }
 
@@ -478,7 +485,7 @@ impl<P: Platform> Engine for InPlace<P> {
         };
         let result = journal.checkpoint(&mut self.store);
         if let Err(error) = &result
-            && (journal.is_poisoned() || !is_harmless(error))
+            && (journal.log.is_poisoned() || !is_harmless(error))
         {
             self.state = State::Poisoned;
             self.failure.note_of(error);
@@ -493,7 +500,7 @@ impl<P: Platform> Engine for InPlace<P> {
         Ok(Footprint {
             table: held(Part::Table),
             index: held(Part::Index),
-            log: journal.map_or(0, Journal::log_bytes),
+            log: journal.map_or(0, |journal| journal.log.log_bytes()),
             checkpoint: journal.map_or(0, Journal::checkpoint_bytes),
             other: held(Part::Other) + heap.metadata_bytes,
         })
@@ -505,7 +512,7 @@ impl<P: Platform> Engine for InPlace<P> {
             disk: self
                 .journal
                 .as_ref()
-                .map(Journal::counters)
+                .map(|journal| journal.log.counters())
                 .unwrap_or_default(),
             recovery_undone: self.undone,
             recovery_replayed: self.replayed,

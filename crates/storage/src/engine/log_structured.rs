@@ -14,9 +14,10 @@
 //! change, as in `inp`; secondary indexes are trees of the same MemTables and runs; merges are driven by commits in bounded steps
 //! (`lsm::file::compaction`) and not by a thread, so that no writer meets a whole merge and every run of a test is the same.
 
-mod journal;
 mod recovery;
 
+use super::serial::commit_log::{CommitLog, identity, wal_options};
+use super::serial::replay::settings;
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
     ScanRange, VerifyReport,
@@ -32,9 +33,8 @@ use crate::platform::Platform;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};
 use crate::table::Table;
 use disk::Directory;
-use journal::{Journal, identity, wal_options};
 use pmem::Part;
-use recovery::{read_settings, run_sizes, settings};
+use recovery::{run_sizes, store_settings};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ type FileOf<P> = <<P as Platform>::Files as Directory>::File;
 /// One partition of `log`.
 pub struct LogStructured<P: Platform> {
     store: Store<P::Memories, FileOf<P>>,
-    journal: Journal<P::Files>,
+    journal: CommitLog<P::Files>,
     compaction: Compaction<FileOf<P>>,
     state: State,
     replayed: u64,
@@ -87,12 +87,12 @@ impl<P: Platform> LogStructured<P> {
         let memories = platform.memories(options.partition);
         let store = Store::new(
             memories,
-            read_settings(settings, options)?,
+            store_settings(settings, options)?,
             &[],
             first.next_tree,
         )?;
         first.write(&directory, identity)?;
-        let sizes = wal_options(options);
+        let sizes = wal_options(options.memtable_bytes);
         let wal = Wal::open(&directory, identity, sizes, first.start, &mut |_, _| Ok(()))?;
         let head = Head {
             start: first.start,
@@ -101,7 +101,7 @@ impl<P: Platform> LogStructured<P> {
             next_tree: first.next_tree,
         };
         let compaction = Compaction::new(identity, run_sizes(options), settings, head, 1);
-        let journal = Journal::new(directory, options, wal, first.ticket);
+        let journal = CommitLog::new(directory, options, wal, first.ticket);
         Ok(Self::new(store, journal, compaction))
     }
 
@@ -118,7 +118,7 @@ impl<P: Platform> LogStructured<P> {
 
     fn new(
         store: Store<P::Memories, FileOf<P>>,
-        journal: Journal<P::Files>,
+        journal: CommitLog<P::Files>,
         compaction: Compaction<FileOf<P>>,
     ) -> Self {
         Self {
@@ -224,7 +224,7 @@ impl<P: Platform> LogStructured<P> {
         if let Progress::Flushed(start) = progress {
             self.journal.starts_at(start);
         }
-        self.journal.remove_needless()
+        self.journal.remove_needless().map(drop)
     }
 
     /// Writes all that MemTables hold to runs.

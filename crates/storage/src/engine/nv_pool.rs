@@ -1,9 +1,12 @@
-//! `nvm-inp` and `nvm-log`: tables, indexes and a log of pointers and images of changes, all in one durable pool.
+//! `nvm-inp` and `nvm-log`: tables, indexes and a log of pointers and images of changes, all in one
+//! durable pool.
 //!
-//! The two methods differ in their tables. `nvm-inp` updates in place ([`TableSpace`]). `nvm-log` has a log-structured tree of
-//! MemTables ([`NvTables`]): a change is an entry (whole row, changed columns, or tombstone) in a block of its own, to which the active MemTable,
-//! a non-volatile B+tree, points. A full MemTable only becomes immutable; commits merge it into larger runs in small steps, each in its transaction.
-//! Commit, recovery and the log stand in `log::nv_undo`; this file puts them together.
+//! The two methods differ in their tables. `nvm-inp` updates in place ([`TableSpace`]). `nvm-log`
+//! has a log-structured tree of MemTables ([`NvTables`]): a change is an entry (whole row, changed
+//! columns, or tombstone) in a block of its own, to which the active MemTable, a non-volatile
+//! B+tree, points. A full MemTable only becomes immutable; commits merge it into larger runs in
+//! small steps, each in its transaction. Commit, recovery and the log stand in `log::nv_undo`; this
+//! file puts them together.
 //!
 //! | pool | content |
 //! |---|---|
@@ -12,7 +15,8 @@
 //! | root 2 | the block in which a long transaction's log goes on, so that deletions need no space; 0 in old pools |
 //! | user words | `engine/serial/pool.rs`; the nodes are those of indexes |
 //!
-//! After SIGMOD 2015 (N-Store), sections 4.1 and 4.3 and Table 2; docs/methods.md says where we differ.
+//! After SIGMOD 2015 (N-Store), sections 4.1 and 4.3 and Table 2; docs/methods.md says where we
+//! differ.
 
 use super::serial::pool::{self, FIRST_ROOT, Opened};
 use super::{
@@ -159,8 +163,9 @@ impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
         Ok(Self::new(arena, log, tables, Recovered::Clean))
     }
 
-    /// Opens the partition's pool and undoes the transaction that was open, unless the commit table has it. With
-    /// [`Access::Read`] it stores and flushes nothing, and fails where there is something to undo or to do again.
+    /// Opens the partition's pool and undoes the transaction that was open, unless the commit table
+    /// has it. With [`Access::Read`] it stores and flushes nothing, and fails where there is
+    /// something to undo or to do again.
     pub(crate) fn open(platform: &P, options: &EngineOptions, decide: Decide<'_>) -> Result<Self> {
         let memories = platform.memories(options.partition);
         let nodes = ("index nodes", is_node_size as fn(u64) -> bool);
@@ -204,7 +209,8 @@ impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
         }
     }
 
-    /// Runs one operation. If it fails without damage its traces are taken back and the transaction goes on.
+    /// Runs one operation. If it fails without damage its traces are taken back and the transaction
+    /// goes on.
     #[inline]
     fn operate<V>(&mut self, operation: impl FnOnce(&mut Self) -> Result<V>) -> Result<V> {
         self.require(State::Open)?;
@@ -224,7 +230,8 @@ impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
         Err(error)
     }
 
-    /// Runs a change of the schema as a transaction of its own. If it fails, the definitions in DRAM are read again.
+    /// Runs a change of the schema as a transaction of its own. If it fails, the definitions in
+    /// DRAM are read again.
     fn define(&mut self, operation: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.begin()?;
         let result = operation(self).and_then(|()| self.commit(Durability::Immediate).map(|_| ()));
@@ -263,8 +270,8 @@ impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
         })
     }
 
-    /// Remembers that a durable step failed, after which the state of the medium is unknown. A log that has found no room
-    /// is as it was: then the transaction can be aborted.
+    /// Remembers that a durable step failed, after which the state of the medium is unknown. A log
+    /// that has found no room is as it was: then the transaction can be aborted.
     fn durable_step<V>(&mut self, result: Result<V>) -> Result<V> {
         if let Err(error) = &result {
             self.state = if error.is_statement_error() {

@@ -13,16 +13,15 @@
 
 use super::snapshot::Snapshot;
 use super::store::Store;
-use crate::engine::{CommitTicket, Durability, EngineOptions, GlobalTxnId, VerifyReport};
+use crate::engine::serial::commit_log::{CommitLog, identity, wal_options};
+use crate::engine::{CommitTicket, EngineOptions, GlobalTxnId, VerifyReport};
 use crate::error::{Result, StorageError};
 use crate::log::checkpoint::{self, CheckpointHead, CheckpointReader, CheckpointWriter};
-use crate::log::redo::{self, Fate, Outcome, RedoRecord};
-use crate::log::{
-    Due, GroupCommit, GroupCommitOptions, LogIdentity, LogStart, Purpose, Wal, WalOptions,
-};
+use crate::log::redo::Fate;
+use crate::log::{LogIdentity, LogStart, Wal};
 use crate::record::{Row, TableId};
 use crate::table::Tables;
-use disk::{Directory, DiskCounters, DiskError};
+use disk::{Directory, DiskError};
 use pmem::Memory;
 use std::io::ErrorKind;
 
@@ -38,12 +37,8 @@ pub(super) struct Checkpoint {
 
 /// The files of one partition.
 pub(super) struct Journal<D: Directory> {
-    pub(super) directory: D,
+    pub(super) log: CommitLog<D>,
     identity: LogIdentity,
-    wal: Wal<D>,
-    group: GroupCommit,
-    /// The open transaction.
-    pub(super) record: RedoRecord,
     newest: Checkpoint,
     /// The checkpoint that is being written.
     snapshot: Option<Box<Snapshot<D::File>>>,
@@ -80,7 +75,7 @@ impl<D: Directory> Journal<D> {
             plain_bytes: writer.plain_bytes(),
             file_bytes: writer.publish(&directory)?,
         };
-        let sizes = wal_options(options);
+        let sizes = wal_options(options.checkpoint_log_bytes / 4);
         let wal = Wal::open(&directory, identity, sizes, head.start, &mut |_, _| Ok(()))?;
         Ok(Self::new(directory, options, wal, newest, head.ticket))
     }
@@ -92,16 +87,9 @@ impl<D: Directory> Journal<D> {
         newest: Checkpoint,
         recovered: CommitTicket,
     ) -> Self {
-        let group = GroupCommitOptions {
-            transactions_max: options.group_transactions_max,
-            wait_us_max: options.group_wait_us_max,
-        };
         Self {
-            directory,
+            log: CommitLog::new(directory, options, wal, recovered),
             identity: identity(options),
-            wal,
-            group: GroupCommit::new(group, recovered),
-            record: RedoRecord::new(options.log_images),
             newest,
             snapshot: None,
             replaced: None,
@@ -117,80 +105,19 @@ impl<D: Directory> Journal<D> {
 
     /// A checkpoint that is being written gives its room to the log where the disk is full.
     fn append_as(&mut self, fate: Fate) -> Result<()> {
-        match self.append_once(fate) {
+        match self.log.append_as(fate) {
             Err(error) if checkpoint::is_harmless(&error) && self.snapshot.is_some() => {
                 self.give_up()?;
-                self.append_once(fate)
+                self.log.append_as(fate)
             }
             appended => appended,
         }
     }
 
-    fn append_once(&mut self, fate: Fate) -> Result<()> {
-        let purpose = self.record.purpose();
-        let record = self.record.seal(fate, self.group.next());
-        self.wal.append_for(&self.directory, record, purpose)?;
-        Ok(())
-    }
-
-    /// Gives the transaction in the log its ticket, and makes it durable if that is due.
-    pub(super) fn join(&mut self, durability: Durability) -> Result<CommitTicket> {
-        let due = self.group.join(durability);
-        self.end(due)
-    }
-
-    /// The ticket of a transaction without effects: of the newest one that it may have read.
-    pub(super) fn wait(&mut self, durability: Durability) -> Result<CommitTicket> {
-        let due = self.group.wait(durability);
-        self.end(due)
-    }
-
-    fn end(&mut self, due: Due) -> Result<CommitTicket> {
-        self.record.clear();
-        if due == Due::Now {
-            self.force()?;
-        }
-        Ok(self.group.newest())
-    }
-
     /// Makes the open transaction survive a crash without deciding it.
     pub(super) fn prepare(&mut self, global: GlobalTxnId) -> Result<()> {
         self.append_as(Fate::Prepared(global))?;
-        self.wal.flush()
-    }
-
-    /// Notes how the commit table decided about the prepared transaction. A note of an abort may be
-    /// left out where the disk is full: recovery does not find the transaction in the commit table.
-    /// Without the note of a commit the table's slot must never be used again, so the partition
-    /// stops and recovery asks the table.
-    pub(super) fn resolve(&mut self, global: GlobalTxnId, outcome: Outcome) -> Result<()> {
-        let record = redo::header(Fate::Resolved(global, outcome), self.group.next());
-        let purpose = Purpose::Release;
-        match self.wal.append_for(&self.directory, &record, purpose) {
-            Err(error) if checkpoint::is_harmless(&error) && outcome == Outcome::Aborted => Ok(()),
-            Err(error) => {
-                self.wal.refuse(&error);
-                Err(error)
-            }
-            Ok(_) => Ok(()),
-        }
-    }
-
-    /// Makes every committed transaction durable.
-    pub(super) fn force(&mut self) -> Result<()> {
-        self.wal.flush()?;
-        self.group.synced();
-        Ok(())
-    }
-
-    pub(super) fn durable(&self) -> CommitTicket {
-        self.group.durable()
-    }
-
-    /// The ticket of the newest commit.
-    #[cfg(test)]
-    pub(super) fn newest(&self) -> CommitTicket {
-        self.group.newest()
+        self.log.wal.flush()
     }
 
     /// Whether a checkpoint is being written.
@@ -202,13 +129,13 @@ impl<D: Directory> Journal<D> {
     /// Bytes of the log since the newest checkpoint.
     #[cfg(test)]
     pub(super) fn live_bytes(&self) -> u64 {
-        self.wal.live_bytes()
+        self.log.wal.live_bytes()
     }
 
     /// Whether somebody has to know what a row was before it is changed or deleted.
     #[inline]
     pub(super) fn needs_before_images(&self) -> bool {
-        self.snapshot.is_some() || self.record.has_before_images()
+        self.snapshot.is_some() || self.log.record.has_before_images()
     }
 
     /// Tells a checkpoint that is being written what a row was before it was changed or deleted.
@@ -236,7 +163,7 @@ impl<D: Directory> Journal<D> {
             self.advance_snapshot(store)
         } else if self.replaced.is_some() {
             self.clear_piece().map(|_| ())
-        } else if self.wal.live_bytes() >= self.checkpoint_at {
+        } else if self.log.wal.live_bytes() >= self.checkpoint_at {
             let result = self.begin_snapshot(store);
             self.unless_harmless(result)
         } else {
@@ -264,22 +191,21 @@ impl<D: Directory> Journal<D> {
     pub(super) fn checkpoint<M: Memory>(&mut self, store: &mut Store<M>) -> Result<()> {
         self.give_up()?;
         while self.clear_piece()? {}
-        self.force()?;
+        self.log.force()?;
         let head = self.newest.head;
-        if self.wal.end() == head.start.lsn && head.ticket == self.group.newest() {
+        if self.log.wal.end() == head.start.lsn && head.ticket == self.log.newest() {
             return Ok(());
         }
         let mut result = self.write_snapshot(store);
-        if result.as_ref().is_err_and(checkpoint::is_harmless)
-            && self.wal.give_up_reserve(&self.directory)?
-        {
-            // The checkpoint of what is left may fit into the room of the reserve, and the log that it makes needless is longer.
+        if result.as_ref().is_err_and(checkpoint::is_harmless) && self.log.give_up_reserve()? {
+            // The checkpoint of what is left may fit into the room of the reserve, and the log that
+            // it makes needless is longer.
             result = self.write_snapshot(store);
         }
         if result.is_ok() {
             while self.clear_piece()? {}
         }
-        let kept = self.wal.keep_reserve(&self.directory).map(drop);
+        let kept = self.log.keep_reserve().map(drop);
         result.and(kept)
     }
 
@@ -299,7 +225,7 @@ impl<D: Directory> Journal<D> {
         let Some(snapshot) = &mut self.snapshot else {
             return Ok(());
         };
-        let grown_bytes = self.wal.end().0 - snapshot.head.start.lsn.0;
+        let grown_bytes = self.log.wal.end().0 - snapshot.head.start.lsn.0;
         let result = match snapshot.advance(store, grown_bytes) {
             Ok(true) => self.publish(),
             other => other.map(|_| ()),
@@ -308,17 +234,16 @@ impl<D: Directory> Journal<D> {
     }
 
     fn begin_snapshot<M: Memory>(&mut self, store: &Store<M>) -> Result<()> {
-        let expected_bytes = self.newest.plain_bytes + self.wal.live_bytes();
-        let start = self.wal.begin_checkpoint()?;
-        self.group.synced();
+        let expected_bytes = self.newest.plain_bytes + self.log.wal.live_bytes();
+        let start = self.log.cut()?;
         let head = CheckpointHead {
             number: self.newest.head.number + 1,
             start,
-            ticket: self.group.newest(),
+            ticket: self.log.newest(),
             settings: self.newest.head.settings,
         };
         let snapshot = Snapshot::begin(
-            &self.directory,
+            &self.log.directory,
             self.identity,
             head,
             store.space.tables(),
@@ -337,14 +262,14 @@ impl<D: Directory> Journal<D> {
         snapshot.writer.finish()?;
         let plain_bytes = snapshot.writer.plain_bytes();
         let head = snapshot.head;
-        let file_bytes = match snapshot.writer.publish(&self.directory) {
+        let file_bytes = match snapshot.writer.publish(&self.log.directory) {
             Ok(bytes) => bytes,
             Err(error) => {
-                self.wal.refuse(&error);
+                self.log.refuse(&error);
                 return Err(error);
             }
         };
-        self.wal.end_checkpoint(head.start);
+        self.log.starts_at(head.start);
         self.replaced = Some(self.newest);
         self.newest = Checkpoint {
             head,
@@ -360,8 +285,8 @@ impl<D: Directory> Journal<D> {
         let Some(replaced) = self.replaced else {
             return Ok(false);
         };
-        if !self.wal.remove_needless(&self.directory)?
-            && checkpoint::remove_piece(&self.directory, self.identity, replaced.head.number)?
+        if !self.log.remove_needless()?
+            && checkpoint::remove_piece(&self.log.directory, self.identity, replaced.head.number)?
         {
             self.replaced = None;
         }
@@ -372,24 +297,20 @@ impl<D: Directory> Journal<D> {
     /// next attempt.
     fn give_up(&mut self) -> Result<()> {
         self.snapshot = None;
-        self.wal.cancel_checkpoint();
-        checkpoint::remove_unpublished(&self.directory, self.identity)
+        self.log.wal.cancel_checkpoint();
+        checkpoint::remove_unpublished(&self.log.directory, self.identity)
     }
 
     /// After a failure that changed nothing the checkpoint is tried again when the log has grown by
     /// a part of its limit.
     fn unless_harmless(&mut self, result: Result<()>) -> Result<()> {
         match result {
-            Err(error) if checkpoint::is_harmless(&error) && !self.wal.is_poisoned() => {
-                self.checkpoint_at = self.wal.live_bytes() + self.log_bytes_max / 4 + 1;
+            Err(error) if checkpoint::is_harmless(&error) && !self.log.is_poisoned() => {
+                self.checkpoint_at = self.log.wal.live_bytes() + self.log_bytes_max / 4 + 1;
                 self.give_up()
             }
             other => other,
         }
-    }
-
-    pub(super) fn log_bytes(&self) -> u64 {
-        self.wal.file_bytes()
     }
 
     pub(super) fn checkpoint_bytes(&self) -> u64 {
@@ -399,21 +320,13 @@ impl<D: Directory> Journal<D> {
             + written.map_or(0, |snapshot| snapshot.writer.file_bytes())
     }
 
-    pub(super) fn is_poisoned(&self) -> bool {
-        self.wal.is_poisoned()
-    }
-
-    pub(super) fn counters(&self) -> DiskCounters {
-        self.directory.counters()
-    }
-
     /// Reads both files again. Fails where they cannot be read, which is no damage; a file that is
     /// not there any more is.
     pub(super) fn verify(&self, report: &mut VerifyReport) -> Result<()> {
-        let checkpoint = CheckpointReader::open_newest(&self.directory, self.identity)
+        let checkpoint = CheckpointReader::open_newest(&self.log.directory, self.identity)
             .and_then(|mut reader| reader.read(&mut |_| Ok(())))
             .map(|_| ());
-        let log = self.wal.verify(&self.directory);
+        let log = self.log.verify();
         for error in [checkpoint, log].into_iter().filter_map(Result::err) {
             let is_missing = matches!(&error, StorageError::Disk(DiskError::Io { source, .. })
                 if source.kind() == ErrorKind::NotFound);
@@ -427,37 +340,10 @@ impl<D: Directory> Journal<D> {
 }
 
 impl<D: Directory> Drop for Journal<D> {
-    /// Closes the log in order. What could not be written is not acknowledged either, so a failure
-    /// here loses nothing.
+    /// Leaves nothing of a checkpoint that is being written. What fails here loses nothing.
     fn drop(&mut self) {
-        if !std::thread::panicking() && !self.wal.is_poisoned() {
-            if self.snapshot.is_some() {
-                let _ = self.give_up();
-            }
-            let _ = self.wal.close(&self.directory);
+        if !std::thread::panicking() && !self.log.is_poisoned() && self.snapshot.is_some() {
+            let _ = self.give_up();
         }
-    }
-}
-
-pub(super) fn identity(options: &EngineOptions) -> LogIdentity {
-    LogIdentity {
-        database: options.database_id,
-        partition: options.partition,
-    }
-}
-
-/// Room for the deletion of some ten thousand rows.
-const RESERVE_BYTES_MAX: u64 = 1 << 20;
-
-/// Segments are a fraction of the log's limit, so that a small limit has small files.
-pub(super) fn wal_options(options: &EngineOptions) -> WalOptions {
-    const SEGMENT_BYTES_MIN: u64 = 8 << 10;
-    let usual = WalOptions::default();
-    let share = (options.checkpoint_log_bytes / 4).next_multiple_of(4096);
-    let segment_bytes = share.clamp(SEGMENT_BYTES_MIN, usual.segment_bytes);
-    WalOptions {
-        segment_bytes,
-        reserve_bytes: segment_bytes.min(RESERVE_BYTES_MAX),
-        ..usual
     }
 }

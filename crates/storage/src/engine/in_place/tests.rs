@@ -240,7 +240,13 @@ fn torture(seed: u64, disabled: Option<&str>, transactions: usize) -> Oracle {
             engine.checkpoint().unwrap();
         }
         let mut oracle = oracle.lock().unwrap();
-        if engine.durable() == engine.journal.as_ref().map(Journal::newest).unwrap() {
+        if engine.durable()
+            == engine
+                .journal
+                .as_ref()
+                .map(|journal| journal.log.newest())
+                .unwrap()
+        {
             oracle.acknowledged = oracle.states.len() - 1;
         }
     }

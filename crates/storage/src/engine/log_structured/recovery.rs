@@ -1,20 +1,20 @@
-//! Recovery of `log`: open the runs that the manifest names, and replay the log behind them into a MemTable.
+//! Recovery of `log`: open the runs that the manifest names, and replay the log behind them into a
+//! MemTable.
 //!
-//! Only committed transactions are in runs and only whole records count, so nothing is undone; what was not committed is not
-//! there. Files that no manifest names are removed, after the manifest is known to be durable. Replay does what the transactions did,
-//! with the same code.
+//! Only committed transactions are in runs and only whole records count, so nothing is undone; what
+//! was not committed is not there. Files that no manifest names are removed, after the manifest is
+//! known to be durable. Replay does what the transactions did, with the same code.
 
-use super::journal::{Journal, identity, wal_options};
-use crate::engine::{CommitTicket, Decide, EngineOptions, GlobalTxnId};
+use crate::engine::serial::commit_log::{CommitLog, identity, wal_options};
+use crate::engine::serial::replay::{Failure, Redo, Replay, read_settings};
+use crate::engine::{Decide, EngineOptions};
 use crate::error::{Result, StorageError};
-use crate::log::numbered::InFront;
-use crate::log::redo::{self, Fate, ImageError, Operation, Outcome, Record};
-use crate::log::{Lsn, Wal};
+use crate::log::redo::{self, Operation};
 use crate::lsm::file::compaction::{Compaction, Head, RunSizes, remove_orphans};
 use crate::lsm::file::manifest::Manifest;
 use crate::lsm::file::run::Run;
 use crate::lsm::file::store::{LeveledRun, Store, StoreSettings};
-use crate::record::{Changes, DecodeError, KeyBuf, LayoutKind, Row, TableId};
+use crate::record::{Changes, KeyBuf, Row, TableId};
 use crate::table::Table;
 use disk::Directory;
 use pmem::{Access, MemorySource};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// What recovery made of the files.
 pub(super) struct Recovered<S: MemorySource, D: Directory> {
     pub(super) store: Store<S, D::File>,
-    pub(super) journal: Journal<D>,
+    pub(super) journal: CommitLog<D>,
     pub(super) compaction: Compaction<D::File>,
     /// Transactions that were replayed.
     pub(super) replayed: u64,
@@ -31,8 +31,9 @@ pub(super) struct Recovered<S: MemorySource, D: Directory> {
     pub(super) undone: u64,
 }
 
-/// Recovers a partition from its files. With [`Access::Read`] nothing is written or removed: the log is replayed into memory only, and
-/// what the system's cache alone may have is read as it is, because nothing is built upon it.
+/// Recovers a partition from its files. With [`Access::Read`] nothing is written or removed: the
+/// log is replayed into memory only, and what the system's cache alone may have is read as it is,
+/// because nothing is built upon it.
 pub(super) fn recover<S: MemorySource, D: Directory>(
     directory: D,
     memories: S,
@@ -52,31 +53,13 @@ pub(super) fn recover<S: MemorySource, D: Directory>(
         tables: store.catalogue(),
         next_tree: manifest.next_tree,
     };
-    let mut replay = Replay::<S, D> {
+    let target = Target::<S, D> {
         store,
-        decide,
         key: KeyBuf::default(),
-        in_doubt: None,
-        ticket: manifest.ticket,
-        replayed: 0,
-        undone: 0,
     };
-    let log_name = format!("p{}.wal", options.partition);
-    let sizes = wal_options(options);
-    let wal = Wal::open_for(
-        (options.access, InFront::GivenUp),
-        &directory,
-        identity,
-        sizes,
-        manifest.start,
-        &mut |lsn, bytes| {
-            let result = replay.record(bytes);
-            result.map_err(|failure| failure.at(&log_name, lsn))
-        },
-    )?;
-    let resolved = replay
-        .end_doubt(None)
-        .map_err(|failure| failure.at(&log_name, wal.end()))?;
+    let mut replay = Replay::new(target, manifest.ticket, decide);
+    let sizes = wal_options(options.memtable_bytes);
+    let (wal, resolved) = replay.open_log(&directory, options, sizes, manifest.start)?;
     let next_number = match options.access {
         Access::Write => remove_orphans(&directory, identity, &manifest)?,
         // No run is made.
@@ -89,14 +72,11 @@ pub(super) fn recover<S: MemorySource, D: Directory>(
         head,
         next_number,
     );
-    compaction.resume(&replay.store);
-    let mut journal = Journal::new(directory, options, wal, replay.ticket);
-    if let (Some((global, outcome)), Access::Write) = (resolved, options.access) {
-        journal.resolve(global, outcome)?;
-        journal.force()?;
-    }
+    compaction.resume(&replay.target.store);
+    let mut journal = CommitLog::new(directory, options, wal, replay.ticket);
+    journal.settle(resolved, options.access)?;
     Ok(Recovered {
-        store: replay.store,
+        store: replay.target.store,
         journal,
         compaction,
         replayed: replay.replayed,
@@ -114,7 +94,7 @@ fn open_store<S: MemorySource, D: Directory>(
     let identity = identity(options);
     let mut store = Store::new(
         memories,
-        read_settings(manifest.settings, options)?,
+        store_settings(manifest.settings, options)?,
         &manifest.tables,
         manifest.next_tree,
     )?;
@@ -145,138 +125,24 @@ pub(super) fn run_sizes(options: &EngineOptions) -> RunSizes {
     }
 }
 
-/// The layout and the node size as words of a manifest.
-pub(super) fn settings(options: &EngineOptions) -> [u64; 2] {
-    let layout = match options.layout {
-        LayoutKind::Together => 0,
-        LayoutKind::Separate => 1,
-    };
-    [layout, u64::from(options.node_bytes)]
-}
-
-pub(super) fn read_settings(
-    [layout, node_bytes]: [u64; 2],
-    options: &EngineOptions,
-) -> Result<StoreSettings> {
-    let layout = match layout {
-        0 => LayoutKind::Together,
-        1 => LayoutKind::Separate,
-        other => {
-            return Err(StorageError::Unsupported(format!(
-                "the tuple layout {other} is unknown"
-            )));
-        }
-    };
+pub(super) fn store_settings(settings: [u64; 2], options: &EngineOptions) -> Result<StoreSettings> {
+    let (layout, node_bytes) = read_settings(settings)?;
     Ok(StoreSettings {
         layout,
-        node_bytes: node_bytes as usize,
+        node_bytes,
         memory_bytes: options.pool_bytes,
         cache_bytes: options.memtable_bytes.saturating_mul(CACHE_FACTOR),
     })
 }
 
-/// Why a record could not be replayed.
-enum Failure {
-    /// The record does not fit the state before it.
-    Record(String),
-    /// Something else failed.
-    Other(StorageError),
-}
-
-impl Failure {
-    fn at(self, log_name: &str, lsn: Lsn) -> StorageError {
-        match self {
-            Self::Record(detail) => StorageError::DamagedFile {
-                file: log_name.to_owned(),
-                offset: lsn.0,
-                detail,
-            },
-            Self::Other(error) => error,
-        }
-    }
-}
-
-impl From<DecodeError> for Failure {
-    fn from(error: DecodeError) -> Self {
-        Self::Record(error.to_string())
-    }
-}
-
-impl From<ImageError> for Failure {
-    fn from(error: ImageError) -> Self {
-        Self::Record(error.to_string())
-    }
-}
-
-impl From<StorageError> for Failure {
-    fn from(error: StorageError) -> Self {
-        match error {
-            StorageError::DuplicateKey { .. }
-            | StorageError::NoSuchTable(_)
-            | StorageError::NoSuchIndex { .. }
-            | StorageError::Schema(_)
-            | StorageError::Record(_) => Self::Record(error.to_string()),
-            error => Self::Other(error),
-        }
-    }
-}
-
-struct Replay<'d, S: MemorySource, D: Directory> {
+/// The runs and MemTables that the log is replayed into.
+struct Target<S: MemorySource, D: Directory> {
     store: Store<S, D::File>,
-    decide: Decide<'d>,
     key: KeyBuf,
-    /// The prepared transaction of which no outcome was read yet.
-    in_doubt: Option<(GlobalTxnId, Vec<u8>)>,
-    ticket: CommitTicket,
-    replayed: u64,
-    undone: u64,
 }
 
-impl<S: MemorySource, D: Directory> Replay<'_, S, D> {
-    fn record(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        let record = Record::read(bytes)?;
-        if let Fate::Resolved(global, outcome) = record.fate {
-            return self.end_doubt(Some((global, outcome))).map(|_| ());
-        }
-        self.end_doubt(None)?;
-        if let Fate::Prepared(global) = record.fate {
-            self.in_doubt = Some((global, bytes.to_vec()));
-            return Ok(());
-        }
-        self.apply(record)
-    }
-
-    /// Applies or drops the transaction in doubt: as its resolution says, or else as the commit table does.
-    fn end_doubt(
-        &mut self,
-        resolution: Option<(GlobalTxnId, Outcome)>,
-    ) -> Result<Option<(GlobalTxnId, Outcome)>, Failure> {
-        let Some((global, bytes)) = self.in_doubt.take() else {
-            return Ok(None);
-        };
-        let outcome = match resolution {
-            Some((resolved, outcome)) if resolved == global => outcome,
-            _ if (self.decide)(global) => Outcome::Committed,
-            _ => Outcome::Aborted,
-        };
-        match outcome {
-            Outcome::Committed => self.apply(Record::read(&bytes)?)?,
-            Outcome::Aborted => self.undone += 1,
-        }
-        Ok(Some((global, outcome)))
-    }
-
-    fn apply(&mut self, mut record: Record<'_>) -> Result<(), Failure> {
-        while let Some(operation) = record.next_operation()? {
-            self.operation(operation)?;
-        }
-        self.store.commit();
-        self.ticket = record.ticket;
-        self.replayed += 1;
-        Ok(())
-    }
-
-    fn operation(&mut self, operation: Operation<'_>) -> Result<(), Failure> {
+impl<S: MemorySource, D: Directory> Redo for Target<S, D> {
+    fn redo(&mut self, operation: Operation<'_>) -> Result<(), Failure> {
         match operation {
             Operation::Insert(table, image) => {
                 let mut row = Row::new(Arc::clone(&self.table(table)?.layout));
@@ -289,23 +155,21 @@ impl<S: MemorySource, D: Directory> Replay<'_, S, D> {
                 key.copy_to(&mut self.key);
                 self.must(table)?;
                 if !self.store.update(table, &self.key, None, &changes)? {
-                    let text = "it updates a row that is not there".to_owned();
-                    return Err(Failure::Record(text));
+                    return Err("it updates a row that is not there".into());
                 }
             }
             Operation::Delete(table, key) => {
                 key.copy_to(&mut self.key);
                 self.must(table)?;
                 if !self.store.delete(table, &self.key)? {
-                    let text = "it deletes a row that is not there".to_owned();
-                    return Err(Failure::Record(text));
+                    return Err("it deletes a row that is not there".into());
                 }
             }
             Operation::CreateTable(def) => self.store.create_table(&def)?,
             Operation::DropTable(table) => self.store.drop_table(table)?,
             Operation::CreateIndex(def, id) => {
                 let index = def.index_by_id(id).ok_or_else(|| {
-                    Failure::Record("it creates an index that its table does not have".to_owned())
+                    Failure::from("it creates an index that its table does not have")
                 })?;
                 self.store.create_index(def.id, index)?;
             }
@@ -314,12 +178,18 @@ impl<S: MemorySource, D: Directory> Replay<'_, S, D> {
         Ok(())
     }
 
+    fn commit(&mut self) {
+        self.store.commit();
+    }
+}
+
+impl<S: MemorySource, D: Directory> Target<S, D> {
     /// Fails if the key that was read does not fit the table.
     fn must(&self, id: TableId) -> Result<(), Failure> {
         if self.key.len() == self.table(id)?.primary.shape().words {
             Ok(())
         } else {
-            Err(Failure::Record("its key has a wrong length".to_owned()))
+            Err("its key has a wrong length".into())
         }
     }
 

@@ -1,4 +1,5 @@
-//! Pools of the engines that keep a partition in one: their names and headers, and the checks at opening.
+//! Pools of the engines that keep a partition in one: their names and headers, and the checks at
+//! opening.
 //!
 //! | user word | content |
 //! |---|---|
@@ -7,7 +8,8 @@
 //! | 2 | number of the partition |
 //! | 3 | the engine's own |
 //!
-//! Invariant: creation sets [`FIRST_ROOT`] last, so a pool without it was never finished and is refused.
+//! Invariant: creation sets [`FIRST_ROOT`] last, so a pool without it was never finished and is
+//! refused.
 
 use crate::engine::{EngineOptions, Footprint};
 use crate::error::{Result, UNFINISHED};
@@ -42,7 +44,8 @@ pub(in crate::engine) fn create<S: MemorySource>(
     Ok(Arena::create(memory, identity)?)
 }
 
-/// Opens a finished pool of this kind and partition. `nodes` names what the engine has nodes of, and says which sizes it knows.
+/// Opens a finished pool of this kind and partition. `nodes` names what the engine has nodes of,
+/// and says which sizes it knows.
 pub(in crate::engine) fn open<S: MemorySource>(
     memories: &S,
     kind: PoolKind,
