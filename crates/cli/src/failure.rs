@@ -135,7 +135,7 @@ fn words(cause: &(dyn std::error::Error + 'static)) -> String {
     let Some(indelible::Error::Option {
         option,
         problem,
-        mend,
+        remedy,
     }) = cause.downcast_ref()
     else {
         return cause.to_string();
@@ -147,5 +147,5 @@ fn words(cause: &(dyn std::error::Error + 'static)) -> String {
         "sessions" => "threads",
         option => option,
     };
-    format!("option `--{}`: {problem}; {mend}", name.replace('_', "-"))
+    format!("option `--{}`: {problem}; {remedy}", name.replace('_', "-"))
 }

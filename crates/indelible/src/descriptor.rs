@@ -306,7 +306,7 @@ fn no_descriptor(names: &[String]) -> Error {
     if left.is_empty() {
         return Error::NotADatabase {
             path: DESCRIPTOR.into(),
-            reason: "the file is not there; create a database first, or mend the path".into(),
+            reason: "the file is not there; create a database first, or correct the path".into(),
         };
     }
     let files = left.join(", ");

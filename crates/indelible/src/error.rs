@@ -1,4 +1,4 @@
-//! What can go wrong with a database, in sentences that name the mend.
+//! What can go wrong with a database, in sentences that name the remedy.
 //!
 //! One enum for the room. [`Error::advice`] says for each variant whether the transaction is worth another try, whether it is
 //! the call that has to change, or whether the database must be closed. No variant is ever returned for a transaction that
@@ -19,9 +19,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is nothing at the path. Create the database, or mend the path.
+    /// There is nothing at the path. Create the database, or correct the path.
     #[error("there is no database at {path}: the directory does not exist; create \
-        it first, or mend the path", path = .path.display())]
+        it first, or correct the path", path = .path.display())]
     Missing {
         /// The requested directory.
         path: PathBuf,
@@ -54,7 +54,7 @@ pub enum Error {
         /// The requested directory.
         path: PathBuf,
     },
-    /// The path names something else than a database. Mend the path.
+    /// The path names something else than a database. Correct the path.
     #[error("{path} is not a database: {reason}", path = .path.display())]
     NotADatabase {
         /// The requested path.
@@ -174,19 +174,19 @@ pub enum Error {
         holder: Option<Holder>,
     },
     /// An option has a value that cannot be used. Change the call.
-    #[error("option `{option}`: {problem}; {mend}")]
+    #[error("option `{option}`: {problem}; {remedy}")]
     Option {
         /// The option's name.
         option: &'static str,
         /// The fault of its value.
         problem: String,
         /// What to use instead.
-        mend: String,
+        remedy: String,
     },
     /// The operating system allows this process less than the database takes. Raise the limit, or make the database with fewer
     /// partitions.
     #[error(
-        "{partitions} partitions take about {needed} {what} and this process may have {allowed}, by the limit that `{limit}` shows; {mend}"
+        "{partitions} partitions take about {needed} {what} and this process may have {allowed}, by the limit that `{limit}` shows; {remedy}"
     )]
     Limit {
         /// Partitions of the database.
@@ -200,9 +200,9 @@ pub enum Error {
         /// The shell's command that shows and changes the limit.
         limit: &'static str,
         /// What to do, with numbers.
-        mend: String,
+        remedy: String,
     },
-    /// The operating system refused. Mend the path, the permission or the device.
+    /// The operating system refused. Correct the path or the permission, or replace the device.
     #[error("cannot {action} {path}: {source}", path = .path.display())]
     Io {
         /// The failed action, as a verb.
@@ -212,7 +212,7 @@ pub enum Error {
         /// The operating system's answer.
         source: std::io::Error,
     },
-    /// No table has that name. Create it, or mend the name.
+    /// No table has that name. Create it, or correct the name.
     #[error("there is no table `{table}`; correct the name, or create the table first")]
     NoSuchTable {
         /// The requested name.
@@ -236,8 +236,8 @@ pub enum Error {
         /// The table's name.
         table: String,
     },
-    /// No secondary index of the table has that name. Create it, or mend the name.
-    #[error("table `{table}` has no index `{index}`; create it first, or mend the name")]
+    /// No secondary index of the table has that name. Create it, or correct the name.
+    #[error("table `{table}` has no index `{index}`; create it first, or correct the name")]
     NoSuchIndex {
         /// The table.
         table: String,
@@ -252,7 +252,7 @@ pub enum Error {
         /// The requested name.
         index: String,
     },
-    /// No column of the table has that name. Mend the name.
+    /// No column of the table has that name. Correct the name.
     #[error("table `{table}` has no column `{column}`")]
     NoSuchColumn {
         /// The table.
@@ -327,12 +327,12 @@ pub enum Error {
         limit_bytes: u64,
     },
     /// The medium or the log has no room. The statement had no effect; the transaction may go on.
-    #[error("{source}; {mend}")]
+    #[error("{source}; {remedy}")]
     OutOfSpace {
         /// The medium or log without room, and the bytes wanted.
         source: StorageError,
         /// The remedy.
-        mend: &'static str,
+        remedy: &'static str,
     },
     /// The log of a partition did not take a mark, up to which the archives of all partitions can
     /// be replayed. The commits are durable, and can be replayed once a later mark is there.
@@ -349,7 +349,7 @@ pub enum Error {
     /// An earlier error left the transaction half done. It was undone; retry it from its start.
     #[error(
         "an earlier error left the transaction half done, so it was undone; \
-            mend that error and retry from the start"
+            fix its cause and retry from the start"
     )]
     Doomed,
     /// The savepoint belongs to another transaction, or to the part that was rolled back.
@@ -475,32 +475,26 @@ impl Error {
     pub(crate) fn option(
         option: &'static str,
         problem: impl Into<String>,
-        mend: impl Into<String>,
+        remedy: impl Into<String>,
     ) -> Self {
         Self::Option {
             option,
             problem: problem.into(),
-            mend: mend.into(),
+            remedy: remedy.into(),
         }
     }
 
     /// As it is, with what else helps where a table has no room to be dropped.
     pub(crate) fn of_drop(self, method: Method) -> Self {
-        let mend = match method {
-            Method::NvmInp
-            | Method::NvmLog
-            | Method::NvmCow
-            | Method::Cow
-            | Method::Fash
-            | Method::Fast
-            | Method::Nvwal => {
-                "make room, or delete the rows of the table first, a few in each transaction"
-            }
+        let has_log_of_changes = method.is_paged() || method.has_log_images();
+        let remedy = if method.is_durable() && !has_log_of_changes {
+            "make room, or delete the rows of the table first, a few in each transaction"
+        } else {
             // The log has to have room before anything is given back.
-            _ => "make room",
+            "make room"
         };
         match self {
-            Self::OutOfSpace { source, .. } => Self::OutOfSpace { source, mend },
+            Self::OutOfSpace { source, .. } => Self::OutOfSpace { source, remedy },
             other => other,
         }
     }
@@ -540,15 +534,11 @@ impl From<StorageError> for Error {
                 Self::DuplicateKey { table, index, key }
             }
             StorageError::Record(error) => Self::Record(error),
-            // A limit of the log's memory says itself what to do.
-            StorageError::Memory(PmemError::OutOfSpace { ref limit, .. })
-                if limit.contains(';') =>
-            {
-                Self::Storage(error)
-            }
+            // It names a remedy of its own.
+            StorageError::LogFull { .. } => Self::Storage(error),
             source if source.is_out_of_space() => Self::OutOfSpace {
                 source,
-                mend: "make room, or change fewer rows in a transaction",
+                remedy: "make room, or change fewer rows in a transaction",
             },
             other => Self::Storage(other),
         }

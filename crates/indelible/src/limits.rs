@@ -221,7 +221,7 @@ fn name(
         Limit::Files => format!("{command} {needed}"),
         Limit::Addresses => format!("{command} {}", needed >> 10),
     };
-    let mend = match (made, purpose, fitting) {
+    let remedy = match (made, purpose, fitting) {
         (0, ..) => {
             let plenty = match limit {
                 Limit::Files => "1024",
@@ -240,6 +240,6 @@ fn name(
         what,
         allowed: allowed / unit,
         limit: command,
-        mend,
+        remedy,
     })
 }

@@ -424,8 +424,8 @@ impl Options {
         if let Some(partitions) = self.partitions
             && !(1..=PARTITIONS_MAX).contains(&partitions)
         {
-            let mend = format!("use 1 to {PARTITIONS_MAX}");
-            return Err(Error::option("partitions", partitions.to_string(), mend));
+            let remedy = format!("use 1 to {PARTITIONS_MAX}");
+            return Err(Error::option("partitions", partitions.to_string(), remedy));
         }
         let is_paged = matches!(self.method, Some(Choice::Explicit(method)) if method.is_paged());
         let possible = if is_paged { PAGE_BYTES } else { NODE_BYTES };
@@ -433,14 +433,16 @@ impl Options {
             && !(possible.contains(&bytes) && bytes.is_power_of_two())
         {
             let (least, most) = (possible.start(), possible.end());
-            let mend = format!("use a power of two from {least} to {most}");
-            return Err(Error::option("node_bytes", format!("{bytes} bytes"), mend));
+            let remedy = format!("use a power of two from {least} to {most}");
+            let problem = format!("{bytes} bytes");
+            return Err(Error::option("node_bytes", problem, remedy));
         }
         if let Some(bytes) = self.pool_bytes
             && bytes < POOL_BYTES_MIN
         {
-            let mend = format!("use at least {POOL_BYTES_MIN}");
-            return Err(Error::option("pool_bytes", format!("{bytes} bytes"), mend));
+            let remedy = format!("use at least {POOL_BYTES_MIN}");
+            let problem = format!("{bytes} bytes");
+            return Err(Error::option("pool_bytes", problem, remedy));
         }
         if self.group_transactions_max == Some(0) {
             return Err(Error::option(
@@ -470,22 +472,19 @@ impl Options {
         if let Some(wait_us) = self.group_wait_us_max
             && wait_us > GROUP_WAIT_US_MAX
         {
-            let mend = format!("use at most {GROUP_WAIT_US_MAX}");
+            let remedy = format!("use at most {GROUP_WAIT_US_MAX}");
             return Err(Error::option(
                 "group_wait_us_max",
                 format!("{wait_us} us"),
-                mend,
+                remedy,
             ));
         }
         if let Some(bytes) = self.memtable_bytes
             && !MEMTABLE_BYTES.contains(&bytes)
         {
-            let mend = "use 1024 bytes to 16 GiB";
-            return Err(Error::option(
-                "memtable_bytes",
-                format!("{bytes} bytes"),
-                mend,
-            ));
+            let remedy = "use 1024 bytes to 16 GiB";
+            let problem = format!("{bytes} bytes");
+            return Err(Error::option("memtable_bytes", problem, remedy));
         }
         self.check_pairs()
     }
@@ -539,7 +538,7 @@ impl Options {
             ));
         }
         if let (Some(Choice::Explicit(method)), Some(_)) = (self.method, self.log_images)
-            && !matches!(method, Method::Log | Method::Inp)
+            && !method.has_log_images()
         {
             return Err(Error::option(
                 "log_images",
@@ -585,25 +584,26 @@ impl Options {
         if let Some(rings) = self.rings
             && !(1..=RINGS_MAX).contains(&rings)
         {
-            let mend = format!("use 1 to {RINGS_MAX}");
+            let remedy = format!("use 1 to {RINGS_MAX}");
             let problem = format!("{rings} is out of range");
-            return Err(Error::option("rings", problem, mend));
+            return Err(Error::option("rings", problem, remedy));
         }
         if let Some(bytes) = self.ring_bytes
             && bytes > RING_BYTES_MAX
         {
-            let mend = format!("use at most {RING_BYTES_MAX}");
-            return Err(Error::option("ring_bytes", format!("{bytes} bytes"), mend));
+            let remedy = format!("use at most {RING_BYTES_MAX}");
+            let problem = format!("{bytes} bytes");
+            return Err(Error::option("ring_bytes", problem, remedy));
         }
         self.check_area()?;
         if let Some(sessions) = self.sessions
             && !(1..=SESSIONS_MAX).contains(&sessions)
         {
-            let mend = format!("use 1 to {SESSIONS_MAX}");
+            let remedy = format!("use 1 to {SESSIONS_MAX}");
             return Err(Error::option(
                 "sessions",
                 format!("{sessions} is out of range"),
-                mend,
+                remedy,
             ));
         }
         if let (Some(Choice::Explicit(method)), Some(2..)) = (self.method, self.sessions)
@@ -633,8 +633,9 @@ impl Options {
             ));
         }
         if bytes < AREA_BYTES_MIN {
-            let mend = format!("use {AREA_BYTES_MIN} or more");
-            return Err(Error::option("area_bytes", format!("{bytes} bytes"), mend));
+            let remedy = format!("use {AREA_BYTES_MIN} or more");
+            let problem = format!("{bytes} bytes");
+            return Err(Error::option("area_bytes", problem, remedy));
         }
         Ok(())
     }
@@ -642,11 +643,11 @@ impl Options {
     /// Rejects options of the logs in durable memory that make no sense with the method.
     fn check_rings(&self, method: Method) -> Result<()> {
         let refuse = |option, problem: &str, methods: &str| {
-            let mend = format!("leave it out, or use method {methods}");
+            let remedy = format!("leave it out, or use method {methods}");
             Err(Error::option(
                 option,
                 format!("method `{method}` {problem}"),
-                mend,
+                remedy,
             ))
         };
         if self.ring_bytes.is_some() && !method.has_ring_bytes() {
@@ -840,10 +841,10 @@ pub(crate) fn check_direct(method: Method, page_bytes: u32) -> Result<()> {
     } else {
         return Ok(());
     };
-    let mend = format!(
+    let remedy = format!(
         "use buffered transfers, or a page method such as `full-page-writes` with pages of {DIRECT_BYTES_MIN} bytes or more"
     );
-    Err(Error::option("io", problem, mend))
+    Err(Error::option("io", problem, remedy))
 }
 
 #[cfg(test)]

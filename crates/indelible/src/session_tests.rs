@@ -4,8 +4,8 @@
 
 use crate::model::{Observed, database, database_with};
 use crate::{
-    DataType, Database, Durability, Error, Method, Partitioning, Result, Table, TransactionOptions,
-    Uniqueness,
+    DataType, Database, Durability, Error, Method, Partitioning, Result, StorageError, Table,
+    TransactionOptions, Uniqueness,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -364,7 +364,12 @@ fn what_has_no_room_says_what_helps() {
     };
     let told = full("the filesystem is full").to_string();
     assert!(told.contains("fewer rows"), "{told}");
-    let told = full("the ring is full; end transactions").to_string();
+    let told = Error::from(StorageError::LogFull {
+        wanted_bytes: 7,
+        limit: "the ring is full".to_owned(),
+        remedy: "end transactions",
+    });
+    let told = told.to_string();
     assert!(
         told.ends_with("end transactions"),
         "it says so itself: {told}"

@@ -49,6 +49,16 @@ pub enum StorageError {
     /// A file failed. Stop; reopen to recover.
     #[error(transparent)]
     Disk(#[from] DiskError),
+    /// A log has no room. The operation had no effect; the transaction may go on.
+    #[error("no space: {wanted_bytes} more bytes wanted, {limit}; {remedy}")]
+    LogFull {
+        /// Bytes that the operation asked for.
+        wanted_bytes: u64,
+        /// The limit that was reached.
+        limit: String,
+        /// How to make room.
+        remedy: &'static str,
+    },
     /// A log or checkpoint file is not what it must be. Stop and restore from a backup.
     #[error("{file} at offset {offset} is damaged: {detail}")]
     DamagedFile {
@@ -126,7 +136,9 @@ impl StorageError {
     pub fn is_out_of_space(&self) -> bool {
         matches!(
             self,
-            Self::Memory(PmemError::OutOfSpace { .. }) | Self::Disk(DiskError::OutOfSpace { .. })
+            Self::LogFull { .. }
+                | Self::Memory(PmemError::OutOfSpace { .. })
+                | Self::Disk(DiskError::OutOfSpace { .. })
         )
     }
 
@@ -141,6 +153,7 @@ impl StorageError {
                 | Self::Schema(_)
                 | Self::Unsupported(_)
                 | Self::LocksExhausted { .. }
+                | Self::LogFull { .. }
                 | Self::Memory(PmemError::OutOfSpace { .. })
                 | Self::Disk(DiskError::OutOfSpace { .. })
         )

@@ -256,7 +256,7 @@ fn newest_common(marks: &[Vec<Mark>], until: Option<Timestamp>) -> Result<Option
     let Some(until) = until else {
         return Ok(common.next_back());
     };
-    let refuse = |problem: String, mend| Err(Error::option("until", problem, mend));
+    let refuse = |problem: String, remedy| Err(Error::option("until", problem, remedy));
     // After its last mark a partition may have had more by then.
     let newest = |marks: &Vec<Mark>| marks.last().and_then(|mark| mark.time);
     match marks.iter().map(newest).min().flatten() {

@@ -193,17 +193,19 @@ impl Cold {
     /// The error for a log without room, if that is for the archive's sake.
     pub(super) fn explain(&self, error: StorageError) -> StorageError {
         let wanted_bytes = match error {
-            StorageError::Memory(PmemError::OutOfSpace { wanted_bytes, .. }) => wanted_bytes,
+            StorageError::LogFull { wanted_bytes, .. }
+            | StorageError::Memory(PmemError::OutOfSpace { wanted_bytes, .. }) => wanted_bytes,
             StorageError::Disk(DiskError::OutOfSpace { bytes, .. }) => bytes,
             error => return error,
         };
         match &*lock(&self.failure) {
-            Some(failure) => StorageError::Memory(PmemError::OutOfSpace {
+            Some(failure) => StorageError::LogFull {
                 wanted_bytes,
                 limit: format!(
-                    "the log's oldest records wait for its archive, where it says: {failure}; make room there or mend it, and the log goes on"
+                    "the log's oldest records wait for its archive, where it says: {failure}"
                 ),
-            }),
+                remedy: "make room there or fix it, and the log goes on",
+            },
             None => error,
         }
     }

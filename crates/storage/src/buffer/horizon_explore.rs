@@ -116,7 +116,7 @@ fn append<P: Places>(
             assert_eq!(lsn.0, next);
             true
         }
-        Err(StorageError::Memory(pmem::PmemError::OutOfSpace { .. })) => {
+        Err(StorageError::LogFull { .. }) => {
             lock(known).records.remove(&next);
             false
         }

@@ -230,6 +230,11 @@ impl Method {
         self.has_rings() || matches!(self, Self::GroupCommit | Self::Nvwal)
     }
 
+    /// Whether [`EngineOptions::log_images`] is for it: a log of changed rows lies in files.
+    pub fn has_log_images(self) -> bool {
+        matches!(self, Self::Inp | Self::Log)
+    }
+
     /// Whether [`EngineOptions::outline_bytes`] is for it: slotted pages lie in durable memory.
     pub fn has_outlines(self) -> bool {
         matches!(self, Self::Fash | Self::Fast)
