@@ -1,8 +1,8 @@
 //! Tells the program which commit it was built from, for the rows of its reports.
 //!
-//! Asks git; where there is no git or no repository (a source archive), the commit is `unknown`. A tree with
-//! uncommitted changes is marked with a plus, because its rows cannot be reproduced from the commit alone. The workspace
-//! `rivals` includes this file.
+//! Asks git; where there is no git or no repository (a source archive), the commit is `unknown`. A
+//! tree with uncommitted changes is marked with a plus, because its rows cannot be reproduced from
+//! the commit alone. The workspace `rivals` includes this file.
 
 use std::process::Command;
 

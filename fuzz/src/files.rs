@@ -1,8 +1,9 @@
 //! Where the files of an input lie while a target has them: in DRAM, or in a scratch directory.
 //!
-//! [`MemoryFiles`] is a directory without an operating system, so that the readers of logs and checkpoints can be run
-//! hundred thousand times a second. [`Scratch`] is a real one, in shared memory where there is some, for whole databases and
-//! for engines, whose memories are mapped files.
+//! [`MemoryFiles`] is a directory without an operating system, so that the readers of logs and
+//! checkpoints can be run hundred thousand times a second. [`Scratch`] is a real one, in shared
+//! memory where there is some, for whole databases and for engines, whose memories are mapped
+//! files.
 
 use crate::input::Input;
 use disk::{Directory, DiskCounters, DiskError, File, IoMode, NativeDirectory};
@@ -179,7 +180,8 @@ impl Scratch {
         Ok(Self { path })
     }
 
-    /// A directory with the pieces of an input as files. A name that would lead out of it is left out.
+    /// A directory with the pieces of an input as files. A name that would lead out of it is left
+    /// out.
     pub fn of(input: &Input) -> std::io::Result<Self> {
         let scratch = Self::new("input")?;
         for part in &input.parts {

@@ -1,8 +1,8 @@
 //! Finding the checksums of a seed's files.
 //!
-//! A pool is read as its owner would read it: the heap names the blocks, and a block's owner says what it may be. Log
-//! segments and checkpoints are walked from their headers. Everything is tried before it is believed, so
-//! what is not understood is left out.
+//! A pool is read as its owner would read it: the heap names the blocks, and a block's owner says
+//! what it may be. Log segments and checkpoints are walked from their headers. Everything is tried
+//! before it is believed, so what is not understood is left out.
 
 use crate::input::Input;
 use crate::seal::{Seal, SealKind, word};

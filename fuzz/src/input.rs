@@ -1,8 +1,8 @@
 //! What a target is given: named parts, such as the files of a database or the fields of a record.
 //!
-//! A saved input is the parts one after the other (name and content, each with its length in eight bytes), packed
-//! with LZ4. It holds bytes only, so it replays on every later version of the program, whatever the
-//! generator does then.
+//! A saved input is the parts one after the other (name and content, each with its length in eight
+//! bytes), packed with LZ4. It holds bytes only, so it replays on every later version of the
+//! program, whatever the generator does then.
 
 use std::path::Path;
 

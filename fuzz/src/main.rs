@@ -1,9 +1,9 @@
 //! Fuzzing with hostile bytes: every reader of a medium is given mutated files of our own making.
 //!
-//! An input fails if the program panics, takes more than a second or more than 256 MiB, or dies. It is saved, and one line
-//! is printed that replays it. Inputs are a function of target, seed and number, so a run repeats; there is no
-//! feedback from coverage, and no need of a nightly compiler. Half of the inputs have their checksums
-//! made right again.
+//! An input fails if the program panics, takes more than a second or more than 256 MiB, or dies. It
+//! is saved, and one line is printed that replays it. Inputs are a function of target, seed and
+//! number, so a run repeats; there is no feedback from coverage, and no need of a nightly compiler.
+//! Half of the inputs have their checksums made right again.
 //!
 //! ```sh
 //! cargo run --release --manifest-path fuzz/Cargo.toml -- --target all --seconds 120 --seed 1
@@ -36,7 +36,7 @@ Gives hostile bytes to every reader of a medium.
 
     --artifacts DIR                                      where faults are saved, instead of fuzz/artifacts
 
-A mended fault moves to fuzz/corpus/TARGET, which is run first.
+A fixed fault moves to fuzz/corpus/TARGET, which is run first.
 Exit code: 0 nothing found, 1 faults, 2 the run itself failed.";
 
 /// What the command line says.

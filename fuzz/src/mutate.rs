@@ -1,10 +1,11 @@
 //! Mutations that know what the bytes are made of.
 //!
-//! Pools are mostly zeros, and most of their meaning is in aligned words: offsets, counts, bitmaps. So places are
-//! chosen among the bytes that are not zero and among the ranges under a checksum, and words get the values at which
-//! programs fail: 0, 1, the largest ones, another word of the same piece, an offset near the old one. Whole pieces are cut, lengthened,
-//! emptied and exchanged now and then. A block of a checkpoint is also mutated in its plain form, and records of an archive go, come twice,
-//! change places and lengths, with counts that fit.
+//! Pools are mostly zeros, and most of their meaning is in aligned words: offsets, counts, bitmaps.
+//! So places are chosen among the bytes that are not zero and among the ranges under a checksum,
+//! and words get the values at which programs fail: 0, 1, the largest ones, another word of the
+//! same piece, an offset near the old one. Whole pieces are cut, lengthened, emptied and exchanged
+//! now and then. A block of a checkpoint is also mutated in its plain form, and records of an
+//! archive go, come twice, change places and lengths, with counts that fit.
 
 use crate::input::{Input, Part};
 use crate::random::Random;
@@ -212,8 +213,8 @@ fn resize(input: &mut Input, random: &mut Random) {
     }
 }
 
-/// Changes the plain form of one block of a checkpoint, whose header has so many bytes of fields, and packs it again; gives
-/// the piece's length. The checksum is left to the sealing.
+/// Changes the plain form of one block of a checkpoint, whose header has so many bytes of fields,
+/// and packs it again; gives the piece's length. The checksum is left to the sealing.
 fn change_plain_block(piece: &mut Part, fields: usize, random: &mut Random) -> Option<usize> {
     let bytes = &piece.bytes;
     let number = |at: usize| {
@@ -246,8 +247,8 @@ fn change_plain_block(piece: &mut Part, fields: usize, random: &mut Random) -> O
     Some(piece.bytes.len())
 }
 
-/// Changes records of a file of an archive as whole ones, with the counts in its header that fit; gives the piece's length. The checksums are left to the
-/// sealing.
+/// Changes records of a file of an archive as whole ones, with the counts in its header that fit;
+/// gives the piece's length. The checksums are left to the sealing.
 fn change_archive(piece: &mut Part, random: &mut Random) -> Option<usize> {
     let (header, content) = piece.bytes.split_at_checked(ARCHIVE_HEADER_BYTES)?;
     let (header, mut records, mut at) = (header.to_vec(), Vec::new(), 0);

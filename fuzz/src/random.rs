@@ -1,7 +1,8 @@
 //! Random numbers of the fuzzer: small, fast, and the same for ever.
 //!
-//! An input is a function of the target, the run's seed and the input's number, so these numbers are part of what
-//! a replay line means. The generator is splitmix64; nothing here asks the operating system.
+//! An input is a function of the target, the run's seed and the input's number, so these numbers
+//! are part of what a replay line means. The generator is splitmix64; nothing here asks the
+//! operating system.
 
 /// A stream of random numbers.
 pub struct Random(u64);

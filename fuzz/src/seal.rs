@@ -1,10 +1,10 @@
 //! Checksums of a seed, found once and made right again after a mutation.
 //!
-//! A mutated byte under a checksum tests the checksum and nothing behind it. So half of the inputs are sealed: for each
-//! checksum that covers a mutated byte, the right one is put in its place, and the code behind meets lengths, pointers
-//! and counts that no honest writer would write. What can be sealed is found by trying: where the bytes of a seed
-//! satisfy a checksum, there is one. A format that changes makes fewer seals, never wrong seeds; the program prints
-//! their number.
+//! A mutated byte under a checksum tests the checksum and nothing behind it. So half of the inputs
+//! are sealed: for each checksum that covers a mutated byte, the right one is put in its place, and
+//! the code behind meets lengths, pointers and counts that no honest writer would write. What can
+//! be sealed is found by trying: where the bytes of a seed satisfy a checksum, there is one. A
+//! format that changes makes fewer seals, never wrong seeds; the program prints their number.
 
 use crate::input::Input;
 use std::ops::Range;
@@ -46,9 +46,11 @@ pub enum SealKind {
     LogRecord(u32),
     /// The commit word of the undo log; the salt.
     CommitWord(u32),
-    /// A log segment: the header of so many bytes without its checksum, which seeds the frames at these offsets.
+    /// A log segment: the header of so many bytes without its checksum, which seeds the frames at
+    /// these offsets.
     Segment(usize, Vec<usize>),
-    /// A checkpoint: the header of so many bytes without its checksum, which seeds the blocks behind it.
+    /// A checkpoint: the header of so many bytes without its checksum, which seeds the blocks
+    /// behind it.
     Checkpoint(usize),
     /// A file of a log's archive: its records, then its header.
     Archive,

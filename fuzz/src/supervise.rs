@@ -1,7 +1,8 @@
 //! The supervisor: starts a worker for each target, and survives what the worker does not.
 //!
-//! Findings are distinguished by what they say without numbers, so that one fault is saved once, however many inputs meet it. A worker that
-//! died is followed by one that goes on behind the input that killed it.
+//! Findings are distinguished by what they say without numbers, so that one fault is saved once,
+//! however many inputs meet it. A worker that died is followed by one that goes on behind the input
+//! that killed it.
 
 use crate::input::Input;
 use crate::targets::Target;

@@ -1,9 +1,10 @@
 //! The worker: a process that runs one target over many inputs, until its time is over or it dies.
 //!
-//! A panic is caught and reported on standard output, one line each: `failure`, the input's number, what happened. Before each input
-//! its number is written to the progress file, so that the supervisor knows what killed a worker: an abort, a
-//! stack overflow, a signal, an allocation beyond the limit. The limit on memory is one of the operating system (private
-//! writable memory), so it counts what is mapped as well as what is allocated.
+//! A panic is caught and reported on standard output, one line each: `failure`, the input's number,
+//! what happened. Before each input its number is written to the progress file, so that the
+//! supervisor knows what killed a worker: an abort, a stack overflow, a signal, an allocation
+//! beyond the limit. The limit on memory is one of the operating system (private writable memory),
+//! so it counts what is mapped as well as what is allocated.
 
 use crate::input::Input;
 use crate::mutate::Seed;

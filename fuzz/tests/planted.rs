@@ -1,5 +1,5 @@
-//! Goal: a panic, an abort, an allocation beyond the limit, a slow input and a wrong answer are each found, saved, and found again in
-//! the saved input; and a clean target has no finding.
+//! Goal: a panic, an abort, an allocation beyond the limit, a slow input and a wrong answer are
+//! each found, saved, and found again in the saved input; and a clean target has no finding.
 //!
 //! Method: the program is run on targets in which such a fault is planted.
 
@@ -56,7 +56,8 @@ fn a_sound_target_has_no_finding() {
     assert!(!folder.exists());
 }
 
-/// Every durable method: its seeds, the first inputs and those of the corpus fit into a worker's memory.
+/// Every durable method: its seeds, the first inputs and those of the corpus fit into a worker's
+/// memory.
 #[test]
 fn databases_of_every_method_have_room() {
     let list = fuzz("all", &folder("list"), &["--list"]);

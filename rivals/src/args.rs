@@ -1,7 +1,8 @@
-//! The command line: that of `indelible bench ycsb` with rivals beside methods, and that of `indelible bench join` with engines.
+//! The command line: that of `indelible bench ycsb` with rivals beside methods, and that of
+//! `indelible bench join` with engines.
 //!
-//! Options have the names and the meaning that they have there. What is asked for runs one after the other in one process, so that ratios
-//! are taken under the same conditions.
+//! Options have the names and the meaning that they have there. What is asked for runs one after
+//! the other in one process, so that ratios are taken under the same conditions.
 
 use crate::join::Engine;
 use crate::kind::Kind;
@@ -13,7 +14,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use workload::ycsb::{Mix, Skew};
 
-/// Measures other embedded databases, and the joins of other engines, with what `indelible bench` runs
+/// Measures other embedded databases, and the joins of other engines, with what `indelible bench`
+/// runs
 #[derive(Debug, Parser)]
 #[command(name = "rivals", version)]
 pub(crate) struct CommandLine {
@@ -50,12 +52,14 @@ pub(crate) enum BenchCommand {
                             The setting of each rival is in its rows and, with reasons, in docs/rivals.md."
     )]
     Ycsb(Box<YcsbArgs>),
-    /// Rows of one size into one table, keys in random order, one a transaction; methods of ours, and SQLite by its journals
+    /// Rows of one size into one table, keys in random order, one a transaction; methods of ours,
+    /// and SQLite by its journals
     #[command(
         after_help = "Examples:\n  rivals bench btree-insert --method fast,fash,nvwal --record 64,256,1024 --rows 1000000 --primitives flush"
     )]
     BtreeInsert(Box<BtreeArgs>),
-    /// Count and sums over R JOIN S: our join, and those of engines that Python packages bring, in turns on the same columns
+    /// Count and sums over R JOIN S: our join, and those of engines that Python packages bring, in
+    /// turns on the same columns
     #[command(
         after_help = "Examples:\n  pip install duckdb datafusion polars pyarrow numpy\n  \
                             rivals bench join --engine indelible,datafusion,duckdb --r 16000000 --s 16000000 --threads 2 --sparse\n  \
@@ -71,13 +75,15 @@ pub(crate) struct YcsbArgs {
     /// Rivals, separated by commas, or all
     #[arg(long, value_parser = parse_rivals, required_unless_present = "method")]
     pub(crate) rival: Option<std::vec::Vec<Kind>>,
-    /// Methods of ours to run first, separated by commas, for example nvm-inp; each transaction is made durable on its own
+    /// Methods of ours to run first, separated by commas, for example nvm-inp; each transaction is
+    /// made durable on its own
     #[arg(long, value_delimiter = ',')]
     pub(crate) method: Vec<Method>,
     /// Databases that a rival is divided into, separated by commas: 1, or one a partition
     #[arg(long, value_delimiter = ',', default_value = "1", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) databases: Vec<u32>,
-    /// Mixes, separated by commas: read-only, read-heavy, balanced, write-heavy; or all. They follow each other on one database
+    /// Mixes, separated by commas: read-only, read-heavy, balanced, write-heavy; or all. They
+    /// follow each other on one database
     #[arg(long, default_value = "balanced", value_parser = parse_mixes)]
     pub(crate) mix: std::vec::Vec<Mix>,
     /// How unevenly rows are accessed: low (half of the accesses to a fifth of the rows) or high
@@ -98,7 +104,8 @@ pub(crate) struct YcsbArgs {
     /// How many transactions to run in each mix, over all partitions
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) txns: Option<u64>,
-    /// Instructions that methods of ours issue: process, flush-free or flush; by default those of the medium
+    /// Instructions that methods of ours issue: process, flush-free or flush; by default those of
+    /// the medium
     #[arg(long, value_parser = parse_primitive)]
     pub(crate) primitives: Option<Primitive>,
     /// Directory under which databases are made, and removed at the end; shared memory by default
@@ -110,7 +117,8 @@ pub(crate) struct YcsbArgs {
     /// Rounds over all runs
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
-    /// Do not compare the content with the list, neither after loading nor at the end; caches then start cold
+    /// Do not compare the content with the list, neither after loading nor at the end; caches then
+    /// start cold
     #[arg(long)]
     pub(crate) skip_check: bool,
 }
@@ -135,7 +143,8 @@ pub(crate) struct BtreeArgs {
     /// Rows that are inserted
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) rows: u64,
-    /// Instructions that methods of ours issue: process, flush-free or flush; by default those of the medium
+    /// Instructions that methods of ours issue: process, flush-free or flush; by default those of
+    /// the medium
     #[arg(long, value_parser = parse_primitive)]
     pub(crate) primitives: Option<Primitive>,
     /// Directory under which databases are made, and removed at the end; shared memory by default
@@ -174,7 +183,8 @@ impl Journal {
 /// `bench join`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct JoinArgs {
-    /// Engines, separated by commas, or all; the table has the first one's speed as a multiple of the others'
+    /// Engines, separated by commas, or all; the table has the first one's speed as a multiple of
+    /// the others'
     #[arg(long, default_value = "indelible,datafusion,duckdb", value_parser = parse_engines)]
     pub(crate) engine: std::vec::Vec<Engine>,
     /// Tuples of R

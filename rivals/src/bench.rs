@@ -1,8 +1,10 @@
-//! `bench ycsb`: what is asked for runs one after the other, each loaded once and then measured with every mix.
+//! `bench ycsb`: what is asked for runs one after the other, each loaded once and then measured
+//! with every mix.
 //!
-//! Every row is compared with the list after loading, which also fills the caches of those that have one, and after the last mix. Rows
-//! of a target are given out only then, so that none stands for wrong content. After each mix the target ends what it
-//! has put off, which is timed apart as `debt_seconds`. Databases lie in scratch directories that are gone at the end.
+//! Every row is compared with the list after loading, which also fills the caches of those that
+//! have one, and after the last mix. Rows of a target are given out only then, so that none stands
+//! for wrong content. After each mix the target ends what it has put off, which is timed apart as
+//! `debt_seconds`. Databases lie in scratch directories that are gone at the end.
 
 use crate::args::{Format, YcsbArgs};
 use crate::failure::Usage;
@@ -301,7 +303,8 @@ mod tests {
         }
     }
 
-    /// Two mixes on one load, more transactions than the list is long in all, three columns an update.
+    /// Two mixes on one load, more transactions than the list is long in all, three columns an
+    /// update.
     const SMALL: &str = "--rows 500 --partitions 2 --mix write-heavy,balanced --skew high --txns 3000 --update-columns 3 \
                          --databases 1,2";
 

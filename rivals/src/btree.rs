@@ -1,9 +1,11 @@
-//! `bench btree-insert`: rows of one size go into one table with keys in random order, one a transaction, in methods of ours and in SQLite by
-//! its journals.
+//! `bench btree-insert`: rows of one size go into one table with keys in random order, one a
+//! transaction, in methods of ours and in SQLite by its journals.
 //!
-//! Everything runs in one process, in turns, so that ratios are taken under the same conditions. A transaction is as durable as the medium
-//! allows when it returns, except with journal mode OFF, which syncs and rolls nothing back: it is what SQLite's tree costs alone. The page cache
-//! has SQLite's 2 MB; with a large one its inserts take several times as long. At the end the rows are counted.
+//! Everything runs in one process, in turns, so that ratios are taken under the same conditions. A
+//! transaction is as durable as the medium allows when it returns, except with journal mode OFF,
+//! which syncs and rolls nothing back: it is what SQLite's tree costs alone. The page cache has
+//! SQLite's 2 MB; with a large one its inserts take several times as long. At the end the rows are
+//! counted.
 
 use crate::args::{BtreeArgs, Format, Journal, primitive_name};
 use crate::foreign::without_sqlite_memory_statistics;

@@ -1,7 +1,8 @@
 //! The catalogue of rivals: names, settings in words, and how to open each.
 //!
-//! A setting is the best that the rival's own documentation offers under one condition: when an update returns, it is as durable as
-//! the medium allows. A feature that is not compiled in is answered with how to compile it in, not with "unknown".
+//! A setting is the best that the rival's own documentation offers under one condition: when an
+//! update returns, it is as durable as the medium allows. A feature that is not compiled in is
+//! answered with how to compile it in, not with "unknown".
 
 use crate::stores::{self, lmdb::Lmdb};
 use anyhow::Result;

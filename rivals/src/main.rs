@@ -1,5 +1,5 @@
-//! The rivals: what users would pick instead, doing the same work under the same clock and content check as ours. Databases
-//! run the same list of transactions, engines join the same columns.
+//! The rivals: what users would pick instead, doing the same work under the same clock and content
+//! check as ours. Databases run the same list of transactions, engines join the same columns.
 //!
 //! | file | job |
 //! |---|---|
@@ -12,8 +12,9 @@
 //! | `join` | our join, and those of engines that Python packages bring, in turns |
 //! | `foreign` | the calls into C that have no safe wrapper |
 //!
-//! Clock and histograms are those of the room `measure`, rows and scratch directories the program's own files, compiled here a second time: a
-//! row of this program cannot come to mean something else than a row of `indelible bench ycsb`.
+//! Clock and histograms are those of the room `measure`, rows and scratch directories the program's
+//! own files, compiled here a second time: a row of this program cannot come to mean something else
+//! than a row of `indelible bench ycsb`.
 
 mod args;
 mod bench;

@@ -1,8 +1,10 @@
-//! What is measured: a rival, in one database or in one a partition, or a database of ours. Both are loaded, then asked for the
-//! lists of several mixes one after the other, and checked after each.
+//! What is measured: a rival, in one database or in one a partition, or a database of ours. Both
+//! are loaded, then asked for the lists of several mixes one after the other, and checked after
+//! each.
 //!
-//! Both go through the same loop (`measure::measure_stores`): one thread a partition, each transaction durable when it returns, each
-//! clocked. Ours have no commit groups here, as the rivals have none.
+//! Both go through the same loop (`measure::measure_stores`): one thread a partition, each
+//! transaction durable when it returns, each clocked. Ours have no commit groups here, as the
+//! rivals have none.
 
 use crate::args::{YcsbArgs, primitive_name};
 use crate::kind::{Kind, Plan, Rival, RivalStore};

@@ -1,8 +1,9 @@
 //! Shared parts of the tests that span rooms: devices to run on, the script language, the source
 //! tree.
 //!
-//! The tests themselves are in `tests/`: a file each for behaviour, cost, random operations, golden images, damaged files,
-//! full devices and the rules of the repository. Tests of one room stay in that room.
+//! The tests themselves are in `tests/`: a file each for behaviour, cost, random operations, golden
+//! images, damaged files, full devices and the rules of the repository. Tests of one room stay in
+//! that room.
 //!
 //! | module | job |
 //! |---|---|
@@ -20,7 +21,8 @@ pub mod script;
 pub mod session;
 pub mod source;
 
-/// Whether tests take their long settings, as `.ci/run` wants it: the environment has `LONG_TESTS`. Without it `cargo test` does a part of each.
+/// Whether tests take their long settings, as `.ci/run` wants it: the environment has `LONG_TESTS`.
+/// Without it `cargo test` does a part of each.
 pub fn is_long() -> bool {
     std::env::var_os("LONG_TESTS").is_some()
 }

@@ -1,8 +1,9 @@
 //! Values as scripts write them, and the values that scripts generate.
 //!
-//! A line is a list of arguments between blanks; an argument is literals between commas, with `name=` before them if it
-//! is named. Text in double quotes may hold anything (`\"`, `\\`, `\n`, `\0`), and `"ab"*300` repeats it. A literal is read
-//! for the type of its column, but loosely, so that a script can offer a value of a wrong type or length.
+//! A line is a list of arguments between blanks; an argument is literals between commas, with
+//! `name=` before them if it is named. Text in double quotes may hold anything (`\"`, `\\`, `\n`,
+//! `\0`), and `"ab"*300` repeats it. A literal is read for the type of its column, but loosely, so
+//! that a script can offer a value of a wrong type or length.
 
 use storage::record::{DataType, Date, Decimal, Timestamp, Uuid, Value, ValueRef};
 
@@ -120,8 +121,8 @@ pub fn value(data_type: DataType, literal: &Literal) -> Result<Value, String> {
     parsed.map_err(|error| error.to_string())
 }
 
-/// The value that row number `number` has in a column; `text_bytes` is the length of texts, if given. Every fifth
-/// row has NULL where it may.
+/// The value that row number `number` has in a column; `text_bytes` is the length of texts, if
+/// given. Every fifth row has NULL where it may.
 pub fn generated(
     data_type: DataType,
     nullable: bool,
@@ -158,7 +159,8 @@ pub fn generated(
     }
 }
 
-/// A value as scripts show it: texts in quotes, long ones by their first bytes, length and checksum.
+/// A value as scripts show it: texts in quotes, long ones by their first bytes, length and
+/// checksum.
 pub fn shown(value: ValueRef<'_>) -> String {
     let (bytes, text) = match value {
         ValueRef::Text(text) => (text.as_bytes(), format!("{text:?}")),

@@ -86,7 +86,8 @@ impl Place {
         }
     }
 
-    /// Lets durable memories and files take no more bytes than they have now; those of a file that is removed can be used again.
+    /// Lets durable memories and files take no more bytes than they have now; those of a file that
+    /// is removed can be used again.
     ///
     /// # Errors
     /// Those of the simulated files.
@@ -128,8 +129,8 @@ impl Place {
         }
     }
 
-    /// Loses everything that is not surely durable; does nothing in a scratch directory, where only a process can die.
-    /// No engine may be open.
+    /// Loses everything that is not surely durable; does nothing in a scratch directory, where only
+    /// a process can die. No engine may be open.
     pub fn cut_power(&mut self) -> Result<()> {
         if let Devices::Simulated(world) = &mut self.devices {
             *world = world.image(&ImageChoice::default())?;

@@ -1,7 +1,8 @@
 //! Script files: commands with the output that they must have.
 //!
-//! A script is a list of blocks. A block is some command lines, a line `---`, and the expected output up to an empty line.
-//! Lines that begin with `#` among the commands are comments. A block whose commands print nothing says `ok`.
+//! A script is a list of blocks. A block is some command lines, a line `---`, and the expected
+//! output up to an empty line. Lines that begin with `#` among the commands are comments. A block
+//! whose commands print nothing says `ok`.
 //!
 //! With `UPDATE_SCRIPTS=1` the runners write their findings into the files instead of comparing;
 //! the difference is then read before it is committed, because a changed golden file is a changed

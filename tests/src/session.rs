@@ -17,7 +17,8 @@
 //! | `reopen`, `crash` | closes the engine and opens it again; `crash` cuts the power between |
 //! | `measure [fences<=3]` | prints the cost of the block at its end |
 //!
-//! On a method that is not durable a restart only ends the open transaction, so that scripts say the same for all methods.
+//! On a method that is not durable a restart only ends the open transaction, so that scripts say
+//! the same for all methods.
 
 use crate::literal::{Argument, arguments, generated, shown_row, value};
 use crate::place::Place;
@@ -58,7 +59,8 @@ pub struct Session {
 pub enum Restarts {
     /// Only where the script says so.
     Scripted,
-    /// After each command outside of a transaction, the power cut in between. The output must stay the same.
+    /// After each command outside of a transaction, the power cut in between. The output must stay
+    /// the same.
     Everywhere,
 }
 
@@ -648,7 +650,8 @@ impl Session {
     }
 }
 
-/// Commands that are not statements of a transaction, besides those that begin, end or change schemas.
+/// Commands that are not statements of a transaction, besides those that begin, end or change
+/// schemas.
 const NO_TRANSACTION: &[&str] = &[
     "abort",
     "prepare",

@@ -39,7 +39,8 @@ pub fn finding(file: &Source, line: usize, what: impl std::fmt::Display) -> Stri
     format!("{}:{line}: {what}", file.path)
 }
 
-/// The directory of this package. Where the test runs, not where it was built: a target directory may be kept from another checkout.
+/// The directory of this package. Where the test runs, not where it was built: a target directory
+/// may be kept from another checkout.
 pub fn package() -> PathBuf {
     let built = || env!("CARGO_MANIFEST_DIR").into();
     std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(built, PathBuf::from)

@@ -1,9 +1,10 @@
 //! Goal: opening gives a clear error, and never a panic, whatever files take the place of a
 //! partition.
 //!
-//! Method: the files of a small database are removed, emptied, cut at every 4 KiB and at random lengths, replaced by foreign
-//! bytes, and have single bits flipped in their headers. Each case
-//! opens a fresh copy. Where the format keeps a second copy, the database must open with its content instead.
+//! Method: the files of a small database are removed, emptied, cut at every 4 KiB and at random
+//! lengths, replaced by foreign bytes, and have single bits flipped in their headers. Each case
+//! opens a fresh copy. Where the format keeps a second copy, the database must open with its
+//! content instead.
 
 #![expect(
     clippy::unwrap_used,
@@ -222,7 +223,8 @@ fn a_flipped_bit_in_the_header_of_a_log_or_checkpoint_is_refused() {
     }
 }
 
-/// A flip in free space changes nothing; anywhere else the opening, a read or the deep check notices it.
+/// A flip in free space changes nothing; anywhere else the opening, a read or the deep check
+/// notices it.
 #[test]
 fn flipped_bits_are_noticed_and_never_panic() {
     let mut silent = Vec::new();

@@ -1,13 +1,16 @@
-//! Goal: a database that an earlier version wrote is opened by every later one, with the same content.
+//! Goal: a database that an earlier version wrote is opened by every later one, with the same
+//! content.
 //!
-//! Method: `golden/<format>` holds small databases of each durable method, made once by the version that introduced the
-//! format: closed, cut off in a transaction, and cut off in a prepared one. Copies are opened, compared with
-//! the text beside them, checked, and written to. Files that claim a newer version or another byte order must be refused.
-//! Backups of each version are there as well, those of pages with archives, and are restored. Format 2 is about the database as a whole, so
-//! its images have the descriptor: one was closed, one copied while it was open.
+//! Method: `golden/<format>` holds small databases of each durable method, made once by the version
+//! that introduced the format: closed, cut off in a transaction, and cut off in a prepared one.
+//! Copies are opened, compared with the text beside them, checked, and written to. Files that claim
+//! a newer version or another byte order must be refused. Backups of each version are there as
+//! well, those of pages with archives, and are restored. Format 2 is about the database as a whole,
+//! so its images have the descriptor: one was closed, one copied while it was open.
 //!
-//! Images that are missing are made by `CREATE_GOLDEN=1 cargo test -p tests --test compat`, which only a new format number or
-//! method may need; those that are there stay. An archive is an LZ4 frame of `name bytes u32 | name | content bytes u64 | content` for each file.
+//! Images that are missing are made by `CREATE_GOLDEN=1 cargo test -p tests --test compat`, which
+//! only a new format number or method may need; those that are there stay. An archive is an LZ4
+//! frame of `name bytes u32 | name | content bytes u64 | content` for each file.
 
 #![expect(
     clippy::unwrap_used,
@@ -45,7 +48,8 @@ const MAKE: &[&str] = &[
     "drop-index t by_c",
 ];
 
-/// The transaction that is open in the images that were cut off. The read makes its changes visible.
+/// The transaction that is open in the images that were cut off. The read makes its changes
+/// visible.
 const CUT: &[&str] = &[
     "begin",
     "change t 1..9 note=\"cut off\"",

@@ -1,9 +1,10 @@
 //! Goal: every method does the same, and keeps it over restarts.
 //!
-//! Method: each script of `crates/storage/testscripts/behaviour` runs on every method, with both tuple layouts, on the
-//! simulated and the native device, as it stands and with a power cut after each command outside of a
-//! transaction. The output must be the file's in all of them. Without `LONG_TESTS` it is half of these settings, among which each two of a layout, a
-//! device and a kind of restarts come together. `UPDATE_SCRIPTS=1` rewrites the files.
+//! Method: each script of `crates/storage/testscripts/behaviour` runs on every method, with both
+//! tuple layouts, on the simulated and the native device, as it stands and with a power cut after
+//! each command outside of a transaction. The output must be the file's in all of them. Without
+//! `LONG_TESTS` it is half of these settings, among which each two of a layout, a device and a kind
+//! of restarts come together. `UPDATE_SCRIPTS=1` rewrites the files.
 
 #![expect(
     clippy::unwrap_used,

@@ -134,7 +134,8 @@ fn a_full_device_stops_growth_and_nothing_else() {
     }
 }
 
-/// Makes one value longer and longer until the device is full; it keeps the last length that fitted.
+/// Makes one value longer and longer until the device is full; it keeps the last length that
+/// fitted.
 fn grow_one_row(session: &mut Session, case: &str) {
     let mut kept = session.run("get t 7").unwrap();
     for bytes in (1..400).map(|step| step * 5000) {
@@ -186,7 +187,8 @@ fn a_transaction_that_meets_a_full_device_can_be_aborted_or_go_on() {
     }
 }
 
-/// Statements that give room back, or end something, each on a device of its own that is full. None may fail.
+/// Statements that give room back, or end something, each on a device of its own that is full. None
+/// may fail.
 const RELEASES: &[&[&str]] = &[
     &[
         "delete t 50",
@@ -247,7 +249,8 @@ fn what_frees_space_works_on_a_full_device() {
                 run_until_full(&mut session, filler, &case);
                 for statement in *statements {
                     let mut ended = session.run(statement);
-                    // A MemTable that was full when the device was needs its run, and has more bytes than the reserve.
+                    // A MemTable that was full when the device was needs its run, and has more
+                    // bytes than the reserve.
                     if method == Method::Log && *statement == "checkpoint" && ended.is_err() {
                         session.place().limit_space(None);
                         ended = session.run(statement);
@@ -395,7 +398,8 @@ fn what_is_advised_for_large_releases_works_on_a_full_device() {
     }
 }
 
-/// A table that needs more room in the records of a group than they have at first can be dropped where nothing is free.
+/// A table that needs more room in the records of a group than they have at first can be dropped
+/// where nothing is free.
 #[test]
 fn a_table_of_many_blocks_is_dropped_on_a_full_device() {
     let place = Place::new(Device::Simulated);

@@ -5,7 +5,8 @@
 //! Transactions end by commit, abort, or a restart with the power cut. The runs cover both layouts,
 //! node sizes from 128 to 4096 bytes, and keys of one to four words, on both devices.
 //!
-//! A failure prints its run; `MODEL_RUN=<run>` repeats that one alone, `MODEL_TRANSACTIONS=<n>` makes runs longer.
+//! A failure prints its run; `MODEL_RUN=<run>` repeats that one alone, `MODEL_TRANSACTIONS=<n>`
+//! makes runs longer.
 
 #![expect(
     clippy::unwrap_used,

@@ -35,7 +35,8 @@ fn is_of_today(file: &Source) -> bool {
     !is_past && matches!(extension(&file.path), "md" | "rs")
 }
 
-/// Prose: lines of documents, and comments in code. Results and the changelog tell of the past, and are left out.
+/// Prose: lines of documents, and comments in code. Results and the changelog tell of the past, and
+/// are left out.
 fn prose(files: &[Source]) -> impl Iterator<Item = (&Source, usize, &str)> {
     files
         .iter()
@@ -97,7 +98,8 @@ fn named_sites_exist(files: &[Source]) -> Vec<String> {
     findings
 }
 
-/// Whether the line is prose that can be broken: not a row of a table, and not in a code block. `fenced` is the state between lines.
+/// Whether the line is prose that can be broken: not a row of a table, and not in a code block.
+/// `fenced` is the state between lines.
 fn breaks(text: &str, fenced: &mut bool) -> bool {
     let text = text.trim_start_matches(['!', '/']).trim_start();
     if text.starts_with("```") {

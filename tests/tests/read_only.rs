@@ -1,4 +1,5 @@
-//! Reading without the right to write: no store, no write, no sync, and a clear error where recovery has work to do.
+//! Reading without the right to write: no store, no write, no sync, and a clear error where
+//! recovery has work to do.
 //!
 //! Tests may run as root, to whom file modes mean nothing, so they check the effects: the mappings
 //! of the process, the counters of the devices, the bytes and times of the files.
@@ -168,7 +169,8 @@ fn nothing_is_stored_on_a_device_that_counts() {
             method,
             Method::NvmInp | Method::NvmCow | Method::Fash | Method::Fast
         ) {
-            // The tables of `inp` are made anew in volatile memory, and pages of `cow` are cached there, which takes stores.
+            // The tables of `inp` are made anew in volatile memory, and pages of `cow` are cached
+            // there, which takes stores.
             assert_eq!(world.stores(), stores);
             let parts = statistics.memory.parts;
             assert_eq!(parts.iter().map(|part| part.stores).sum::<u64>(), 0);
@@ -178,8 +180,8 @@ fn nothing_is_stored_on_a_device_that_counts() {
     }
 }
 
-/// Images of every moment of some transactions: reading them either works and changes nothing, or asks for recovery, after
-/// which it works.
+/// Images of every moment of some transactions: reading them either works and changes nothing, or
+/// asks for recovery, after which it works.
 #[test]
 fn what_a_crash_has_left_is_read_or_asked_to_be_recovered() {
     for method in readable() {
@@ -234,8 +236,8 @@ fn what_a_crash_has_left_is_read_or_asked_to_be_recovered() {
         // The page methods would have to write pages, so they ask whenever the log has anything.
         let always = method.is_paged();
         assert_eq!(read == 0, always, "{method}: {read} images could be read");
-        // Methods with files have to decide and drop transactions too, but a reader does so in memory
-        // only.
+        // Methods with files have to decide and drop transactions too, but a reader does so in
+        // memory only.
         let asks = matches!(
             method,
             Method::NvmInp | Method::NvmCow | Method::NvmLog | Method::Fash | Method::Fast

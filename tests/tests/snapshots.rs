@@ -1,8 +1,9 @@
 //! Snapshots: they show one moment and no other, nobody waits for them, and they keep no more space
 //! than their content.
 //!
-//! The stress test has a reader and a writer on threads of their own, on real files and pools in shared memory; the crash test
-//! runs on a simulated device, where every image of a moment with a live snapshot must open whole and leak nothing.
+//! The stress test has a reader and a writer on threads of their own, on real files and pools in
+//! shared memory; the crash test runs on a simulated device, where every image of a moment with a
+//! live snapshot must open whole and leak nothing.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -208,7 +209,8 @@ fn the_database_stays_open_while_a_snapshot_lives() {
 
 const ROWS: i64 = 600;
 
-/// A table whose rows all have one number, and content of lengths that make blocks, extents and chains of pages.
+/// A table whose rows all have one number, and content of lengths that make blocks, extents and
+/// chains of pages.
 fn versions(db: &Database) -> Table {
     db.create_table("versions")
         .column("id", DataType::Int64)

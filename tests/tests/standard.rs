@@ -1,8 +1,9 @@
 //! The standard benchmarks under power cuts.
 //!
-//! Goal: at every crash point of transactions over two partitions, recovery leaves a database in which all consistency
-//! conditions of TPC-C, TPC-B, TATP and sysbench hold and no acknowledged transaction is missing. Method: `torture::standard`, at a small setting, and
-//! once more with a fence taken away, which each benchmark must notice.
+//! Goal: at every crash point of transactions over two partitions, recovery leaves a database in
+//! which all consistency conditions of TPC-C, TPC-B, TATP and sysbench hold and no acknowledged
+//! transaction is missing. Method: `torture::standard`, at a small setting, and once more with a
+//! fence taken away, which each benchmark must notice.
 
 use indelible::Method;
 use std::time::Duration;

@@ -88,7 +88,7 @@ const UNSAFE_ROOMS: &[&str] = &[
 const PROTOCOLS: &[(&str, &str)] = &[
     ("pool header", "crates/pmem/src/pool.rs"),
     ("growth of a pool", "crates/pmem/src/heap/grow.rs"),
-    ("undo log", "crates/storage/src/log/nv_undo.rs"),
+    ("undo log", "crates/storage/src/log/nv_write_set.rs"),
     (
         "log files used again",
         "crates/storage/src/log/wal_spares.rs",

@@ -1,7 +1,7 @@
 //! Columns and keys as a user writes them on the command line.
 //!
-//! A list of columns is `name:type,name:type?`: a question mark allows NULL, and commas inside parentheses belong to the type.
-//! A key is a list of column names.
+//! A list of columns is `name:type,name:type?`: a question mark allows NULL, and commas inside
+//! parentheses belong to the type. A key is a list of column names.
 
 use crate::failure::Usage;
 use anyhow::{Result, anyhow};
@@ -74,7 +74,8 @@ pub(crate) fn positions(columns: &[Column], names: &[String]) -> Result<Vec<usiz
     names.iter().map(position).collect()
 }
 
-/// Reads the values of a key, in the order of its columns. Fewer values than columns are allowed: a prefix.
+/// Reads the values of a key, in the order of its columns. Fewer values than columns are allowed: a
+/// prefix.
 pub(crate) fn key(def: &TableDef, columns: &[usize], texts: &[String]) -> Result<Vec<Value>> {
     if texts.len() > columns.len() {
         let names: Vec<&str> = columns

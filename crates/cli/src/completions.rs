@@ -1,6 +1,7 @@
 //! `completions`: a script that lets a shell complete commands and options.
 //!
-//! It is made from the same description of the command line that reads it, so it knows every option.
+//! It is made from the same description of the command line that reads it, so it knows every
+//! option.
 
 use crate::args::{self, CompletionsArgs};
 use crate::output::stdout;

@@ -1,7 +1,7 @@
 //! `export`: a table as CSV that imports to the same rows.
 //!
-//! Rows come in the order of the primary key, as of one moment. NULL is an empty field and the empty text is `""`;
-//! numbers print so that they read back as the same number.
+//! Rows come in the order of the primary key, as of one moment. NULL is an empty field and the
+//! empty text is `""`; numbers print so that they read back as the same number.
 
 use crate::args::ExportArgs;
 use crate::files::{self, OutputFile};

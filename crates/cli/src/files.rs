@@ -1,9 +1,9 @@
 //! Files that commands write and read, with `-` for the standard streams.
 //!
-//! Output goes through [`disk::OutputFile`]: a regular file appears under its name when it is complete,
-//! and a pipe, a socket or a device is written as it stands. So an interrupted command leaves the old
-//! file, and an existing file is never replaced unless the user says so. If data goes to standard
-//! output, reports and progress go to standard error.
+//! Output goes through [`disk::OutputFile`]: a regular file appears under its name when it is
+//! complete, and a pipe, a socket or a device is written as it stands. So an interrupted command
+//! leaves the old file, and an existing file is never replaced unless the user says so. If data
+//! goes to standard output, reports and progress go to standard error.
 //!
 //! Input is read once and never sought in, so a pipe will do.
 

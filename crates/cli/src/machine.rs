@@ -1,8 +1,8 @@
 //! Facts about this machine and this build, which a reader needs to compare a result row with
 //! another.
 //!
-//! Nothing here names the host, its user or its paths: rows are published. Facts that the system does not tell are
-//! `unknown`, never guessed.
+//! Nothing here names the host, its user or its paths: rows are published. Facts that the system
+//! does not tell are `unknown`, never guessed.
 
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -104,7 +104,8 @@ fn filesystem(path: &Path) -> Option<String> {
         existing
     };
     let stat = rustix::fs::statfs(existing).ok()?;
-    // The kernel's magic numbers; the field is signed on some platforms and its upper half carries nothing.
+    // The kernel's magic numbers; the field is signed on some platforms and its upper half carries
+    // nothing.
     let name = match stat.f_type.cast_unsigned() & 0xFFFF_FFFF {
         0x0102_1994 => "tmpfs",
         0x9584_58F6 => "hugetlbfs",

@@ -1,8 +1,8 @@
 //! Output of commands: tables and facts, for people, for programs, and for spreadsheets.
 //!
-//! Results go to standard output and nothing else does; progress and notes go to standard error. In JSON every
-//! row is one object on a line of its own. Text for people has no character that a terminal obeys
-//! ([`printable`]) and long values are cut in it; JSON and CSV are exact.
+//! Results go to standard output and nothing else does; progress and notes go to standard error. In
+//! JSON every row is one object on a line of its own. Text for people has no character that a
+//! terminal obeys ([`printable`]) and long values are cut in it; JSON and CSV are exact.
 
 use crate::files::is_standard;
 use crate::printable::{beginning, first_bytes, printable};
@@ -202,7 +202,8 @@ impl Facts {
         Ok(out.flush()?)
     }
 
-    /// The same for a command that wrote a file; where that is standard output, nothing else may go there.
+    /// The same for a command that wrote a file; where that is standard output, nothing else may go
+    /// there.
     pub(crate) fn print_beside(&self, file: &Path, sentence: &str, format: Format) -> Result<()> {
         if is_standard(file) {
             note(sentence);

@@ -51,12 +51,14 @@ fn escaped(text: &str, prints: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a character prints as itself and moves nothing else. The standard library knows the classes: it escapes control and
-/// format characters, those without a meaning, and spaces that are none.
+/// Whether a character prints as itself and moves nothing else. The standard library knows the
+/// classes: it escapes control and format characters, those without a meaning, and spaces that are
+/// none.
 fn prints(letter: char) -> bool {
     match letter {
-        // Spaces of other widths, but not the ends of lines and paragraphs; and the two characters that join letters or part
-        // them, as Persian, Hindi and family pictures need, and reorder nothing.
+        // Spaces of other widths, but not the ends of lines and paragraphs; and the two characters
+        // that join letters or part them, as Persian, Hindi and family pictures need, and reorder
+        // nothing.
         ' '..='~'
         | '\u{A0}'
         | '\u{2000}'..='\u{200A}'

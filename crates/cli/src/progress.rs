@@ -1,6 +1,7 @@
 //! Progress bars for long work, on standard error and only where that is a terminal.
 //!
-//! A bar is drawn at most ten times a second and removed when the work is done, so logs and pipes never see one.
+//! A bar is drawn at most ten times a second and removed when the work is done, so logs and pipes
+//! never see one.
 
 use crate::printable::printable;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

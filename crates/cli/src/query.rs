@@ -1,7 +1,7 @@
 //! `get` and `scan`: rows by key, and rows in the order of a key.
 //!
-//! Keys are written as the texts of their columns; fewer texts than columns are a prefix. Rows print with
-//! the names of their columns.
+//! Keys are written as the texts of their columns; fewer texts than columns are a prefix. Rows
+//! print with the names of their columns.
 
 use crate::args::{GetArgs, ScanArgs};
 use crate::columns;

@@ -25,7 +25,8 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// A new empty directory in shared memory, or where that is missing in the directory for temporary files.
+    /// A new empty directory in shared memory, or where that is missing in the directory for
+    /// temporary files.
     pub(crate) fn new() -> Result<Self> {
         Self::in_directory(&Self::root())
     }
@@ -107,10 +108,12 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes all scratch directories when the process is interrupted, then ends it with the exit code of the signal.
+/// Removes all scratch directories when the process is interrupted, then ends it with the exit code
+/// of the signal.
 pub(crate) fn remove_on_interrupt() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    // Without a handler the command still works; an interrupt then leaves a directory for the next command.
+    // Without a handler the command still works; an interrupt then leaves a directory for the next
+    // command.
     let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]) else {
         return;
     };

@@ -1,8 +1,9 @@
 //! `torture`: the crash search of the room of that name, from the command line.
 //!
-//! A search runs random transactions and checks sampled crash images; a scenario runs a short script and checks all of them; a
-//! mutation run switches durable steps off one by one and says whether the search noticed. Damage and failing devices are in
-//! modules of their own. The exit code is 1 if anything was wrong, and the line that replays it is printed.
+//! A search runs random transactions and checks sampled crash images; a scenario runs a short
+//! script and checks all of them; a mutation run switches durable steps off one by one and says
+//! whether the search noticed. Damage and failing devices are in modules of their own. The exit
+//! code is 1 if anything was wrong, and the line that replays it is printed.
 
 mod damage;
 mod faults;

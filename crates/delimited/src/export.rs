@@ -58,7 +58,8 @@ pub fn write_header(out: &mut dyn Write, names: &[String]) -> io::Result<()> {
         if column > 0 {
             out.write_all(b",")?;
         }
-        // Blanks around a name mean nothing outside quotes, and a file may begin with a mark or with the name of its separator.
+        // Blanks around a name mean nothing outside quotes, and a file may begin with a mark or
+        // with the name of its separator.
         let is_plain = name.trim() == name
             && !(column == 0 && (name.starts_with('\u{FEFF}') || name.starts_with("sep=")));
         if is_plain {
@@ -70,8 +71,8 @@ pub fn write_header(out: &mut dyn Write, names: &[String]) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-/// Writes a record. The caller's rows have a field that is not NULL (their primary key): a lone NULL would be an empty
-/// line, which is no record.
+/// Writes a record. The caller's rows have a field that is not NULL (their primary key): a lone
+/// NULL would be an empty line, which is no record.
 pub fn write_record<'a>(
     out: &mut impl Write,
     fields: impl IntoIterator<Item = Option<&'a str>>,

@@ -40,7 +40,8 @@ pub struct Reading {
     pub dialect: Dialect,
     /// Where the names of the columns come from.
     pub names: Names,
-    /// Fields outside quotes that are NULL, besides the empty one. The empty text among them means that `""` is NULL too.
+    /// Fields outside quotes that are NULL, besides the empty one. The empty text among them means
+    /// that `""` is NULL too.
     pub nulls: Vec<String>,
 }
 
@@ -157,7 +158,8 @@ impl Input {
         Ok(())
     }
 
-    /// Looks at the first row without taking it: the number of its fields, and whether the last one is empty.
+    /// Looks at the first row without taking it: the number of its fields, and whether the last one
+    /// is empty.
     fn first_row(&mut self) -> Result<Option<(usize, bool)>> {
         self.records.set_shape(Shape::Any);
         let found = match self.records.read(&mut self.record) {
@@ -216,7 +218,8 @@ impl Input {
         }
     }
 
-    /// A sentence about a separator that would fit better, if the first line seems to be one field only because of that.
+    /// A sentence about a separator that would fit better, if the first line seems to be one field
+    /// only because of that.
     pub fn separator_hint(&self) -> Option<&str> {
         self.separator_hint.as_deref()
     }

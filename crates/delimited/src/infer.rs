@@ -1,5 +1,5 @@
-//! Guesses column types from the texts of a CSV file, so that nothing is lost: a type is taken only if every value prints
-//! back as it was written, or is a plain number.
+//! Guesses column types from the texts of a CSV file, so that nothing is lost: a type is taken only
+//! if every value prints back as it was written, or is a plain number.
 //!
 //! The order of preference is bool, int64, decimal, float64, date, timestamp, uuid, varchar, text.
 //! A number with a leading zero or a plus is text: it is a code, not an amount. Numbers that all
@@ -177,8 +177,8 @@ fn plain_number(text: &str) -> Option<(usize, usize)> {
     plain.then_some((whole.len(), fraction.len()))
 }
 
-/// A finite number, with an exponent or not, that is not a code with a leading zero or plus and that a float holds
-/// without losing digits.
+/// A finite number, with an exponent or not, that is not a code with a leading zero or plus and
+/// that a float holds without losing digits.
 fn is_float(text: &str) -> bool {
     let mantissa = text.split(['e', 'E']).next().unwrap_or(text);
     let Some((whole, fraction)) = plain_number(mantissa) else {

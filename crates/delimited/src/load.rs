@@ -148,7 +148,8 @@ impl Loader {
         let columns = table.definition().columns;
         let mut row = table.row();
         let mut rows = 0;
-        // A load that fails leaves nothing at all, so its transactions need not be durable one by one.
+        // A load that fails leaves nothing at all, so its transactions need not be durable one by
+        // one.
         let options = TransactionOptions::new().durability(Durability::None);
         while self.keyword() == "row" {
             let mut transaction = database.begin_with(&options)?;

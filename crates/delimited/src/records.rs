@@ -1,15 +1,20 @@
-//! Records of comma-separated values: a line of a file is a row, and a field in quotes may span lines.
+//! Records of comma-separated values: a line of a file is a row, and a field in quotes may span
+//! lines.
 //!
 //! The crate `csv-core` finds fields and their ends. This module adds the rest: a quoted field is
 //! distinguished from an unquoted one, because an empty field is NULL and `""` is the empty text;
 //! every record keeps its line number and its bytes, so that it can be named and written out; and
 //! input that `csv-core` would read in some way or other is an error with its line.
 //!
-//! 1. A quote inside an unquoted field is an ordinary character; text after a closing quote is an error.
-//! 2. A bad record that spans lines ends with the line in which its bad field begins, and reading resumes at the next line: a forgotten
-//!    quote costs one row, not the rest of the file. That is why the bytes of a record stay in the buffer until it has been judged.
-//! 3. The first line end of the file says how lines end: LF, after any CR, or CR alone. The other one outside quotes is an error.
-//! 4. Empty lines and lines that begin with the comment character are no records; a byte order mark at the start is skipped.
+//! 1. A quote inside an unquoted field is an ordinary character; text after a closing quote is an
+//!    error.
+//! 2. A bad record that spans lines ends with the line in which its bad field begins, and reading
+//!    resumes at the next line: a forgotten quote costs one row, not the rest of the file. That is
+//!    why the bytes of a record stay in the buffer until it has been judged.
+//! 3. The first line end of the file says how lines end: LF, after any CR, or CR alone. The other
+//!    one outside quotes is an error.
+//! 4. Empty lines and lines that begin with the comment character are no records; a byte order mark
+//!    at the start is skipped.
 
 use crate::foreign;
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
@@ -24,7 +29,8 @@ const BUFFER_BYTES: usize = 1 << 18;
 const RECORD_BYTES_MAX: usize = 256 << 20;
 /// Bytes in which the first line end is searched.
 const HEAD_BYTES: usize = 1 << 16;
-/// A field that spans lines and is longer than this has a forgotten quote, unless the user says otherwise.
+/// A field that spans lines and is longer than this has a forgotten quote, unless the user says
+/// otherwise.
 const QUOTED_BYTES_MAX: usize = 1 << 20;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -35,7 +41,8 @@ pub struct Dialect {
     pub separator: Option<u8>,
     /// Begins a line that is to be skipped.
     pub comment: Option<u8>,
-    /// Bytes after which a quoted field that spans lines counts as one whose closing quote was forgotten.
+    /// Bytes after which a quoted field that spans lines counts as one whose closing quote was
+    /// forgotten.
     pub quoted_bytes_max: usize,
 }
 
@@ -157,7 +164,8 @@ impl From<io::Error> for RecordError {
     }
 }
 
-/// Why a record is bad, before its line in the file is known. Distances are in bytes from its start.
+/// Why a record is bad, before its line in the file is known. Distances are in bytes from its
+/// start.
 struct Fault {
     /// Start of the bad field, or of the bad bytes.
     at: usize,
@@ -360,7 +368,8 @@ impl<R: Read> Records<R> {
 
     fn reset_parser(&mut self) {
         self.parser.reset();
-        // A parser that has read something does not look for a byte order mark, which is a character anywhere but at the start.
+        // A parser that has read something does not look for a byte order mark, which is a
+        // character anywhere but at the start.
         let _ = self.parser.read_record(b"\n", &mut [0], &mut [0]);
     }
 
@@ -618,7 +627,8 @@ impl<R: Read> Records<R> {
         self.start += bytes;
     }
 
-    /// Takes everything up to the first line end at or after this distance from `start`, or up to the end of the file.
+    /// Takes everything up to the first line end at or after this distance from `start`, or up to
+    /// the end of the file.
     fn skip_line(&mut self, at: usize) -> io::Result<()> {
         let mut bytes = at;
         loop {
@@ -703,7 +713,8 @@ fn line_end(head: &[u8]) -> u8 {
     }
 }
 
-/// Bytes of the field in quotes that these begin with, both quotes included; `None` if there is none or it is not closed.
+/// Bytes of the field in quotes that these begin with, both quotes included; `None` if there is
+/// none or it is not closed.
 fn quoted_bytes(raw: &[u8]) -> Option<usize> {
     if raw.first() != Some(&b'"') {
         return None;

@@ -51,7 +51,8 @@ impl Position {
         self.free_ns
     }
 
-    /// Accesses a stretch at `now_ns` or as soon as the arm is free; its transfer takes `transfer_ns`.
+    /// Accesses a stretch at `now_ns` or as soon as the arm is free; its transfer takes
+    /// `transfer_ns`.
     pub(crate) fn access(
         &mut self,
         arm: Arm,

@@ -1,6 +1,7 @@
 //! Files on one of two devices, as [`pmem::Either`] has memories on one of them.
 //!
-//! A directory and all its files are on the same device. The choice is made when the directory is opened.
+//! A directory and all its files are on the same device. The choice is made when the directory is
+//! opened.
 
 use crate::{Directory, DiskCounters, File, Result};
 use pmem::{Either, Site};

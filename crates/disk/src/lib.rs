@@ -13,7 +13,7 @@
 //! | module | job |
 //! |---|---|
 //! | `native`, `emulated`, [`simulated`] | the three variants |
-//! | `blocks`, `lanes` | direct transfers of whole blocks, and threads that write several at once |
+//! | `blocks`, `io_threads` | direct transfers of whole blocks, and threads that write several at once |
 //! | `profile`, `arm` | models of disks: latency, bandwidth, the way of the arm |
 //! | `output` | a file that a command makes, under its name only when it is whole |
 //! | `either` | one of two directories, as one type |
@@ -23,7 +23,7 @@ mod blocks;
 mod either;
 mod emulated;
 mod error;
-mod lanes;
+mod io_threads;
 mod native;
 mod output;
 mod profile;
@@ -75,7 +75,8 @@ pub trait Directory: Send + 'static {
 
 /// An open file.
 pub trait File: Send + Sized + 'static {
-    /// Another handle of the same file, for reading while this one is in use elsewhere. It cannot change the file.
+    /// Another handle of the same file, for reading while this one is in use elsewhere. It cannot
+    /// change the file.
     fn reader(&self) -> Result<Self>;
 
     /// Length in bytes, unsynced growth included.

@@ -5,15 +5,16 @@
 //! other failures, and after a failed sync the handle refuses every later write (M14): the kernel
 //! may have dropped the dirty pages and would report success next time.
 //!
-//! Direct transfers go in whole blocks of [`BLOCK_BYTES`], through an aligned buffer unless the caller's is one. A write that
-//! does not end at a block boundary at the end of the file is padded with zeros, and the length is
-//! set back at once. A list of writes goes to several threads (`lanes`).
+//! Direct transfers go in whole blocks of [`BLOCK_BYTES`], through an aligned buffer unless the
+//! caller's is one. A write that does not end at a block boundary at the end of the file is padded
+//! with zeros, and the length is set back at once. A list of writes goes to several threads
+//! (`io_threads`).
 //!
 //! A directory opened for reading changes nothing on the medium: files are opened without the right
 //! to write, no name and no byte changes, and nothing is synced.
 
 use crate::blocks::{BLOCK_BYTES, Blocks, are_whole, is_aligned};
-use crate::lanes::Lanes;
+use crate::io_threads::IoThreads;
 use crate::{Directory, DiskCounters, DiskError, File, Result};
 use pmem::{Access, Site};
 use rustix::fs::{Advice, FallocateFlags, OFlags};
@@ -58,7 +59,7 @@ pub struct NativeDirectory {
 #[derive(Debug, Default)]
 struct Shared {
     tallies: Tallies,
-    lanes: Lanes,
+    io_threads: IoThreads,
 }
 
 /// Counts of a directory and all its files, which may be on several threads.
@@ -77,8 +78,9 @@ impl NativeDirectory {
         Self::open_for(Access::Write, path, mode)
     }
 
-    /// As [`NativeDirectory::open`]. With [`Access::Read`] the directory and its files need no right
-    /// to write; every change is refused with [`DiskError::ReadOnly`], and a sync does nothing.
+    /// As [`NativeDirectory::open`]. With [`Access::Read`] the directory and its files need no
+    /// right to write; every change is refused with [`DiskError::ReadOnly`], and a sync does
+    /// nothing.
     pub fn open_for(access: Access, path: impl Into<PathBuf>, mode: IoMode) -> Result<Self> {
         let path = path.into();
         let found = fs::metadata(&path).map_err(|e| io_error("open directory", &path, e))?;
@@ -413,7 +415,7 @@ impl File for NativeFile {
         let count = writes.len() as u64;
         tallies.writes.fetch_add(count, Ordering::Relaxed);
         tallies.bytes_written.fetch_add(bytes, Ordering::Relaxed);
-        let answer = self.shared.lanes.write_all(&self.file, writes);
+        let answer = self.shared.io_threads.write_all(&self.file, writes);
         answer.map_err(|e| write_error("write", &self.path, bytes, e))
     }
 

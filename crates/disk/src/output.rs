@@ -10,9 +10,10 @@
 //! | a block device | in place, if replacing is allowed |
 //! | a directory | not at all |
 //!
-//! So a full disk, an error or a kill in the middle leaves a regular file as it was. The price: the directory of the file must be
-//! writable, and a file with several hard links is replaced under this name only; the others keep the old content. Access control lists and extended
-//! attributes are not carried over.
+//! So a full disk, an error or a kill in the middle leaves a regular file as it was. The price: the
+//! directory of the file must be writable, and a file with several hard links is replaced under
+//! this name only; the others keep the old content. Access control lists and extended attributes
+//! are not carried over.
 
 use pmem::{Site, site};
 use rustix::fs::OFlags;
@@ -37,7 +38,8 @@ pub enum Existing {
     Replace,
 }
 
-/// A file that is being written. Unless [`OutputFile::finish`] succeeds, a file that was at its path is as it was.
+/// A file that is being written. Unless [`OutputFile::finish`] succeeds, a file that was at its
+/// path is as it was.
 #[derive(Debug)]
 pub struct OutputFile {
     sink: Sink,
@@ -157,7 +159,8 @@ impl OutputFile {
         })
     }
 
-    /// Completes the file: when this returns `Ok`, it is durable under its name. The caller has flushed its buffers.
+    /// Completes the file: when this returns `Ok`, it is durable under its name. The caller has
+    /// flushed its buffers.
     pub fn finish(mut self) -> io::Result<()> {
         match (&self.sink, &mut self.unnamed) {
             (Sink::File(file), Some(unnamed)) => unnamed.take_name(file),

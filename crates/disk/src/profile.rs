@@ -22,7 +22,8 @@ pub struct FileProfile {
     pub sync_ns: u64,
     /// Bytes a second, reads and writes together. `None` adds no throttle.
     pub bandwidth: Option<u64>,
-    /// Of a hard disk. It takes one access after the other, and writes lie in the system's cache until a sync brings them to the platters.
+    /// Of a hard disk. It takes one access after the other, and writes lie in the system's cache
+    /// until a sync brings them to the platters.
     pub arm: Option<Arm>,
     /// How time passes.
     pub waits: Waits,
@@ -39,7 +40,8 @@ pub enum Waits {
 }
 
 impl FileProfile {
-    /// Nothing added: the filesystem on the imitated memory, whose cost a [`ChargeSink`](crate::emulated::ChargeSink) charges.
+    /// Nothing added: the filesystem on the imitated memory, whose cost a
+    /// [`ChargeSink`](crate::emulated::ChargeSink) charges.
     pub const NONE: Self = Self {
         read_ns: 0,
         write_ns: 0,
@@ -58,9 +60,11 @@ impl FileProfile {
         arm: None,
         waits: Waits::Spinning,
     };
-    /// A SATA drive of 2015 without protection against power loss, as in the thesis on page-write protection (Samsung 850 Pro, 256 GB): by its maker's
-    /// specification 10,000 reads and 36,000 writes of 4 KB a second at queue depth 1 and 520 MB/s; 3.5 ms a flush, as measured on a consumer drive of
-    /// the same maker (Percona, "Why Consumer SSD Reviews are Useless for Database Performance Use Case", 2018). Threads sleep meanwhile.
+    /// A SATA drive of 2015 without protection against power loss, as in the thesis on page-write
+    /// protection (Samsung 850 Pro, 256 GB): by its maker's specification 10,000 reads and 36,000
+    /// writes of 4 KB a second at queue depth 1 and 520 MB/s; 3.5 ms a flush, as measured on a
+    /// consumer drive of the same maker (Percona, "Why Consumer SSD Reviews are Useless for
+    /// Database Performance Use Case", 2018). Threads sleep meanwhile.
     pub const SATA: Self = Self {
         read_ns: 100_000,
         write_ns: 28_000,
@@ -125,8 +129,9 @@ impl fmt::Display for FileProfile {
 impl FromStr for FileProfile {
     type Err = PmemError;
 
-    /// Reads `none`, `ssd`, `sata`, `hdd`, or values as `read=25000,write=0,sync=300000,bandwidth=500` (ns and
-    /// MB/s, `seek` and `turn` of an arm, and `wait=sleep` or `wait=spin`).
+    /// Reads `none`, `ssd`, `sata`, `hdd`, or values as
+    /// `read=25000,write=0,sync=300000,bandwidth=500` (ns and MB/s, `seek` and `turn` of an arm,
+    /// and `wait=sleep` or `wait=spin`).
     fn from_str(text: &str) -> Result<Self, PmemError> {
         let mut profile = Self::NONE;
         for (position, piece) in text.split(',').map(str::trim).enumerate() {

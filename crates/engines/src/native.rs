@@ -1,7 +1,7 @@
 //! The devices of this machine for one database: memories and files in a directory.
 //!
-//! The log and its archive may have directories of their own. Only files of pages may go past the system's cache; all others are read
-//! and written in pieces that are no multiple of a block.
+//! The log and its archive may have directories of their own. Only files of pages may go past the
+//! system's cache; all others are read and written in pieces that are no multiple of a block.
 
 use crate::Files;
 use disk::{IoMode, NativeDirectory};

@@ -1,6 +1,8 @@
-//! Money is neither made nor lost: threads transfer between accounts in several partitions, and the sum stays.
+//! Money is neither made nor lost: threads transfer between accounts in several partitions, and the
+//! sum stays.
 //!
-//! Run with `cargo run --release -p indelible --example bank`. It works in shared memory where there is some, and cleans up.
+//! Run with `cargo run --release -p indelible --example bank`. It works in shared memory where
+//! there is some, and cleans up.
 
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 

@@ -6,8 +6,12 @@
 //! and run again. Accounts alternate between the partitions, so with two of them half of the
 //! transfers are in both.
 //!
-//! Run with `cargo run --release -p indelible --example contention -- [DIRECTORY [TRANSACTIONS [METHOD ...]]]`. It takes all page methods unless some are
-//! named, works in a directory of its own below the one given (shared memory, where there is some), and cleans up.
+//! ```text
+//! cargo run --release -p indelible --example contention -- [DIRECTORY [TRANSACTIONS [METHOD ...]]]
+//! ```
+//!
+//! It takes all page methods unless some are named, works in a directory of its own below the one
+//! given (shared memory, where there is some), and cleans up.
 
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 

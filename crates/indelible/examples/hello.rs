@@ -1,6 +1,8 @@
-//! The first transaction: create a database, a table and a row, and find them again after reopening.
+//! The first transaction: create a database, a table and a row, and find them again after
+//! reopening.
 //!
-//! Run with `cargo run -p indelible --example hello`. It works in shared memory where there is some, and cleans up.
+//! Run with `cargo run -p indelible --example hello`. It works in shared memory where there is
+//! some, and cleans up.
 
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 

@@ -1,6 +1,7 @@
 //! Bytes to bytes: a key-value table, in the same transactions as any other.
 //!
-//! Run with `cargo run -p indelible --example key_value`. It works in shared memory where there is some, and cleans up.
+//! Run with `cargo run -p indelible --example key_value`. It works in shared memory where there is
+//! some, and cleans up.
 
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 

@@ -1,7 +1,8 @@
 //! Cost of a transaction around one point read: many reads in one transaction against one
 //! transaction for each read.
 //!
-//! Run with `cargo run --release -p indelible --example read_cost`. It works in a temporary directory and cleans up.
+//! Run with `cargo run --release -p indelible --example read_cost`. It works in a temporary
+//! directory and cleans up.
 
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 

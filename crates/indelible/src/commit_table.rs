@@ -12,8 +12,9 @@
 //! | 8 .. | slots: the number of a committed transaction, or 0 |
 //!
 //! Invariants:
-//! 1. A number is unique in the life of the database: its generation was made durable before its first use in this
-//!    opening, so a slot that keeps an old number says nothing about a new one, and slots are never cleared.
+//! 1. A number is unique in the life of the database: its generation was made durable before its
+//!    first use in this opening, so a slot that keeps an old number says nothing about a new one,
+//!    and slots are never cleared.
 //! 2. A slot is overwritten only when every participant's commit is durable without it. Nobody
 //!    waits for that: the slot is *unsettled* until the partitions say so. When a partition's
 //!    `open` has returned, the fate of its prepared transactions is durable, so at open all slots
@@ -276,7 +277,8 @@ impl CommitTable {
         Ok(Slot(index))
     }
 
-    /// Whether slots are so few that a transaction should make its commits durable before it gives its slot back.
+    /// Whether slots are so few that a transaction should make its commits durable before it gives
+    /// its slot back.
     pub(crate) fn is_short(&self) -> bool {
         self.lock().free.len() < SPARE_SLOTS
     }
@@ -324,7 +326,8 @@ impl CommitTable {
     }
 
     fn words(&self) -> MutexGuard<'_, Box<dyn Words>> {
-        // A panic below this mutex can only come between whole steps; `failed` covers the store itself.
+        // A panic below this mutex can only come between whole steps; `failed` covers the store
+        // itself.
         self.words.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

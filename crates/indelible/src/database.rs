@@ -19,9 +19,9 @@ use std::fmt;
 use std::sync::{Arc, PoisonError};
 use storage::engine::{Durability, Method};
 
-/// An open database. Clones are handles on the same one; it closes when the last of them, and everything made from
-/// them, is dropped. They are for the process that has opened it: in a child that is forked from it, every call returns [`Error::Forked`] and dropping a
-/// handle does nothing.
+/// An open database. Clones are handles on the same one; it closes when the last of them, and
+/// everything made from them, is dropped. They are for the process that has opened it: in a child
+/// that is forked from it, every call returns [`Error::Forked`] and dropping a handle does nothing.
 #[derive(Clone)]
 pub struct Database {
     /// Goes first: its thread has the core as well.
@@ -79,7 +79,8 @@ impl Database {
             };
             let outcome = body(&mut transaction);
             match transaction.session.partitions_to_declare() {
-                // Matched, not `?`: that would copy a large error through memory where there is none.
+                // Matched, not `?`: that would copy a large error through memory where there is
+                // none.
                 None => {
                     let value = match outcome {
                         Ok(value) => value,
@@ -135,8 +136,9 @@ impl Database {
         }
     }
 
-    /// Begins a transaction that the caller commits. It waits for partitions as it touches them, and returns `Conflict` where
-    /// waiting could last for ever; the caller then aborts it and begins again.
+    /// Begins a transaction that the caller commits. It waits for partitions as it touches them,
+    /// and returns `Conflict` where waiting could last for ever; the caller then aborts it and
+    /// begins again.
     pub fn begin(&self) -> Result<Transaction<'_>> {
         self.begin_with(&TransactionOptions::default())
     }
@@ -153,8 +155,9 @@ impl Database {
         })
     }
 
-    /// Takes partitions for this thread alone, for many transactions. `durability` is that of its commits; with
-    /// [`Durability::Group`] the worker's owner decides when to [force](Worker::force) and acknowledge.
+    /// Takes partitions for this thread alone, for many transactions. `durability` is that of its
+    /// commits; with [`Durability::Group`] the worker's owner decides when to
+    /// [force](Worker::force) and acknowledge.
     pub fn worker(&self, partitions: &[u32], durability: Durability) -> Result<Worker<'_>> {
         let partitions = worker::check_partitions(partitions)?;
         let mut session = Session::new(&self.core, self.core.lock_policy)?;
@@ -201,7 +204,8 @@ impl Database {
         self.core.descriptor.method
     }
 
-    /// Whether every commit is as durable as it will ever be when it returns, so that no group of commits is waited for.
+    /// Whether every commit is as durable as it will ever be when it returns, so that no group of
+    /// commits is waited for.
     pub fn commits_are_durable(&self) -> bool {
         self.core.commits_fence() || !self.method().is_durable()
     }
@@ -220,8 +224,9 @@ impl Database {
         }
     }
 
-    /// Waits until all partitions are free, makes every commit durable and closes, if no other handle is left. Dropping the last
-    /// handle closes as well, without waiting and without a report of errors.
+    /// Waits until all partitions are free, makes every commit durable and closes, if no other
+    /// handle is left. Dropping the last handle closes as well, without waiting and without a
+    /// report of errors.
     pub fn close(self) -> Result<()> {
         self.force()?;
         let Self { marking, core } = self;

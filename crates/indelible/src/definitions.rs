@@ -111,8 +111,8 @@ impl Database {
         }
     }
 
-    /// Creates a table from a definition, whose table number is ignored, as are numbers of indexes from 16 on; durable when it
-    /// returns.
+    /// Creates a table from a definition, whose table number is ignored, as are numbers of indexes
+    /// from 16 on; durable when it returns.
     pub fn create_table_from(&self, mut def: TableDef) -> Result<Table> {
         def.validate()?;
         let core = &*self.core;
@@ -167,8 +167,8 @@ impl Database {
         Ok(())
     }
 
-    /// Builds a secondary index over the rows that are there; durable when it returns. With `Uniqueness::Unique` it fails if two rows
-    /// have the same key.
+    /// Builds a secondary index over the rows that are there; durable when it returns. With
+    /// `Uniqueness::Unique` it fails if two rows have the same key.
     pub fn create_index<'c>(
         &self,
         table: &Table,
@@ -326,7 +326,8 @@ fn shape_of(session: &mut Session<'_>, id: TableId) -> Result<Arc<Shape>> {
     shape.ok_or_else(|| storage::StorageError::NoSuchTable(id.0).into())
 }
 
-/// Each partition's engine checks only its own rows, so a new unique index is checked over all of them here.
+/// Each partition's engine checks only its own rows, so a new unique index is checked over all of
+/// them here.
 fn check_no_duplicates(session: &mut Session<'_>, def: &TableDef, index: &IndexDef) -> Result<()> {
     const NOTHING: &[ValueRef<'_>] = &[];
     let primary = KeyEncoder::primary(def);

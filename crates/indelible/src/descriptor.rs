@@ -10,7 +10,8 @@
 //! file     record, 128 bytes | zeros to 4096 | roster of an even generation | roster of an odd one
 //! ```
 //!
-//! Version 1 is the record alone: such a database opens as it did, and its first opening for writing makes it version 2.
+//! Version 1 is the record alone: such a database opens as it did, and its first opening for
+//! writing makes it version 2.
 //!
 //! | field | offset | bytes | meaning |
 //! |---|---|---|---|
@@ -310,7 +311,8 @@ fn no_descriptor(names: &[String]) -> Error {
         };
     }
     let files = left.join(", ");
-    // The partitions are made before the descriptor, so without it they may be empty or hold everything.
+    // The partitions are made before the descriptor, so without it they may be empty or hold
+    // everything.
     if left.iter().any(|name| partition_of(name).is_some()) {
         Error::NoDescriptor { files }
     } else {

@@ -1,4 +1,5 @@
-//! A database on an emulated device: real files in a directory, with chosen latencies and full counting.
+//! A database on an emulated device: real files in a directory, with chosen latencies and full
+//! counting.
 //!
 //! Each partition has an emulator of its own, whose modelled cache is its share of the whole one,
 //! so that the counts of a seed repeat whatever other threads do. Files of a device without
@@ -297,8 +298,9 @@ mod tests {
 
     #[test]
     fn a_lookup_in_durable_pages_loads_what_it_reads() {
-        // A page of 8 KiB has some 65 rows: five lines of header and slots, seven keys that are compared, and three lines of the row.
-        // The lookup before may have been in the same page and left its header and some slots in the cache.
+        // A page of 8 KiB has some 65 rows: five lines of header and slots, seven keys that are
+        // compared, and three lines of the row. The lookup before may have been in the same page
+        // and left its header and some slots in the cache.
         let lines = lines_of_lookups(Method::InPlace, 100);
         let in_bounds = lines.iter().all(|lines| (1..=15).contains(lines));
         let sum: u64 = lines.iter().sum();
@@ -314,14 +316,16 @@ mod tests {
 
     #[test]
     fn a_lookup_in_a_slotted_page_of_many_rows_does_not_read_them_all() {
-        // An outline was begun at each search in a page with more cells than one has, and given up: such a page has a hundred rows here.
+        // A cache entry was begun at each search in a page with more cells than one has, and given
+        // up: such a page has a hundred rows here.
         let lines = lines_of_lookups(Method::Fash, 1);
         assert!(lines.iter().all(|&lines| lines <= 20), "{lines:?}");
     }
 
     #[test]
     fn only_files_on_the_imitated_memory_are_charged_to_it() {
-        // Lines of pages and of the log that reach the imitated memory, with each on it or on a disk.
+        // Lines of pages and of the log that reach the imitated memory, with each on it or on a
+        // disk.
         let charged = |files, log_files| -> (u64, u64) {
             let path = std::env::temp_dir().join(format!("indelible-disks-{}", std::process::id()));
             let options = Options::new().method(Method::NvDisk);

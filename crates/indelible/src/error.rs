@@ -1,8 +1,9 @@
-//! What can go wrong with a database, in sentences that name the remedy.
+//! Errors of a database, in sentences that name the remedy.
 //!
-//! One enum for the room. [`Error::advice`] says for each variant whether the transaction is worth another try, whether it is
-//! the call that has to change, or whether the database must be closed. No variant is ever returned for a transaction that
-//! may have committed, except where its text says so.
+//! One enum for the room. [`Error::advice`] says for each variant whether the transaction is worth
+//! another try, whether it is the call that has to change, or whether the database must be closed.
+//! No variant is ever returned for a transaction that may have committed, except where its text
+//! says so.
 
 use crate::holder::Holder;
 use disk::DiskError;
@@ -62,8 +63,8 @@ pub enum Error {
         /// The content found there, and the remedy.
         reason: String,
     },
-    /// The creation of the database was interrupted before a partition was made, so it holds no data. Remove the files and create it
-    /// again.
+    /// The creation of the database was interrupted before a partition was made, so it holds no
+    /// data. Remove the files and create it again.
     #[error(
         "the creation of the database was interrupted before the first of its partitions was made, so it holds no \
          data; remove the files ({files}) and create it again"
@@ -94,7 +95,8 @@ pub enum Error {
         /// Newest version that this build reads.
         supported: u32,
     },
-    /// The database was written on a machine with another byte order. Dump it there and load it here.
+    /// The database was written on a machine with another byte order. Dump it there and load it
+    /// here.
     #[error(
         "the database was written on a big-endian machine and this one is little-endian; \
          dump it there and load the dump here"
@@ -133,7 +135,8 @@ pub enum Error {
         /// The damage found.
         detail: String,
     },
-    /// The file is not a trace of a database. Give one that `record_trace` or `bench --record` wrote.
+    /// The file is not a trace of a database. Give one that `record_trace` or `bench --record`
+    /// wrote.
     #[error(
         "this is not a trace of a database; give a file that `bench --record` or `record_trace` wrote"
     )]
@@ -180,11 +183,11 @@ pub enum Error {
         option: &'static str,
         /// The fault of its value.
         problem: String,
-        /// What to use instead.
+        /// A valid choice.
         remedy: String,
     },
-    /// The operating system allows this process less than the database takes. Raise the limit, or make the database with fewer
-    /// partitions.
+    /// The operating system allows this process less than the database takes. Raise the limit, or
+    /// make the database with fewer partitions.
     #[error(
         "{partitions} partitions take about {needed} {what} and this process may have {allowed}, by the limit that `{limit}` shows; {remedy}"
     )]
@@ -199,7 +202,7 @@ pub enum Error {
         allowed: u64,
         /// The shell's command that shows and changes the limit.
         limit: &'static str,
-        /// What to do, with numbers.
+        /// The remedy, with numbers.
         remedy: String,
     },
     /// The operating system refused. Correct the path or the permission, or replace the device.
@@ -268,7 +271,8 @@ pub enum Error {
         /// The fault, and the remedy.
         problem: String,
     },
-    /// A row with this key is there already. The statement had no effect; the transaction may go on.
+    /// A row with this key is there already. The statement had no effect; the transaction may go
+    /// on.
     #[error(
         "duplicate key in index `{index}` of table `{table}`: {key}; update \
             that row, or use another key"
@@ -291,13 +295,15 @@ pub enum Error {
         /// Expected and given.
         problem: String,
     },
-    /// A value or row does not fit its table. The statement had no effect; the transaction may go on.
+    /// A value or row does not fit its table. The statement had no effect; the transaction may go
+    /// on.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// A table definition cannot be used. Change it.
     #[error(transparent)]
     Schema(#[from] SchemaError),
-    /// This thread has a transaction open on this database, and a second one could wait for it for ever. End the first.
+    /// This thread has a transaction open on this database, and a second one could wait for it for
+    /// ever. End the first.
     #[error(
         "this thread has a transaction open on this database already; \
          end it first, or do the work inside it"
@@ -361,7 +367,8 @@ pub enum Error {
     /// The database or the transaction is open for reading only. Open it for writing.
     #[error("the database is open for reading only; open it for writing")]
     ReadOnly,
-    /// The method of the database has no snapshots. Read in a transaction, or convert the database to a method that has them.
+    /// The method of the database has no snapshots. Read in a transaction, or convert the database
+    /// to a method that has them.
     #[error(
         "a database of method `{method}` has no snapshots; {with} have: convert it, or read in \
             an ordinary transaction"
@@ -381,7 +388,8 @@ pub enum Error {
         /// The partition that the statement needs.
         partition: u32,
     },
-    /// A change was interrupted by a panic inside the partition's storage. Close and reopen the database.
+    /// A change was interrupted by a panic inside the partition's storage. Close and reopen the
+    /// database.
     #[error(
         "partition {partition} was stopped in the middle of a change; close \
             and reopen the database to recover it"
@@ -390,8 +398,8 @@ pub enum Error {
         /// The partition.
         partition: u32,
     },
-    /// The outcome of a commit over several partitions is not known to this process. Close and reopen the database: recovery
-    /// finds it whole or not at all.
+    /// The outcome of a commit over several partitions is not known to this process. Close and
+    /// reopen the database: recovery finds it whole or not at all.
     #[error(
         "it is not known whether the transaction committed ({cause}); close \
             and reopen the database, then look"
@@ -406,8 +414,9 @@ pub enum Error {
     /// A file outside the partitions failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// This process was forked from the one that has opened the database, whose handles do not work here. Open the database in this process once the other one has
-    /// closed it, or fork before it is opened.
+    /// This process was forked from the one that has opened the database, whose handles do not work
+    /// here. Open the database in this process once the other one has closed it, or fork before it
+    /// is opened.
     #[error(
         "this process was forked from the one that has opened the database, and its handles do not work here; open the \
          database again in this process when the other one has closed it, or fork before it is opened"
@@ -499,7 +508,8 @@ impl Error {
         }
     }
 
-    /// The error of a mark that a log has no room for, or of a partition that is stopped. A mark that some logs lack is none.
+    /// The error of a mark that a log has no room for, or of a partition that is stopped. A mark
+    /// that some logs lack is none.
     pub(crate) fn unmarked(partition: u32, error: StorageError) -> Self {
         if error.is_statement_error() {
             Self::Unmarked {

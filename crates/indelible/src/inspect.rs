@@ -128,7 +128,8 @@ impl Database {
     /// the database sound, with a longer file at worst.
     ///
     /// # Errors
-    /// A method without pages in files, which gives no space back: convert the database into a new one. A full disk of the log.
+    /// A method without pages in files, which gives no space back: convert the database into a new
+    /// one. A full disk of the log.
     pub fn shrink(&self) -> Result<Shrunk> {
         let mut session = self.hold_all()?;
         let mut sum = Shrunk::default();
@@ -222,7 +223,8 @@ impl Database {
         Ok(())
     }
 
-    /// Bounds recovery time: writes a checkpoint in every partition, where the method has one. Logs with archives get a mark.
+    /// Bounds recovery time: writes a checkpoint in every partition, where the method has one. Logs
+    /// with archives get a mark.
     ///
     /// # Errors
     /// [`Error::Unmarked`] if everything but the mark succeeded.

@@ -1,7 +1,9 @@
-//! Keys and ranges as a caller writes them: integers, texts, tuples, slices of values, and Rust ranges of these.
+//! Keys and ranges as a caller writes them: integers, texts, tuples, slices of values, and Rust
+//! ranges of these.
 //!
-//! A key is given as column values, in the order of the index's columns; fewer values than columns are a prefix. Values are lent to
-//! the encoder on the stack, so a key costs no allocation. An integer fits an integer column of any width that holds it.
+//! A key is given as column values, in the order of the index's columns; fewer values than columns
+//! are a prefix. Values are lent to the encoder on the stack, so a key costs no allocation. An
+//! integer fits an integer column of any width that holds it.
 
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 use storage::record::{Date, Decimal, Timestamp, Uuid, Value, ValueRef};

@@ -1,8 +1,9 @@
 //! An embedded transactional database whose durable state lives in byte-addressable memory.
 //!
-//! A database is a directory. Tables have typed columns, a primary key and any number of secondary indexes; closures are
-//! transactions. When [`Database::transaction`] returns `Ok`, the transaction is durable in the sense of the medium:
-//! [`Database::survives`] says what that is. All transactions are serializable.
+//! A database is a directory. Tables have typed columns, a primary key and any number of secondary
+//! indexes; closures are transactions. When [`Database::transaction`] returns `Ok`, the transaction
+//! is durable in the sense of the medium: [`Database::survives`] says what that is. All
+//! transactions are serializable.
 //!
 //! ```
 //! use indelible::{DataType, Database, Direction, Error, Options, Prefix};

@@ -1,7 +1,7 @@
 //! Creation and opening of databases: from files to a database that is ready.
 //!
-//! Creation: commit table → partitions → descriptor. A crash before the last step leaves files without a descriptor, which
-//! [`Database::open`] reports as an interrupted creation.
+//! Creation: commit table → partitions → descriptor. A crash before the last step leaves files
+//! without a descriptor, which [`Database::open`] reports as an interrupted creation.
 //!
 //! Opening: descriptor, which tells whether a file is missing or an older copy → the next
 //! generation → commit table → each partition recovers and asks the commit table for the fate of
@@ -128,7 +128,8 @@ impl Database {
         })
     }
 
-    /// Creates a database on a platform, such as an emulated or simulated device, which must be empty. `auto` means `nvm-inp`.
+    /// Creates a database on a platform, such as an emulated or simulated device, which must be
+    /// empty. `auto` means `nvm-inp`.
     pub fn create_on<P: Platform>(platform: P, options: &Options) -> Result<Self> {
         options.check()?;
         let start = Instant::now();

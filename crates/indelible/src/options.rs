@@ -36,7 +36,8 @@ pub const AREA_BYTES: u64 = 2 << 20;
 pub const CACHE_BYTES: u64 = 64 << 20;
 /// Sessions unless the options say otherwise.
 const SESSIONS: u32 = 1;
-/// Bytes of memory that a transaction may hold unless an option says otherwise: some millions of small rows.
+/// Bytes of memory that a transaction may hold unless an option says otherwise: some millions of
+/// small rows.
 pub const TRANSACTION_MEMORY_MAX: u64 = 1 << 30;
 const TRANSACTION_MEMORY_LEAST: u64 = 64 << 10;
 const NODE_BYTES: std::ops::RangeInclusive<u32> = 256..=8192;
@@ -183,8 +184,8 @@ impl Options {
         self
     }
 
-    /// Bytes of an index node: a power of two from 256 to 8192. Recorded. Default 512. For the page methods, bytes of a page: 512 to 16384,
-    /// default 8192.
+    /// Bytes of an index node: a power of two from 256 to 8192. Recorded. Default 512. For the page
+    /// methods, bytes of a page: 512 to 16384, default 8192.
     pub fn node_bytes(mut self, node_bytes: u32) -> Self {
         self.node_bytes = Some(node_bytes);
         self
@@ -215,8 +216,10 @@ impl Options {
         self
     }
 
-    /// Most bytes of DRAM in each partition for the keys of slotted pages side by side (`fash`, `fast`), so that a search waits for memory less often: 448 for
-    /// each page of rows, in use as pages are read. 0 makes a search read the pages alone, as in the paper. Not recorded. Default 64 MiB.
+    /// Most bytes of DRAM in each partition for the keys of slotted pages side by side (`fash`,
+    /// `fast`), so that a search waits for memory less often: 448 for each page of rows, in use as
+    /// pages are read. 0 makes a search read the pages alone, as in the paper. Not recorded.
+    /// Default 64 MiB.
     pub fn outline_bytes(mut self, bytes: usize) -> Self {
         self.outline_bytes = Some(bytes);
         self
@@ -240,7 +243,8 @@ impl Options {
         self
     }
 
-    /// Longest time that a commit waits for others to join its group, in microseconds, at most a second. Default 100.
+    /// Longest time that a commit waits for others to join its group, in microseconds, at most a
+    /// second. Default 100.
     pub fn group_wait_us_max(mut self, wait_us: u64) -> Self {
         self.group_wait_us_max = Some(wait_us);
         self
@@ -309,7 +313,8 @@ impl Options {
         self
     }
 
-    /// Rings of `distributed-log` in each partition, which sessions share: 1 to [`RINGS_MAX`]. Fixed when the database is created. Default 16.
+    /// Rings of `distributed-log` in each partition, which sessions share: 1 to [`RINGS_MAX`].
+    /// Fixed when the database is created. Default 16.
     pub fn rings(mut self, rings: u32) -> Self {
         self.rings = Some(rings);
         self
@@ -369,7 +374,8 @@ impl Options {
         self
     }
 
-    /// When commits are acknowledged, unless a transaction says otherwise. Default immediately durable.
+    /// When commits are acknowledged, unless a transaction says otherwise. Default immediately
+    /// durable.
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
@@ -774,8 +780,8 @@ impl TransactionOptions {
         Self::default()
     }
 
-    /// Declares the partitions that the transaction will touch: they are locked at its start in ascending order, so
-    /// that it cannot conflict over them. Others may still be touched.
+    /// Declares the partitions that the transaction will touch: they are locked at its start in
+    /// ascending order, so that it cannot conflict over them. Others may still be touched.
     pub fn partitions(mut self, partitions: impl IntoIterator<Item = u32>) -> Self {
         self.partitions = partitions.into_iter().collect();
         self.partitions.sort_unstable();
@@ -783,8 +789,8 @@ impl TransactionOptions {
         self
     }
 
-    /// When this transaction is acknowledged. One that writes in several partitions is durable at once in any case, because its
-    /// commit point is.
+    /// When this transaction is acknowledged. One that writes in several partitions is durable at
+    /// once in any case, because its commit point is.
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = Some(durability);
         self

@@ -7,8 +7,9 @@
 //! touches while nobody waits.
 //!
 //! Invariants:
-//! 1. A seat that is not locked has no open transaction, and every commit in it that needs a fence of the thread that made
-//!    it has had it (a fence covers its own thread's flushes only), unless the partition is stopped.
+//! 1. A seat that is not locked has no open transaction, and every commit in it that needs a fence
+//!    of the thread that made it has had it (a fence covers its own thread's flushes only), unless
+//!    the partition is stopped.
 //! 2. A stopped partition is never entered again.
 //! 3. `durable` is never newer than an engine's session has reported.
 //!
@@ -421,7 +422,8 @@ impl Partition {
         // The commit is made and must not be reported as failed because others keep the partition
         // busy, so the wait has no limit.
         let Ok(mut seat) = self.take(Duration::MAX) else {
-            // Nobody will make it durable now, but a thread may have done so before the partition stopped.
+            // Nobody will make it durable now, but a thread may have done so before the partition
+            // stopped.
             return if self.durable() < ticket {
                 Err(self.in_doubt())
             } else {

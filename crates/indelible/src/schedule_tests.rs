@@ -1,9 +1,10 @@
 //! Goal: no order of threads breaks the invariants of `partition` and `commit_table`, or loses a
 //! signal.
 //!
-//! Method: two or three threads, a few steps each, on the real code. `shuttle` runs one at a time and chooses the next at every
-//! lock, signal and atomic access; half of the schedules are uniform, half have few changes of thread at unlikely places.
-//! A wait ends by a signal only (see `sync`), so a lost one is a deadlock, which fails the test and prints the schedule.
+//! Method: two or three threads, a few steps each, on the real code. `shuttle` runs one at a time
+//! and chooses the next at every lock, signal and atomic access; half of the schedules are uniform,
+//! half have few changes of thread at unlikely places. A wait ends by a signal only (see `sync`),
+//! so a lost one is a deadlock, which fails the test and prints the schedule.
 //!
 //! `cargo test -p indelible --features schedules --lib schedule_tests`
 

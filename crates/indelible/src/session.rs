@@ -24,8 +24,8 @@
 //! | any | entered | `Held::enter`, until the step of the engine ends; `Session::stop_writers` |
 //! | entered | failed | `Held::enter`: an abort, a force or a commit of what is decided has failed |
 //!
-//! A partition that is put back in state entered or failed is stopped. A transaction does not commit while one of its
-//! partitions is entered.
+//! A partition that is put back in state entered or failed is stopped. A transaction does not
+//! commit while one of its partitions is entered.
 //!
 //! A commit over several partitions (invariants in `commit_table`): prepare on each → number into
 //! the commit table → commit on each → slot back when those commits are durable. Partitions that
@@ -148,12 +148,12 @@ pub(crate) enum Seats {
 
 /// Commits that must be durable before a transaction is acknowledged.
 #[derive(Default)]
-pub(crate) struct Promises {
+pub(crate) struct PendingAcks {
     first: Option<(u32, CommitTicket)>,
     more: Vec<(u32, CommitTicket)>,
 }
 
-impl Promises {
+impl PendingAcks {
     fn add(&mut self, partition: u32, ticket: CommitTicket) {
         if self.first.is_none() {
             self.first = Some((partition, ticket));
@@ -198,7 +198,8 @@ impl<'db> Session<'db> {
         })
     }
 
-    /// Holds every partition, with no transaction open in any, waiting as long as `lock_policy` says.
+    /// Holds every partition, with no transaction open in any, waiting as long as `lock_policy`
+    /// says.
     pub(crate) fn hold_all(core: &'db Core, lock_policy: LockPolicy) -> Result<Self> {
         let mut session = Self::new(core, lock_policy)?;
         session.take_turn()?;
@@ -485,9 +486,10 @@ impl<'db> Session<'db> {
         self.first.iter_mut().chain(&mut self.more)
     }
 
-    /// Commits in all partitions held. Afterwards the transaction may be acknowledged when the promises are durable.
+    /// Commits in all partitions held. Afterwards the transaction may be acknowledged when the
+    /// promises are durable.
     #[inline]
-    pub(crate) fn commit(&mut self, durability: Durability) -> Result<Promises> {
+    pub(crate) fn commit(&mut self, durability: Durability) -> Result<PendingAcks> {
         self.core.check_process()?;
         let committed = self.commit_held(durability);
         self.savepoints = None;
@@ -498,11 +500,11 @@ impl<'db> Session<'db> {
     }
 
     #[inline]
-    fn commit_held(&mut self, durability: Durability) -> Result<Promises> {
+    fn commit_held(&mut self, durability: Durability) -> Result<PendingAcks> {
         if self.soundness != Soundness::Sound || !self.more.is_empty() {
             return self.commit_all(durability);
         }
-        let mut promises = Promises::default();
+        let mut promises = PendingAcks::default();
         let (core, seats) = (self.core, self.seats);
         let durability = self.effective(durability);
         if let Some(held) = &mut self.first {
@@ -517,7 +519,7 @@ impl<'db> Session<'db> {
     /// As [`Session::commit`], for several partitions, and for sessions that must not commit.
     #[cold]
     #[inline(never)]
-    fn commit_all(&mut self, durability: Durability) -> Result<Promises> {
+    fn commit_all(&mut self, durability: Durability) -> Result<PendingAcks> {
         match self.soundness {
             Soundness::Sound => {}
             Soundness::Doomed => return Err(self.abandon(Error::Doomed)),
@@ -536,7 +538,7 @@ impl<'db> Session<'db> {
         if writers > 0 {
             self.settle_reads()?;
         }
-        let mut promises = Promises::default();
+        let mut promises = PendingAcks::default();
         let (core, seats) = (self.core, self.seats);
         let durability = if writers > 1 {
             self.commit_several()?;
@@ -553,8 +555,8 @@ impl<'db> Session<'db> {
         Ok(promises)
     }
 
-    /// Memory-based methods fence at each commit anyway, and a fence made later by another thread would not cover this thread's
-    /// flushes.
+    /// Memory-based methods fence at each commit anyway, and a fence made later by another thread
+    /// would not cover this thread's flushes.
     #[inline]
     fn effective(&self, durability: Durability) -> Durability {
         match (durability, self.seats) {
@@ -587,7 +589,8 @@ impl<'db> Session<'db> {
         let slot = match core.commits.commit(number) {
             Ok(slot) => slot,
             Err(error) => {
-                // Whether the store reached the medium is unknown, so neither commit nor abort is right: only recovery can tell.
+                // Whether the store reached the medium is unknown, so neither commit nor abort is
+                // right: only recovery can tell.
                 self.stop_writers();
                 return Err(match error {
                     Error::InDoubt { .. } => error,
@@ -663,7 +666,8 @@ impl<'db> Session<'db> {
         reason
     }
 
-    /// Undoes everything since the partitions were first touched. A partition that cannot undo is stopped.
+    /// Undoes everything since the partitions were first touched. A partition that cannot undo is
+    /// stopped.
     pub(crate) fn abort(&mut self) {
         if !self.core.process.is_here() {
             return;
@@ -754,7 +758,7 @@ impl<'db> Session<'db> {
     /// Waits until the promised commits are durable.
     #[cold]
     #[inline(never)]
-    fn keep(&self, promises: &Promises) -> Result<()> {
+    fn keep(&self, promises: &PendingAcks) -> Result<()> {
         promises.iter().try_for_each(|(partition, ticket)| {
             self.core.partitions[partition as usize].wait_durable(ticket, self.core.group_wait)
         })
@@ -767,8 +771,8 @@ impl Held<'_> {
         self.partition.number
     }
 
-    /// Runs a step of the engine's own code; afterwards the state is `done` or `failed`. A step that panics
-    /// leaves the partition entered.
+    /// Runs a step of the engine's own code; afterwards the state is `done` or `failed`. A step
+    /// that panics leaves the partition entered.
     #[inline]
     fn enter<R>(
         &mut self,
@@ -800,7 +804,7 @@ impl Held<'_> {
     /// Adds the commit that must be durable before a transaction that has touched this partition is
     /// acknowledged.
     #[inline]
-    fn promise(&mut self, durability: Durability, promises: &mut Promises) {
+    fn promise(&mut self, durability: Durability, promises: &mut PendingAcks) {
         let ticket = self.ticket.take();
         if durability == Durability::None {
             return;
@@ -923,7 +927,8 @@ impl Session<'_> {
         }
         self.abort();
         if self.seats == Seats::Worker && self.core.commits_fence() {
-            // Other threads' fences do not cover this thread's flushes. A failure stops the partition below.
+            // Other threads' fences do not cover this thread's flushes. A failure stops the
+            // partition below.
             let _ = self.force();
         }
         self.release();

@@ -1,7 +1,8 @@
 //! A database on a simulated device: memories and files of one world.
 //!
 //! All partitions share the world, so that one power cut hits them together. Used with
-//! [`Database::create_on`](crate::Database::create_on) and [`Database::open_on`](crate::Database::open_on) by crash tests.
+//! [`Database::create_on`](crate::Database::create_on) and
+//! [`Database::open_on`](crate::Database::open_on) by crash tests.
 
 use disk::simulated::SimulatedDirectory;
 use engines::{Files, Model, ModelledFiles, ModelledMemories, ModelledPlatform};

@@ -177,7 +177,8 @@ impl Snapshot {
         Ok(rows)
     }
 
-    /// A table of that moment by its name. Handles from the database work as well, unless the table was dropped since.
+    /// A table of that moment by its name. Handles from the database work as well, unless the table
+    /// was dropped since.
     pub fn table(&self, name: &str) -> Result<Table> {
         self.reading.table(name)
     }
@@ -187,7 +188,8 @@ impl Snapshot {
         self.reading.tables()
     }
 
-    /// Checks every page and row that the snapshot shows, and every index against its table. Damage is in the report.
+    /// Checks every page and row that the snapshot shows, and every index against its table. Damage
+    /// is in the report.
     pub fn verify(&self) -> Result<VerifyReport> {
         self.reading.verify()
     }

@@ -26,7 +26,8 @@ pub(crate) struct TableEntry {
     /// Number of the open database, unique in the process.
     pub(crate) database: u64,
     pub(crate) id: TableId,
-    /// As it was when the table was created or the database opened: names, columns and the primary key never change.
+    /// As it was when the table was created or the database opened: names, columns and the primary
+    /// key never change.
     pub(crate) shape: Arc<Shape>,
     pub(crate) partitioner: Partitioner,
     pub(crate) replicated: bool,
@@ -183,7 +184,8 @@ impl Table {
         })
     }
 
-    /// The partition of the rows with this value of the first primary key column; `None` if the table is replicated.
+    /// The partition of the rows with this value of the first primary key column; `None` if the
+    /// table is replicated.
     pub fn partition_of<'v>(
         &self,
         first_key_value: impl Into<ValueRef<'v>>,

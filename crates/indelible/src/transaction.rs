@@ -4,8 +4,9 @@
 //! partitions that they have touched until they end, so they read as if they ran alone. A
 //! transaction that is dropped is undone.
 //!
-//! A failed statement leaves no trace and the transaction may go on, unless [`Error::advice`](crate::Error::advice) says otherwise;
-//! after such an error a commit fails and undoes everything.
+//! A failed statement leaves no trace and the transaction may go on, unless
+//! [`Error::advice`](crate::Error::advice) says otherwise; after such an error a commit fails and
+//! undoes everything.
 
 use crate::error::Result;
 use crate::key::{IntoKey, IntoKeyRange};
@@ -36,8 +37,9 @@ macro_rules! reads {
             Ok(self.session.get_into(table, &key, &mut row)?.then_some(row))
         }
 
-        /// Copies the row with this primary key into `row`, which comes from [`Table::row`]; false if there is none. Allocates
-        /// nothing unless the row has long columns for which `row` has no room yet.
+        /// Copies the row with this primary key into `row`, which comes from [`Table::row`]; false
+        /// if there is none. Allocates nothing unless the row has long columns for which `row` has
+        /// no room yet.
         #[inline]
         pub fn get_into(
             &mut self,
@@ -71,8 +73,8 @@ macro_rules! reads {
             self.session.scan(table, &range, direction, &mut visit)
         }
 
-        /// Visits the rows of a range of a secondary index in its order, until `visit` breaks. Rows of equal index columns come in
-        /// the order of their primary keys.
+        /// Visits the rows of a range of a secondary index in its order, until `visit` breaks. Rows
+        /// of equal index columns come in the order of their primary keys.
         pub fn scan_index(
             &mut self,
             index: &Index,
@@ -161,8 +163,8 @@ impl Transaction<'_> {
         row.lend_row(table, |row| self.session.insert(table, row))
     }
 
-    /// Changes columns of the row with this primary key; false if there is none. A change of the primary key
-    /// moves the row, which costs a delete and an insert.
+    /// Changes columns of the row with this primary key; false if there is none. A change of the
+    /// primary key moves the row, which costs a delete and an insert.
     #[inline]
     pub fn update(&mut self, table: &Table, key: impl IntoKey, changes: &Changes) -> Result<bool> {
         self.session.update(table, &key, changes)

@@ -207,7 +207,8 @@ fn every_method_restores_into_every_method() {
         assert_eq!((report.tables, report.file_bytes), (4, backup.len() as u64));
         let file = Directory::new();
         db.backup(file.path()).unwrap();
-        // A backup knows nothing of the method, so each method is the source of some pairs and the target of some.
+        // A backup knows nothing of the method, so each method is the source of some pairs and the
+        // target of some.
         let all = methods();
         for step in [0, 1, 7] {
             let to = all[(seed as usize - 1 + step) % all.len()];

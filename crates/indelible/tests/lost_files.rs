@@ -1,5 +1,6 @@
-//! Goal: a database of which a file is missing, empty, cut short or an older copy of itself is never called sound with less than
-//! was acknowledged: it opens with everything, or the opening or the deep check refuses it and names a file.
+//! Goal: a database of which a file is missing, empty, cut short or an older copy of itself is
+//! never called sound with less than was acknowledged: it opens with everything, or the opening or
+//! the deep check refuses it and names a file.
 //!
 //! Method: a small database of each durable method is made in three openings, with copies of its
 //! directory on the way. The files after an orderly end, and those after a kill in the middle of an

@@ -1,5 +1,5 @@
-//! Goal: a database whose process was killed, and that lost its descriptor or its commit table then, has every acknowledged row after a repair, and each
-//! transaction wholly or not at all.
+//! Goal: a database whose process was killed, and that lost its descriptor or its commit table
+//! then, has every acknowledged row after a repair, and each transaction wholly or not at all.
 //!
 //! Method: another process of this program inserts rows, in one partition and in both, and says
 //! what is acknowledged; it is killed in the middle. The files that a repair rebuilds are removed,
@@ -56,7 +56,8 @@ fn the_process_that_is_killed() {
     }
 }
 
-/// Runs the process until it has acknowledged enough, and kills it; the last transaction that it has acknowledged.
+/// Runs the process until it has acknowledged enough, and kills it; the last transaction that it
+/// has acknowledged.
 fn kill_one(database: &Path) -> i64 {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", VICTIM, "--nocapture"])

@@ -1,4 +1,5 @@
-//! Goal: a transaction of any length keeps little memory a row, and its limit is an error that names it instead of the end of the process.
+//! Goal: a transaction of any length keeps little memory a row, and its limit is an error that
+//! names it instead of the end of the process.
 //!
 //! Method: on each method, one transaction inserts, updates or deletes rows until the limit stops
 //! it, and commits or is rolled back. A row may take as much as `docs/methods.md` says, so at least

@@ -1,7 +1,9 @@
-//! A Bloom filter over the keys of R, tested while S is partitioned: tuples without a partner are not moved.
+//! A Bloom filter over the keys of R, tested while S is partitioned: tuples without a partner are
+//! not moved.
 //!
-//! A key has one word and three bits in it. The words of a partition lie together, so threads build the filter partition by partition in
-//! their caches, without sharing a word; the partition's number is known anyway when a tuple of S is tested.
+//! A key has one word and three bits in it. The words of a partition lie together, so threads build
+//! the filter partition by partition in their caches, without sharing a word; the partition's
+//! number is known anyway when a tuple of S is tested.
 
 use crate::partition::{MULTIPLIER, Route};
 use crate::tuple::{Tuple, Word};

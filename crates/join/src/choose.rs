@@ -34,7 +34,8 @@ const FEW_IN_CACHE_MAX: f64 = 0.18;
 /// A table of about the first-level cache: a lookup in it costs no more than one in a filter.
 const TINY_TABLE_BYTES: usize = 32 << 10;
 
-/// A large array pays only where many tuples of S have no partners, for which `radix` does most of its work in vain.
+/// A large array pays only where many tuples of S have no partners, for which `radix` does most of
+/// its work in vain.
 const MANY_MATCHES_MIN: f64 = 0.7;
 
 /// The reasons for the choice between algorithms.
@@ -80,7 +81,8 @@ impl fmt::Display for Explanation {
     }
 }
 
-/// Says which algorithm [`join`](crate::join) would take for these relations and options, and why. Nothing is joined.
+/// Says which algorithm [`join`](crate::join) would take for these relations and options, and why.
+/// Nothing is joined.
 pub fn explain<T: Tuple>(
     r: Relation<'_, T>,
     s: Relation<'_, T>,

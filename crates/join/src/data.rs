@@ -1,4 +1,5 @@
-//! Relations as in the paper: R with unique keys, S with foreign keys to it; seeded, and the same on every machine.
+//! Relations as in the paper: R with unique keys, S with foreign keys to it; seeded, and the same
+//! on every machine.
 //!
 //! | setting | values |
 //! |---|---|
@@ -8,8 +9,8 @@
 //! | repeats | how often each key stands in R |
 //! | hot | the part of R that has one key, which is the most frequent one of a skewed S too |
 //!
-//! Tuple `i` is a function of the seed and of `i`, so threads fill shares without waiting. The payload of R is a function of its key, which
-//! makes the totals of the join known without a join.
+//! Tuple `i` is a function of the seed and of `i`, so threads fill shares without waiting. The
+//! payload of R is a function of its key, which makes the totals of the join known without a join.
 
 use crate::output::Totals;
 use crate::tuple::{Tuple, Word};
@@ -44,7 +45,8 @@ pub struct Workload {
     pub match_rate: f64,
     /// Repeats of each key in R; 1 or more.
     pub repeats: usize,
-    /// Part of R, from 0 to 1, that has the first key on top of its repeats; where S is skewed, that key is also its most frequent one.
+    /// Part of R, from 0 to 1, that has the first key on top of its repeats; where S is skewed,
+    /// that key is also its most frequent one.
     pub hot: f64,
     /// The seed of all random choices.
     pub seed: u64,
@@ -65,7 +67,8 @@ impl Workload {
         }
     }
 
-    /// Workload A of the paper at `scale` times its size: |R| = 1,600,000,000 x `scale`, |S| = `ratio` x |R|.
+    /// Workload A of the paper at `scale` times its size: |R| = 1,600,000,000 x `scale`, |S| =
+    /// `ratio` x |R|.
     pub fn a(scale: f64, ratio: usize) -> Self {
         let r_tuples = scaled(1_600_000_000, scale);
         Self::uniform(r_tuples, r_tuples.saturating_mul(ratio))
@@ -126,7 +129,8 @@ impl Workload {
         Relations { r, s, totals }
     }
 
-    /// The rank in R of a rank by frequency in S: any, but the most frequent one is that of a hot key.
+    /// The rank in R of a rank by frequency in S: any, but the most frequent one is that of a hot
+    /// key.
     fn skewed_rank(&self, drawn: u64, ranks: Permutation) -> u64 {
         let rank = ranks.at(drawn);
         match (self.hot > 0.0, drawn, rank) {
@@ -149,7 +153,8 @@ impl Workload {
     }
 }
 
-/// Tuples of R that have the hot key on top of its repeats; one other is left, so that the last key is there.
+/// Tuples of R that have the hot key on top of its repeats; one other is left, so that the last key
+/// is there.
 #[expect(clippy::cast_sign_loss, reason = "a part is not negative")]
 fn hot_tuples(r_tuples: usize, hot: f64) -> usize {
     let tuples = (r_tuples as f64 * hot.clamp(0.0, 1.0)) as usize;
@@ -227,8 +232,8 @@ impl Random {
     }
 }
 
-/// A random order of `0..len` that can be asked for any place: four rounds of a Feistel network over the next even number of bits,
-/// repeated until the result is below `len`.
+/// A random order of `0..len` that can be asked for any place: four rounds of a Feistel network
+/// over the next even number of bits, repeated until the result is below `len`.
 #[derive(Clone, Copy, Debug)]
 struct Permutation {
     len: u64,
@@ -263,8 +268,9 @@ impl Permutation {
     }
 }
 
-/// Ranks from 0 on, rank k with probability proportional to (k + 1)^-exponent, by rejection from the area under the curve
-/// (W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions", 1996).
+/// Ranks from 0 on, rank k with probability proportional to (k + 1)^-exponent, by rejection from
+/// the area under the curve (W. Hörmann and G. Derflinger, "Rejection-inversion to generate
+/// variates from monotone discrete distributions", 1996).
 #[derive(Clone, Copy, Debug)]
 struct Zipf {
     ranks: f64,

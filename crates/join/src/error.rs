@@ -1,7 +1,7 @@
 //! Errors of a join: the one error type of this room.
 //!
-//! Everything but a cancellation and a refused thread is found before any work starts, so that a refused join costs nothing. A key or a
-//! payload is never wrong: all values are allowed.
+//! Everything but a cancellation and a refused thread is found before any work starts, so that a
+//! refused join costs nothing. A key or a payload is never wrong: all values are allowed.
 
 use thiserror::Error;
 

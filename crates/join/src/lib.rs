@@ -1,8 +1,10 @@
-//! Main-memory equi-joins of two relations, by the algorithms of "Multi-Core, Main-Memory Joins: Sort vs. Hash Revisited" (VLDB 2013).
+//! Main-memory equi-joins of two relations, by the algorithms of "Multi-Core, Main-Memory Joins:
+//! Sort vs. Hash Revisited" (VLDB 2013).
 //!
-//! A relation is a slice of tuples, each a key with a payload: 4 + 4 bytes ([`Tuple8`]) or 8 + 8 bytes ([`Tuple16`]). Every pair of a
-//! tuple of R and a tuple of S with equal keys is a match; keys may repeat on both sides, every value is allowed, and inputs are
-//! never modified. Matches are counted and summed, stored, or passed to a function in batches.
+//! A relation is a slice of tuples, each a key with a payload: 4 + 4 bytes ([`Tuple8`]) or 8 + 8
+//! bytes ([`Tuple16`]). Every pair of a tuple of R and a tuple of S with equal keys is a match;
+//! keys may repeat on both sides, every value is allowed, and inputs are never modified. Matches
+//! are counted and summed, stored, or passed to a function in batches.
 //!
 //! ```
 //! use join::{Options, Relation, Tuple, Tuple8, join};
@@ -20,8 +22,8 @@
 //! # Ok::<(), join::JoinError>(())
 //! ```
 //!
-//! R should be the smaller side: tables are built for it. A caller who joins often keeps a [`Scratch`] and uses [`join_in`],
-//! because fresh memory costs up to as much as a join.
+//! R should be the smaller side: tables are built for it. A caller who joins often keeps a
+//! [`Scratch`] and uses [`join_in`], because fresh memory costs up to as much as a join.
 //!
 //! | module | job |
 //! |---|---|
@@ -100,8 +102,9 @@ pub fn join<T: Tuple>(
 
 /// Joins two relations in scratch memory that the caller keeps.
 ///
-/// Fails before any work if an option is out of range, the kernel is not there, or the scratch memory would exceed its limit; later
-/// only with [`JoinError::Cancelled`]. Panics of the caller's batch function go through.
+/// Fails before any work if an option is out of range, the kernel is not there, or the scratch
+/// memory would exceed its limit; later only with [`JoinError::Cancelled`]. Panics of the caller's
+/// batch function go through.
 pub fn join_in<T: Tuple>(
     scratch: &mut Scratch,
     r: Relation<'_, T>,
@@ -111,8 +114,8 @@ pub fn join_in<T: Tuple>(
     T::join_in(scratch, r, s, options)
 }
 
-/// The join of each type of tuple. Its methods are not generic, so that the joins are compiled here, once and optimised, and not again
-/// in every crate that joins.
+/// The join of each type of tuple. Its methods are not generic, so that the joins are compiled
+/// here, once and optimised, and not again in every crate that joins.
 pub(crate) trait Compiled: Sized {
     fn join_in(
         scratch: &mut Scratch,

@@ -1,7 +1,8 @@
-//! `m-pass`: sort-merge join whose runs are merged two at a time, in passes over memory (paper: multi-pass naive merging).
+//! `m-pass`: sort-merge join whose runs are merged two at a time, in passes over memory (paper:
+//! multi-pass naive merging).
 //!
-//! Ranges are coarse, a few for each thread, so the runs of a range have to be merged; every doubling crosses the memory once. Kept for the paper's
-//! comparison with `m-way`.
+//! Ranges are coarse, a few for each thread, so the runs of a range have to be merged; every
+//! doubling crosses the memory once. Kept for the paper's comparison with `m-way`.
 
 use crate::error::Result;
 use crate::job::{Done, Job};

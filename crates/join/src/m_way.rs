@@ -1,7 +1,8 @@
 //! `m-way`: sort-merge join whose runs are merged all at once (paper: multi-way merging).
 //!
-//! Both sides are partitioned by ranges, as finely as write-combining allows: a range is then one run of the second-level cache, and the merge has
-//! nothing left to do. With fewer ranges (`Tuning::partition_bits`) runs are merged through a tree of buffers that stays in the cache.
+//! Both sides are partitioned by ranges, as finely as write-combining allows: a range is then one
+//! run of the second-level cache, and the merge has nothing left to do. With fewer ranges
+//! (`Tuning::partition_bits`) runs are merged through a tree of buffers that stays in the cache.
 
 use crate::error::Result;
 use crate::job::{Done, Job};

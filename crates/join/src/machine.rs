@@ -1,7 +1,7 @@
 //! Resources of this machine: caches, processors, free memory.
 //!
-//! Read once from the system's own files; where they are missing, modest sizes are assumed. Sizes steer choices only,
-//! no result depends on them.
+//! Read once from the system's own files; where they are missing, modest sizes are assumed. Sizes
+//! steer choices only, no result depends on them.
 
 use std::sync::OnceLock;
 
@@ -15,7 +15,8 @@ pub(crate) struct Machine {
     pub(crate) processors: usize,
 }
 
-/// No more than this of a last-level cache is counted on: a large one is shared with unknown neighbours.
+/// No more than this of a last-level cache is counted on: a large one is shared with unknown
+/// neighbours.
 const L3_BYTES_MAX: usize = 32 << 20;
 
 /// This machine.

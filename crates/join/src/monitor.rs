@@ -21,7 +21,8 @@ impl Monitor {
         Self::default()
     }
 
-    /// Asks the join to stop; it returns [`JoinError::Cancelled`] within some milliseconds. A join that starts later is refused.
+    /// Asks the join to stop; it returns [`JoinError::Cancelled`] within some milliseconds. A join
+    /// that starts later is refused.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }

@@ -1,9 +1,12 @@
-//! `mpsm`: massively parallel sort-merge join. R is partitioned by ranges of keys and sorted range by range; S stays where it is, as one private sorted
-//! run of each thread; each range of R is joined with the part of each run that can have partners.
+//! `mpsm`: massively parallel sort-merge join. R is partitioned by ranges of keys and sorted range
+//! by range; S stays where it is, as one private sorted run of each thread; each range of R is
+//! joined with the part of each run that can have partners.
 //!
-//! S never crosses from one thread's memory to another's before the join, at the price of reading R once for each run. A private run is sorted by
-//! splitting the thread's share into the same ranges first, so that each is sorted in the cache; their bounds then say where a range of R meets the run.
-//! Where skew makes a range of a run long, it is cut, and each piece searches its own bounds in R.
+//! S never crosses from one thread's memory to another's before the join, at the price of reading R
+//! once for each run. A private run is sorted by splitting the thread's share into the same ranges
+//! first, so that each is sorted in the cache; their bounds then say where a range of R meets the
+//! run. Where skew makes a range of a run long, it is cut, and each piece searches its own bounds
+//! in R.
 
 use crate::error::Result;
 use crate::job::{Done, Job, sampled_extent, totals_of};
@@ -107,7 +110,8 @@ struct Runs<'a, T> {
     starts: Vec<Vec<usize>>,
 }
 
-/// Sorts the ranges of each group of parts into a run of its own, in `to`; one thread works on a share of the ranges or runs.
+/// Sorts the ranges of each group of parts into a run of its own, in `to`; one thread works on a
+/// share of the ranges or runs.
 fn sort_into_runs<'a, T: Tuple>(
     from: &Partitions<'_, T>,
     runs: &[std::ops::Range<usize>],

@@ -26,7 +26,8 @@ pub enum Algorithm {
     Radix,
     /// One table for all of R; S is probed in place. Ahead when R is near the cache's size.
     NPart,
-    /// Both sides are partitioned by ranges, sorted in runs, merged many runs at a time, then joined.
+    /// Both sides are partitioned by ranges, sorted in runs, merged many runs at a time, then
+    /// joined.
     MWay,
     /// As `MWay`, but runs are merged two at a time, in passes.
     MPass,
@@ -126,7 +127,8 @@ impl FromStr for Kernel {
 /// The table that `radix` builds for a partition of R.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TableKind {
-    /// An array where keys are dense, linear probing else, sorted buckets where many keys are equal.
+    /// An array where keys are dense, linear probing else, sorted buckets where many keys are
+    /// equal.
     #[default]
     Auto,
     /// Linear probing at a load of one half at most; sorted buckets where many keys are equal.
@@ -138,14 +140,16 @@ pub enum TableKind {
 /// How runs are sorted inside the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RunSort {
-    /// Radix sort, or a slot for each key where keys are dense and differ; faster than the networks on every kernel.
+    /// Radix sort, or a slot for each key where keys are dense and differ; faster than the networks
+    /// on every kernel.
     #[default]
     Radix,
     /// Sorting and merging networks, as in the paper.
     Network,
 }
 
-/// Whether tuples of S without a partner are dropped by a Bloom filter before they are partitioned (`radix`).
+/// Whether tuples of S without a partner are dropped by a Bloom filter before they are partitioned
+/// (`radix`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BloomUse {
     /// If the filter fits the cache and a sample of S says that it drops enough.
@@ -162,7 +166,8 @@ pub enum BloomUse {
 pub struct Tuning {
     /// Partitions of the first pass, as a power of two from 1 to 14 (`radix`, `m-way`, `m-pass`).
     pub partition_bits: Option<u32>,
-    /// Partitions of each partition in a second pass of `radix`, as a power of two from 1 to 14; 0 forbids it.
+    /// Partitions of each partition in a second pass of `radix`, as a power of two from 1 to 14; 0
+    /// forbids it.
     pub second_pass_bits: Option<u32>,
     /// The table of `radix`.
     pub table: TableKind,
@@ -179,7 +184,8 @@ pub struct Options<'a, T: Tuple> {
     pub algorithm: Algorithm,
     /// Which instructions are used.
     pub kernel: Kernel,
-    /// Number of threads, the caller's included; by default as many as there are processors, fewer for small relations.
+    /// Number of threads, the caller's included; by default as many as there are processors, fewer
+    /// for small relations.
     pub threads: Option<usize>,
     /// The output besides the totals.
     pub output: Output<'a, T>,

@@ -1,7 +1,7 @@
 //! Where matches go: into totals, into memory, or in batches to the caller.
 //!
-//! Every thread has a `Sink` of its own, so that a match is a few additions and at most one store. Totals are kept for every kind of output,
-//! which lets any join be checked against any other one.
+//! Every thread has a `Sink` of its own, so that a match is a few additions and at most one store.
+//! Totals are kept for every kind of output, which lets any join be checked against any other one.
 
 use crate::monitor::Watch;
 use crate::tuple::{Tuple, Word};
@@ -45,7 +45,8 @@ pub enum Output<'a, T: Tuple> {
     Aggregate,
     /// All pairs, in no particular order; their memory comes on top of the scratch memory.
     Pairs,
-    /// Batches of at most [`BATCH_PAIRS`] pairs are passed to a function, in no particular order, by all threads.
+    /// Batches of at most [`BATCH_PAIRS`] pairs are passed to a function, in no particular order,
+    /// by all threads.
     Batches(OnBatch<'a, T::Word>),
 }
 
@@ -64,7 +65,8 @@ pub const BATCH_PAIRS: usize = 4096;
 
 /// One thread's end of the output.
 pub(crate) trait Sink<T: Tuple>: Send {
-    /// Whether nothing but totals is kept, so that equal keys may be summed up before they meet their partners.
+    /// Whether nothing but totals is kept, so that equal keys may be summed up before they meet
+    /// their partners.
     const TOTALS_ONLY: bool;
     fn emit(&mut self, r: T::Word, s: T::Word);
     /// Adds many matches in one call; only where `TOTALS_ONLY`.

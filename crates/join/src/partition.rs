@@ -1,8 +1,9 @@
 //! Partitions of a relation: where each tuple goes, and how a partition is read back.
 //!
-//! Threads partition their shares of the input into regions of their own, so no thread waits for another one or writes to its
-//! memory. A partition is the union of its parts in all regions; a part is a chain of blocks. A *span* is some blocks of one
-//! chain, so a partition that is too large for one thread is cut into groups of spans.
+//! Threads partition their shares of the input into regions of their own, so no thread waits for
+//! another one or writes to its memory. A partition is the union of its parts in all regions; a
+//! part is a chain of blocks. A *span* is some blocks of one chain, so a partition that is too
+//! large for one thread is cut into groups of spans.
 //!
 //! | route | partition of a key |
 //! |---|---|
@@ -42,7 +43,8 @@ pub(crate) struct Hashed {
 }
 
 impl Hashed {
-    /// 2^`bits` partitions of about equal size for any distinct keys; `skipped` upper bits of the hash have been used before.
+    /// 2^`bits` partitions of about equal size for any distinct keys; `skipped` upper bits of the
+    /// hash have been used before.
     pub(crate) fn spread(bits: u32, skipped: u32) -> Self {
         Self {
             // Moves the bits that were used before out of the word.
@@ -107,7 +109,8 @@ impl Ranged {
         Self { low, shift, last }
     }
 
-    /// The lowest key of a range and the bits of its width; none of the ranges at the ends, which take the keys outside as well.
+    /// The lowest key of a range and the bits of its width; none of the ranges at the ends, which
+    /// take the keys outside as well.
     pub(crate) fn bounds(self, range: usize) -> Option<KeyBounds> {
         let range = range as u64;
         if range == 0 || range >= self.last {
@@ -199,7 +202,8 @@ impl PassShape {
     }
 }
 
-/// The memory of each thread for a pass over both sides: the lines that it gathers, and a region of R and of S.
+/// The memory of each thread for a pass over both sides: the lines that it gathers, and a region of
+/// R and of S.
 type PassMemory<'a, T> = (Vec<Staging<'a, T>>, Vec<Region<'a, T>>, Vec<Region<'a, T>>);
 
 /// Takes the memory of a pass over both sides, whose fan-out is the same.
@@ -246,7 +250,8 @@ impl Pass<'_> {
             region.add(staging, self.isa, self.stores, step, route);
             self.watch.advance(step.len())
         });
-        // After a cancellation too: the memory is used again, and streaming stores are to be over then.
+        // After a cancellation too: the memory is used again, and streaming stores are to be over
+        // then.
         region.finish(staging);
         result
     }
@@ -353,7 +358,8 @@ impl<'a, T: Tuple> Partitions<'a, T> {
         (0..self.fan_out).map(|partition| self.len(partition)).sum()
     }
 
-    /// Appends the spans of a partition, cut into groups of at most `group_tuples` (and one block) tuples; returns the ends of the groups.
+    /// Appends the spans of a partition, cut into groups of at most `group_tuples` (and one block)
+    /// tuples; returns the ends of the groups.
     pub(crate) fn groups(
         &self,
         partition: usize,
@@ -433,7 +439,8 @@ impl<'a, T: Tuple> Iterator for Blocks<'a, T> {
         let start = self.block * self.block_tuples + self.passed;
         let slice = &self.part.tuples[start..start + tuples];
         if self.left > in_block {
-            // Blocks lie anywhere, so the processor does not guess the next one: its lines are asked for one block ahead.
+            // Blocks lie anywhere, so the processor does not guess the next one: its lines are
+            // asked for one block ahead.
             let next = self.part.next[self.block] as usize;
             let ahead = next * self.block_tuples + self.passed;
             for line in 0..SLICE_LINES {

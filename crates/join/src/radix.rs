@@ -1,16 +1,22 @@
-//! `radix`: both sides are partitioned by bits of the key until the table of a partition of R fits the cache; then the
-//! partitions are joined one by one (parallel radix hash join of the 2013 paper, PRO and PRHO in its code).
+//! `radix`: both sides are partitioned by bits of the key until the table of a partition of R fits
+//! the cache; then the partitions are joined one by one (parallel radix hash join of the 2013
+//! paper, PRO and PRHO in its code).
 //!
-//! One pass of up to 2^12 partitions is enough for hundreds of millions of tuples, since whole lines are written past the cache. A second
-//! pass, for larger ones or on request, splits a partition inside the thread that joins it, in memory of its own. Where we differ from the paper:
+//! One pass of up to 2^12 partitions is enough for hundreds of millions of tuples, since whole
+//! lines are written past the cache. A second pass, for larger ones or on request, splits a
+//! partition inside the thread that joins it, in memory of its own. Where we differ from the paper:
 //!
-//! - Threads partition into regions of their own (no histogram, no prefix sums, no waiting); a partition is read from all regions.
-//! - Dense keys are partitioned by their own lower bits, so that a partition is dense again and its table is an array.
-//! - Skew: a group of blocks is the unit of work. A large partition of S becomes several units, for which each thread builds the small table once.
+//! - Threads partition into regions of their own (no histogram, no prefix sums, no waiting); a
+//!   partition is read from all regions.
+//! - Dense keys are partitioned by their own lower bits, so that a partition is dense again and its
+//!   table is an array.
+//! - Skew: a group of blocks is the unit of work. A large partition of S becomes several units, for
+//!   which each thread builds the small table once.
 //! - Equal keys on both sides: a partition of R that is too large for the table of one thread gets
 //!   one that all threads build and share (`shared`); one that no sample foresaw meets S group by
 //!   group.
-//! - Few partners: a Bloom filter over R, built and used only if a sample of S says so, drops tuples of S before they are moved.
+//! - Few partners: a Bloom filter over R, built and used only if a sample of S says so, drops
+//!   tuples of S before they are moved.
 
 use crate::bloom::{self, Filtered};
 use crate::error::Result;

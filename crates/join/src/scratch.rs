@@ -4,8 +4,10 @@
 //! `Scratch`. A join states its need beforehand, gets an `Arena` over the mapping and cuts its
 //! buffers off the front. Invariants:
 //!
-//! 1. Buffers of one arena do not overlap, begin at a cache line, and live no longer than the borrow of the `Scratch`.
-//! 2. Their element types have no invalid bit patterns, so old contents may be read, but mean nothing.
+//! 1. Buffers of one arena do not overlap, begin at a cache line, and live no longer than the
+//!    borrow of the `Scratch`.
+//! 2. Their element types have no invalid bit patterns, so old contents may be read, but mean
+//!    nothing.
 #![allow(
     unsafe_code,
     reason = "maps memory, and gives parts of it out as slices of integers and tuples"
@@ -90,8 +92,9 @@ impl<'a> Arena<'a> {
             start.addr().is_multiple_of(LINE_BYTES),
             "buffers are whole lines"
         );
-        // SAFETY: `front` is initialized memory of at least `count` elements, borrowed for 'a by nobody else; `start` is a
-        // multiple of 64, which covers every `Plain` alignment; every bit pattern is a value of a `Plain` type.
+        // SAFETY: `front` is initialized memory of at least `count` elements, borrowed for 'a by
+        // nobody else; `start` is a multiple of 64, which covers every `Plain` alignment; every bit
+        // pattern is a value of a `Plain` type.
         unsafe { std::slice::from_raw_parts_mut(start.cast::<T>(), count) }
     }
 }
@@ -119,7 +122,8 @@ impl Mapping {
         };
         let bytes_used = bytes.next_multiple_of(HUGE_PAGE_BYTES);
         let mapped_bytes = bytes_used + HUGE_PAGE_BYTES;
-        // SAFETY: an anonymous private mapping at an address of the system's choice touches no memory of anybody.
+        // SAFETY: an anonymous private mapping at an address of the system's choice touches no
+        // memory of anybody.
         let mapped = unsafe {
             rustix::mm::mmap_anonymous(
                 std::ptr::null_mut(),
@@ -132,12 +136,14 @@ impl Mapping {
         let mapped_start =
             NonNull::new(mapped).ok_or_else(|| refused(std::io::ErrorKind::OutOfMemory.into()))?;
         let skipped = mapped.addr().next_multiple_of(HUGE_PAGE_BYTES) - mapped.addr();
-        // SAFETY: `skipped` is less than a huge page, by which the mapping is longer than what is used.
+        // SAFETY: `skipped` is less than a huge page, by which the mapping is longer than what is
+        // used.
         let start = unsafe { mapped_start.cast::<u8>().add(skipped) };
         #[cfg(target_os = "linux")]
         {
             let from = start.as_ptr().cast();
-            // SAFETY: the range lies in the mapping just made; the advice changes no content. Where it is refused, pages are small.
+            // SAFETY: the range lies in the mapping just made; the advice changes no content. Where
+            // it is refused, pages are small.
             let _ = unsafe { rustix::mm::madvise(from, bytes_used, Advice::LinuxHugepage) };
         }
         Ok(Self {
@@ -149,8 +155,8 @@ impl Mapping {
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: `start` and `bytes` lie in the mapping, which is readable, writable and zero at first; it is borrowed mutably as long as
-        // the slice lives.
+        // SAFETY: `start` and `bytes` lie in the mapping, which is readable, writable and zero at
+        // first; it is borrowed mutably as long as the slice lives.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
     }
 }

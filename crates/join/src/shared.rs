@@ -1,4 +1,5 @@
-//! Tables of partitions of R that are too large for one thread: all threads build them, once, and all look tuples of S up in them.
+//! Tables of partitions of R that are too large for one thread: all threads build them, once, and
+//! all look tuples of S up in them.
 //!
 //! Distinct keys are spread evenly, so such a partition has keys that repeat, and its table is one
 //! of sorted buckets. A thread owns some of the buckets: it reads the whole partition twice and
@@ -26,7 +27,8 @@ const SAMPLE_TUPLES: usize = 4096;
 /// Fewer tuples of the sample in one partition say little about its size.
 const SAMPLE_HITS_MIN: usize = 16;
 
-/// Tuples of R in partitions that are more than `group_tuples` long, as a sample says; somewhat too many rather than too few.
+/// Tuples of R in partitions that are more than `group_tuples` long, as a sample says; somewhat too
+/// many rather than too few.
 pub(crate) fn large_tuples<T: Tuple>(
     r: &[T],
     route: Hashed,

@@ -20,7 +20,8 @@ pub struct PhaseTime {
 pub struct TableWork {
     /// Tuples of R that were put into tables, each as often as that happened.
     pub built_tuples: u64,
-    /// Those of them that went into tables of `radix` that all threads share, because their partitions were too large for one.
+    /// Those of them that went into tables of `radix` that all threads share, because their
+    /// partitions were too large for one.
     pub shared_tuples: u64,
     /// Tuples of S that were looked up, each as often as it met a table.
     pub lookups: u64,
@@ -67,7 +68,8 @@ pub struct JoinStats {
 }
 
 impl JoinStats {
-    /// Tuples of S a second, the paper's measure where every one of them has a partner; 0 for no time.
+    /// Tuples of S a second, the paper's measure where every one of them has a partner; 0 for no
+    /// time.
     pub fn tuples_per_s(&self) -> f64 {
         let seconds = self.elapsed.as_secs_f64();
         if seconds > 0.0 {

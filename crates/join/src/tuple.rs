@@ -1,8 +1,9 @@
 //! The tuples of a relation: a key and a payload, 4 + 4 or 8 + 8 bytes wide.
 //!
-//! An 8-byte tuple is one word with the key in its upper half, so that its order as an integer is the order
-//! of its keys and one store moves it. A 16-byte tuple is two words. Any bit pattern is a tuple: no key and no
-//! payload is reserved, because the tables mark free slots with keys of another partition.
+//! An 8-byte tuple is one word with the key in its upper half, so that its order as an integer is
+//! the order of its keys and one store moves it. A 16-byte tuple is two words. Any bit pattern is a
+//! tuple: no key and no payload is reserved, because the tables mark free slots with keys of
+//! another partition.
 
 use crate::error::{JoinError, Result};
 use std::fmt::Debug;
@@ -24,7 +25,8 @@ pub trait Word:
 {
     /// The word with the lower bits of `value`.
     fn truncate(value: u64) -> Self;
-    /// Bits that a multiplication can spread: all bits of the word count, at least in the lower half.
+    /// Bits that a multiplication can spread: all bits of the word count, at least in the lower
+    /// half.
     fn mixed(self) -> u64;
 }
 
@@ -157,7 +159,8 @@ impl<'a, T: Tuple> From<&'a Vec<T>> for Relation<'a, T> {
     }
 }
 
-/// Tuples of a column of keys and a column of payloads; [`JoinError::LengthMismatch`] if one is longer.
+/// Tuples of a column of keys and a column of payloads; [`JoinError::LengthMismatch`] if one is
+/// longer.
 pub fn zip_columns<T: Tuple>(keys: &[T::Word], payloads: &[T::Word]) -> Result<Vec<T>> {
     if keys.len() != payloads.len() {
         return Err(JoinError::LengthMismatch {

@@ -1,6 +1,8 @@
-//! The work of a last phase, cut into units that one thread can do: a group of R against a group of S of the same partition.
+//! The work of a last phase, cut into units that one thread can do: a group of R against a group of
+//! S of the same partition.
 //!
-//! A group has bounded size, so that a unit's buffers are bounded; skew makes more units, not larger ones. Threads take units in order from a common counter.
+//! A group has bounded size, so that a unit's buffers are bounded; skew makes more units, not
+//! larger ones. Threads take units in order from a common counter.
 
 use crate::partition::{Partitions, Span};
 use crate::tuple::Tuple;

@@ -8,7 +8,8 @@ use crate::error::{JoinError, Result};
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Runs `work` once for each state, the first one on the calling thread, and returns the results in order.
+/// Runs `work` once for each state, the first one on the calling thread, and returns the results in
+/// order.
 pub(crate) fn run<S, R, F>(states: Vec<S>, work: F) -> Result<Vec<R>>
 where
     S: Send,
@@ -46,8 +47,8 @@ fn lock<T>(place: &Mutex<T>) -> MutexGuard<'_, T> {
     place.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Calls `work` with each number below `threads`, on threads of their own but for the first. Phases are many and this is
-/// much to compile, so it knows none of their types.
+/// Calls `work` with each number below `threads`, on threads of their own but for the first. Phases
+/// are many and this is much to compile, so it knows none of their types.
 fn on_threads(threads: usize, work: &(dyn Fn(usize) + Sync)) -> Result<()> {
     std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads)

@@ -1,7 +1,9 @@
-//! Goal: every algorithm finds exactly the pairs of equal keys, on every kernel, thread count and output.
+//! Goal: every algorithm finds exactly the pairs of equal keys, on every kernel, thread count and
+//! output.
 //!
-//! Method: relations that are hard for some part (empty, one tuple, all keys equal, extreme keys, duplicates on both sides, sizes around
-//! lines, blocks and partitions) are joined in every way and compared with a map. Kernels that the processor lacks are named and left out.
+//! Method: relations that are hard for some part (empty, one tuple, all keys equal, extreme keys,
+//! duplicates on both sides, sizes around lines, blocks and partitions) are joined in every way and
+//! compared with a map. Kernels that the processor lacks are named and left out.
 
 use join::{
     Algorithm, BloomUse, JoinError, Kernel, Monitor, Options, Output, Pair, Relation, RunSort,
@@ -231,7 +233,8 @@ fn sizes_around_every_boundary() {
 
 #[test]
 fn large_enough_for_streaming_stores_and_cut_partitions() {
-    // Above half of any last-level cache that the library counts on, so full lines go past the cache.
+    // Above half of any last-level cache that the library counts on, so full lines go past the
+    // cache.
     let len = 1_300_000;
     let r = relation::<Tuple8>((0..len).map(spread));
     let s = relation::<Tuple8>((0..len).map(|at| if at % 4 == 0 { spread(1) } else { spread(at) }));
@@ -303,7 +306,8 @@ fn a_partition_that_a_key_makes_large_gets_one_table_for_all_threads() {
         assert_eq!(joined.totals, expected(&r, &s), "{way}");
         let work = joined.stats.tables;
         assert!(work.shared_tuples >= 75_000, "{way}");
-        // Every tuple of R is in one table, but for small tables that two threads build; every one of S meets one.
+        // Every tuple of R is in one table, but for small tables that two threads build; every one
+        // of S meets one.
         let again = work.built_tuples - work.shared_tuples;
         assert!(again <= 75_000 * 2, "{way}");
         assert!(work.lookups <= 300_000, "{way}");

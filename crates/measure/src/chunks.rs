@@ -1,9 +1,11 @@
 //! Durable writes of chunks through the two interfaces of the device.
 //!
-//! The allocator interface stores a chunk, flushes its lines and fences; the filesystem interface writes it into a file and syncs
-//! the file. Both go to the medium under the same directory, with the instructions of the domain `flush`; on the emulated device both pass
-//! through one emulator, which charges the file's copies and syncs like stores and flushes. Chunks follow each
-//! other or lie at places drawn from the seed, in an area that was written once before, so that no page is made meanwhile.
+//! The allocator interface stores a chunk, flushes its lines and fences; the filesystem interface
+//! writes it into a file and syncs the file. Both go to the medium under the same directory, with
+//! the instructions of the domain `flush`; on the emulated device both pass through one emulator,
+//! which charges the file's copies and syncs like stores and flushes. Chunks follow each other or
+//! lie at places drawn from the seed, in an area that was written once before, so that no page is
+//! made meanwhile.
 
 use anyhow::Result;
 use disk::{

@@ -1,11 +1,13 @@
-//! The measurement: each thread runs its list, and each transaction is clocked from its start to its durable acknowledgement.
+//! The measurement: each thread runs its list, and each transaction is clocked from its start to
+//! its durable acknowledgement.
 //!
-//! The clock is read once a transaction: the end of one is the start of the next. It is the time-stamp counter, read
-//! without a barrier, so that clocking does not keep the processor from working ahead. A transaction whose group is not durable
-//! yet waits in a queue with its start time, and is counted when its ticket is durable. Nothing is allocated
-//! between the first transaction and the last. Here each thread owns a partition, or a session of one that several share; `shared` has the
-//! threads that take partitions from each other. A transaction that was undone because of others is run again and counted once, and its
-//! latency is that of all attempts.
+//! The clock is read once a transaction: the end of one is the start of the next. It is the
+//! time-stamp counter, read without a barrier, so that clocking does not keep the processor from
+//! working ahead. A transaction whose group is not durable yet waits in a queue with its start
+//! time, and is counted when its ticket is durable. Nothing is allocated between the first
+//! transaction and the last. Here each thread owns a partition, or a session of one that several
+//! share; `shared` has the threads that take partitions from each other. A transaction that was
+//! undone because of others is run again and counted once, and its latency is that of all attempts.
 
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
@@ -226,7 +228,8 @@ pub(crate) fn cpu_seconds() -> f64 {
 struct Executor<'run, S> {
     worker: Worker<'run>,
     script: S,
-    /// Transactions that are committed and not yet durable, oldest first, with their kinds and the times of their starts.
+    /// Transactions that are committed and not yet durable, oldest first, with their kinds and the
+    /// times of their starts.
     waiting: VecDeque<(Pending, usize, u64)>,
     group: usize,
     tally: Tally,

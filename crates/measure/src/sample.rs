@@ -59,7 +59,8 @@ impl Shares {
 }
 
 impl Sampling {
-    /// Runs a measurement, which marks the ends of its transactions where it is asked to, under the timer.
+    /// Runs a measurement, which marks the ends of its transactions where it is asked to, under the
+    /// timer.
     pub(crate) fn measure(
         self,
         emulators: &[Emulator],

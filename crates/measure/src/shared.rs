@@ -1,12 +1,16 @@
-//! Threads that take partitions from each other, for transactions over several of them, and users that think.
+//! Threads that take partitions from each other, for transactions over several of them, and users
+//! that think.
 //!
-//! Each transaction declares its partitions, takes them in ascending order, and gives them back when it is committed. Where the method
-//! commits in groups, it is acknowledged with the others of its thread, when all are forced.
+//! Each transaction declares its partitions, takes them in ascending order, and gives them back
+//! when it is committed. Where the method commits in groups, it is acknowledged with the others of
+//! its thread, when all are forced.
 //!
-//! With think times, ten terminals a warehouse wait for their user to key an input in and to think about the answer (clause 5.2.5
-//! of TPC-C). The thread of a partition serves its terminals in the order in which they are ready; a latency begins when the
-//! terminal is ready, so it has the time in the queue as well. A Delivery is deferred (clause 2.7.2): its terminal is answered when it is
-//! queued, and the thread runs it when no terminal is ready, or when it has waited for [`DEFERRED_MAX_NS`].
+//! With think times, ten terminals a warehouse wait for their user to key an input in and to think
+//! about the answer (clause 5.2.5 of TPC-C). The thread of a partition serves its terminals in the
+//! order in which they are ready; a latency begins when the terminal is ready, so it has the time
+//! in the queue as well. A Delivery is deferred (clause 2.7.2): its terminal is answered when it is
+//! queued, and the thread runs it when no terminal is ready, or when it has waited for
+//! [`DEFERRED_MAX_NS`].
 
 use crate::run::{Acknowledge, Clockwork, Done, Limit, Measured, Tally, run_threads};
 use anyhow::Result;

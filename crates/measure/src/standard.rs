@@ -1,7 +1,8 @@
 //! TPC-C, TPC-B, TATP and sysbench on a database of ours: every list in a thread of its own.
 //!
-//! A thread owns its partition, or a session of it, where no transaction leaves it, and takes the partitions that it needs otherwise. The
-//! users of TPC-C may think, and then inputs are not taken in the order of the list.
+//! A thread owns its partition, or a session of it, where no transaction leaves it, and takes the
+//! partitions that it needs otherwise. The users of TPC-C may think, and then inputs are not taken
+//! in the order of the list.
 
 use crate::run::{Acknowledge, Limit, Measured, measure as measure_owned};
 use crate::sample::{Probes, Sampling, Seen, watch};

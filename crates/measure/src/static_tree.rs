@@ -1,4 +1,5 @@
-//! The same list of transactions on a search tree that never changes, over rows in durable memory: for scale.
+//! The same list of transactions on a search tree that never changes, over rows in durable memory:
+//! for scale.
 //!
 //! A durable update is reduced to its steps on the medium: a record with the old column and a
 //! fence, the column and a fence, the commit word and a fence. Nothing is inserted, aborted,

@@ -1,5 +1,5 @@
-//! The same list on anything that keeps rows: one thread a partition, each transaction clocked to its return, which
-//! acknowledges it as durable.
+//! The same list on anything that keeps rows: one thread a partition, each transaction clocked to
+//! its return, which acknowledges it as durable.
 //!
 //! The clock, the burst between two looks at the stop signal and the histogram are those of `run`,
 //! so that rows of a rival or of the standard library's map are comparable with ours. The workspace
@@ -19,7 +19,8 @@ pub enum Content {
     Trusted,
 }
 
-/// Runs the list of each partition from its start. `open` makes the view that the thread of a partition has.
+/// Runs the list of each partition from its start. `open` makes the view that the thread of a
+/// partition has.
 pub fn measure_stores<S: Store>(
     workload: &Ycsb,
     limit: Limit,

@@ -10,7 +10,8 @@ use indelible::{Database, Table};
 use pmem::device::emulated::Emulator;
 use workload::ycsb::Ycsb;
 
-/// Runs the lists from `positions` on. The emulators are those of the database's partitions; there are none on the native device.
+/// Runs the lists from `positions` on. The emulators are those of the database's partitions; there
+/// are none on the native device.
 pub fn measure(
     workload: &Ycsb,
     (database, table): (&Database, &Table),

@@ -14,13 +14,14 @@ use crate::plain::Plain;
 use crate::pool::PoolHeader;
 use crate::ptr::NvPtr;
 
-/// One pool and its heap. `Send`, not `Sync`: the owner may hand it to another thread between transactions.
+/// One pool and its heap. `Send`, not `Sync`: the owner may hand it to another thread between
+/// transactions.
 pub struct Arena<M: Memory> {
     pub(crate) memory: M,
     pub(crate) header: PoolHeader,
     pub(crate) heap: Heap,
     /// Whether opening has repaired a copy of the header and no fence has waited for it.
-    pub(crate) mended: bool,
+    pub(crate) repaired: bool,
 }
 
 impl<M: Memory> Arena<M> {
@@ -31,8 +32,8 @@ impl<M: Memory> Arena<M> {
         self.check(offset, size_of::<T>(), align_of::<T>())?;
         self.memory.load(offset, size_of::<T>());
         let address = self.address(offset).cast::<T>();
-        // SAFETY: the range is mapped and aligned (checked), `T: Plain` is valid for any bytes, and stores need
-        // `&mut self`, so nothing changes the bytes while the reference lives.
+        // SAFETY: the range is mapped and aligned (checked), `T: Plain` is valid for any bytes, and
+        // stores need `&mut self`, so nothing changes the bytes while the reference lives.
         Ok(unsafe { &*address })
     }
 
@@ -129,7 +130,8 @@ impl<M: Memory> Arena<M> {
     /// Where `offset` is mapped. The caller has checked the range.
     #[inline]
     fn address(&self, offset: u64) -> *const u8 {
-        // SAFETY: `check` has shown that the range lies in the mapping, so the sum stays inside one allocation.
+        // SAFETY: `check` has shown that the range lies in the mapping, so the sum stays inside one
+        // allocation.
         unsafe {
             self.memory
                 .base()

@@ -26,7 +26,8 @@ impl<M: Memory> Arena<M> {
         Ok(())
     }
 
-    /// Stores a line around the cache in one transfer, where [`Arena::stores_lines_at_once`]. Durable after the next fence.
+    /// Stores a line around the cache in one transfer, where [`Arena::stores_lines_at_once`].
+    /// Durable after the next fence.
     #[inline]
     pub fn store_line(
         &mut self,
@@ -58,8 +59,8 @@ impl<M: Memory> Arena<M> {
         self.memory.fence(site)
     }
 
-    /// Stores bytes on their way to the medium: whole lines bypass the cache, the rest is stored and flushed.
-    /// Durable after the next fence.
+    /// Stores bytes on their way to the medium: whole lines bypass the cache, the rest is stored
+    /// and flushed. Durable after the next fence.
     #[inline]
     pub fn write_through(&mut self, offset: u64, data: &[u8], site: &'static Site) -> Result<()> {
         self.check(offset, data.len(), 1)?;

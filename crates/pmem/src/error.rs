@@ -28,7 +28,8 @@ pub enum PmemError {
         /// The locked file.
         path: PathBuf,
     },
-    /// The filesystem or the pool's limit is reached. Abort the transaction; reads and deletes still work.
+    /// The filesystem or the pool's limit is reached. Abort the transaction; reads and deletes
+    /// still work.
     #[error("no space: {wanted_bytes} more bytes wanted, {limit}")]
     OutOfSpace {
         /// Bytes that the operation asked for.
@@ -65,7 +66,8 @@ pub enum PmemError {
     /// The caller asked for something the medium cannot give. Change the option.
     #[error("{0}")]
     Unsupported(String),
-    /// An earlier durable step failed, so nothing more is written through this handle. Reopen the pool.
+    /// An earlier durable step failed, so nothing more is written through this handle. Reopen the
+    /// pool.
     #[error("an earlier durable step on this pool failed; reopen it")]
     Poisoned,
     /// A write was tried through a handle that was opened for reading only. Open for writing.

@@ -35,7 +35,8 @@ pub struct Page {
     view: Arc<View>,
 }
 
-// SAFETY: the address is not tied to a thread, and `&mut Page` is the only way to change what it leads to.
+// SAFETY: the address is not tied to a thread, and `&mut Page` is the only way to change what it
+// leads to.
 unsafe impl Send for Page {}
 // SAFETY: as above; `&Page` only reads.
 unsafe impl Sync for Page {}
@@ -111,7 +112,8 @@ impl<M: Memory> PageMemory<M> {
         self.memory.flush(at, bytes.len(), site);
     }
 
-    /// Replaces an aligned word of the head, failure-atomically; durable with the next [`PageMemory::fence`].
+    /// Replaces an aligned word of the head, failure-atomically; durable with the next
+    /// [`PageMemory::fence`].
     ///
     /// # Panics
     /// If it leaves the head.
@@ -121,7 +123,8 @@ impl<M: Memory> PageMemory<M> {
         self.memory.flush(at, 8, site);
     }
 
-    /// Replaces an aligned word of the head, failure-atomically, and leaves it to the cache when that becomes durable.
+    /// Replaces an aligned word of the head, failure-atomically, and leaves it to the cache when
+    /// that becomes durable.
     ///
     /// # Panics
     /// If it leaves the head.
@@ -197,8 +200,9 @@ impl<M: Memory> PageMemory<M> {
 
     /// A handle that stores to any page taken so far.
     pub fn handle(&self) -> Result<PageHandle<M>> {
-        // SAFETY: a handle stores only to pages that its user has for changing, which lie on lines of their own. This value stores only to the
-        // head and to pages that nobody has, and is the one that grows.
+        // SAFETY: a handle stores only to pages that its user has for changing, which lie on lines
+        // of their own. This value stores only to the head and to pages that nobody has, and is the
+        // one that grows.
         let memory = unsafe { self.memory.share() }?;
         memory.enter(Part::Table);
         Ok(PageHandle(memory))
@@ -219,7 +223,8 @@ impl Page {
     /// The page.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the view keeps the range mapped, nobody else has the page, and stores to it need `&mut self`.
+        // SAFETY: the view keeps the range mapped, nobody else has the page, and stores to it need
+        // `&mut self`.
         unsafe { std::slice::from_raw_parts(self.at.as_ptr(), self.bytes) }
     }
 
@@ -237,7 +242,8 @@ impl<M: Memory> PageHandle<M> {
         page.view.base() == self.0.base() && page.offset + page.bytes as u64 <= self.0.bytes()
     }
 
-    /// Stores to a page and starts the write-back. The bytes are durable with the next [`PageHandle::fence`].
+    /// Stores to a page and starts the write-back. The bytes are durable with the next
+    /// [`PageHandle::fence`].
     ///
     /// # Panics
     /// If the bytes leave the page, or the page is not one of this memory.
@@ -254,8 +260,9 @@ impl<M: Memory> PageHandle<M> {
         self.0.flush(offset, bytes.len(), site);
     }
 
-    /// Stores aligned words of a page one after the other, each failure-atomic and on one line in this order, and starts the write-back of their
-    /// lines. They are durable with the next [`PageHandle::fence`].
+    /// Stores aligned words of a page one after the other, each failure-atomic and on one line in
+    /// this order, and starts the write-back of their lines. They are durable with the next
+    /// [`PageHandle::fence`].
     ///
     /// # Panics
     /// As [`PageHandle::store`].
@@ -275,8 +282,8 @@ impl<M: Memory> PageHandle<M> {
         }
     }
 
-    /// Stores to a page around the cache, in any order; place and length are multiples of 8. The bytes are durable with the next
-    /// [`PageHandle::fence`].
+    /// Stores to a page around the cache, in any order; place and length are multiples of 8. The
+    /// bytes are durable with the next [`PageHandle::fence`].
     ///
     /// # Panics
     /// As [`PageHandle::store`].

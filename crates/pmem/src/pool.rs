@@ -27,7 +27,8 @@
 //! | 168 | 4 | CRC-32C of the bytes before |
 //! | 172 | 4 | zero |
 //!
-//! The word at byte 8192 is the owner's ([`OWNER_WORD_AT`]): 0 in a new pool, which neither reads nor writes it afterwards.
+//! The word at byte 8192 is the owner's ([`OWNER_WORD_AT`]): 0 in a new pool, which neither reads
+//! nor writes it afterwards.
 //!
 //! The first 24 bytes keep their place in every later version.
 
@@ -169,7 +170,7 @@ impl<M: Memory> Arena<M> {
             memory,
             header,
             heap,
-            mended: false,
+            repaired: false,
         })
     }
 
@@ -197,7 +198,7 @@ impl<M: Memory> Arena<M> {
                 arena
                     .memory
                     .flush(offset, RECORD_BYTES, site!("pool.repair"));
-                arena.mended = true;
+                arena.repaired = true;
             }
         }
         Ok(arena)
@@ -222,11 +223,11 @@ impl<M: Memory> Arena<M> {
     /// Sets a named root. Atomic, and durable when it returns; everything the root leads to has to
     /// be durable before.
     pub fn set_root(&mut self, index: RootIndex, offset: u64) -> Result<()> {
-        if self.mended {
+        if self.repaired {
             // The repaired copy must be whole while the other one is written. Growth has fenced
             // before it comes here.
             self.memory.fence(site!("pool.repair-fence"))?;
-            self.mended = false;
+            self.repaired = false;
         }
         self.header.roots[usize::from(index.0)] = offset;
         // commit point: the first whole copy of the new generation makes the root take effect.
@@ -261,7 +262,7 @@ impl<M: Memory> Arena<M> {
             memory,
             header,
             heap,
-            mended: false,
+            repaired: false,
         };
         let found = [decode(arena.copy(0)?), decode(arena.copy(1)?)];
         let header = match &found {
@@ -421,9 +422,9 @@ fn decode(record: &[u8; RECORD_BYTES]) -> Result<PoolHeader, Fault> {
     }
     let version = u32::from_le_bytes(take(record, 12));
     if order == BYTE_ORDER && version > POOL_FORMAT {
-        let mut mended = *record;
-        mended[12..16].copy_from_slice(&POOL_FORMAT.to_le_bytes());
-        return Err(if is_whole(&mended) {
+        let mut repaired = *record;
+        repaired[12..16].copy_from_slice(&POOL_FORMAT.to_le_bytes());
+        return Err(if is_whole(&repaired) {
             Fault::Version(version)
         } else {
             Fault::Newer(version)

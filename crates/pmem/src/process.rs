@@ -61,7 +61,8 @@ impl Default for ProcessMark {
 /// A word that is [`NONE`] at first, and again in each child.
 fn cleared_in_children() -> &'static AtomicU64 {
     static WITHOUT_PAGE: AtomicU64 = AtomicU64::new(NONE);
-    // SAFETY: the handler stores one word, which is allowed whatever other threads were doing when the process was forked.
+    // SAFETY: the handler stores one word, which is allowed whatever other threads were doing when
+    // the process was forked.
     let handler = unsafe { libc::pthread_atfork(None, None, Some(clear)) };
     debug_assert_eq!(handler, 0, "there is memory for a handler");
     let bytes = rustix::param::page_size();
@@ -73,10 +74,11 @@ fn cleared_in_children() -> &'static AtomicU64 {
     let Ok(page) = page else {
         return &WITHOUT_PAGE;
     };
-    // An older kernel refuses, and then there is the handler.
-    // SAFETY: the page was mapped just now and nobody knows it yet; what a child loses is the number alone.
+    // An older kernel refuses, and then there is the handler. SAFETY: the page was mapped just now
+    // and nobody knows it yet; what a child loses is the number alone.
     let _ = unsafe { rustix::mm::madvise(page, bytes, Advice::LinuxWipeOnFork) };
-    // SAFETY: the page is aligned for a word, zeros, never unmapped, and reached through this word only.
+    // SAFETY: the page is aligned for a word, zeros, never unmapped, and reached through this word
+    // only.
     unsafe { AtomicU64::from_ptr(page.cast()) }
 }
 
@@ -94,11 +96,13 @@ extern "C" fn clear() {
 /// # Errors
 /// No process can be started.
 pub fn run_forked(work: impl FnOnce() -> u8) -> io::Result<i32> {
-    // SAFETY: what the child runs is safe code, which has copies of everything; that locks may stay locked is said above.
+    // SAFETY: what the child runs is safe code, which has copies of everything; that locks may stay
+    // locked is said above.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let code = catch_unwind(AssertUnwindSafe(work)).unwrap_or(PANICKED);
-        // SAFETY: ends the process at once, without the handlers that the parent has registered for its own end.
+        // SAFETY: ends the process at once, without the handlers that the parent has registered for
+        // its own end.
         unsafe { libc::_exit(code.into()) }
     }
     if child < 0 {

@@ -1,7 +1,7 @@
 //! Typed offsets: the only pointers that may be stored in a pool.
 //!
-//! An [`NvPtr`] is the distance in bytes from the start of its pool, so a pool may be mapped at any address.
-//! Offset 0 is the pool's header, which no structure points to; it serves as null.
+//! An [`NvPtr`] is the distance in bytes from the start of its pool, so a pool may be mapped at any
+//! address. Offset 0 is the pool's header, which no structure points to; it serves as null.
 
 use crate::plain::Plain;
 use std::fmt;

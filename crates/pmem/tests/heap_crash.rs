@@ -547,7 +547,8 @@ fn a_root_never_goes_back() {
     }
 }
 
-/// The process dies while a root is changed; the next one opens the pool, and later changes the root again. The power is cut in both.
+/// The process dies while a root is changed; the next one opens the pool, and later changes the
+/// root again. The power is cut in both.
 fn roots_after_a_death(off: Option<&str>) -> Result<(), Failure> {
     let world = SimulatedWorld::new(WorldOptions::default());
     if let Some(site) = off {

@@ -471,7 +471,8 @@ litmus! {
         } => "10 11";
 }
 
-/// Runs a program on a platform that promises 64 bytes, and compares its outcomes for A and B with the list.
+/// Runs a program on a platform that promises 64 bytes, and compares its outcomes for A and B with
+/// the list.
 fn check_whole_lines(profile: Profile, program: impl Fn(&mut Machine), legal: &str) {
     let mut machine = Machine::with(profile, PowerFailAtomicity::Line);
     program(&mut machine);

@@ -1,8 +1,11 @@
-//! What a page costs that is read from the area of page copies in durable memory (`nvm-dwb-log-opt`), in nanoseconds.
+//! What a page costs that is read from the area of page copies in durable memory
+//! (`nvm-dwb-log-opt`), in nanoseconds.
 //!
-//! *area* is the read itself, with the check of the copy; *pool* is a miss of the buffer pool that ends there, with the choice of a frame. *check* is the
-//! checksum alone, of a page in the processor's cache. Few pages stay in that cache (*warm*); many, in random order, are not there (*cold*). Pages of 4 and
-//! 8 KiB. Medians of some rounds. Arguments: `--cold-bytes N --path DIR` (a directory in memory).
+//! *area* is the read itself, with the check of the copy; *pool* is a miss of the buffer pool that
+//! ends there, with the choice of a frame. *check* is the checksum alone, of a page in the
+//! processor's cache. Few pages stay in that cache (*warm*); many, in random order, are not there
+//! (*cold*). Pages of 4 and 8 KiB. Medians of some rounds. Arguments: `--cold-bytes N --path DIR`
+//! (a directory in memory).
 
 #![allow(
     clippy::print_stdout,
@@ -127,7 +130,8 @@ fn log(path: &Path) -> CentralLog<NativeDirectory> {
     .unwrap()
 }
 
-/// Nanoseconds of one of [`READS`] calls, each with a page drawn at random: the median of some rounds.
+/// Nanoseconds of one of [`READS`] calls, each with a page drawn at random: the median of some
+/// rounds.
 fn median_ns(pages: usize, first: u32, mut read: impl FnMut(PageId)) -> f64 {
     let mut state = 7_u64;
     let mut rounds: Vec<f64> = (0..=ROUNDS)

@@ -1,7 +1,8 @@
 //! Engine operations without a database around them: one partition a thread, in shared memory.
 //!
-//! Prints operations a second of processor time for reads, one-column updates and inserts, and, from the same run, what a plain `BTreeMap` of boxed
-//! rows does. Arguments: `--rows N --threads N --seconds S --layout together|separate --method M --primitives P`.
+//! Prints operations a second of processor time for reads, one-column updates and inserts, and,
+//! from the same run, what a plain `BTreeMap` of boxed rows does. Arguments:
+//! `--rows N --threads N --seconds S --layout together|separate --method M --primitives P`.
 
 #![allow(
     clippy::print_stdout,
@@ -266,7 +267,8 @@ fn baseline(arguments: &Arguments, results: &mut Results, state: &mut u64, barri
     ));
 }
 
-/// Operations a second of the thread's own time on a processor, which other load on the machine disturbs least.
+/// Operations a second of the thread's own time on a processor, which other load on the machine
+/// disturbs least.
 fn measure(seconds: f64, mut operation: impl FnMut()) -> f64 {
     let limit = Duration::from_secs_f64(seconds);
     let start = Instant::now();

@@ -11,7 +11,8 @@ use crate::sync::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// In front of this nothing was committed: where a commit's record has its time now, earlier versions had small numbers.
+/// In front of this nothing was committed: where a commit's record has its time now, earlier
+/// versions had small numbers.
 const EARLIEST: Timestamp = Timestamp(1 << 48);
 
 /// Source of the time of commits.

@@ -1,6 +1,7 @@
 //! Errors of an engine.
 //!
-//! Each variant says whether the caller should retry the transaction, abort it, or stop using the database.
+//! Each variant says whether the caller should retry the transaction, abort it, or stop using the
+//! database.
 
 use disk::DiskError;
 use pmem::PmemError;
@@ -8,15 +9,16 @@ use pmem::PmemError;
 /// The result of a fallible operation of this room.
 pub type Result<T, E = StorageError> = std::result::Result<T, E>;
 
-/// Why a file is refused whose creation was not finished. Partitions are made before the descriptor of their database, so the other
-/// files may well hold data.
+/// Why a file is refused whose creation was not finished. Partitions are made before the descriptor
+/// of their database, so the other files may well hold data.
 pub(crate) const UNFINISHED: &str = "its creation was not finished, though that of its database was: the right file was lost or \
      replaced; put it back, or restore the database from a backup";
 
 /// Errors of an engine.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
-    /// A row with this key is there already. The operation had no effect; the transaction may go on.
+    /// A row with this key is there already. The operation had no effect; the transaction may go
+    /// on.
     #[error("duplicate key in index `{index}` of table `{table}`: {key}")]
     DuplicateKey {
         /// The table.
@@ -26,7 +28,8 @@ pub enum StorageError {
         /// The key's column values.
         key: String,
     },
-    /// No table has this number in this partition. The catalogue above asked for a table that was dropped.
+    /// No table has this number in this partition. The catalogue above asked for a table that was
+    /// dropped.
     #[error("there is no table number {0} in this partition")]
     NoSuchTable(u32),
     /// No index has this number in this table.
@@ -69,7 +72,8 @@ pub enum StorageError {
         /// Expected and found.
         detail: String,
     },
-    /// A file of the database directory belongs to something else, or to a version that this program cannot read. Stop.
+    /// A file of the database directory belongs to something else, or to a version that this
+    /// program cannot read. Stop.
     #[error("{file} cannot be used: {reason}")]
     ForeignFile {
         /// The file's name in the database directory.
@@ -77,7 +81,8 @@ pub enum StorageError {
         /// Why not.
         reason: String,
     },
-    /// A file that must be there is missing, is cut short, or is an older copy of itself. Put it back, or restore a backup.
+    /// A file that must be there is missing, is cut short, or is an older copy of itself. Put it
+    /// back, or restore a backup.
     #[error("{file} {problem}; put it back, or restore a backup")]
     LostFile {
         /// The file's name in the database directory.
@@ -88,7 +93,8 @@ pub enum StorageError {
     /// The engine cannot do this. Choose another method or option.
     #[error("{0}")]
     Unsupported(String),
-    /// A crash has left something to finish, and the partition is open for reading only. Open it once for writing.
+    /// A crash has left something to finish, and the partition is open for reading only. Open it
+    /// once for writing.
     #[error(
         "{0} holds what a crash has left unfinished, and finishing it takes writing; open the database once for writing"
     )]
@@ -112,7 +118,8 @@ pub enum StorageError {
         /// How long the request had waited.
         waited_ms: u64,
     },
-    /// All locks of the partition are taken. The operation had no effect; the transaction may go on.
+    /// All locks of the partition are taken. The operation had no effect; the transaction may go
+    /// on.
     #[error(
         "all {locks_max} locks of this partition are taken; end transactions, lock whole tables, or raise the limit of locks"
     )]
@@ -123,7 +130,8 @@ pub enum StorageError {
     /// An earlier durable step failed; nothing more is written. Reopen the database.
     #[error("an earlier durable step of this partition failed; reopen the database")]
     Poisoned,
-    /// A durable step of another session, or of a thread of the partition, failed; nothing more is written. Reopen the database.
+    /// A durable step of another session, or of a thread of the partition, failed; nothing more is
+    /// written. Reopen the database.
     #[error("this partition is stopped because of an earlier error ({cause}); reopen the database")]
     Stopped {
         /// The error of the step.

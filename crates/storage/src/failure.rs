@@ -15,7 +15,8 @@ use std::sync::OnceLock;
 pub(crate) struct Failure(OnceLock<String>);
 
 impl Failure {
-    /// Notes that `error` stops everything. Returns the error to report: `error` itself for the first one, and that everything is stopped for later ones.
+    /// Notes that `error` stops everything. Returns the error to report: `error` itself for the
+    /// first one, and that everything is stopped for later ones.
     #[cold]
     pub(crate) fn note(&self, error: StorageError) -> StorageError {
         if self.0.set(cause(&error)).is_ok() && !matches!(error, StorageError::Poisoned) {

@@ -1,8 +1,9 @@
 //! The devices of one database: where its memories and its files come from.
 //!
-//! Engines are generic over a [`Platform`]; the choice between native, emulated and simulated is made once, where the
-//! database is opened. Engines are made by methods of the platform: one that is used from many programs and tests implements
-//! them (a line each), so that its engines are compiled once, in its own crate, and not again in each of them.
+//! Engines are generic over a [`Platform`]; the choice between native, emulated and simulated is
+//! made once, where the database is opened. Engines are made by methods of the platform: one that
+//! is used from many programs and tests implements them (a line each), so that its engines are
+//! compiled once, in its own crate, and not again in each of them.
 
 use crate::engine::{self, Decide, Engine, EngineOptions, Method};
 use crate::error::Result;
@@ -40,7 +41,8 @@ pub trait Platform: Sized + Send + Sync + 'static {
         engine::create(self, method, options)
     }
 
-    /// Opens a partition's storage and recovers it: [`engine::open`](crate::engine::open) on this platform.
+    /// Opens a partition's storage and recovers it: [`engine::open`](crate::engine::open) on this
+    /// platform.
     fn open_engine(
         &self,
         method: Method,

@@ -22,9 +22,9 @@ pub(crate) use std::sync::{
 /// invalidate lines that others only read.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct Alone<T>(pub(crate) T);
+pub(crate) struct CachePadded<T>(pub(crate) T);
 
-impl<T> std::ops::Deref for Alone<T> {
+impl<T> std::ops::Deref for CachePadded<T> {
     type Target = T;
 
     #[inline]
@@ -33,7 +33,8 @@ impl<T> std::ops::Deref for Alone<T> {
     }
 }
 
-/// The guard of a lock, also of one whose holder has panicked: what it protects is changed in steps that do not panic.
+/// The guard of a lock, also of one whose holder has panicked: what it protects is changed in steps
+/// that do not panic.
 #[inline]
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

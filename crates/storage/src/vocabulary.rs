@@ -11,9 +11,11 @@ pub enum Durability {
     /// Durable when `commit` returns. Costs a sync each where the method has a log file.
     #[default]
     Immediate,
-    /// Durable with its group; the caller waits for [`Engine::durable`](crate::engine::Engine::durable) before it acknowledges.
+    /// Durable with its group; the caller waits for
+    /// [`Engine::durable`](crate::engine::Engine::durable) before it acknowledges.
     Group,
-    /// Durable at some later time, in the page methods on real devices after a fifth of a second. Atomic all the same.
+    /// Durable at some later time, in the page methods on real devices after a fifth of a second.
+    /// Atomic all the same.
     None,
 }
 
@@ -33,7 +35,8 @@ pub enum Isolation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub struct CommitTicket(pub u64);
 
-/// Number of a transaction over several partitions, or of a mark in their logs, unique in the life of a database and never 0. Numbers grow.
+/// Number of a transaction over several partitions, or of a mark in their logs, unique in the life
+/// of a database and never 0. Numbers grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GlobalTxnId(pub u64);
 
@@ -99,11 +102,12 @@ pub struct VerifyReport {
 /// Order of durable steps in the NVM-aware methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum FenceOrder {
-    /// A transaction of one operation commits by one record and one fence; a longer one that reads what it wrote does as in
-    /// [`FenceOrder::Shared`].
+    /// A transaction of one operation commits by one record and one fence; a longer one that reads
+    /// what it wrote does as in [`FenceOrder::Shared`].
     #[default]
     Single,
-    /// Undo only, as in the paper, with fences shared among steps: three fences a transaction of one operation.
+    /// Undo only, as in the paper, with fences shared among steps: three fences a transaction of
+    /// one operation.
     Shared,
     /// A sync after each step, as in the paper's Table 2.
     Paper,

@@ -1,7 +1,8 @@
 //! The checks of a recovered image.
 //!
-//! Its content must be one of the oracle's states; the engine's deep check must find no damage; a second recovery must store
-//! nothing; a cut in recovery must be recoverable; and the engine must go on working.
+//! Its content must be one of the oracle's states; the engine's deep check must find no damage; a
+//! second recovery must store nothing; a cut in recovery must be recoverable; and the engine must
+//! go on working.
 
 use crate::compare::{fields, find_state, scan};
 use crate::drive::{Depth, Driver, Oracle};
@@ -105,7 +106,8 @@ pub(crate) struct Examined {
 /// A recovered engine and its content.
 pub(crate) type Checked = (Box<dyn Engine>, Arc<State>);
 
-/// Worlds that hold images, one a level of nesting: making a world costs much more than making an image in it.
+/// Worlds that hold images, one a level of nesting: making a world costs much more than making an
+/// image in it.
 #[derive(Clone, Default)]
 struct Scratch(Arc<Mutex<Vec<SimulatedWorld>>>);
 
@@ -191,7 +193,8 @@ impl Recovery {
         self
     }
 
-    /// A world to make images of `world` in. Levels are taken from the outermost inwards and given back in reverse.
+    /// A world to make images of `world` in. Levels are taken from the outermost inwards and given
+    /// back in reverse.
     pub(crate) fn take_scratch(&self, world: &SimulatedWorld) -> Result<SimulatedWorld, Failure> {
         let spare = lock(&self.scratch.0).pop();
         match spare {
@@ -267,7 +270,8 @@ impl Recovery {
         })
     }
 
-    /// Recovers an image and checks content and structure. None if the partition need not be there yet.
+    /// Recovers an image and checks content and structure. None if the partition need not be there
+    /// yet.
     pub(crate) fn check(
         &self,
         world: &SimulatedWorld,
@@ -385,7 +389,8 @@ impl Recovery {
         driver.compare(Depth::Content)
     }
 
-    /// Takes images while a recovered engine works: one at the first crash point of each site, and now and then another.
+    /// Takes images while a recovered engine works: one at the first crash point of each site, and
+    /// now and then another.
     fn watch_life(
         &self,
         world: &SimulatedWorld,
@@ -458,7 +463,8 @@ impl Recovery {
         Ok(examined.nested + 1)
     }
 
-    /// Recovers and checks an image, and cuts the recovery off at its own crash points, [`DEPTH`] times over.
+    /// Recovers and checks an image, and cuts the recovery off at its own crash points, [`DEPTH`]
+    /// times over.
     fn check_nested(
         &self,
         world: &SimulatedWorld,

@@ -85,7 +85,8 @@ pub struct KindCount {
 }
 
 impl KindCount {
-    /// Pages in which some trials were detected and some were not, and those in which some were detected.
+    /// Pages in which some trials were detected and some were not, and those in which some were
+    /// detected.
     pub fn partly(&self) -> (u64, u64) {
         let live = self.pages.values().filter(|(detected, _)| *detected > 0);
         let partly = live.clone().filter(|(_, undetected)| *undetected > 0);

@@ -20,7 +20,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use storage::engine::Durability;
 
-/// Images at each crash point of a recovery after a death, that in which nothing undecided survives among them.
+/// Images at each crash point of a recovery after a death, that in which nothing undecided survives
+/// among them.
 const RECOVERY_IMAGES: usize = 2;
 /// Images when the database has been opened.
 const SHOWN_IMAGES: usize = 6;
@@ -183,7 +184,8 @@ impl Recovery {
         });
     }
 
-    /// Cuts the power `images` times at this moment: nothing undecided survives the first, anything the others.
+    /// Cuts the power `images` times at this moment: nothing undecided survives the first, anything
+    /// the others.
     fn cuts(
         &self,
         world: &SimulatedWorld,

@@ -1,7 +1,7 @@
 //! Runs transactions on a live engine and keeps the oracle in step with it.
 //!
-//! The oracle's `allowed` states are ordered: the first holds every acknowledged transaction, each later one adds a
-//! transaction whose commit has been called. A crash may leave any of them.
+//! The oracle's `allowed` states are ordered: the first holds every acknowledged transaction, each
+//! later one adds a transaction whose commit has been called. A crash may leave any of them.
 
 use crate::check::{Failure, refused, verify};
 use crate::compare::find_state;

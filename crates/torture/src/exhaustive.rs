@@ -1,9 +1,9 @@
 //! Every image at each crash point of a short script.
 //!
-//! Undecided lines are branched on when recovery or a check reads them, which is exact and keeps their number small
-//! (see [`Branches`]). A crash point with more images than [`IMAGES_MAX`] fails the scenario: nothing is sampled
-//! silently. Each image is also cut off in its recovery and recovered a second time without a store; every other one
-//! is used afterwards.
+//! Undecided lines are branched on when recovery or a check reads them, which is exact and keeps
+//! their number small (see [`Branches`]). A crash point with more images than [`IMAGES_MAX`] fails
+//! the scenario: nothing is sampled silently. Each image is also cut off in its recovery and
+//! recovered a second time without a store; every other one is used afterwards.
 
 use crate::check::{Failure, Recovery, Thoroughness, lock};
 use crate::drive::{Depth, Driver, Oracle, SharedOracle};

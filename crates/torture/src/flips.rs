@@ -104,7 +104,8 @@ impl Flips {
         let image = copy(&world)?;
         Ok(Self {
             config,
-            // Of the image: a file that is kept for later may be longer in the world than is durable.
+            // Of the image: a file that is kept for later may be longer in the world than is
+            // durable.
             targets: targets(&image, &subject)?,
             image,
             world,

@@ -1,7 +1,7 @@
 //! Random transactions, from a seed.
 //!
-//! Keys come from a small range, so that insertions meet deleted keys, duplicates and full leaves; lengths
-//! are spread so that fields grow, shrink, move between blocks and become NULL.
+//! Keys come from a small range, so that insertions meet deleted keys, duplicates and full leaves;
+//! lengths are spread so that fields grow, shrink, move between blocks and become NULL.
 
 use crate::model::{
     Action, CODE, CODE_INDEX, GROUP, GROUP_INDEX, MAIN, NAME, NOTE, SIDE, State, Step,
@@ -151,7 +151,8 @@ pub(crate) fn action(random: &mut Random, state: &State) -> Action {
     }
 }
 
-/// A transaction that makes the pool grow: one row that is longer than all that a small pool has free.
+/// A transaction that makes the pool grow: one row that is longer than all that a small pool has
+/// free.
 pub(crate) fn growth(key: i64) -> Vec<Step> {
     let mut values = vec![Value::Int64(key), Value::Text("long".into())];
     values.push(Value::Text(

@@ -12,7 +12,8 @@ use storage::page::{Header, PageKind};
 /// Where a file of pages has its name from.
 const PAGE_FILE: &str = "pages";
 const LINE_BYTES: usize = 64;
-/// Marks of nodes in durable memory and of copy-on-write pages, in the low bits of their first words.
+/// Marks of nodes in durable memory and of copy-on-write pages, in the low bits of their first
+/// words.
 const NODE_MAGIC: u64 = 0x4e42;
 const COW_MAGIC: u64 = 0xc0b7;
 
@@ -118,7 +119,8 @@ fn is_copied(method: Method) -> bool {
 /// room of a page that changes in place. Each bound is a third or so above the measured share.
 fn undetected_percent(method: Method, kind: &str) -> Option<u64> {
     let percent = match (method, kind) {
-        // The newest version of a page may be in durable memory, and then the one in the file is not read.
+        // The newest version of a page may be in durable memory, and then the one in the file is
+        // not read.
         (Method::NvmDwbLogOpt, MAP) => return None,
         (Method::NvmDwbLogOpt, INNER | LEAF | LONG) => 40,
         // A checksum covers all of it, and none is free.
@@ -169,7 +171,8 @@ mod tests {
     use super::*;
     use crate::damage::{Spot, Tried, Verdict};
 
-    /// A report with flips in pages of one kind: of each page, how many are detected and how many are not.
+    /// A report with flips in pages of one kind: of each page, how many are detected and how many
+    /// are not.
     fn judged(method: Method, kind: &str, pages: &[(u64, u64)]) -> Vec<String> {
         let mut report = DamageReport::default();
         for (page, &(detected, undetected)) in (0..).zip(pages) {

@@ -1,4 +1,5 @@
-//! Crash search: transactions on the simulated device, and every state that a power cut may leave checked.
+//! Crash search: transactions on the simulated device, and every state that a power cut may leave
+//! checked.
 //!
 //! At each crash point of a run (before a fence or sync takes effect, when a commit is called, when
 //! it is acknowledged) images of the device are recovered and compared with the states that the

@@ -1,4 +1,5 @@
-//! Minimising: the shortest list of operations, and the fewest cuts of recoveries, that still lead to a wrong image.
+//! Minimising: the shortest list of operations, and the fewest cuts of recoveries, that still lead
+//! to a wrong image.
 //!
 //! Everything after the transaction in which the image was found is left out at once, and images
 //! are taken in the last transaction only, so a try costs milliseconds. Then delta debugging:

@@ -1,7 +1,8 @@
 //! The oracle's state of a database: plain maps, and the schema that the transactions use.
 //!
-//! The main table has every kind of field that engines treat differently: a fixed key, text in the tuple, text in a block of its
-//! own, NULLs, and both kinds of secondary index. A second table comes and goes.
+//! The main table has every kind of field that engines treat differently: a fixed key, text in the
+//! tuple, text in a block of its own, NULLs, and both kinds of secondary index. A second table
+//! comes and goes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,7 +38,8 @@ pub(crate) struct Contents {
     pub(crate) rows: BTreeMap<i64, Arc<Fields>>,
 }
 
-/// The values of a row. `Value` has no total equality because of NaN, which the transactions do not make.
+/// The values of a row. `Value` has no total equality because of NaN, which the transactions do not
+/// make.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Fields(pub(crate) Vec<Value>);
 
@@ -123,7 +125,8 @@ impl State {
         self.tables.get(&table.0).map(|contents| &contents.rows)
     }
 
-    /// Whether the step succeeds; false if the engine must refuse it with a duplicate key, or finds no row.
+    /// Whether the step succeeds; false if the engine must refuse it with a duplicate key, or finds
+    /// no row.
     pub(crate) fn apply(&mut self, step: &Step) -> bool {
         match step {
             Step::Insert(table, values) => self.insert(*table, values),

@@ -1,7 +1,7 @@
 //! Mutation: each flush, fence and sync is switched off in turn, and the search must notice.
 //!
-//! A site whose removal no search detects is either a needless cost (it never had anything to do) or a hole in the checker;
-//! the report says which.
+//! A site whose removal no search detects is either a needless cost (it never had anything to do)
+//! or a hole in the checker; the report says which.
 
 use crate::check::Failure;
 use crate::exhaustive::{self, TOO_MANY};
@@ -218,7 +218,8 @@ pub struct MutationConfig {
     pub duration_max: Duration,
 }
 
-/// Tries every site. `progress` is called with each verdict. Fails if something is wrong while nothing is switched off.
+/// Tries every site. `progress` is called with each verdict. Fails if something is wrong while
+/// nothing is switched off.
 pub fn mutate(
     config: &MutationConfig,
     progress: &mut dyn FnMut(&SiteVerdict),
@@ -378,7 +379,8 @@ fn try_scenarios(config: &MutationConfig, site: &str) -> Option<String> {
     })
 }
 
-/// The first wrong answer of a sweep of failing calls without a sync: some are needed only where a later one fails.
+/// The first wrong answer of a sweep of failing calls without a sync: some are needed only where a
+/// later one fails.
 fn try_faults(config: &MutationConfig, site: &SiteReport) -> Option<String> {
     if site.kind != SiteKind::Sync {
         return None;

@@ -21,7 +21,8 @@ pub struct Scenario {
     pub name: &'static str,
     /// Rows in the table before it begins.
     pub(crate) rows: i64,
-    /// Secondary indexes of the table. Each has pages of its own, whose undecided lines multiply with those of the others.
+    /// Secondary indexes of the table. Each has pages of its own, whose undecided lines multiply
+    /// with those of the others.
     pub(crate) indexes: &'static [IndexId],
     pub(crate) script: Script,
 }
@@ -147,7 +148,8 @@ pub const ALL: &[Scenario] = &[
     indexed("delete-and-insert-in-one", 5, |r| {
         vec![Action::Commit(vec![Step::Delete(2), new(r, 2)])]
     }),
-    // The record of the first transaction names bytes of the block that it frees, and the second one fills that block without a record.
+    // The record of the first transaction names bytes of the block that it frees, and the second
+    // one fills that block without a record.
     indexed("overwrite-and-delete-in-one", 3, |r| {
         let mut actions = vec![update(2, NOTE, long(r, 200))];
         actions.push(Action::Commit(vec![

@@ -129,7 +129,8 @@ pub struct Report {
     pub corpus: u64,
     /// Time taken, seconds.
     pub seconds: f64,
-    /// The names of all durable steps that ran, switched off or not, in rounds that came to their end.
+    /// The names of all durable steps that ran, switched off or not, in rounds that came to their
+    /// end.
     pub sites: BTreeSet<&'static str>,
     /// The first wrong image: the fault, its place, and the line that replays it.
     pub failure: Option<FailureReport>,

@@ -1,4 +1,5 @@
-//! The standard benchmarks under power cuts: TPC-C, TPC-B, TATP and sysbench on two partitions, transactions over both among them.
+//! The standard benchmarks under power cuts: TPC-C, TPC-B, TATP and sysbench on two partitions,
+//! transactions over both among them.
 //!
 //! Each round loads a tiny database, runs transactions on both partitions, and takes crash images
 //! all the time. Sampled images are opened. All conditions of the benchmark must hold, the content
@@ -67,8 +68,8 @@ impl Benchmark {
     }
 }
 
-/// Searches until images or time are used up or an image is wrong. Uses method, seed, bounds and disabled sites of `config`;
-/// `progress` is called after each round.
+/// Searches until images or time are used up or an image is wrong. Uses method, seed, bounds and
+/// disabled sites of `config`; `progress` is called after each round.
 pub fn search(benchmark: Benchmark, config: &Config, progress: &mut dyn FnMut(&Report)) -> Report {
     match benchmark {
         Benchmark::Tpcc => search_with(tpcc, config, progress),
@@ -206,7 +207,8 @@ fn image_of(
 }
 
 fn options(method: Method) -> Options {
-    // Small nodes make deep trees of few rows; small MemTables and logs freeze and checkpoint on the way.
+    // Small nodes make deep trees of few rows; small MemTables and logs freeze and checkpoint on
+    // the way.
     let options = match method {
         Method::Log | Method::NvmLog => Options::new().memtable_bytes(32 << 10),
         Method::InPlace => Options::new().ring_bytes(2 << 20),

@@ -10,7 +10,8 @@ use torture::damage::DamageReport;
 use torture::flips::{Density, FlipConfig, flip};
 use torture::truncations::{TruncationConfig, truncate};
 
-/// Flips in bytes of one kind in one file or memory, and lengths that one is cut to: fewer without `LONG_TESTS`.
+/// Flips in bytes of one kind in one file or memory, and lengths that one is cut to: fewer without
+/// `LONG_TESTS`.
 fn places(long: u64) -> u64 {
     if std::env::var_os("LONG_TESTS").is_some() {
         long

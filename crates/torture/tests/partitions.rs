@@ -65,8 +65,8 @@ fn options(method: Method) -> Options {
         .identity(7)
 }
 
-/// Stores of an opening that finds nothing to do: a stamp in each file that changes in place, and the list of files, which is made durable as
-/// it was found and then written anew.
+/// Stores of an opening that finds nothing to do: a stamp in each file that changes in place, and
+/// the list of files, which is made durable as it was found and then written anew.
 fn stores_of_an_opening(image: &SimulatedWorld) -> u64 {
     let memories = image.memory_lengths().into_iter().map(|(name, _)| name);
     let files = SimulatedDirectory::new(image).list().expect("names");

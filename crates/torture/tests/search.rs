@@ -1,7 +1,7 @@
 //! Short crash searches of every durable method, and proof that they can fail.
 //!
-//! Goal: no wrong image; every planted mistake found. Method: the library's own search, scenarios and flips with small budgets;
-//! the long ones are the program's `torture` command.
+//! Goal: no wrong image; every planted mistake found. Method: the library's own search, scenarios
+//! and flips with small budgets; the long ones are the program's `torture` command.
 
 use pmem::PowerFailAtomicity;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Columns of rows that the workloads read: plain numbers, texts and flags.
 //!
-//! The types are known from the schema. A damaged row may lack a value all the same; then it reads as nothing, and
-//! the conditions find it.
+//! The types are known from the schema. A damaged row may lack a value all the same; then it reads
+//! as nothing, and the conditions find it.
 
 use indelible::{Row, ValueRef};
 

@@ -14,7 +14,8 @@ pub(crate) type Loaded<'a> = &'a (dyn Fn(u64) + Sync);
 /// Rows of one loading transaction, about.
 pub(crate) const BATCH_ROWS: usize = 200;
 
-/// Calls `work` for each partition in a thread of its own. Of several errors, that of the first partition is returned.
+/// Calls `work` for each partition in a thread of its own. Of several errors, that of the first
+/// partition is returned.
 pub(crate) fn on_each<T: Send, E: Send>(
     partitions: u32,
     work: impl Fn(u32) -> Result<T, E> + Sync,
@@ -55,7 +56,8 @@ pub(crate) fn read_each<T: Send>(
     })
 }
 
-/// Calls `insert` for each number, `batch` of them to a transaction; it returns how many rows it has inserted.
+/// Calls `insert` for each number, `batch` of them to a transaction; it returns how many rows it
+/// has inserted.
 pub(crate) fn in_batches<N>(
     worker: &mut Worker<'_>,
     numbers: impl Iterator<Item = N>,

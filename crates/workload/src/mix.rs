@@ -1,8 +1,8 @@
 //! Shares of the transactions of a workload, and the decks that keep them.
 //!
-//! Each kind has cards in a deck. Decks are shuffled and played to their end, one after the other, so that the shares hold exactly over
-//! each deck, whatever the length of the run. A mix is written as the name of one kind, as `standard`, or as numbers of
-//! cards in the order of the kinds.
+//! Each kind has cards in a deck. Decks are shuffled and played to their end, one after the other,
+//! so that the shares hold exactly over each deck, whatever the length of the run. A mix is written
+//! as the name of one kind, as `standard`, or as numbers of cards in the order of the kinds.
 
 use crate::random::{Random, shuffle};
 use std::fmt;

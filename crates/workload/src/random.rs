@@ -21,7 +21,8 @@ impl Random {
         mix(self.0)
     }
 
-    /// An even choice from `0..bound`; `bound` must not be 0. The bias of the multiplication is below 2^-32 for bounds of 32 bits.
+    /// An even choice from `0..bound`; `bound` must not be 0. The bias of the multiplication is
+    /// below 2^-32 for bounds of 32 bits.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
@@ -57,7 +58,8 @@ pub fn mix(number: u64) -> u64 {
     number ^ number >> 31
 }
 
-/// Puts ranks in another order in which neighbours lie far apart: hot rows are then no neighbours in an index.
+/// Puts ranks in another order in which neighbours lie far apart: hot rows are then no neighbours
+/// in an index.
 #[derive(Clone, Copy, Debug)]
 pub struct Spread {
     count: u64,

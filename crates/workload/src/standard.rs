@@ -34,14 +34,15 @@ pub trait Workload: Send + Sync + Sized {
     /// Partitions of the database.
     fn partitions(&self) -> u32;
 
-    /// Lists: as many as partitions, or several times as many where threads share them. The list of number `n` works in the partition
-    /// `n` modulo partitions.
+    /// Lists: as many as partitions, or several times as many where threads share them. The list of
+    /// number `n` works in the partition `n` modulo partitions.
     fn lists(&self) -> u32;
 
     /// Rows after loading, about.
     fn rows(&self) -> u64;
 
-    /// Creates the tables and loads all rows, one thread a partition. `loaded` is called now and then with a number of new rows.
+    /// Creates the tables and loads all rows, one thread a partition. `loaded` is called now and
+    /// then with a number of new rows.
     fn load(
         &self,
         database: &Database,
@@ -75,8 +76,8 @@ pub trait Workload: Send + Sync + Sized {
     /// The tables of a database that has them.
     fn tables(database: &Database) -> Result<Self::Tables, WorkloadError>;
 
-    /// Runs through a list, beginning at transaction number `position`. The calling thread must not hold a
-    /// transaction or a worker.
+    /// Runs through a list, beginning at transaction number `position`. The calling thread must not
+    /// hold a transaction or a worker.
     fn runner<'w>(
         &'w self,
         database: &Database,
@@ -88,11 +89,13 @@ pub trait Workload: Send + Sync + Sized {
     /// The result of a look after loading.
     fn loaded(&self) -> Self::Content;
 
-    /// Reads everything. Nobody may write meanwhile, and the calling thread must not hold a transaction or a worker.
+    /// Reads everything. Nobody may write meanwhile, and the calling thread must not hold a
+    /// transaction or a worker.
     fn look(&self, database: &Database) -> Result<Self::Content, WorkloadError>;
 
-    /// Checks that between two looks the transactions of the lists, from their beginning up to a position within `done`, were run, and
-    /// no others. `done` has a range for each list, rollbacks counted; lists beyond its end are not compared.
+    /// Checks that between two looks the transactions of the lists, from their beginning up to a
+    /// position within `done`, were run, and no others. `done` has a range for each list, rollbacks
+    /// counted; lists beyond its end are not compared.
     fn check_since(
         &self,
         before: &Self::Content,

@@ -1,6 +1,7 @@
 //! Shared parts of the workloads' tests: databases that go away, and running a list.
 //!
-//! A runner is driven as a measurement does it: its partitions are declared, a rollback that belongs to the workload is no error.
+//! A runner is driven as a measurement does it: its partitions are declared, a rollback that
+//! belongs to the workload is no error.
 
 use crate::{RoutedScript, Workload};
 use indelible::{Database, Method, Options, Table, TransactionOptions, Value};

@@ -1,4 +1,5 @@
-//! Goal: SIGKILL in the middle of TPC-C costs no acknowledged transaction and leaves all consistency conditions true.
+//! Goal: SIGKILL in the middle of TPC-C costs no acknowledged transaction and leaves all
+//! consistency conditions true.
 //!
 //! Method: this test program starts itself again as the process that is killed. Two threads there
 //! run transactions over both partitions and write their progress after each one. After every kill
@@ -138,7 +139,8 @@ fn kill_and_check(method: Method) {
     let mut random = Random::new(1);
     let kills = KILLS[usize::from(std::env::var_os("LONG_TESTS").is_none())];
     for kill in 0..kills {
-        // The last process is killed when it has delivered something for certain, and the others when that happens.
+        // The last process is killed when it has delivered something for certain, and the others
+        // when that happens.
         let transactions = if kill + 1 < kills { 1 } else { DELIVERED_BY };
         kill_one(
             &path,

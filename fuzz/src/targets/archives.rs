@@ -1,8 +1,9 @@
 //! Archives of a log, read and repeated over a copy of pages.
 //!
-//! The seeds are archives of several files of each kind of log, with a copy of pages from their middle. What is repeated becomes a partition that is
-//! opened, checked and changed (`archive`), or a whole database (`restore`), at the end of the archive and at a place in it. What is
-//! refused gives no partition, so nothing but an error may come of it.
+//! The seeds are archives of several files of each kind of log, with a copy of pages from their
+//! middle. What is repeated becomes a partition that is opened, checked and changed (`archive`), or
+//! a whole database (`restore`), at the end of the archive and at a place in it. What is refused
+//! gives no partition, so nothing but an error may come of it.
 
 use super::engine::{TABLE, ask, change, fill, table};
 use super::{Target, told};

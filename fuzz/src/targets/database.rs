@@ -1,8 +1,10 @@
-//! Whole databases: the files of a directory are opened, checked deeply, and asked twenty questions.
+//! Whole databases: the files of a directory are opened, checked deeply, and asked twenty
+//! questions.
 //!
-//! Each durable method is a target of its own: `database-nvm-inp`, `database-inp`. The seeds are small databases with a
-//! wide table, secondary indexes and rows of all kinds, closed or left by a process that died. Questions are
-//! errors or answers; after them a transaction writes, because a damaged database also meets writers.
+//! Each durable method is a target of its own: `database-nvm-inp`, `database-inp`. The seeds are
+//! small databases with a wide table, secondary indexes and rows of all kinds, closed or left by a
+//! process that died. Questions are errors or answers; after them a transaction writes, because a
+//! damaged database also meets writers.
 
 use super::{Target, told};
 use crate::files::Scratch;
@@ -19,7 +21,8 @@ const IDENTITY: u128 = 0x00da_7aba_5e00;
 const ROWS: i64 = 50;
 const QUESTIONS: usize = 20;
 const ROWS_MAX: usize = 500;
-/// Two partitions have to fit into a worker's memory, with what a hostile file may ask for beside them.
+/// Two partitions have to fit into a worker's memory, with what a hostile file may ask for beside
+/// them.
 const BUFFER_BYTES: u64 = 4 << 20;
 const RING_BYTES: u64 = 2 << 20;
 const RINGS: u32 = 2;

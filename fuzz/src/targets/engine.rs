@@ -1,8 +1,9 @@
 //! Recovery of one partition from what a process has left that died in the middle of a transaction.
 //!
-//! The seeds are partitions whose log has something to do: a long open transaction that was drained, a prepared one,
-//! a freshly committed one. The files are read while the engine still has them open, which is what a killed
-//! process leaves. Each durable method is a target of its own: `recovery-nvm-inp`, `recovery-inp`.
+//! The seeds are partitions whose log has something to do: a long open transaction that was
+//! drained, a prepared one, a freshly committed one. The files are read while the engine still has
+//! them open, which is what a killed process leaves. Each durable method is a target of its own:
+//! `recovery-nvm-inp`, `recovery-inp`.
 
 use super::{Target, told};
 use crate::files::{Scratch, ScratchPlatform};

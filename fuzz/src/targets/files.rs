@@ -1,7 +1,7 @@
 //! Log segments and checkpoints, read from files in DRAM.
 //!
-//! The seeds are logs of several segments, with a torn tail and with a marked end, and checkpoints of a wide table. What the
-//! log hands out is taken apart as recovery does it.
+//! The seeds are logs of several segments, with a torn tail and with a marked end, and checkpoints
+//! of a wide table. What the log hands out is taken apart as recovery does it.
 
 use super::records::{replay_record, tables};
 use super::{Target, told};

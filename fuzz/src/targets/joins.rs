@@ -1,13 +1,14 @@
-//! Joins of two relations that the bytes describe, in two ways that the bytes choose, against a map from keys to payloads.
+//! Joins of two relations that the bytes describe, in two ways that the bytes choose, against a map
+//! from keys to payloads.
 //!
 //! | part | what its bytes are |
 //! |---|---|
 //! | `way` | tuple size, then twice: algorithm, kernel, threads, output, tuning, limit of memory, cancellation |
 //! | `r`, `s` | steps that append tuples: one key, an extreme key, runs of equal keys, sequences, repetitions, spread keys |
 //!
-//! Both joins use the same scratch memory, so the second one finds what the first one left there. A refusal is right only if the way
-//! deserves it, and one for want of memory must go away with the memory that it names. An input counts as taken if
-//! both joins ran.
+//! Both joins use the same scratch memory, so the second one finds what the first one left there. A
+//! refusal is right only if the way deserves it, and one for want of memory must go away with the
+//! memory that it names. An input counts as taken if both joins ran.
 
 use super::Target;
 use crate::input::Input;
@@ -366,7 +367,8 @@ impl Way {
     }
 }
 
-/// Bits of a partitioning pass: mostly few, since more than there are tuples say little; 15 is refused.
+/// Bits of a partitioning pass: mostly few, since more than there are tuples say little; 15 is
+/// refused.
 fn bits(byte: u8) -> Option<u32> {
     match byte {
         0x80.. => Some(u32::from(byte & 15)),
@@ -375,7 +377,8 @@ fn bits(byte: u8) -> Option<u32> {
     }
 }
 
-/// Reads the steps of a relation, eight bytes each: what, a small number, a count, and four bytes more.
+/// Reads the steps of a relation, eight bytes each: what, a small number, a count, and four bytes
+/// more.
 fn relation<T: Tuple>(steps: &[u8]) -> Vec<T> {
     let mut keys: Vec<u64> = Vec::new();
     for step in steps.chunks(8) {

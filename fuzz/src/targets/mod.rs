@@ -1,8 +1,9 @@
 //! What is given hostile input, and what it must not do: panic, hang, or take the machine's memory.
 //!
-//! A target makes its seeds with the program's own writers and runs one input. It says whether the input was *taken*
-//! (decoded, opened) rather than refused: a target that takes nothing tests only its first check. Where an answer can be
-//! wrong, the target asserts, and a failed assertion is a finding like any other panic.
+//! A target makes its seeds with the program's own writers and runs one input. It says whether the
+//! input was *taken* (decoded, opened) rather than refused: a target that takes nothing tests only
+//! its first check. Where an answer can be wrong, the target asserts, and a failed assertion is a
+//! finding like any other panic.
 
 mod archives;
 mod database;
@@ -40,7 +41,8 @@ impl Target {
     }
 }
 
-/// All targets, from the ground up. Joins read no medium, but take whatever tuples there are, in memory that they manage themselves.
+/// All targets, from the ground up. Joins read no medium, but take whatever tuples there are, in
+/// memory that they manage themselves.
 pub fn all() -> Vec<Target> {
     let mut targets = records::targets();
     targets.push(pool::target());

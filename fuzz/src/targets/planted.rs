@@ -1,7 +1,7 @@
 //! Targets with a fault each, which show that faults are found. They are no part of `all`.
 //!
-//! The fault is met by a few of the inputs, so that finding it takes a mutation, and so that the run goes on
-//! before and after it.
+//! The fault is met by a few of the inputs, so that finding it takes a mutation, and so that the
+//! run goes on before and after it.
 
 use super::Target;
 use crate::input::Input;

@@ -1,7 +1,7 @@
 //! A pool's header and heap: opening, the whole scans, and some life afterwards.
 //!
-//! The pool is opened over plain memory. Blocks are freed and reserved as a transaction would, driven by
-//! the digest of the input, so that the heap also acts on what it has believed.
+//! The pool is opened over plain memory. Blocks are freed and reserved as a transaction would,
+//! driven by the digest of the input, so that the heap also acts on what it has believed.
 
 use super::{Target, told};
 use crate::find::{arena_of, memory_of, seals_of};

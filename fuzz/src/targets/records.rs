@@ -1,7 +1,7 @@
 //! Decoders of records: table definitions, rows, keys, log records, and texts of values.
 //!
-//! What decodes must be usable: it prints, encodes again, and the encoding decodes to the same. The definition that
-//! a row or key belongs to is mutated as well, since both come from the medium.
+//! What decodes must be usable: it prints, encodes again, and the encoding decodes to the same. The
+//! definition that a row or key belongs to is mutated as well, since both come from the medium.
 
 use super::{Target, told};
 use crate::input::Input;
@@ -212,7 +212,8 @@ fn run_row(input: &Input) -> bool {
     let image = row.begin_fill();
     let bytes = image.len().min(input.part("tuple").len());
     image[..bytes].copy_from_slice(&input.part("tuple")[..bytes]);
-    // An engine refuses a tuple whose pointers it cannot follow, so each word that is not 0 gets a content.
+    // An engine refuses a tuple whose pointers it cannot follow, so each word that is not 0 gets a
+    // content.
     for &column in layout.outlines() {
         if row.outline_word(column).is_some_and(|word| word != 0) {
             let _ = row.set_outline(column, input.part("content"));
@@ -284,7 +285,8 @@ fn run_key(input: &Input) -> bool {
     let Ok(values) = encoder.decode(&words) else {
         return false;
     };
-    // A key that an attacker made up need not be the one that its values have, but those must have one.
+    // A key that an attacker made up need not be the one that its values have, but those must have
+    // one.
     let mut key = KeyBuf::new();
     if encoder.encode_values(&values, &mut key).is_ok() {
         assert!(encoder.decode(&key).is_ok(), "its values have no key");

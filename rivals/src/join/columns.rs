@@ -1,7 +1,9 @@
-//! The columns of two relations as raw little-endian files, one a column, for engines in other processes.
+//! The columns of two relations as raw little-endian files, one a column, for engines in other
+//! processes.
 //!
-//! The files hold exactly the keys and payloads that our own join is given, in the same order. They lie in shared memory, are
-//! written through a small buffer, and are gone as soon as every engine has read them.
+//! The files hold exactly the keys and payloads that our own join is given, in the same order. They
+//! lie in shared memory, are written through a small buffer, and are gone as soon as every engine
+//! has read them.
 
 use anyhow::{Context, Result};
 use join::data::Relations;

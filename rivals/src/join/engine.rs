@@ -1,8 +1,9 @@
 //! An engine in a process of its own: Python, the script `joins.py`, and a pipe each way.
 //!
-//! The engine answers with one line of JSON when its tables are loaded, and one for each run. It reads its columns from raw files, which
-//! may be removed once it is ready. The process ends with its handle, however the command ends; the script asks the kernel for
-//! the same in case this process is killed.
+//! The engine answers with one line of JSON when its tables are loaded, and one for each run. It
+//! reads its columns from raw files, which may be removed once it is ready. The process ends with
+//! its handle, however the command ends; the script asks the kernel for the same in case this
+//! process is killed.
 
 use crate::failure::Usage;
 use anyhow::{Context, Result, bail};
@@ -49,7 +50,8 @@ impl Engine {
         }
     }
 
-    /// Memory at the peak of a join as a multiple of the columns, which it includes: measured with 128 million tuples a side.
+    /// Memory at the peak of a join as a multiple of the columns, which it includes: measured with
+    /// 128 million tuples a side.
     pub(crate) fn memory_factor(self) -> f64 {
         match self {
             Self::Indelible => 1.2,

@@ -5,10 +5,11 @@
 //! | `columns` | the columns as raw files, which the engines read |
 //! | `engine` | an engine in a process of its own |
 //!
-//! Relations are made once, from the generator of the crate `join`, which knows what their join must find. Every engine loads them into
-//! its own form; then rounds begin, in each of which every engine runs the query once, so that what disturbs the machine
-//! disturbs all. A result that is not what the generator says ends the command. The first round is cold: our
-//! scratch memory is not mapped yet, and theirs has not been touched.
+//! Relations are made once, from the generator of the crate `join`, which knows what their join
+//! must find. Every engine loads them into its own form; then rounds begin, in each of which every
+//! engine runs the query once, so that what disturbs the machine disturbs all. A result that is not
+//! what the generator says ends the command. The first round is cold: our scratch memory is not
+//! mapped yet, and theirs has not been touched.
 
 mod columns;
 mod engine;
@@ -283,7 +284,8 @@ fn print_json(row: &Row) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// The best round of each engine, in the order of `--engine`. The cold one counts only where it is the only one.
+/// The best round of each engine, in the order of `--engine`. The cold one counts only where it is
+/// the only one.
 fn best<'r>(args: &JoinArgs, rows: &'r [Row]) -> Vec<&'r Row> {
     let best = |engine: &Engine| {
         let rounds = rows.iter().filter(|row| row.engine == engine.name());

@@ -1,8 +1,9 @@
-//! Goal: every engine finds what the generator knows, an engine that cannot run is answered with the remedy, and nothing is left
-//! behind.
+//! Goal: every engine finds what the generator knows, an engine that cannot run is answered with
+//! the remedy, and nothing is left behind.
 //!
-//! Method: small joins through the command's own functions. Where the Python packages are absent, the tests say so and
-//! check only what needs none; `INDELIBLE_PYTHON` names a Python that has them.
+//! Method: small joins through the command's own functions. Where the Python packages are absent,
+//! the tests say so and check only what needs none; `INDELIBLE_PYTHON` names a Python that has
+//! them.
 
 use super::*;
 use crate::args::{BenchCommand, Command, CommandLine};

@@ -1,8 +1,8 @@
 //! fjall: a log-structured merge tree in pure Rust.
 //!
-//! An update appends to the journal and persists it with `PersistMode::SyncAll`. Neither the plain keyspace nor RocksDB's plain
-//! database isolates a read from the write that follows it; here each key has one writing thread, so nothing more is needed. The
-//! block cache holds the whole table.
+//! An update appends to the journal and persists it with `PersistMode::SyncAll`. Neither the plain
+//! keyspace nor RocksDB's plain database isolates a read from the write that follows it; here each
+//! key has one writing thread, so nothing more is needed. The block cache holds the whole table.
 
 use super::RowBuffer;
 use crate::kind::{Rival, RivalStore};

@@ -1,8 +1,10 @@
-//! LMDB, through heed: a B+tree of pages that are copied on write, one writer at a time, readers straight from the map.
+//! LMDB, through heed: a B+tree of pages that are copied on write, one writer at a time, readers
+//! straight from the map.
 //!
-//! Its default commits are the honest ones: they sync data, then the meta page. With WRITEMAP pages are changed in the shared map
-//! and synced with msync; without, they are written with pwrite. Rows go to the unnamed database, which saves the page that a named
-//! one's root costs at each commit, under 4-byte integer keys; loading appends. Without any sync a commit survives the death of the
+//! Its default commits are the honest ones: they sync data, then the meta page. With WRITEMAP pages
+//! are changed in the shared map and synced with msync; without, they are written with pwrite. Rows
+//! go to the unnamed database, which saves the page that a named one's root costs at each commit,
+//! under 4-byte integer keys; loading appends. Without any sync a commit survives the death of the
 //! process and nothing else, so that setting is for shared memory, where nothing survives more.
 
 use super::RowBuffer;

@@ -1,7 +1,8 @@
 //! One file a rival: how it is opened, and reading, updating and loading through it.
 //!
-//! Key-value rivals keep the whole row under its key, so an update reads the row, changes a column and writes the row, in
-//! one transaction where the rival has them. [`RowBuffer`] is where they copy a row to.
+//! Key-value rivals keep the whole row under its key, so an update reads the row, changes a column
+//! and writes the row, in one transaction where the rival has them. [`RowBuffer`] is where they
+//! copy a row to.
 
 pub(crate) mod fjall;
 pub(crate) mod lmdb;

@@ -1,9 +1,11 @@
-//! libpmemobj: transactions with an undo log on persistent memory, in C. Not a database: rows are an array in the pool, so there
-//! is no index to search, and each row has one writing thread, so there are no locks. What is measured is the cost of its transaction.
+//! libpmemobj: transactions with an undo log on persistent memory, in C. Not a database: rows are
+//! an array in the pool, so there is no index to search, and each row has one writing thread, so
+//! there are no locks. What is measured is the cost of its transaction.
 //!
-//! Only with the feature `pmemobj`, which needs Debian's package libpmemobj-dev. Outside of persistent memory the library syncs with
-//! msync; with the environment variable `PMEM_IS_PMEM_FORCE=1` it issues the instructions of persistent memory, to be
-//! compared with `--primitives flush`.
+//! Only with the feature `pmemobj`, which needs Debian's package libpmemobj-dev. Outside of
+//! persistent memory the library syncs with msync; with the environment variable
+//! `PMEM_IS_PMEM_FORCE=1` it issues the instructions of persistent memory, to be compared with
+//! `--primitives flush`.
 
 #![allow(unsafe_code, reason = "bindings of a C library, each call argued for")]
 
@@ -190,7 +192,8 @@ impl Store for Session<'_> {
             return Ok(false);
         };
         let (pool, jump) = (self.pmemobj.pool.as_ptr(), null_mut::<c_void>());
-        // SAFETY: without a jump buffer a failure is returned, and the list of parameters ends at once.
+        // SAFETY: without a jump buffer a failure is returned, and the list of parameters ends at
+        // once.
         let code = unsafe { pmemobj_tx_begin(pool, jump, TX_PARAM_NONE) };
         ensure!(code == 0, "libpmemobj: {}", last_error());
         let mut columns = change.columns();

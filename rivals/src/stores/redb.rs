@@ -1,7 +1,8 @@
-//! redb: a copy-on-write B+tree in pure Rust, one writer at a time, with a page cache in user space.
+//! redb: a copy-on-write B+tree in pure Rust, one writer at a time, with a page cache in user
+//! space.
 //!
-//! `Durability::Immediate` syncs once a commit, since its commit is one checksummed phase. Rows are values of a fixed width under
-//! 4-byte keys, and the cache holds the whole table.
+//! `Durability::Immediate` syncs once a commit, since its commit is one checksummed phase. Rows are
+//! values of a fixed width under 4-byte keys, and the cache holds the whole table.
 
 use super::RowBuffer;
 use crate::kind::{Rival, RivalStore};

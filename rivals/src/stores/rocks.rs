@@ -1,8 +1,9 @@
 //! RocksDB: a log-structured merge tree, the usual choice for many writes.
 //!
-//! Each write is synced to the log, and concurrent writers share a sync as RocksDB groups them. Memtables are large enough that writers do
-//! not wait for them in short runs; what a run leaves to be flushed and merged is timed apart (`settle`), and a sustained run
-//! shows it in the throughput. The block cache holds the whole table.
+//! Each write is synced to the log, and concurrent writers share a sync as RocksDB groups them.
+//! Memtables are large enough that writers do not wait for them in short runs; what a run leaves to
+//! be flushed and merged is timed apart (`settle`), and a sustained run shows it in the throughput.
+//! The block cache holds the whole table.
 
 use super::RowBuffer;
 use crate::kind::{Rival, RivalStore};

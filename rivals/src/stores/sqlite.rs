@@ -1,9 +1,10 @@
 //! SQLite, compiled in: one table with the ten columns, write-ahead log, statements prepared once.
 //!
-//! `synchronous=FULL` syncs the log at each commit. The page cache keeps its small default, which inserts want, since reading goes through the
-//! map (which SQLite limits to 2 GiB; pages beyond are read). Threads of one database take a lock before they write, because SQLite's own
-//! way to wait for another writer is to sleep. A database with one connection holds its file lock throughout, which saves the
-//! locking at each transaction.
+//! `synchronous=FULL` syncs the log at each commit. The page cache keeps its small default, which
+//! inserts want, since reading goes through the map (which SQLite limits to 2 GiB; pages beyond are
+//! read). Threads of one database take a lock before they write, because SQLite's own way to wait
+//! for another writer is to sleep. A database with one connection holds its file lock throughout,
+//! which saves the locking at each transaction.
 
 use super::RowBuffer;
 use crate::foreign::without_sqlite_memory_statistics;
@@ -21,7 +22,8 @@ pub(crate) const SETTING: &str = "SQLite, WAL, synchronous=FULL, mmap on, memory
 
 /// More than SQLite allows, so it takes what it allows.
 const MAP_BYTES: i64 = 1 << 40;
-/// Statements that a connection keeps prepared: an insert, a select, and an update for each first column.
+/// Statements that a connection keeps prepared: an insert, a select, and an update for each first
+/// column.
 const STATEMENTS: usize = 32;
 
 /// A database file.
@@ -173,7 +175,8 @@ impl Store for Session<'_> {
         }
         statement.raw_bind_parameter(places, key)?;
         let _writer = (self.sqlite.writer.lock()).unwrap_or_else(PoisonError::into_inner);
-        // commit point: a statement outside of a transaction is one; it returns when the log is synced.
+        // commit point: a statement outside of a transaction is one; it returns when the log is
+        // synced.
         Ok(statement.raw_execute()? == 1)
     }
 }

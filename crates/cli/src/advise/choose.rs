@@ -1,4 +1,5 @@
-//! The choice: one score a method, from five measured quantities and stated weights, and a sentence of reasons.
+//! The choice: one score a method, from five measured quantities and stated weights, and a sentence
+//! of reasons.
 //!
 //! A quantity's goodness is the best method's value divided by this one's, so it is 1 for the best.
 //! A score is the product of the goodnesses to the power of their weights, so "twice as slow" costs
@@ -116,7 +117,8 @@ pub(super) struct Advice {
     pub(super) judged: Vec<Judged>,
     /// Number of methods, from the first on, that the objective cannot tell apart.
     pub(super) equally_good: usize,
-    /// Whether the spread of the rounds is wider than the lead over the next method that is not equally good.
+    /// Whether the spread of the rounds is wider than the lead over the next method that is not
+    /// equally good.
     pub(super) is_close: bool,
 }
 

@@ -11,9 +11,9 @@
 //! not. There each line that a transaction waits for takes the measured time of a read miss in
 //! addition.
 //!
-//! Coefficients are least squares. Each round of times has an estimate of its own, and the result is their median; least and
-//! greatest say how far rounds disagree. That is the spread of the measurement, not of the model: docs/advise.md compares the
-//! model with runs at larger scales.
+//! Coefficients are least squares. Each round of times has an estimate of its own, and the result
+//! is their median; least and greatest say how far rounds disagree. That is the spread of the
+//! measurement, not of the model: docs/advise.md compares the model with runs at larger scales.
 
 use super::MethodSamples;
 use super::measure::{Counted, Timed};
@@ -84,7 +84,8 @@ pub(super) struct Estimate {
     pub(super) recovery_ms: Spread,
     /// Whether recovery was seen to grow with the rows.
     pub(super) recovery_grows: bool,
-    /// Years until the most written line has had the writes that a cell endures, without any levelling; infinite without writes.
+    /// Years until the most written line has had the writes that a cell endures, without any
+    /// levelling; infinite without writes.
     pub(super) hottest_years: f64,
     /// The same if writes are spread evenly over the footprint.
     pub(super) level_years: f64,
@@ -183,8 +184,8 @@ impl Model<'_> {
         report.map_or(0.0, |report| report.read_miss_ns / 1e3)
     }
 
-    /// The time to open after a crash, and whether it was seen to grow. The least of the rounds decides that, because a
-    /// disturbance only ever adds.
+    /// The time to open after a crash, and whether it was seen to grow. The least of the rounds
+    /// decides that, because a disturbance only ever adds.
     fn recovery(&self, rows: u64) -> (Spread, bool) {
         let fitted = &self.samples.timed[..self.plan.fitted];
         let least = |rounds: &Vec<Timed>| {

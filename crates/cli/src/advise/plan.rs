@@ -23,7 +23,8 @@ const SAMPLE_BYTES_MAX: u64 = 64 << 20;
 const ROWS_MIN: u64 = 100;
 /// Most operations of a trace that are read.
 const TRACE_OPERATIONS_MAX: usize = 4_000_000;
-/// Cache that does not shrink with the rows: commit groups, log buffers and the tops of trees do not either.
+/// Cache that does not shrink with the rows: commit groups, log buffers and the tops of trees do
+/// not either.
 const CACHE_BYTES_FIXED: u64 = 128 << 10;
 const LINE_BYTES: u64 = 64;
 /// Defaults of the database, which shrink with the rows, and their least sizes.
@@ -72,7 +73,8 @@ pub(super) enum Device {
 pub(super) struct Scale {
     pub(super) rows: u64,
     pub(super) workload: Custom,
-    /// Transactions before the measured ones, which bring cache, log and runs into their steady state.
+    /// Transactions before the measured ones, which bring cache, log and runs into their steady
+    /// state.
     pub(super) warm_up: u64,
     pub(super) measured: u64,
     cache: (u64, u32),

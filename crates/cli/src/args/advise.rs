@@ -20,7 +20,8 @@ pub(super) const EXAMPLES: &str = "Examples:\n  \
 /// `advise`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AdviseArgs {
-    /// Shares of the operations: read-only, read-heavy, balanced, write-heavy, or `read=60,update=30,insert=5,scan=5`
+    /// Shares of the operations: read-only, read-heavy, balanced, write-heavy, or
+    /// `read=60,update=30,insert=5,scan=5`
     #[arg(long, default_value = "balanced", conflicts_with = "trace")]
     pub(crate) mix: CustomMix,
     /// Skew: low, high, uniform, or percent of accesses / percent of rows, as `80/20`
@@ -41,14 +42,16 @@ pub(crate) struct AdviseArgs {
     /// Operations of a transaction
     #[arg(long, default_value_t = 1, conflicts_with = "trace")]
     pub(crate) operations: u32,
-    /// Rows of the database that is asked about, in one partition; 2,000,000, or the keys that the trace shows
+    /// Rows of the database that is asked about, in one partition; 2,000,000, or the keys that the
+    /// trace shows
     #[arg(long, value_parser = clap::value_parser!(u64).range(100..=1_000_000_000_000))]
     pub(crate) rows: Option<u64>,
     /// A recorded trace instead of a mix; `bench --record` and `Options::record_trace` write them
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 
-    /// Device: dram, low, high, or `read=320,write=100,fence=50,bandwidth=9.5`; without one, this machine's own memory
+    /// Device: dram, low, high, or `read=320,write=100,fence=50,bandwidth=9.5`; without one, this
+    /// machine's own memory
     #[arg(long)]
     pub(crate) profile: Option<String>,
     /// Latency of a read that misses the cache, in ns, at least 160
@@ -66,7 +69,8 @@ pub(crate) struct AdviseArgs {
     /// Last-level cache of the processor that is asked about, in MiB
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..=4096))]
     pub(crate) cache_mib: u64,
-    /// Writes that a cell of the device endures, for the years that it lasts; 1e10 is phase-change memory
+    /// Writes that a cell of the device endures, for the years that it lasts; 1e10 is phase-change
+    /// memory
     #[arg(long, default_value_t = 1e10, value_parser = parse_endurance)]
     pub(crate) endurance: f64,
     /// On this machine's own memory: issue the instructions of another domain, to pay the costs of
@@ -95,7 +99,8 @@ pub(crate) struct AdviseArgs {
     /// Write an HTML page with plots
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Directory under which the databases are made, and removed at the end; shared memory by default
+    /// Directory under which the databases are made, and removed at the end; shared memory by
+    /// default
     #[arg(long)]
     pub(crate) path: Option<PathBuf>,
     /// Seed of the rows and of the transactions

@@ -13,15 +13,18 @@ pub(crate) const AXES: [&str; 3] = ["pages", "log", "guard"];
 /// One choice an axis.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct AxesArgs {
-    /// Instead of a method: where pages are, ssd (a file behind a buffer pool, the default) or nvm (durable memory)
+    /// Instead of a method: where pages are, ssd (a file behind a buffer pool, the default) or nvm
+    /// (durable memory)
     #[arg(long, value_name = "PLACE")]
     pub(crate) pages: Option<PagesKind>,
-    /// Instead of a method: where the log is, central, decentralized (files), per-transaction, distributed (durable memory) or volatile
-    /// (batches); by default central, with pages in nvm per-transaction
+    /// Instead of a method: where the log is, central, decentralized (files), per-transaction,
+    /// distributed (durable memory) or volatile (batches); by default central, with pages in nvm
+    /// per-transaction
     #[arg(long, value_name = "DESIGN")]
     pub(crate) log: Option<LogKind>,
-    /// Instead of a method: what guards the writing of pages, dwb-off, dwb-off-batched, dwb, dwb-batched, full-page-writes (the default), nvm-dwb or
-    /// nvm-dwb-log-opt; with pages in nvm before-images
+    /// Instead of a method: what guards the writing of pages, dwb-off, dwb-off-batched, dwb,
+    /// dwb-batched, full-page-writes (the default), nvm-dwb or nvm-dwb-log-opt; with pages in nvm
+    /// before-images
     #[arg(long, value_name = "GUARD")]
     pub(crate) guard: Option<Guard>,
 }

@@ -1,7 +1,7 @@
 //! Options of the measuring commands.
 //!
-//! Lists of methods and mixes run one after the other in one process, so that their ratios are taken under the same
-//! conditions.
+//! Lists of methods and mixes run one after the other in one process, so that their ratios are
+//! taken under the same conditions.
 
 use super::{
     AXES, AtomicityName, AxesArgs, DomainName, JoinArgs, LayoutName, PrimitiveName, RecoveryArgs,
@@ -58,14 +58,16 @@ pub(crate) enum BenchCommand {
                             A transaction whose row is not there has failed; in the standard mix about a quarter does."
     )]
     Tatp(Box<TatpArgs>),
-    /// The OLTP scripts of sysbench 1.0: point and range reads and changes of tables with an index, content compared with the lists
+    /// The OLTP scripts of sysbench 1.0: point and range reads and changes of tables with an index,
+    /// content compared with the lists
     #[command(
         after_help = "Examples:\n  indelible bench sysbench --method full-page-writes,dwb --threads 8 --tables 4 --rows 100000 --pool 32000000 --seconds 5\n  \
                             indelible bench sysbench --method nvm-inp --script point-select --distribution pareto --partitions 2 --seconds 5 --format json\n\n\
                             Statements, their order and the distributions are those of sysbench 1.0.20; docs/workloads.md says what differs."
     )]
     Sysbench(Box<SysbenchArgs>),
-    /// Rows of one size, a key and a payload, into one tree of one partition; also updates and deletions of them
+    /// Rows of one size, a key and a payload, into one tree of one partition; also updates and
+    /// deletions of them
     #[command(
         after_help = "Examples:\n  indelible bench btree-insert --method fast,fash --record 64 --order random --txns 1000000 --primitives flush\n  \
                             indelible bench btree-insert --method fast --record 16 --order ascending --txn-size 10\n  \
@@ -124,14 +126,16 @@ pub(crate) struct TpccArgs {
     /// Keep every transaction within its partition, as the paper does
     #[arg(long)]
     pub(crate) single_partition: bool,
-    /// Shares of the transactions: standard, one of new-order, payment, order-status, delivery and stock-level, or five numbers
-    /// in this order
+    /// Shares of the transactions: standard, one of new-order, payment, order-status, delivery and
+    /// stock-level, or five numbers in this order
     #[arg(long, default_value = "standard")]
     pub(crate) mix: TpccMix,
-    /// Size of a warehouse as a share of 100,000 items and 30,000 customers; only 1 is TPC-C, less is for tests
+    /// Size of a warehouse as a share of 100,000 items and 30,000 customers; only 1 is TPC-C, less
+    /// is for tests
     #[arg(long, default_value_t = 1.0, value_parser = parse_scale)]
     pub(crate) scale: f64,
-    /// Keying and think times of ten terminals a warehouse, as a multiple of those of the specification; 0 for none
+    /// Keying and think times of ten terminals a warehouse, as a multiple of those of the
+    /// specification; 0 for none
     #[arg(long, default_value_t = 0.0, value_parser = parse_think_times)]
     pub(crate) think_times: f64,
     #[command(flatten)]
@@ -255,8 +259,8 @@ pub(crate) struct TatpArgs {
     /// Subscribers, at least one a partition; each has about ten rows
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=i64::from(SUBSCRIBERS_MAX)))]
     pub(crate) subscribers: u32,
-    /// Shares of the transactions: standard; the name of one, such as update-location; or seven numbers in the order of the
-    /// specification, standard being 35,10,35,2,14,2,2
+    /// Shares of the transactions: standard; the name of one, such as update-location; or seven
+    /// numbers in the order of the specification, standard being 35,10,35,2,14,2,2
     #[arg(long, default_value = "standard")]
     pub(crate) mix: TatpMix,
     /// Distribution of subscribers: nurand, uneven, as in the specification; or uniform
@@ -272,7 +276,8 @@ pub(crate) struct SysbenchArgs {
     /// Methods, separated by commas: nvm-inp, inp, volatile
     #[arg(long, value_delimiter = ',', required_unless_present_any = AXES, conflicts_with_all = AXES)]
     pub(crate) method: Vec<Method>,
-    /// Script: read-write, read-only, write-only, point-select, update-index, update-non-index, insert or delete
+    /// Script: read-write, read-only, write-only, point-select, update-index, update-non-index,
+    /// insert or delete
     #[arg(long, default_value = "read-write")]
     pub(crate) script: OltpScript,
     /// Tables: sbtest1, sbtest2 and so on
@@ -307,7 +312,8 @@ pub(crate) struct RunArgs {
     /// Partitions, each with a thread of its own
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) partitions: u32,
-    /// Threads that share one partition, each in a session of its own; in the page methods. Conflicts are run again and counted
+    /// Threads that share one partition, each in a session of its own; in the page methods.
+    /// Conflicts are run again and counted
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: Option<u32>,
     /// Seconds to run
@@ -343,25 +349,32 @@ pub(crate) struct RunArgs {
     /// of the profile
     #[arg(long, value_parser = clap::value_parser!(u64).range(10..=10_000))]
     pub(crate) sync_latency_ns: Option<u64>,
-    /// Loads on the emulated device: counted; or free, neither counted nor delayed, so that the model's own time is not in them
+    /// Loads on the emulated device: counted; or free, neither counted nor delayed, so that the
+    /// model's own time is not in them
     #[arg(long, value_enum, default_value_t = LoadsName::Counted)]
     pub(crate) loads: LoadsName,
-    /// Fences of nvm-inp: single, one a transaction of one operation; shared, three; or paper, one after each step
+    /// Fences of nvm-inp: single, one a transaction of one operation; shared, three; or paper, one
+    /// after each step
     #[arg(long, value_enum, default_value_t = FencesName::Single)]
     pub(crate) fences: FencesName,
-    /// When a log record of nv-logging is durable: flush-on-insert, at once; or flush-on-commit, at a commit at the latest
+    /// When a log record of nv-logging is durable: flush-on-insert, at once; or flush-on-commit, at
+    /// a commit at the latest
     #[arg(long, value_enum, default_value_t = PersistName::FlushOnInsert)]
     pub(crate) persist: PersistName,
-    /// Bytes of log that each session of nv-logging, each ring of distributed-log, or nvwal has room for, at most 128 MiB
+    /// Bytes of log that each session of nv-logging, each ring of distributed-log, or nvwal has
+    /// room for, at most 128 MiB
     #[arg(long)]
     pub(crate) ring: Option<u64>,
-    /// Bytes of durable memory in each partition for copies of pages, in methods with such an area: 128 KiB or more
+    /// Bytes of durable memory in each partition for copies of pages, in methods with such an area:
+    /// 128 KiB or more
     #[arg(long, value_name = "BYTES")]
     pub(crate) area: Option<u64>,
-    /// Bytes of log after which a checkpoint is written, in methods that have them; images of pages count an eighth
+    /// Bytes of log after which a checkpoint is written, in methods that have them; images of pages
+    /// count an eighth
     #[arg(long, value_name = "BYTES")]
     pub(crate) log_bytes: Option<u64>,
-    /// Most bytes of DRAM in each partition for the keys of slotted pages, in fash and fast; with 0 a search reads the pages alone, as in the paper. 64 MiB by default
+    /// Most bytes of DRAM in each partition for the keys of slotted pages, in fash and fast; with 0
+    /// a search reads the pages alone, as in the paper. 64 MiB by default
     #[arg(long, value_name = "BYTES")]
     pub(crate) outlines: Option<usize>,
     /// Rings of distributed-log that the sessions of a partition share; 16 by default
@@ -381,7 +394,8 @@ pub(crate) struct RunArgs {
     /// other methods ignore it
     #[arg(long)]
     pub(crate) pool: Option<u64>,
-    /// How pages travel between their file and the buffer pool, in methods that have one: buffered, through the system's cache; or direct
+    /// How pages travel between their file and the buffer pool, in methods that have one: buffered,
+    /// through the system's cache; or direct
     #[arg(long, value_enum, default_value_t = IoName::Buffered)]
     pub(crate) io: IoName,
     /// Directory under which the database is made, and removed at the end; shared memory by default
@@ -402,7 +416,8 @@ pub(crate) struct RunArgs {
     /// The same for the files of the log of a page method, if they are elsewhere
     #[arg(long)]
     pub(crate) log_files: Option<FileProfile>,
-    /// When a commit is acknowledged: synchronous, when it is durable; or asynchronous, before, so that a power cut loses the last ones
+    /// When a commit is acknowledged: synchronous, when it is durable; or asynchronous, before, so
+    /// that a power cut loses the last ones
     #[arg(long, value_enum, default_value_t = CommitName::Synchronous)]
     pub(crate) commit: CommitName,
     /// Isolation of transactions of a page method: serializable; or read-committed, which reads

@@ -42,7 +42,8 @@ pub(crate) struct BackupArgs {
     /// Directory of the database
     #[arg(required_unless_present = "check")]
     pub(crate) path: Option<PathBuf>,
-    /// The file to write; `-` for standard output. It must not exist, unless it is a pipe, a socket or a device
+    /// The file to write; `-` for standard output. It must not exist, unless it is a pipe, a socket
+    /// or a device
     #[arg(required_unless_present = "check")]
     pub(crate) file: Option<PathBuf>,
     /// Replace the file if it exists; the new one has its mode and owner

@@ -37,7 +37,8 @@ pub(crate) struct ImportArgs {
     /// Import the good rows and report the bad ones instead of importing nothing
     #[arg(long)]
     pub(crate) skip_bad_rows: bool,
-    /// Write the bad rows to this new file as they stand, after the line with the names of the columns
+    /// Write the bad rows to this new file as they stand, after the line with the names of the
+    /// columns
     #[arg(long, value_name = "FILE", requires = "skip_bad_rows")]
     pub(crate) rejects: Option<PathBuf>,
     #[command(flatten)]
@@ -51,19 +52,22 @@ pub(crate) struct TextArgs {
     /// that of a first line `sep=;`, or a comma
     #[arg(long, value_parser = separator)]
     pub(crate) separator: Option<u8>,
-    /// The first line is a row and names no columns: they are those of the table, or column1, column2, ...
+    /// The first line is a row and names no columns: they are those of the table, or column1,
+    /// column2, ...
     #[arg(long)]
     pub(crate) no_header: bool,
     /// Names of the columns of a file without a header, in their order
     #[arg(long, value_delimiter = ',', requires = "no_header")]
     pub(crate) columns: Vec<String>,
-    /// This text outside quotes is NULL, as an empty field is; '' makes "" NULL too. Can be given several times
+    /// This text outside quotes is NULL, as an empty field is; '' makes "" NULL too. Can be given
+    /// several times
     #[arg(long = "null", value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) nulls: Vec<String>,
     /// Skip lines that begin with this ASCII character
     #[arg(long, value_name = "CHARACTER", value_parser = comment)]
     pub(crate) comment: Option<u8>,
-    /// Bytes after which a quote that is not closed in its line counts as forgotten; 1048576 by default
+    /// Bytes after which a quote that is not closed in its line counts as forgotten; 1048576 by
+    /// default
     #[arg(long, value_name = "BYTES")]
     pub(crate) quoted_bytes: Option<usize>,
 }

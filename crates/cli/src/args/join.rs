@@ -28,7 +28,8 @@ const ZIPF_MAX: f64 = 8.0;
 /// `bench join`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct JoinArgs {
-    /// Algorithms, separated by commas: radix, n-part, m-way, m-pass, mpsm; auto, which picks one; or all
+    /// Algorithms, separated by commas: radix, n-part, m-way, m-pass, mpsm; auto, which picks one;
+    /// or all
     #[arg(long, value_parser = parse_algorithms, required_unless_present = "grid")]
     pub(crate) algorithm: Option<std::vec::Vec<Algorithm>>,
     /// Tuples of R; of the grid, of its largest cells
@@ -58,7 +59,8 @@ pub(crate) struct JoinArgs {
     /// Part of R that has one key, from 0 to 1; with --zipf it is the most frequent key of S too
     #[arg(long, value_name = "PART", default_value_t = 0.0, value_parser = parse_part, allow_negative_numbers = true, conflicts_with = "grid")]
     pub(crate) hot: f64,
-    /// Instructions, separated by commas: auto (the best that this processor has), avx512, avx2, portable
+    /// Instructions, separated by commas: auto (the best that this processor has), avx512, avx2,
+    /// portable
     #[arg(long, value_parser = parse_kernels, default_value = "auto")]
     pub(crate) kernel: std::vec::Vec<Kernel>,
     /// Seed of the relations
@@ -86,7 +88,8 @@ pub(crate) struct JoinArgs {
     /// available
     #[arg(long)]
     pub(crate) memory_bytes: Option<u64>,
-    /// Run everything over a grid of sizes up to --r, skews, match rates and densities, and say how far auto is from the best
+    /// Run everything over a grid of sizes up to --r, skews, match rates and densities, and say how
+    /// far auto is from the best
     #[arg(long, conflicts_with = "algorithm")]
     pub(crate) grid: bool,
     /// Run only part K of N of the grid, in the order of its rows; for a machine that is quiet for

@@ -33,7 +33,8 @@ pub(crate) enum LabCommand {
 /// `lab run`, `lab report`.
 #[derive(Debug, Args)]
 pub(crate) struct LabRunArgs {
-    /// Experiments, as `lab list` names them, or n-store/all, joins/all, nv-logging/all, nvram-era/all, nvm-dwb/all, fast-fash/all
+    /// Experiments, as `lab list` names them, or n-store/all, joins/all, nv-logging/all,
+    /// nvram-era/all, nvm-dwb/all, fast-fash/all
     #[arg(required = true)]
     pub(crate) experiments: Vec<String>,
     /// Minutes on two cores: small data, for databases with a cache as small; the default

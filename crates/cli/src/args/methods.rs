@@ -1,6 +1,7 @@
 //! The storage methods as the help texts list them: in groups, a line each.
 //!
-//! The README and `docs/methods.md` say more about each. A test holds the list against the catalogue.
+//! The README and `docs/methods.md` say more about each. A test holds the list against the
+//! catalogue.
 
 use std::fmt::Write as _;
 

@@ -141,7 +141,8 @@ pub(crate) enum Command {
     /// Recommend a storage method for a workload and a device, from measurements at a small scale
     #[command(after_help = advise::EXAMPLES)]
     Advise(Box<AdviseArgs>),
-    /// Look for states that a power cut, a failing device or damage leaves and the database does not cope with
+    /// Look for states that a power cut, a failing device or damage leaves and the database does
+    /// not cope with
     #[command(after_help = torture::EXAMPLES)]
     Torture(TortureArgs),
     /// The process that is killed
@@ -177,12 +178,14 @@ pub(crate) struct NewDatabaseArgs {
     /// Bytes of an index node, a power of two from 256 to 8192
     #[arg(long, value_parser = clap::value_parser!(u32).range(256..=8192))]
     pub(crate) node_bytes: Option<u32>,
-    /// Bytes of changes after which a MemTable of log or nvm-log is full, for example 16777216; 64 MiB by default
+    /// Bytes of changes after which a MemTable of log or nvm-log is full, for example 16777216; 64
+    /// MiB by default
     #[arg(long)]
     pub(crate) memtable_bytes: Option<u64>,
     #[command(flatten)]
     pub(crate) places: PlacesArgs,
-    /// Bytes of durable memory in each partition for copies of pages, in nvm-dwb, nvm-dwb-log and nvm-dwb-log-opt: 128 KiB or more
+    /// Bytes of durable memory in each partition for copies of pages, in nvm-dwb, nvm-dwb-log and
+    /// nvm-dwb-log-opt: 128 KiB or more
     #[arg(long, value_name = "BYTES")]
     pub(crate) area: Option<u64>,
 }
@@ -210,7 +213,8 @@ pub(crate) struct ExportArgs {
     pub(crate) path: PathBuf,
     /// The table
     pub(crate) table: String,
-    /// The CSV file to write; `-` for standard output. It must not exist, unless it is a pipe, a socket or a device
+    /// The CSV file to write; `-` for standard output. It must not exist, unless it is a pipe, a
+    /// socket or a device
     #[arg(default_value = "-")]
     pub(crate) file: PathBuf,
     /// Replace the file if it exists; the new one has its mode and owner
@@ -223,7 +227,8 @@ pub(crate) struct ExportArgs {
 pub(crate) struct DumpArgs {
     /// Directory of the database
     pub(crate) path: PathBuf,
-    /// The file to write; `-` for standard output. It must not exist, unless it is a pipe, a socket or a device
+    /// The file to write; `-` for standard output. It must not exist, unless it is a pipe, a socket
+    /// or a device
     #[arg(default_value = "-")]
     pub(crate) file: PathBuf,
     /// Replace the file if it exists; the new one has its mode and owner

@@ -17,7 +17,8 @@ nv-logging takes a checkpoint when half of a ring is used, so its rings must hav
 /// `bench recovery`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RecoveryArgs {
-    /// Methods, separated by commas: page methods with a buffer pool, such as full-page-writes, nv-disk or nv-logging
+    /// Methods, separated by commas: page methods with a buffer pool, such as full-page-writes,
+    /// nv-disk or nv-logging
     #[arg(long, value_delimiter = ',', required = true)]
     pub(crate) method: Vec<Method>,
     #[command(flatten)]
@@ -72,10 +73,12 @@ pub(crate) struct FillArgs {
     /// Bytes of the buffer pool, while the log is filled and at the opening
     #[arg(long)]
     pub(crate) pool: Option<u64>,
-    /// Bytes of log that each session of nv-logging, or each ring of distributed-log, has room for, at most 128 MiB
+    /// Bytes of log that each session of nv-logging, or each ring of distributed-log, has room for,
+    /// at most 128 MiB
     #[arg(long)]
     pub(crate) ring: Option<u64>,
-    /// Bytes of durable memory for copies of pages, in methods with such an area: 128 KiB or more. Pages that leave the pool fill it
+    /// Bytes of durable memory for copies of pages, in methods with such an area: 128 KiB or more.
+    /// Pages that leave the pool fill it
     #[arg(long, value_name = "BYTES")]
     pub(crate) area: Option<u64>,
     /// Seed of the rows and of the updates

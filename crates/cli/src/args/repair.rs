@@ -1,7 +1,7 @@
 //! Arguments of `repair`.
 //!
-//! An option is needed only for a fact that the files do not tell; the error then names the fact and
-//! the option.
+//! An option is needed only for a fact that the files do not tell; the error then names the fact
+//! and the option.
 
 use clap::Args;
 use indelible::Method;

@@ -49,7 +49,8 @@ pub(crate) struct TortureArgs {
     pub(crate) method: Vec<Method>,
     #[command(flatten)]
     pub(crate) axes: AxesArgs,
-    /// All methods that keep something; alone, with every kind of test, one result a method and kind
+    /// All methods that keep something; alone, with every kind of test, one result a method and
+    /// kind
     #[arg(long, conflicts_with = "method", conflicts_with_all = AXES)]
     pub(crate) all: bool,
     /// Size of --all, --flips, --truncations and --faults: small takes seconds a method, full hours
@@ -73,7 +74,8 @@ pub(crate) struct TortureArgs {
     /// Seconds to search
     #[arg(long, value_parser = parse_seconds)]
     pub(crate) seconds: Option<f64>,
-    /// Run only these operations of the seed's round, as a failure prints them: 0-3,60; or all, or none
+    /// Run only these operations of the seed's round, as a failure prints them: 0-3,60; or all, or
+    /// none
     #[arg(long, conflicts_with_all = ["kind", "images", "seconds"])]
     pub(crate) operations: Option<Selection>,
     /// With --operations, the treatment of each image. 0: recovered; 1: recovered again, and used;
@@ -83,13 +85,15 @@ pub(crate) struct TortureArgs {
     /// Switch a durable step off by the name of its site, to see that it is missed; may be repeated
     #[arg(long, value_name = "SITE", conflicts_with_all = ["scenario", "mutate", "flips", "truncations", "faults", "kills", "power_cuts"])]
     pub(crate) without: Vec<String>,
-    /// Run this scripted scenario with all its images instead of a random search; or all, or bare: those on a table without secondary indexes
+    /// Run this scripted scenario with all its images instead of a random search; or all, or bare:
+    /// those on a table without secondary indexes
     #[arg(long)]
     pub(crate) scenario: Option<String>,
     /// Switch every flush, fence and sync off in turn and say whether that was noticed
     #[arg(long)]
     pub(crate) mutate: bool,
-    /// Flip one bit in each 64 bytes of a small database, one at a time, and see that it is detected or harmless
+    /// Flip one bit in each 64 bytes of a small database, one at a time, and see that it is
+    /// detected or harmless
     #[arg(long)]
     pub(crate) flips: bool,
     /// Flip every bit instead; minutes
@@ -98,7 +102,8 @@ pub(crate) struct TortureArgs {
     /// Cut the files of a small database off at every 4 KiB and at 1,000 random lengths
     #[arg(long)]
     pub(crate) truncations: bool,
-    /// Let every call to a file or memory fail in turn, in every way, and tear every write into sectors
+    /// Let every call to a file or memory fail in turn, in every way, and tear every write into
+    /// sectors
     #[arg(long)]
     pub(crate) faults: bool,
     /// With --faults, only the runs whose place begins so, as a failure prints it
@@ -112,14 +117,16 @@ pub(crate) struct TortureArgs {
     /// Kill a real process with SIGKILL this many times, and check its database after each
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) kills: Option<u64>,
-    /// Cut the power of a file system this many times under a real process, and check its database after each
+    /// Cut the power of a file system this many times under a real process, and check its database
+    /// after each
     #[arg(long, requires = "path", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) power_cuts: Option<u64>,
     /// Run this many transactions of many sessions at once, and look for results that no order
     /// of them explains
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) histories: Option<u64>,
-    /// With --histories, cut the power or kill the process this often, on a simulated device, and go on in the next one
+    /// With --histories, cut the power or kill the process this often, on a simulated device, and
+    /// go on in the next one
     #[arg(long, default_value_t = 0, requires = "histories")]
     pub(crate) cuts: u64,
     /// With --histories, how many sessions
@@ -128,7 +135,8 @@ pub(crate) struct TortureArgs {
     /// With --histories, how many partitions; rows move between them
     #[arg(long, default_value_t = 1, requires = "histories", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) partitions: u32,
-    /// With --histories, how the transactions are isolated: a weaker level allows some anomalies, and no others
+    /// With --histories, how the transactions are isolated: a weaker level allows some anomalies,
+    /// and no others
     #[arg(long, value_enum, default_value_t = IsolationName::Serializable, requires = "histories")]
     pub(crate) isolation: IsolationName,
     /// Mount point of the file system whose power is cut: a loop device on which nothing else lies
@@ -151,7 +159,8 @@ pub(crate) enum SizeName {
 /// Workload during which the power fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WorkloadName {
-    /// Random transactions on a partition, compared row by row; bookings of flights for --kills and --power-cuts
+    /// Random transactions on a partition, compared row by row; bookings of flights for --kills and
+    /// --power-cuts
     Standard,
     /// A small TPC-C on two partitions, with its consistency conditions
     Tpcc,

@@ -48,7 +48,8 @@ pub(crate) trait Benchmark {
     fn single_partition(&self) -> bool;
     fn own_numbers(&self, measured: &Measured) -> OwnNumbers;
 
-    /// Whether inputs are taken in the order of the list, so that the content at the end follows from it.
+    /// Whether inputs are taken in the order of the list, so that the content at the end follows
+    /// from it.
     fn is_in_order(&self) -> bool {
         true
     }

@@ -95,7 +95,8 @@ pub(crate) fn prepare(database: &Database) -> Result<()> {
     Ok(())
 }
 
-/// Books from number `first` on until the process is killed, and acknowledges each booking when it is durable.
+/// Books from number `first` on until the process is killed, and acknowledges each booking when it
+/// is durable.
 pub(crate) fn run(database: &Database, seed: u64, first: u64) -> Result<()> {
     let airports = codes(database)?;
     let (bookings, traffic) = (database.table(BOOKINGS)?, database.table(TRAFFIC)?);
@@ -163,7 +164,8 @@ pub(crate) struct Verdict {
     pub(crate) unacknowledged: u64,
 }
 
-/// Checks after a number of kills that every acknowledged booking is there and that none is half there.
+/// Checks after a number of kills that every acknowledged booking is there and that none is half
+/// there.
 pub(crate) fn check(
     database: &Database,
     seed: u64,

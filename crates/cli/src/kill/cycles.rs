@@ -1,8 +1,9 @@
 //! Many kills, or power cuts, of one database: each cycle continues from the recovery of the last
 //! one.
 //!
-//! After every one the database is opened, the work of all cycles is checked, and the deep check runs. The moment of each
-//! kill is drawn from the seed, from a few microseconds after the first acknowledgement to ten milliseconds.
+//! After every one the database is opened, the work of all cycles is checked, and the deep check
+//! runs. The moment of each kill is drawn from the seed, from a few microseconds after the first
+//! acknowledgement to ten milliseconds.
 
 use super::bookings::Bookings;
 use super::power::Mount;

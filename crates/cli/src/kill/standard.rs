@@ -90,7 +90,8 @@ impl Small for Sysbench {
     }
 }
 
-/// Runs the lists of `seed` until the process is killed, and acknowledges each transaction when it is durable.
+/// Runs the lists of `seed` until the process is killed, and acknowledges each transaction when it
+/// is durable.
 pub(super) fn run<W: Small>(database: &Database, seed: u64) -> Result<()> {
     let workload = W::small(seed)?;
     let tables = W::tables(database)?;

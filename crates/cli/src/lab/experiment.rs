@@ -69,17 +69,20 @@ pub(super) enum Kind {
     /// Nothing is run: the result is that of a [`Kind::Paged`] run with the same parameters but for
     /// `price-ratio`, divided by the price of its media.
     Priced,
-    /// `bench btree-insert`; each parameter is an option of the command, but for `read-ns` and `write-ns`, which make the profile.
+    /// `bench btree-insert`; each parameter is an option of the command, but for `read-ns` and
+    /// `write-ns`, which make the profile.
     Btree,
     /// The same, with a probe on the thread.
     BtreeProbed,
     /// Durable writes of chunks through an interface of the device.
     Device,
-    /// A child process that is killed after a number of transactions, and the opening that recovers.
+    /// A child process that is killed after a number of transactions, and the opening that
+    /// recovers.
     Recovery,
     /// Bytes that an insert, an update or a delete writes.
     Costs,
-    /// `bench join`; each parameter is an option of the command, but for `relations`, which `size` turns into numbers of tuples.
+    /// `bench join`; each parameter is an option of the command, but for `relations`, which `size`
+    /// turns into numbers of tuples.
     Join,
 }
 

@@ -48,7 +48,8 @@ impl Point {
             arguments.extend([format!("--{name}"), value.to_owned()]);
         };
         for (name, value) in &self.parameters {
-            // `current` is the device as its profile says; relations are given by their sizes, and latencies by a profile.
+            // `current` is the device as its profile says; relations are given by their sizes, and
+            // latencies by a profile.
             let is_option = value != "current" && !NO_OPTIONS.contains(&name.as_str());
             if is_option || self.kind == Kind::Recovery {
                 add(name, value);

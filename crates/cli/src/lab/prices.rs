@@ -21,7 +21,8 @@ pub(crate) struct Prices {
     /// Dollars for a gigabyte of DRAM, in figures of transactions a dollar
     #[arg(long, default_value_t = 5.5, value_parser = parse_price)]
     dram_price: f64,
-    /// Dollars for a gigabyte of the disk; NVM costs a multiple of it (0.05 is a hard disk's in the paper, 0.7 a flash drive's)
+    /// Dollars for a gigabyte of the disk; NVM costs a multiple of it (0.05 is a hard disk's in the
+    /// paper, 0.7 a flash drive's)
     #[arg(long, default_value_t = 0.05, value_parser = parse_price)]
     disk_price: f64,
 }

@@ -1,8 +1,9 @@
 //! Rows: one line of JSON a point, appended when the point is measured, so that an interrupted run
 //! keeps its finished points.
 //!
-//! A row is used again if its configuration and its commit are the same. The last line of a run that was killed may be torn; it is
-//! cut off before anything is appended. The table for spreadsheets is made from the rows and never read.
+//! A row is used again if its configuration and its commit are the same. The last line of a run
+//! that was killed may be torn; it is cut off before anything is appended. The table for
+//! spreadsheets is made from the rows and never read.
 
 use super::point::{Parameters, Point, hash};
 use super::size::Size;

@@ -50,9 +50,11 @@ pub(super) struct Size {
     pub(super) cost_rows: u32,
     /// Tuples of R in workload A of the joins.
     pub(super) join_a: u64,
-    /// Tuples of each side in their workload B. No power of two times `join_a`, so that no two names mean the same relations.
+    /// Tuples of each side in their workload B. No power of two times `join_a`, so that no two
+    /// names mean the same relations.
     pub(super) join_b: u64,
-    /// TPC-C of the page engine: as many warehouses as there may be threads, or more, and their share of the full size in thousandths.
+    /// TPC-C of the page engine: as many warehouses as there may be threads, or more, and their
+    /// share of the full size in thousandths.
     pub(super) paged_warehouses: u32,
     pub(super) paged_scale_thousandths: u32,
     /// TPC-B: branches, and accounts of each.

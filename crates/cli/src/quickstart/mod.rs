@@ -2,9 +2,10 @@
 //! minute.
 //!
 //! 1. A database on the best medium at hand, with a real data set imported.
-//! 2. A child process books flights in it and is killed with SIGKILL in full flight. After reopening, every acknowledged
-//!    booking is there whole, and none is there half.
-//! 3. YCSB on each method: throughput, latency, durable steps, bytes; then a kill under load, and the time to recover.
+//! 2. A child process books flights in it and is killed with SIGKILL in full flight. After
+//!    reopening, every acknowledged booking is there whole, and none is there half.
+//! 3. YCSB on each method: throughput, latency, durable steps, bytes; then a kill under load, and
+//!    the time to recover.
 //! 4. One table, and an HTML page with plots.
 //!
 //! Everything but the page is made in scratch directories that are removed at the end.
@@ -198,8 +199,8 @@ fn measure(args: &QuickstartArgs, parent: &std::path::Path) -> Result<Vec<RunRow
     Ok(rows)
 }
 
-/// Loads a database, kills a process that updates it, and returns the milliseconds that reopening takes. The content
-/// must be a whole prefix of the transactions, with all acknowledged ones.
+/// Loads a database, kills a process that updates it, and returns the milliseconds that reopening
+/// takes. The content must be a whole prefix of the transactions, with all acknowledged ones.
 fn kill_under_load(
     args: &QuickstartArgs,
     parent: &std::path::Path,

@@ -1,7 +1,7 @@
 //! The HTML page of `quickstart`.
 //!
-//! Plots and tables are drawn from the result rows alone, so the page says nothing that the rows do not. It shows the methods that
-//! a newcomer meets, [`met_first`]; a line unfolds all of them.
+//! Plots and tables are drawn from the result rows alone, so the page says nothing that the rows do
+//! not. It shows the methods that a newcomer meets, [`met_first`]; a line unfolds all of them.
 
 use super::{Survival, met_first};
 use crate::output::{bytes, duration, thousands, whole};

@@ -1,7 +1,8 @@
 //! Reports: result rows, plots of them, and one HTML page that needs nothing else.
 //!
-//! Rows are the truth and plots are rebuilt from them. The SVG writer is our own: its output is deterministic, so
-//! a changed figure is a changed result, and the page loads nothing from anywhere.
+//! Rows are the truth and plots are rebuilt from them. The SVG writer is our own: its output is
+//! deterministic, so a changed figure is a changed result, and the page loads nothing from
+//! anywhere.
 
 mod html;
 mod plot;

@@ -23,7 +23,8 @@ pub(crate) struct BarChart {
     /// Names of the bars of every group.
     pub(crate) series: Vec<String>,
     pub(crate) groups: Vec<BarGroup>,
-    /// How lengths show values. On a logarithmic scale lengths show orders of magnitude; the caption must say so.
+    /// How lengths show values. On a logarithmic scale lengths show orders of magnitude; the
+    /// caption must say so.
     pub(crate) scale: Scale,
 }
 
@@ -42,7 +43,8 @@ pub(crate) struct LineChart {
     pub(crate) y_label: String,
     pub(crate) x_scale: Scale,
     pub(crate) y_scale: Scale,
-    /// Marks of the x axis in ascending order, from the least x to the greatest; empty for round numbers.
+    /// Marks of the x axis in ascending order, from the least x to the greatest; empty for round
+    /// numbers.
     pub(crate) x_ticks: Vec<Tick>,
     pub(crate) series: Vec<LineSeries>,
 }

@@ -1,4 +1,5 @@
-//! Result rows: one JSON object a line a run, complete enough to be compared with a row of another machine.
+//! Result rows: one JSON object a line a run, complete enough to be compared with a row of another
+//! machine.
 //!
 //! Field names carry their units. A row names the failures that the data survives and the
 //! instructions that were issued, so that a measurement with another domain's instructions cannot
@@ -70,7 +71,8 @@ pub(crate) struct PageNumbers {
     /// Isolation of the transactions; rows of earlier versions, all serializable, lack it.
     #[serde(default)]
     pub(crate) isolation: String,
-    /// How pages travel between their file and the pool: `buffered` or `direct`; rows of earlier versions, all buffered, lack it.
+    /// How pages travel between their file and the pool: `buffered` or `direct`; rows of earlier
+    /// versions, all buffered, lack it.
     #[serde(default)]
     pub(crate) io: String,
     /// Transactions rolled back and run again because of a conflict.

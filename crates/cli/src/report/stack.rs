@@ -62,7 +62,8 @@ impl StackChart {
         frame(&self.title, y + 4.0, &body)
     }
 
-    /// Draws the names of the pieces in as many lines as they need; returns where the last one ends.
+    /// Draws the names of the pieces in as many lines as they need; returns where the last one
+    /// ends.
     fn legend(&self, body: &mut String) -> f64 {
         const LINE: f64 = 17.0;
         // A little below the edge, where no font is cut off at any scale.

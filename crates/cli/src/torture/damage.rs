@@ -1,4 +1,5 @@
-//! `torture --flips` and `--truncations`: damage to a small database, by the room of the crash search.
+//! `torture --flips` and `--truncations`: damage to a small database, by the room of the crash
+//! search.
 //!
 //! The database passes if it never believes damaged data. How it noticed the damage is counted
 //! apart, because an open that refuses is cheaper than a deep check.

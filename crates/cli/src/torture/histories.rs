@@ -1,4 +1,5 @@
-//! `torture --histories`: many sessions at once on few rows, and whether their observations fit some order of their transactions.
+//! `torture --histories`: many sessions at once on few rows, and whether their observations fit
+//! some order of their transactions.
 //!
 //! The database is a real one, with the method's own locks and threads. Nothing is simulated
 //! except, with `--cuts`, its device. A method that runs one transaction at a time in a partition

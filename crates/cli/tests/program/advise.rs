@@ -1,7 +1,8 @@
 //! Goal: `advise` compares all methods, its counts repeat, its choice follows the objective, and it
 //! refuses unusable options with the reason.
 //!
-//! Method: small samples on the device that only counts, so that no assertion depends on time; traces recorded by `bench`.
+//! Method: small samples on the device that only counts, so that no assertion depends on time;
+//! traces recorded by `bench`.
 
 use crate::browser;
 use crate::common::{Place, fail, succeed};

@@ -1,4 +1,5 @@
-//! Goal: bad input gets one clear sentence and the right exit code, and nothing is lost or half done.
+//! Goal: bad input gets one clear sentence and the right exit code, and nothing is lost or half
+//! done.
 //!
 //! Method: one case a mistake; each error must name the thing, and where it helps the remedy.
 

@@ -25,7 +25,8 @@ const PATIENCE: Duration = Duration::from_mins(30);
 const BEGIN: &str = "[page-findings";
 const END: &str = "page-findings]";
 
-/// Measures boxes: nothing wider than the page, nothing drawn outside of its plot, no text on another.
+/// Measures boxes: nothing wider than the page, nothing drawn outside of its plot, no text on
+/// another.
 const PROBE: &str = r"
 const page = JSON.parse(document.getElementById('page').textContent), lines = [];
 const inside = (box, view) => box.x > -0.6 && box.y > -0.6 && box.x + box.width < view.width + 0.6
@@ -85,7 +86,8 @@ pub(crate) enum Light {
     Dark,
 }
 
-/// Looks at a page in light and in dark: it must have no flaws, and be of two colours. `None` where there is no browser.
+/// Looks at a page in light and in dark: it must have no flaws, and be of two colours. `None` where
+/// there is no browser.
 pub(crate) fn look(page: &str) -> Option<Seen> {
     let bright = look_in(page, Light::Bright)?;
     let dark = look_in(page, Light::Dark)?;

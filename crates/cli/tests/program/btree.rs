@@ -1,8 +1,8 @@
 //! Goal: `bench btree-insert` runs every order and mix on the methods with slotted pages and on
 //! others, and prints complete and consistent rows.
 //!
-//! Method: small sizes; the program itself compares every row at the end, so success means that they agree; counts in the rows are those of the
-//! options.
+//! Method: small sizes; the program itself compares every row at the end, so success means that
+//! they agree; counts in the rows are those of the options.
 
 use crate::common::{fail, succeed};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Common part of the program's tests: they run the built binary, each in its own directory.
 //!
-//! Databases lie in shared memory where the machine has it, because that is what the program is for; every
-//! directory is removed when its test ends.
+//! Databases lie in shared memory where the machine has it, because that is what the program is
+//! for; every directory is removed when its test ends.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,6 +1,8 @@
-//! Goal: `backup`, `restore` and `convert` make the same database again, or say in one sentence why not and leave nothing.
+//! Goal: `backup`, `restore` and `convert` make the same database again, or say in one sentence why
+//! not and leave nothing.
 //!
-//! Method: the shipped data set goes through all of them; then a damaged backup, a full disk and places that are taken.
+//! Method: the shipped data set goes through all of them; then a damaged backup, a full disk and
+//! places that are taken.
 
 use crate::common::{AIRPORTS, Place, fail, run, succeed};
 use indelible::Timestamp;
@@ -318,7 +320,8 @@ fn a_copy_that_fails_leaves_its_log_and_archive_empty_and_those_of_others_alone(
 fn a_file_that_cannot_grow_leaves_no_backup() {
     let place = Place::new();
     let (db, dump) = imported(&place);
-    // A limit of the file's size stands in for a full disk; its signal is ignored, so that the write fails.
+    // A limit of the file's size stands in for a full disk; its signal is ignored, so that the
+    // write fails.
     let script = format!(
         "trap '' XFSZ; ulimit -f 8; exec {} backup {db} {}",
         env!("CARGO_BIN_EXE_indelible"),

@@ -1,7 +1,7 @@
 //! Goal: data that enters a database through the program comes out the same, by every way out.
 //!
-//! Method: the shipped data set and a small file with every type, NULLs, quotes and line ends are imported, exported, dumped,
-//! loaded and looked at.
+//! Method: the shipped data set and a small file with every type, NULLs, quotes and line ends are
+//! imported, exported, dumped, loaded and looked at.
 
 use crate::common::{AIRPORTS, Place, fail, succeed};
 

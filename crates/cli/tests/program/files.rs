@@ -1,7 +1,8 @@
-//! Goal: output goes where it is sent and replaces nothing but a regular file; a pipe will do for input as well.
+//! Goal: output goes where it is sent and replaces nothing but a regular file; a pipe will do for
+//! input as well.
 //!
-//! Method: each command that writes a file writes over everything that a path can name, with the full device and the pipe without a
-//! reader in the place of standard output.
+//! Method: each command that writes a file writes over everything that a path can name, with the
+//! full device and the pipe without a reader in the place of standard output.
 
 use crate::common::{AIRPORTS, Place, fail, run, succeed};
 use std::fs::{self, File, Permissions};
@@ -132,8 +133,8 @@ fn a_replaced_file_keeps_its_mode_and_its_links() {
     }
 }
 
-/// A limit of the size of files stands in for a full disk. Its signal is ignored, so that the
-/// write fails. It leaves room for the stamp at 8 KiB that an opening for writing puts into each file.
+/// A limit of the size of files stands in for a full disk. Its signal is ignored, so that the write
+/// fails. It leaves room for the stamp at 8 KiB that an opening for writing puts into each file.
 #[test]
 fn a_disk_that_fills_up_leaves_the_old_file() {
     let place = Place::new();

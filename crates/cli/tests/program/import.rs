@@ -1,4 +1,5 @@
-//! Goal: files as people have them are imported as they were meant, or refused with the reason; no good row is lost.
+//! Goal: files as people have them are imported as they were meant, or refused with the reason; no
+//! good row is lost.
 //!
 //! Method: a small file with one peculiarity each, from a disk and through a pipe; the imported
 //! rows are exported again.
@@ -48,7 +49,8 @@ fn texts(output: &Output) -> (Option<i32>, String, String) {
     )
 }
 
-/// Imports a file of this content into a new table with key `id` and exports the table; the notes of the import come second.
+/// Imports a file of this content into a new table with key `id` and exports the table; the notes
+/// of the import come second.
 fn through(place: &Place, db: &str, content: &[u8], options: &[&str]) -> (String, String) {
     std::fs::write(place.at("in"), content).unwrap();
     let file = place.at("in");
@@ -222,7 +224,8 @@ fn a_pipe_that_cannot_be_kept_is_one_clear_error() {
         text.push(b'\n');
     }
     std::fs::create_dir(place.at("temporary")).unwrap();
-    // A limit of the file's size stands in for a full disk; its signal is ignored, so that the write fails.
+    // A limit of the file's size stands in for a full disk; its signal is ignored, so that the
+    // write fails.
     let script =
         format!("trap '' XFSZ; ulimit -f 12; exec {PROGRAM} import {db} t - --primary-key id");
     let mut command = Command::new("bash");
@@ -275,7 +278,8 @@ fn files_without_a_header_have_columns_all_the_same() {
     assert!(succeed(&["export", &db, "n"]).ends_with("3,three\n4,four\n"));
     let nothing = place.file("nothing", "sep=;\n");
     succeed(&["import", &db, "n", &nothing, "--no-header"]);
-    // Names in the first line are not taken for a row, and names without the option are not taken for a header.
+    // Names in the first line are not taken for a row, and names without the option are not taken
+    // for a header.
     let named = place.file("named", "column1,column2\n5,five\n");
     let error = fail(1, &["import", &db, "n", &named, "--no-header"]);
     assert!(

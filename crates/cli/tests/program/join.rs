@@ -1,8 +1,9 @@
 //! Goal: `bench join` measures every algorithm on the same relations, reports correct results, and
 //! refuses impossible options before it works.
 //!
-//! Method: small relations of every kind. The result of a join does not depend on how it was done, so checksums of all algorithms, kernels
-//! and thread counts must be one; each mistake must get a sentence that names the thing and exit code 1 or 2. No time is judged.
+//! Method: small relations of every kind. The result of a join does not depend on how it was done,
+//! so checksums of all algorithms, kernels and thread counts must be one; each mistake must get a
+//! sentence that names the thing and exit code 1 or 2. No time is judged.
 
 use crate::common::{fail, run, succeed};
 use serde_json::Value;
@@ -172,7 +173,8 @@ fn rows_are_for_people_and_for_spreadsheets_as_well() {
     let table = succeed(&[size.as_slice(), &["--format", "csv"]].concat());
     let mut lines = table.lines();
     let header: Vec<&str> = lines.next().unwrap().split(',').collect();
-    // Only radix joins partitions at once, only m-way sorts; the columns are those of both, each once.
+    // Only radix joins partitions at once, only m-way sorts; the columns are those of both, each
+    // once.
     for name in [
         "phases.partition-r",
         "phases.sort",
@@ -300,7 +302,8 @@ fn what_cannot_be_joined_is_refused_with_a_reason() {
     refused(1, &more, &["bytes of scratch memory; 1600001 are allowed"]);
 }
 
-/// A kernel that the processor lacks is an error, one that it has is used; which is which differs by machine.
+/// A kernel that the processor lacks is an error, one that it has is used; which is which differs
+/// by machine.
 #[test]
 fn a_kernel_runs_or_is_refused() {
     for kernel in ["avx512", "avx2", "portable"] {

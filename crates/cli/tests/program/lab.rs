@@ -1,9 +1,9 @@
 //! Goal: `lab run` makes rows, a table and a page from the smallest setting, continues after a
 //! kill, and refuses experiments that it cannot run.
 //!
-//! Method: figures of every kind of run at `--smoke`; one run is killed with SIGKILL in the middle and begun again, which must keep
-//! its rows and measure only the others. No number is judged: at this size they mean nothing. The page is looked at in a real
-//! browser where there is one.
+//! Method: figures of every kind of run at `--smoke`; one run is killed with SIGKILL in the middle
+//! and begun again, which must keep its rows and measure only the others. No number is judged: at
+//! this size they mean nothing. The page is looked at in a real browser where there is one.
 
 use crate::browser;
 use crate::common::{Place, fail, succeed};

@@ -1,4 +1,5 @@
-//! Goal: a limit of the operating system that is too low for all partitions is named, with a number that works, and leaves nothing.
+//! Goal: a limit of the operating system that is too low for all partitions is named, with a number
+//! that works, and leaves nothing.
 //!
 //! Method: a shell sets the limit for the program; following the advice of the error must succeed.
 

@@ -1,7 +1,7 @@
 //! Goal: the measuring commands run from end to end at small settings and print complete rows.
 //!
-//! Method: a small benchmark of each method with its content check, emulated and native, and a crash search of a few images.
-//! The numbers themselves are not judged here.
+//! Method: a small benchmark of each method with its content check, emulated and native, and a
+//! crash search of a few images. The numbers themselves are not judged here.
 
 use crate::browser::look;
 use crate::common::{Place, run, succeed};
@@ -100,7 +100,8 @@ fn the_emulated_device_counts_the_same_every_time() {
     assert_eq!(first, run());
 }
 
-/// The files of a method lie on the emulated device as well: a row has ten columns of 100 bytes, wherever it is read from.
+/// The files of a method lie on the emulated device as well: a row has ten columns of 100 bytes,
+/// wherever it is read from.
 #[test]
 fn what_files_read_reaches_the_emulated_device() {
     let rows = rows(&[

@@ -1,6 +1,8 @@
-//! Goal: a database that cannot be written can be read by every command that only reads, by several of them at once.
+//! Goal: a database that cannot be written can be read by every command that only reads, by several
+//! of them at once.
 //!
-//! Method: modes mean nothing to root, so root runs the program as somebody else; where that cannot be, the test says so and ends.
+//! Method: modes mean nothing to root, so root runs the program as somebody else; where that cannot
+//! be, the test says so and ends.
 
 use crate::common::{AIRPORTS, Place, fail, run, succeed};
 use indelible::{Database, Method, Mode, Options};

@@ -1,7 +1,8 @@
 //! Goal: `bench recovery` kills a process with as much log as was asked for, and every acknowledged
 //! update is there afterwards.
 //!
-//! Method: a few megabytes of log; the program itself compares the rows with the lists. The rows of the result must agree with each other.
+//! Method: a few megabytes of log; the program itself compares the rows with the lists. The rows of
+//! the result must agree with each other.
 
 use crate::common::{Place, fail, succeed};
 use serde_json::Value;

@@ -1,8 +1,8 @@
 //! Goal: a database that lost a file is never given up: no message advises to remove a file that
 //! may hold data, and a file that the others can rebuild is rebuilt.
 //!
-//! Method: files of databases with rows are removed or emptied, each command's answer is read, and the rows are counted after a
-//! repair.
+//! Method: files of databases with rows are removed or emptied, each command's answer is read, and
+//! the rows are counted after a repair.
 
 use crate::common::{Place, fail, succeed};
 use std::fs;

@@ -1,7 +1,7 @@
 //! Goal: output for people is short, safe and helpful; output for programs is exact.
 //!
-//! Method: long values, control characters in data, names and files, and the mistakes and first steps of a newcomer, each with the
-//! words that must be in the answer, or must not be.
+//! Method: long values, control characters in data, names and files, and the mistakes and first
+//! steps of a newcomer, each with the words that must be in the answer, or must not be.
 
 use crate::common::{Place, fail, run, succeed};
 

@@ -1,8 +1,9 @@
 //! Goal: `bench tpcb` and `bench tatp` run every method, within partitions and over several, and
 //! print complete and consistent rows; the standard benchmarks survive kills.
 //!
-//! Method: small sizes; the program itself checks conditions and content after loading, after each run and after each kill, so success means
-//! that they hold. The numbers themselves are judged only as far as the specifications give them.
+//! Method: small sizes; the program itself checks conditions and content after loading, after each
+//! run and after each kill, so success means that they hold. The numbers themselves are judged only
+//! as far as the specifications give them.
 
 use crate::common::{Place, fail, succeed};
 use serde_json::Value;
@@ -35,7 +36,8 @@ fn tpcb_runs_over_several_partitions() {
             (&3.into(), &500.into())
         );
         let share = row["distributed_share"].as_f64().unwrap();
-        // Partition 1 has two branches, so half of the other ones lie in the other partition, or both.
+        // Partition 1 has two branches, so half of the other ones lie in the other partition, or
+        // both.
         assert!((0.05..0.16).contains(&share), "{share}");
         let of_type = &row["by_type"]["account-update"];
         assert_eq!(
@@ -304,7 +306,8 @@ fn the_log_is_archived_where_it_is_wanted() {
             let log = given_up["log"].as_str().unwrap();
             assert_eq!(archived["log"], format!("{log}, archived"));
             assert!(given_up["archive_bytes"].is_null(), "{given_up}");
-            // Of 20,000 transactions with some hundred bytes each all but the last few thousand are cold.
+            // Of 20,000 transactions with some hundred bytes each all but the last few thousand are
+            // cold.
             let bytes = archived["archive_bytes"].as_u64().unwrap();
             assert!(bytes > 1_000_000, "{archived}");
         }

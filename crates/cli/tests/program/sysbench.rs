@@ -1,8 +1,8 @@
 //! Goal: `bench sysbench` runs every script on tuple methods over several partitions and on page
 //! methods with threads that share one, and prints complete and consistent rows.
 //!
-//! Method: small sizes; the program itself compares every row with the lists after each run, so success means that they agree. Counts and ratios
-//! in the rows are those of the scripts.
+//! Method: small sizes; the program itself compares every row with the lists after each run, so
+//! success means that they agree. Counts and ratios in the rows are those of the scripts.
 
 use crate::common::{fail, succeed};
 use serde_json::Value;

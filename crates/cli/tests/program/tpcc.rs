@@ -1,8 +1,9 @@
 //! Goal: `bench tpcc` runs every method, within partitions and over several, and prints complete
 //! and consistent rows.
 //!
-//! Method: a small scale; the program itself checks the consistency conditions after loading and after each run, so success means
-//! that they hold. The numbers themselves are not judged here, only that they fit together.
+//! Method: a small scale; the program itself checks the consistency conditions after loading and
+//! after each run, so success means that they hold. The numbers themselves are not judged here,
+//! only that they fit together.
 
 use crate::common::{Place, fail, succeed};
 use serde_json::Value;

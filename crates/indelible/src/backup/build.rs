@@ -57,7 +57,8 @@ pub(super) fn build(
         });
     }
     check_free(path)?;
-    // commit point: the database is there from here on, whole. An empty directory at its place gives way.
+    // commit point: the database is there from here on, whole. An empty directory at its place
+    // gives way.
     fs::rename(&temporary, path).map_err(|source| io_error("create", path, source))?;
     unfinished.has_its_name = true;
     sync_parent(path)?;

@@ -20,8 +20,8 @@ pub struct CopyReport {
     pub indexes: u64,
     /// Rows copied. Rows of a replicated table count once.
     pub rows: u64,
-    /// Checksum of all tables' definitions and rows. It depends on the content only: not on the method, the number of
-    /// partitions or the order of rows.
+    /// Checksum of all tables' definitions and rows. It depends on the content only: not on the
+    /// method, the number of partitions or the order of rows.
     pub content: u64,
     /// Bytes of the rows before compression.
     pub plain_bytes: u64,

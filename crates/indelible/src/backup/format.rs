@@ -15,8 +15,9 @@
 //! | zero | 152 | 36 | for later versions |
 //! | checksum | 188 | 4 | CRC-32C of the bytes before |
 //!
-//! A block is: checksum 4, stored bytes 4, plain bytes 4, data (LZ4). Its checksum covers the two lengths and the data. Plain
-//! blocks hold entries, each a tag of one byte, a length of four, and content:
+//! A block is: checksum 4, stored bytes 4, plain bytes 4, data (LZ4). Its checksum covers the two
+//! lengths and the data. Plain blocks hold entries, each a tag of one byte, a length of four, and
+//! content:
 //!
 //! | tag | content |
 //! |---|---|

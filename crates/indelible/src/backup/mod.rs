@@ -1,4 +1,5 @@
-//! Copies of a whole database: backup into one file, restore from it, and conversion to another method.
+//! Copies of a whole database: backup into one file, restore from it, and conversion to another
+//! method.
 //!
 //! All three are one path with two ends. A *source* hands out tables and rows as one moment of the
 //! database: an open database ([`source`]) or a backup file ([`read`]). A *sink* receives them: a
@@ -10,8 +11,8 @@
 //! 2. A file has its name only when all of it is durable. A database has its name only when all of
 //!    it is durable, and it was closed, opened again, and read back with the rows and the content
 //!    checksum of its source.
-//! 3. A backup that is damaged anywhere is refused as a whole: each block has a checksum, the trailer has counts and a checksum
-//!    of the whole file, and nothing may follow.
+//! 3. A backup that is damaged anywhere is refused as a whole: each block has a checksum, the
+//!    trailer has counts and a checksum of the whole file, and nothing may follow.
 //!
 //! | module | job |
 //! |---|---|

@@ -14,12 +14,14 @@
 //! | zero | 56 | 4 | |
 //! | checksum | 60 | 4 | CRC-32C of the bytes before |
 //!
-//! A block is: checksum 4, data bytes 4, data. Its checksum is seeded with its number and covers the length and the data, so
-//! blocks of one file cannot change places. The last block has the tables: columns 4, indexes 4, declared bytes 8 for each.
+//! A block is: checksum 4, data bytes 4, data. Its checksum is seeded with its number and covers
+//! the length and the data, so blocks of one file cannot change places. The last block has the
+//! tables: columns 4, indexes 4, declared bytes 8 for each.
 //!
-//! An operation is a tag byte (bits 0 to 2 the kind, bit 3 ends the transaction, bit 4 a flag), the table as a varint, the key in 8
-//! bytes, and varints: *get* 0 row bytes if the flag says that there was a row; *update* 1 columns and bytes; *insert* 2
-//! row bytes, the flag says that it appends; *delete* 3 none; *scan* 4 rows. An operation never crosses a block.
+//! An operation is a tag byte (bits 0 to 2 the kind, bit 3 ends the transaction, bit 4 a flag), the
+//! table as a varint, the key in 8 bytes, and varints: *get* 0 row bytes if the flag says that
+//! there was a row; *update* 1 columns and bytes; *insert* 2 row bytes, the flag says that it
+//! appends; *delete* 3 none; *scan* 4 rows. An operation never crosses a block.
 
 use super::{TraceAction, TraceOperation, TraceTable};
 use crate::error::{Error, Result};
@@ -71,7 +73,8 @@ impl Header {
         bytes
     }
 
-    /// Foreign files come before newer ones, those before damaged ones, and these before unfinished ones.
+    /// Foreign files come before newer ones, those before damaged ones, and these before unfinished
+    /// ones.
     pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
         if bytes.len() < MAGIC.len() || !bytes.starts_with(MAGIC) {
             return Err(Error::NotATrace);

@@ -44,7 +44,8 @@ pub struct TraceTable {
 pub struct TraceOperation {
     /// Position in [`Trace::tables`].
     pub table: u32,
-    /// Stands for the primary key: equal keys have equal numbers. For a scan, the key of the first row that it visited.
+    /// Stands for the primary key: equal keys have equal numbers. For a scan, the key of the first
+    /// row that it visited.
     pub key: u64,
     /// The operation, with its sizes.
     pub action: TraceAction,

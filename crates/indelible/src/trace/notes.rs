@@ -35,7 +35,8 @@ impl Database {
     /// Ends the recording and returns its totals; `None` if there was none.
     ///
     /// # Errors
-    /// If the file could not be written, now or at any time since the start; the transactions themselves were not affected.
+    /// If the file could not be written, now or at any time since the start; the transactions
+    /// themselves were not affected.
     pub fn finish_trace(&self) -> Result<Option<TraceSummary>> {
         self.core.check_process()?;
         self.core.recording.finish()

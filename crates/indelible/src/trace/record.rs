@@ -239,7 +239,8 @@ impl Recorder {
         self.file.sync_data()?;
         self.file.seek(SeekFrom::Start(0))?;
         self.file.write_all(&self.header.encode())?;
-        // commit point: the header counts what is durable before it; a reader refuses the file without it.
+        // commit point: the header counts what is durable before it; a reader refuses the file
+        // without it.
         self.file.sync_data()
     }
 }

@@ -1,8 +1,8 @@
 //! Goal: a trace has the operations of committed transactions and nothing else, and no other file
 //! passes for one.
 //!
-//! Method: a database runs a known list while it is recorded; then every byte of the file is changed, and the file is cut at every
-//! length, and each of these files must be refused.
+//! Method: a database runs a known list while it is recorded; then every byte of the file is
+//! changed, and the file is cut at every length, and each of these files must be refused.
 
 use super::*;
 use crate::{DataType, Database, Direction, Error, Method, Options};

@@ -1,7 +1,7 @@
 //! Common part of this room's tests: temporary databases in shared memory, and the list of methods.
 //!
-//! A directory is removed when its guard is dropped, also when a test fails. Every test names its own directory, so tests run
-//! in parallel.
+//! A directory is removed when its guard is dropped, also when a test fails. Every test names its
+//! own directory, so tests run in parallel.
 
 use indelible::{DataType, Database, LogKind, Method, Options, Partitioning, Table};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,10 @@
-//! Sorting and merging networks over vectors of four tuples, as in the paper: even-odd network for four inputs, bitonic merges above.
+//! Sorting and merging networks over vectors of four tuples, as in the paper: even-odd network for
+//! four inputs, bitonic merges above.
 //!
-//! Four vectors are sorted lane by lane, transposed into four sorted vectors, and merged to sixteen tuples. Longer runs are merged four tuples a
-//! step: the larger half of a merge stays in a register, the next four come from the run with the smaller head. The algorithms are written once, as
-//! a macro over a handful of vector operations:
+//! Four vectors are sorted lane by lane, transposed into four sorted vectors, and merged to sixteen
+//! tuples. Longer runs are merged four tuples a step: the larger half of a merge stays in a
+//! register, the next four come from the run with the smaller head. The algorithms are written
+//! once, as a macro over a handful of vector operations:
 //!
 //! | operations | vector | comparison |
 //! |---|---|---|
@@ -126,7 +128,8 @@ fn merge_steps<T: Tuple>(isa: Isa, left: &[T], right: &[T], out: &mut [T]) -> St
     Steps::default()
 }
 
-/// The steps with the vectors of a level; the result keeps its tuples in an array of the caller's type.
+/// The steps with the vectors of a level; the result keeps its tuples in an array of the caller's
+/// type.
 #[cfg(target_arch = "x86_64")]
 fn vector_steps<T: Tuple>(
     level: Level,
@@ -191,15 +194,18 @@ fn merge_scalar<T: Tuple>(left: &[T], right: &[T], out: &mut [T]) {
     }
 }
 
-/// The networks over the operations in scope: `V`, `load`, `store`, `min_max`, `reverse`, `front_twice`, `back_twice`, `evens_twice`,
-/// `odds_twice`, `join_halves`, `join_neighbours` and `transpose`.
+/// The networks over the operations in scope: `V`, `load`, `store`, `min_max`, `reverse`,
+/// `front_twice`, `back_twice`, `evens_twice`, `odds_twice`, `join_halves`, `join_neighbours` and
+/// `transpose`.
 macro_rules! networks {
     ($tuple:ty, $(#[$attribute:meta])*) => {
-        /// Sorts four tuples of which the first two and the last two, seen from the ends, form a bitonic sequence.
+        /// Sorts four tuples of which the first two and the last two, seen from the ends, form a
+        /// bitonic sequence.
         #[inline]
         $(#[$attribute])*
         fn clean(vector: V) -> V {
-            // Both places of a pair have to see it in the same order, or one of two equal keys would be taken twice.
+            // Both places of a pair have to see it in the same order, or one of two equal keys
+            // would be taken twice.
             let (low, high) = min_max(front_twice(vector), back_twice(vector));
             let vector = join_halves(low, high);
             let (low, high) = min_max(evens_twice(vector), odds_twice(vector));
@@ -249,7 +255,8 @@ macro_rules! networks {
 #[cfg(target_arch = "x86_64")]
 macro_rules! long_merge {
     ($tuple:ty, $(#[$attribute:meta])*) => {
-        /// Merges as long as both sides have four tuples; returns how many were taken from each, of which the last four are in `carried`.
+        /// Merges as long as both sides have four tuples; returns how many were taken from each, of
+        /// which the last four are in `carried`.
         $(#[$attribute])*
         pub(super) fn merge_steps(
             left: &[$tuple],
@@ -445,7 +452,8 @@ macro_rules! narrow_operations {
         #[inline]
         #[target_feature(enable = "avx2")]
         fn store(vector: V, to: &mut [Tuple8; 4]) {
-            // SAFETY: the array has 32 bytes; the store needs no alignment, and any bits are tuples.
+            // SAFETY: the array has 32 bytes; the store needs no alignment, and any bits are
+            // tuples.
             unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), flipped(vector)) }
         }
         #[inline]
@@ -522,10 +530,12 @@ macro_rules! wide_operations {
             let payloads = _mm256_permute4x64_epi64::<0b11_01_10_00>(payloads);
             let (front, back) = to.split_at_mut(2);
             let from = _mm256_unpacklo_epi64(keys, payloads);
-            // SAFETY: two tuples have 32 bytes; the store needs no alignment, and any bits are tuples.
+            // SAFETY: two tuples have 32 bytes; the store needs no alignment, and any bits are
+            // tuples.
             unsafe { _mm256_storeu_si256(front.as_mut_ptr().cast(), from) };
             let from = _mm256_unpackhi_epi64(keys, payloads);
-            // SAFETY: two tuples have 32 bytes; the store needs no alignment, and any bits are tuples.
+            // SAFETY: two tuples have 32 bytes; the store needs no alignment, and any bits are
+            // tuples.
             unsafe { _mm256_storeu_si256(back.as_mut_ptr().cast(), from) };
         }
         #[inline]

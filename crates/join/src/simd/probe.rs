@@ -1,4 +1,5 @@
-//! Lookups in a table with linear probing: the slots from the hash on, up to the key or to a free slot.
+//! Lookups in a table with linear probing: the slots from the hash on, up to the key or to a free
+//! slot.
 //!
 //! The plain loop compares one slot at a time. The vector loops compare four or eight slots of
 //! 8-byte tuples in parallel, in groups that do not cross a line. With four slots this pays where
@@ -195,7 +196,8 @@ mod x86 {
             let from_s = load(vector);
             let (places, inside) = places(from_s, extent, table.slots.len());
             let none = _mm512_setzero_si512();
-            // SAFETY: a lane is read only if its place is less than the number of slots, which have 8 bytes each.
+            // SAFETY: a lane is read only if its place is less than the number of slots, which have
+            // 8 bytes each.
             let from_r = unsafe { _mm512_mask_i64gather_epi64::<8>(none, inside, places, slots) };
             let differing = _mm512_xor_si512(from_r, from_s);
             let found = _mm512_mask_testn_epi64_mask(inside, differing, key_bits);
@@ -221,7 +223,8 @@ mod x86 {
             let from_s = load(vector);
             let (places, inside) = places(from_s, table.extent(), table.payloads().len());
             let none = _mm256_setzero_si256();
-            // SAFETY: a lane is read only if its place is less than the number of payloads, which have 4 bytes each.
+            // SAFETY: a lane is read only if its place is less than the number of payloads, which
+            // have 4 bytes each.
             let found = unsafe { _mm512_mask_i64gather_epi32::<4>(none, inside, places, payloads) };
             all.add(inside, _mm512_cvtepu32_epi64(found), from_s);
         }
@@ -247,7 +250,8 @@ mod x86 {
             let slots = unsafe { _mm256_loadu_si256(slots.cast::<__m256i>()) };
             let key = _mm256_set1_epi64x(upper::<T>(key));
             let free = _mm256_set1_epi64x(upper::<T>(free));
-            // The sign bit of a lane is that of its upper half, which is where the keys are compared.
+            // The sign bit of a lane is that of its upper half, which is where the keys are
+            // compared.
             let equal = _mm256_castsi256_pd(_mm256_cmpeq_epi32(slots, key));
             let free = _mm256_castsi256_pd(_mm256_cmpeq_epi32(slots, free));
             let masks = (_mm256_movemask_pd(equal), _mm256_movemask_pd(free));
@@ -302,7 +306,8 @@ mod x86 {
         let distinct = table.keys_are_distinct();
         for &tuple in tuples {
             let (start, free_key) = table.start(tuple.key());
-            // Groups of slots do not cross a line; the first one begins before the start, where no equal key can be.
+            // Groups of slots do not cross a line; the first one begins before the start, where no
+            // equal key can be.
             let mut at = start & !(LANES - 1);
             let mut behind = u32::MAX << (start - at);
             loop {
@@ -382,7 +387,8 @@ mod tests {
 
     #[test]
     fn all_kernels_find_what_a_slot_of_its_own_holds() {
-        // Every third place of ten to a thousand is taken; keys share their lower two bits, and some lookups are of strangers.
+        // Every third place of ten to a thousand is taken; keys share their lower two bits, and
+        // some lookups are of strangers.
         let tuple = |key: u32| Tuple8::new(key << 2 | 1, key);
         let tuples: Vec<_> = (10..=1000).step_by(3).map(tuple).collect();
         let probes: Vec<_> = (0..1100).map(tuple).collect();

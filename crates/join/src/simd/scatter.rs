@@ -11,8 +11,9 @@
 //! next     |    P    |    -    |   |    P+2    |    -    |        the next free block becomes its successor
 //! ```
 //!
-//! Invariants: `fill[p]` is less than the tuples of the staged lines; `cursor[p]` is the line of the region that the next staged lines of `p` go to, a multiple of their
-//! number; a block belongs to one partition.
+//! Invariants: `fill[p]` is less than the tuples of the staged lines; `cursor[p]` is the line of
+//! the region that the next staged lines of `p` go to, a multiple of their number; a block belongs
+//! to one partition.
 
 use super::{Isa, Level};
 use crate::partition::Route;
@@ -112,7 +113,8 @@ impl<'a, T: Tuple> Region<'a, T> {
         }
     }
 
-    /// Empties the region and ties `staging` to it; `staged` is a wish that not every kernel fulfils.
+    /// Empties the region and ties `staging` to it; `staged` is a wish that not every kernel
+    /// fulfils.
     pub(crate) fn start(
         &mut self,
         staging: &mut Staging<'_, T>,
@@ -133,7 +135,8 @@ impl<'a, T: Tuple> Region<'a, T> {
         }
     }
 
-    /// Adds tuples. The region needs room for all that are added between `start` and `finish`, or this panics.
+    /// Adds tuples. The region needs room for all that are added between `start` and `finish`, or
+    /// this panics.
     pub(crate) fn add<R: Route<T>>(
         &mut self,
         staging: &mut Staging<'_, T>,
@@ -165,7 +168,8 @@ impl<'a, T: Tuple> Region<'a, T> {
         }
     }
 
-    /// Writes the lines that are not full, and counts. After it, the region may be read by other threads.
+    /// Writes the lines that are not full, and counts. After it, the region may be read by other
+    /// threads.
     pub(crate) fn finish(&mut self, staging: &mut Staging<'_, T>) {
         let block_tuples = Staging::<T>::PER_LINE << self.block_lines_log2;
         for partition in 0..self.counts.len() {
@@ -207,7 +211,8 @@ impl<'a, T: Tuple> Region<'a, T> {
     }
 }
 
-/// The loop, with `store_lines` for `LINES` full lines: from staging to the region, with the tuple that fills them.
+/// The loop, with `store_lines` for `LINES` full lines: from staging to the region, with the tuple
+/// that fills them.
 ///
 /// That tuple is not written to staging memory first, because a wide load of bytes that narrow
 /// stores have just written has to wait for them.
@@ -233,7 +238,8 @@ fn add_with<T: Tuple, R: Route<T>, const LINES: usize>(
         }
         // SAFETY: `partition` is less than the length of `fill`, checked above.
         let fill = unsafe { staging.fill.get_unchecked_mut(partition) };
-        // SAFETY: there are at least `staged` tuples for each of the `fan_out` partitions in `lines`.
+        // SAFETY: there are at least `staged` tuples for each of the `fan_out` partitions in
+        // `lines`.
         let line = unsafe { lines.add(partition * staged) };
         let before = *fill as usize;
         if before + 1 < staged {
@@ -263,8 +269,8 @@ fn add_with<T: Tuple, R: Route<T>, const LINES: usize>(
 mod x86 {
     //! The loop with streaming stores of 32 and 64 bytes.
     //!
-    //! Lines of staging memory and of regions begin at multiples of 64 bytes, which `Staging::new` and `Region::new` check,
-    //! so aligned loads and stores are right.
+    //! Lines of staging memory and of regions begin at multiples of 64 bytes, which `Staging::new`
+    //! and `Region::new` check, so aligned loads and stores are right.
 
     use super::{Region, Route, Staged, Staging, add_with};
     use crate::tuple::Tuple;
@@ -274,7 +280,8 @@ mod x86 {
         _mm512_stream_si512,
     };
 
-    /// The upper two lanes of a line that ends with a tuple; the lower one counts for 16-byte tuples only.
+    /// The upper two lanes of a line that ends with a tuple; the lower one counts for 16-byte
+    /// tuples only.
     #[inline(always)]
     fn lanes_of<T: Tuple>(tuple: T) -> (i64, i64) {
         let (key, payload): (u64, u64) = (tuple.key().into(), tuple.payload().into());
@@ -305,7 +312,8 @@ mod x86 {
             } else {
                 _mm256_blend_epi32::<0b1111_0000>(back, last)
             };
-            // SAFETY: `to` is a line of the region, aligned to 64 bytes; `finish` fences before anybody reads it.
+            // SAFETY: `to` is a line of the region, aligned to 64 bytes; `finish` fences before
+            // anybody reads it.
             unsafe { _mm256_stream_si256(to, front) };
             // SAFETY: the second half of the same line.
             unsafe { _mm256_stream_si256(to.wrapping_add(1), back) };
@@ -344,7 +352,8 @@ mod x86 {
                     let of_last = if T::BYTES == 8 { 0x80 } else { 0xC0 };
                     line = _mm512_mask_blend_epi64(of_last, line, last);
                 }
-                // SAFETY: `to` are `LINES` lines of the region, aligned to 64 bytes; `finish` fences before anybody reads them.
+                // SAFETY: `to` are `LINES` lines of the region, aligned to 64 bytes; `finish`
+                // fences before anybody reads them.
                 unsafe { _mm512_stream_si512(to.wrapping_add(at), line) };
             }
         });

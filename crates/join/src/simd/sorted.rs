@@ -1,4 +1,5 @@
-//! Loops over sorted tuples: a merge join of distinct keys with anything, eight by eight, and the compaction of an array with free places.
+//! Loops over sorted tuples: a merge join of distinct keys with anything, eight by eight, and the
+//! compaction of an array with free places.
 //!
 //! The merge join compares eight tuples of R with eight of S, all with all, and advances on the
 //! side whose last key is lower, or in S; no comparison is a branch. A tuple of S has one partner
@@ -11,8 +12,9 @@ use super::Level;
 use crate::output::Sink;
 use crate::tuple::Tuple;
 
-/// Passes pairs of equal keys to `sink` as long as both sides have a whole vector; no two keys of `r` are equal. Returns how many tuples of
-/// each side are done; the others of both sides are still to be joined with one another.
+/// Passes pairs of equal keys to `sink` as long as both sides have a whole vector; no two keys of
+/// `r` are equal. Returns how many tuples of each side are done; the others of both sides are still
+/// to be joined with one another.
 #[inline]
 pub(crate) fn join_vectors<T: Tuple, K: Sink<T>>(
     isa: Isa,
@@ -29,7 +31,8 @@ pub(crate) fn join_vectors<T: Tuple, K: Sink<T>>(
     (0, 0)
 }
 
-/// Copies the tuples whose key is not `free` to the front of `out`, in order, and returns how many there are; `out` has room for them.
+/// Copies the tuples whose key is not `free` to the front of `out`, in order, and returns how many
+/// there are; `out` has room for them.
 #[inline]
 pub(crate) fn compact<T: Tuple>(isa: Isa, slots: &[T], free: T::Word, out: &mut [T]) -> usize {
     #[cfg(target_arch = "x86_64")]
@@ -58,7 +61,8 @@ pub(crate) fn compact<T: Tuple>(isa: Isa, slots: &[T], free: T::Word, out: &mut 
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    //! The loops with eight tuples a vector: a tuple is one 64-bit lane with the key in its upper half.
+    //! The loops with eight tuples a vector: a tuple is one 64-bit lane with the key in its upper
+    //! half.
 
     use crate::output::{Sink, Totals};
     use crate::tuple::Tuple;
@@ -149,7 +153,8 @@ mod x86 {
         (at_r, at_s)
     }
 
-    /// Compacts whole vectors as long as `out` has room for one; returns the tuples copied and the slots read.
+    /// Compacts whole vectors as long as `out` has room for one; returns the tuples copied and the
+    /// slots read.
     #[target_feature(enable = "avx512f")]
     pub(super) fn compact_vectors<T: Tuple>(
         slots: &[T],

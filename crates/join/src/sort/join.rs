@@ -1,9 +1,11 @@
-//! The driver of `m-way` and `m-pass`: both sides are partitioned by ranges of keys, each range is sorted and joined by one thread.
+//! The driver of `m-way` and `m-pass`: both sides are partitioned by ranges of keys, each range is
+//! sorted and joined by one thread.
 //!
-//! A range that is longer than a run of the cache is sorted in runs, which are then merged: all at once (`m-way`) or two at a time (`m-pass`).
-//! Range, sort, merge and join of one range happen while it is in the cache, so the memory sees one partitioning pass and one reading pass.
-//! Ranges follow a sample of R's keys; keys outside of it go to the first or last range, and a range that turns out too long is cut into groups that
-//! are joined with one another.
+//! A range that is longer than a run of the cache is sorted in runs, which are then merged: all at
+//! once (`m-way`) or two at a time (`m-pass`). Range, sort, merge and join of one range happen
+//! while it is in the cache, so the memory sees one partitioning pass and one reading pass. Ranges
+//! follow a sample of R's keys; keys outside of it go to the first or last range, and a range that
+//! turns out too long is cut into groups that are joined with one another.
 
 use crate::error::Result;
 use crate::job::{Done, Job, sampled_extent, totals_of};
@@ -21,10 +23,11 @@ use crate::units::Units;
 use crate::workers;
 use std::time::{Duration, Instant};
 
-/// Most ranges of one partitioning pass by default, as a power of two: more only where their staging lines are a small part of the second-level cache.
+/// Most ranges of one partitioning pass by default, as a power of two: more only where their
+/// staging lines are a small part of the second-level cache.
 const DEFAULT_BITS_MAX: u32 = 12;
-/// The same of `m-way` with a large cache: twice the ranges cost less than a merge of two runs each, and less than sorting runs that a merge
-/// follows, whose keys are not dense.
+/// The same of `m-way` with a large cache: twice the ranges cost less than a merge of two runs
+/// each, and less than sorting runs that a merge follows, whose keys are not dense.
 const LARGE_CACHE_BITS_MAX: u32 = 13;
 /// The longest run, in bytes.
 const RUN_BYTES_MAX: usize = 256 << 10;
@@ -77,7 +80,8 @@ impl Plan {
         let wanted = match merging {
             // One run each, so that the merge has nothing to do.
             Merging::ManyAtOnce => by_cache.max(by_threads).min(many_at_once_bits_max()),
-            // As in the paper, sorting is done by merging, and ranges only give each thread its share.
+            // As in the paper, sorting is done by merging, and ranges only give each thread its
+            // share.
             Merging::TwoAtATime => by_threads.min(DEFAULT_BITS_MAX),
         };
         let bits = job.tuning.partition_bits.unwrap_or(wanted);
@@ -346,7 +350,8 @@ impl<T: Tuple> Lane<'_, T> {
     }
 }
 
-/// Parts of S that are merged side by side: one step waits for the one before it, but not for those of the other parts.
+/// Parts of S that are merged side by side: one step waits for the one before it, but not for those
+/// of the other parts.
 const LANES: usize = 4;
 /// Steps between two emptyings of the pairs.
 const LANE_STEPS: usize = 32;

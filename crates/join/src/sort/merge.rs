@@ -1,4 +1,5 @@
-//! Merges of sorted runs: all at once through a tree of buffers that fits the cache, or two at a time in passes over memory.
+//! Merges of sorted runs: all at once through a tree of buffers that fits the cache, or two at a
+//! time in passes over memory.
 //!
 //! A node of the tree merges the tuples of its two children into its buffer until that is full; a
 //! child without tuples fills its own buffer first. So tuples cross the memory once, however many
@@ -12,7 +13,8 @@ use crate::tuple::Tuple;
 /// The fewest tuples of a node's buffer.
 const NODE_TUPLES_MIN: usize = 64;
 
-/// Merges the runs of `from`, which end at `ends`, into `to` in one pass; `buffers` is the memory of the tree.
+/// Merges the runs of `from`, which end at `ends`, into `to` in one pass; `buffers` is the memory
+/// of the tree.
 pub(crate) fn merge_many<T: Tuple>(
     isa: Isa,
     from: &[T],
@@ -54,7 +56,8 @@ struct Node {
     is_done: bool,
 }
 
-/// A tree of merges: node 1 is the root, the children of `n` are `2n` and `2n + 1`, the last `runs.len()` ones are the runs.
+/// A tree of merges: node 1 is the root, the children of `n` are `2n` and `2n + 1`, the last
+/// `runs.len()` ones are the runs.
 struct Tree<'a, T> {
     isa: Isa,
     runs: Vec<&'a [T]>,
@@ -63,7 +66,8 @@ struct Tree<'a, T> {
 }
 
 impl<'a, T: Tuple> Tree<'a, T> {
-    /// Merges the children of a node into `out` until it is full or they have nothing left; returns how much was written.
+    /// Merges the children of a node into `out` until it is full or they have nothing left; returns
+    /// how much was written.
     ///
     /// `buffers` are those of the nodes from `first` on, in which all descendants of `node` are.
     fn fill(&mut self, node: usize, out: &mut [T], buffers: &mut [T], first: usize) -> usize {
@@ -132,7 +136,8 @@ impl<'a, T: Tuple> Tree<'a, T> {
     }
 }
 
-/// Prefixes of at most `room` tuples that come before everything else on both sides; none if both sides are empty.
+/// Prefixes of at most `room` tuples that come before everything else on both sides; none if both
+/// sides are empty.
 fn mergeable<'b, T: Tuple>(
     left: &'b [T],
     right: &'b [T],
@@ -171,7 +176,8 @@ fn split_for<T: Tuple>(count: usize, left: &[T], right: &[T]) -> usize {
     low
 }
 
-/// Merges the runs of `front`, which end at `ends`, two at a time until one is left; the result is in the slice that is returned.
+/// Merges the runs of `front`, which end at `ends`, two at a time until one is left; the result is
+/// in the slice that is returned.
 pub(crate) fn merge_in_passes<'b, T: Tuple>(
     isa: Isa,
     front: &'b mut [T],

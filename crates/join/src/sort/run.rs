@@ -40,7 +40,8 @@ impl RunSorter {
         }
     }
 
-    /// Sorts the tuples of `slices`, whose keys are within `bounds` if those are known, into `front`; `back` is at least as long and is overwritten.
+    /// Sorts the tuples of `slices`, whose keys are within `bounds` if those are known, into
+    /// `front`; `back` is at least as long and is overwritten.
     pub(crate) fn sort<'i, T: Tuple>(
         &mut self,
         bounds: Option<KeyBounds>,

@@ -1,7 +1,9 @@
-//! An array of payloads that the key itself indexes: for distinct keys that fill a good part of their range.
+//! An array of payloads that the key itself indexes: for distinct keys that fill a good part of
+//! their range.
 //!
-//! The keys of a partition share their lower bits, which are shifted out first, so a partition of dense keys is dense again. Where
-//! every key of the range is there, the range check is the whole lookup; else a bit a key says whether it is.
+//! The keys of a partition share their lower bits, which are shifted out first, so a partition of
+//! dense keys is dense again. Where every key of the range is there, the range check is the whole
+//! lookup; else a bit a key says whether it is.
 
 use crate::output::{Pairs, Sink};
 use crate::tuple::Tuple;
@@ -53,7 +55,8 @@ impl Extent {
         }
     }
 
-    /// The part of an unshifted extent that begins `start` places from its lowest key, of at most `len` places.
+    /// The part of an unshifted extent that begins `start` places from its lowest key, of at most
+    /// `len` places.
     pub(crate) fn part(self, start: usize, len: usize) -> Self {
         let low = self.low + start as u64;
         Self {
@@ -153,7 +156,8 @@ impl<'t, T: Tuple> ArrayTable<'t, T> {
         }
     }
 
-    /// A view of an array that `fill` has filled with `count` distinct keys; free places at both ends are left out if there are no others.
+    /// A view of an array that `fill` has filled with `count` distinct keys; free places at both
+    /// ends are left out if there are no others.
     pub(crate) fn new(
         payloads: &'t [T::Word],
         presence: &'t [u64],
@@ -238,7 +242,8 @@ mod tests {
     use crate::output::Totals;
     use crate::tuple::Tuple8;
 
-    /// The partners of all keys up to 99 among `keys`, in an array of the places 10 to 90; none if it cannot take them.
+    /// The partners of all keys up to 99 among `keys`, in an array of the places 10 to 90; none if
+    /// it cannot take them.
     fn partners(keys: &[u32]) -> Result<Totals, Filled> {
         let tuples: Vec<_> = keys.iter().map(|key| Tuple8::new(*key, 1)).collect();
         let (mut payloads, mut presence) = ([0; 100], [u64::MAX; 2]);

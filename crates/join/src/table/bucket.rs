@@ -4,7 +4,8 @@
 //! than others, and are adjacent when they are looked up. This is the adjacency layout of the newer
 //! literature, without its tags.
 //!
-//! Where only totals are asked for, four and more tuples of one key become a *sum* in their own place, so that a lookup costs the same for any number of partners:
+//! Where only totals are asked for, four and more tuples of one key become a *sum* in their own
+//! place, so that a lookup costs the same for any number of partners:
 //!
 //! | tuple | key | payload |
 //! |---|---|---|
@@ -34,7 +35,8 @@ fn stretches<'i, T: Tuple>(
         .map(|stretch| (stretch[0].key(), stretch))
 }
 
-/// Counts the tuples of each bucket, but those of one key, from bucket `first` on, as many as `counts` has places; returns how many those are.
+/// Counts the tuples of each bucket, but those of one key, from bucket `first` on, as many as
+/// `counts` has places; returns how many those are.
 pub(crate) fn count<'i, T: Tuple>(
     counts: &mut [u32],
     first: usize,
@@ -111,7 +113,8 @@ fn counts_to_ends(starts: &mut [u32], base: usize) {
     }
 }
 
-/// Replaces many tuples of one key by their sum, in all buckets of `starts`; `free_key` is a key of another partition.
+/// Replaces many tuples of one key by their sum, in all buckets of `starts`; `free_key` is a key of
+/// another partition.
 pub(crate) fn sum_up<T: Tuple>(starts: &[u32], tuples: &mut [T], base: usize, free_key: T::Word) {
     let end = (base + tuples.len()) as u32;
     let ends = starts.iter().skip(1).chain([&end]);
@@ -173,7 +176,8 @@ impl<W: Word> SumMarks<W> {
         }
     }
 
-    /// Marks of 2^`part_bits` parts with 2^`bucket_bits` buckets each: the first of the strangers, or in its own part the other one.
+    /// Marks of 2^`part_bits` parts with 2^`bucket_bits` buckets each: the first of the strangers,
+    /// or in its own part the other one.
     pub(crate) fn of_parts(part_bits: u32, bucket_bits: u32, strangers: [W; 2]) -> Self {
         let home = Hashed::spread(part_bits, 0).of_key(strangers[0]);
         Self {
@@ -209,8 +213,8 @@ pub(crate) struct BucketTable<'t, T: Tuple> {
 }
 
 impl<'t, T: Tuple> BucketTable<'t, T> {
-    /// A view of tuples that `fill` has sorted by the same hash, and `sum_up` has summed up with these marks if sinks keep totals only;
-    /// `starts` ends with the number of tuples.
+    /// A view of tuples that `fill` has sorted by the same hash, and `sum_up` has summed up with
+    /// these marks if sinks keep totals only; `starts` ends with the number of tuples.
     pub(crate) fn new(
         starts: &'t [u32],
         tuples: &'t [T],
@@ -295,7 +299,8 @@ mod tests {
     use super::*;
     use crate::tuple::{Tuple8, Tuple16};
 
-    /// The totals of every key up to 9 in a table of `repeats[key]` tuples of each, with payloads near the largest.
+    /// The totals of every key up to 9 in a table of `repeats[key]` tuples of each, with payloads
+    /// near the largest.
     fn totals_by_key<T: Tuple>(repeats: &[usize], bits: u32) -> Vec<Totals> {
         let payload = |row: u64| T::Word::truncate(u64::MAX - row);
         let keys = repeats.iter().enumerate();

@@ -1,6 +1,8 @@
-//! Chains of equal hash bits, as in the paper's radix join: a head for each bucket, and a successor for each tuple.
+//! Chains of equal hash bits, as in the paper's radix join: a head for each bucket, and a successor
+//! for each tuple.
 //!
-//! Places are counted from 1, so 0 ends a chain. Kept because the paper's figures are about it; the other tables are faster.
+//! Places are counted from 1, so 0 ends a chain. Kept because the paper's figures are about it; the
+//! other tables are faster.
 
 use super::bucket::bucket_bits;
 use crate::output::Sink;

@@ -1,7 +1,8 @@
-//! A slot for each key of a range, which holds the whole tuple: for distinct keys that fill a good part of their range.
+//! A slot for each key of a range, which holds the whole tuple: for distinct keys that fill a good
+//! part of their range.
 //!
-//! It takes twice the memory of an array of payloads, but no bits that say which places are taken: building is one store a tuple, a lookup is
-//! one load. A free slot has a key of another partition.
+//! It takes twice the memory of an array of payloads, but no bits that say which places are taken:
+//! building is one store a tuple, a lookup is one load. A free slot has a key of another partition.
 
 use super::array::{Extent, Filled};
 use crate::output::{Pairs, Sink};

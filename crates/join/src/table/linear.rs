@@ -14,7 +14,8 @@ use crate::tuple::Tuple;
 const TAIL_SLOTS: usize = 64;
 /// Slots at the end that stay free; the widest kernel reads that many in one step.
 const GUARD_SLOTS: usize = 8;
-/// Slots passed on average by an insertion, at which building gives up; distinct keys pass half a slot at most.
+/// Slots passed on average by an insertion, at which building gives up; distinct keys pass half a
+/// slot at most.
 const PASSED_SLOTS_MAX: usize = 1;
 
 /// One in this many insertions may meet an equal key before building gives up. A lookup of keys
@@ -39,7 +40,8 @@ pub(crate) enum Keys {
     SomeEqual,
 }
 
-/// One filled table with linear probing, or several side by side for the partitions of a relation (`PARTS`).
+/// One filled table with linear probing, or several side by side for the partitions of a relation
+/// (`PARTS`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinearTable<'t, T: Tuple, const PARTS: bool> {
     pub(crate) slots: &'t [T],
@@ -73,7 +75,8 @@ impl<'t, T: Tuple> LinearTable<'t, T, false> {
 }
 
 impl<'t, T: Tuple> LinearTable<'t, T, true> {
-    /// A view of 2^`part_bits` parts, each filled with a key of `strangers` that is not of the part as its free key.
+    /// A view of 2^`part_bits` parts, each filled with a key of `strangers` that is not of the part
+    /// as its free key.
     pub(crate) fn of_parts(
         slots: &'t [T],
         part_bits: u32,

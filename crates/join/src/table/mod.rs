@@ -108,7 +108,8 @@ pub(crate) enum Table<'t, T: Tuple> {
 }
 
 impl<T: Tuple> TableBuffers<'_, T> {
-    /// A table of `count` tuples, in the layout that suits them; with sums of equal keys if sinks keep `totals_only`.
+    /// A table of `count` tuples, in the layout that suits them; with sums of equal keys if sinks
+    /// keep `totals_only`.
     pub(crate) fn build<'i>(
         &mut self,
         isa: Isa,
@@ -162,7 +163,8 @@ impl<T: Tuple> TableBuffers<'_, T> {
 }
 
 impl<T: Tuple> TableBuffers<'_, T> {
-    /// Fills a slot for each key, and returns their extent; none if keys are equal or too far from one another.
+    /// Fills a slot for each key, and returns their extent; none if keys are equal or too far from
+    /// one another.
     fn fill_direct<'i>(
         &mut self,
         dense: DenseKeys,
@@ -191,7 +193,8 @@ impl<T: Tuple> TableBuffers<'_, T> {
     }
 }
 
-/// Calls `fill` with the extent that is expected, or else with that of the tuples, and returns the one that took them all.
+/// Calls `fill` with the extent that is expected, or else with that of the tuples, and returns the
+/// one that took them all.
 fn fill_extent<'i, T: Tuple>(
     dense: DenseKeys,
     count: usize,

@@ -28,7 +28,8 @@ macro_rules! of_either {
     };
 }
 
-// SAFETY: every method is that of the memory inside, which keeps the promises; it cannot be exchanged.
+// SAFETY: every method is that of the memory inside, which keeps the promises; it cannot be
+// exchanged.
 unsafe impl<A: Memory, B: Memory> Memory for Either<A, B> {
     #[inline]
     fn base(&self) -> NonNull<u8> {

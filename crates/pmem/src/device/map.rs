@@ -241,7 +241,8 @@ impl Mapping {
         sync_parent(path)
     }
 
-    /// Maps memory that belongs to this process alone and may grow up to `reserved_bytes`. It is taken when touched.
+    /// Maps memory that belongs to this process alone and may grow up to `reserved_bytes`. It is
+    /// taken when touched.
     pub(crate) fn anonymous(bytes: u64, pages: PageSize, reserved_bytes: u64) -> Result<Self> {
         let page_bytes = rustix::param::page_size() as u64;
         let path = Path::new("anonymous memory");

@@ -35,7 +35,8 @@ pub const LINE_BYTES: u64 = 64;
 /// One device that holds a pool, owned by one thread at a time.
 ///
 /// Offsets are bytes from the start of the mapping. Every operation panics if its range leaves
-/// `0..self.bytes()`: callers check offsets that come from the medium before they use them (see `Arena`).
+/// `0..self.bytes()`: callers check offsets that come from the medium before they use them (see
+/// `Arena`).
 ///
 /// # Safety
 /// `base()..base() + bytes()` must be mapped and readable for the life of `self`. `base()` must be
@@ -48,15 +49,17 @@ pub unsafe trait Memory: Send + Sized + 'static {
     /// Bytes that are mapped and may be used. A multiple of the line size.
     fn bytes(&self) -> u64;
 
-    /// Makes the mapping at least `bytes` long without moving it. The space is allocated on the filesystem before it is
-    /// mapped, so a full device is an error here and never a signal later. New bytes have any content.
+    /// Makes the mapping at least `bytes` long without moving it. The space is allocated on the
+    /// filesystem before it is mapped, so a full device is an error here and never a signal later.
+    /// New bytes have any content.
     fn grow(&mut self, bytes: u64) -> Result<()>;
 
-    /// Accounts for a load of `bytes` at `offset`; the caller then reads the mapping. One call is one accessed
-    /// range: it costs one latency plus its bandwidth.
+    /// Accounts for a load of `bytes` at `offset`; the caller then reads the mapping. One call is
+    /// one accessed range: it costs one latency plus its bandwidth.
     fn load(&self, offset: u64, bytes: usize);
 
-    /// Accounts for the loads of ranges, one after the other: [`Memory::load`] of each `(offset, bytes)`.
+    /// Accounts for the loads of ranges, one after the other: [`Memory::load`] of each
+    /// `(offset, bytes)`.
     fn load_each(&self, ranges: &mut dyn Iterator<Item = (u64, usize)>) {
         ranges.for_each(|(offset, bytes)| self.load(offset, bytes));
     }
@@ -69,33 +72,38 @@ pub unsafe trait Memory: Send + Sized + 'static {
     /// Asks for the lines of a range ahead of their use, so that their misses overlap.
     fn prefetch(&self, offset: u64, bytes: usize);
 
-    /// Ordinary stores of any length. Only whole aligned words are failure-atomic, and the pieces have no order.
+    /// Ordinary stores of any length. Only whole aligned words are failure-atomic, and the pieces
+    /// have no order.
     fn store(&mut self, offset: u64, data: &[u8]);
 
-    /// One failure-atomic store of an aligned 8-byte word. Stores to one line persist in program order.
+    /// One failure-atomic store of an aligned 8-byte word. Stores to one line persist in program
+    /// order.
     fn store_word(&mut self, offset: u64, value: u64);
 
-    /// Stores that bypass the cache. They have no order, and are durable after the next fence without a flush.
-    /// `offset` and the length are multiples of 8.
+    /// Stores that bypass the cache. They have no order, and are durable after the next fence
+    /// without a flush. `offset` and the length are multiples of 8.
     fn stream(&mut self, offset: u64, data: &[u8], site: &'static Site);
 
-    /// Stores one line around the cache, in a single transfer where the processor can. As with [`Memory::stream`] it is
-    /// durable after the next fence and may tear at words. `offset` is a multiple of the line size.
+    /// Stores one line around the cache, in a single transfer where the processor can. As with
+    /// [`Memory::stream`] it is durable after the next fence and may tear at words. `offset` is a
+    /// multiple of the line size.
     fn store_line(&mut self, offset: u64, line: &[u8; 64], site: &'static Site) {
         self.stream(offset, line, site);
     }
 
-    /// Whether [`Memory::store_line`] is a single transfer here. Where it is, and the platform has [`PowerFailAtomicity::Line`], the line
-    /// survives whole or not at all.
+    /// Whether [`Memory::store_line`] is a single transfer here. Where it is, and the platform has
+    /// [`PowerFailAtomicity::Line`], the line survives whole or not at all.
     fn stores_lines_at_once(&self) -> bool {
         false
     }
 
-    /// Starts the write-back of every line that the range touches. Certain only after the next fence.
+    /// Starts the write-back of every line that the range touches. Certain only after the next
+    /// fence.
     fn flush(&mut self, offset: u64, bytes: usize, site: &'static Site);
 
-    /// Waits until all flushes and streaming stores of this handle are durable. In the `file` domain this is where the
-    /// file is synced, which can fail; after a failure the handle is poisoned.
+    /// Waits until all flushes and streaming stores of this handle are durable. In the `file`
+    /// domain this is where the file is synced, which can fail; after a failure the handle is
+    /// poisoned.
     fn fence(&mut self, site: &'static Site) -> Result<()>;
 
     /// Says to which part of the database the following accesses belong. Free on the native device.
@@ -107,8 +115,8 @@ pub unsafe trait Memory: Send + Sized + 'static {
     /// The persistence domain of the medium.
     fn domain(&self) -> Domain;
 
-    /// Another handle of the bytes that are mapped now, for another thread, with flushes and fences of its own. A device without
-    /// one refuses.
+    /// Another handle of the bytes that are mapped now, for another thread, with flushes and fences
+    /// of its own. A device without one refuses.
     ///
     /// # Safety
     /// Handles do not know of each other. Nobody may store through one to bytes that are
@@ -119,8 +127,8 @@ pub unsafe trait Memory: Send + Sized + 'static {
         Err(crate::PmemError::Unsupported(text))
     }
 
-    /// Another handle of the bytes that are mapped now, which only flushes and fences, for another thread. It panics at a store. A device
-    /// without one refuses.
+    /// Another handle of the bytes that are mapped now, which only flushes and fences, for another
+    /// thread. It panics at a store. A device without one refuses.
     fn share_for_flushes(&self) -> Result<Self> {
         let text = "this memory is flushed by its owner only".to_owned();
         Err(crate::PmemError::Unsupported(text))
@@ -139,7 +147,8 @@ pub trait MemorySource: 'static {
     /// The device.
     type Memory: Memory;
 
-    /// Makes a new durable memory of `bytes` under `name`. Its content is arbitrary. Fails if the name exists.
+    /// Makes a new durable memory of `bytes` under `name`. Its content is arbitrary. Fails if the
+    /// name exists.
     fn create(&self, name: &str, bytes: u64) -> Result<Self::Memory>;
 
     /// Opens an existing durable memory in its whole length.
@@ -192,7 +201,8 @@ pub enum Domain {
     File,
     /// DAX-mapped persistent memory: survives power loss after flush and fence.
     Flush,
-    /// eADR, CXL with global persistent flush, battery-backed DRAM: survives power loss after a fence.
+    /// eADR, CXL with global persistent flush, battery-backed DRAM: survives power loss after a
+    /// fence.
     FlushFree,
 }
 
@@ -222,7 +232,8 @@ impl fmt::Display for Domain {
     }
 }
 
-/// Which instructions a flush and a fence issue. Normally the domain decides; a benchmark may ask for others.
+/// Which instructions a flush and a fence issue. Normally the domain decides; a benchmark may ask
+/// for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Primitive {
     /// Compiler ordering only.
@@ -340,8 +351,8 @@ impl AddAssign<&Self> for Counters {
     }
 }
 
-/// A place in the source that issues a flush, a streaming store or a fence. Crash tests switch sites off by name to
-/// prove that each one is needed.
+/// A place in the source that issues a flush, a streaming store or a fence. Crash tests switch
+/// sites off by name to prove that each one is needed.
 #[derive(Debug)]
 pub struct Site {
     /// Name of the durable step, unique in the program: `undo.commit-word`.

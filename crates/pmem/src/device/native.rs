@@ -21,8 +21,9 @@ use std::path::{Component, Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
-/// With caches inside the power-fail domain, shorter data is stored like any other: a streaming store
-/// makes the next fence wait for the medium, and pays only where it saves the cache many lines.
+/// With caches inside the power-fail domain, shorter data is stored like any other: a streaming
+/// store makes the next fence wait for the medium, and pays only where it saves the cache many
+/// lines.
 const FLUSH_FREE_STREAM_BYTES_MIN: usize = 512;
 
 /// Mapped memory, owned by one thread at a time.
@@ -370,7 +371,8 @@ unsafe impl Memory for NativeMemory {
                 // reading them.
                 let (start, end) = (offset as u64, offset as u64 + LINE_BYTES);
                 if rewrites && start >= range.start && end <= range.end {
-                    // SAFETY: the line was checked to be mapped and writable, and only this handle stores to it.
+                    // SAFETY: the line was checked to be mapped and writable, and only this handle
+                    // stores to it.
                     let line = unsafe { address.cast::<[u8; LINE_BYTES as usize]>().read() };
                     // SAFETY: as above; the copy lies elsewhere.
                     unsafe { self.instructions.stream(address, &line) };
@@ -537,11 +539,11 @@ impl Promise {
         if asked > given && !flush_free {
             return Err(PmemError::Unsupported(format!(
                 "{path} lies on {medium}, whose domain is `{given}` (survives {survives}): \
-                 it cannot give `{asked}`; {mend}, or ask for `{given}` or nothing",
+                 it cannot give `{asked}`; {remedy}, or ask for `{given}` or nothing",
                 path = path.display(),
                 medium = medium.name(),
                 survives = given.survives(),
-                mend = match asked {
+                remedy = match asked {
                     Domain::File => "put the database on an ordinary filesystem",
                     _ => "put the database on a filesystem mounted with DAX on persistent memory",
                 },

@@ -136,7 +136,8 @@ fn what_grew_may_be_stored_to_and_go_away_at_once() {
     }
 }
 
-/// The length is rounded where the next growth would begin in the middle of a huge page, and not where there is no room for that.
+/// The length is rounded where the next growth would begin in the middle of a huge page, and not
+/// where there is no room for that.
 #[test]
 fn shared_memory_grows_by_whole_pieces_of_huge_pages() {
     let scratch = Scratch::shared("pieces");

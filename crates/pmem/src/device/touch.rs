@@ -28,7 +28,8 @@ mod system {
 
     pub(super) fn residence(address: *mut c_void, length: usize, pages: &mut [u8]) -> c_int {
         assert!(pages.len() >= length.div_ceil(super::PAGE_BYTES));
-        // SAFETY: the answer takes a byte a page, which `pages` has; the memory itself is not accessed.
+        // SAFETY: the answer takes a byte a page, which `pages` has; the memory itself is not
+        // accessed.
         unsafe { libc::mincore(address, length, pages.as_mut_ptr()) }
     }
 }

@@ -105,8 +105,8 @@ impl View {
     #[inline]
     fn word(&self, offset: u64) -> u64 {
         let address = self.base.as_ptr().wrapping_add(offset as usize).cast();
-        // SAFETY: `read` has checked that the word is mapped, and `_range` keeps it so; `read` skips to the
-        // first aligned word.
+        // SAFETY: `read` has checked that the word is mapped, and `_range` keeps it so; `read`
+        // skips to the first aligned word.
         let shared = unsafe { AtomicU64::from_ptr(address) };
         shared.load(Ordering::Relaxed)
     }

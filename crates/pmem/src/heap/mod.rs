@@ -301,7 +301,8 @@ impl<M: Memory> Arena<M> {
         Ok(bit_change(chunk, block, BitState::Clear))
     }
 
-    /// Bytes of the small block in use that starts at `offset`; `None` if an extent starts there. Fails as [`Arena::free`] does.
+    /// Bytes of the small block in use that starts at `offset`; `None` if an extent starts there.
+    /// Fails as [`Arena::free`] does.
     #[inline]
     pub fn taken_bytes(&mut self, offset: u64) -> Result<Option<usize>> {
         let chunk = self.chunk_of(offset)?;
@@ -322,7 +323,8 @@ impl<M: Memory> Arena<M> {
         self.heap.changes
     }
 
-    /// Words that say which blocks are allocated, as far as they were met, and those of the chunk table: no transaction changes more.
+    /// Words that say which blocks are allocated, as far as they were met, and those of the chunk
+    /// table: no transaction changes more.
     #[inline]
     pub fn block_words(&self) -> usize {
         self.heap.classes.bitmap_words + self.heap.chunk_count as usize

@@ -24,7 +24,8 @@ const RECORDS: u32 = 16;
 /// Times that it looks in vain before it sleeps, about a microsecond apart.
 const LOOKS: u32 = 300;
 const PAUSES: u32 = 16;
-/// Steps after which it knows whether they are worth it, and how long they take then on average, at least.
+/// Steps after which it knows whether they are worth it, and how long they take then on average, at
+/// least.
 const STEPS: u32 = 512;
 const STEP_MIN: Duration = Duration::from_micros(1);
 
@@ -163,7 +164,8 @@ impl Ahead {
     }
 }
 
-/// Waits without giving the processor away: on one that others want, it would come back some milliseconds later, when commits have done all.
+/// Waits without giving the processor away: on one that others want, it would come back some
+/// milliseconds later, when commits have done all.
 fn pause() {
     for _ in 0..PAUSES {
         std::hint::spin_loop();

@@ -26,16 +26,17 @@
 //! Order of locks: latches of pages, then that of one part, then those of the store and of the
 //! pages' memory. Closing a batch takes all parts in their order and then only tries for latches.
 //!
-//! After Pelley, Wenisch, Gold, Bridge: Storage Management in the NVRAM Era (VLDB 2013), "NVRAM Group Commit". Its copies are tracked by dirty bits; ours are
-//! compared with the pages when the batch is closed.
+//! After Pelley, Wenisch, Gold, Bridge: Storage Management in the NVRAM Era (VLDB 2013), "NVRAM
+//! Group Commit". Its copies are tracked by dirty bits; ours are compared with the pages when the
+//! batch is closed.
 
 use super::batch_store::{BatchStore, frame_open};
 use super::frame::{Original, PageBytes, unpoisoned};
 use super::home::{Home, Latched};
 use super::horizon::SESSIONS_MAX;
 use super::log::{ApplyRecord, CheckpointNeed, CheckpointStart, PageLog, Reserve};
-use super::look::Look;
 use super::nv_pages::Edit;
+use super::page_access::PageAccess;
 use crate::error::{Result, StorageError};
 use crate::failure::Failure;
 use crate::log::{LogStart, Lsn};
@@ -43,7 +44,7 @@ use crate::page::draft::{LINE_BYTES, differing, reseal};
 use crate::page::{Head, PageId, header};
 use crate::probe::{self, Activity, lock_log};
 use crate::record::Reader;
-use crate::sync::{Alone, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock};
+use crate::sync::{AtomicU64, CachePadded, Condvar, Mutex, MutexGuard, Ordering, lock};
 use disk::{Directory, DiskCounters};
 use pmem::{Counters, MemorySource, Page};
 use std::ops::Range;
@@ -71,14 +72,14 @@ pub struct BatchLog<S: MemorySource, D> {
     home: Arc<Home>,
     parts: Box<[Place]>,
     /// The number of the next record.
-    next: Alone<AtomicU64>,
+    next: CachePadded<AtomicU64>,
     /// In front of this everything is durable.
     synced: AtomicU64,
     /// The same, as far as the newest batch has a record of it.
     end: AtomicU64,
     /// Pages with copies that differ, and what open transactions may need to be undone.
-    changed_pages: Alone<AtomicU64>,
-    claimed: Alone<AtomicU64>,
+    changed_pages: CachePadded<AtomicU64>,
+    claimed: CachePadded<AtomicU64>,
     room: AtomicU64,
     page_bytes: u64,
     /// [`LATCH_WAIT`], but in a test that does not wait so long.
@@ -94,7 +95,7 @@ pub struct BatchLog<S: MemorySource, D> {
 }
 
 /// The part of a session, if there is one.
-type Place = OnceLock<Box<Alone<Mutex<Part>>>>;
+type Place = OnceLock<Box<CachePadded<Mutex<Part>>>>;
 
 /// State of a session in the current batch.
 #[derive(Default)]
@@ -131,11 +132,11 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
             files: Mutex::new(files),
             home,
             parts: (0..SESSIONS_MAX).map(|_| OnceLock::new()).collect(),
-            next: Alone(AtomicU64::new(end)),
+            next: CachePadded(AtomicU64::new(end)),
             synced: AtomicU64::new(end),
             end: AtomicU64::new(end),
-            changed_pages: Alone::default(),
-            claimed: Alone::default(),
+            changed_pages: CachePadded::default(),
+            claimed: CachePadded::default(),
             page_bytes: page_bytes as u64,
             latch_wait: LATCH_WAIT,
             turn: Mutex::new(()),
@@ -172,7 +173,8 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
         woken.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sees to it that the images of more pages have room, and what a session's transaction may need.
+    /// Sees to it that the images of more pages have room, and what a session's transaction may
+    /// need.
     fn make_room(&self, pages: u64, (old, new): (u64, u64)) -> Result<()> {
         let pages = self.changed_pages.load(Ordering::Relaxed) + pages;
         let claims = (self.claimed.load(Ordering::Relaxed) + new).saturating_sub(old);
@@ -269,8 +271,9 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
         result
     }
 
-    /// Waits until no transaction is open that another thread can end, or for some time. Not at all where a thread waits for the batch with
-    /// a transaction open: the batch cannot become quiet then, and others that are open may wait for its locks, as they do while it is prepared.
+    /// Waits until no transaction is open that another thread can end, or for some time. Not at all
+    /// where a thread waits for the batch with a transaction open: the batch cannot become quiet
+    /// then, and others that are open may wait for its locks, as they do while it is prepared.
     fn wait_for_open(&self, mut turn: MutexGuard<'_, ()>) {
         let here = thread::current().id();
         let is_waited_for = |part: &Part| {
@@ -294,8 +297,8 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
         }
     }
 
-    /// Closes the batch: everything that was appended so far is durable when it returns. A page that stays in use is an error with which
-    /// nothing has been done.
+    /// Closes the batch: everything that was appended so far is durable when it returns. A page
+    /// that stays in use is an error with which nothing has been done.
     fn close(&self) -> Result<()> {
         let begun = Instant::now();
         loop {
@@ -342,7 +345,7 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
         let mut changed = Vec::with_capacity(ids.len());
         for (&id, latched) in ids.iter().zip(pages) {
             if let Some((page, mut new, original)) = changed_page(latched) {
-                self.home.account_page(&page, Look::Whole);
+                self.home.account_page(&page, PageAccess::Whole);
                 let old = page.bytes();
                 let lines = changed_lines(old, new.bytes(), original);
                 let head = std::slice::from_ref(&(0..LINE_BYTES));
@@ -403,7 +406,7 @@ fn changed_page<'p>(
     latched: &'p mut Latched<'_>,
 ) -> Option<(std::sync::MutexGuard<'p, Page>, Changed<'p>, Original)> {
     match latched {
-        Latched::Alone(content) => {
+        Latched::CachePadded(content) => {
             let PageBytes::Copied(page, copy, original) = &mut content.bytes else {
                 return None;
             };

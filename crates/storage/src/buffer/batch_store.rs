@@ -12,8 +12,8 @@
 //! open     session u32 | bytes u32 | a record of its transaction, which has not ended
 //! ```
 //!
-//! Batch `n` lies in memory `n % 2`. While it is made the word is `n - 1`; when its record is durable its pages change in place, and when these are
-//! durable the word becomes `n`. So:
+//! Batch `n` lies in memory `n % 2`. While it is made the word is `n - 1`; when its record is
+//! durable its pages change in place, and when these are durable the word becomes `n`. So:
 //!
 //! | word | record of the other memory | what it means | what an opening does |
 //! |---|---|---|---|
@@ -245,7 +245,8 @@ impl<S: MemorySource> BatchStore<S> {
         self.unfinished.is_some() || !self.open.is_empty()
     }
 
-    /// Makes the newest batch durable that was found: a process that has died may have left its number in a cache only.
+    /// Makes the newest batch durable that was found: a process that has died may have left its
+    /// number in a cache only.
     pub fn prove(&mut self) -> Result<()> {
         let newest = word(self.identity, self.batch);
         let memory = &mut self.memories[0];
@@ -254,7 +255,8 @@ impl<S: MemorySource> BatchStore<S> {
         Ok(memory.fence(site!("batch.found"))?)
     }
 
-    /// Gives pages back what they were before a batch that does not count. They are those from `first` on, in their order.
+    /// Gives pages back what they were before a batch that does not count. They are those from
+    /// `first` on, in their order.
     pub fn give_back(&self, home: &dyn PageHome, first: PageId, pages: &mut [Page]) -> Result<()> {
         let Some(images) = &self.unfinished else {
             return Ok(());
@@ -291,7 +293,8 @@ impl<S: MemorySource> BatchStore<S> {
         Ok(())
     }
 
-    /// Hands the records of transactions that were open at the end of the newest batch to `visit`, with their sessions, each session's in its order.
+    /// Hands the records of transactions that were open at the end of the newest batch to `visit`,
+    /// with their sessions, each session's in its order.
     pub fn visit_open(&self, visit: &mut dyn FnMut(u32, &[u8]) -> Result<()>) -> Result<()> {
         let mut reader = Reader::new(&self.open);
         let wrong = |_: DecodeError| {
@@ -321,7 +324,8 @@ impl<S: MemorySource> BatchStore<S> {
         Ok(())
     }
 
-    /// Whether a batch that changes nothing is to be made all the same: another record must not be found any more.
+    /// Whether a batch that changes nothing is to be made all the same: another record must not be
+    /// found any more.
     pub fn is_due(&self) -> bool {
         self.is_unfinished()
     }

@@ -1,7 +1,8 @@
 //! The central log of the page engine: all sessions append to one [`Wal`], under one lock.
 //!
-//! Space for undoing is reserved: a transaction says how many bytes its rollback may take, and the log makes sure that its current
-//! segment has them for all transactions together. So a full disk stops a change, where the statement can fail, and not a rollback.
+//! Space for undoing is reserved: a transaction says how many bytes its rollback may take, and the
+//! log makes sure that its current segment has them for all transactions together. So a full disk
+//! stops a change, where the statement can fail, and not a rollback.
 //!
 //! Records become durable in groups. The first thread that needs a record durable leads: it takes
 //! all records so far, releases the log, and writes and syncs them while others append. Threads
@@ -16,9 +17,9 @@
 //! checkpoint keeps the log needed to undo them. Both are noted under the lock that orders the
 //! records, so a checkpoint sees a transaction exactly if it has an earlier record.
 
-use super::claims::Claims;
 use super::cold_segments::ColdSegments;
 use super::log::{CheckpointNeed, CheckpointStart, PageLog, Reserve};
+use super::reservations::UndoReservations;
 use crate::error::{Result, StorageError};
 use crate::log::numbered::InFront;
 use crate::log::{ArchiveRange, LogIdentity, LogStart, Lsn, Wal, WalOptions};
@@ -52,9 +53,9 @@ pub(super) struct State<D: Directory> {
     pub(super) wal: Wal<D>,
     pub(super) directory: D,
     /// Undo space that each session's transaction has reserved.
-    claims: Claims<LogStart>,
-    /// Claims of transactions that the opening has found: they have the numbers from 1 on. Number 0
-    /// is for the undo of the opening itself.
+    reservations: UndoReservations<LogStart>,
+    /// Reservations of transactions that the opening has found: they have the numbers from 1 on.
+    /// Number 0 is for the undo of the opening itself.
     unfinished: u32,
     /// The newest checkpoint that has begun, and where the newest one has that has ended.
     newest: LogStart,
@@ -66,7 +67,7 @@ pub(super) struct State<D: Directory> {
 impl<D: Directory> State<D> {
     /// The room that a record takes, with what all transactions need then.
     fn room_with(&self, session: u32, bytes: u64, record: &[u8]) -> u64 {
-        let all = self.claims.reserved_with(session, bytes);
+        let all = self.reservations.reserved_with(session, bytes);
         record.len() as u64 + all + FRAME_BYTES
     }
 
@@ -85,7 +86,7 @@ impl<D: Directory> State<D> {
     fn reserve(&mut self, session: u32, bytes: u64, record: &[u8]) -> Result<()> {
         let room = self.room_with(session, bytes, record);
         self.wal.make_room(&self.directory, room)?;
-        self.claims.claim(session, bytes, self.newest);
+        self.reservations.claim(session, bytes, self.newest);
         Ok(())
     }
 
@@ -95,8 +96,10 @@ impl<D: Directory> State<D> {
 }
 
 impl<D: Directory> CentralLog<D> {
-    /// Opens the log from `start` on and hands every record to `found`, which may only look: nothing of it is known to be durable yet.
-    /// Afterwards it is, and [`PageLog::replay`] hands them out once more. Files that are not needed stay until the archive has them, if there is one.
+    /// Opens the log from `start` on and hands every record to `found`, which may only look:
+    /// nothing of it is known to be durable yet. Afterwards it is, and [`PageLog::replay`] hands
+    /// them out once more. Files that are not needed stay until the archive has them, if there is
+    /// one.
     pub fn open(
         access: Access,
         directory: D,
@@ -120,7 +123,7 @@ impl<D: Directory> CentralLog<D> {
             state: Mutex::new(State {
                 wal,
                 directory,
-                claims: Claims::new(),
+                reservations: UndoReservations::new(),
                 unfinished: 0,
                 newest: start,
                 ended: start.lsn,
@@ -218,13 +221,13 @@ impl<D: Directory> PageLog for CentralLog<D> {
         self.explained(state.wal.append(&state.directory, record))?;
         self.synced.store(state.wal.synced().0, Ordering::SeqCst);
         if let Reserve::End(session) = reserve {
-            state.claims.end(session);
+            state.reservations.end(session);
         }
         Ok(at)
     }
 
     fn end(&self, session: u32) {
-        self.state().claims.end(session);
+        self.state().reservations.end(session);
     }
 
     fn flush_to(&self, lsn: Lsn) -> Result<()> {
@@ -247,7 +250,7 @@ impl<D: Directory> PageLog for CentralLog<D> {
     fn begin_checkpoint(&self) -> Result<CheckpointStart> {
         self.flush()?;
         let state = &mut *self.state();
-        let reserved = state.claims.reserved();
+        let reserved = state.reservations.reserved();
         let begun = state
             .wal
             .begin_checkpoint_with_room(&state.directory, reserved);
@@ -257,7 +260,7 @@ impl<D: Directory> PageLog for CentralLog<D> {
             self.image_from.store(start.lsn.0, Ordering::SeqCst);
         }
         state.newest = start;
-        let oldest = state.claims.since().min_by_key(|since| since.lsn);
+        let oldest = state.reservations.since().min_by_key(|since| since.lsn);
         Ok(CheckpointStart {
             redo: start.lsn,
             log: oldest.unwrap_or(start),
@@ -290,7 +293,7 @@ impl<D: Directory> PageLog for CentralLog<D> {
     fn first_session(&self) -> u32 {
         match self.state().unfinished {
             0 => 0,
-            claims => claims + 1,
+            reservations => reservations + 1,
         }
     }
 

@@ -1,9 +1,10 @@
 //! Goal: in no order of threads a record is reported durable that is not, a thread waits for a sync
 //! that nobody leads, or a segment or checkpoint begins while earlier records are not durable.
 //!
-//! Method: three threads append and wait on the real code, over a device that lets others run in the middle of each sync and makes durable only what
-//! was written before it began. After each wait the test reads what a power cut would leave just then. Segments are
-//! so small that some begin while a sync runs. `shuttle` chooses the order; a lost signal is a deadlock, which it reports.
+//! Method: three threads append and wait on the real code, over a device that lets others run in
+//! the middle of each sync and makes durable only what was written before it began. After each wait
+//! the test reads what a power cut would leave just then. Segments are so small that some begin
+//! while a sync runs. `shuttle` chooses the order; a lost signal is a deadlock, which it reports.
 //!
 //! `cargo test -p storage --features schedules --lib schedule_tests`
 

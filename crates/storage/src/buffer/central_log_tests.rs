@@ -174,7 +174,8 @@ fn roll_while_syncing(succeeds: bool) -> (Device, Log, [Result<()>; 2]) {
     gate.began.recv_timeout(LONG).unwrap();
     append(&log, &[2; 500]).unwrap();
     let roller = commit(&log, vec![3; 3000], &appended);
-    // The device looks whether the new segment gets its name too early; here there is time for it to try.
+    // The device looks whether the new segment gets its name too early; here there is time for it
+    // to try.
     assert!(heard.recv_timeout(Duration::from_millis(50)).is_err());
     gate.end.send(succeeds).unwrap();
     // The syncs before the new segment, and that of its own record.
@@ -220,7 +221,8 @@ fn a_checkpoint_begins_behind_the_sync_that_runs() {
     assert_eq!(survivors(&device), [1, 2]);
 }
 
-/// Whether a record can be appended while the sync runs that `begin` waits for, which needs everything durable that is in the log.
+/// Whether a record can be appended while the sync runs that `begin` waits for, which needs
+/// everything durable that is in the log.
 fn appends_beside(begin: impl FnOnce(&Log) -> Result<()> + Send + 'static) {
     let (device, gate) = gated();
     let log = open(&device);

@@ -5,7 +5,8 @@
 //! optimisation: without it, and when it has found the disk full, sessions write pages themselves.
 //! A write that fails in it stops the partition.
 //!
-//! States: *absent* → (`begin`) *asleep* ↔ (`wake`, `next`) *awake* → (`end`, or an error) *absent*.
+//! States: *absent* → (`begin`) *asleep* ↔ (`wake`, `next`) *awake* → (`end`, or an error)
+//! *absent*.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -14,7 +14,7 @@
 //! Order of locks: the store's, then those of `horizon`.
 
 use super::cleaner::Cleaner;
-use super::horizon::{HorizonLog, Places, without_gaps};
+use super::horizon::{PartitionedLog, Places, without_gaps};
 use crate::error::{Result, StorageError};
 use crate::log::archive::{Archive, ArchiveRange};
 use crate::log::numbered::{Found, Place};
@@ -224,7 +224,7 @@ impl Cold {
     }
 }
 
-impl<P: Places> HorizonLog<P> {
+impl<P: Places> PartitionedLog<P> {
     /// Moves all cold records to the archive, and frees their space; returns whether there were
     /// any. If the archive cannot take them they stay where they are.
     pub(super) fn move_cold_records(&self) -> Result<bool> {
@@ -282,7 +282,7 @@ impl<P: Places> HorizonLog<P> {
         Ok(())
     }
 
-    /// As [`HorizonLog::copy`], from places that nobody else has.
+    /// As [`PartitionedLog::copy`], from places that nobody else has.
     fn copy_apart(
         &self,
         places: &mut [P::Place],

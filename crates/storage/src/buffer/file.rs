@@ -60,7 +60,8 @@ pub struct PageFile<D: Directory> {
     page_bytes: usize,
     /// Pages that the file has room for; its readers know too.
     pages: Arc<AtomicU32>,
-    /// Whether pages were written since the last sync, by this process or, as far as it knows, by another.
+    /// Whether pages were written since the last sync, by this process or, as far as it knows, by
+    /// another.
     unsynced: bool,
     /// Whether a write home of pages with copies in the area has failed: any of them may be torn at
     /// home, and only the copies can repair it.
@@ -99,7 +100,8 @@ pub struct PageWrites {
     pub copy_bytes: u64,
     /// To an area in durable memory.
     pub area_bytes: u64,
-    /// Pages that sessions have written one by one, each with two syncs that the session waited for, or with one where there is no area.
+    /// Pages that sessions have written one by one, each with two syncs that the session waited
+    /// for, or with one where there is no area.
     pub single_pages: u64,
 }
 
@@ -113,7 +115,8 @@ impl AddAssign for PageWrites {
 }
 
 impl<D: Directory> PageFile<D> {
-    /// Makes the files with a master record and these pages from the first place on, all durable. A guard in durable memory has its slots already.
+    /// Makes the files with a master record and these pages from the first place on, all durable. A
+    /// guard in durable memory has its slots already.
     pub fn create(
         directory: &D,
         options: &PageFileOptions,
@@ -147,7 +150,8 @@ impl<D: Directory> PageFile<D> {
         }
         master.write_both(options.identity, &mut file, site!("page-file.create"))?;
         directory.rename(&unpublished, &name)?;
-        // The doublewrite area has its name by then as well: before the creation is finished nobody looks for it.
+        // The doublewrite area has its name by then as well: before the creation is finished nobody
+        // looks for it.
         directory.sync(site!("page-file.name"))?;
         master.generation = FINISHED_GENERATION;
         master.write(options.identity, &mut file)?;
@@ -304,8 +308,9 @@ impl<D: Directory> PageFile<D> {
         &self.name
     }
 
-    /// Makes the master record durable that was found, where a process that has died may have written it without knowing that it
-    /// is: it is the one that ends the file's creation, or what the record before it needs has not been removed.
+    /// Makes the master record durable that was found, where a process that has died may have
+    /// written it without knowing that it is: it is the one that ends the file's creation, or what
+    /// the record before it needs has not been removed.
     pub fn secure_master(&mut self, has_needless_log: bool) -> Result<()> {
         let is_settled = self.master.generation >= SETTLED_GENERATION;
         if has_needless_log || !is_settled {
@@ -319,7 +324,8 @@ impl<D: Directory> PageFile<D> {
         Ok(())
     }
 
-    /// Brings home what the guard has of pages that may be torn there. With [`Access::Read`] it is an error if anything has to be written.
+    /// Brings home what the guard has of pages that may be torn there. With [`Access::Read`] it is
+    /// an error if anything has to be written.
     pub fn repair(&mut self, access: Access) -> Result<()> {
         let Some(area) = &mut self.area else {
             return Ok(());
@@ -448,7 +454,8 @@ impl<D: Directory> PageFile<D> {
         Ok(())
     }
 
-    /// Fails if a page may be torn at home: neither is its copy written over, nor does a sync count. The next opening repairs it.
+    /// Fails if a page may be torn at home: neither is its copy written over, nor does a sync
+    /// count. The next opening repairs it.
     fn check_home(&self) -> Result<()> {
         if self.may_be_torn {
             return Err(StorageError::Poisoned);
@@ -539,7 +546,8 @@ impl<D: Directory> PageFile<D> {
             return Ok(());
         }
         self.pages.store(pages, Ordering::Release);
-        // Both records say so durably first: one that promises more pages than there are would be of a damaged file.
+        // Both records say so durably first: one that promises more pages than there are would be
+        // of a damaged file.
         for _ in 0..2 {
             self.checkpoint(self.master)?;
         }
@@ -572,7 +580,8 @@ impl<D: Directory> PageFile<D> {
     }
 }
 
-/// Reads pages of the file while it is written and by as many as want to, each with a handle of its own.
+/// Reads pages of the file while it is written and by as many as want to, each with a handle of its
+/// own.
 pub struct PageReaders<F> {
     /// The handle from which further ones are made. It reads nothing itself.
     model: Mutex<F>,
@@ -624,8 +633,9 @@ impl<F: File> PageReaders<F> {
         self.ahead.is_none() && self.cache.is_none()
     }
 
-    /// Lets the medium have what was written by now, so that the sync of a checkpoint, for which others may have to wait, finds little. Where batches
-    /// have syncs of their own there is nothing to do.
+    /// Lets the medium have what was written by now, so that the sync of a checkpoint, for which
+    /// others may have to wait, finds little. Where batches have syncs of their own there is
+    /// nothing to do.
     pub fn sync_ahead(&self) -> Result<()> {
         match &self.ahead {
             Some(ahead) => ahead.note(lock(&ahead.file).sync(site!("page-file.ahead"))),

@@ -102,7 +102,8 @@ impl Deref for PageBytes {
 pub(super) struct Frame {
     pub(super) latch: RwLock<Content>,
     pub(super) dirty: AtomicBool,
-    /// 0 not used since the hand came by, 1 used once, 2 more often; or [`FETCHED`]. Of a page in durable memory: 0 not checked since it was opened.
+    /// 0 not used since the hand came by, 1 used once, 2 more often; or [`FETCHED`]. Of a page in
+    /// durable memory: 0 not checked since it was opened.
     pub(super) uses: AtomicU8,
 }
 

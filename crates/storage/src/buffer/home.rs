@@ -9,8 +9,8 @@
 
 use super::by_page::ByPage;
 use super::frame::{Content, Frame, PageBytes, unpoisoned};
-use super::look::Look;
 use super::nv_pages::PageHome;
+use super::page_access::PageAccess;
 use crate::error::Result;
 use crate::log::Lsn;
 use crate::page::{Header, PageId};
@@ -28,7 +28,7 @@ const SPARE_MAX: usize = 256;
 /// A page that nobody changes meanwhile.
 pub(super) enum Latched<'h> {
     /// Nobody reads it either.
-    Alone(RwLockWriteGuard<'h, Content>),
+    CachePadded(RwLockWriteGuard<'h, Content>),
     /// Somebody may.
     Read(RwLockReadGuard<'h, Content>),
 }
@@ -54,8 +54,8 @@ pub struct Home {
 }
 
 impl Home {
-    /// Pages from `first` on, in their order, and where further ones come from. If batches of changes become durable together: the first number
-    /// that no page has by now.
+    /// Pages from `first` on, in their order, and where further ones come from. If batches of
+    /// changes become durable together: the first number that no page has by now.
     pub fn new(
         source: Box<dyn PageHome>,
         first: PageId,
@@ -99,9 +99,9 @@ impl Home {
         let latch = |&id| {
             let latch = &self.frame(id).ok()?.latch;
             match latch.try_write() {
-                Ok(content) => return Some(Latched::Alone(content)),
+                Ok(content) => return Some(Latched::CachePadded(content)),
                 Err(TryLockError::Poisoned(poisoned)) => {
-                    return Some(Latched::Alone(poisoned.into_inner()));
+                    return Some(Latched::CachePadded(poisoned.into_inner()));
                 }
                 Err(TryLockError::WouldBlock) => {}
             }
@@ -118,7 +118,7 @@ impl Home {
             if let Ok(frame) = self.frame(id) {
                 frame.dirty.store(false, Ordering::Relaxed);
             }
-            if let Latched::Alone(mut content) = page {
+            if let Latched::CachePadded(mut content) = page {
                 spare.extend(content.bytes.give_up_copy());
             }
         }
@@ -181,14 +181,14 @@ impl Home {
 
     /// Accounts for what is read of a page, unless that is a copy.
     #[cold]
-    pub(super) fn account(&self, bytes: &PageBytes, look: Look<'_>) {
+    pub(super) fn account(&self, bytes: &PageBytes, look: PageAccess<'_>) {
         if let PageBytes::Memory(page) = bytes {
             self.account_page(page, look);
         }
     }
 
     /// Accounts for what is read of a page in its own place.
-    pub(super) fn account_page(&self, page: &Page, look: Look<'_>) {
+    pub(super) fn account_page(&self, page: &Page, look: PageAccess<'_>) {
         if self.counts_loads {
             self.source.load(page, look);
         }
@@ -201,7 +201,7 @@ impl Home {
             if content.page.is_none() {
                 return Err(Unusable::Missing);
             }
-            self.account(&content.bytes, Look::Whole);
+            self.account(&content.bytes, PageAccess::Whole);
             let header = Header(&content.bytes);
             // A page of a batch that does not count has been restored to its before image.
             let is_of_later = self.end.is_some_and(|end| header.lsn() >= end);

@@ -19,11 +19,13 @@
 //! the horizon, without a lock.
 //!
 //! Sessions of one place share its space: a change waits until there is room for the rollbacks of
-//! all of them (`Claims`). Recovery undoes a transaction in the place that has its records.
+//! all of them (`UndoReservations`). Recovery undoes a transaction in the place that has its
+//! records.
 //!
 //! `opening` reads the places and decides which records count.
 //!
-//! Order of locks: `found`, then `syncing` of the parts in their order, then `state` of the parts in theirs.
+//! Order of locks: `found`, then `syncing` of the parts in their order, then `state` of the parts
+//! in theirs.
 //!
 //! After Huang, Schwan, Qureshi: NVRAM-aware Logging in Transaction Systems (VLDB 2014), sections 4
 //! and 5; the horizon avoids the hazard of early lock release that its section 4.4 names. Several
@@ -35,15 +37,15 @@ mod opening;
 
 pub(super) use self::opening::without_gaps;
 use super::ahead::{Ahead, Persisted};
-use super::claims::Claims;
 use super::cold::{Cold, ColdStore};
 use super::log::{CheckpointNeed, CheckpointStart, PageLog, Reserve};
+use super::reservations::UndoReservations;
 use crate::error::{Result, StorageError};
 use crate::failure::Failure;
 use crate::log::numbered::{Found, HEADER_BYTES, InFront, Pending, Place, RecordKind, Stamp};
 use crate::log::{ArchiveRange, LogStart, Lsn};
 use crate::probe::{self, Activity, lock_log};
-use crate::sync::{Alone, AtomicU64, Mutex, MutexGuard, Ordering, lock, spin_loop};
+use crate::sync::{AtomicU64, CachePadded, Mutex, MutexGuard, Ordering, lock, spin_loop};
 use disk::DiskCounters;
 use pmem::{Access, Counters};
 use std::ops::RangeInclusive;
@@ -131,14 +133,14 @@ pub struct HorizonOptions {
 pub type VisitRecord<'v> = dyn FnMut(Lsn, u32, &[u8]) -> Result<()> + 'v;
 
 /// The log of one partition.
-pub struct HorizonLog<P: Places> {
+pub struct PartitionedLog<P: Places> {
     pub(super) places: P,
     options: HorizonOptions,
     parts: Box<[OnceLock<Part<P::Place>>]>,
     /// Number of places if sessions share them.
     shared: Option<u32>,
     /// The number of the next record.
-    pub(super) next: Alone<AtomicU64>,
+    pub(super) next: CachePadded<AtomicU64>,
     /// Records that the opening has found beyond `next` are below this, if they keep their numbers.
     pub(super) taken: AtomicU64,
     /// The newest checkpoint that has begun.
@@ -148,7 +150,7 @@ pub struct HorizonLog<P: Places> {
     /// The life of the log that this opening has begun; 0 before its first record.
     life: AtomicU64,
     /// A horizon of some time ago.
-    known: Alone<AtomicU64>,
+    known: CachePadded<AtomicU64>,
     /// Start of the opening's search for records, and the end of the records.
     start: Lsn,
     opened_at: Lsn,
@@ -170,23 +172,23 @@ pub struct HorizonLog<P: Places> {
 pub(super) struct Part<P> {
     /// The first record that may be missing, or an earlier number; [`NOTHING`] if none is.
     missing: AtomicU64,
-    /// Bytes of objects since the newest checkpoint that has begun, and since the newest one that has ended, to be read without the lock; and how many
-    /// make one due.
+    /// Bytes of objects since the newest checkpoint that has begun, and since the newest one that
+    /// has ended, to be read without the lock; and how many make one due.
     since: AtomicU64,
     since_ended: AtomicU64,
     due: u64,
     /// Held while records are made durable and others append. Taken before the state.
     syncing: Mutex<()>,
     /// On other cache lines than the fields that other sessions read.
-    pub(super) state: Alone<Mutex<State<P>>>,
+    pub(super) state: CachePadded<Mutex<State<P>>>,
 }
 
 pub(super) struct State<P> {
     pub(super) place: P,
     /// Undo space that the transactions of its sessions have reserved.
-    claims: Claims<Lsn>,
-    /// Claims of transactions that the opening has found here: they have the numbers from 1 on.
-    /// Number 0 is for the undo of the opening itself.
+    reservations: UndoReservations<Lsn>,
+    /// Reservations of transactions that the opening has found here: they have the numbers from 1
+    /// on. Number 0 is for the undo of the opening itself.
     unfinished: u32,
     /// Tail of the place when the newest checkpoint began, and when the newest one that has ended
     /// began.
@@ -204,7 +206,7 @@ impl<P: Place> Part<P> {
             checkpoint: place.tail(),
             ended: place.tail(),
             place,
-            claims: Claims::new(),
+            reservations: UndoReservations::new(),
             unfinished: 0,
             behind: NOTHING,
             is_syncing: false,
@@ -215,7 +217,7 @@ impl<P: Place> Part<P> {
             since_ended: AtomicU64::new(0),
             due,
             syncing: Mutex::new(()),
-            state: Alone(Mutex::new(state)),
+            state: CachePadded(Mutex::new(state)),
         }
     }
 
@@ -240,7 +242,7 @@ fn start_at(lsn: Lsn) -> LogStart {
     }
 }
 
-impl<P: Places> HorizonLog<P> {
+impl<P: Places> PartitionedLog<P> {
     /// Opens the log and finds the records from `start` on that count. Nothing is stored yet. In a
     /// log with an archive, earlier records that are not archived are found as well; `archive` has
     /// the number from which on none was given up.
@@ -261,12 +263,12 @@ impl<P: Places> HorizonLog<P> {
             places,
             options,
             parts: (0..SESSIONS_MAX).map(|_| OnceLock::new()).collect(),
-            next: Alone(AtomicU64::new(start.0)),
+            next: CachePadded(AtomicU64::new(start.0)),
             taken: AtomicU64::new(0),
             newest: AtomicU64::new(start.0),
             image_from: AtomicU64::new(0),
             life: AtomicU64::new(0),
-            known: Alone(AtomicU64::new(start.0)),
+            known: CachePadded(AtomicU64::new(start.0)),
             start,
             opened_at: start,
             proven: start,
@@ -310,7 +312,8 @@ impl<P: Places> HorizonLog<P> {
         Ok((self.part(session % stride)?, session / stride))
     }
 
-    /// Sessions whose numbers are so far apart share a part. Where each has one of its own, only what an opening has found comes on top.
+    /// Sessions whose numbers are so far apart share a part. Where each has one of its own, only
+    /// what an opening has found comes on top.
     fn stride(&self) -> u32 {
         self.shared.unwrap_or(SESSIONS_MAX as u32)
     }
@@ -381,7 +384,8 @@ impl<P: Places> HorizonLog<P> {
         Ok(())
     }
 
-    /// Makes what a place has up to a record durable. If a session is about to do so, that is worth a short wait.
+    /// Makes what a place has up to a record durable. If a session is about to do so, that is worth
+    /// a short wait.
     fn persist_to(&self, part: &Part<P::Place>, lsn: Lsn) -> Result<()> {
         let mut waiting = None;
         for _ in 0..SPINS_MAX {
@@ -418,8 +422,8 @@ impl<P: Places> HorizonLog<P> {
         Ok(())
     }
 
-    /// As [`HorizonLog::persist_beside`], of records that nobody waits for yet; says whether there
-    /// were any. `meanwhile` runs when others can append again.
+    /// As [`PartitionedLog::persist_beside`], of records that nobody waits for yet; says whether
+    /// there were any. `meanwhile` runs when others can append again.
     pub(super) fn persist_part_ahead(
         &self,
         part: &Part<P::Place>,
@@ -497,13 +501,13 @@ impl<P: Places> HorizonLog<P> {
         record.resize(HEADER_BYTES, 0);
         encode(Lsn(self.image_from.load(Ordering::SeqCst)), record);
         let more = match reserve {
-            Reserve::Bytes(_, bytes) => state.claims.reserved_with(number, bytes),
+            Reserve::Bytes(_, bytes) => state.reservations.reserved_with(number, bytes),
             Reserve::Keep(_) | Reserve::End(_) => 0,
         };
         self.make_room(state, record.len() - HEADER_BYTES, more)?;
         if let Reserve::Bytes(_, bytes) = reserve {
             let newest = Lsn(self.newest.load(Ordering::SeqCst));
-            state.claims.claim(number, bytes, newest);
+            state.reservations.claim(number, bytes, newest);
         }
         // Before the number is taken: see the header.
         let bound = self.next.load(Ordering::SeqCst);
@@ -527,7 +531,7 @@ impl<P: Places> HorizonLog<P> {
         self.durable_step(state.place.append(stamp, record))?;
         let is_end = matches!(reserve, Reserve::End(..));
         if is_end {
-            state.claims.end(number);
+            state.reservations.end(number);
         }
         // The record of a transaction's end is made durable by the thread that waits for it,
         // without the locks under which it is logged.
@@ -589,7 +593,7 @@ impl<P: Places> HorizonLog<P> {
     }
 }
 
-impl<P: Places> PageLog for HorizonLog<P> {
+impl<P: Places> PageLog for PartitionedLog<P> {
     fn replay(&self, redo: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>) -> Result<()> {
         self.visit(&mut |lsn, _, bytes| redo(lsn, bytes))?;
         *self.found() = Vec::new();
@@ -630,7 +634,7 @@ impl<P: Places> PageLog for HorizonLog<P> {
 
     fn end(&self, session: u32) {
         if let Ok((part, number)) = self.part_of(session) {
-            part.state().claims.end(number);
+            part.state().reservations.end(number);
         }
     }
 
@@ -696,21 +700,21 @@ impl<P: Places> PageLog for HorizonLog<P> {
         }
         let state = &mut *self.part(session)?.state();
         let number = state.unfinished + 1;
-        let all = state.claims.reserved_with(number, bytes);
+        let all = state.reservations.reserved_with(number, bytes);
         match self.make_room(state, 0, all) {
             Err(error) if error.is_statement_error() => return Ok(None),
             result => result?,
         }
         let newest = Lsn(self.newest.load(Ordering::SeqCst));
-        state.claims.claim(number, bytes, newest);
+        state.reservations.claim(number, bytes, newest);
         state.unfinished = number;
         Ok(Some(session + self.stride() * number))
     }
 
     fn first_session(&self) -> u32 {
         let Some(count) = self.shared else { return 0 };
-        let claims = self.parts().map(|part| part.state().unfinished).max();
-        claims
+        let reservations = self.parts().map(|part| part.state().unfinished).max();
+        reservations
             .filter(|&most| most > 0)
             .map_or(0, |most| count * (most + 1))
     }
@@ -757,7 +761,7 @@ impl<P: Places> PageLog for HorizonLog<P> {
         let redo = Lsn(self.next.load(Ordering::SeqCst));
         for (part, state) in &mut states {
             self.persist(part, state)?;
-            let reserved = state.claims.reserved();
+            let reserved = state.reservations.reserved();
             self.explained(state.place.begin_checkpoint(redo, reserved))?;
             state.checkpoint = state.place.tail();
             part.note_since(state);
@@ -767,7 +771,9 @@ impl<P: Places> PageLog for HorizonLog<P> {
         if self.image_from.load(Ordering::SeqCst) > 0 {
             self.image_from(redo);
         }
-        let open = states.iter().flat_map(|(_, state)| state.claims.since());
+        let open = states
+            .iter()
+            .flat_map(|(_, state)| state.reservations.since());
         Ok(CheckpointStart {
             redo,
             log: start_at(open.min().unwrap_or(redo)),

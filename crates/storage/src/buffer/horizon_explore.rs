@@ -3,7 +3,7 @@
 //! cut again while it is settled and goes on, and opened again. Each record identifies itself, and
 //! each history adds its own word, so that a lost record is noticed when it comes back.
 
-use super::horizon::{HorizonLog, Places};
+use super::horizon::{PartitionedLog, Places};
 use super::{PageLog, Reserve};
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
@@ -22,7 +22,7 @@ pub(super) trait Kind: Copy + Send + 'static {
 
     fn create(self, world: &SimulatedWorld);
 
-    fn open(self, world: &SimulatedWorld, start: Lsn) -> Result<HorizonLog<Self::Places>>;
+    fn open(self, world: &SimulatedWorld, start: Lsn) -> Result<PartitionedLog<Self::Places>>;
 }
 
 type Records = BTreeMap<u64, Vec<u8>>;
@@ -52,7 +52,7 @@ pub(super) struct Known {
 
 /// Appends and waits by a seed. Each record has the word of its history.
 pub(super) fn go_on<P: Places>(
-    log: &HorizonLog<P>,
+    log: &PartitionedLog<P>,
     checkpoint_every: u64,
     known: &Mutex<Known>,
     random: &mut Random,
@@ -96,7 +96,7 @@ pub(super) fn go_on<P: Places>(
 
 /// Appends a record of some length; returns whether there was room.
 fn append<P: Places>(
-    log: &HorizonLog<P>,
+    log: &PartitionedLog<P>,
     known: &Mutex<Known>,
     random: &mut Random,
     word: u8,
@@ -125,13 +125,13 @@ fn append<P: Places>(
 }
 
 /// The number of the next record.
-fn next_of<P: Places>(log: &HorizonLog<P>) -> u64 {
+fn next_of<P: Places>(log: &PartitionedLog<P>) -> u64 {
     let next = log.next.load(Ordering::SeqCst);
     let taken = log.taken.load(Ordering::SeqCst);
     if taken > next { taken + 1 } else { next }
 }
 
-fn checkpoint<P: Places>(log: &HorizonLog<P>, known: &Mutex<Known>) {
+fn checkpoint<P: Places>(log: &PartitionedLog<P>, known: &Mutex<Known>) {
     let start = log.begin_checkpoint().expect("the simulated device works");
     let mut known = lock(known);
     known.durable = start.redo.0;
@@ -147,7 +147,7 @@ fn opened<K: Kind>(
     image: &SimulatedWorld,
     kind: K,
     known: &Known,
-) -> (HorizonLog<K::Places>, Records) {
+) -> (PartitionedLog<K::Places>, Records) {
     let log = kind
         .open(image, Lsn(known.start))
         .expect("the simulated device works");

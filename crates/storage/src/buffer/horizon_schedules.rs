@@ -4,7 +4,7 @@
 //!
 //! `cargo test -p storage --features schedules --lib schedule_tests`
 
-use super::horizon::{HorizonLog, Places};
+use super::horizon::{PartitionedLog, Places};
 use super::{PageLog, Reserve};
 use crate::log::Lsn;
 use crate::sync::Ordering;
@@ -23,10 +23,10 @@ pub(super) trait Kind: Copy + Send + Sync + 'static {
 
     fn create(self, world: &SimulatedWorld);
 
-    fn open(self, world: &SimulatedWorld) -> HorizonLog<Self::Places>;
+    fn open(self, world: &SimulatedWorld) -> PartitionedLog<Self::Places>;
 }
 
-fn append<P: Places>(log: &HorizonLog<P>, session: u32) -> Lsn {
+fn append<P: Places>(log: &PartitionedLog<P>, session: u32) -> Lsn {
     let encode = &mut |_: Lsn, out: &mut Vec<u8>| out.extend_from_slice(&[1; 40]);
     let appended = log.append(Reserve::Keep(session), encode, &mut Vec::new());
     appended.expect("there is room")

@@ -16,7 +16,8 @@ const SHARE: u64 = 8;
 #[derive(Default)]
 pub struct Images {
     logged: AtomicU64,
-    /// How many there were when the newest checkpoint began, and when the newest one did that has ended.
+    /// How many there were when the newest checkpoint began, and when the newest one did that has
+    /// ended.
     newest: AtomicU64,
     ended: AtomicU64,
     /// Whether the log has some of an earlier process, which were not counted.

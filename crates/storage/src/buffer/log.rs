@@ -4,8 +4,9 @@
 //! pages it includes as whole images: those that have not changed since the newest checkpoint
 //! began; no checkpoint begins between the decision and the record.
 //!
-//! Space for undoing is reserved: a transaction says how many bytes its rollback may take, and the log makes sure that there is room for all
-//! open transactions together. So a full log stops a change, where the statement can fail, and not a rollback.
+//! Space for undoing is reserved: a transaction says how many bytes its rollback may take, and the
+//! log makes sure that there is room for all open transactions together. So a full log stops a
+//! change, where the statement can fail, and not a rollback.
 
 use super::ahead::Persisted;
 use crate::error::{Result, StorageError};
@@ -56,7 +57,8 @@ pub struct CheckpointStart {
     pub log: LogStart,
 }
 
-/// Makes the changes of a record in copies of their pages, and adds those to the list that have no change of their batch yet.
+/// Makes the changes of a record in copies of their pages, and adds those to the list that have no
+/// change of their batch yet.
 pub type ApplyRecord<'a> = dyn FnMut(Lsn, &mut Vec<PageId>) -> Result<()> + 'a;
 
 /// The log of one partition, for many threads.
@@ -95,7 +97,8 @@ pub trait PageLog: Send + Sync {
         Ok(lsn)
     }
 
-    /// Notes that a session begins a transaction, perhaps after a wait for others to become durable.
+    /// Notes that a session begins a transaction, perhaps after a wait for others to become
+    /// durable.
     fn enter(&self, _session: u32) -> Result<()> {
         Ok(())
     }
@@ -139,7 +142,8 @@ pub trait PageLog: Send + Sync {
         Ok(false)
     }
 
-    /// Does so whenever a checkpoint has ended, as a thread of its own, until [`PageLog::end_ahead`].
+    /// Does so whenever a checkpoint has ended, as a thread of its own, until
+    /// [`PageLog::end_ahead`].
     fn run_cold(&self) {}
 
     /// Content of the archive, if there is one. Reads all of it.
@@ -173,15 +177,16 @@ pub trait PageLog: Send + Sync {
     /// Ends a checkpoint that is durable: the log before `start` is not needed any more.
     fn end_checkpoint(&self, start: LogStart) -> Result<()>;
 
-    /// Claims log space for a transaction that an opening has found unfinished in a session's part
-    /// of the log, before the first checkpoint, and keeps all records from where the log begins now
-    /// until the claim ends. Says what number the session has that undoes it; none if there is no
-    /// room, or the log gives no such claims.
+    /// Reserves log space for a transaction that an opening has found unfinished in a session's
+    /// part of the log, before the first checkpoint, and keeps all records from where the log
+    /// begins now until the claim ends. Says what number the session has that undoes it; none if
+    /// there is no room, or the log gives no such reservations.
     fn claim(&self, _session: u32, _bytes: u64) -> Result<Option<u32>> {
         Ok(None)
     }
 
-    /// The number of the first session that may begin: those of claims that an opening has made are none of the next ones.
+    /// The number of the first session that may begin: those of reservations that an opening has
+    /// made are none of the next ones.
     fn first_session(&self) -> u32 {
         0
     }
@@ -198,8 +203,9 @@ pub trait PageLog: Send + Sync {
         Ok(false)
     }
 
-    /// Whether a checkpoint is due: there are `due` bytes of records since the newest has begun, or the log may become full. It is urgent where
-    /// there are `urgent` bytes since the newest that has ended, or the log is nearly full of them.
+    /// Whether a checkpoint is due: there are `due` bytes of records since the newest has begun, or
+    /// the log may become full. It is urgent where there are `urgent` bytes since the newest that
+    /// has ended, or the log is nearly full of them.
     fn checkpoint_need(&self, due: u64, urgent: u64) -> CheckpointNeed;
 
     /// Most bytes of records over which a due checkpoint may be spread before it is urgent, where

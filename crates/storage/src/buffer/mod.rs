@@ -1,4 +1,5 @@
-//! Pages between a file and memory: the file with its masters, the guards of page writes, the log, and the pool of frames.
+//! Pages between a file and memory: the file with its masters, the guards of page writes, the log,
+//! and the pool of frames.
 //!
 //! ```text
 //! Pool ── latches, replaces, writes ──► PageFile ── through a Guard ──► file of pages
@@ -11,12 +12,10 @@
 //! no lock of a later kind; a thread that holds the clock or the batch only tries for latches.
 
 pub mod ahead;
-pub mod backlog;
 pub mod batch_log;
 pub mod batch_store;
 mod by_page;
 pub mod central_log;
-mod claims;
 pub mod cleaner;
 pub mod cold;
 mod cold_segments;
@@ -34,17 +33,18 @@ mod horizon_explore;
 mod horizon_schedules;
 pub mod images;
 pub mod log;
-pub mod look;
 pub mod master;
 pub mod nv_log;
 pub mod nv_pages;
+pub mod page_access;
+pub mod pending_redo;
 pub mod pool;
+mod reservations;
 pub mod session_files;
 #[cfg(test)]
 pub(crate) mod test_device;
 
 pub use ahead::{Daemon, Persisted};
-pub use backlog::{Backlog, Missing};
 pub use batch_log::BatchLog;
 pub use batch_store::BatchStore;
 pub use central_log::CentralLog;
@@ -54,12 +54,13 @@ pub use cold_segments::ColdSegments;
 pub use file::{PageFile, PageFileOptions, PageReaders, PageWrites};
 pub use guard::{AreaCounters, DoubleWrite, Guard, NvSlots, Slots};
 pub use home::Home;
-pub use horizon::{Content, HorizonLog, HorizonOptions, Persist};
+pub use horizon::{Content, HorizonOptions, PartitionedLog, Persist};
 pub use images::Images;
 pub use log::{CheckpointNeed, CheckpointStart, PageLog, Reserve};
-pub use look::Look;
 pub use master::Master;
 pub use nv_log::{NvLog, NvLogOptions, Rings};
 pub use nv_pages::{Edit, NvPages, PageHome};
+pub use page_access::PageAccess;
+pub use pending_redo::{NeededRedo, PendingRedo};
 pub use pool::{NewLines, Pool, ReadGuard, WriteGuard};
 pub use session_files::{FilesLog, SessionFilesOptions};

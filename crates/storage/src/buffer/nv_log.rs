@@ -1,12 +1,12 @@
 //! The log of the page engine in durable memory: several rings, one for each session or a few that
 //! sessions share.
 //!
-//! [`HorizonLog`] orders the records of all rings and decides when a commit is acknowledged. This
-//! module knows which rings there are: the first one has their number, the newest life of the log,
-//! and from where on recovery needs records.
+//! [`PartitionedLog`] orders the records of all rings and decides when a commit is acknowledged.
+//! This module knows which rings there are: the first one has their number, the newest life of the
+//! log, and from where on recovery needs records.
 
 use super::cold::ColdStore;
-use super::horizon::{Content, HorizonLog, HorizonOptions, Persist, Places, SESSIONS_MAX};
+use super::horizon::{Content, HorizonOptions, PartitionedLog, Persist, Places, SESSIONS_MAX};
 use crate::error::{Result, StorageError};
 use crate::log::numbered::{InFront, Place};
 use crate::log::nv_ring::RING_BYTES_MIN;
@@ -16,7 +16,8 @@ use disk::{Directory, DiskCounters};
 use pmem::{Access, MemorySource};
 use std::ops::RangeInclusive;
 
-/// A ring has room for the rollback of a small transaction several times. Records to undo with have lines as they were, and are longer.
+/// A ring has room for the rollback of a small transaction several times. Records to undo with have
+/// lines as they were, and are longer.
 const RING_PAGES_MIN: u64 = 256;
 const RING_PAGES_MIN_UNDO: u64 = 768;
 
@@ -76,7 +77,7 @@ pub struct RingPlaces<S, D> {
 }
 
 /// A log in rings.
-pub type NvLog<S, D> = HorizonLog<RingPlaces<S, D>>;
+pub type NvLog<S, D> = PartitionedLog<RingPlaces<S, D>>;
 
 impl<S, D> Places for RingPlaces<S, D>
 where

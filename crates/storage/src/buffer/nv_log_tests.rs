@@ -1,5 +1,6 @@
-//! Goal: whatever a power cut leaves of the rings, an opening finds the first records of the log without a gap, unchanged, and all that were said to
-//! be durable; and it goes on from there, however often.
+//! Goal: whatever a power cut leaves of the rings, an opening finds the first records of the log
+//! without a gap, unchanged, and all that were said to be durable; and it goes on from there,
+//! however often.
 //!
 //! Method: that of `horizon_explore`, over rings so small that they go around many times.
 
@@ -66,7 +67,8 @@ fn an_opening_finds_the_first_records_without_a_gap() {
     }
 }
 
-/// Fences that order what one thread does are left out: a later one of the same thread does their work, so it takes two threads to need them.
+/// Fences that order what one thread does are left out: a later one of the same thread does their
+/// work, so it takes two threads to need them.
 #[test]
 fn every_write_back_is_needed() {
     for site in [

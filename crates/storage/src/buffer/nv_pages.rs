@@ -12,7 +12,7 @@
 //! that was never in use has a first line of zeros, so its LSN says so.
 
 use super::file::first_page;
-use super::look::Look;
+use super::page_access::PageAccess;
 use crate::error::{Result, StorageError};
 use crate::log::LogIdentity;
 use crate::page::PageId;
@@ -59,7 +59,7 @@ pub trait PageHome: Send + Sync {
     fn counts_loads(&self) -> bool;
 
     /// Accounts for a read of a page.
-    fn load(&self, page: &Page, look: Look<'_>);
+    fn load(&self, page: &Page, look: PageAccess<'_>);
 
     /// Counters of its handles.
     fn counters(&self) -> Counters;
@@ -136,7 +136,8 @@ fn store_lines<M: pmem::Memory>(
 }
 
 impl<S: MemorySource> NvPages<S> {
-    /// Makes the memory with these pages from the first place on, all durable, and hands out its pages.
+    /// Makes the memory with these pages from the first place on, all durable, and hands out its
+    /// pages.
     pub fn create(
         memories: &S,
         identity: LogIdentity,
@@ -314,7 +315,8 @@ where
         for edit in edits {
             store_lines(&mut handle, edit, site!("nv-pages.lines"));
         }
-        // commit point: the change is in its pages, and nobody else has seen them since the log has what they were
+        // commit point: the change is in its pages, and nobody else has seen them since the log has
+        // what they were
         Ok(handle.fence(site!("nv-pages.change"))?)
     }
 
@@ -322,7 +324,7 @@ where
         self.counts_loads
     }
 
-    fn load(&self, page: &Page, look: Look<'_>) {
+    fn load(&self, page: &Page, look: PageAccess<'_>) {
         let free = self
             .readers
             .iter()

@@ -16,12 +16,11 @@
 //! an operation.
 //!
 //! Invariants:
-//! 1. The table's entry of a page names the frame that holds it, or no frame holds it. Entries change only with the frame's latch held
-//!    for writing.
+//! 1. The table's entry of a page names the frame that holds it, or no frame holds it. Entries
+//!    change only with the frame's latch held for writing.
 //! 2. A page is written to the file only after the log up to its last change is durable.
 //! 3. A frame is clean only if the file has its bytes, written though perhaps not synced.
 
-use super::backlog::{Backlog, Behind, Missing};
 use super::cleaner::Cleaner;
 use super::fetcher::Fetcher;
 use super::file::{PageFile, PageReaders};
@@ -29,8 +28,9 @@ use super::frame::{Content, FETCHED, Frame, NOT_HERE, Original, PageBytes, PageT
 use super::home::{CHECKED, Home, Unusable};
 use super::images::Images;
 use super::log::PageLog;
-use super::look::Look;
 use super::nv_pages::Edit;
+use super::page_access::PageAccess;
+use super::pending_redo::{DeferredRedo, NeededRedo, PendingRedo};
 use crate::error::{Result, StorageError};
 use crate::failure::Failure;
 use crate::log::Lsn;
@@ -87,7 +87,7 @@ pub struct Pool<D: Directory> {
     failure: Failure,
     images: Images,
     /// Deferred redo of pages without a frame, done when a page is brought into one.
-    behind: Behind,
+    deferred: DeferredRedo,
     page_bytes: usize,
     /// The pages themselves, if they lie in durable memory: then no other frame is used.
     home: Option<Arc<Home>>,
@@ -159,7 +159,7 @@ impl ReadGuard<'_> {
 
     /// Accounts for what has been read of it.
     #[inline]
-    pub fn account(&self, look: Look<'_>) {
+    pub fn account(&self, look: PageAccess<'_>) {
         if let Some(home) = self.meter {
             home.account(&self.content.bytes, look);
         }
@@ -215,7 +215,7 @@ impl<'p> WriteGuard<'p> {
 
     /// Accounts for what has been read of it.
     #[inline]
-    pub fn account(&self, look: Look<'_>) {
+    pub fn account(&self, look: PageAccess<'_>) {
         if let Some(home) = self.meter {
             home.account(&self.content.bytes, look);
         }
@@ -227,9 +227,10 @@ impl<'p> WriteGuard<'p> {
         self.content.bytes.buffer()
     }
 
-    /// A copy of a page in durable memory, to change what the log has, and whether this change is the first of its batch.
+    /// A copy of a page in durable memory, to change what the log has, and whether this change is
+    /// the first of its batch.
     pub fn copy_mut(&mut self, home: &Home) -> (&mut [u8], bool) {
-        self.account(Look::Whole);
+        self.account(PageAccess::Whole);
         let original = match self.frame.uses.swap(CHECKED, Ordering::Relaxed) {
             CHECKED => Original::Intact,
             _ => Original::Unknown,
@@ -286,7 +287,7 @@ impl<D: Directory> Pool<D> {
             log,
             failure: Failure::default(),
             images: Images::default(),
-            behind: Behind::default(),
+            deferred: DeferredRedo::default(),
             page_bytes,
             home: None,
         })
@@ -309,7 +310,8 @@ impl<D: Directory> Pool<D> {
         &self.failure
     }
 
-    /// Notes that a write of pages has failed: it is unknown what is durable of them. A full disk is no such failure, as nothing was replaced.
+    /// Notes that a write of pages has failed: it is unknown what is durable of them. A full disk
+    /// is no such failure, as nothing was replaced.
     fn written<T>(&self, result: Result<T>) -> Result<T> {
         result.map_err(|error| {
             if error.is_statement_error() {
@@ -347,7 +349,7 @@ impl<D: Directory> Pool<D> {
             if !page.frame.dirty.load(Ordering::Relaxed) {
                 page.content.bytes.give_up_copy();
             }
-            page.account(Look::Whole);
+            page.account(PageAccess::Whole);
             return Ok(Header(page.bytes()).is_intact(id));
         }
         let mut page = vec![0; self.page_bytes];
@@ -364,7 +366,8 @@ impl<D: Directory> Pool<D> {
         &*self.log
     }
 
-    /// Lets pages that have not changed since `from` be logged whole; the log may have some that were.
+    /// Lets pages that have not changed since `from` be logged whole; the log may have some that
+    /// were.
     pub fn log_images(&self, from: Lsn, has_some: bool) {
         self.log.image_from(from);
         self.images.find(has_some);
@@ -380,7 +383,8 @@ impl<D: Directory> Pool<D> {
         &self.readers
     }
 
-    /// Says that pages are going to be read soon: those that have no frame are fetched by a device that can do so meanwhile.
+    /// Says that pages are going to be read soon: those that have no frame are fetched by a device
+    /// that can do so meanwhile.
     pub fn will_read(&self, pages: impl Iterator<Item = PageId>) {
         if self.home.is_some() {
             return;
@@ -577,21 +581,21 @@ impl<D: Directory> Pool<D> {
     }
 
     /// Lets pages, of which none has a frame, get what they lack when they come into one.
-    pub fn set_backlog(&self, backlog: Box<dyn Backlog>) {
-        self.behind.set(backlog);
+    pub fn set_backlog(&self, pending_redo: Box<dyn PendingRedo>) {
+        self.deferred.set(pending_redo);
     }
 
     /// Whether pages may lack something.
     pub fn is_behind(&self) -> bool {
-        self.behind.is_any()
+        self.deferred.is_any()
     }
 
     /// Repeats what one page lacks. Says whether another one may lack something.
     pub fn catch_up_step(&self) -> Result<bool> {
-        if let Some(id) = self.behind.with(|backlog| backlog.next()) {
+        if let Some(id) = self.deferred.with(|pending_redo| pending_redo.next()) {
             drop(self.read(id)?);
         } else {
-            self.behind.end();
+            self.deferred.end();
         }
         Ok(self.is_behind())
     }
@@ -600,24 +604,24 @@ impl<D: Directory> Pool<D> {
     /// latched.
     #[cold]
     fn fill_behind(&self, id: PageId, bytes: &mut [u8]) -> Result<bool> {
-        let repeated = self.behind.with(|backlog| {
-            let missing = backlog.of(id)?;
-            Some(self.repeat_missing((backlog, missing), id, bytes))
+        let repeated = self.deferred.with(|pending_redo| {
+            let missing = pending_redo.of(id)?;
+            Some(self.repeat_missing((pending_redo, missing), id, bytes))
         });
         repeated.map_or(Ok(false), |repeated| repeated.map(|()| true))
     }
 
     fn repeat_missing(
         &self,
-        (backlog, missing): (&dyn Backlog, Missing),
+        (pending_redo, missing): (&dyn PendingRedo, NeededRedo),
         id: PageId,
         bytes: &mut [u8],
     ) -> Result<()> {
-        let is_intact = missing == Missing::Changes && self.readers.read(id, bytes)?;
+        let is_intact = missing == NeededRedo::Changes && self.readers.read(id, bytes)?;
         if !is_intact {
             bytes.fill(0);
         }
-        let repeated = backlog.repeat(id, bytes, is_intact);
+        let repeated = pending_redo.repeat(id, bytes, is_intact);
         repeated.map_err(|text| self.file().damage(id, &text))
     }
 
@@ -701,7 +705,8 @@ impl<D: Directory> Pool<D> {
         }
     }
 
-    /// Writes the page of a frame, with others where pages go in batches. Says whether any page was written, by whomever.
+    /// Writes the page of a frame, with others where pages go in batches. Says whether any page was
+    /// written, by whomever.
     fn write_from(&self, number: usize) -> Result<bool> {
         if self.readers.singles().is_some() {
             return self.write_single(number);

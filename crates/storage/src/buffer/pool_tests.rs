@@ -83,7 +83,8 @@ fn pool_on(device: &Device) -> TestPool {
     Arc::new(Pool::new(file, Box::new(log.unwrap()), 0).unwrap())
 }
 
-/// A call of one kind waits in its middle until the test lets it go on, once the test has asked for that.
+/// A call of one kind waits in its middle until the test lets it go on, once the test has asked for
+/// that.
 struct Gate {
     is_armed: Arc<AtomicBool>,
     began: Receiver<()>,
@@ -376,7 +377,8 @@ fn pages_that_were_fetched_wait_for_who_asked_and_keep_no_frame_from_others() {
     assert_eq!(uses(150), 0, "as if it had been read in just now");
     drop(pool.read(page_at(150)).unwrap());
     assert_eq!(uses(150), 1);
-    // Two ways around: the one that was used once is gone, and the one that was never used before it.
+    // Two ways around: the one that was used once is gone, and the one that was never used before
+    // it.
     for number in 0..2 * FRAMES_MIN as u32 {
         drop(pool.read(page_at(number)).unwrap());
     }

@@ -1,13 +1,13 @@
 //! The log of the page engine in files, one series for each session: *log* = decentralized of
 //! NV-Logging.
 //!
-//! [`HorizonLog`] orders the records of all series and decides when a commit is acknowledged. A
+//! [`PartitionedLog`] orders the records of all series and decides when a commit is acknowledged. A
 //! commit writes and syncs its own file, and those of the others that have earlier records: records
 //! that several commits need are synced once, under the lock of their series, and later commits
 //! find them durable. The directory shows which series there are.
 
 use super::cold::{ColdStore, following};
-use super::horizon::{Content, HorizonLog, HorizonOptions, Persist, Places, SESSIONS_MAX};
+use super::horizon::{Content, HorizonOptions, PartitionedLog, Persist, Places, SESSIONS_MAX};
 use crate::error::{Result, StorageError};
 use crate::log::series::Series;
 use crate::log::{LogIdentity, Lsn, SharedTails, Tails, WalOptions};
@@ -37,7 +37,7 @@ pub struct SessionFiles<D: Directory> {
 }
 
 /// A log in files, one series for each session.
-pub type FilesLog<D> = HorizonLog<SessionFiles<D>>;
+pub type FilesLog<D> = PartitionedLog<SessionFiles<D>>;
 
 impl<D: Directory> SessionFiles<D> {
     fn new(directory: D, options: SessionFilesOptions, access: Access) -> Result<Self> {

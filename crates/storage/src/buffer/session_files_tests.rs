@@ -2,7 +2,8 @@
 //! records of the log without a gap, unchanged, and all that were reported durable; records after
 //! the gap never come back; and damage is distinguished from the effects of a crash.
 //!
-//! Method: that of `horizon_explore`, with checkpoints now and then and segments so small that there are several.
+//! Method: that of `horizon_explore`, with checkpoints now and then and segments so small that
+//! there are several.
 
 use super::*;
 use crate::buffer::horizon_explore::{

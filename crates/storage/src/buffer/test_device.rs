@@ -1,4 +1,5 @@
-//! A device for tests with many threads: what is durable is known at every moment, and a test decides how long a call takes.
+//! A device for tests with many threads: what is durable is known at every moment, and a test
+//! decides how long a call takes.
 //!
 //! A sync makes durable what was written before it began and nothing that is written while it runs,
 //! which is the least that a device promises. A segment must not get its name before everything

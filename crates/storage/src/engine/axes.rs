@@ -1,6 +1,8 @@
-//! What a method of the page engine is a name for: where its pages are, where its log is, and what guards the writing of pages.
+//! What a method of the page engine is a name for: where its pages are, where its log is, and what
+//! guards the writing of pages.
 //!
-//! A published method is one combination. The others can be had too, as far as they make sense, to see what one axis alone does.
+//! A published method is one combination. The others can be had too, as far as they make sense, to
+//! see what one axis alone does.
 
 use super::Method;
 use crate::buffer::Guard;
@@ -44,7 +46,8 @@ pub enum LogKind {
     PerTransaction,
     /// In durable memory, a few rings that sessions share.
     Distributed,
-    /// In ordinary memory, as long as a transaction is open: what becomes durable are batches of transactions.
+    /// In ordinary memory, as long as a transaction is open: what becomes durable are batches of
+    /// transactions.
     Volatile,
 }
 
@@ -144,7 +147,8 @@ impl PageAxes {
     }
 }
 
-/// Pages in a file with a log and a guard that are no published method together. [`PageAxes::method`] makes them.
+/// Pages in a file with a log and a guard that are no published method together.
+/// [`PageAxes::method`] makes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Combination {
     log: LogKind,

@@ -1,6 +1,6 @@
-//! `cow` and `nvm-cow`: a current and a dirty directory of copy-on-write trees, and groups of transactions that swing the
-//! master from one to the other. The same engine runs `fash` and `fast` over slotted pages (`slotted`), whose groups end by a record
-//! of headers or by one header.
+//! `cow` and `nvm-cow`: a current and a dirty directory of copy-on-write trees, and groups of
+//! transactions that swing the master from one to the other. The same engine runs `fash` and `fast`
+//! over slotted pages (`slotted`), whose groups end by a record of headers or by one header.
 //!
 //! | when | what is written |
 //! |---|---|
@@ -11,8 +11,9 @@
 //! | abort | nothing |
 //! | recovery | nothing, but the fate of a prepared group, and in `nvm-cow` the bitmap words of the last one |
 //!
-//! The two methods are one engine over two places for pages (`index::cow::pool`, `index::cow::file`) and two kinds of values
-//! (`table::cow::rows`). After SIGMOD 2015 (N-Store), sections 3.2 and 4.2; docs/methods.md says where we differ.
+//! The two methods are one engine over two places for pages (`index::cow::pool`,
+//! `index::cow::file`) and two kinds of values (`table::cow::rows`). After SIGMOD 2015 (N-Store),
+//! sections 3.2 and 4.2; docs/methods.md says where we differ.
 
 mod reader;
 mod slotted;
@@ -58,7 +59,8 @@ pub type Cow<P> = CowEngine<Pages<FileStore<DeviceOf<P>, <P as Platform>::Files>
 
 /// What the engine asks of trees and the place where they live beyond [`Trees`].
 pub trait TreeStore: Trees {
-    /// Reports blocks in use that belong to no table, and holds all of those in use against what is allocated.
+    /// Reports blocks in use that belong to no table, and holds all of those in use against what is
+    /// allocated.
     fn check_space(&mut self, reachable: &mut BTreeSet<u64>, report: &mut VerifyReport);
 
     /// Bytes in use.
@@ -77,7 +79,8 @@ pub trait TreeStore: Trees {
         Ok(())
     }
 
-    /// A reader of the pages as they are now, whose rows are laid out as `layout` says. Nothing may be dirty.
+    /// A reader of the pages as they are now, whose rows are laid out as `layout` says. Nothing may
+    /// be dirty.
     fn snapshot(&mut self, layout: LayoutKind) -> Result<Box<dyn Engine>>;
 }
 
@@ -145,7 +148,8 @@ impl<T: TreeStore, R: Rows<T>> CowEngine<T, R> {
         })
     }
 
-    /// Runs one operation. If it fails without damage its traces are taken back and the transaction goes on.
+    /// Runs one operation. If it fails without damage its traces are taken back and the transaction
+    /// goes on.
     #[inline]
     fn operate<V>(
         &mut self,
@@ -175,8 +179,8 @@ impl<T: TreeStore, R: Rows<T>> CowEngine<T, R> {
         Err(error)
     }
 
-    /// On a full device: ends the group, whose old pages are free then. Says whether that has helped. A transaction that has
-    /// written before cannot be parted from its group.
+    /// On a full device: ends the group, whose old pages are free then. Says whether that has
+    /// helped. A transaction that has written before cannot be parted from its group.
     #[cold]
     fn make_space(&mut self, mark: T::Mark) -> Result<bool> {
         self.space.trees.rollback(mark)?;
@@ -189,7 +193,8 @@ impl<T: TreeStore, R: Rows<T>> CowEngine<T, R> {
         Ok(true)
     }
 
-    /// Runs a change of definitions as a group of its own. If it fails, the definitions are read again.
+    /// Runs a change of definitions as a group of its own. If it fails, the definitions are read
+    /// again.
     fn define(&mut self, operation: impl FnOnce(&mut CowSpace<T, R>) -> Result<()>) -> Result<()> {
         self.require(State::Idle)?;
         self.force()?;
@@ -466,8 +471,8 @@ impl<T: TreeStore, R: Rows<T>> Engine for CowEngine<T, R> {
 }
 
 impl<T: TreeStore, R: Rows<T>> Drop for CowEngine<T, R> {
-    /// Ends the last group in order. What could not be written is not acknowledged either, so a failure here loses
-    /// nothing.
+    /// Ends the last group in order. What could not be written is not acknowledged either, so a
+    /// failure here loses nothing.
     fn drop(&mut self) {
         let ends = match self.state {
             State::Idle => true,
@@ -577,8 +582,8 @@ pub fn create_in_pool<P: Platform>(platform: &P, options: &EngineOptions) -> Res
     CowEngine::start(store, frames, 0, options.layout, options, false)
 }
 
-/// Opens the pool of a partition of `nvm-cow`. With [`Access::Read`] it stores and flushes nothing, and fails where a group is to
-/// be decided or its bitmap words are to be changed again.
+/// Opens the pool of a partition of `nvm-cow`. With [`Access::Read`] it stores and flushes nothing,
+/// and fails where a group is to be decided or its bitmap words are to be changed again.
 pub fn open_in_pool<P: Platform>(
     platform: &P,
     options: &EngineOptions,
@@ -616,7 +621,8 @@ pub fn create_in_file<P: Platform>(platform: &P, options: &EngineOptions) -> Res
     CowEngine::start(store, frames, 0, LayoutKind::Together, options, false)
 }
 
-/// Opens the file of a partition of `cow`. With [`Access::Read`] nothing is written, whatever state the file is in.
+/// Opens the file of a partition of `cow`. With [`Access::Read`] nothing is written, whatever state
+/// the file is in.
 pub fn open_in_file<P: Platform>(
     platform: &P,
     options: &EngineOptions,
@@ -648,7 +654,8 @@ fn check_page_size(options: &EngineOptions) -> Result<()> {
     )))
 }
 
-/// Whether pages of so many bytes can be used: whole sectors, of which two entries of every key fit.
+/// Whether pages of so many bytes can be used: whole sectors, of which two entries of every key
+/// fit.
 fn is_page_size(bytes: u64) -> bool {
     (512..=64 << 10).contains(&bytes) && bytes.is_multiple_of(512)
 }

@@ -135,7 +135,8 @@ impl<P: Platform> InPlace<P> {
         Err(error)
     }
 
-    /// Changes a row. A log with before images needs what the row was, and so does a checkpoint that is being written.
+    /// Changes a row. A log with before images needs what the row was, and so does a checkpoint
+    /// that is being written.
     #[inline]
     fn change(
         &mut self,

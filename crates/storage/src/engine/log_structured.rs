@@ -1,4 +1,5 @@
-//! `log`: a log-structured tree with a MemTable in volatile memory and runs in files, behind a write-ahead log.
+//! `log`: a log-structured tree with a MemTable in volatile memory and runs in files, behind a
+//! write-ahead log.
 //!
 //! | when | it writes |
 //! |---|---|
@@ -10,9 +11,10 @@
 //! | checkpoint | the whole MemTable to a run; a manifest; then the log in front of it goes |
 //! | recovery | nothing, but how a prepared transaction ended |
 //!
-//! After SIGMOD 2015 (N-Store), section 3.3. Where we differ: a record is written when its transaction commits and not at each
-//! change, as in `inp`; secondary indexes are trees of the same MemTables and runs; merges are driven by commits in bounded steps
-//! (`lsm::file::compaction`) and not by a thread, so that no writer meets a whole merge and every run of a test is the same.
+//! After SIGMOD 2015 (N-Store), section 3.3. Where we differ: a record is written when its
+//! transaction commits and not at each change, as in `inp`; secondary indexes are trees of the same
+//! MemTables and runs; merges are driven by commits in bounded steps (`lsm::file::compaction`) and
+//! not by a thread, so that no writer meets a whole merge and every run of a test is the same.
 
 mod recovery;
 
@@ -132,7 +134,8 @@ impl<P: Platform> LogStructured<P> {
         }
     }
 
-    /// Runs one operation. If it fails without damage its traces are taken back and the transaction goes on.
+    /// Runs one operation. If it fails without damage its traces are taken back and the transaction
+    /// goes on.
     #[inline]
     fn operate<T>(&mut self, operation: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.require(State::Open)?;
@@ -195,7 +198,8 @@ impl<P: Platform> LogStructured<P> {
         };
         let ticket = self.durable_step(result)?;
         if has_effects {
-            // The transaction has committed, whatever becomes of this; a failure stops the next one.
+            // The transaction has committed, whatever becomes of this; a failure stops the next
+            // one.
             let result = self.maintain();
             let _stopped = self.durable_step(result);
         }
@@ -204,7 +208,8 @@ impl<P: Platform> LogStructured<P> {
 
     /// Does the share of flushes and merges that is due.
     fn maintain(&mut self) -> Result<()> {
-        // A full MemTable ends its segment: on a full disk the reserve has to be there for the next one.
+        // A full MemTable ends its segment: on a full disk the reserve has to be there for the next
+        // one.
         if self.compaction.wants_freeze(&self.store) && self.journal.keep_reserve()? {
             self.freeze()?;
         }
@@ -254,7 +259,8 @@ impl<P: Platform> LogStructured<P> {
             .merge_now(&mut self.store, &self.journal.directory)
     }
 
-    /// Whether the log says something that the manifest does not: a definition needs no bytes of a MemTable.
+    /// Whether the log says something that the manifest does not: a definition needs no bytes of a
+    /// MemTable.
     fn journal_has_records(&self) -> bool {
         self.compaction.is_behind(self.journal.newest())
     }
@@ -472,7 +478,8 @@ impl<P: Platform> Engine for LogStructured<P> {
         self.require(State::Idle)?;
         let mut result = self.flush_and_merge();
         if result.as_ref().is_err_and(is_harmless) && self.journal.give_up_reserve()? {
-            // The runs may fit into the room of the reserve, and the log that they make needless is longer.
+            // The runs may fit into the room of the reserve, and the log that they make needless is
+            // longer.
             result = self.flush_and_merge();
         }
         let kept = self.journal.keep_reserve().map(drop);

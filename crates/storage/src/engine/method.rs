@@ -1,7 +1,8 @@
 //! The catalogue of methods: named recipes that a user selects, and how each is opened.
 //!
-//! A method is known by its name to people and by its code to files; neither changes once it is released. What a
-//! partition was created with stands in its own files, so opening takes from the options only what may change.
+//! A method is known by its name to people and by its code to files; neither changes once it is
+//! released. What a partition was created with stands in its own files, so opening takes from the
+//! options only what may change.
 
 use super::axes::{Combination, LogKind, PageAxes, PagesKind};
 use super::paged::Paged;
@@ -21,14 +22,16 @@ use std::str::FromStr;
 /// A published way of storing and recovering data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
-    /// Tables and indexes in volatile memory, nothing else: the ceiling that the others are held against.
+    /// Tables and indexes in volatile memory, nothing else: the ceiling that the others are held
+    /// against.
     Volatile,
     /// In-place updates in volatile memory, a log and checkpoints in files (`InP` of N-Store).
     Inp,
     /// In-place updates in durable memory; one record with the new words commits, and before images
     /// serve long transactions (`NVM-InP` of N-Store).
     NvmInp,
-    /// Copy-on-write trees with the rows in their leaves, in a file behind a cache (`CoW` of N-Store).
+    /// Copy-on-write trees with the rows in their leaves, in a file behind a cache (`CoW` of
+    /// N-Store).
     Cow,
     /// Copy-on-write trees of pointers to tuples, in durable memory (`NVM-CoW` of N-Store).
     NvmCow,
@@ -36,46 +39,58 @@ pub enum Method {
     NvmLog,
     /// A log-structured tree of runs in files behind a MemTable and a log (`Log` of N-Store).
     Log,
-    /// Slotted pages behind a buffer pool, with an ARIES log that has a page whole when it changes first after a checkpoint.
+    /// Slotted pages behind a buffer pool, with an ARIES log that has a page whole when it changes
+    /// first after a checkpoint.
     FullPageWrites,
-    /// The same, with a doublewrite area in front of the pages instead, and sessions that write one page each where they find no clean frame
-    /// (`Original` of the NVM-DWB thesis, as `InnoDB` 5.6 does).
+    /// The same, with a doublewrite area in front of the pages instead, and sessions that write one
+    /// page each where they find no clean frame (`Original` of the NVM-DWB thesis, as `InnoDB` 5.6
+    /// does).
     Dwb,
     /// As `dwb`, in batches only, as later versions of `InnoDB` do.
     DwbBatched,
     /// The same with neither: only for a device that writes pages whole.
     DwbOff,
-    /// As `dwb-batched`, with the log in a filesystem on durable memory: its place is the log's directory (`NV-Disk` of NV-Logging, the baseline there).
+    /// As `dwb-batched`, with the log in a filesystem on durable memory: its place is the log's
+    /// directory (`NV-Disk` of NV-Logging, the baseline there).
     NvDisk,
-    /// As `dwb-batched`, with pages and log in a filesystem on durable memory, which takes the place of the disk (`NVRAM Disk-Replacement` of NVRAM-era).
+    /// As `dwb-batched`, with pages and log in a filesystem on durable memory, which takes the
+    /// place of the disk (`NVRAM Disk-Replacement` of NVRAM-era).
     DiskReplacement,
-    /// Slotted pages behind a buffer pool and a doublewrite area, with a log in files of which each session has a series of its own
-    /// (the log with a buffer a transaction of `NV-Logging`).
+    /// Slotted pages behind a buffer pool and a doublewrite area, with a log in files of which each
+    /// session has a series of its own (the log with a buffer a transaction of `NV-Logging`).
     NvDiskDecentralized,
-    /// Slotted pages behind a buffer pool and a doublewrite area, with a log in durable memory that each session writes a part of
-    /// (`NV-Logging`).
+    /// Slotted pages behind a buffer pool and a doublewrite area, with a log in durable memory that
+    /// each session writes a part of (`NV-Logging`).
     NvLogging,
-    /// The same with a few logs that sessions share, and commits that become durable in groups (the baseline of `NV-Logging`).
+    /// The same with a few logs that sessions share, and commits that become durable in groups (the
+    /// baseline of `NV-Logging`).
     DistributedLog,
-    /// Slotted pages in durable memory that change there, with what they were in the log, and nothing to redo (`In-Place Updates` of NVRAM-era).
+    /// Slotted pages in durable memory that change there, with what they were in the log, and
+    /// nothing to redo (`In-Place Updates` of NVRAM-era).
     InPlace,
-    /// As `in-place`: all pages in durable memory and undo only, on a machine that writes its caches back when the power fails
-    /// (`NV-WSP` of NV-Logging). There a flush costs nothing, so what is left of it is the order of stores.
+    /// As `in-place`: all pages in durable memory and undo only, on a machine that writes its
+    /// caches back when the power fails (`NV-WSP` of NV-Logging). There a flush costs nothing, so
+    /// what is left of it is the order of stores.
     NvWsp,
-    /// Slotted pages in durable memory that change in copies, and become durable in batches of transactions that count whole or not at all
-    /// (`NVRAM Group Commit` of NVRAM-era).
+    /// Slotted pages in durable memory that change in copies, and become durable in batches of
+    /// transactions that count whole or not at all (`NVRAM Group Commit` of NVRAM-era).
     GroupCommit,
     /// As `dwb-batched`, with the doublewrite area in durable memory (`DWB` of the NVM-DWB thesis).
     NvmDwb,
-    /// The same with a log in durable memory, which each session writes a part of (`DWB-Logging` of the NVM-DWB thesis).
+    /// The same with a log in durable memory, which each session writes a part of (`DWB-Logging` of
+    /// the NVM-DWB thesis).
     NvmDwbLog,
-    /// The same with an area that pages stay in, are read from, and leave when room is needed (`DWB-Logging-opt` of the NVM-DWB thesis).
+    /// The same with an area that pages stay in, are read from, and leave when room is needed
+    /// (`DWB-Logging-opt` of the NVM-DWB thesis).
     NvmDwbLogOpt,
-    /// Slotted pages in durable memory that change where they are; a commit logs the headers of those that changed (`FASH`).
+    /// Slotted pages in durable memory that change where they are; a commit logs the headers of
+    /// those that changed (`FASH`).
     Fash,
-    /// The same, but where one page changed and its header fits a cache line, that header is the commit (`FAST`).
+    /// The same, but where one page changed and its header fits a cache line, that header is the
+    /// commit (`FAST`).
     Fast,
-    /// The same pages in frames of volatile memory, before a file; a commit logs what differs in them in durable memory (`NVWAL`).
+    /// The same pages in frames of volatile memory, before a file; a commit logs what differs in
+    /// them in durable memory (`NVWAL`).
     Nvwal,
     /// Another combination of the same parts, from [`PageAxes::method`].
     Combined(Combination),
@@ -111,8 +126,9 @@ impl Method {
         Self::Nvwal,
     ];
 
-    /// The methods that differ in what they do. The others are `dwb-batched` or `in-place` under a name that says where their files are, or on
-    /// which machine, and what is shown of these is shown of them.
+    /// The methods that differ in what they do. The others are `dwb-batched` or `in-place` under a
+    /// name that says where their files are, or on which machine, and what is shown of these is
+    /// shown of them.
     pub fn distinct() -> impl Iterator<Item = Self> {
         let is_another_name =
             |method: &Self| matches!(method, Self::NvDisk | Self::DiskReplacement | Self::NvWsp);
@@ -153,8 +169,8 @@ impl Method {
         }
     }
 
-    /// Bytes of an index node if nobody chooses: small for trees that change in place, larger for pages that are copied, and a page of
-    /// the system for those of a file.
+    /// Bytes of an index node if nobody chooses: small for trees that change in place, larger for
+    /// pages that are copied, and a page of the system for those of a file.
     pub fn node_bytes_default(self) -> u32 {
         let options = EngineOptions::default();
         match self {
@@ -203,7 +219,8 @@ impl Method {
         pages == Some(PagesKind::Ssd)
     }
 
-    /// Whether [`EngineOptions::buffer_bytes`] is for it: with a buffer pool, or with frames for slotted pages.
+    /// Whether [`EngineOptions::buffer_bytes`] is for it: with a buffer pool, or with frames for
+    /// slotted pages.
     pub fn has_buffer_bytes(self) -> bool {
         self.has_buffer_pool() || self == Self::Nvwal
     }
@@ -219,7 +236,8 @@ impl Method {
         self.axes().map(|axes| axes.log) == Some(LogKind::Distributed)
     }
 
-    /// Whether [`EngineOptions::persist`] is for it: a record need not be durable before its commit.
+    /// Whether [`EngineOptions::persist`] is for it: a record need not be durable before its
+    /// commit.
     pub fn chooses_persist(self) -> bool {
         let log = self.axes().map(|axes| axes.log);
         log == Some(LogKind::PerTransaction) && self.has_buffer_pool()
@@ -407,7 +425,8 @@ mod tests {
 pub struct EngineOptions {
     /// Number of the partition, from 0.
     pub partition: u32,
-    /// Whether an existing partition is opened for changing it. With [`Access::Read`] nothing is stored, written or synced.
+    /// Whether an existing partition is opened for changing it. With [`Access::Read`] nothing is
+    /// stored, written or synced.
     pub access: Access,
     /// Identity of the database, so that a foreign partition is refused.
     pub database_id: u128,
@@ -415,14 +434,16 @@ pub struct EngineOptions {
     pub layout: LayoutKind,
     /// Bytes of an index node. Fixed when the partition is created.
     pub node_bytes: u32,
-    /// Bytes of a page of the copy-on-write methods, a multiple of 512 up to 64 KiB. Fixed when the partition is created.
+    /// Bytes of a page of the copy-on-write methods, a multiple of 512 up to 64 KiB. Fixed when the
+    /// partition is created.
     pub page_bytes: u32,
     /// Order of durable steps in the NVM-aware methods.
     pub fences: FenceOrder,
-    /// What the platform promises for a line that one instruction stores. `fast` commits by such lines where it is
-    /// [`PowerFailAtomicity::Line`]; other methods need no more than words.
+    /// What the platform promises for a line that one instruction stores. `fast` commits by such
+    /// lines where it is [`PowerFailAtomicity::Line`]; other methods need no more than words.
     pub atomicity: PowerFailAtomicity,
-    /// Most bytes of DRAM for the keys of slotted pages in durable memory; with 0 a search reads the pages alone.
+    /// Most bytes of DRAM for the keys of slotted pages in durable memory; with 0 a search reads
+    /// the pages alone.
     pub outline_bytes: usize,
     /// First size of a pool in bytes; it grows by itself.
     pub pool_bytes: u64,
@@ -446,22 +467,27 @@ pub struct EngineOptions {
     pub undoing: AfterCrash,
     /// When it repeats a short log on pages that stay in an area.
     pub redoing: AfterCrash,
-    /// Most cells of a page of the page engine, at least 3: for tests that need deep trees of few rows.
+    /// Most cells of a page of the page engine, at least 3: for tests that need deep trees of few
+    /// rows.
     pub page_cells_max: usize,
-    /// Bytes of log records that a ring of the page engine has room for in durable memory. In `group-commit`: bytes of what a batch
-    /// changes, at first; a larger batch makes more room. In `nvwal`: those of its log, fixed when the partition is created.
+    /// Bytes of log records that a ring of the page engine has room for in durable memory. In
+    /// `group-commit`: bytes of what a batch changes, at first; a larger batch makes more room. In
+    /// `nvwal`: those of its log, fixed when the partition is created.
     pub ring_bytes: u64,
     /// Rings of a log that sessions share. Fixed when the partition is created.
     pub rings: u32,
     /// When a log record in durable memory becomes durable.
     pub persist: Persist,
-    /// Bytes of the area in durable memory for copies of pages, of guards that have one. Fixed when the partition is created.
+    /// Bytes of the area in durable memory for copies of pages, of guards that have one. Fixed when
+    /// the partition is created.
     pub area_bytes: u64,
-    /// How many times larger each level of the log-structured methods is than the one above it, at least 2.
+    /// How many times larger each level of the log-structured methods is than the one above it, at
+    /// least 2.
     pub growth_factor: u32,
     /// Where the page engine's commits take their time from, if their log has an archive.
     pub clock: Clock,
-    /// The waits of the page engine's transactions, one graph for all partitions of a database. A copy of the options names the same one.
+    /// The waits of the page engine's transactions, one graph for all partitions of a database. A
+    /// copy of the options names the same one.
     pub waits: WaitGraph,
 }
 
@@ -503,17 +529,21 @@ impl Default for EngineOptions {
 /// When the page engine does what an opening finds left to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum AfterCrash {
-    /// Before the opening ends: what happens is the same each time, as simulated and modelled devices want it.
+    /// Before the opening ends: what happens is the same each time, as simulated and modelled
+    /// devices want it.
     #[default]
     AtOpening,
-    /// Beside the transactions that begin, which wait for locks on what is not undone yet and repeat what the pages lack that they read, where pages lie
-    /// in files; by whoever drives the engine, with [`Engine::assist`](crate::engine::Engine::assist), a change or a page each time.
+    /// Beside the transactions that begin, which wait for locks on what is not undone yet and
+    /// repeat what the pages lack that they read, where pages lie in files; by whoever drives the
+    /// engine, with [`Engine::assist`](crate::engine::Engine::assist), a change or a page each
+    /// time.
     BySteps,
     /// The same by a thread.
     InBackground,
 }
 
-/// Asked at recovery for the fate of a prepared transaction: whether the database's commit table has it.
+/// Asked at recovery for the fate of a prepared transaction: whether the database's commit table
+/// has it.
 pub type Decide<'a> = &'a dyn Fn(GlobalTxnId) -> bool;
 
 /// Creates the partition's storage.
@@ -550,8 +580,8 @@ pub fn create<P: Platform>(
 
 /// Opens the partition's storage and recovers it. Opening what recovery has left changes nothing.
 ///
-/// With [`Access::Read`] nothing is changed in any case, and every change is refused afterwards. Where recovery would have to
-/// write, the error is [`StorageError::NeedsRecovery`].
+/// With [`Access::Read`] nothing is changed in any case, and every change is refused afterwards.
+/// Where recovery would have to write, the error is [`StorageError::NeedsRecovery`].
 pub fn open<P: Platform>(
     platform: &P,
     method: Method,

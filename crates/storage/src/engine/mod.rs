@@ -1,9 +1,11 @@
 //! The engine: what one partition's storage does, and the catalogue of methods that do it.
 //!
-//! An engine owns one partition and runs its transactions one after the other (`&mut self`); the database runs
-//! partitions in parallel. Where several sessions share a partition, each is an [`Engine`] of its own. Operations outside `begin` … `commit` or `abort` are an error of the caller.
-//! A failed operation has no effect of its own: the transaction may go on where
-//! [`StorageError::is_statement_error`](crate::StorageError::is_statement_error) says so, and must be aborted otherwise.
+//! An engine owns one partition and runs its transactions one after the other (`&mut self`); the
+//! database runs partitions in parallel. Where several sessions share a partition, each is an
+//! [`Engine`] of its own. Operations outside `begin` … `commit` or `abort` are an error of the
+//! caller. A failed operation has no effect of its own: the transaction may go on where
+//! [`StorageError::is_statement_error`](crate::StorageError::is_statement_error) says so, and must
+//! be aborted otherwise.
 
 mod axes;
 pub mod cow;
@@ -47,7 +49,8 @@ pub trait Engine: Send {
     /// Drops a table and its indexes; durable when it returns. Not inside a transaction.
     fn drop_table(&mut self, table: TableId) -> Result<()>;
 
-    /// Builds a secondary index over the rows that are there; durable when it returns. Not inside a transaction.
+    /// Builds a secondary index over the rows that are there; durable when it returns. Not inside a
+    /// transaction.
     fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()>;
 
     /// Drops a secondary index; durable when it returns. Not inside a transaction.
@@ -56,29 +59,33 @@ pub trait Engine: Send {
     /// Starts a transaction.
     fn begin(&mut self) -> Result<()>;
 
-    /// Says how the transactions that begin from now on are isolated, and how long they wait for a lock. Where a partition runs one
-    /// transaction at a time all of them are serializable, and none waits.
+    /// Says how the transactions that begin from now on are isolated, and how long they wait for a
+    /// lock. Where a partition runs one transaction at a time all of them are serializable, and
+    /// none waits.
     fn set_isolation(&mut self, _isolation: Isolation, _wait_limit: Duration) {}
 
-    /// The transaction that the locks of this session belong to; none where a partition runs one transaction at a time.
+    /// The transaction that the locks of this session belong to; none where a partition runs one
+    /// transaction at a time.
     fn lock_owner(&self) -> Option<LockOwner> {
         None
     }
 
-    /// Says that the next transactions are parts of the one of `owner`, which has begun with a session of another partition, or again of this session's own: so
-    /// a deadlock is found in which they wait for each other in several partitions. Not inside a transaction.
+    /// Says that the next transactions are parts of the one of `owner`, which has begun with a
+    /// session of another partition, or again of this session's own: so a deadlock is found in
+    /// which they wait for each other in several partitions. Not inside a transaction.
     fn act_for(&mut self, _owner: Option<LockOwner>) {}
 
     /// Copies the row with this primary key into `row`; false if there is none.
     fn get(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool>;
 
-    /// As [`Engine::get`], for a row that the transaction is going to change: nobody else gets it for that meanwhile.
+    /// As [`Engine::get`], for a row that the transaction is going to change: nobody else gets it
+    /// for that meanwhile.
     fn get_to_change(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
         self.get(table, key, row)
     }
 
-    /// Looks several primary keys up at once, so that their misses overlap; calls `visit` with the position of each key and its
-    /// row, in the order of `keys`.
+    /// Looks several primary keys up at once, so that their misses overlap; calls `visit` with the
+    /// position of each key and its row, in the order of `keys`.
     fn get_many(
         &mut self,
         table: TableId,
@@ -96,22 +103,25 @@ pub trait Engine: Send {
     /// Inserts a row; `DuplicateKey` if its primary key or a unique secondary key is taken.
     fn insert(&mut self, table: TableId, row: &Row) -> Result<()>;
 
-    /// Changes columns of the row with this primary key; false if there is none. Primary key columns must not change.
+    /// Changes columns of the row with this primary key; false if there is none. Primary key
+    /// columns must not change.
     fn update(&mut self, table: TableId, key: &[u64], changes: &Changes) -> Result<bool>;
 
     /// Deletes the row with this primary key; false if there is none.
     fn delete(&mut self, table: TableId, key: &[u64]) -> Result<bool>;
 
-    /// Ends the transaction. Its effects are durable once [`Engine::durable`] has reached the ticket; with
-    /// [`Durability::Immediate`] that is when the call returns.
+    /// Ends the transaction. Its effects are durable once [`Engine::durable`] has reached the
+    /// ticket; with [`Durability::Immediate`] that is when the call returns.
     fn commit(&mut self, durability: Durability) -> Result<CommitTicket>;
 
-    /// First phase of a transaction over several partitions: afterwards the open transaction survives a crash, and recovery
-    /// asks the database's commit table for its fate. `commit` or `abort` must follow.
+    /// First phase of a transaction over several partitions: afterwards the open transaction
+    /// survives a crash, and recovery asks the database's commit table for its fate. `commit` or
+    /// `abort` must follow.
     fn prepare(&mut self, global: GlobalTxnId) -> Result<()>;
 
-    /// The part of [`Engine::prepare`] that waits for no device, where it is a step of its own; [`Engine::sync_prepared`] is the other. A transaction does the first
-    /// part in all its partitions before the second in any, which a sync for somebody else may have done by then.
+    /// The part of [`Engine::prepare`] that waits for no device, where it is a step of its own;
+    /// [`Engine::sync_prepared`] is the other. A transaction does the first part in all its
+    /// partitions before the second in any, which a sync for somebody else may have done by then.
     fn log_prepared(&mut self, global: GlobalTxnId) -> Result<()> {
         self.prepare(global)
     }
@@ -121,13 +131,15 @@ pub trait Engine: Send {
         Ok(())
     }
 
-    /// Another session of this partition: it runs transactions of its own beside this one's, in another thread. Not inside a transaction.
-    /// None where a partition runs one transaction at a time.
+    /// Another session of this partition: it runs transactions of its own beside this one's, in
+    /// another thread. Not inside a transaction. None where a partition runs one transaction at a
+    /// time.
     fn session(&self) -> Result<Option<Box<dyn Engine>>> {
         Ok(None)
     }
 
-    /// The newest ticket that somebody of any session waits for. What a transaction has read is covered when it is durable.
+    /// The newest ticket that somebody of any session waits for. What a transaction has read is
+    /// covered when it is durable.
     fn promised(&self) -> CommitTicket {
         self.durable()
     }
@@ -135,9 +147,10 @@ pub trait Engine: Send {
     /// Undoes everything since `begin`.
     fn abort(&mut self) -> Result<()>;
 
-    /// Bytes of ordinary memory that the open transaction holds until it ends: what takes it back, its log records, and pages that it has changed
-    /// where they are written at its end. Caches that have a limit of their own are not counted. A transaction without changes holds at most what
-    /// its group does.
+    /// Bytes of ordinary memory that the open transaction holds until it ends: what takes it back,
+    /// its log records, and pages that it has changed where they are written at its end. Caches
+    /// that have a limit of their own are not counted. A transaction without changes holds at most
+    /// what its group does.
     fn transaction_bytes(&self) -> usize {
         0
     }
@@ -148,12 +161,14 @@ pub trait Engine: Send {
     /// Makes every committed transaction durable.
     fn force(&mut self) -> Result<()>;
 
-    /// Bounds recovery time: writes a checkpoint where the method has one. Not inside a transaction.
+    /// Bounds recovery time: writes a checkpoint where the method has one. Not inside a
+    /// transaction.
     fn checkpoint(&mut self) -> Result<()>;
 
-    /// The partition as it is now, for reading beside it: every committed transaction is made durable, and what they left is
-    /// shown by an engine of its own, from any thread, for as long as that lives. It never makes the partition wait, and keeps only
-    /// what it shows from being used again. Not inside a transaction. Methods that change data in place refuse.
+    /// The partition as it is now, for reading beside it: every committed transaction is made
+    /// durable, and what they left is shown by an engine of its own, from any thread, for as long
+    /// as that lives. It never makes the partition wait, and keeps only what it shows from being
+    /// used again. Not inside a transaction. Methods that change data in place refuse.
     fn snapshot(&mut self) -> Result<Box<dyn Engine>> {
         Err(crate::StorageError::Unsupported(format!(
             "this method has no snapshots; {} have",
@@ -161,13 +176,15 @@ pub trait Engine: Send {
         )))
     }
 
-    /// Does a part of what threads of the engine's own do in the background, as devices that have none need it. Also inside a transaction.
+    /// Does a part of what threads of the engine's own do in the background, as devices that have
+    /// none need it. Also inside a transaction.
     fn assist(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// Prepares the end of the process, so that the next opening finds nothing to recover. Everything that was acknowledged is
-    /// durable without it. Not inside a transaction; no other call may follow.
+    /// Prepares the end of the process, so that the next opening finds nothing to recover.
+    /// Everything that was acknowledged is durable without it. Not inside a transaction; no other
+    /// call may follow.
     fn close(&mut self) -> Result<()> {
         self.force()
     }
@@ -180,8 +197,10 @@ pub trait Engine: Send {
         false
     }
 
-    /// Notes in a log with an archive that no transaction is open now, in any partition: each of them gets the mark with this number, which is higher than
-    /// those before, while somebody holds them all. It is durable with what comes behind it, and waits for nothing. Not inside a transaction.
+    /// Notes in a log with an archive that no transaction is open now, in any partition: each of
+    /// them gets the mark with this number, which is higher than those before, while somebody holds
+    /// them all. It is durable with what comes behind it, and waits for nothing. Not inside a
+    /// transaction.
     ///
     /// # Errors
     /// A statement error if the log has no room for it, which changes nothing.
@@ -194,7 +213,8 @@ pub trait Engine: Send {
         Ok(None)
     }
 
-    /// Gives the space of free pages back to the filesystem. Not inside a transaction. Whatever interrupts it, nothing is lost.
+    /// Gives the space of free pages back to the filesystem. Not inside a transaction. Whatever
+    /// interrupts it, nothing is lost.
     ///
     /// # Errors
     /// A method without pages in a file.
@@ -202,8 +222,8 @@ pub trait Engine: Send {
         Err(no_file_to_shrink())
     }
 
-    /// Hands all pages in use to `visit`, as they are behind a checkpoint, while nobody else has the partition; [`Rebuild`] makes a
-    /// partition of them again. Not inside a transaction.
+    /// Hands all pages in use to `visit`, as they are behind a checkpoint, while nobody else has
+    /// the partition; [`Rebuild`] makes a partition of them again. Not inside a transaction.
     ///
     /// # Errors
     /// A method without pages in a file; a page that is damaged.
@@ -214,8 +234,9 @@ pub trait Engine: Send {
     /// Counts since the engine was opened.
     fn status(&self) -> EngineStatus;
 
-    /// Checks everything that can be checked: checksums, order, every index against its table, and that the allocated
-    /// blocks are exactly the reachable ones. Damage is in the report; an error means that the check could not be made.
+    /// Checks everything that can be checked: checksums, order, every index against its table, and
+    /// that the allocated blocks are exactly the reachable ones. Damage is in the report; an error
+    /// means that the check could not be made.
     fn verify(&mut self) -> Result<VerifyReport>;
 }
 
@@ -256,7 +277,8 @@ pub struct EngineStatus {
     pub log_persisted: Persisted,
     /// What the area of page copies has done, where pages stay in it.
     pub area: AreaCounters,
-    /// Bytes of pages that were written, by where they went; nothing where pages lie in durable memory.
+    /// Bytes of pages that were written, by where they went; nothing where pages lie in durable
+    /// memory.
     pub pages: PageWrites,
     /// Checkpoints, by who has written them; in page methods.
     pub checkpoints: CheckpointCounters,

@@ -5,8 +5,8 @@
 //! has a log-structured tree of MemTables ([`NvTables`]): a change is an entry (whole row, changed
 //! columns, or tombstone) in a block of its own, to which the active MemTable, a non-volatile
 //! B+tree, points. A full MemTable only becomes immutable; commits merge it into larger runs in
-//! small steps, each in its transaction. Commit, recovery and the log stand in `log::nv_undo`; this
-//! file puts them together.
+//! small steps, each in its transaction. Commit, recovery and the log stand in `log::nv_write_set`;
+//! this file puts them together.
 //!
 //! | pool | content |
 //! |---|---|
@@ -26,8 +26,8 @@ use super::{
 use crate::error::{Result, StorageError};
 use crate::failure::Failure;
 use crate::index::NvBptree;
-use crate::log::nv_undo::{LOG_BYTES, OVERFLOW_BYTES};
-use crate::log::{Recovered, UndoLog};
+use crate::log::nv_write_set::{LOG_BYTES, OVERFLOW_BYTES};
+use crate::log::{NvWriteSet, Recovered};
 use crate::lsm::filter::Filters;
 use crate::lsm::nv::{LevelSizes, NvSettings, NvTables};
 use crate::platform::Platform;
@@ -49,12 +49,12 @@ const FILTER_BYTES: u64 = 1 << 20;
 type DeviceOf<P> = <<P as Platform>::Memories as MemorySource>::Memory;
 
 /// One partition of `nvm-inp`.
-pub(crate) type NvInPlace<P> = NvPool<P, TableSpace<DeviceOf<P>, UndoLog, NvBptree>>;
+pub(crate) type NvInPlace<P> = NvPool<P, TableSpace<DeviceOf<P>, NvWriteSet, NvBptree>>;
 /// One partition of `nvm-log`.
 pub(crate) type NvLogStructured<P> = NvPool<P, NvTables<DeviceOf<P>>>;
 
 /// Tables of one of the methods.
-pub(crate) trait PoolTables<P: Platform>: Tables<DeviceOf<P>, UndoLog> + Sized {
+pub(crate) trait PoolTables<P: Platform>: Tables<DeviceOf<P>, NvWriteSet> + Sized {
     /// Kind of the method's pools.
     const POOL_KIND: PoolKind;
 
@@ -68,7 +68,7 @@ pub(crate) trait PoolTables<P: Platform>: Tables<DeviceOf<P>, UndoLog> + Sized {
     ) -> Result<Self>;
 }
 
-impl<P: Platform> PoolTables<P> for TableSpace<DeviceOf<P>, UndoLog, NvBptree> {
+impl<P: Platform> PoolTables<P> for TableSpace<DeviceOf<P>, NvWriteSet, NvBptree> {
     const POOL_KIND: PoolKind = PoolKind(0x6e76_6970);
 
     fn open(
@@ -111,7 +111,7 @@ impl<P: Platform> PoolTables<P> for NvTables<DeviceOf<P>> {
 /// One partition in a durable pool.
 pub(crate) struct NvPool<P: Platform, T> {
     arena: Arena<DeviceOf<P>>,
-    log: UndoLog,
+    log: NvWriteSet,
     tables: T,
     log_block: u64,
     state: State,
@@ -146,7 +146,7 @@ impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
         arena.store_word(directory, 0)?;
         arena.flush(directory, 8, site!("nv-pool.create"))?;
         let salt = pool::salt(options);
-        let log = UndoLog::create(&mut arena, log_block, salt, options.fences)?;
+        let log = NvWriteSet::create(&mut arena, log_block, salt, options.fences)?;
         arena.settle(Outcome::Committed);
         arena.set_root(LOG_ROOT, log_block)?;
         arena.set_root(SPARE_ROOT, spare)?;
@@ -179,8 +179,8 @@ impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
         let salt = pool::salt(options);
         let base = arena.root(LOG_ROOT);
         let (log, recovered) = match options.access {
-            Access::Write => UndoLog::recover(&mut arena, base, salt, options.fences, decide)?,
-            Access::Read => match UndoLog::open_read_only(&arena, base, salt, options.fences)? {
+            Access::Write => NvWriteSet::recover(&mut arena, base, salt, options.fences, decide)?,
+            Access::Read => match NvWriteSet::open_read_only(&arena, base, salt, options.fences)? {
                 Some(log) => (log, Recovered::Clean),
                 None => return Err(StorageError::NeedsRecovery(name)),
             },
@@ -195,7 +195,12 @@ impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
         Ok(Self::new(arena, log, tables, recovered))
     }
 
-    fn new(arena: Arena<DeviceOf<P>>, mut log: UndoLog, tables: T, recovered: Recovered) -> Self {
+    fn new(
+        arena: Arena<DeviceOf<P>>,
+        mut log: NvWriteSet,
+        tables: T,
+        recovered: Recovered,
+    ) -> Self {
         log.set_spare(arena.root(SPARE_ROOT));
         Self {
             log_block: arena.root(LOG_ROOT),

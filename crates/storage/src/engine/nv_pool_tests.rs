@@ -1,8 +1,9 @@
 //! Goal: what only a dead process can leave behind is durable before anybody reads it.
 //!
-//! Method: the process dies in front of a fence, on the simulated device, without a power cut: memory keeps every store.
-//! The partition is opened again and read, and then the power goes. The crash search cannot see this, because
-//! its images are what a power cut leaves. Last, an ordinary end, after which opening stores nothing.
+//! Method: the process dies in front of a fence, on the simulated device, without a power cut:
+//! memory keeps every store. The partition is opened again and read, and then the power goes. The
+//! crash search cannot see this, because its images are what a power cut leaves. Last, an ordinary
+//! end, after which opening stores nothing.
 
 use super::*;
 use crate::engine::FenceOrder;
@@ -89,8 +90,9 @@ fn holds(engine: &mut TestEngine, id: i64) -> bool {
     value(engine, id).is_some()
 }
 
-/// Inserts row 2 and dies in front of the fence `site`; opens again with the site `disabled` switched off, reads, and cuts the power.
-/// Whether the row was seen, and whether it is there afterwards.
+/// Inserts row 2 and dies in front of the fence `site`; opens again with the site `disabled`
+/// switched off, reads, and cuts the power. Whether the row was seen, and whether it is there
+/// afterwards.
 fn die_and_cut(fences: FenceOrder, site: &'static str, disabled: &str) -> (bool, bool) {
     let world = SimulatedWorld::new(WorldOptions::default());
     let mut engine = create(&world, fences);
@@ -169,8 +171,8 @@ fn record_in_pieces(
     std::mem::take(&mut *images.lock().unwrap())
 }
 
-/// A cut tears a record, and another one that of the transaction after the next opening, which has all lines but the first in common with it. Values of
-/// row 1 that may not be there.
+/// A cut tears a record, and another one that of the transaction after the next opening, which has
+/// all lines but the first in common with it. Values of row 1 that may not be there.
 fn torn_twice(disabled: &str) -> Vec<i64> {
     let world = SimulatedWorld::new(WorldOptions::default());
     let mut engine = create(&world, FenceOrder::Single);

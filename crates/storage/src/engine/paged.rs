@@ -10,14 +10,16 @@
 //! | checkpoint | all dirty pages, a sync, the master record, a sync; then the log in front of it goes |
 //! | recovery | the pages that the log has, what is undone, and a checkpoint |
 //!
-//! Steal and no-force: a page may be written before its transaction commits, and need not be when it does. After ARIES (Mohan et al., TODS
-//! 1992). The methods differ in what protects a write of a page that a power cut tears: `full-page-writes` logs a page whole when it changes
-//! first after a checkpoint, `dwb` writes it to an area of its own
-//! first, and `dwb-off` trusts the device to write pages whole. `nvm-dwb` and `nvm-dwb-log` have that area in durable memory, and
-//! `nvm-dwb-log-opt` leaves pages there (`buffer/guard/page_cache.rs`). `nv-logging` is `dwb` with its log in durable memory (`buffer/nv_log.rs`), where
-//! fences take the place of syncs, and `distributed-log` the same with a few rings that sessions share.
-//! `nv-disk-decentralized` is `dwb` with log files of each session's own (`buffer/session_files.rs`). `in-place` and `group-commit` have the pages
-//! themselves there (`paged/in_place.rs`, `buffer/batch_log.rs`).
+//! Steal and no-force: a page may be written before its transaction commits, and need not be when
+//! it does. After ARIES (Mohan et al., TODS 1992). The methods differ in what protects a write of a
+//! page that a power cut tears: `full-page-writes` logs a page whole when it changes first after a
+//! checkpoint, `dwb` writes it to an area of its own first, and `dwb-off` trusts the device to
+//! write pages whole. `nvm-dwb` and `nvm-dwb-log` have that area in durable memory, and
+//! `nvm-dwb-log-opt` leaves pages there (`buffer/guard/page_cache.rs`). `nv-logging` is `dwb` with
+//! its log in durable memory (`buffer/nv_log.rs`), where fences take the place of syncs, and
+//! `distributed-log` the same with a few rings that sessions share. `nv-disk-decentralized` is
+//! `dwb` with log files of each session's own (`buffer/session_files.rs`). `in-place` and
+//! `group-commit` have the pages themselves there (`paged/in_place.rs`, `buffer/batch_log.rs`).
 
 #[cfg(test)]
 mod ahead_tests;
@@ -147,8 +149,8 @@ impl<P: Platform> Paged<P> {
         })
     }
 
-    /// Runs one operation. If it fails without damage its traces are undone and the transaction goes on. Where there is no space, a checkpoint
-    /// may give some of the log back.
+    /// Runs one operation. If it fails without damage its traces are undone and the transaction
+    /// goes on. Where there is no space, a checkpoint may give some of the log back.
     #[inline]
     fn operate<T>(
         &mut self,
@@ -205,7 +207,8 @@ impl<P: Platform> Paged<P> {
         Err(self.shared.reported(error))
     }
 
-    /// Runs a change of definitions as a transaction of its own. If it fails, the definitions are read again.
+    /// Runs a change of definitions as a transaction of its own. If it fails, the definitions are
+    /// read again.
     fn define(
         &mut self,
         change: impl Fn(&mut Tables, &Pages<P::Files>, &mut Transaction) -> Result<()>,
@@ -214,7 +217,8 @@ impl<P: Platform> Paged<P> {
         let result = self
             .operate(|tables, pages, _, txn| change(tables, pages, txn))
             .and_then(|()| {
-                // While the partition is locked: whoever begins after the commit has given it back reads the definitions again.
+                // While the partition is locked: whoever begins after the commit has given it back
+                // reads the definitions again.
                 self.definitions = self.shared.redefined();
                 self.commit(Durability::Immediate).map(|_| ())
             });
@@ -225,7 +229,8 @@ impl<P: Platform> Paged<P> {
         result
     }
 
-    /// Starts a transaction with the partition locked, and sees to it that the definitions are the newest.
+    /// Starts a transaction with the partition locked, and sees to it that the definitions are the
+    /// newest.
     fn begin_locking(&mut self, mode: Mode) -> Result<()> {
         let _database = probe::begin(Activity::Database);
         self.require(State::Idle)?;
@@ -274,7 +279,8 @@ impl<P: Platform> Paged<P> {
         self.shared.pages.pool.log().leave(self.session);
     }
 
-    /// Ends the transaction; its group goes on or ends. Its locks are free before it is durable: see [`RowLocks`].
+    /// Ends the transaction; its group goes on or ends. Its locks are free before it is durable:
+    /// see [`RowLocks`].
     fn end(&mut self, commit: &Logged) -> Result<()> {
         self.ended = self.transaction.take().and_then(Transaction::end);
         self.release();

@@ -1,8 +1,9 @@
 //! What a guard of page writes is for: goal and method.
 //!
-//! A table is filled and changed while a small pool writes pages back all the time; at every sync the power is cut, and unsynced pages of
-//! two sectors may be torn. With a guard every image must open with a content that was acknowledged and pass the deep check. Without one some image
-//! must not: if none did, the tests of the guards would show nothing.
+//! A table is filled and changed while a small pool writes pages back all the time; at every sync
+//! the power is cut, and unsynced pages of two sectors may be torn. With a guard every image must
+//! open with a content that was acknowledged and pass the deep check. Without one some image must
+//! not: if none did, the tests of the guards would show nothing.
 
 use super::super::Method;
 use super::super::{create, open};
@@ -97,7 +98,8 @@ fn content(world: &SimulatedWorld, method: Method) -> Result<i64, String> {
     Ok(sum)
 }
 
-/// What is wrong with images of a run: at each crash point the sum must be that of the acknowledged transactions, or one more.
+/// What is wrong with images of a run: at each crash point the sum must be that of the acknowledged
+/// transactions, or one more.
 fn wrong_images(method: Method) -> Vec<String> {
     let world = SimulatedWorld::new(WorldOptions::default());
     let mut engine = create(&TestPlatform(world.clone()), method, &options()).unwrap();

@@ -1,10 +1,11 @@
 //! A partition that is open for reading only, of any method.
 //!
-//! The engine below was opened without the right to change its medium, where a store would be a fault of the process, or it is a snapshot,
-//! which can do no more than read. This wrapper is what keeps that promise: it passes on what only reads and refuses the rest before
-//! the engine sees it.
+//! The engine below was opened without the right to change its medium, where a store would be a
+//! fault of the process, or it is a snapshot, which can do no more than read. This wrapper is what
+//! keeps that promise: it passes on what only reads and refuses the rest before the engine sees it.
 //!
-//! Invariants: no call that could write reaches the engine below; a transaction ends by an abort, which has nothing to undo.
+//! Invariants: no call that could write reaches the engine below; a transaction ends by an abort,
+//! which has nothing to undo.
 
 use super::{
     ArchiveRange, CommitTicket, Durability, Engine, EngineStatus, Footprint, GlobalTxnId,

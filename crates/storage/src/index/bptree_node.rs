@@ -222,8 +222,8 @@ fn partition_keys(node: &Node<'_>, before: impl Fn(&[u64]) -> bool) -> usize {
 
 /// The way from the root to a node: the inner nodes, and which child was taken.
 ///
-/// Every change of a tree makes one, so the steps of the few levels that nearly all trees have lie in the path itself, and no more
-/// than those are filled in advance.
+/// Every change of a tree makes one, so the steps of the few levels that nearly all trees have lie
+/// in the path itself, and no more than those are filled in advance.
 pub(super) struct Path {
     few: [(u64, usize); FEW_LEVELS],
     /// Steps below those in `few`, which is full then.

@@ -37,8 +37,8 @@ pub type Visit<'v> = &'v mut dyn FnMut(&[u64], u64) -> Result<ControlFlow<()>>;
 /// Operations of an ordered index. `W` collects the changes of the transaction (see
 /// [`crate::log::WriteSet`]).
 pub trait OrderedIndex<M: Memory, W>: Send + Sized {
-    /// Makes an empty index of keys of `key_words` words. The aligned word at `root_word` is unpublished and becomes its
-    /// root pointer. `tag` goes to the heap with its nodes.
+    /// Makes an empty index of keys of `key_words` words. The aligned word at `root_word` is
+    /// unpublished and becomes its root pointer. `tag` goes to the heap with its nodes.
     fn create(
         arena: &mut Arena<M>,
         writes: &mut W,
@@ -50,7 +50,8 @@ pub trait OrderedIndex<M: Memory, W>: Send + Sized {
     /// The index whose root pointer is at `root_word`.
     fn open(arena: &Arena<M>, root_word: u64, shape: IndexShape, tag: u16) -> Result<Self>;
 
-    /// The offset that identifies the index in the arena; [`crate::log::WriteSet::visible`] takes it.
+    /// The offset that identifies the index in the arena; [`crate::log::WriteSet::visible`] takes
+    /// it.
     fn identity(&self) -> u64;
 
     /// Frees every node. The index must not be used afterwards.
@@ -69,7 +70,8 @@ pub trait OrderedIndex<M: Memory, W>: Send + Sized {
     /// The value of a key.
     fn get(&self, arena: &Arena<M>, key: &[u64]) -> Result<Option<u64>>;
 
-    /// Looks several keys up at once, so that their misses overlap. `values` has the length of `keys`.
+    /// Looks several keys up at once, so that their misses overlap. `values` has the length of
+    /// `keys`.
     fn get_many<K: std::ops::Deref<Target = [u64]>>(
         &self,
         arena: &Arena<M>,

@@ -6,14 +6,17 @@
 //! reachable leaf. A leaf that empties is taken out of its parent.
 //!
 //! Invariants:
-//! 1. All leaves are on level 0, and a child is one level below its parent; readers check it, so damage cannot loop.
+//! 1. All leaves are on level 0, and a child is one level below its parent; readers check it, so
+//!    damage cannot loop.
 //! 2. Keys below `children[i]` are at least `keys[i - 1]` and less than `keys[i]`.
-//! 3. A slot whose bit was cleared in the open transaction is not used before it ends (`WriteSet::retire`).
+//! 3. A slot whose bit was cleared in the open transaction is not used before it ends
+//!    (`WriteSet::retire`).
 //! 4. No inner node is without children; an empty leaf occurs as root only.
 //!
-//! After SIGMOD 2015 (N-Store), section 4.1: entries are appended unsorted and published atomically. Fingerprints
-//! are added so that a lookup reads about one entry of a leaf; scans sort one leaf at a time. Neighbours are reached
-//! through the parents, so a split changes no other leaf. Sparse leaves are not merged before they are empty.
+//! After SIGMOD 2015 (N-Store), section 4.1: entries are appended unsorted and published
+//! atomically. Fingerprints are added so that a lookup reads about one entry of a leaf; scans sort
+//! one leaf at a time. Neighbours are reached through the parents, so a split changes no other
+//! leaf. Sparse leaves are not merged before they are empty.
 
 #[path = "nv_bulk.rs"]
 mod bulk;
@@ -71,7 +74,8 @@ impl NvBptree {
         damage: &mut Vec<String>,
     ) {
         arena.enter(Part::Index);
-        // Pointers of a damaged tree may meet in one node: it is not visited more often than the pool has room for nodes.
+        // Pointers of a damaged tree may meet in one node: it is not visited more often than the
+        // pool has room for nodes.
         let mut visits = arena.pool_bytes() / self.shape.node_bytes as u64;
         let mut node = |offset| {
             node(offset);
@@ -222,8 +226,9 @@ impl NvBptree {
         let entry_offset = node.at(self.shape.entry_at(slot));
         let fingerprint_offset = node.at(self.shape.fingerprints_at()) + slot as u64;
         writes.stage(arena, entry_offset, &bytes_of(entry))?;
-        // The header line changes anyway: the byte is better off in its write-back than in one of its own. It is stored at
-        // once as well, so that the next insertion of this transaction finds the entry.
+        // The header line changes anyway: the byte is better off in its write-back than in one of
+        // its own. It is stored at once as well, so that the next insertion of this transaction
+        // finds the entry.
         arena.store(fingerprint_offset, &[mark])?;
         writes.write(arena, fingerprint_offset, &[mark])?;
         self.write_bitmap(arena, writes, leaf, index, new, checksum)?;
@@ -249,8 +254,8 @@ impl NvBptree {
 
     /// Changes a bitmap word and the checksum of a leaf, in one write where they are neighbours.
     ///
-    /// The tree is touched after the last write of an operation: a write may drain what is pending, which forgets
-    /// what was touched before.
+    /// The tree is touched after the last write of an operation: a write may drain what is pending,
+    /// which forgets what was touched before.
     fn write_bitmap<M: Memory, W: WriteSet<M>>(
         &self,
         arena: &mut Arena<M>,
@@ -287,8 +292,9 @@ impl NvBptree {
         Ok(())
     }
 
-    /// Replaces a full leaf by two that also hold `entry`. At the right edge of the tree the full leaf stays as it is and a new
-    /// one takes the entry, so that ascending loads fill their leaves.
+    /// Replaces a full leaf by two that also hold `entry`. At the right edge of the tree the full
+    /// leaf stays as it is and a new one takes the entry, so that ascending loads fill their
+    /// leaves.
     fn split_leaf<M: Memory, W: WriteSet<M>>(
         &self,
         arena: &mut Arena<M>,
@@ -338,7 +344,8 @@ impl NvBptree {
         Ok(true)
     }
 
-    /// Puts two nodes and the separator between them in the place of the child that the path ends with.
+    /// Puts two nodes and the separator between them in the place of the child that the path ends
+    /// with.
     fn replace_child<M: Memory, W: WriteSet<M>>(
         &self,
         arena: &mut Arena<M>,
@@ -406,7 +413,8 @@ impl NvBptree {
         self.write_inner(arena, writes, step, (level, &keys, &children))
     }
 
-    /// Rewrites the header and, from child `step.child` on, the keys and children of an inner node in place.
+    /// Rewrites the header and, from child `step.child` on, the keys and children of an inner node
+    /// in place.
     fn write_inner<M: Memory, W: WriteSet<M>>(
         &self,
         arena: &mut Arena<M>,
@@ -436,8 +444,8 @@ impl NvBptree {
         Ok(())
     }
 
-    /// Takes the child that the path ends with out of its parent, and frees it. Parents that lose their last child go too; a
-    /// root with one child gives way to it.
+    /// Takes the child that the path ends with out of its parent, and frees it. Parents that lose
+    /// their last child go too; a root with one child gives way to it.
     fn unlink<M: Memory, W: WriteSet<M>>(
         &self,
         arena: &mut Arena<M>,
@@ -618,8 +626,8 @@ impl<M: Memory, W: WriteSet<M>> OrderedIndex<M, W> for NvBptree {
         key: &[u64],
         value: u64,
     ) -> Result<bool> {
-        // Entries that this transaction has added before are seen in the words of their leaf. So a transaction that adds many
-        // drains only at splits.
+        // Entries that this transaction has added before are seen in the words of their leaf. So a
+        // transaction that adds many drains only at splits.
         writes.visible(arena, self.structure())?;
         arena.enter(Part::Index);
         let (path, leaf) = self.path(arena, key)?;

@@ -1,11 +1,12 @@
 //! The non-volatile B+tree with an undo log that drains at any of an operation's writes.
 //!
-//! The log drains by itself when many writes are pending, which may be between two writes of one change of the tree. So
-//! each test begins with every possible number of other pending writes, and the tree must not notice.
+//! The log drains by itself when many writes are pending, which may be between two writes of one
+//! change of the tree. So each test begins with every possible number of other pending writes, and
+//! the tree must not notice.
 
 use super::*;
-use crate::log::UndoLog;
-use crate::log::nv_undo::LOG_BYTES;
+use crate::log::NvWriteSet;
+use crate::log::nv_write_set::LOG_BYTES;
 use crate::vocabulary::FenceOrder;
 use pmem::{MemorySource, NativeOptions, NativeSource, Outcome};
 use pmem::{POOL_FORMAT, PoolId, PoolIdentity, PoolKind};
@@ -16,7 +17,7 @@ const OTHER_WORDS: usize = 160;
 
 struct Bench {
     arena: NativeArena,
-    log: UndoLog,
+    log: NvWriteSet,
     tree: NvBptree,
     other: u64,
 }
@@ -38,7 +39,7 @@ impl Bench {
             tag: 0,
         };
         let base = arena.reserve(LOG_BYTES, owner).unwrap();
-        let mut log = UndoLog::create(&mut arena, base, 7, FenceOrder::Shared).unwrap();
+        let mut log = NvWriteSet::create(&mut arena, base, 7, FenceOrder::Shared).unwrap();
         let other = arena.reserve(OTHER_WORDS * 8, owner).unwrap();
         let root_word = arena.reserve(64, owner).unwrap();
         for block in [base, other, root_word] {

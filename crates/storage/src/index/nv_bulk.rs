@@ -2,11 +2,12 @@
 //! a value in place, add whole leaves at the right edge, take leaves off at the left one, and begin
 //! a new tree.
 //!
-//! A merge of two trees reads both from left to right and writes a third one leaf by leaf, each leaf full and staged in one
-//! piece. So a step of it costs one block, one change of the parent, and nothing that grows with the trees.
+//! A merge of two trees reads both from left to right and writes a third one leaf by leaf, each
+//! leaf full and staged in one piece. So a step of it costs one block, one change of the parent,
+//! and nothing that grows with the trees.
 //!
-//! Invariants are those of `nv_bptree`; each call makes at most one change of the tree, so a caller that makes one call a
-//! transaction and tree never waits for its own writes.
+//! Invariants are those of `nv_bptree`; each call makes at most one change of the tree, so a caller
+//! that makes one call a transaction and tree never waits for its own writes.
 
 use super::{NvBptree, Step, now};
 use crate::error::Result;
@@ -16,7 +17,8 @@ use crate::log::WriteSet;
 use pmem::{Arena, Memory};
 
 impl NvBptree {
-    /// A handle for the tree whose root pointer is, or will be, the word at `root_word`. Nothing is read.
+    /// A handle for the tree whose root pointer is, or will be, the word at `root_word`. Nothing is
+    /// read.
     pub fn handle(root_word: u64, shape: IndexShape, tag: u16) -> Self {
         Self::at(root_word, shape, tag)
     }
@@ -73,7 +75,8 @@ impl NvBptree {
         Ok(Some((slot, value)))
     }
 
-    /// Changes the value of a key in place and returns the old one; none, and no effect, if the key is not there.
+    /// Changes the value of a key in place and returns the old one; none, and no effect, if the key
+    /// is not there.
     pub fn replace<M: Memory, W: WriteSet<M>>(
         &self,
         arena: &mut Arena<M>,
@@ -141,8 +144,8 @@ impl NvBptree {
         self.replace_child(arena, writes, &path, &[last, leaf], &separator)
     }
 
-    /// Takes the leaf with the smallest keys out of the tree and frees it. False if it was the last node: then the root word
-    /// is 0, and there is no tree.
+    /// Takes the leaf with the smallest keys out of the tree and frees it. False if it was the last
+    /// node: then the root word is 0, and there is no tree.
     pub fn drop_first_leaf<M: Memory, W: WriteSet<M>>(
         &self,
         arena: &mut Arena<M>,

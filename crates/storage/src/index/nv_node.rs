@@ -1,4 +1,5 @@
-//! Nodes of the persistent B+tree: their geometry, how they are read, and how their images are made.
+//! Nodes of the persistent B+tree: their geometry, how they are read, and how their images are
+//! made.
 //!
 //! A node is a block of whole cache lines, read as 8-byte words. Leaves keep their entries unsorted
 //! after a slot bitmap, so that adding one touches the entry's line and the header line only;
@@ -14,8 +15,8 @@
 //!                 keys[i] is the smallest key that may lie below children[i + 1]
 //! ```
 //!
-//! In a leaf the words that count are meta, the bitmap, and the key, value and fingerprint of the entries in use; in an
-//! inner node meta, the number of keys, and the keys and children in use.
+//! In a leaf the words that count are meta, the bitmap, and the key, value and fingerprint of the
+//! entries in use; in an inner node meta, the number of keys, and the keys and children in use.
 
 use crate::error::Result;
 use crate::record::checksum::weight;
@@ -46,8 +47,8 @@ pub struct NodeShape {
 }
 
 impl NodeShape {
-    /// The shape of nodes of about `node_bytes` for keys of `key_words`. Nodes that would hold fewer than four entries are
-    /// made larger.
+    /// The shape of nodes of about `node_bytes` for keys of `key_words`. Nodes that would hold
+    /// fewer than four entries are made larger.
     pub fn new(node_bytes: usize, key_words: usize) -> Self {
         let mut node_bytes = node_bytes.max(2 * LINE).next_multiple_of(LINE);
         loop {
@@ -143,7 +144,8 @@ pub(super) struct Node<'a, M: Memory> {
     arena: &'a Arena<M>,
     pub(super) shape: &'a NodeShape,
     pub(super) offset: u64,
-    /// A word though it needs a byte: nodes are handed on at each level, and copies of padding would wait for the stores before.
+    /// A word though it needs a byte: nodes are handed on at each level, and copies of padding
+    /// would wait for the stores before.
     pub(super) level: u64,
 }
 
@@ -204,7 +206,8 @@ impl<'a, M: Memory> Node<'a, M> {
             .slice(self.at(self.shape.entry_at(slot)), self.shape.entry_words())?)
     }
 
-    /// The slot that holds `key`. Reads the header, the fingerprints, and the entries whose fingerprint matches.
+    /// The slot that holds `key`. Reads the header, the fingerprints, and the entries whose
+    /// fingerprint matches.
     #[inline(always)]
     pub(super) fn find(&self, key: &[u64]) -> Result<Option<(usize, u64)>> {
         self.find_among(key, |index| self.bitmap(index))
@@ -330,7 +333,8 @@ impl<'a, M: Memory> Node<'a, M> {
         let count = self.key_count()?;
         let keys = self.keys(count)?;
         Ok(match key {
-            // A straight count has no branch to mispredict and lets the lines of the keys arrive together.
+            // A straight count has no branch to mispredict and lets the lines of the keys arrive
+            // together.
             [key] if count <= 64 => keys
                 .iter()
                 .map(|separator| usize::from(separator <= key))
@@ -372,7 +376,8 @@ impl<'a, M: Memory> Node<'a, M> {
 
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;
 
-/// High bit of each byte that may be zero; exact for the lowest, and false hits above it do no harm.
+/// High bit of each byte that may be zero; exact for the lowest, and false hits above it do no
+/// harm.
 #[inline]
 fn zero_bytes(word: u64) -> u64 {
     word.wrapping_sub(LOW_BITS) & !word & (LOW_BITS << 7)

@@ -12,7 +12,8 @@ use crate::record::KeyBuf;
 use crate::vocabulary::{Direction, GlobalTxnId};
 use std::ops::ControlFlow;
 
-/// Called with each key and value of a scan, until it breaks or fails. The trees may be used meanwhile.
+/// Called with each key and value of a scan, until it breaks or fails. The trees may be used
+/// meanwhile.
 pub type Visitor<'v, T> = &'v mut dyn FnMut(&mut T, &[u64], Value<'_>) -> Result<ControlFlow<()>>;
 
 /// All trees of one partition.
@@ -31,11 +32,12 @@ pub trait Trees: Send + Sized {
     /// The directory: contents under keys of `key_words`.
     fn directory_tree(&self, key_words: usize) -> Result<Self::Tree>;
 
-    /// Adds a tree whose root the directory has, or 0 for an empty one. `value_words` is 0 for contents. An error if entries are too
-    /// long for its pages.
+    /// Adds a tree whose root the directory has, or 0 for an empty one. `value_words` is 0 for
+    /// contents. An error if entries are too long for its pages.
     fn add_tree(&mut self, root: u64, key_words: usize, value_words: usize) -> Result<Self::Tree>;
 
-    /// The number of a tree; the directory's is 0, the others are counted in the order in which they were added.
+    /// The number of a tree; the directory's is 0, the others are counted in the order in which
+    /// they were added.
     fn number(tree: Self::Tree) -> usize;
 
     /// The root that the directory has for a tree.
@@ -44,10 +46,12 @@ pub trait Trees: Send + Sized {
     /// Whether the tree's entry in the directory will have to change and is not ready for it.
     fn wants_touch(&self, tree: usize) -> bool;
 
-    /// Makes the entry of `tree` in the directory ready for its new root; false if there is no entry `key`.
+    /// Makes the entry of `tree` in the directory ready for its new root; false if there is no
+    /// entry `key`.
     fn touch(&mut self, directory: Self::Tree, tree: Self::Tree, key: &[u64]) -> Result<bool>;
 
-    /// Trees whose entries in the directory are ready and have to be written at the end of a group, with the roots for them.
+    /// Trees whose entries in the directory are ready and have to be written at the end of a group,
+    /// with the roots for them.
     fn roots_to_write(&self) -> Vec<(usize, u64)>;
 
     /// Called when an operation has changed something: makes sure that its group can be committed.
@@ -59,8 +63,8 @@ pub trait Trees: Send + Sized {
     /// Gives a key another value; false if it is not there.
     fn replace(&mut self, tree: Self::Tree, key: &[u64], value: Value<'_>) -> Result<bool>;
 
-    /// Gives a key another content, which `change` makes in `image` from the one that it has; false if it is not there. `buffer`
-    /// is for contents that do not lie in one piece.
+    /// Gives a key another content, which `change` makes in `image` from the one that it has; false
+    /// if it is not there. `buffer` is for contents that do not lie in one piece.
     fn replace_content(
         &mut self,
         tree: Self::Tree,
@@ -73,7 +77,8 @@ pub trait Trees: Send + Sized {
     /// Takes a key out; false if it is not there.
     fn remove(&mut self, tree: Self::Tree, key: &[u64]) -> Result<bool>;
 
-    /// Calls `read` with a key's value; none if the key is not there. `buffer` is for contents that do not lie in one piece.
+    /// Calls `read` with a key's value; none if the key is not there. `buffer` is for contents that
+    /// do not lie in one piece.
     fn get<R>(
         &mut self,
         tree: Self::Tree,
@@ -82,7 +87,8 @@ pub trait Trees: Send + Sized {
         read: impl FnOnce(Value<'_>) -> Result<R>,
     ) -> Result<Option<R>>;
 
-    /// Calls `read` with the number of each key and its value, in order, so that their misses overlap where that is possible.
+    /// Calls `read` with the number of each key and its value, in order, so that their misses
+    /// overlap where that is possible.
     fn get_many(
         &mut self,
         tree: Self::Tree,
@@ -99,8 +105,8 @@ pub trait Trees: Send + Sized {
         Ok(())
     }
 
-    /// Visits the entries from the first of `bounds` to the second, both included, in order. Where values point to blocks, the visitor will read the
-    /// first `block_bytes` of each.
+    /// Visits the entries from the first of `bounds` to the second, both included, in order. Where
+    /// values point to blocks, the visitor will read the first `block_bytes` of each.
     fn scan(
         &mut self,
         tree: Self::Tree,
@@ -133,10 +139,12 @@ pub trait Trees: Send + Sized {
     /// Takes back everything since `mark`.
     fn rollback(&mut self, mark: Self::Mark) -> Result<()>;
 
-    /// Notes that the statement that began at `mark` has ended well: nobody goes back to `mark`, only to the beginning of the transaction.
+    /// Notes that the statement that began at `mark` has ended well: nobody goes back to `mark`,
+    /// only to the beginning of the transaction.
     fn end_statement(&mut self, _mark: Self::Mark) {}
 
-    /// Bytes of DRAM that the open transaction holds, with those of the group's pages that it is in.
+    /// Bytes of DRAM that the open transaction holds, with those of the group's pages that it is
+    /// in.
     fn transaction_bytes(&self) -> usize;
 
     /// Whether the open transaction has changed anything.
@@ -160,7 +168,8 @@ pub trait Trees: Send + Sized {
     /// Ends a prepared group. After an abort the caller rolls its transaction back.
     fn resolve(&mut self, commit: bool) -> Result<()>;
 
-    /// Makes what a transaction has read durable, if it need not be. At the end of each transaction, also of those that only read.
+    /// Makes what a transaction has read durable, if it need not be. At the end of each
+    /// transaction, also of those that only read.
     fn settle_reads(&mut self) -> Result<()> {
         Ok(())
     }

@@ -1,10 +1,13 @@
 //! The wait-for graph of a database: one for the lock managers of all of its partitions.
 //!
-//! A node is a transaction. It is known by its *owner*, a number that is unique in the database: that of the lock session with which it began. Lock sessions in
-//! other partitions that act for the same transaction name the same owner ([`LockSession::act_for`](super::LockSession::act_for)), so a transaction that waits in
-//! one partition blocks those that wait for its locks in all others. Edges are not stored: a search reads them from the queues (`deadlock`).
+//! A node is a transaction. It is known by its *owner*, a number that is unique in the database:
+//! that of the lock session with which it began. Lock sessions in other partitions that act for the
+//! same transaction name the same owner ([`LockSession::act_for`](super::LockSession::act_for)), so
+//! a transaction that waits in one partition blocks those that wait for its locks in all others.
+//! Edges are not stored: a search reads them from the queues (`deadlock`).
 //!
-//! A transaction runs one statement at a time, so it waits in one queue at most. It notes the wait under its owner, whichever partition the queue is in.
+//! A transaction runs one statement at a time, so it waits in one queue at most. It notes the wait
+//! under its owner, whichever partition the queue is in.
 
 use super::deadlock;
 use super::head::SessionId;

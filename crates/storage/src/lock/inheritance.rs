@@ -1,6 +1,7 @@
 //! Intention locks that a session keeps from one transaction to the next.
 //!
-//! A holder's entry stays in the head; what changes hands is one word that the session and the head share:
+//! A holder's entry stays in the head; what changes hands is one word that the session and the head
+//! share:
 //!
 //! | state | meaning | leaves it |
 //! |---|---|---|
@@ -54,7 +55,8 @@ impl Inheritance {
         self.swap(IDLE, REVOKED)
     }
 
-    /// Makes sure that the end of the holder's transaction goes to the head; false if the lock was idle and is now revoked.
+    /// Makes sure that the end of the holder's transaction goes to the head; false if the lock was
+    /// idle and is now revoked.
     pub(super) fn want(&self) -> bool {
         loop {
             if self.revoke() {

@@ -17,7 +17,8 @@ use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, lock};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A scheduler that tries orders of threads has to go through all of them; two show what there is to see.
+/// A scheduler that tries orders of threads has to go through all of them; two show what there is
+/// to see.
 const SHARDS: usize = if cfg!(feature = "schedules") { 2 } else { 64 };
 const BUCKETS: usize = SHARDS;
 /// Rights to locks that a session takes at once, at most.
@@ -33,7 +34,8 @@ pub struct LockOptions {
     /// Whether intention locks stay with their session between transactions. Saves a mutex and a
     /// queue for each; a lock of a whole table has to revoke the idle ones.
     pub inherits: bool,
-    /// Key locks of one table and transaction after which the table is tried to be locked whole. A range counts as 16 keys.
+    /// Key locks of one table and transaction after which the table is tried to be locked whole. A
+    /// range counts as 16 keys.
     pub escalate_at: usize,
     /// The waits of all partitions that a transaction may lock in.
     pub graph: WaitGraph,

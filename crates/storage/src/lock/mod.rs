@@ -1,4 +1,5 @@
-//! Locks of transactions: partition, tables, keys and ranges of keys, for many sessions of one partition.
+//! Locks of transactions: partition, tables, keys and ranges of keys, for many sessions of one
+//! partition.
 //!
 //! ```text
 //! LockSession ── knows what it holds ──► LockManager ──► shards of heads: partition, tables, keys (holders, queue)
@@ -12,8 +13,8 @@
 //! "Improving OLTP Scalability using Speculative Lock Inheritance" (VLDB 2009); early release is
 //! the caller's choice of when to call `end`.
 //!
-//! Order of the mutexes inside: deadlock search, counters of sessions that are gone, sessions of the graph, bucket of ranges, shard, a session's record of its
-//! wait, parker.
+//! Order of the mutexes inside: deadlock search, counters of sessions that are gone, sessions of
+//! the graph, bucket of ranges, shard, a session's record of its wait, parker.
 
 mod deadlock;
 mod graph;

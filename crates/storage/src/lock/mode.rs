@@ -1,7 +1,8 @@
 //! Lock modes: their strength, their conflicts, and the combination of two locks of one owner.
 //!
-//! Partition and tables have Gray's five modes, keys have three. Inside they are one lattice of six, because a head does not care what it
-//! locks: intentions never meet *update*, as they lie on different levels.
+//! Partition and tables have Gray's five modes, keys have three. Inside they are one lattice of
+//! six, because a head does not care what it locks: intentions never meet *update*, as they lie on
+//! different levels.
 //!
 //! |     | IS | IX | S | SIX | U | X |
 //! |-----|----|----|---|-----|---|---|
@@ -165,7 +166,8 @@ impl Strength {
         }
     }
 
-    /// Whether the lock may outlive its transaction as an idle one: it excludes few, and most transactions ask for it.
+    /// Whether the lock may outlive its transaction as an idle one: it excludes few, and most
+    /// transactions ask for it.
     #[inline]
     pub(super) const fn is_intention(self) -> bool {
         matches!(self, Self::IntentShared | Self::IntentExclusive)

@@ -114,7 +114,8 @@ impl<T: Default> NameTable<T> {
         None
     }
 
-    /// A new entry with a name that is not there. Its value is the default one, or what the entry's former user left in it.
+    /// A new entry with a name that is not there. Its value is the default one, or what the entry's
+    /// former user left in it.
     #[inline]
     pub(super) fn insert(&mut self, name: &Name<'_>) -> u32 {
         if self.count >= self.chains.len() {

@@ -102,7 +102,8 @@ impl Owned {
         })
     }
 
-    /// Takes the keys out that `is_wanted`, among those from `number` on, and hands their entries in `keys`.
+    /// Takes the keys out that `is_wanted`, among those from `number` on, and hands their entries
+    /// in `keys`.
     pub(super) fn take_keys(
         &mut self,
         number: u64,

@@ -6,14 +6,16 @@
 //! shards. One of them at least sees the other. If both do, the order of the bucket's mutex
 //! decides, once and for all:
 //!
-//! 1. A range waits for the exclusive keys that it found when it was registered (`blockers`), and for later ones of
-//!    the same sessions until they are gone.
-//! 2. A writer waits for each range around its key that did not find the key, granted or not. Only a range that
-//!    waits for this writer already takes the key among its blockers: to wait for it would be a deadlock, and
-//!    a writer of several keys would be the victim each time, as long as ranges keep coming.
+//! 1. A range waits for the exclusive keys that it found when it was registered (`blockers`), and
+//!    for later ones of the same sessions until they are gone.
+//! 2. A writer waits for each range around its key that did not find the key, granted or not. Only
+//!    a range that waits for this writer already takes the key among its blockers: to wait for it
+//!    would be a deadlock, and a writer of several keys would be the victim each time, as long as
+//!    ranges keep coming.
 //! 3. So of a range and a key exactly one waits, and waiting ranges do not starve.
 //!
-//! Trees share a bucket by the hash of their root; a tree without ranges costs a writer the load of its bucket's number.
+//! Trees share a bucket by the hash of their root; a tree without ranges costs a writer the load of
+//! its bucket's number.
 
 use super::head::{SessionId, Woken};
 use super::shard::{ExclusiveKey, Shard};

@@ -62,7 +62,8 @@ impl Protected {
 
 type Work = fn(&mut LockSession, &Protected) -> Result<()>;
 
-/// Runs each work in a thread and session of its own until it succeeds, twice, and looks whether anything is left.
+/// Runs each work in a thread and session of its own until it succeeds, twice, and looks whether
+/// anything is left.
 fn run(works: &[Work]) {
     let manager = LockManager::new(LockOptions {
         // Longer than any test, so that only signals end a wait.
@@ -209,7 +210,8 @@ enum Deadlocks {
     Impossible,
 }
 
-/// Runs each work in a thread and session of its own until it succeeds, twice. Its session of the second partition is any that is free.
+/// Runs each work in a thread and session of its own until it succeeds, twice. Its session of the
+/// second partition is any that is free.
 fn run_over_two(works: &[PartWork], deadlocks: Deadlocks) {
     let graph = WaitGraph::default();
     let partitions = [(); 2].map(|()| {

@@ -29,7 +29,8 @@ use crate::sync::lock;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// When a sleeper looks for a cycle again; each time it sleeps twice as long, as a hundred sleepers would search all the time.
+/// When a sleeper looks for a cycle again; each time it sleeps twice as long, as a hundred sleepers
+/// would search all the time.
 const SEARCH_AGAIN: Duration = Duration::from_millis(5);
 /// Tables that are found without a search; the numbers of those made together do not meet.
 const RECENT: usize = 16;
@@ -46,7 +47,8 @@ pub struct LockSession {
     manager: Arc<LockManager>,
     id: SessionId,
     visible: Arc<Visible>,
-    /// The session in another partition that began the transaction, if this one only takes part in it.
+    /// The session in another partition that began the transaction, if this one only takes part in
+    /// it.
     owner: Option<LockOwner>,
     parker: Arc<Parker>,
     owned: Owned,
@@ -126,7 +128,8 @@ impl LockSession {
         self.lock_whole(Space::Partition, mode.into()).map(drop)
     }
 
-    /// Locks a table, with the intention on the partition. Nothing if the partition's lock covers it.
+    /// Locks a table, with the intention on the partition. Nothing if the partition's lock covers
+    /// it.
     pub fn lock_table(&mut self, table: TableId, mode: Mode) -> Result<()> {
         let strength = Strength::from(mode);
         let partition = self.lock_whole(Space::Partition, strength.intention())?;
@@ -142,7 +145,8 @@ impl LockSession {
         self.lock_whole(Space::Table(table), strength).map(drop)
     }
 
-    /// Locks a key of a tree, with the intentions above. Nothing if a lock above covers it, or a range for a shared one.
+    /// Locks a key of a tree, with the intentions above. Nothing if a lock above covers it, or a
+    /// range for a shared one.
     #[inline]
     pub fn lock_key(
         &mut self,
@@ -221,9 +225,10 @@ impl LockSession {
         Ok(())
     }
 
-    /// Locks all keys of a tree from `low` to `high` for reading, those that are not there too: until the transaction ends nobody else
-    /// inserts, changes or deletes one. Merges with a range of this session that it touches. True if it had to wait, so that what was
-    /// read before may have changed.
+    /// Locks all keys of a tree from `low` to `high` for reading, those that are not there too:
+    /// until the transaction ends nobody else inserts, changes or deletes one. Merges with a range
+    /// of this session that it touches. True if it had to wait, so that what was read before may
+    /// have changed.
     pub fn lock_range(
         &mut self,
         table: TableId,
@@ -318,7 +323,8 @@ impl LockSession {
         self.owned.count()
     }
 
-    /// Gets the intentions for a lock of this mode on a key of the table; nothing if a lock above covers it.
+    /// Gets the intentions for a lock of this mode on a key of the table; nothing if a lock above
+    /// covers it.
     #[inline]
     fn lock_above(&mut self, table: TableId, strength: Strength) -> Result<Option<u32>> {
         if let Some((recent, number)) = self.recent[recent_place(table)]
@@ -443,7 +449,8 @@ impl LockSession {
         true
     }
 
-    /// Locks a key, or makes its lock stronger; afterwards it has `strength`, or what it had `before`.
+    /// Locks a key, or makes its lock stronger; afterwards it has `strength`, or what it had
+    /// `before`.
     #[inline]
     fn acquire_key(
         &mut self,
@@ -656,7 +663,8 @@ impl LockSession {
                         Outcome::TooLong
                     };
                 }
-                // It is out of the queue, so it is granted and the signal is on its way: the next wait must not get it.
+                // It is out of the queue, so it is granted and the signal is on its way: the next
+                // wait must not get it.
                 while !self.parker.sleep(SEARCH_AGAIN, || false) {}
                 return Outcome::Granted;
             }

@@ -1,4 +1,5 @@
-//! One shard of the heads: a hash table under a mutex, and which of its keys are locked exclusively.
+//! One shard of the heads: a hash table under a mutex, and which of its keys are locked
+//! exclusively.
 //!
 //! A range has to find the exclusive keys inside it, of any holder. They are in a list of their
 //! own, because few locks are exclusive at a time, and `exclusives` tells for a sixteenth of all

@@ -72,7 +72,8 @@ impl Parker {
         drop(guard);
     }
 
-    /// Sleeps until the request is granted or the partition is stopped, `limit` at most. Says whether it is granted.
+    /// Sleeps until the request is granted or the partition is stopped, `limit` at most. Says
+    /// whether it is granted.
     pub(super) fn sleep(&self, limit: Duration, is_stopped: impl Fn() -> bool) -> bool {
         let guard = lock(&self.mutex);
         if self.is_granted() {
@@ -145,7 +146,8 @@ impl Visible {
     }
 }
 
-/// The counters of one session, stored by it alone and read by anybody; not all from the same moment.
+/// The counters of one session, stored by it alone and read by anybody; not all from the same
+/// moment.
 #[derive(Default)]
 pub(super) struct VisibleCounters([AtomicU64; 7]);
 

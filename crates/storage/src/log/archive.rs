@@ -21,16 +21,19 @@
 //! | checksum | 4 | crc32c of all fields before |
 //!
 //! Invariants, proven by the crash tests:
-//! 1. A file is whole and durable before it gets its name, and its name is durable before the log gives the space of its records back. So a
-//!    record is in the log, or in the archive, or in both.
+//! 1. A file is whole and durable before it gets its name, and its name is durable before the log
+//!    gives the space of its records back. So a record is in the log, or in the archive, or in
+//!    both.
 //! 2. A file begins where the one before it ended. After a crash archiving goes on where the newest
 //!    file ends, so no record is in two files. A file that begins after that point shows that a log
 //!    was used without its archive: a *gap*.
 //! 3. A name that is found need not be durable: the process that gave it may have died. Every
 //!    opening that may write relies on the names, so it syncs the directory first.
-//! 4. After a failure the next attempt begins a new file, which gets the same name, so a sync that failed is never taken for done.
+//! 4. After a failure the next attempt begins a new file, which gets the same name, so a sync that
+//!    failed is never taken for done.
 //!
-//! After the asynchronous backup of cold log in NV-Logging (Huang, Schwan, Qureshi: VLDB 2014, section 5.1).
+//! After the asynchronous backup of cold log in NV-Logging (Huang, Schwan, Qureshi: VLDB 2014,
+//! section 5.1).
 
 use super::wal::{LogIdentity, Lsn};
 use super::wal_segment::{damage, other_byte_order, read_u32, read_u64};
@@ -328,7 +331,8 @@ impl<D: Directory> Archive<D> {
     /// end.
     ///
     /// # Errors
-    /// A file that is missing, cut off, foreign or damaged, with its name and the last point that can be reached; a point that the archive does not have.
+    /// A file that is missing, cut off, foreign or damaged, with its name and the last point that
+    /// can be reached; a point that the archive does not have.
     pub fn replay(
         &self,
         from: Lsn,

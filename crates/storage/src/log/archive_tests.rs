@@ -1,7 +1,8 @@
-//! Goal: what an archive says it has is what was given to it, whatever a power cut or a bad disk leaves; and a file that is not as it was
-//! written is one clear error.
+//! Goal: what an archive says it has is what was given to it, whatever a power cut or a bad disk
+//! leaves; and a file that is not as it was written is one clear error.
 //!
-//! Method: files on the simulated disk; every image at each sync of a history; every byte of a file flipped, every length of it cut.
+//! Method: files on the simulated disk; every image at each sync of a history; every byte of a file
+//! flipped, every length of it cut.
 
 use super::*;
 use disk::simulated::SimulatedDirectory;

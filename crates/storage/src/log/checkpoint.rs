@@ -299,8 +299,8 @@ impl<F: File> CheckpointReader<F> {
         })
     }
 
-    /// Makes the checkpoint durable under its name where nothing proves that it is: a failed sync of
-    /// the directory may have lost a name that a cache still shows, and no later sync brings it
+    /// Makes the checkpoint durable under its name where nothing proves that it is: a failed sync
+    /// of the directory may have lost a name that a cache still shows, and no later sync brings it
     /// back. To be called before anything that it replaced is removed. `is_empty` if it has no
     /// tables.
     ///

@@ -1,7 +1,7 @@
 //! Logs, and the write set through which a transaction reaches them.
 //!
 //! Tables and indexes change published bytes only through a [`WriteSet`]. The persistent one
-//! (`nv_undo`) keeps changes in DRAM and commits them by one record with the new bytes; a long
+//! (`nv_write_set`) keeps changes in DRAM and commits them by one record with the new bytes; a long
 //! transaction logs before images and changes in place. The volatile one (`volatile_undo`) changes
 //! at once and keeps before images in DRAM. So the code above is written once for both.
 
@@ -13,7 +13,7 @@ mod nv_lines;
 pub mod nv_master;
 mod nv_record;
 pub mod nv_ring;
-pub mod nv_undo;
+pub mod nv_write_set;
 pub mod redo;
 pub mod series;
 mod tails;
@@ -27,7 +27,7 @@ mod wal_sync;
 pub use archive::ArchiveRange;
 pub use group_commit::{Due, GroupCommit, GroupCommitOptions};
 pub use nv_ring::{NvRing, RingIdentity};
-pub use nv_undo::{Recovered, UndoLog, UndoMark};
+pub use nv_write_set::{NvWriteSet, Recovered, UndoMark};
 pub(crate) use tails::{SharedTails, Tails, name as tails_name};
 pub use volatile_undo::{Keep, VolatileMark, VolatileUndo};
 pub(crate) use wal::has_needless;
@@ -40,7 +40,8 @@ use pmem::{Arena, Memory, WordChange};
 /// Bytes of a list that the next transaction gets from the one before.
 const KEPT_BYTES: usize = 1 << 20;
 
-/// Empties a list of what a transaction has done. If one long transaction has made it large its memory goes back.
+/// Empties a list of what a transaction has done. If one long transaction has made it large its
+/// memory goes back.
 pub(crate) fn clear<T>(list: &mut Vec<T>) {
     list.clear();
     list.shrink_to(KEPT_BYTES / size_of::<T>());
@@ -52,8 +53,9 @@ pub(crate) fn clear<T>(list: &mut Vec<T>) {
 /// *Unpublished* bytes (a reserved block, a free slot of a node) are not, so they may be stored at
 /// once.
 pub trait WriteSet<M: Memory>: Send {
-    /// Changes published bytes, at once or when the change becomes [visible](Self::visible). A structure that
-    /// was written is read again only after `visible`, or word by word over [`pending_word`](Self::pending_word).
+    /// Changes published bytes, at once or when the change becomes [visible](Self::visible). A
+    /// structure that was written is read again only after `visible`, or word by word over
+    /// [`pending_word`](Self::pending_word).
     fn write(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()>;
 
     /// Changes bits of one published word. Several changes of one word in one transaction add up.
@@ -66,11 +68,13 @@ pub trait WriteSet<M: Memory>: Send {
     /// a new one, which changes two allocation words and a pointer.
     fn overwrites(&self, bytes: usize) -> bool;
 
-    /// Notes that the structure at `offset` has writes that may not be visible yet. To be called after the last of them: a write
-    /// may make all before it visible, which forgets what was touched.
+    /// Notes that the structure at `offset` has writes that may not be visible yet. To be called
+    /// after the last of them: a write may make all before it visible, which forgets what was
+    /// touched.
     fn touch(&mut self, offset: u64);
 
-    /// The word at `offset` as a write that is not visible yet has left it; none if there is no such write.
+    /// The word at `offset` as a write that is not visible yet has left it; none if there is no
+    /// such write.
     fn pending_word(&self, _offset: u64) -> Option<u64> {
         None
     }
@@ -81,8 +85,8 @@ pub trait WriteSet<M: Memory>: Send {
     /// Makes all writes visible.
     fn visible_all(&mut self, arena: &mut Arena<M>) -> Result<()>;
 
-    /// Notes that this transaction cleared `bits` of the slot bitmap at `word`: an undo needs the slots' content, so they are
-    /// not used again before the transaction ends.
+    /// Notes that this transaction cleared `bits` of the slot bitmap at `word`: an undo needs the
+    /// slots' content, so they are not used again before the transaction ends.
     fn retire(&mut self, word: u64, bits: u64);
 
     /// Bits of the slot bitmap at `word` that this transaction has retired.

@@ -42,7 +42,8 @@ pub enum RecordKind {
     Ordinary,
     /// Declares the numbers from the one in its payload up to its own unused.
     Gap,
-    /// The last one of an orderly end: its payload has the numbers of each place's files, if places have files.
+    /// The last one of an orderly end: its payload has the numbers of each place's files, if places
+    /// have files.
     End,
 }
 
@@ -81,7 +82,8 @@ pub struct FoundRecords {
     /// Records that do not count keep their numbers for ever; those are below this. None where such
     /// records are erased.
     pub taken: Lsn,
-    /// The files of each place at the newest orderly end, and the number of the record that says so.
+    /// The files of each place at the newest orderly end, and the number of the record that says
+    /// so.
     pub end: (Lsn, Vec<RangeInclusive<u64>>),
 }
 
@@ -99,7 +101,8 @@ pub trait Place: Send {
     /// The step that makes its records durable, if it is long.
     type Pending: Pending;
 
-    /// All whole records from `from` on, in no order, and what everything that is whole proves to have been durable.
+    /// All whole records from `from` on, in no order, and what everything that is whole proves to
+    /// have been durable.
     fn records(&mut self, from: Lsn) -> Result<FoundRecords>;
 
     /// A record's payload.

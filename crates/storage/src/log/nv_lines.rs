@@ -53,7 +53,8 @@ impl PendingLines {
 pub(super) fn push_lines(lines: &mut Vec<u64>, offset: u64, bytes: usize) {
     let mut line = offset & !(LINE as u64 - 1);
     while line < offset + bytes as u64 {
-        // The lists are short (a drain has at most a few hundred lines), and the newest lines are the likeliest twins.
+        // The lists are short (a drain has at most a few hundred lines), and the newest lines are
+        // the likeliest twins.
         if lines.last() != Some(&line) {
             let newest = lines.last_chunk::<16>().map_or(&lines[..], |newest| newest);
             if newest.iter().filter(|&&known| known == line).count() == 0 {

@@ -105,8 +105,8 @@ pub struct NvMaster {
 }
 
 impl NvMaster {
-    /// Formats the master block at `base`, with an empty directory. Durable when it returns; nothing leads to it before, so the
-    /// record and the word share their fence.
+    /// Formats the master block at `base`, with an empty directory. Durable when it returns;
+    /// nothing leads to it before, so the record and the word share their fence.
     pub fn create<M: Memory>(
         arena: &mut Arena<M>,
         base: u64,
@@ -151,8 +151,8 @@ impl NvMaster {
         self.sequence
     }
 
-    /// Makes sure that the next `records` records have room for `changes` changes. The changes that new pieces need are added
-    /// to `more`.
+    /// Makes sure that the next `records` records have room for `changes` changes. The changes that
+    /// new pieces need are added to `more`.
     pub fn ensure_room<M: Memory>(
         &mut self,
         arena: &mut Arena<M>,
@@ -186,7 +186,8 @@ impl NvMaster {
         Ok(())
     }
 
-    /// Writes the next record: `base` is in force with it, unless `prepared` says otherwise. Not fenced.
+    /// Writes the next record: `base` is in force with it, unless `prepared` says otherwise. Not
+    /// fenced.
     pub fn write<M: Memory>(
         &mut self,
         arena: &mut Arena<M>,
@@ -239,7 +240,8 @@ impl NvMaster {
 
     /// Swings the master word to the record that was written and fenced. Durable when it returns.
     pub fn swing<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
-        // commit point: from this word on recovery finds the new record, and with it the new directory
+        // commit point: from this word on recovery finds the new record, and with it the new
+        // directory
         arena.store_word(self.base, seal(self.sequence + 1, self.salt))?;
         arena.flush(self.base, 8, site!("master.word"))?;
         arena.fence(site!("master.word-fence"))?;

@@ -1,8 +1,8 @@
 //! Records of the undo log and its commit word: how they are sealed, and how they are read back.
 //!
-//! A record counts only whole: its checksum covers header and payload, starts from the pool's salt (so that what the
-//! memory held before never counts) and the header names the transaction. The commit word carries check bits instead,
-//! because it changes by one 8-byte store.
+//! A record counts only whole: its checksum covers header and payload, starts from the pool's salt
+//! (so that what the memory held before never counts) and the header names the transaction. The
+//! commit word carries check bits instead, because it changes by one 8-byte store.
 //!
 //! ```text
 //! commit word  sequence (47 bits) | replay flag (1 bit) | check (16 bits)
@@ -21,7 +21,8 @@ pub(super) const LINE: usize = 64;
 pub(super) const HEADER_BYTES: usize = 24;
 pub(super) const CHANGE_HEADER_BYTES: usize = 16;
 
-/// Sequence numbers end here: a partition that runs a million transactions a second gets there after four years.
+/// Sequence numbers end here: a partition that runs a million transactions a second gets there
+/// after four years.
 pub(super) const SEQUENCE_MAX: u64 = (1 << 47) - 1;
 const REPLAY: u64 = 1 << 47;
 const CHECK_SHIFT: u32 = 48;
@@ -92,7 +93,8 @@ impl Record {
         }
     }
 
-    /// Offsets and images, oldest first. The checksum has been checked, so a misshapen list is a bug or an attack.
+    /// Offsets and images, oldest first. The checksum has been checked, so a misshapen list is a
+    /// bug or an attack.
     pub(super) fn changes(&self) -> Result<Vec<(u64, &[u8])>> {
         let mut changes = Vec::new();
         let mut at = 0;

@@ -67,7 +67,8 @@ const DUE_SHARE: u64 = 2;
 const BYTES_PER_ENTRY: u64 = 128;
 /// Bytes of a pool that are not the block: header, tables, the rest of a chunk.
 const POOL_EXTRA_BYTES: u64 = 256 << 10;
-/// Most bytes of a piece, and most pieces. In this room's tests pieces are small, so that rings have several.
+/// Most bytes of a piece, and most pieces. In this room's tests pieces are small, so that rings
+/// have several.
 const PIECE_BYTES_MAX: u64 = if cfg!(test) { 32 << 10 } else { 16 << 20 };
 const PIECES_MAX: usize = 8;
 /// Bytes of the block before the index.
@@ -178,7 +179,8 @@ impl<M: Memory> Pending for Ahead<M> {
             }
         }
         yield_to_others();
-        // commit point: as that of a session, for what lies in the ranges; nobody relies on it before this has ended
+        // commit point: as that of a session, for what lies in the ranges; nobody relies on it
+        // before this has ended
         let fenced = flusher.fence(site!("nv-ring.persist-ahead"));
         (flusher, fenced)
     }
@@ -372,7 +374,8 @@ impl<M: Memory> NvRing<M> {
         if bytes > self.piece_bytes {
             return false;
         }
-        // Short ones are padded to lines, and what does not fit at the end of the ring begins at its start.
+        // Short ones are padded to lines, and what does not fit at the end of the ring begins at
+        // its start.
         let bytes_end = self.place(bytes) + bytes + 2 * more;
         let entries_end = self.next + 1 + more / LINE;
         bytes_end <= self.head + self.bytes && entries_end <= self.oldest + self.entries
@@ -597,7 +600,8 @@ where
         let object = self.offset(position);
         self.arena.store(object, record)?;
         let entry = self.index + self.next % self.entries * ENTRY_BYTES;
-        // The position first: the line keeps the order, so a number is never seen with the position of the lap before.
+        // The position first: the line keeps the order, so a number is never seen with the position
+        // of the lap before.
         self.arena.store_word(entry + 8, position)?;
         self.arena.store_word(entry, lsn.0)?;
         self.next += 1;

@@ -1,6 +1,7 @@
 //! How a ring is made: goal and method.
 //!
-//! Goal: whatever a power cut leaves of a ring's creation, a pool whose block is set is a whole, empty ring, whose blocks nobody else gets.
+//! Goal: whatever a power cut leaves of a ring's creation, a pool whose block is set is a whole,
+//! empty ring, whose blocks nobody else gets.
 //!
 //! Method: a ring of several pieces is made on the simulated device, with images at each fence and
 //! after the last one. Each step of the creation is switched off in turn, and some image must show

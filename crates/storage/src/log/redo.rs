@@ -1,8 +1,9 @@
 //! Content of a record of the write-ahead log: one transaction, built while it runs and written
 //! when it commits.
 //!
-//! Only committed changes reach a checkpoint, so replay needs no undo. Before images are there if they were asked for, because the
-//! paper's log has them; else each is a NULL, and a deletion has no row.
+//! Only committed changes reach a checkpoint, so replay needs no undo. Before images are there if
+//! they were asked for, because the paper's log has them; else each is a NULL, and a deletion has
+//! no row.
 //!
 //! | record | bytes | meaning |
 //! |---|---|---|
@@ -172,7 +173,8 @@ impl RedoRecord {
         self.end(image);
     }
 
-    /// Adds an update of a row that is `before` so far, which may be left out of a record without before images.
+    /// Adds an update of a row that is `before` so far, which may be left out of a record without
+    /// before images.
     pub fn update(&mut self, table: TableId, key: &[u64], before: Option<&Row>, changes: &Changes) {
         let before = before.filter(|_| self.has_before_images());
         let image = self.begin(Kind::Update, table, key);

@@ -286,7 +286,8 @@ impl<D: Directory> Series<D> {
         Some(StreamTail::new(tails, self.session))
     }
 
-    /// Fails if files that an opening needs for the records from `from` on are missing, or end too early.
+    /// Fails if files that an opening needs for the records from `from` on are missing, or end too
+    /// early.
     fn check_tail(&self, from: Lsn, numbers: &[u64], segments: &[Segment]) -> Result<()> {
         let Some(tail) = self.tail() else {
             return Ok(());
@@ -320,7 +321,8 @@ impl<D: Directory> Series<D> {
         Ok(())
     }
 
-    /// Makes the records of the last file durable where nothing proves that they are, and adds the proof.
+    /// Makes the records of the last file durable where nothing proves that they are, and adds the
+    /// proof.
     fn confirm(&self) -> Result<()> {
         let Some(last) = self.segments.last() else {
             return Ok(());

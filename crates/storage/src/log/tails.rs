@@ -1,4 +1,5 @@
-//! The tails of a partition's log files: a small file that says which segments there were, and how far each log was durable.
+//! The tails of a partition's log files: a small file that says which segments there were, and how
+//! far each log was durable.
 //!
 //! A log ends with its first frame that is not valid, so the log itself cannot show that its newest
 //! segment is missing, or is an older copy. This file does: a segment is noted here before anything
@@ -24,8 +25,9 @@
 //!    noted segment that a checkpoint still needs is there, or it was lost.
 //! 3. The removal of files is noted before it happens, where the log alone could not tell it from a
 //!    loss (`gone`, segment 0).
-//! 4. The record that an opening has found may be in a cache only. So it is written once more, the same bytes to the same place, and synced, before
-//!    the other one's turn and before anything is removed because of it.
+//! 4. The record that an opening has found may be in a cache only. So it is written once more, the
+//!    same bytes to the same place, and synced, before the other one's turn and before anything is
+//!    removed because of it.
 
 use super::wal::{LogIdentity, Lsn};
 use super::wal_segment::{damage, read_u32, read_u64};
@@ -324,7 +326,8 @@ impl<F: File> StreamTail<F> {
     }
 }
 
-/// The file that is missing, if the files from `first` on up to the newest are not all among `live`. `noted` is the newest one that was noted.
+/// The file that is missing, if the files from `first` on up to the newest are not all among
+/// `live`. `noted` is the newest one that was noted.
 pub(super) fn missing(first: u64, live: &[u64], noted: u64) -> Option<u64> {
     let newest = live.last().copied().unwrap_or(0).max(noted);
     let gap = (first..)

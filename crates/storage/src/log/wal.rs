@@ -117,7 +117,8 @@ impl LogStart {
 pub enum Purpose {
     /// It needs room like any other.
     Change,
-    /// It gives room back, or ends a transaction: the reserve is for it ([`WalOptions::reserve_bytes`]).
+    /// It gives room back, or ends a transaction: the reserve is for it
+    /// ([`WalOptions::reserve_bytes`]).
     Release,
 }
 
@@ -132,8 +133,8 @@ pub struct WalOptions {
     /// Bytes of the segments after the first few since a checkpoint: others wait while a segment is
     /// made. If it is less than a usual segment, all have that length.
     pub long_segment_bytes: u64,
-    /// Appended bytes after which they are handed to the file without a sync. While a sync runs there may be more, up to
-    /// 16 times as many.
+    /// Appended bytes after which they are handed to the file without a sync. While a sync runs
+    /// there may be more, up to 16 times as many.
     pub buffer_bytes_max: usize,
     /// Most bytes of segment files that are kept as spares once they are not needed any more.
     pub spare_bytes_max: u64,
@@ -236,8 +237,8 @@ pub struct Wal<D: Directory> {
 
 impl<D: Directory> Wal<D> {
     /// Reads the log from `start` on, hands each record to `replay`, and makes the end ready for
-    /// appending. Writes nothing but the removal of files that are not needed, and what is not known
-    /// to be durable (invariant 5).
+    /// appending. Writes nothing but the removal of files that are not needed, and what is not
+    /// known to be durable (invariant 5).
     pub fn open(
         directory: &D,
         identity: LogIdentity,
@@ -249,10 +250,10 @@ impl<D: Directory> Wal<D> {
         Self::open_for(manner, directory, identity, options, start, replay)
     }
 
-    /// As [`Wal::open`], with what becomes of files that are not needed: those that are kept go with
-    /// `remove_in_front`. With [`Access::Read`] nothing is written at all: files that are not needed
-    /// stay, what a process has left in a cache is read and not made durable, and the log refuses
-    /// what would be appended.
+    /// As [`Wal::open`], with what becomes of files that are not needed: those that are kept go
+    /// with `remove_in_front`. With [`Access::Read`] nothing is written at all: files that are not
+    /// needed stay, what a process has left in a cache is read and not made durable, and the log
+    /// refuses what would be appended.
     pub fn open_for(
         (access, in_front): (Access, InFront),
         directory: &D,
@@ -308,7 +309,8 @@ impl<D: Directory> Wal<D> {
         Ok(wal)
     }
 
-    /// A log whose files are those of this kind with these numbers and lengths, ascending. All is durable, and it goes on in a new file at `start`.
+    /// A log whose files are those of this kind with these numbers and lengths, ascending. All is
+    /// durable, and it goes on in a new file at `start`.
     pub(super) fn resume(
         (identity, kind): (LogIdentity, &str),
         options: WalOptions,
@@ -468,8 +470,8 @@ impl<D: Directory> Wal<D> {
         }
     }
 
-    /// Begins to make all appended records durable; none if they are. Records may be appended meanwhile, and what has to know
-    /// goes back with [`Wal::end_sync`].
+    /// Begins to make all appended records durable; none if they are. Records may be appended
+    /// meanwhile, and what has to know goes back with [`Wal::end_sync`].
     pub(crate) fn begin_sync(&mut self) -> Result<Option<PendingSync<D::File>>> {
         self.failure.require_none()?;
         if self.synced == self.end {
@@ -497,7 +499,8 @@ impl<D: Directory> Wal<D> {
         if let Err(error) = ended.result {
             return Err(self.poison(error));
         }
-        // commit point: replay takes every record in front of this position. A later sync may have ended before.
+        // commit point: replay takes every record in front of this position. A later sync may have
+        // ended before.
         self.synced = self.synced.max(ended.end);
         Ok(())
     }
@@ -794,7 +797,8 @@ impl<D: Directory> Wal<D> {
         self.note_tail()
     }
 
-    /// A segment file under another name, which it has durably or not: with its header and its whole length, which are durable.
+    /// A segment file under another name, which it has durably or not: with its header and its
+    /// whole length, which are durable.
     fn prepare(
         &mut self,
         directory: &D,

@@ -1,4 +1,5 @@
-//! A sync of the log on its own: what it takes from the log, so that others append while the device is busy.
+//! A sync of the log on its own: what it takes from the log, so that others append while the device
+//! is busy.
 //!
 //! A sync has three steps. [`Wal::begin_sync`](super::Wal::begin_sync) takes the records out of the
 //! log's buffer, with their place in the segment; [`PendingSync::run`] writes and syncs them, which
@@ -63,7 +64,8 @@ pub struct PendingSync<F> {
 }
 
 impl<F: File> PendingSync<F> {
-    /// Writes and syncs the records. `give_back` gives the log back to others, which must not happen before this has the file.
+    /// Writes and syncs the records. `give_back` gives the log back to others, which must not
+    /// happen before this has the file.
     pub(crate) fn run(self, give_back: impl FnOnce()) -> EndedSync {
         let mut file = lock(&self.file);
         give_back();
@@ -72,7 +74,8 @@ impl<F: File> PendingSync<F> {
         } else {
             file.write(self.offset, &self.bytes)
         };
-        // commit point: the records survive from the end of this sync on, and the log says so when it is told
+        // commit point: the records survive from the end of this sync on, and the log says so when
+        // it is told
         let result = result.and_then(|()| file.sync());
         EndedSync {
             result,

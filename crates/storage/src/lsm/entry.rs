@@ -1,4 +1,5 @@
-//! What a run of a log-structured table says about one key: a whole row, changed columns, or that the row is gone.
+//! What a run of a log-structured table says about one key: a whole row, changed columns, or that
+//! the row is gone.
 //!
 //! | kind | bytes | meaning |
 //! |---|---|---|
@@ -6,8 +7,8 @@
 //! | delta | { column u32, value as [`encode_value`] writes it }*, each column once | these columns; the rest is in older runs |
 //! | tombstone | none | there is no row, whatever older runs say |
 //!
-//! A reader takes entries from the newest run to the oldest until one is no delta, then applies the deltas from the oldest to the
-//! newest. A merge does the same with two entries and keeps one.
+//! A reader takes entries from the newest run to the oldest until one is no delta, then applies the
+//! deltas from the oldest to the newest. A merge does the same with two entries and keeps one.
 
 use crate::log::redo::ImageError;
 use crate::record::{Changes, Reader, Row, decode_value, encode_value};

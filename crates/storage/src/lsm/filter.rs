@@ -1,8 +1,9 @@
 //! Bloom filters: whether a run may have a key, asked before the run is.
 //!
-//! A filter is an array of words. A key sets, and asks for, four bits of one word, so a lookup reads one word; at
-//! sixteen bits a key about one lookup in a hundred of an absent key is told "maybe". Filters lie in a volatile arena: they are made
-//! while a run is filled and made anew, or left out, after a restart. A run without one is simply searched.
+//! A filter is an array of words. A key sets, and asks for, four bits of one word, so a lookup
+//! reads one word; at sixteen bits a key about one lookup in a hundred of an absent key is told
+//! "maybe". Filters lie in a volatile arena: they are made while a run is filled and made anew, or
+//! left out, after a restart. A run without one is simply searched.
 
 use crate::error::Result;
 use pmem::{Arena, Memory, Outcome, Owner, Part, PoolIdentity, PoolKind, WordChange};
@@ -11,7 +12,8 @@ use pmem::{Arena, Memory, Outcome, Owner, Part, PoolIdentity, PoolKind, WordChan
 const POOL_KIND: PoolKind = PoolKind(0x6669_6c74);
 /// Bits of a filter for each key that it is made for.
 const KEY_BITS: u64 = 16;
-/// A filter is one block of the arena, so it has at most so many words; a larger run gets fewer bits a key.
+/// A filter is one block of the arena, so it has at most so many words; a larger run gets fewer
+/// bits a key.
 const WORDS_MAX: u64 = 1 << 21;
 
 /// One run's filter.

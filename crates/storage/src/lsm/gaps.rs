@@ -1,14 +1,17 @@
-//! Gaps: ranges of keys in which a tree has tombstones and no row, so that a scan need not pass them again.
+//! Gaps: ranges of keys in which a tree has tombstones and no row, so that a scan need not pass
+//! them again.
 //!
-//! A table that is used as a queue (insert at one end, delete at the other) leaves a tombstone for each row that was taken, and
-//! whoever asks for the oldest row meets all of them, until a merge drops them. A scan that has met many in front of its first row notes
-//! where they end; the next one that begins there goes on behind them.
+//! A table that is used as a queue (insert at one end, delete at the other) leaves a tombstone for
+//! each row that was taken, and whoever asks for the oldest row meets all of them, until a merge
+//! drops them. A scan that has met many in front of its first row notes where they end; the next
+//! one that begins there goes on behind them.
 //!
 //! Invariants:
 //! 1. No key of a gap has a row. An insertion ends the gap that its key lies in.
-//! 2. A gap is noted only from what has committed: the caller notes none in a transaction that has deleted, so an abort
-//!    brings no row back into one.
-//! 3. Gaps of a tree are disjoint. They live in DRAM and are forgotten when the tree is opened again.
+//! 2. A gap is noted only from what has committed: the caller notes none in a transaction that has
+//!    deleted, so an abort brings no row back into one.
+//! 3. Gaps of a tree are disjoint. They live in DRAM and are forgotten when the tree is opened
+//!    again.
 
 use crate::lsm::keys::increment;
 use crate::record::KeyBuf;
@@ -57,7 +60,8 @@ impl Dead {
 }
 
 impl Gaps {
-    /// Moves `low`, from which a scan ascends, behind the gap that it lies in. False if no key is left.
+    /// Moves `low`, from which a scan ascends, behind the gap that it lies in. False if no key is
+    /// left.
     pub(crate) fn skip(&self, low: &mut KeyBuf) -> bool {
         let Some(last) = self.last_of(low) else {
             return true;
@@ -67,7 +71,8 @@ impl Gaps {
         increment(low.resized(words))
     }
 
-    /// Notes what a scan that ascends from `low` met. `low` is where it was asked to begin, in front of the gap that it skipped.
+    /// Notes what a scan that ascends from `low` met. `low` is where it was asked to begin, in
+    /// front of the gap that it skipped.
     pub(crate) fn note(&mut self, low: &[u64], dead: &Dead) {
         if !dead.is_worth_it() || *dead.last < *low {
             return;

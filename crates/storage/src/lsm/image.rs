@@ -1,10 +1,12 @@
 //! Images of rows with some columns changed, made from the old image and the changes directly.
 //!
-//! An update that writes a whole row needs no row in between: the old tuple is copied, the changed fields are laid over it, and only
-//! contents that do not change are fetched from the old image. So what is overwritten anyway is not read.
+//! An update that writes a whole row needs no row in between: the old tuple is copied, the changed
+//! fields are laid over it, and only contents that do not change are fetched from the old image. So
+//! what is overwritten anyway is not read.
 //!
-//! The result is what `Row::write_image` makes of the changed row, except that the contents of changed columns stand in front
-//! of the others; a reader takes either order, because the words of the tuple say where contents lie.
+//! The result is what `Row::write_image` makes of the changed row, except that the contents of
+//! changed columns stand in front of the others; a reader takes either order, because the words of
+//! the tuple say where contents lie.
 
 use crate::error::Result;
 use crate::lsm::entry::EntryKind;
@@ -14,14 +16,15 @@ use pmem::PmemError;
 
 /// Bytes that a delta takes beside the values, for each column, about.
 const COLUMN_BYTES: usize = 8;
-/// Bytes of changed fields that are written over those of an entry, at most: beyond, a new entry is one stream.
+/// Bytes of changed fields that are written over those of an entry, at most: beyond, a new entry is
+/// one stream.
 const OVERWRITE_BYTES_MAX: usize = 256;
 
 /// About the bytes of a delta with these changes.
 pub(crate) fn changed_bytes(changes: &Changes) -> usize {
     let content = |patch| match patch {
         Patch::Field { bytes, .. } => bytes.len(),
-        Patch::Outline { content, .. } => content.len(),
+        Patch::OutOfLine { content, .. } => content.len(),
     };
     changes
         .patches()
@@ -31,8 +34,8 @@ pub(crate) fn changed_bytes(changes: &Changes) -> usize {
 
 /// About the bytes of a row's image.
 pub(crate) fn row_bytes(row: &Row) -> usize {
-    let outlines = row.layout().outlines().iter();
-    let contents = outlines.map(|&column| row.outline(column).map_or(0, <[u8]>::len));
+    let out_of_line = row.layout().out_of_line().iter();
+    let contents = out_of_line.map(|&column| row.outline(column).map_or(0, <[u8]>::len));
     row.layout().tuple_bytes() + contents.sum::<usize>()
 }
 
@@ -59,8 +62,9 @@ pub(crate) fn push_changed_image(
     push(layout, tuple, content, changes, bytes)
 }
 
-/// Makes the whole entry, header included, of a row with the image `old` and a few changed fields laid over it, which may then be written
-/// over the old entry. False, and no effect, if the changes are many or have contents outside of the tuple.
+/// Makes the whole entry, header included, of a row with the image `old` and a few changed fields
+/// laid over it, which may then be written over the old entry. False, and no effect, if the changes
+/// are many or have contents outside of the tuple.
 pub(crate) fn overwrite(
     old: &[u8],
     layout: &TupleLayout,
@@ -72,7 +76,7 @@ pub(crate) fn overwrite(
     if changed_bytes > OVERWRITE_BYTES_MAX
         || changed_bytes * 2 > old.len()
         || old.len() < tuple_bytes
-        || patches.any(|patch| matches!(patch, Patch::Outline { .. }))
+        || patches.any(|patch| matches!(patch, Patch::OutOfLine { .. }))
     {
         return false;
     }
@@ -98,7 +102,7 @@ fn push<'o>(
     bytes[start..start + 8].fill(0);
     let contents = || {
         changes.patches().filter_map(|patch| match patch {
-            Patch::Outline { content, .. } if !content.is_empty() => Some(content),
+            Patch::OutOfLine { content, .. } if !content.is_empty() => Some(content),
             _ => None,
         })
     };
@@ -110,7 +114,7 @@ fn push<'o>(
     });
     contents().for_each(|content| bytes.extend_from_slice(content));
     let touched = Changed::new(changes);
-    for &column in layout.outlines() {
+    for &column in layout.out_of_line() {
         let Some(offset) = layout
             .outline_offset(column)
             .filter(|_| !touched.has(column))

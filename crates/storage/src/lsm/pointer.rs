@@ -1,16 +1,18 @@
-//! Entries in memory, durable or volatile: blocks that are written once, and the words that point to them.
+//! Entries in memory, durable or volatile: blocks that are written once, and the words that point
+//! to them.
 //!
-//! A run's tree maps a key to a *pointer*: the offset of the entry's block, with the kind of entry in its lowest bits. So
-//! whether a key is there at all is known without reading a block, and a tombstone has none.
+//! A run's tree maps a key to a *pointer*: the offset of the entry's block, with the kind of entry
+//! in its lowest bits. So whether a key is there at all is known without reading a block, and a
+//! tombstone has none.
 //!
 //! ```text
 //! pointer   offset of the block, a multiple of 8, or 0 | kind, 2 bits
 //! block     bytes u32 | crc32c of kind and bytes u32 | bytes, padded with zeros
 //! ```
 //!
-//! Blocks are staged before anything points to them. `nvm-log` may write fields of an entry over, under its undo log, while the active
-//! MemTable has the only pointer to it; afterwards it is never changed. A merge hands pointers on; it writes a block only where it makes one
-//! entry of two.
+//! Blocks are staged before anything points to them. `nvm-log` may write fields of an entry over,
+//! under its undo log, while the active MemTable has the only pointer to it; afterwards it is never
+//! changed. A merge hands pointers on; it writes a block only where it makes one entry of two.
 
 use crate::error::Result;
 use crate::log::WriteSet;
@@ -41,8 +43,8 @@ pub(crate) fn block(pointer: u64) -> u64 {
     pointer & OFFSET_MASK
 }
 
-/// Writes an entry where nothing points to it yet. `image` has [`HEADER_BYTES`] of room and then the entry's bytes; it is
-/// left padded.
+/// Writes an entry where nothing points to it yet. `image` has [`HEADER_BYTES`] of room and then
+/// the entry's bytes; it is left padded.
 pub(crate) fn stage<M: Memory, W: WriteSet<M>>(
     arena: &mut Arena<M>,
     writes: &mut W,

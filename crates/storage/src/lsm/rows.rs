@@ -1,8 +1,9 @@
-//! What an operation on a row does to the trees of a log-structured table: the upkeep of keys, written once for trees in files
-//! and in durable memory.
+//! What an operation on a row does to the trees of a log-structured table: the upkeep of keys,
+//! written once for trees in files and in durable memory.
 //!
-//! Everything that can be refused is checked before the first change, so a refused statement has nothing to take back. A row
-//! is found through the tree of the primary key; a secondary index maps its key to the primary key.
+//! Everything that can be refused is checked before the first change, so a refused statement has
+//! nothing to take back. A row is found through the tree of the primary key; a secondary index maps
+//! its key to the primary key.
 
 use crate::error::{Result, StorageError};
 use crate::record::{Changes, KeyBuf, Row};
@@ -132,7 +133,8 @@ pub(crate) fn delete<T: Trees>(trees: &mut T, scratch: &mut Scratch, key: &[u64]
 }
 
 impl Table {
-    /// The error for a key that is taken: of the secondary index in this place of the definition, or of the primary key.
+    /// The error for a key that is taken: of the secondary index in this place of the definition,
+    /// or of the primary key.
     #[cold]
     pub(crate) fn duplicate(&self, number: Option<usize>, row: &Row) -> StorageError {
         let (index, columns) = match number {

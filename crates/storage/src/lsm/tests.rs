@@ -1,8 +1,9 @@
 //! `log` and `nvm-log` on the simulated devices.
 //!
-//! Random transactions run against a map with MemTables so small that merges of several levels are always under way. At each
-//! fence and sync the world is cut off in several ways, each image is opened, and its content must be that of the last acknowledged
-//! commit or of the one that has begun; the deep check must find nothing.
+//! Random transactions run against a map with MemTables so small that merges of several levels are
+//! always under way. At each fence and sync the world is cut off in several ways, each image is
+//! opened, and its content must be that of the last acknowledged commit or of the one that has
+//! begun; the deep check must find nothing.
 
 use crate::engine::nv_pool::NvLogStructured;
 use crate::engine::{Engine, EngineOptions, Method, create, open};
@@ -352,7 +353,8 @@ fn filters_come_back_after_a_restart() {
         engine.commit(Durability::Immediate).unwrap();
     }
     engine.checkpoint().unwrap();
-    // Reads of many keys make no filters. The durable memory alone counts: what filters cost is not in it.
+    // Reads of many keys make no filters. The durable memory alone counts: what filters cost is not
+    // in it.
     let read_many = |engine: &mut dyn Engine| {
         let before = engine.status().memory.total().loads;
         let keys: Vec<_> = (0..KEYS.cast_signed())

@@ -52,7 +52,8 @@ impl Draft {
         Self(content)
     }
 
-    /// A page made from nothing by a section that formats it: all of its lines are new, and nothing gives the old ones back.
+    /// A page made from nothing by a section that formats it: all of its lines are new, and nothing
+    /// gives the old ones back.
     pub fn whole(section: &Section<'_>, page_bytes: usize) -> Result<Self, Misfit> {
         let mut draft = Self::blank(page_bytes);
         section.apply_all(&mut draft.0.bytes)?;
@@ -60,7 +61,8 @@ impl Draft {
         Ok(draft)
     }
 
-    /// The operations done to a page that is intact. The first line is always among those that differ.
+    /// The operations done to a page that is intact. The first line is always among those that
+    /// differ.
     pub fn of(section: &Section<'_>, old: &[u8]) -> Result<Self, Misfit> {
         let mut draft = Self::blank(old.len());
         let Content {
@@ -128,7 +130,8 @@ impl Drop for Draft {
     }
 }
 
-/// Gives a page its checksum, where the old one was intact and differs in some lines only, or the new one is whole.
+/// Gives a page its checksum, where the old one was intact and differs in some lines only, or the
+/// new one is whole.
 pub fn reseal(old: &[u8], new: &mut [u8], lines: &[Range<usize>]) {
     if lines.first().is_some_and(|first| first.len() == new.len()) {
         return header::seal(new);
@@ -275,7 +278,8 @@ const CARRIED: [u32; 16] = {
     carried
 };
 
-/// The product of two polynomials, modulo CRC32C's: four powers of the one at a time, the highest first.
+/// The product of two polynomials, modulo CRC32C's: four powers of the one at a time, the highest
+/// first.
 const fn times(a: u32, b: u32) -> u32 {
     let mut multiples = [0; 16];
     let mut power = 8;
@@ -367,7 +371,8 @@ mod tests {
     }
 
     proptest! {
-        /// A draft is the page with the operation done to it, checksum and all, whatever the bytes are that it did not copy.
+        /// A draft is the page with the operation done to it, checksum and all, whatever the bytes
+        /// are that it did not copy.
         #[test]
         fn a_draft_is_the_page_with_the_operation_done(
             steps in vec(((0_u8..9, 0_u16..24, 0_u16..40), vec(any::<u8>(), 8..120)), 1..80),

@@ -27,7 +27,8 @@ use crate::log::Lsn;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// Sizes that a page may have; powers of two. Below 4 KiB they serve tests, which need deep trees of few rows.
+/// Sizes that a page may have; powers of two. Below 4 KiB they serve tests, which need deep trees
+/// of few rows.
 pub const PAGE_BYTES: RangeInclusive<u32> = 512..=16384;
 
 /// Bytes of the header.
@@ -169,7 +170,8 @@ pub(super) fn array<const N: usize>(page: &[u8], at: usize) -> [u8; N] {
     bytes
 }
 
-/// A hash of a page but for its checksum and its hash: 64-bit words are multiplied in, in as many chains as keep a processor busy.
+/// A hash of a page but for its checksum and its hash: 64-bit words are multiplied in, in as many
+/// chains as keep a processor busy.
 fn hash(page: &[u8]) -> u16 {
     const FACTORS: [u64; 4] = [
         0x9e37_79b9_7f4a_7c15,

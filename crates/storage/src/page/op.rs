@@ -9,8 +9,9 @@
 //! before them, without the free bytes between its slots and its heap: with it nobody needs the
 //! page on the medium, which may be torn.
 //!
-//! Invariant: an operation that cannot be applied is an error and leaves the page as it was. Applied forwards or again after a crash,
-//! it does the same to the same page, the moving of cells to collect dead bytes included.
+//! Invariant: an operation that cannot be applied is an error and leaves the page as it was.
+//! Applied forwards or again after a crash, it does the same to the same page, the moving of cells
+//! to collect dead bytes included.
 
 use super::header::{
     HEADER_BYTES, Header, PageId, PageKind, format, set_dead, set_heap, set_link, set_lsn,
@@ -587,7 +588,8 @@ mod tests {
     }
 
     proptest! {
-        /// A page holds what a sorted list holds, is whole after each step, and what the log has of the steps makes the same page.
+        /// A page holds what a sorted list holds, is whole after each step, and what the log has of
+        /// the steps makes the same page.
         #[test]
         fn a_page_is_a_sorted_list(steps in steps()) {
             let (mut page, mut model) = (empty(), Vec::<(u64, Vec<u8>)>::new());

@@ -17,11 +17,14 @@
 //!          5 free a page: its number instead of a root | 6 free a tree, by its root
 //! ```
 //!
-//! All changes of one record are made together: a crash leaves the record or not, and recovery repeats it on each page that does not
-//! have it. So a split, which touches several pages, is one record and needs no undo. Rows are undone by key, because others may have moved
-//! them to another page meanwhile; what an undo does is logged as a compensation, which is repeated and never undone (ARIES, TODS 1992).
+//! All changes of one record are made together: a crash leaves the record or not, and recovery
+//! repeats it on each page that does not have it. So a split, which touches several pages, is one
+//! record and needs no undo. Rows are undone by key, because others may have moved them to another
+//! page meanwhile; what an undo does is logged as a compensation, which is repeated and never
+//! undone (ARIES, TODS 1992).
 //!
-//! Pages that a transaction gives up are freed after its end is in the log, which names them; a crash in between leaves them to recovery.
+//! Pages that a transaction gives up are freed after its end is in the log, which names them; a
+//! crash in between leaves them to recovery.
 
 use super::header::PageId;
 use crate::clock;
@@ -55,7 +58,8 @@ pub enum Head<'b> {
     Prepare(TxnId, GlobalTxnId, Vec<PageId>),
     /// One of the pages that the transaction's end names is free.
     Freed(TxnId),
-    /// No transaction is open, in this partition or another one: a moment that the logs of all partitions know.
+    /// No transaction is open, in this partition or another one: a moment that the logs of all
+    /// partitions know.
     Mark(GlobalTxnId, Option<Timestamp>),
 }
 
@@ -181,7 +185,8 @@ pub struct KeyOf<'b> {
 }
 
 impl<'b> Undo<'b> {
-    /// The key whose cell comes back, changes or goes; none if the entry is of a whole page or tree.
+    /// The key whose cell comes back, changes or goes; none if the entry is of a whole page or
+    /// tree.
     pub fn key(&self) -> Option<KeyOf<'b>> {
         match *self {
             Self::Remove(at)

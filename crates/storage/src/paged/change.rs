@@ -5,7 +5,7 @@
 //! the log, so a change that finds the log's disk full has no effect.
 
 use super::{in_batch, in_place};
-use crate::buffer::{Home, Look, Pool, Reserve, WriteGuard};
+use crate::buffer::{Home, PageAccess, Pool, Reserve, WriteGuard};
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
 use crate::page::{Head, Header, Misfit, PageId, PageOp, Section};
@@ -63,7 +63,7 @@ impl<'p> Change<'p> {
     }
 
     /// Accounts for what has been read of a page.
-    pub fn account(&self, number: usize, look: Look<'_>) {
+    pub fn account(&self, number: usize, look: PageAccess<'_>) {
         self.pages[number].guard.account(look);
     }
 
@@ -141,7 +141,8 @@ fn change_in_memory<D: Directory>(
     }
 }
 
-/// Logs a change of one page under `head` and makes it: what a [`Change`] does, without a list of pages.
+/// Logs a change of one page under `head` and makes it: what a [`Change`] does, without a list of
+/// pages.
 #[inline]
 pub(super) fn change_one<D: Directory>(
     pool: &Pool<D>,

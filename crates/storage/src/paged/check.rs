@@ -5,7 +5,7 @@
 
 use super::space::{Pages, is_used, place};
 use super::tree::{Tree, check_child};
-use crate::buffer::Look;
+use crate::buffer::PageAccess;
 use crate::buffer::file::first_page;
 use crate::error::Result;
 use crate::page::slotted::compare_keys;
@@ -22,7 +22,8 @@ pub(super) struct TreePages {
 }
 
 impl Tree {
-    /// Calls `visit` with every page of the tree, children before their parents, long values excluded. Leaves are not read.
+    /// Calls `visit` with every page of the tree, children before their parents, long values
+    /// excluded. Leaves are not read.
     pub(super) fn pages<D: Directory>(
         &self,
         pages: &Pages<D>,
@@ -31,7 +32,7 @@ impl Tree {
         let level = {
             let root = pages.pool.read(self.root)?;
             self.check_root(pages, root.bytes())?;
-            root.account(Look::Header);
+            root.account(PageAccess::Header);
             Header(root.bytes()).level()
         };
         pages_below(pages, self.root, level, visit)
@@ -59,7 +60,7 @@ impl Tree {
     ) {
         let level = match pages.pool.read(self.root) {
             Ok(root) => {
-                root.account(Look::Header);
+                root.account(PageAccess::Header);
                 Header(root.bytes()).level()
             }
             Err(error) => {
@@ -84,7 +85,7 @@ impl Tree {
         }
         let page = match pages.pool.read(id) {
             Ok(page) => {
-                page.account(Look::Whole);
+                page.account(PageAccess::Whole);
                 page.bytes().to_vec()
             }
             Err(error) => {
@@ -141,7 +142,7 @@ fn pages_below<D: Directory>(
     if level > 0 {
         let children: Vec<PageId> = {
             let page = pages.pool.read(id)?;
-            page.account(Look::Whole);
+            page.account(PageAccess::Whole);
             check_child(pages, id, page.bytes(), level)?;
             let view = Slotted::new(page.bytes());
             (0..=view.slots())
@@ -167,7 +168,7 @@ impl<D: Directory> Pages<D> {
         let mut map = first;
         loop {
             let page = self.pool.read(map)?;
-            page.account(Look::Whole);
+            page.account(PageAccess::Whole);
             if Header(page.bytes()).kind() != Some(PageKind::Map) {
                 let text = "the page is no map of space";
                 return Err(super::change::wrong_page(&self.pool, map, text));

@@ -8,7 +8,8 @@
 //! (`tables`).
 //!
 //! Invariants:
-//! 1. A page only ever moves to a lower number. Whenever this ends, in order or not, the trees are whole, and what has moved stays there.
+//! 1. A page only ever moves to a lower number. Whenever this ends, in order or not, the trees are
+//!    whole, and what has moved stays there.
 //! 2. If `limit` is the least end before which all pages in use fit, there are as many free pages
 //!    before it as used ones from it on.
 

@@ -15,15 +15,17 @@
 //! 1. No line of a page changes before its before image is durable in the log, except in pages that
 //!    were free before.
 //! 2. No latch of a change is released before all of its lines are durable.
-//! 3. A page whose content a change has moved elsewhere is among its pages, also if nothing is done to it.
-//! 4. Records that are given up are given up durably before anything else is logged, and after the pages have their old lines.
+//! 3. A page whose content a change has moved elsewhere is among its pages, also if nothing is done
+//!    to it.
+//! 4. Records that are given up are given up durably before anything else is logged, and after the
+//!    pages have their old lines.
 //!
-//! After Pelley, Wenisch, Gold, Bridge: Storage Management in the NVRAM Era (VLDB 2013), "In-Place Updates". Its before-images are of pages; ours are
-//! of the lines that change.
+//! After Pelley, Wenisch, Gold, Bridge: Storage Management in the NVRAM Era (VLDB 2013), "In-Place
+//! Updates". Its before-images are of pages; ours are of the lines that change.
 
 use super::change::Touched;
-use crate::buffer::horizon::{HorizonLog, Places};
-use crate::buffer::{Edit, Look, NewLines, PageHome, Pool, Reserve};
+use crate::buffer::horizon::{PartitionedLog, Places};
+use crate::buffer::{Edit, NewLines, PageAccess, PageHome, Pool, Reserve};
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
 use crate::page::{Draft, Head, Header, Misfit, PageId, Section};
@@ -42,7 +44,7 @@ fn plan(touched: &Touched<'_>) -> Result<Draft, Misfit> {
         return Draft::whole(&section, old.len());
     }
     let draft = Draft::of(&section, old)?;
-    touched.guard.account(Look::Ranges(draft.read()));
+    touched.guard.account(PageAccess::Ranges(draft.read()));
     Ok(draft)
 }
 
@@ -116,7 +118,7 @@ fn sections(lsn: Lsn, record: &[u8]) -> Result<Vec<Section<'_>>> {
 /// Undoes the changes that may be unfinished, and returns their number. The pages are those from
 /// `first` on, in their order.
 pub fn undo_unfinished<P: Places>(
-    log: &HorizonLog<P>,
+    log: &PartitionedLog<P>,
     home: &dyn PageHome,
     first: PageId,
     pages: &mut [Page],

@@ -9,7 +9,7 @@ use super::change::Change;
 use super::space::Pages;
 use super::transaction::{Entry, Transaction};
 use super::tree::Stored;
-use crate::buffer::Look;
+use crate::buffer::PageAccess;
 use crate::error::Result;
 use crate::page::slotted::capacity;
 use crate::page::{Header, PageId, PageKind, PageOp, Undo};
@@ -63,7 +63,8 @@ pub fn read<D: Directory>(pages: &Pages<D>, stored: Stored<'_>, value: &mut Vec<
     })
 }
 
-/// Calls `visit` with the number and the content of each page of a value; with none if it lies in its leaf.
+/// Calls `visit` with the number and the content of each page of a value; with none if it lies in
+/// its leaf.
 pub fn walk<D: Directory>(
     pages: &Pages<D>,
     stub: &[u8],
@@ -83,7 +84,7 @@ pub fn walk<D: Directory>(
         let page = pages.pool.read(id)?;
         let header = Header(page.bytes());
         let bytes = header.slots();
-        page.account(Look::Content(bytes));
+        page.account(PageAccess::Content(bytes));
         // All pieces are full but the last, so no chain is longer than its value.
         let is_piece = header.kind() == Some(PageKind::Long)
             && bytes == left.min(capacity(pages.page_bytes()));

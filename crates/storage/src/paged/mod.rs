@@ -2,11 +2,12 @@
 //! of pages.
 //!
 //! `change` is the unit that the log repeats whole; `space` knows which pages are in use; `tree` is
-//! the B+tree, `trail` the search path of a session in one; `long` keeps values that are too long
-//! for a leaf; `tables` makes tables of trees and `rows` works on their rows; `compact` moves pages
-//! to the front of the file; `redo` and `recovery` restore all of it.
+//! the B+tree, `search_path` the search path of a session in one; `long` keeps values that are too
+//! long for a leaf; `tables` makes tables of trees and `rows` works on their rows; `compact` moves
+//! pages to the front of the file; `redo` and `recovery` restore all of it.
 //!
-//! Latches are taken from parents to children, from left to right among children of one parent, and maps of space after all pages of trees.
+//! Latches are taken from parents to children, from left to right among children of one parent, and
+//! maps of space after all pages of trees.
 
 pub mod change;
 mod check;
@@ -19,10 +20,10 @@ pub mod recovery;
 pub mod redo;
 mod rows;
 mod scan;
+mod search_path;
 pub mod space;
 mod structure;
 pub mod tables;
-mod trail;
 pub mod transaction;
 pub mod tree;
 pub mod values;

@@ -7,11 +7,11 @@
 //! no progress.
 
 use super::change::Change;
+use super::search_path::SearchPath;
 use super::space::Pages;
-use super::trail::Trail;
 use super::transaction::{Entry, Transaction, TransactionMark};
 use super::tree::{Stored, Tree};
-use crate::buffer::{Look, Reserve};
+use crate::buffer::{PageAccess, Reserve};
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
 use crate::page::{Head, Header, KeyOf, PageId, TxnId, Undo};
@@ -136,7 +136,7 @@ impl<D: Directory> Pages<D> {
         let stored = |is_long: bool, bytes| Stored { bytes, is_long };
         let entry = |txn| Entry::Compensation(txn);
         let entries = txn.undo.len();
-        let trail = &mut Trail::default();
+        let search_path = &mut SearchPath::default();
         let is_done = match undo {
             Undo::FreePage(page) => {
                 txn.undone_pages.push(page);
@@ -148,16 +148,23 @@ impl<D: Directory> Pages<D> {
             }
             Undo::Remove(at) => {
                 let tree = tree_of(&at);
-                tree.remove(self, (&key, trail), &mut entry(txn), |_, _| Ok(()))?
+                tree.remove(self, (&key, search_path), &mut entry(txn), |_, _| Ok(()))?
             }
             Undo::Insert(at, is_long, value) => {
                 let tree = tree_of(&at);
-                tree.insert(self, (&key, trail), stored(is_long, value), &mut entry(txn))?
+                tree.insert(
+                    self,
+                    (&key, search_path),
+                    stored(is_long, value),
+                    &mut entry(txn),
+                )?
             }
             Undo::Replace(at, is_long, value) => {
                 let tree = tree_of(&at);
                 let value = stored(is_long, value);
-                tree.replace(self, (&key, trail), value, &mut entry(txn), |_, _| Ok(()))?
+                tree.replace(self, (&key, search_path), value, &mut entry(txn), |_, _| {
+                    Ok(())
+                })?
             }
             Undo::Patch(at, offset, bytes) => {
                 let tree = tree_of(&at);
@@ -197,7 +204,7 @@ impl<D: Directory> Pages<D> {
         }
         for root in trees {
             let page = self.pool.read(root)?;
-            page.account(Look::Header);
+            page.account(PageAccess::Header);
             let key_words = Header(page.bytes()).key_words();
             drop(page);
             let tree = Tree { root, key_words };
@@ -206,7 +213,8 @@ impl<D: Directory> Pages<D> {
         Ok(frees)
     }
 
-    /// Logs a mark, for which there has to be as much room as for a change. It needs none of it later.
+    /// Logs a mark, for which there has to be as much room as for a change. It needs none of it
+    /// later.
     pub fn mark(&self, session: u32, number: GlobalTxnId) -> Result<Lsn> {
         let head = Head::Mark(number, self.clock.now());
         let logged = self.log_head(&head, Reserve::Bytes(session, 0));
@@ -275,8 +283,9 @@ impl<D: Directory> Pages<D> {
         Ok((undone, later))
     }
 
-    /// Claims the log space that the rollback of a transaction takes which an opening has found, and keeps its records: a session of a number of its
-    /// own undoes it from now on. False if the log cannot do that.
+    /// Reserves the log space that the rollback of a transaction takes which an opening has found,
+    /// and keeps its records: a session of a number of its own undoes it from now on. False if the
+    /// log cannot do that.
     pub fn claim(&self, txn: &mut Transaction) -> Result<bool> {
         let is_page = |entry: &&[u8]| matches!(Undo::decode(entry), Ok(Undo::FreePage(_)));
         txn.taken = txn.undo.iter().filter(is_page).count() as u64;
@@ -294,8 +303,8 @@ impl<D: Directory> Pages<D> {
         Ok(())
     }
 
-    /// Undoes the newest change of a transaction; where there is none left, logs that it is undone and frees what it had taken. Says whether it
-    /// was that.
+    /// Undoes the newest change of a transaction; where there is none left, logs that it is undone
+    /// and frees what it had taken. Says whether it was that.
     pub fn undo_step(&self, txn: &mut Transaction) -> Result<bool> {
         if !txn.is_logged {
             self.forget(txn);

@@ -4,8 +4,8 @@
 //! the order of the file: a page is read and written once for all of its changes among these,
 //! however small the buffer pool is. The changes of a page depend on no other page, so several
 //! threads repeat them where the engine may have threads, and reads of a disk overlap. Or redo is
-//! deferred until their pages are brought into frames (`buffer/backlog.rs`), if none was repeated
-//! before.
+//! deferred until their pages are brought into frames (`buffer/pending_redo.rs`), if none was
+//! repeated before.
 //!
 //! Invariants:
 //! 1. A page that redo reads is written again, even if it had the change: another process may have
@@ -15,7 +15,7 @@
 //! 3. The changes of a page are repeated by one thread, in the order of the log.
 
 use super::space::Pages;
-use crate::buffer::{Backlog, Missing};
+use crate::buffer::{NeededRedo, PendingRedo};
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
 use crate::page::{Head, Header, Misfit, PageId, Section};
@@ -145,16 +145,16 @@ impl Left {
     }
 }
 
-impl Backlog for Left {
-    fn of(&self, page: PageId) -> Option<Missing> {
+impl PendingRedo for Left {
+    fn of(&self, page: PageId) -> Option<NeededRedo> {
         let first = self.changes_of(page)?.first()?;
         let section = self.changes.section(first);
         // A section that cannot be read is an error when it is repeated.
         let is_whole = section.is_ok_and(|section| section.is_whole());
         Some(if is_whole {
-            Missing::Whole
+            NeededRedo::Whole
         } else {
-            Missing::Changes
+            NeededRedo::Changes
         })
     }
 
@@ -234,7 +234,8 @@ impl<'p, D: Directory> Redo<'p, D> {
         self.repeat()
     }
 
-    /// Puts the changes in the order of their pages, and gives the file room for all of them. Says whether there are any.
+    /// Puts the changes in the order of their pages, and gives the file room for all of them. Says
+    /// whether there are any.
     fn sort(&mut self) -> Result<bool> {
         // Those of a page stay in their order.
         self.changes.list.sort_by_key(|change| change.page);

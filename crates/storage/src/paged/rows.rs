@@ -1,13 +1,14 @@
 //! Operations on rows: their locks, and their changes of the trees of a table.
 //!
-//! A row is locked by its primary key and an index entry by its own key, each before it is read or changed; a scan locks the ranges that it goes
-//! through. Keys are locked in the order primary, then secondary; a scan of an index takes them the other way round, so deadlocks are
-//! possible and are found by the lock manager.
+//! A row is locked by its primary key and an index entry by its own key, each before it is read or
+//! changed; a scan locks the ranges that it goes through. Keys are locked in the order primary,
+//! then secondary; a scan of an index takes them the other way round, so deadlocks are possible and
+//! are found by the lock manager.
 
 use super::locking::RowLocks;
+use super::search_path::SearchPath;
 use super::space::Pages;
 use super::tables::{TableState, Tables, find_mut};
-use super::trail::Trail;
 use super::transaction::Transaction;
 use super::tree::{ScanCells, Stored, Tree};
 use super::values::{
@@ -22,7 +23,8 @@ use disk::Directory;
 use std::ops::ControlFlow;
 
 impl Tables {
-    /// Copies the row with this primary key into `row`. `mode` is [`KeyMode::Update`] where it is going to be changed.
+    /// Copies the row with this primary key into `row`. `mode` is [`KeyMode::Update`] where it is
+    /// going to be changed.
     #[inline]
     pub fn get<D: Directory>(
         &mut self,
@@ -33,9 +35,13 @@ impl Tables {
         row: &mut Row,
     ) -> Result<bool> {
         let Self { states, value, .. } = self;
-        let TableState { primary, trail, .. } = find_mut(states, id)?;
+        let TableState {
+            primary,
+            search_path,
+            ..
+        } = find_mut(states, id)?;
         locks.read((id, primary.root, key), mode, || {
-            get_row(pages, (*primary, trail), key, value, row)
+            get_row(pages, (*primary, search_path), key, value, row)
         })
     }
 
@@ -50,10 +56,10 @@ impl Tables {
     ) -> Result<()> {
         let Self { states, value, .. } = self;
         let state = find_mut(states, id)?;
-        let (primary, trail, row) = (state.primary, &mut state.trail, &mut state.row);
+        let (primary, search_path, row) = (state.primary, &mut state.search_path, &mut state.row);
         for (number, key) in keys.iter().enumerate() {
             let found = locks.read((id, primary.root, key), KeyMode::Shared, || {
-                get_row(pages, (primary, trail), key, value, row)
+                get_row(pages, (primary, search_path), key, value, row)
             })?;
             visit(number, found.then_some(&*row));
         }
@@ -71,12 +77,16 @@ impl Tables {
         let Self { states, value, .. } = self;
         let state = find_mut(states, range.table)?;
         let primary = state.primary;
-        let (tree, trail, primary_trail) = match range.index {
-            None => (primary, &mut state.trail, None),
+        let (tree, search_path, primary_trail) = match range.index {
+            None => (primary, &mut state.search_path, None),
             Some(index) => {
                 let number = index_number(&state.table, index)?;
-                let trail = &mut state.secondary_trails[number];
-                (state.secondary[number], trail, Some(&mut state.trail))
+                let search_path = &mut state.secondary_trails[number];
+                (
+                    state.secondary[number],
+                    search_path,
+                    Some(&mut state.search_path),
+                )
             }
         };
         let mut scan = RowScan {
@@ -92,7 +102,7 @@ impl Tables {
             visit,
         };
         let bounds: (&[u64], &[u64]) = (&range.low, &range.high);
-        tree.scan_cells((pages, trail), bounds, range.direction, &mut scan)
+        tree.scan_cells((pages, search_path), bounds, range.direction, &mut scan)
     }
 
     /// Inserts a row.
@@ -111,7 +121,7 @@ impl Tables {
         locks.change(id, state.primary.root, &state.key)?;
         image.clear();
         row.write_image(image);
-        let place = (state.primary, &mut state.trail);
+        let place = (state.primary, &mut state.search_path);
         if !put_value(pages, place, &state.key, image, txn)? {
             return Err(duplicate(table, None, row));
         }
@@ -147,7 +157,7 @@ impl Tables {
         } = self;
         let state = find_mut(states, id)?;
         locks.change(id, state.primary.root, key)?;
-        if !get_value(pages, (state.primary, &mut state.trail), key, value)? {
+        if !get_value(pages, (state.primary, &mut state.search_path), key, value)? {
             return Ok(false);
         }
         read_row(pages, state.primary, value, &mut state.changed)?;
@@ -161,7 +171,7 @@ impl Tables {
         image.clear();
         state.changed.write_image(image);
         if *image != *value {
-            let place = (state.primary, &mut state.trail);
+            let place = (state.primary, &mut state.search_path);
             replace_value(pages, place, key, image, txn)?;
         }
         Ok(true)
@@ -178,9 +188,9 @@ impl Tables {
         let state = find_mut(&mut self.states, id)?;
         locks.change(id, state.primary.root, key)?;
         if state.secondary.is_empty() {
-            return remove_value(pages, (state.primary, &mut state.trail), key, txn);
+            return remove_value(pages, (state.primary, &mut state.search_path), key, txn);
         }
-        let place = (state.primary, &mut state.trail);
+        let place = (state.primary, &mut state.search_path);
         if !get_row(pages, place, key, &mut self.value, &mut state.row)? {
             return Ok(false);
         }
@@ -190,7 +200,7 @@ impl Tables {
             let place = (*tree, &mut state.secondary_trails[number]);
             remove_value(pages, place, &state.key, txn)?;
         }
-        remove_value(pages, (state.primary, &mut state.trail), key, txn)
+        remove_value(pages, (state.primary, &mut state.search_path), key, txn)
     }
 }
 
@@ -215,12 +225,12 @@ impl TableState {
             let id = self.table.def.id;
             locks.change(id, tree.root, &self.changed_key)?;
             locks.change(id, tree.root, &self.key)?;
-            let trail = &mut self.secondary_trails[number];
-            let place = (*tree, &mut *trail);
+            let search_path = &mut self.secondary_trails[number];
+            let place = (*tree, &mut *search_path);
             if !put_value(pages, place, &self.changed_key, &primary_key, txn)? {
                 return Err(duplicate(&self.table, Some(number), &self.changed));
             }
-            remove_value(pages, (*tree, trail), &self.key, txn)?;
+            remove_value(pages, (*tree, search_path), &self.key, txn)?;
         }
         Ok(())
     }
@@ -237,7 +247,7 @@ struct RowScan<'s, D: Directory> {
     value: &'s mut Vec<u8>,
     row: &'s mut Row,
     /// If the scanned tree is an index.
-    primary_trail: Option<&'s mut Trail>,
+    primary_trail: Option<&'s mut SearchPath>,
     visit: &'s mut dyn FnMut(&Row) -> ControlFlow<()>,
 }
 
@@ -264,7 +274,7 @@ impl<D: Directory> ScanCells for RowScan<'_, D> {
             primary_trail,
             ..
         } = self;
-        let Some(trail) = primary_trail else {
+        let Some(search_path) = primary_trail else {
             read_stored(pages, *primary, stored, value, row)?;
             return Ok((self.visit)(row));
         };
@@ -272,7 +282,7 @@ impl<D: Directory> ScanCells for RowScan<'_, D> {
         let found = self
             .locks
             .read((self.table, primary.root, key), KeyMode::Shared, || {
-                get_row(pages, (*primary, trail), key, value, row)
+                get_row(pages, (*primary, search_path), key, value, row)
             })?;
         if found {
             return Ok((self.visit)(row));

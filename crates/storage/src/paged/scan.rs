@@ -13,10 +13,10 @@
 //! covered range cannot change any more.
 
 use super::change::wrong_page;
+use super::search_path::{SearchPath, StructureVersion};
 use super::space::Pages;
-use super::trail::{Moment, Trail};
 use super::tree::{Child, ScanCells, Tree, Unlocked, Visit, check_child, stored};
-use crate::buffer::Look;
+use crate::buffer::PageAccess;
 use crate::error::Result;
 use crate::page::slotted::{compare, key_words};
 use crate::page::{Header, PageId, PageKind, Slotted};
@@ -34,7 +34,7 @@ struct LeafCopy {
     bytes: Vec<u8>,
     id: PageId,
     /// When it was that leaf.
-    moment: Moment,
+    moment: StructureVersion,
     /// The separator at its far end, if it is not the last leaf: the first key after it, or going
     /// backward, its own lowest possible key.
     bound: Option<KeyBuf>,
@@ -51,14 +51,19 @@ impl Tree {
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<()> {
-        let trail = &mut Trail::default();
-        self.scan_cells((pages, trail), bounds, direction, &mut Unlocked(visit))
+        let search_path = &mut SearchPath::default();
+        self.scan_cells(
+            (pages, search_path),
+            bounds,
+            direction,
+            &mut Unlocked(visit),
+        )
     }
 
     /// Visits cells in key order until the range, both ends included, ends or a visit breaks.
     pub(super) fn scan_cells<D: Directory>(
         &self,
-        (pages, trail): (&Pages<D>, &mut Trail),
+        (pages, search_path): (&Pages<D>, &mut SearchPath),
         (low, high): (&[u64], &[u64]),
         direction: Direction,
         cells: &mut impl ScanCells,
@@ -73,20 +78,20 @@ impl Tree {
         let mut leaf = LeafCopy {
             bytes: Vec::new(),
             id: self.root,
-            moment: Moment::default(),
+            moment: StructureVersion::default(),
             bound: None,
             until_ahead: 1,
         };
         let mut batch = if cells.is_locking() { 1 } else { usize::MAX };
         loop {
-            self.copy_leaf((pages, trail), &next, direction, &mut leaf)?;
+            self.copy_leaf((pages, search_path), &next, direction, &mut leaf)?;
             loop {
                 let edge = leaf.edge(&next, end, direction, batch);
                 if cells.is_locking() {
                     let (low, high) = ordered(&next, &edge, direction);
                     cells.cover(low, high)?;
-                    if !leaf.is_current(self, (pages, trail), &next)? {
-                        self.copy_leaf((pages, trail), &next, direction, &mut leaf)?;
+                    if !leaf.is_current(self, (pages, search_path), &next)? {
+                        self.copy_leaf((pages, search_path), &next, direction, &mut leaf)?;
                     }
                     batch = batch.saturating_mul(2);
                 }
@@ -118,35 +123,35 @@ impl Tree {
     /// Copies the leaf that has or would have a key.
     fn copy_leaf<D: Directory>(
         &self,
-        (pages, trail): (&Pages<D>, &mut Trail),
+        (pages, search_path): (&Pages<D>, &mut SearchPath),
         key: &[u64],
         direction: Direction,
         leaf: &mut LeafCopy,
     ) -> Result<()> {
         let moment = pages.structure.now(self.root);
         let mut below = None;
-        if let Some(root) = trail.root(moment) {
+        if let Some(root) = search_path.root(moment) {
             let (id, level) = leaf.pass(self, pages, root, key, direction);
             below = self.read_child(pages, Child { id, level, moment })?;
         }
         let mut guard = if let Some(child) = below {
             child
         } else {
-            let root = self.root_again(pages, trail)?;
+            let root = self.root_again(pages, search_path)?;
             leaf.id = self.root;
             leaf.bound = None;
             root
         };
         while Header(guard.bytes()).kind() == Some(PageKind::Inner) {
             let (id, level) = leaf.pass(self, pages, guard.bytes(), key, direction);
-            guard.account(Look::Key(key));
+            guard.account(PageAccess::Key(key));
             let child = pages.pool.read(id)?;
             check_child(pages, id, child.bytes(), level)?;
             guard = child;
         }
         leaf.bytes.clear();
         leaf.bytes.extend_from_slice(guard.bytes());
-        guard.account(Look::Whole);
+        guard.account(PageAccess::Whole);
         leaf.moment = pages.structure.now(self.root);
         drop(guard);
         // So each leaf brings the scan forward.
@@ -270,24 +275,24 @@ impl LeafCopy {
         last
     }
 
-    /// Whether the key still leads to this leaf, and it is as it was. The page alone does not tell: one that was merged away keeps its
-    /// content while others change the cells where they are now.
+    /// Whether the key still leads to this leaf, and it is as it was. The page alone does not tell:
+    /// one that was merged away keeps its content while others change the cells where they are now.
     fn is_current<D: Directory>(
         &self,
         tree: &Tree,
-        (pages, trail): (&Pages<D>, &mut Trail),
+        (pages, search_path): (&Pages<D>, &mut SearchPath),
         key: &[u64],
     ) -> Result<bool> {
         let is_same = || pages.structure.now(tree.root) == self.moment;
         if is_same() {
             let now = pages.pool.read(self.id)?;
             if is_same() {
-                now.account(Look::Header);
+                now.account(PageAccess::Header);
                 return Ok(Header(now.bytes()).lsn() == Header(&self.bytes).lsn());
             }
         }
-        let now = tree.leaf(pages, key, trail)?;
-        now.account(Look::Header);
+        let now = tree.leaf(pages, key, search_path)?;
+        now.account(PageAccess::Header);
         let header = Header(now.bytes());
         Ok(header.number() == self.id && header.lsn() == Header(&self.bytes).lsn())
     }

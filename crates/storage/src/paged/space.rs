@@ -6,10 +6,10 @@
 //! nobody has to guess which maps there are.
 
 use super::change::{Change, wrong_page};
-use super::trail::Structure;
+use super::search_path::Structure;
 use super::transaction::LogRoom;
 use crate::buffer::file::first_page;
-use crate::buffer::{Look, Pool};
+use crate::buffer::{PageAccess, Pool};
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::page::header::HEADER_BYTES;
@@ -31,8 +31,8 @@ pub struct Pages<D: Directory> {
     cells_max: usize,
 }
 
-/// Below this page none is free, as far as is known; with the number of pages given up so far, so that what one thread finds does not hide
-/// what another gives up meanwhile.
+/// Below this page none is free, as far as is known; with the number of pages given up so far, so
+/// that what one thread finds does not hide what another gives up meanwhile.
 #[derive(Default)]
 struct FreeFrom(AtomicU64);
 
@@ -188,7 +188,7 @@ impl<D: Directory> Pages<D> {
             };
             let free = (bit..end).find(|&bit| !is_taken(bit));
             let looked = bytes_of(bit, free.map_or(end, |free| free + 1));
-            change.account(map, Look::Ranges(&[looked]));
+            change.account(map, PageAccess::Ranges(&[looked]));
             if let Some(free) = free {
                 // Going on would wait for a latch that this change holds itself.
                 if change.find(PageId(from.0 - bit + free)).is_some() {
@@ -245,14 +245,14 @@ impl<D: Directory> Pages<D> {
         let covered = pages_of_map(page_bytes);
         let free = (bit..covered).find(|&bit| !is_used(map.bytes(), bit));
         let looked = bytes_of(bit, free.map_or(covered, |free| free + 1));
-        map.account(Look::Ranges(&[0..HEADER_BYTES, looked]));
+        map.account(PageAccess::Ranges(&[0..HEADER_BYTES, looked]));
         Ok(is_map && free.is_none())
     }
 
     /// The map that a map links to.
     fn link(&self, map: PageId) -> Result<PageId> {
         let map = self.pool.read(map)?;
-        map.account(Look::Header);
+        map.account(PageAccess::Header);
         Ok(Header(map.bytes()).link())
     }
 
@@ -274,7 +274,7 @@ impl<D: Directory> Pages<D> {
             }
         }
         let guard = self.pool.write(id)?;
-        guard.account(Look::Header);
+        guard.account(PageAccess::Header);
         if Header(guard.bytes()).kind() != Some(PageKind::Map) {
             return Err(wrong_page(&self.pool, id, "the page is no map of space"));
         }

@@ -12,7 +12,7 @@
 use super::change::Change;
 use super::space::Pages;
 use super::tree::{Tree, cell_of, check_child};
-use crate::buffer::{Look, Reserve, WriteGuard};
+use crate::buffer::{PageAccess, Reserve, WriteGuard};
 use crate::error::Result;
 use crate::page::slotted::{CHILD_BYTES, SLOT_BYTES, key_words};
 use crate::page::{Head, Header, PageId, PageKind, PageOp, Slotted};
@@ -74,7 +74,7 @@ impl Tree {
         let mut guard = pages.pool.write(self.root)?;
         loop {
             self.check_root(pages, guard.bytes())?;
-            guard.account(Look::Header);
+            guard.account(PageAccess::Header);
             let view = Slotted::new(guard.bytes());
             let is_full = match view.header().kind() {
                 Some(PageKind::Leaf) => !pages.fits(&view, bytes),
@@ -92,7 +92,7 @@ impl Tree {
                 return Ok(());
             }
             let place = view.child_place(key);
-            guard.account(Look::Key(key));
+            guard.account(PageAccess::Key(key));
             let (id, level) = (
                 view.child_at(place),
                 view.header().level().saturating_sub(1),
@@ -100,7 +100,7 @@ impl Tree {
             let child = pages.pool.write(id)?;
             check_child(pages, id, child.bytes(), level)?;
             let below = Slotted::new(child.bytes());
-            child.account(Look::Header);
+            child.account(PageAccess::Header);
             let is_full = if level == 0 {
                 !pages.fits(&below, bytes)
             } else {
@@ -120,7 +120,7 @@ impl Tree {
         root: WriteGuard<'p>,
         reserve: Reserve,
     ) -> Result<()> {
-        root.account(Look::Whole);
+        root.account(PageAccess::Whole);
         let old = root.bytes().to_vec();
         let view = Slotted::new(&old);
         let mut change = Change::new();
@@ -153,7 +153,7 @@ impl Tree {
         key: &[u64],
         reserve: Reserve,
     ) -> Result<()> {
-        child.account(Look::Whole);
+        child.account(PageAccess::Whole);
         let old = child.bytes().to_vec();
         let view = Slotted::new(&old);
         let is_leaf = view.header().kind() == Some(PageKind::Leaf);
@@ -198,7 +198,8 @@ impl Tree {
         self.finish(pages, change, reserve)
     }
 
-    /// Merges the leaf that has or had a key with a neighbour, if both fit into one page, and what is sparse above it then.
+    /// Merges the leaf that has or had a key with a neighbour, if both fit into one page, and what
+    /// is sparse above it then.
     pub(super) fn merge_for<D: Directory>(
         &self,
         pages: &Pages<D>,
@@ -224,7 +225,7 @@ impl Tree {
         self.check_root(pages, parent.bytes())?;
         loop {
             let view = Slotted::new(parent.bytes());
-            parent.account(Look::Key(key));
+            parent.account(PageAccess::Key(key));
             if view.header().level() <= level {
                 return Ok(false);
             }
@@ -251,8 +252,8 @@ impl Tree {
         let right = pages.pool.write(right_id)?;
         check_child(pages, right_id, right.bytes(), level)?;
         let (a, b) = (Slotted::new(left.bytes()), Slotted::new(right.bytes()));
-        left.account(Look::Header);
-        right.account(Look::Header);
+        left.account(PageAccess::Header);
+        right.account(PageAccess::Header);
         let separator = if level == 0 {
             0
         } else {
@@ -301,7 +302,7 @@ impl Tree {
         let level = header.level() - 1;
         let mut child = pages.pool.write(id)?;
         check_child(pages, id, child.bytes(), level)?;
-        child.account(Look::Whole);
+        child.account(PageAccess::Whole);
         let moved = child.bytes().to_vec();
         let view = Slotted::new(&moved);
         let mut change = Change::new();
@@ -327,7 +328,7 @@ impl Tree {
         mut right: WriteGuard<'p>,
         reserve: Reserve,
     ) -> Result<()> {
-        right.account(Look::Whole);
+        right.account(PageAccess::Whole);
         let moved = right.bytes().to_vec();
         let view = Slotted::new(&moved);
         let right_id = right.id();

@@ -16,8 +16,8 @@
 use super::change::Change;
 use super::compact::push_content;
 use super::long;
+use super::search_path::SearchPath;
 use super::space::Pages;
-use super::trail::Trail;
 use super::transaction::{Entry, Transaction};
 use super::tree::{Stored, Tree};
 use super::values::{long_pages, put_value, read_row, remove_value, replace_value};
@@ -55,9 +55,9 @@ pub(super) struct TableState {
     pub(super) primary: Tree,
     pub(super) secondary: Vec<Tree>,
     /// Of the primary tree.
-    pub(super) trail: Trail,
+    pub(super) search_path: SearchPath,
     /// Of the secondary ones.
-    pub(super) secondary_trails: Vec<Trail>,
+    pub(super) secondary_trails: Vec<SearchPath>,
     pub(super) row: Row,
     pub(super) changed: Row,
     pub(super) key: KeyBuf,
@@ -90,9 +90,9 @@ impl TableState {
             changed: Row::new(Arc::clone(&table.layout)),
             table,
             primary,
-            secondary_trails: secondary.iter().map(|_| Trail::default()).collect(),
+            secondary_trails: secondary.iter().map(|_| SearchPath::default()).collect(),
             secondary,
-            trail: Trail::default(),
+            search_path: SearchPath::default(),
             key: KeyBuf::default(),
             changed_key: KeyBuf::default(),
         })
@@ -204,7 +204,8 @@ impl Tables {
         Ok(())
     }
 
-    /// Gives a table's trees from a number on, the primary one being 0, their roots, and names them in the catalogue.
+    /// Gives a table's trees from a number on, the primary one being 0, their roots, and names them
+    /// in the catalogue.
     fn make_trees<D: Directory>(
         &mut self,
         pages: &Pages<D>,
@@ -241,9 +242,9 @@ impl Tables {
         value: &[u8],
         txn: &mut Transaction,
     ) -> Result<()> {
-        let trail = &mut Trail::default();
-        if !put_value(pages, (self.catalogue, trail), &key, value, txn)? {
-            replace_value(pages, (self.catalogue, trail), &key, value, txn)?;
+        let search_path = &mut SearchPath::default();
+        if !put_value(pages, (self.catalogue, search_path), &key, value, txn)? {
+            replace_value(pages, (self.catalogue, search_path), &key, value, txn)?;
         }
         Ok(())
     }
@@ -262,9 +263,9 @@ impl Tables {
         let primary = state.primary;
         let names = tree_names(&state.table.def).collect::<Vec<_>>();
         for name in names.into_iter().chain([DEFINITION]) {
-            let trail = &mut Trail::default();
+            let search_path = &mut SearchPath::default();
             let key = [u64::from(id.0), name];
-            remove_value(pages, (self.catalogue, trail), &key, txn)?;
+            remove_value(pages, (self.catalogue, search_path), &key, txn)?;
         }
         long_pages(pages, primary, &mut txn.frees)?;
         txn.trees.extend(trees.iter().map(|tree| tree.root));
@@ -334,8 +335,8 @@ impl Tables {
         def.indexes.remove(number);
         let state = self.changed(pages, &def)?;
         let key = [u64::from(id.0), SECONDARY + u64::from(index.0)];
-        let trail = &mut Trail::default();
-        remove_value(pages, (self.catalogue, trail), &key, txn)?;
+        let search_path = &mut SearchPath::default();
+        remove_value(pages, (self.catalogue, search_path), &key, txn)?;
         self.put_definition(pages, &def, txn)?;
         txn.trees.push(tree.root);
         self.add(state);

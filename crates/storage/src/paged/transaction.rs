@@ -1,14 +1,14 @@
 //! A transaction of the page engine while it is open, and the owner of a logged change.
 //!
-//! The undo entries are kept in memory as well as in the log: a rollback reads no log, and recovery collects them while it looks for
-//! transactions that have not ended.
+//! The undo entries are kept in memory as well as in the log: a rollback reads no log, and recovery
+//! collects them while it looks for transactions that have not ended.
 
 use crate::buffer::Reserve;
 use crate::error::Result;
 use crate::page::{Head, PageId, PageOp, TxnId, Undo, UndoEntries};
 
-/// Log space that a rollback may take beyond its entries, in pages: the images of pages that it touches first after a checkpoint, and
-/// splits that it makes.
+/// Log space that a rollback may take beyond its entries, in pages: the images of pages that it
+/// touches first after a checkpoint, and splits that it makes.
 const ROLLBACK_PAGES: u64 = 16;
 /// Estimates of the most log space that records take.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,8 @@ pub struct LogRoom {
     pub page_bytes: usize,
     /// Bytes that the record of an undo entry takes beyond the entry.
     pub entry_bytes: u64,
-    /// Bytes that freeing one page takes: its number in the record of the transaction's end, and a record of its own.
+    /// Bytes that freeing one page takes: its number in the record of the transaction's end, and a
+    /// record of its own.
     pub freed_bytes: u64,
 }
 
@@ -31,7 +32,8 @@ impl LogRoom {
         }
     }
 
-    /// That of records which have the lines of pages as they were: up to ten or so of an entry, two of a page that is freed. Rings keep twice as much.
+    /// That of records which have the lines of pages as they were: up to ten or so of an entry, two
+    /// of a page that is freed. Rings keep twice as much.
     pub fn of_lines(page_bytes: usize) -> Self {
         Self {
             page_bytes,
@@ -106,7 +108,8 @@ impl Transaction {
         }
     }
 
-    /// Its buffers for the next one, when it has ended; none if it was so long that their memory has to go back.
+    /// Its buffers for the next one, when it has ended; none if it was so long that their memory
+    /// has to go back.
     pub fn end(self) -> Option<Self> {
         (self.bytes() + self.record.capacity() <= KEPT_BYTES).then_some(self)
     }

@@ -2,21 +2,22 @@
 //!
 //! The root keeps its page for life, so a tree is known by it, in memory and in undo entries.
 //!
-//! A lookup couples latches on its way down, from the root, or from its child if a trail knows it.
-//! A change of one cell does the same and latches the leaf for writing; if the leaf has too little
-//! room, or too much, it releases the leaf, changes the structure (`structure`) from the root down,
-//! and tries again.
+//! A lookup couples latches on its way down, from the root, or from its child if a search path
+//! knows it. A change of one cell does the same and latches the leaf for writing; if the leaf has
+//! too little room, or too much, it releases the leaf, changes the structure (`structure`) from the
+//! root down, and tries again.
 //!
 //! Invariants:
 //! 1. All leaves have level 0, and a child's level is one below its parent's.
 //! 2. Keys of the child of cell `i` are not below that cell's key, and below the next cell's.
-//! 3. A cell takes at most half of a leaf, or a quarter of an inner page, so a page that has to be split can be.
+//! 3. A cell takes at most half of a leaf, or a quarter of an inner page, so a page that has to be
+//!    split can be.
 
 use super::change::{change_one, wrong_page};
+use super::search_path::{SearchPath, StructureVersion};
 use super::space::Pages;
-use super::trail::{Moment, Trail};
 use super::transaction::Entry;
-use crate::buffer::{Look, ReadGuard, WriteGuard};
+use crate::buffer::{PageAccess, ReadGuard, WriteGuard};
 use crate::error::{Result, StorageError};
 use crate::page::slotted::{CHILD_BYTES, SLOT_BYTES, capacity};
 use crate::page::{Cell, Header, KeyOf, PageId, PageKind, PageOp, Slotted, Undo};
@@ -42,7 +43,7 @@ pub fn key_words_max(page_bytes: usize) -> usize {
 pub(super) struct Child {
     pub(super) id: PageId,
     pub(super) level: u8,
-    pub(super) moment: Moment,
+    pub(super) moment: StructureVersion,
 }
 
 /// A value and whether it lies in pages of its own, when only its place is in the cell.
@@ -64,8 +65,8 @@ pub trait ScanCells {
         true
     }
 
-    /// Keeps others from changing cells with keys from `low` to `high`, both included, until [`ScanCells::uncover`] at least. No latch is
-    /// held meanwhile.
+    /// Keeps others from changing cells with keys from `low` to `high`, both included, until
+    /// [`ScanCells::uncover`] at least. No latch is held meanwhile.
     fn cover(&mut self, low: &[u64], high: &[u64]) -> Result<()>;
 
     /// All cells of the last range have been visited.
@@ -118,11 +119,11 @@ impl Tree {
         &self,
         pages: &'p Pages<D>,
         key: &[u64],
-        trail: &mut Trail,
+        search_path: &mut SearchPath,
     ) -> Result<ReadGuard<'p>> {
-        let mut guard = self.begin(pages, key, trail)?;
+        let mut guard = self.begin(pages, key, search_path)?;
         while let Some((id, level)) = child_of(guard.bytes(), key) {
-            guard.account(Look::Key(key));
+            guard.account(PageAccess::Key(key));
             let child = pages.pool.read(id)?;
             check_child(pages, id, child.bytes(), level)?;
             guard = child;
@@ -130,31 +131,31 @@ impl Tree {
         Ok(guard)
     }
 
-    /// The root, which the trail takes note of.
+    /// The root, which the search path takes note of.
     pub(super) fn root_again<'p, D: Directory>(
         &self,
         pages: &'p Pages<D>,
-        trail: &mut Trail,
+        search_path: &mut SearchPath,
     ) -> Result<ReadGuard<'p>> {
         let root = pages.pool.read(self.root)?;
         self.check_root(pages, root.bytes())?;
-        root.account(Look::Header);
-        if trail.note_root(root.bytes(), pages.structure.now(self.root)) {
-            root.account(Look::Whole);
+        root.account(PageAccess::Header);
+        if search_path.note_root(root.bytes(), pages.structure.now(self.root)) {
+            root.account(PageAccess::Whole);
         }
         Ok(root)
     }
 
-    /// The root's child that has or would have a key, by what the trail knows of the root.
+    /// The root's child that has or would have a key, by what the search path knows of the root.
     #[inline]
     fn known_child<D: Directory>(
         &self,
         pages: &Pages<D>,
         key: &[u64],
-        trail: &Trail,
+        search_path: &SearchPath,
     ) -> Option<Child> {
         let moment = pages.structure.now(self.root);
-        let (id, level) = child_of(trail.root(moment)?, key)?;
+        let (id, level) = child_of(search_path.root(moment)?, key)?;
         Some(Child { id, level, moment })
     }
 
@@ -173,20 +174,20 @@ impl Tree {
         Ok(Some(child))
     }
 
-    /// The page to descend from: a child of the root that the trail leads to, or the root.
+    /// The page to descend from: a child of the root that the search path leads to, or the root.
     #[inline]
     fn begin<'p, D: Directory>(
         &self,
         pages: &'p Pages<D>,
         key: &[u64],
-        trail: &mut Trail,
+        search_path: &mut SearchPath,
     ) -> Result<ReadGuard<'p>> {
-        if let Some(child) = self.known_child(pages, key, trail)
+        if let Some(child) = self.known_child(pages, key, search_path)
             && let Some(guard) = self.read_child(pages, child)?
         {
             return Ok(guard);
         }
-        self.root_again(pages, trail)
+        self.root_again(pages, search_path)
     }
 
     /// The leaf that has or would have a key, to change it.
@@ -194,19 +195,20 @@ impl Tree {
         &self,
         pages: &'p Pages<D>,
         key: &[u64],
-        trail: &mut Trail,
+        search_path: &mut SearchPath,
     ) -> Result<WriteGuard<'p>> {
         loop {
-            if let Some(child @ Child { level: 0, .. }) = self.known_child(pages, key, trail) {
+            if let Some(child @ Child { level: 0, .. }) = self.known_child(pages, key, search_path)
+            {
                 let leaf = pages.pool.write(child.id)?;
                 if pages.structure.now(self.root) == child.moment {
                     check_child(pages, child.id, leaf.bytes(), 0)?;
                     return Ok(leaf);
                 }
-                // The trail is out of date now.
+                // The search path is out of date now.
                 continue;
             }
-            let mut guard = self.begin(pages, key, trail)?;
+            let mut guard = self.begin(pages, key, search_path)?;
             loop {
                 let Some((id, level)) = child_of(guard.bytes(), key) else {
                     drop(guard);
@@ -217,7 +219,7 @@ impl Tree {
                     // It has grown in between.
                     break;
                 };
-                guard.account(Look::Key(key));
+                guard.account(PageAccess::Key(key));
                 if level == 0 {
                     let leaf = pages.pool.write(id)?;
                     check_child(pages, id, leaf.bytes(), 0)?;
@@ -243,71 +245,73 @@ impl Tree {
         ))
     }
 
-    /// Calls `read` with the cell of a key, which the trail may lead to and then does.
+    /// Calls `read` with the cell of a key, which the search path may lead to and then does.
     #[inline]
     pub(super) fn get_again<D: Directory, T>(
         &self,
         pages: &Pages<D>,
         key: &[u64],
-        trail: &mut Trail,
+        search_path: &mut SearchPath,
         read: impl FnOnce(Stored<'_>) -> T,
     ) -> Result<Option<T>> {
-        if let Some(leaf) = self.leaf_again(pages, key, trail)? {
+        if let Some(leaf) = self.leaf_again(pages, key, search_path)? {
             let view = Slotted::new(leaf.bytes());
-            leaf.account(Look::Key(key));
+            leaf.account(PageAccess::Key(key));
             if let (slot, true) = view.search(key) {
                 return Ok(Some(read(stored(view.cell(slot)))));
             }
         }
-        let leaf = self.leaf(pages, key, trail)?;
+        let leaf = self.leaf(pages, key, search_path)?;
         let view = Slotted::new(leaf.bytes());
-        leaf.account(Look::Key(key));
+        leaf.account(PageAccess::Key(key));
         let (slot, is_there) = view.search(key);
         if !is_there {
             return Ok(None);
         }
         if let Some(id) = leaf.id() {
-            trail.note(key, id, pages.structure.now(self.root));
+            search_path.note(key, id, pages.structure.now(self.root));
         }
         Ok(Some(read(stored(view.cell(slot)))))
     }
 
-    /// The leaf that the trail has for a key, if it is still the one.
+    /// The leaf that the search path has for a key, if it is still the one.
     #[inline]
     fn leaf_again<'p, D: Directory>(
         &self,
         pages: &'p Pages<D>,
         key: &[u64],
-        trail: &Trail,
+        search_path: &SearchPath,
     ) -> Result<Option<ReadGuard<'p>>> {
         let now = || pages.structure.now(self.root);
-        let Some((id, moment)) = trail.find(key).filter(|(_, moment)| *moment == now()) else {
+        let Some((id, moment)) = search_path.find(key).filter(|(_, moment)| *moment == now())
+        else {
             return Ok(None);
         };
         let leaf = pages.pool.read(id)?;
         Ok((now() == moment).then_some(leaf))
     }
 
-    /// As [`Tree::leaf_to_change`], for a key that is there: by the trail if it leads to it. The search is accounted for.
+    /// As [`Tree::leaf_to_change`], for a key that is there: by the search path if it leads to it.
+    /// The search is accounted for.
     #[inline]
     fn leaf_to_replace<'p, D: Directory>(
         &self,
         pages: &'p Pages<D>,
         key: &[u64],
-        trail: &mut Trail,
+        search_path: &mut SearchPath,
     ) -> Result<WriteGuard<'p>> {
         let now = || pages.structure.now(self.root);
-        if let Some((id, moment)) = trail.find(key).filter(|(_, moment)| *moment == now()) {
+        if let Some((id, moment)) = search_path.find(key).filter(|(_, moment)| *moment == now()) {
             let leaf = pages.pool.write(id)?;
             if now() == moment {
-                leaf.account(Look::Key(key));
+                leaf.account(PageAccess::Key(key));
                 if Slotted::new(leaf.bytes()).search(key).1 {
                     return Ok(leaf);
                 }
             }
         }
-        let leaf = self.leaf_to_change(pages, key, trail)?;
-        leaf.account(Look::Key(key));
+        let leaf = self.leaf_to_change(pages, key, search_path)?;
+        leaf.account(PageAccess::Key(key));
         Ok(leaf)
     }
 
@@ -319,9 +323,9 @@ impl Tree {
         key: &[u64],
         read: impl FnOnce(Stored<'_>) -> T,
     ) -> Result<Option<T>> {
-        let leaf = self.leaf(pages, key, &mut Trail::default())?;
+        let leaf = self.leaf(pages, key, &mut SearchPath::default())?;
         let view = Slotted::new(leaf.bytes());
-        leaf.account(Look::Key(key));
+        leaf.account(PageAccess::Key(key));
         let (slot, is_there) = view.search(key);
         if !is_there {
             return Ok(None);
@@ -333,15 +337,15 @@ impl Tree {
     pub(super) fn insert<D: Directory>(
         &self,
         pages: &Pages<D>,
-        (key, trail): (&[u64], &mut Trail),
+        (key, search_path): (&[u64], &mut SearchPath),
         value: Stored<'_>,
         entry: &mut Entry<'_>,
     ) -> Result<bool> {
         let cell_bytes = self.key_words * 8 + value.bytes.len();
         loop {
-            let leaf = self.leaf_to_change(pages, key, trail)?;
+            let leaf = self.leaf_to_change(pages, key, search_path)?;
             let view = Slotted::new(leaf.bytes());
-            leaf.account(Look::Key(key));
+            leaf.account(PageAccess::Key(key));
             let (slot, is_there) = view.search(key);
             if is_there {
                 return Ok(false);
@@ -368,13 +372,13 @@ impl Tree {
     pub(super) fn remove<D: Directory>(
         &self,
         pages: &Pages<D>,
-        (key, trail): (&[u64], &mut Trail),
+        (key, search_path): (&[u64], &mut SearchPath),
         entry: &mut Entry<'_>,
         removed: impl FnOnce(Stored<'_>, &mut Entry<'_>) -> Result<()>,
     ) -> Result<bool> {
-        let leaf = self.leaf_to_change(pages, key, trail)?;
+        let leaf = self.leaf_to_change(pages, key, search_path)?;
         let view = Slotted::new(leaf.bytes());
-        leaf.account(Look::Key(key));
+        leaf.account(PageAccess::Key(key));
         let (slot, is_there) = view.search(key);
         if !is_there {
             return Ok(false);
@@ -392,12 +396,13 @@ impl Tree {
         Ok(true)
     }
 
-    /// Gives a key another value and calls `replaced` with the old one first; false if there is none. Where old and new lie in the
-    /// cell and have the same length, only the bytes between the first and the last difference are logged.
+    /// Gives a key another value and calls `replaced` with the old one first; false if there is
+    /// none. Where old and new lie in the cell and have the same length, only the bytes between the
+    /// first and the last difference are logged.
     pub(super) fn replace<D: Directory>(
         &self,
         pages: &Pages<D>,
-        (key, trail): (&[u64], &mut Trail),
+        (key, search_path): (&[u64], &mut SearchPath),
         value: Stored<'_>,
         entry: &mut Entry<'_>,
         replaced: impl FnOnce(Stored<'_>, &mut Entry<'_>) -> Result<()>,
@@ -405,7 +410,7 @@ impl Tree {
         let key_bytes = self.key_words * 8;
         let mut replaced = Some(replaced);
         loop {
-            let leaf = self.leaf_to_replace(pages, key, trail)?;
+            let leaf = self.leaf_to_replace(pages, key, search_path)?;
             let view = Slotted::new(leaf.bytes());
             let (slot, is_there) = view.search(key);
             if !is_there {
@@ -459,9 +464,9 @@ impl Tree {
         bytes: &[u8],
         entry: &mut Entry<'_>,
     ) -> Result<bool> {
-        let leaf = self.leaf_to_change(pages, key, &mut Trail::default())?;
+        let leaf = self.leaf_to_change(pages, key, &mut SearchPath::default())?;
         let view = Slotted::new(leaf.bytes());
-        leaf.account(Look::Key(key));
+        leaf.account(PageAccess::Key(key));
         let (slot, is_there) = view.search(key);
         if !is_there {
             return Ok(false);
@@ -555,7 +560,8 @@ fn child_of(page: &[u8], key: &[u64]) -> Option<(PageId, u8)> {
     Some((id, header.level().saturating_sub(1)))
 }
 
-/// Fails unless a page is the child that its parent means. Levels go down, so no descent is endless.
+/// Fails unless a page is the child that its parent means. Levels go down, so no descent is
+/// endless.
 #[inline]
 pub(super) fn check_child<D: Directory>(
     pages: &Pages<D>,

@@ -4,8 +4,8 @@
 //! Callers that change a value have locked its key.
 
 use super::long;
+use super::search_path::SearchPath;
 use super::space::Pages;
-use super::trail::Trail;
 use super::transaction::{Entry, Transaction};
 use super::tree::{Stored, Tree};
 use crate::error::Result;
@@ -18,7 +18,7 @@ use std::ops::ControlFlow;
 /// Adds a value of any length; false, and no effect, if its key is there.
 pub(super) fn put_value<D: Directory>(
     pages: &Pages<D>,
-    (tree, trail): (Tree, &mut Trail),
+    (tree, search_path): (Tree, &mut SearchPath),
     key: &[u64],
     value: &[u8],
     txn: &mut Transaction,
@@ -29,13 +29,13 @@ pub(super) fn put_value<D: Directory>(
     }
     let mut stub = [0; long::STUB_BYTES];
     let stored = store(pages, tree, value, &mut stub, txn)?;
-    tree.insert(pages, (key, trail), stored, &mut Entry::Undoable(txn))
+    tree.insert(pages, (key, search_path), stored, &mut Entry::Undoable(txn))
 }
 
 /// Gives a key that is there a value of any length.
 pub(super) fn replace_value<D: Directory>(
     pages: &Pages<D>,
-    (tree, trail): (Tree, &mut Trail),
+    (tree, search_path): (Tree, &mut SearchPath),
     key: &[u64],
     value: &[u8],
     txn: &mut Transaction,
@@ -44,7 +44,7 @@ pub(super) fn replace_value<D: Directory>(
     let stored = store(pages, tree, value, &mut stub, txn)?;
     let give_up = |old: Stored<'_>, entry: &mut Entry<'_>| long::give_up(pages, old, entry);
     let entry = &mut Entry::Undoable(txn);
-    tree.replace(pages, (key, trail), stored, entry, give_up)
+    tree.replace(pages, (key, search_path), stored, entry, give_up)
 }
 
 /// Content of a cell for a value: all of it, or a stub that names pages of its own.
@@ -67,12 +67,17 @@ fn store<'v, D: Directory>(
 
 pub(super) fn remove_value<D: Directory>(
     pages: &Pages<D>,
-    (tree, trail): (Tree, &mut Trail),
+    (tree, search_path): (Tree, &mut SearchPath),
     key: &[u64],
     txn: &mut Transaction,
 ) -> Result<bool> {
     let give_up = |old: Stored<'_>, entry: &mut Entry<'_>| long::give_up(pages, old, entry);
-    tree.remove(pages, (key, trail), &mut Entry::Undoable(txn), give_up)
+    tree.remove(
+        pages,
+        (key, search_path),
+        &mut Entry::Undoable(txn),
+        give_up,
+    )
 }
 
 /// Pages of all long values of a tree.
@@ -95,12 +100,12 @@ pub(super) fn long_pages<D: Directory>(
 #[inline]
 pub(super) fn get_row<D: Directory>(
     pages: &Pages<D>,
-    (tree, trail): (Tree, &mut Trail),
+    (tree, search_path): (Tree, &mut SearchPath),
     key: &[u64],
     value: &mut Vec<u8>,
     row: &mut Row,
 ) -> Result<bool> {
-    let found = tree.get_again(pages, key, trail, |stored| {
+    let found = tree.get_again(pages, key, search_path, |stored| {
         // A stub is never read as a row, however long it is.
         !stored.is_long && row.read_image(stored.bytes)
     })?;
@@ -109,7 +114,7 @@ pub(super) fn get_row<D: Directory>(
         Some(true) => Ok(true),
         // It is long, or too short for a row.
         Some(false) => {
-            let is_there = get_value(pages, (tree, trail), key, value)?;
+            let is_there = get_value(pages, (tree, search_path), key, value)?;
             read_row(pages, tree, value, row).map(|()| is_there)
         }
     }
@@ -118,12 +123,12 @@ pub(super) fn get_row<D: Directory>(
 /// Copies the value of a key, of any length, into `value`; false if there is none.
 pub(super) fn get_value<D: Directory>(
     pages: &Pages<D>,
-    (tree, trail): (Tree, &mut Trail),
+    (tree, search_path): (Tree, &mut SearchPath),
     key: &[u64],
     value: &mut Vec<u8>,
 ) -> Result<bool> {
     value.clear();
-    let found = tree.get_again(pages, key, trail, |stored| {
+    let found = tree.get_again(pages, key, search_path, |stored| {
         value.extend_from_slice(stored.bytes);
         stored.is_long
     })?;

@@ -1,6 +1,8 @@
-//! The deep check of a partition: pages on the medium, trees, rows, indexes against rows, and pages in use against pages reached.
+//! The deep check of a partition: pages on the medium, trees, rows, indexes against rows, and pages
+//! in use against pages reached.
 //!
-//! Everything is in the file before the check begins, and each page in use is read from there, so damage that a frame hides is found.
+//! Everything is in the file before the check begins, and each page in use is read from there, so
+//! damage that a frame hides is found.
 
 use super::space::Pages;
 use super::tables::{TableState, Tables, tree_names};

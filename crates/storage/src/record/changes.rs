@@ -1,7 +1,7 @@
 //! An update: some columns of a row and their new values, encoded once.
 //!
 //! Each change is kept as what an engine has to write: the new bytes of the field in the tuple, or
-//! the new content of an outline column; and masks for the words of NULL bits. The engine turns
+//! the new content of an out-of-line column; and masks for the words of NULL bits. The engine turns
 //! these into stores of whole words with [`Changes::spans`] (which parts of the tuple) and
 //! [`Changes::overlay`] (what they become), which is also what its checksum needs. Setting a column
 //! again replaces its change.
@@ -45,7 +45,7 @@ pub enum Patch<'c> {
     },
     /// A new block for this content and its location in the word at this offset; the old block is
     /// free afterwards.
-    Outline {
+    OutOfLine {
         /// The column.
         column: usize,
         /// Of the word in the tuple, bytes; a multiple of 8.
@@ -99,7 +99,7 @@ impl Changes {
         let fitted = check(&self.layout, field, value)?;
         let start = self.bytes.len();
         with_content(field.data_type, fitted, |content| match field.place {
-            Place::Outline { .. } => self.bytes.extend_from_slice(content),
+            Place::OutOfLine { .. } => self.bytes.extend_from_slice(content),
             place => {
                 self.bytes.resize(start + place.bytes() as usize, 0);
                 store(place, fitted.is_null(), content, &mut self.bytes[start..]);
@@ -149,7 +149,7 @@ impl Changes {
             let place = self.layout.fields()[column].place;
             let offset = place.offset() as usize;
             match place {
-                Place::Outline { .. } => Patch::Outline {
+                Place::OutOfLine { .. } => Patch::OutOfLine {
                     column,
                     offset,
                     content: bytes,
@@ -177,8 +177,8 @@ impl Changes {
         })
     }
 
-    /// The byte ranges of the tuple that may change, outline words and NULL bits included: whole
-    /// words, ascending, disjoint and not adjacent. `spans` is cleared first.
+    /// The byte ranges of the tuple that may change, out-of-line words and NULL bits included:
+    /// whole words, ascending, disjoint and not adjacent. `spans` is cleared first.
     pub fn spans(&self, spans: &mut Vec<Range<usize>>) {
         spans.clear();
         for entry in &self.entries {
@@ -203,7 +203,7 @@ impl Changes {
 
     /// Applies what concerns a range of the tuple to its old bytes, which begin at `offset` and
     /// contain each changed field whole or not at all, as [`Changes::spans`] has them. `pointer`
-    /// gives the new word of an outline column that has content.
+    /// gives the new word of an out-of-line column that has content.
     pub fn overlay(&self, offset: usize, bytes: &mut [u8], mut pointer: impl FnMut(usize) -> u64) {
         let mut put = |at: usize, new: &[u8]| {
             let place = at
@@ -216,12 +216,12 @@ impl Changes {
         for patch in self.patches() {
             match patch {
                 Patch::Field { offset, bytes, .. } => put(offset, bytes),
-                Patch::Outline {
+                Patch::OutOfLine {
                     offset,
                     content: [],
                     ..
                 } => put(offset, &[0; 8]),
-                Patch::Outline { column, offset, .. } => {
+                Patch::OutOfLine { column, offset, .. } => {
                     put(offset, &pointer(column).to_le_bytes());
                 }
             }
@@ -245,7 +245,7 @@ impl Changes {
         Ok(())
     }
 
-    /// Whether a row, whose outline contents are in it, already has all the new values.
+    /// Whether a row, whose out-of-line contents are in it, already has all the new values.
     pub fn is_noop(&self, row: &Row) -> bool {
         self.entries.iter().all(|entry| {
             let field = &self.layout.fields()[entry.column];
@@ -253,7 +253,7 @@ impl Changes {
             let is_null = field.is_null(row.tuple_bytes());
             is_null == entry.is_null
                 && match field.place {
-                    Place::Outline { .. } => is_null || row.outline(entry.column) == Some(new),
+                    Place::OutOfLine { .. } => is_null || row.outline(entry.column) == Some(new),
                     place => image(row.tuple_bytes(), place) == new,
                 }
         })

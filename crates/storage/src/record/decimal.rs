@@ -118,7 +118,8 @@ impl Ord for Decimal {
         };
         let ((left, left_rest, left_scale), (right, right_rest, right_scale)) =
             (split(self), split(other));
-        // The rests are below 10^scale, so scaling the one with fewer digits up to the other stays below 10^38.
+        // The rests are below 10^scale, so scaling the one with fewer digits up to the other stays
+        // below 10^38.
         let scale = left_scale.max(right_scale);
         let widen =
             |rest: i128, from: u8| rest * power_of_ten(scale - from).expect("at most 10^38");

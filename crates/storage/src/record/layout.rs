@@ -65,7 +65,7 @@ pub enum Place {
         capacity: u32,
     },
     /// A word that points to the content.
-    Outline {
+    OutOfLine {
         /// In the tuple; a multiple of 8.
         offset: u32,
     },
@@ -77,16 +77,16 @@ impl Place {
         match self {
             Self::Fixed { bytes, .. } => bytes,
             Self::Inline { capacity, .. } => LENGTH_BYTES + capacity,
-            Self::Outline { .. } => 8,
+            Self::OutOfLine { .. } => 8,
         }
     }
 
     /// Its offset in the tuple.
     pub fn offset(self) -> u32 {
         match self {
-            Self::Fixed { offset, .. } | Self::Inline { offset, .. } | Self::Outline { offset } => {
-                offset
-            }
+            Self::Fixed { offset, .. }
+            | Self::Inline { offset, .. }
+            | Self::OutOfLine { offset } => offset,
         }
     }
 
@@ -94,7 +94,7 @@ impl Place {
         match self {
             Self::Fixed { bytes, .. } => 1 << bytes.trailing_zeros().min(3),
             Self::Inline { .. } => 2,
-            Self::Outline { .. } => 8,
+            Self::OutOfLine { .. } => 8,
         }
     }
 
@@ -102,7 +102,7 @@ impl Place {
         match self {
             Self::Fixed { bytes, .. } => Self::Fixed { offset, bytes },
             Self::Inline { capacity, .. } => Self::Inline { offset, capacity },
-            Self::Outline { .. } => Self::Outline { offset },
+            Self::OutOfLine { .. } => Self::OutOfLine { offset },
         }
     }
 }
@@ -127,7 +127,7 @@ pub struct TupleLayout {
     kind: LayoutKind,
     fields: Box<[Field]>,
     /// Positions of the columns whose contents lie elsewhere.
-    outlines: Box<[usize]>,
+    out_of_line: Box<[usize]>,
     null_words: u32,
     nullable_columns: u32,
     tuple_bytes: u32,
@@ -168,14 +168,14 @@ impl TupleLayout {
             })
             .collect();
         let is_outline =
-            |position: &usize| matches!(fields[*position].place, Place::Outline { .. });
-        let outlines = (0..fields.len()).filter(is_outline).collect();
+            |position: &usize| matches!(fields[*position].place, Place::OutOfLine { .. });
+        let out_of_line = (0..fields.len()).filter(is_outline).collect();
         let table = table.name.as_str().into();
         Self {
             table,
             kind,
             fields,
-            outlines,
+            out_of_line,
             null_words,
             nullable_columns,
             tuple_bytes,
@@ -205,8 +205,8 @@ impl TupleLayout {
 
     /// Positions of the columns whose contents lie elsewhere.
     #[inline]
-    pub fn outlines(&self) -> &[usize] {
-        &self.outlines
+    pub fn out_of_line(&self) -> &[usize] {
+        &self.out_of_line
     }
 
     /// Number of words of NULL bits after the checksum word.
@@ -214,11 +214,11 @@ impl TupleLayout {
         self.null_words as usize
     }
 
-    /// Offset in the tuple of an outline column's word, in bytes; `None` for other columns.
+    /// Offset in the tuple of an out-of-line column's word, in bytes; `None` for other columns.
     #[inline]
     pub fn outline_offset(&self, column: usize) -> Option<usize> {
         match self.fields.get(column)?.place {
-            Place::Outline { offset } => Some(offset as usize),
+            Place::OutOfLine { offset } => Some(offset as usize),
             _ => None,
         }
     }
@@ -242,9 +242,9 @@ impl TupleLayout {
             .is_some_and(|field| field.is_null(tuple))
     }
 
-    /// The value of a column in tuple bytes. For an outline column that is not NULL, `content` is
-    /// given its word of the tuple (never 0) and returns the content, or `None` if there is none,
-    /// which reads as empty.
+    /// The value of a column in tuple bytes. For an out-of-line column that is not NULL, `content`
+    /// is given its word of the tuple (never 0) and returns the content, or `None` if there is
+    /// none, which reads as empty.
     #[inline]
     pub fn value<'t>(
         &self,
@@ -265,7 +265,7 @@ impl TupleLayout {
                 offset + LENGTH_BYTES,
                 inline_length(tuple, offset).min(capacity),
             ),
-            Place::Outline { offset } => match word(tuple, offset) {
+            Place::OutOfLine { offset } => match word(tuple, offset) {
                 0 => &[],
                 pointer => content(pointer).unwrap_or(&[]),
             },
@@ -320,7 +320,7 @@ fn own_place(data_type: DataType, kind: LayoutKind) -> Place {
             offset: 0,
             capacity: data_type.bytes_max().next_multiple_of(2),
         },
-        _ => Place::Outline { offset: 0 },
+        _ => Place::OutOfLine { offset: 0 },
     }
 }
 
@@ -333,7 +333,7 @@ fn put_longest_elsewhere(places: &mut [Place], head_bytes: u32) {
         if total_bytes <= TUPLE_BYTES_MAX || bytes <= 8 {
             return;
         }
-        places[position] = Place::Outline { offset: 0 };
+        places[position] = Place::OutOfLine { offset: 0 };
         total_bytes -= bytes - 8;
     }
 }

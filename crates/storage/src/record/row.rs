@@ -1,12 +1,12 @@
 //! A row in memory: a tuple, followed by the contents that do not lie in the tuple.
 //!
 //! ```text
-//! | tuple, exactly as on the medium, but for the words of outline columns | content | content | … |
+//! | tuple, exactly as on the medium, but for the words of out-of-line columns | content | content | … |
 //! ```
 //!
 //! An engine reads a row by copying the tuple in ([`Row::begin_fill`]) and, for tables that have
-//! outline columns only, each content ([`Row::set_outline`]). It writes one by storing contents and
-//! then the tuple with the words replaced. The buffer is reused, so that reading rows in a loop
+//! out-of-line columns only, each content ([`Row::set_outline`]). It writes one by storing contents
+//! and then the tuple with the words replaced. The buffer is reused, so that reading rows in a loop
 //! allocates nothing.
 
 use super::error::{RecordError, Result};
@@ -65,7 +65,7 @@ impl Row {
         let field = layout.field(column)?;
         let fitted = check(layout, field, value)?;
         with_content(field.data_type, fitted, |content| match field.place {
-            Place::Outline { offset } => {
+            Place::OutOfLine { offset } => {
                 set_outline_word(layout, buffer, offset as usize, content.len())?;
                 buffer.extend_from_slice(content);
                 Ok(())
@@ -125,7 +125,7 @@ impl Row {
         Ok(())
     }
 
-    /// The tuple; its outline words are this row's own.
+    /// The tuple; its out-of-line words are this row's own.
     #[inline]
     pub fn tuple_bytes(&self) -> &[u8] {
         &self.buffer[..self.layout.tuple_bytes()]
@@ -139,8 +139,8 @@ impl Row {
     }
 
     /// Drops all contents and returns the tuple, to be overwritten with one from the medium. Then
-    /// each outline column whose word is not 0 must be given its content with [`Row::set_outline`]
-    /// or [`Row::reserve_outline`].
+    /// each out-of-line column whose word is not 0 must be given its content with
+    /// [`Row::set_outline`] or [`Row::reserve_outline`].
     #[inline]
     pub fn begin_fill(&mut self) -> &mut [u8] {
         self.buffer.truncate(self.layout.tuple_bytes());
@@ -148,7 +148,7 @@ impl Row {
         &mut self.buffer
     }
 
-    /// The word of an outline column: 0 if it is NULL or empty. `None` for other columns.
+    /// The word of an out-of-line column: 0 if it is NULL or empty. `None` for other columns.
     #[inline]
     pub fn outline_word(&self, column: usize) -> Option<u64> {
         self.layout
@@ -156,8 +156,8 @@ impl Row {
             .map(|offset| word(&self.buffer, offset as u32))
     }
 
-    /// The content of an outline column; `None` if it is NULL or no outline column. Empty content
-    /// has no block on the medium.
+    /// The content of an out-of-line column; `None` if it is NULL or no out-of-line column. Empty
+    /// content has no block on the medium.
     #[inline]
     pub fn outline(&self, column: usize) -> Option<&[u8]> {
         let word = self.outline_word(column)?;
@@ -167,7 +167,7 @@ impl Row {
         Some(self.content(word).unwrap_or(&[]))
     }
 
-    /// Gives an outline column its content.
+    /// Gives an out-of-line column its content.
     pub fn set_outline(&mut self, column: usize, content: &[u8]) -> Result<()> {
         let offset = self.place_of_outline(column)?;
         set_outline_word(&self.layout, &mut self.buffer, offset, content.len())?;
@@ -175,7 +175,7 @@ impl Row {
         Ok(())
     }
 
-    /// Makes room for the content of an outline column, which the caller overwrites.
+    /// Makes room for the content of an out-of-line column, which the caller overwrites.
     pub fn reserve_outline(&mut self, column: usize, content_bytes: usize) -> Result<&mut [u8]> {
         let offset = self.place_of_outline(column)?;
         set_outline_word(&self.layout, &mut self.buffer, offset, content_bytes)?;
@@ -194,13 +194,14 @@ impl Row {
         })
     }
 
-    /// Appends the row as one run of bytes that [`Row::read_image`] takes back: the tuple, then the contents of its outline
-    /// columns, whose words say where in the image they lie. The checksum word is 0.
+    /// Appends the row as one run of bytes that [`Row::read_image`] takes back: the tuple, then the
+    /// contents of its out-of-line columns, whose words say where in the image they lie. The
+    /// checksum word is 0.
     pub fn write_image(&self, bytes: &mut Vec<u8>) {
         let start = bytes.len();
         bytes.extend_from_slice(self.tuple_bytes());
         bytes[start..start + 8].fill(0);
-        for &column in self.layout.outlines() {
+        for &column in self.layout.out_of_line() {
             let (Some(offset), Some(old)) = (
                 self.layout.outline_offset(column),
                 self.outline_word(column),
@@ -218,7 +219,8 @@ impl Row {
         }
     }
 
-    /// Becomes the row of an image; false, and no row of any use, if the image is too short for this table.
+    /// Becomes the row of an image; false, and no row of any use, if the image is too short for
+    /// this table.
     #[inline]
     pub fn read_image(&mut self, image: &[u8]) -> bool {
         self.buffer.clear();
@@ -245,7 +247,7 @@ impl PartialEq for Row {
     }
 }
 
-/// Points the word of an outline column to a content of `content_bytes` bytes at the end of the
+/// Points the word of an out-of-line column to a content of `content_bytes` bytes at the end of the
 /// buffer.
 #[inline]
 fn set_outline_word(

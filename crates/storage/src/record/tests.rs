@@ -215,7 +215,7 @@ proptest! {
         // The way of an engine: tuple first, then each content.
         let mut copy = Row::new(Arc::clone(&layout));
         copy.begin_fill().copy_from_slice(row.tuple_bytes());
-        for column in layout.outlines().iter().filter(|column| row.outline_word(**column) != Some(0)) {
+        for column in layout.out_of_line().iter().filter(|column| row.outline_word(**column) != Some(0)) {
             copy.set_outline(*column, row.outline(*column).unwrap()).unwrap();
         }
         prop_assert_eq!(copy.to_values(), expected);
@@ -235,11 +235,12 @@ proptest! {
             expected.set(column, &rows[1][column]).unwrap();
             prop_assert_eq!(changes.value(column).unwrap(), expected.get(column));
         }
-        // The way of an engine: new bytes of the spans, contents appended, words patched, checksum followed.
+        // The way of an engine: new bytes of the spans, contents appended, words patched, checksum
+        // followed.
         let mut new = old.clone();
         let mut pointers = vec![0; table.columns.len()];
         for patch in changes.patches() {
-            if let Patch::Outline { column, content, .. } = patch {
+            if let Patch::OutOfLine { column, content, .. } = patch {
                 new.set_outline(column, content).unwrap();
                 pointers[column] = new.outline_word(column).unwrap();
             }

@@ -213,7 +213,8 @@ impl<'a> ValueRef<'a> {
     /// loss. NULL fits always.
     #[inline]
     pub(crate) fn fit(self, data_type: DataType) -> Result<Self, Misfit> {
-        // Each variant is made anew: copying one whole reads across what was just stored, and waits for it.
+        // Each variant is made anew: copying one whole reads across what was just stored, and waits
+        // for it.
         Ok(match (data_type, self) {
             (DataType::Int64, Self::Int64(number)) => Self::Int64(number),
             (_, Self::Null) => Self::Null,

@@ -1,8 +1,9 @@
 //! The blocks that a deep check meets, held against those that the heap calls allocated.
 //!
-//! Each block in use must be met exactly once and be allocated, and nothing else may be allocated. The blocks are gathered in a list and
-//! sorted once: a crash search checks millions of small partitions, and a set that is kept in order block by block takes longer
-//! than all the rest of the comparison.
+//! Each block in use must be met exactly once and be allocated, and nothing else may be allocated.
+//! The blocks are gathered in a list and sorted once: a crash search checks millions of small
+//! partitions, and a set that is kept in order block by block takes longer than all the rest of the
+//! comparison.
 
 use crate::vocabulary::VerifyReport;
 use pmem::{Arena, Memory};
@@ -20,7 +21,8 @@ impl BlocksInUse {
         self.offsets.push(offset);
     }
 
-    /// Reports blocks that were met more than once, leaked ones, free ones that are in use, and how many are allocated.
+    /// Reports blocks that were met more than once, leaked ones, free ones that are in use, and how
+    /// many are allocated.
     pub(crate) fn compare<M: Memory>(mut self, arena: &Arena<M>, report: &mut VerifyReport) {
         self.offsets.sort_unstable();
         let pairs = self.offsets.windows(2);

@@ -1,7 +1,9 @@
-//! A table as an engine sees it: its definition, the layout of its tuples, and the encoders of its keys.
+//! A table as an engine sees it: its definition, the layout of its tuples, and the encoders of its
+//! keys.
 //!
-//! [`space::TableSpace`] holds the tables of a partition that is updated in place, in volatile or in durable memory;
-//! [`cow::CowSpace`] those of one that is copied on write, in durable memory or in a file.
+//! [`space::TableSpace`] holds the tables of a partition that is updated in place, in volatile or
+//! in durable memory; [`cow::CowSpace`] those of one that is copied on write, in durable memory or
+//! in a file.
 
 pub(crate) mod blocks;
 pub mod cow;
@@ -18,8 +20,9 @@ use pmem::{Arena, Memory};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// All tables of one partition in an arena, whose published bytes change through the write set `W`. A statement that fails leaves
-/// pending changes behind; the engine rolls them back to where the statement began.
+/// All tables of one partition in an arena, whose published bytes change through the write set `W`.
+/// A statement that fails leaves pending changes behind; the engine rolls them back to where the
+/// statement began.
 pub trait Tables<M: Memory, W>: Send {
     /// Definitions of all tables, in the order of their numbers.
     fn tables(&self) -> Vec<Arc<Table>>;

@@ -1,7 +1,8 @@
 //! The tables of one partition that is updated in place: tuples, and the upkeep of their indexes.
 //!
-//! Written once for volatile and durable memory: `W` decides how published bytes change, `I` which index is used. A
-//! statement that fails leaves pending changes behind; the engine rolls them back to where the statement began.
+//! Written once for volatile and durable memory: `W` decides how published bytes change, `I` which
+//! index is used. A statement that fails leaves pending changes behind; the engine rolls them back
+//! to where the statement began.
 //!
 //! Tables hang on a list of *descriptors*, so that a partition describes itself:
 //!
@@ -10,8 +11,8 @@
 //!             | root word of the primary index | root word of each secondary index ... | definition
 //! ```
 //!
-//! The list's head is the word `directory`. Table and index numbers are never used again, so a new descriptor is
-//! linked in front and replaces an old one of the same table in one step.
+//! The list's head is the word `directory`. Table and index numbers are never used again, so a new
+//! descriptor is linked in front and replaces an old one of the same table in one step.
 
 use super::tuples::Tuples;
 use super::{Table, Tables};
@@ -52,7 +53,8 @@ struct TableState<I> {
 }
 
 impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
-    /// The tables whose list starts at the word `directory`; the caller has stored 0 there if there are none.
+    /// The tables whose list starts at the word `directory`; the caller has stored 0 there if there
+    /// are none.
     pub fn open(
         arena: &Arena<M>,
         directory: u64,
@@ -411,8 +413,9 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         )
     }
 
-    /// Writes a new descriptor with new, empty indexes, except those in `kept`: pairs of the index's number in `def` and its
-    /// root. The descriptor is not linked yet, unless it is written over an old one that it is shorter than, since there is no room for another.
+    /// Writes a new descriptor with new, empty indexes, except those in `kept`: pairs of the
+    /// index's number in `def` and its root. The descriptor is not linked yet, unless it is written
+    /// over an old one that it is shorter than, since there is no room for another.
     fn write_descriptor(
         &mut self,
         arena: &mut Arena<M>,
@@ -471,8 +474,8 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         Ok(TableState::new(table, at, primary, secondary))
     }
 
-    /// Puts a descriptor for `def` in the place of the table's old one, without the index number `dropped`; indexes that `def`
-    /// has beyond the old ones are made empty.
+    /// Puts a descriptor for `def` in the place of the table's old one, without the index number
+    /// `dropped`; indexes that `def` has beyond the old ones are made empty.
     fn replace_descriptor(
         &mut self,
         arena: &mut Arena<M>,

@@ -1,9 +1,10 @@
 //! Tuples in fixed-size slots, and the blocks of their long fields.
 //!
-//! A tuple is one block in its table's layout; an outline column is an 8-byte pointer to a block with the field's
-//! header and bytes (`record::variable`). The tuple's first word is a linear checksum over the other words, which an update adjusts by the
-//! words that it changes. An update of an outline column writes a new block and swings the pointer, or writes over the block where the write set
-//! prefers that and the new content takes a block of the same size.
+//! A tuple is one block in its table's layout; an out-of-line column is an 8-byte pointer to a
+//! block with the field's header and bytes (`record::variable`). The tuple's first word is a linear
+//! checksum over the other words, which an update adjusts by the words that it changes. An update
+//! of an out-of-line column writes a new block and swings the pointer, or writes over the block
+//! where the write set prefers that and the new content takes a block of the same size.
 
 mod copies;
 mod views;
@@ -17,13 +18,14 @@ use pmem::{Arena, ClassId, Memory, NvPtr, Owner, Part, PmemError, block_bytes};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Blocks of fields up to this size are written over: beyond it, bytes that are written twice cost more than a new block.
+/// Blocks of fields up to this size are written over: beyond it, bytes that are written twice cost
+/// more than a new block.
 const OVERWRITE_BYTES_MAX: usize = 512;
 
 /// Reads and writes the tuples of one table.
 pub(super) struct Tuples {
     layout: Arc<TupleLayout>,
-    outlines: Vec<Outline>,
+    out_of_line: Vec<OutOfLine>,
     class: Option<ClassId>,
     block_bytes: usize,
     owner: Owner,
@@ -32,13 +34,13 @@ pub(super) struct Tuples {
 
 /// A column whose content lies in a block of its own, and the offset of its word in the tuple.
 #[derive(Clone, Copy)]
-struct Outline {
+struct OutOfLine {
     column: usize,
     offset: usize,
     content_bytes_max: usize,
 }
 
-impl Outline {
+impl OutOfLine {
     /// The tuple's pointer to the block, or 0.
     #[inline]
     fn pointer<M: Memory>(&self, arena: &Arena<M>, tuple: u64) -> Result<u64> {
@@ -79,14 +81,15 @@ struct Scratch {
 impl Tuples {
     pub(super) fn new(layout: Arc<TupleLayout>, tag: u16) -> Self {
         let outline = |&column: &usize| {
-            layout.outline_offset(column).map(|offset| Outline {
+            layout.outline_offset(column).map(|offset| OutOfLine {
                 column,
                 offset,
                 content_bytes_max: layout.fields()[column].data_type.bytes_max() as usize,
             })
         };
-        let outlines = layout.outlines().iter().filter_map(outline).collect();
-        // Whole lines let a new tuple be streamed past the cache; below 512 bytes that would waste too much space.
+        let out_of_line = layout.out_of_line().iter().filter_map(outline).collect();
+        // Whole lines let a new tuple be streamed past the cache; below 512 bytes that would waste
+        // too much space.
         let bytes = layout.tuple_bytes();
         let block_bytes = if bytes >= 512 {
             bytes.next_multiple_of(64)
@@ -99,7 +102,7 @@ impl Tuples {
         };
         Self {
             layout,
-            outlines,
+            out_of_line,
             class: None,
             block_bytes,
             owner,
@@ -118,7 +121,7 @@ impl Tuples {
         arena.prefetch(tuple, self.layout.tuple_bytes());
     }
 
-    /// Copies a tuple and its outline fields into `row`.
+    /// Copies a tuple and its out-of-line fields into `row`.
     #[inline]
     pub(super) fn read<M: Memory>(
         &self,
@@ -129,7 +132,7 @@ impl Tuples {
         arena.enter(Part::Table);
         let bytes = arena.bytes(tuple, self.layout.tuple_bytes())?;
         row.begin_fill().copy_from_slice(bytes);
-        if self.outlines.is_empty() {
+        if self.out_of_line.is_empty() {
             Ok(())
         } else {
             self.read_outlines(arena, tuple, row)
@@ -137,14 +140,14 @@ impl Tuples {
     }
 
     fn read_outlines<M: Memory>(&self, arena: &Arena<M>, tuple: u64, row: &mut Row) -> Result<()> {
-        for outline in &self.outlines {
+        for outline in &self.out_of_line {
             let pointer = row.outline_word(outline.column).unwrap_or(0);
             if pointer != 0 {
                 // The block's length is not known yet; two lines hold most fields.
                 arena.prefetch(pointer, 128);
             }
         }
-        for outline in &self.outlines {
+        for outline in &self.out_of_line {
             let pointer = outline.pointer(arena, tuple)?;
             if pointer != 0 {
                 row.set_outline(outline.column, outline.read(arena, pointer)?.1)?;
@@ -165,7 +168,7 @@ impl Tuples {
         let mut field = std::mem::take(&mut self.scratch.field);
         image.clear();
         image.extend_from_slice(row.tuple_bytes());
-        for outline in &self.outlines {
+        for outline in &self.out_of_line {
             let content = row.outline(outline.column).unwrap_or(&[]);
             let pointer = self.write_field(arena, writes, content, &mut field)?;
             image[outline.offset..outline.offset + 8].copy_from_slice(&pointer.to_le_bytes());
@@ -197,13 +200,14 @@ impl Tuples {
         arena.enter(Part::Table);
         let mut scratch = std::mem::take(&mut self.scratch);
         changes.spans(&mut scratch.spans);
-        // The header line and the lines of the fields are asked for together: one miss instead of two.
+        // The header line and the lines of the fields are asked for together: one miss instead of
+        // two.
         arena.prefetch(tuple, 8);
         for span in &scratch.spans {
             arena.prefetch(tuple.wrapping_add(span.start as u64), span.len());
         }
         scratch.pointers.clear();
-        if !self.outlines.is_empty() {
+        if !self.out_of_line.is_empty() {
             self.change_fields(arena, writes, tuple, changes, &mut scratch)?;
         }
         let before = arena.word(tuple)?;
@@ -233,7 +237,8 @@ impl Tuples {
         Ok(())
     }
 
-    /// Writes changed outline columns, over their blocks or into new ones; `scratch.pointers` gets each column's block.
+    /// Writes changed out-of-line columns, over their blocks or into new ones; `scratch.pointers`
+    /// gets each column's block.
     fn change_fields<M: Memory, W: WriteSet<M>>(
         &self,
         arena: &mut Arena<M>,
@@ -243,13 +248,13 @@ impl Tuples {
         scratch: &mut Scratch,
     ) -> Result<()> {
         for patch in changes.patches() {
-            if let Patch::Outline { offset, .. } = patch {
+            if let Patch::OutOfLine { offset, .. } = patch {
                 // The block's length is not known yet; two lines hold most fields.
                 arena.prefetch(arena.word(place_in(tuple, offset)?)?, 128);
             }
         }
         for patch in changes.patches() {
-            let Patch::Outline {
+            let Patch::OutOfLine {
                 column,
                 offset,
                 content,
@@ -272,8 +277,8 @@ impl Tuples {
         Ok(())
     }
 
-    /// Whether new content goes over the old one at `block`. The old one must be sound: a damaged length could call for a place
-    /// that the block does not have.
+    /// Whether new content goes over the old one at `block`. The old one must be sound: a damaged
+    /// length could call for a place that the block does not have.
     fn may_overwrite<M: Memory, W: WriteSet<M>>(
         arena: &mut Arena<M>,
         writes: &W,
@@ -299,7 +304,7 @@ impl Tuples {
         tuple: u64,
     ) -> Result<()> {
         arena.enter(Part::Table);
-        for outline in &self.outlines {
+        for outline in &self.out_of_line {
             Self::free_field(arena, writes, tuple, outline.offset)?;
         }
         let change = arena.free(tuple)?;
@@ -320,7 +325,8 @@ impl Tuples {
         Ok(())
     }
 
-    /// Checks a tuple's checksums and copies it into `row`; `block` is called for each block in use.
+    /// Checks a tuple's checksums and copies it into `row`; `block` is called for each block in
+    /// use.
     pub(super) fn check<M: Memory>(
         &self,
         arena: &Arena<M>,
@@ -333,7 +339,7 @@ impl Tuples {
         if !tuple_is_intact(arena.bytes(tuple, self.layout.tuple_bytes())?) {
             return Err(PmemError::corrupted("tuple", tuple, "wrong checksum").into());
         }
-        for outline in &self.outlines {
+        for outline in &self.out_of_line {
             let pointer = outline.pointer(arena, tuple)?;
             if pointer != 0 {
                 block(pointer);
@@ -347,7 +353,7 @@ impl Tuples {
         Ok(row.check_values()?)
     }
 
-    /// Stages a block for the content of an outline field; empty content has none.
+    /// Stages a block for the content of an out-of-line field; empty content has none.
     fn write_field<M: Memory, W: WriteSet<M>>(
         &self,
         arena: &mut Arena<M>,

@@ -241,7 +241,8 @@ impl<'r> Run<'r> {
         Ok(())
     }
 
-    /// Opens a transaction and runs its steps. None if the engine failed and the transaction is over.
+    /// Opens a transaction and runs its steps. None if the engine failed and the transaction is
+    /// over.
     fn steps(&mut self, steps: &[Step]) -> Result<Option<State>, Failure> {
         let mut next = self.state.clone();
         if self.engine()?.begin().is_err() {

@@ -1,4 +1,5 @@
-//! Failing devices: each call of a scenario to its files and memories fails in turn, in every way, once and for ever.
+//! Failing devices: each call of a scenario to its files and memories fails in turn, in every way,
+//! once and for ever.
 //!
 //! The sweep first runs a scenario without faults and counts its calls. Then each of them fails in
 //! a run of its own, in the scenario, in the creation of the partition, and in the recovery after

@@ -48,7 +48,8 @@ pub struct TornReport {
     pub seconds: f64,
 }
 
-/// Tears the writes of a method's scenarios. `progress` is called with the scenarios that are done and their number.
+/// Tears the writes of a method's scenarios. `progress` is called with the scenarios that are done
+/// and their number.
 pub fn tear(
     method: Method,
     seed: u64,
@@ -179,7 +180,8 @@ impl Tearer {
         recovery: &Recovery,
     ) -> Result<(), Failure> {
         choice.units.sort();
-        // Equal images hold the same; whether that is allowed changes at each acknowledgement, which is no sync.
+        // Equal images hold the same; whether that is allowed changes at each acknowledgement,
+        // which is no sync.
         if !self
             .seen
             .insert((world.image_hash(&choice), oracle.decided.len()))

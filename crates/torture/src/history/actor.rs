@@ -104,7 +104,8 @@ impl<'h> Actor<'h> {
         self.progress.is_cut.load(Ordering::SeqCst)
     }
 
-    /// Runs one transaction, again and again if others are in its way, as the database does that for its users.
+    /// Runs one transaction, again and again if others are in its way, as the database does that
+    /// for its users.
     pub(super) fn transaction(&mut self, window: u64) -> Result<()> {
         let seed = self.random.next_u64();
         let options = TransactionOptions::new()
@@ -164,7 +165,8 @@ impl<'h> Actor<'h> {
         let is_serializable = self.options.isolation == Isolation::Serializable;
         match error {
             Error::Rejected(reason) if reason.is::<Undone>() => self.done.undone += 1,
-            // Another transaction inserted the row after this one had looked for it, and only a serializable one is spared that.
+            // Another transaction inserted the row after this one had looked for it, and only a
+            // serializable one is spared that.
             Error::DuplicateKey { .. } if !is_serializable => self.done.undone += 1,
             Error::DuplicateKey { .. } => {
                 let error = error.to_string();

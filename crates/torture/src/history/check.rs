@@ -415,8 +415,9 @@ fn versions_of(history: &History, transactions: &[&Committed]) -> BTreeMap<u64, 
         let mut own: HashMap<u64, Element> = HashMap::new();
         for &(row, element) in &transaction.written {
             if Order::of(row) == Order::Register {
-                // The first write of a row follows the element that was read just before; later ones follow it. An earlier read may
-                // have met another one, where the isolation level allows that.
+                // The first write of a row follows the element that was read just before; later
+                // ones follow it. An earlier read may have met another one, where the isolation
+                // level allows that.
                 let mut observed = transaction.observed.iter().rev();
                 let read = observed.find(|seen| seen.row == row && !is_own(transaction, seen.last));
                 let before = own.insert(row, element).or(read.map(|seen| seen.last));

@@ -1,4 +1,5 @@
-//! Histories across crashes: the same sessions on a simulated device whose power fails under them, or whose process dies.
+//! Histories across crashes: the same sessions on a simulated device whose power fails under them,
+//! or whose process dies.
 //!
 //! At a cut every session is somewhere: some have been acknowledged, some are inside of commit,
 //! some hold locks. The next process opens the database, all sessions continue in it, and at the
@@ -38,13 +39,15 @@ const DEATH_ONE_IN: u64 = 3;
 /// The failures of a run.
 #[derive(Clone, Debug, Default)]
 pub struct CutOptions {
-    /// Power cuts and deaths of the process, spread over the transactions; those of recoveries come on top.
+    /// Power cuts and deaths of the process, spread over the transactions; those of recoveries come
+    /// on top.
     pub cuts: u64,
     /// Fences, flushes and syncs that do nothing, by the names of their sites.
     pub disabled: Vec<String>,
 }
 
-/// As [`run`](super::run), on a new simulated database of these options, which is cut off meanwhile and opened again.
+/// As [`run`](super::run), on a new simulated database of these options, which is cut off meanwhile
+/// and opened again.
 pub fn run_with_cuts(
     database: &Options,
     options: &HistoryOptions,

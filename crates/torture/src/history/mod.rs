@@ -1,4 +1,5 @@
-//! Histories: many sessions on few rows, and whether the observations of their transactions fit some order of them.
+//! Histories: many sessions on few rows, and whether the observations of their transactions fit
+//! some order of them.
 //!
 //! Every write can be told from every other, so the content that a transaction reads shows which
 //! ones came before it. Two kinds of rows, after the checker Elle (Kingsbury and Alvaro, "Elle:
@@ -33,7 +34,8 @@ use std::time::Duration;
 
 const TABLE: &str = "history";
 const INDEX: &str = "by_row";
-/// Columns: the key, which is the row's number and its place; the number alone; the newest element; all elements.
+/// Columns: the key, which is the row's number and its place; the number alone; the newest element;
+/// all elements.
 const ROW: usize = 1;
 const LAST: usize = 2;
 const LIST: usize = 3;
@@ -91,7 +93,8 @@ pub struct HistoryReport {
     pub dependencies: u64,
     /// Longest time of one statement, or between two attempts of a transaction.
     pub longest_wait: Duration,
-    /// Observations that fit no order of the transactions and that the isolation level forbids; at most ten.
+    /// Observations that fit no order of the transactions and that the isolation level forbids; at
+    /// most ten.
     pub anomalies: Vec<Anomaly>,
     /// Number of those that the isolation level allows.
     pub allowed: u64,

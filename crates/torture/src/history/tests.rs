@@ -273,7 +273,8 @@ fn an_element_behind_a_savepoint_must_not_be_seen() {
     assert!(found.contains(&Anomaly::Foreign { row, element }));
 }
 
-/// A history with power cuts and deaths, on a method with a log in files, some steps of which do nothing.
+/// A history with power cuts and deaths, on a method with a log in files, some steps of which do
+/// nothing.
 fn cut_report(partitions: u32, seed: u64, disabled: &[&str]) -> Result<HistoryReport> {
     let database = Options::new()
         .method(Method::FullPageWrites)
@@ -334,7 +335,8 @@ fn cuts_find_a_decision_that_is_not_durable() {
 
 type MadeAtCut = (u64, bool, Vec<Observation>, Vec<(u64, u64)>);
 
-/// The anomalies of transactions, some of which were inside of commit at a cut, and how many of those there were.
+/// The anomalies of transactions, some of which were inside of commit at a cut, and how many of
+/// those there were.
 fn anomalies_behind_a_cut(
     transactions: Vec<MadeAtCut>,
     lists: Vec<(u64, Vec<u64>)>,

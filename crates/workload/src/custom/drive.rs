@@ -1,4 +1,5 @@
-//! A workload of any shape on a database: loading its tables, running its list, and the content check.
+//! A workload of any shape on a database: loading its tables, running its list, and the content
+//! check.
 //!
 //! The timed part is [`Runner::step`]: it allocates nothing, reuses rows and sets of changes, and
 //! reads the list and a pool of letters only. A value is a window into that pool; the window
@@ -282,7 +283,8 @@ impl Custom {
         Ok(())
     }
 
-    /// By table and key, the position of the operation that wrote each column last, plus one; 0 for the row's first content.
+    /// By table and key, the position of the operation that wrote each column last, plus one; 0 for
+    /// the row's first content.
     fn expected(&self, transactions: u64) -> Vec<HashMap<i64, Box<[u32]>>> {
         let new = |table: usize| vec![0; self.tables[table].columns as usize].into_boxed_slice();
         let loaded = |(at, shape): (usize, &TableShape)| {
@@ -358,7 +360,8 @@ impl Runner<'_> {
         self.position
     }
 
-    /// Runs the next transaction's statements; the caller commits. At the end of the list nothing is run.
+    /// Runs the next transaction's statements; the caller commits. At the end of the list nothing
+    /// is run.
     #[inline]
     pub fn step(&mut self, transaction: &mut Transaction<'_>) -> Result<(), Error> {
         while let Some(operation) = self.workload.list.get(self.at) {

@@ -1,7 +1,8 @@
 //! The list of chosen shares.
 //!
-//! Rows are drawn in two steps, hot or cold, then evenly within; hot rows are spread over the whole key range. Reads, updates and
-//! scans go to the rows that were loaded; insertions append, as keys that count up do.
+//! Rows are drawn in two steps, hot or cold, then evenly within; hot rows are spread over the whole
+//! key range. Reads, updates and scans go to the rows that were loaded; insertions append, as keys
+//! that count up do.
 
 use super::{CustomOptions, Kind, Operation, key_of};
 use crate::random::{Random, Spread};

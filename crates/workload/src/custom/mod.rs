@@ -1,7 +1,8 @@
 //! Workloads of any shape: chosen tuple sizes, mix and skew, or a trace of another database.
 //!
-//! A workload is tables of one shape each, loaded rows, and one list of transactions for one partition that is run once, from its
-//! beginning. It is made before the clock starts and is the same for every method.
+//! A workload is tables of one shape each, loaded rows, and one list of transactions for one
+//! partition that is run once, from its beginning. It is made before the clock starts and is the
+//! same for every method.
 //!
 //! | module | job |
 //! |---|---|

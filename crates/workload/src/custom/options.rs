@@ -1,7 +1,8 @@
 //! Options of a generated workload, and the syntax in which a user writes them.
 //!
-//! Shares are written `read=50,update=45,insert=5` or by the name of a YCSB mix; skew as `ACCESSES/ROWS` in percent or by name.
-//! Values are checked where the list is made, and an error names the option.
+//! Shares are written `read=50,update=45,insert=5` or by the name of a YCSB mix; skew as
+//! `ACCESSES/ROWS` in percent or by name. Values are checked where the list is made, and an error
+//! names the option.
 
 use super::drive::CustomError;
 use std::fmt;

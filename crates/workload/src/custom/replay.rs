@@ -1,4 +1,5 @@
-//! The list of a trace: the same operations in the same order, on rows of the same size, and as many rows as wanted.
+//! The list of a trace: the same operations in the same order, on rows of the same size, and as
+//! many rows as wanted.
 //!
 //! A trace has numbers for keys, not keys. Keys that were there before the trace get loaded rows,
 //! spread over the key range. Where fewer rows are loaded than keys were seen, several keys share a
@@ -242,14 +243,16 @@ impl Places {
         } else {
             mix(number) % self.rows
         };
-        // The low part is the number of the insertion, so no two keys are equal, and none is a loaded one's.
+        // The low part is the number of the insertion, so no two keys are equal, and none is a
+        // loaded one's.
         let key = key_of(row) + self.inserted.cast_signed();
         self.keys.insert(number, key);
         key
     }
 }
 
-/// A key that no row ever has: right below a loaded one's, where the numbers of insertions never come.
+/// A key that no row ever has: right below a loaded one's, where the numbers of insertions never
+/// come.
 fn key_between(number: u64, rows: u64) -> i64 {
     key_of(mix(number) % rows.max(1)) - 1
 }

@@ -1,8 +1,8 @@
 //! Goal: lists are those asked for, a run leaves the content that its list gives, and a replay
 //! repeats its trace.
 //!
-//! Method: small lists on real databases, checked row by row; a recorded run is replayed while it is recorded again, and both
-//! traces are compared.
+//! Method: small lists on real databases, checked row by row; a recorded run is replayed while it
+//! is recorded again, and both traces are compared.
 
 use super::*;
 use indelible::{Database, Durability, Method, Options, Trace, TraceAction};

@@ -1,6 +1,8 @@
-//! The values of `c` and `pad`: groups of eleven random digits with dashes between them, as sysbench fills its templates.
+//! The values of `c` and `pad`: groups of eleven random digits with dashes between them, as
+//! sysbench fills its templates.
 //!
-//! A value follows from a number, so that lists and checks need not keep it. Of a value that was read only a digest is kept.
+//! A value follows from a number, so that lists and checks need not keep it. Of a value that was
+//! read only a digest is kept.
 
 use crate::random::{Random, mix};
 

@@ -1,4 +1,5 @@
-//! How sysbench draws ids: five distributions over a range, with the parameters that it has by default.
+//! How sysbench draws ids: five distributions over a range, with the parameters that it has by
+//! default.
 //!
 //! The formulas are those of `sb_rand.c` in version 1.0.20; `zipfian` is not in 1.0 and is that of
 //! the development line. Quirks of a formula are kept and documented. `pareto` and `zipfian` take
@@ -74,7 +75,8 @@ impl FromStr for Distribution {
 pub(super) struct Draw {
     distribution: Distribution,
     count: u32,
-    /// Of `zipfian`: where its sampling begins and ends, and up to which distance a rank is taken without another look.
+    /// Of `zipfian`: where its sampling begins and ends, and up to which distance a rank is taken
+    /// without another look.
     first: f64,
     last: f64,
     near: f64,
@@ -108,8 +110,9 @@ impl Draw {
         u32::try_from(drawn as i64).map_or(0, |number| number.min(self.count - 1))
     }
 
-    /// A rank from 1 by rejection-inversion (Hörmann and Derflinger, 1996): a point under a curve that covers the bars of the
-    /// distribution is inverted to the nearest rank, and drawn again where it lies above that rank's bar.
+    /// A rank from 1 by rejection-inversion (Hörmann and Derflinger, 1996): a point under a curve
+    /// that covers the bars of the distribution is inverted to the nearest rank, and drawn again
+    /// where it lies above that rank's bar.
     fn rank(&self, random: &mut Random) -> f64 {
         loop {
             let point = self.last + even(random) * (self.first - self.last);
@@ -180,7 +183,8 @@ mod tests {
         seen
     }
 
-    /// Fails unless counts fit shares: their chi-square is at most five standard deviations above its mean.
+    /// Fails unless counts fit shares: their chi-square is at most five standard deviations above
+    /// its mean.
     fn fits(seen: &[u32], shares: &[f64]) {
         assert_eq!(seen.len(), shares.len());
         let sum: f64 = shares.iter().sum();
@@ -220,7 +224,8 @@ mod tests {
     fn gaussian_is_the_mean_of_twelve() {
         let seen = drawn(Distribution::Gaussian, 1000);
         moments_of_a_bell(&seen, 1000.0);
-        // Share within one and two standard deviations, of the distribution of Irwin and Hall for twelve.
+        // Share within one and two standard deviations, of the distribution of Irwin and Hall for
+        // twelve.
         let within = |deviations: usize| {
             let half = deviations * 1000 / 12;
             let middle = &seen[500 - half..500 + half];

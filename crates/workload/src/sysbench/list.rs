@@ -1,7 +1,8 @@
 //! The statements of each event, made before the clock starts: the same for every method.
 //!
-//! Each thread has a list for its partition's ids. A table is drawn evenly for each kind of statement of an event and ids by the distribution, in
-//! sysbench's order. The texts that a statement writes follow from its nonce.
+//! Each thread has a list for its partition's ids. A table is drawn evenly for each kind of
+//! statement of an event and ids by the distribution, in sysbench's order. The texts that a
+//! statement writes follow from its nonce.
 
 use super::SysbenchOptions;
 use super::digits::{C_GROUPS, PAD_GROUPS, fill};

@@ -1,4 +1,5 @@
-//! The OLTP scripts of sysbench 1.0: tables of four columns with an index, short reads, ranges and changes, and skewed ids.
+//! The OLTP scripts of sysbench 1.0: tables of four columns with an index, short reads, ranges and
+//! changes, and skewed ids.
 //!
 //! | file | job |
 //! |---|---|
@@ -12,10 +13,11 @@
 //! | `conditions` | the conditions, and the words of all rows |
 //! | `drive` | options to workload: making, loading, checking |
 //!
-//! With one partition the tables are sysbench's. With several each has a share of the ids of every table, and a column `region` decides the partition, so
-//! that a range of ids lies in one; each partition draws from its own share, as if it were a table of that size. Statements, their order and
-//! the distributions follow the scripts `oltp_*.lua` and `sb_rand.c` of version 1.0.20, and `zipfian`, which came later, those of the version
-//! after it; no code is taken from them.
+//! With one partition the tables are sysbench's. With several each has a share of the ids of every
+//! table, and a column `region` decides the partition, so that a range of ids lies in one; each
+//! partition draws from its own share, as if it were a table of that size. Statements, their order
+//! and the distributions follow the scripts `oltp_*.lua` and `sb_rand.c` of version 1.0.20, and
+//! `zipfian`, which came later, those of the version after it; no code is taken from them.
 
 mod conditions;
 mod digits;
@@ -131,8 +133,8 @@ impl SysbenchOptions {
 pub enum Scope {
     /// All statements of an event: they count together or not at all.
     Event,
-    /// Each statement, as with `--skip-trx`: a delete and the insert that follows it are two transactions, and between them the row
-    /// is away.
+    /// Each statement, as with `--skip-trx`: a delete and the insert that follows it are two
+    /// transactions, and between them the row is away.
     Statement,
 }
 

@@ -52,8 +52,8 @@ impl Tatp {
         &self.lists[list as usize]
     }
 
-    /// Checks the conditions. Nobody may write meanwhile. The calling thread must not hold a transaction or a worker. A violation is no
-    /// error of the check: see [`Checked::into_result`].
+    /// Checks the conditions. Nobody may write meanwhile. The calling thread must not hold a
+    /// transaction or a worker. A violation is no error of the check: see [`Checked::into_result`].
     pub fn check_consistency(&self, database: &Database) -> Result<Checked, WorkloadError> {
         check_consistency(&self.options, database)
     }

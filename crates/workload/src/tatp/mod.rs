@@ -1,4 +1,5 @@
-//! TATP: subscribers of a mobile network, seven short transactions, and a content that follows exactly from the lists.
+//! TATP: subscribers of a mobile network, seven short transactions, and a content that follows
+//! exactly from the lists.
 //!
 //! | file | job |
 //! |---|---|
@@ -102,7 +103,8 @@ impl TatpOptions {
 /// How subscribers are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Unevenly, as the specification wants it: many bits of the number are more often set than not.
+    /// Unevenly, as the specification wants it: many bits of the number are more often set than
+    /// not.
     Uneven,
     /// Each as often as the others.
     Even,

@@ -14,7 +14,8 @@ use indelible::{Changes, Direction, Error, Prefix, Result, Row, Transaction};
 use std::hint::black_box;
 use std::ops::ControlFlow;
 
-/// Why a transaction fails: a row that the specification lets be absent is absent, or one that it inserts is there.
+/// Why a transaction fails: a row that the specification lets be absent is absent, or one that it
+/// inserts is there.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the row is not there, or is there already")]
 struct Failed;

@@ -177,7 +177,8 @@ impl State {
             | Input::GetAccessData { .. } => 0,
             Input::UpdateSubscriberData { facility, .. } => {
                 let at = usize::from(facility) - 1;
-                // Facilities come and go with their subscriber, so it is there for all threads or for none.
+                // Facilities come and go with their subscriber, so it is there for all threads or
+                // for none.
                 let is_there = self.data_a[at].is_some();
                 if is_there { BIT_1 | DATA_A << at } else { 0 }
             }

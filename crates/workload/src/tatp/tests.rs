@@ -86,7 +86,8 @@ fn the_rows_are_those_of_the_specification() {
 
 #[test]
 fn inputs_are_those_of_the_specification() {
-    // Of as many draws as there are subscribers, 63 in a hundred differ if each is as likely as the others.
+    // Of as many draws as there are subscribers, 63 in a hundred differ if each is as likely as the
+    // others.
     for (choice, distinct) in [
         (Choice::Uneven, 10_000..40_000),
         (Choice::Even, 62_000..64_500),
@@ -169,7 +170,8 @@ fn every_method_ends_with_the_same_consistent_content() {
     }
 }
 
-/// One change of rows of subscriber 2, and the conditions that must then be violated; none where only the comparison sees it.
+/// One change of rows of subscriber 2, and the conditions that must then be violated; none where
+/// only the comparison sees it.
 type Break = (
     &'static str,
     &'static [u8],

@@ -9,8 +9,8 @@
 //! | 5 | a branch has ten tellers, and every branch as many accounts as the first |
 //! | 6 | the accounts of all branches have as much as the branches together |
 //!
-//! The check needs nothing but the database, so a crash test can call it after each recovery. It also counts the
-//! transactions that the content shows.
+//! The check needs nothing but the database, so a crash test can call it after each recovery. It
+//! also counts the transactions that the content shows.
 
 use super::schema::{account, branch, history, teller};
 use super::{BRANCHES_MAX, TELLERS, Tables};
@@ -48,8 +48,9 @@ impl Checked {
     }
 }
 
-/// Checks all conditions on all branches, one thread a partition. Nobody may write meanwhile. The calling thread must not hold
-/// a transaction or a worker. A violation is no error of the check: see [`Checked::into_result`].
+/// Checks all conditions on all branches, one thread a partition. Nobody may write meanwhile. The
+/// calling thread must not hold a transaction or a worker. A violation is no error of the check:
+/// see [`Checked::into_result`].
 pub fn check_consistency(database: &Database) -> Result<Checked, WorkloadError> {
     let tables = Tables::open(database)?;
     let parts = read_each(database, |transaction, partition| {

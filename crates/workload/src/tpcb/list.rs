@@ -1,7 +1,9 @@
-//! The inputs (clause 5.3): a teller, an account and an amount, made before the clock starts and the same for every method.
+//! The inputs (clause 5.3): a teller, an account and an amount, made before the clock starts and
+//! the same for every method.
 //!
-//! Each thread of a partition has a list for the partition's branches. A teller is drawn evenly from all of the partition; the account from those of its
-//! branch in 85 of a hundred cases, otherwise from those of all other branches.
+//! Each thread of a partition has a list for the partition's branches. A teller is drawn evenly
+//! from all of the partition; the account from those of its branch in 85 of a hundred cases,
+//! otherwise from those of all other branches.
 
 use super::{TELLERS, TpcbOptions};
 use crate::random::{Random, between, chance};

@@ -1,4 +1,5 @@
-//! TPC-B: branches, tellers, accounts and a history, one transaction, and conditions that tie them together.
+//! TPC-B: branches, tellers, accounts and a history, one transaction, and conditions that tie them
+//! together.
 //!
 //! | file | job |
 //! |---|---|
@@ -8,8 +9,9 @@
 //! | `conditions` | the conditions, and how many transactions the content shows |
 //! | `drive` | options to workload: making, loading, checking |
 //!
-//! A branch with its tellers, accounts and history lies in the partition `branch modulo partitions`. A teller serves a customer of another
-//! branch in 15 of a hundred transactions (clause 5.3.5); where that branch lies in another partition, the transaction is one
+//! A branch with its tellers, accounts and history lies in the partition
+//! `branch modulo partitions`. A teller serves a customer of another branch in 15 of a hundred
+//! transactions (clause 5.3.5); where that branch lies in another partition, the transaction is one
 //! of two partitions, unless [`TpcbOptions::single_partition`] keeps it within one.
 
 mod conditions;

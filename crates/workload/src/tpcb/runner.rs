@@ -1,7 +1,9 @@
-//! The transaction of clause 1.2: an amount is booked on an account, its teller and its branch, and noted in the history.
+//! The transaction of clause 1.2: an amount is booked on an account, its teller and its branch, and
+//! noted in the history.
 //!
-//! It reads its three rows, to change them, before it writes anything: a method that collects writes until commit then writes them out once. The
-//! answer to the terminal is the account's new balance.
+//! It reads its three rows, to change them, before it writes anything: a method that collects
+//! writes until commit then writes them out once. The answer to the terminal is the account's new
+//! balance.
 
 use super::schema::{account, branch, history, history_filler, teller};
 use super::{Input, Tables, Tpcb};
@@ -14,7 +16,8 @@ use indelible::{
 };
 use std::ops::ControlFlow;
 
-/// The time of the first transaction: 2026-01-01. Each later one is a millisecond after the one before it in its list.
+/// The time of the first transaction: 2026-01-01. Each later one is a millisecond after the one
+/// before it in its list.
 const BEGUN_AT: Timestamp = Timestamp(1_767_225_600_000_000);
 
 /// Runs the transactions of one list, one after the other.
@@ -24,7 +27,8 @@ pub struct Runner<'w> {
     partitions: u32,
     position: u64,
     balance: i64,
-    /// The last number in `history` of each branch of the partition. Threads that share branches count in steps, each from its own start.
+    /// The last number in `history` of each branch of the partition. Threads that share branches
+    /// count in steps, each from its own start.
     last_numbers: Vec<(i32, i64)>,
     step: i64,
     account: Account,
@@ -79,7 +83,8 @@ impl Account {
 }
 
 impl<'w> Runner<'w> {
-    /// Reads where `history` of the partition's branches ends; the calling thread must not hold a worker.
+    /// Reads where `history` of the partition's branches ends; the calling thread must not hold a
+    /// worker.
     pub(super) fn new(
         workload: &'w Tpcb,
         database: &Database,

@@ -1,8 +1,9 @@
 //! The four tables of clause 3.2 and their initial rows.
 //!
-//! Tellers and accounts are numbered over all branches; their keys begin with the branch, because it decides the partition. `history` has
-//! no key in the specification; here it is a number that counts up in each branch. Balances have eight bytes, so ten digits and a sign fit.
-//! Fillers make rows as long as clause 3.2 wants them: 100 bytes, and 50 in `history`. All balances begin at 0.
+//! Tellers and accounts are numbered over all branches; their keys begin with the branch, because
+//! it decides the partition. `history` has no key in the specification; here it is a number that
+//! counts up in each branch. Balances have eight bytes, so ten digits and a sign fit. Fillers make
+//! rows as long as clause 3.2 wants them: 100 bytes, and 50 in `history`. All balances begin at 0.
 
 use super::TpcbOptions;
 use crate::loader::{BATCH_ROWS, Loaded, in_batches};

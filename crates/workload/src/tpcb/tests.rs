@@ -150,7 +150,8 @@ fn every_method_ends_with_the_same_consistent_content() {
             "{lost:?}"
         );
         assert!(place.database().verify().unwrap().damage.is_empty());
-        // Balances do not depend on the order in which threads met, and neither do the numbers in one branch's history.
+        // Balances do not depend on the order in which threads met, and neither do the numbers in
+        // one branch's history.
         contents.push((method, content(place.database())));
     }
     for (method, content) in &contents[1..] {

@@ -67,8 +67,9 @@ impl Checked {
     }
 }
 
-/// Checks all conditions on all warehouses, one thread a partition. Nobody may write meanwhile. The calling thread must not hold
-/// a transaction or a worker. A violation is no error of the check: see [`Checked::into_result`].
+/// Checks all conditions on all warehouses, one thread a partition. Nobody may write meanwhile. The
+/// calling thread must not hold a transaction or a worker. A violation is no error of the check:
+/// see [`Checked::into_result`].
 pub fn check_consistency(database: &Database) -> Result<Checked, WorkloadError> {
     let tables = Tables::open(database)?;
     let partitions = database.partitions();

@@ -1,4 +1,5 @@
-//! The inputs of the transactions (clauses 2.4.1 to 2.8.1), made before the clock starts: the same for every method.
+//! The inputs of the transactions (clauses 2.4.1 to 2.8.1), made before the clock starts: the same
+//! for every method.
 //!
 //! Each thread has a list for its own warehouses. Kinds come from shuffled decks, so their shares
 //! are exact over each deck. The lines of New-Orders follow each other in one array, in the order

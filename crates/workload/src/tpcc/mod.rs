@@ -1,4 +1,5 @@
-//! TPC-C: nine tables, five transactions, the data of clause 4.3 and the consistency conditions of clause 3.3.2.
+//! TPC-C: nine tables, five transactions, the data of clause 4.3 and the consistency conditions of
+//! clause 3.3.2.
 //!
 //! | file | job |
 //! |---|---|
@@ -50,7 +51,8 @@ pub struct TpccOptions {
     pub warehouses: u32,
     /// Partitions of the database.
     pub partitions: u32,
-    /// Threads of a partition; each has a list of its own, and home warehouses of its own (clause 2.4.1.1).
+    /// Threads of a partition; each has a list of its own, and home warehouses of its own (clause
+    /// 2.4.1.1).
     pub threads: u32,
     /// Rows of a warehouse.
     pub scale: Scale,

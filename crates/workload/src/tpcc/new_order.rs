@@ -1,7 +1,8 @@
 //! New-Order (clause 2.4): a customer orders 5 to 15 items.
 //!
-//! A New-Order whose last item does not exist runs to its end like any other, but for that line, and is then undone. Two lines of
-//! the same item and supplier see each other's effect on the stock, which is written once.
+//! A New-Order whose last item does not exist runs to its end like any other, but for that line,
+//! and is then undone. Two lines of the same item and supplier see each other's effect on the
+//! stock, which is written once.
 
 use super::list::Line;
 use super::population::ORIGINAL;
@@ -20,15 +21,15 @@ const WHOLE: i128 = 100_000_000;
 
 /// Rows read for the lines of an order.
 #[derive(Default)]
-pub(super) struct Goods {
+pub(super) struct OrderLines {
     items: Vec<i32>,
     pub(super) stocks: Vec<(i16, i32)>,
-    lines: Vec<Good>,
+    lines: Vec<OrderLine>,
 }
 
 /// Values read for one line.
 #[derive(Clone, Copy, Default)]
-struct Good {
+struct OrderLine {
     /// `None` if there is no such item.
     price_cents: Option<i64>,
     is_original: bool,
@@ -44,7 +45,7 @@ struct Good {
     first: usize,
 }
 
-impl Good {
+impl OrderLine {
     fn read_stock(&mut self, row: &Row, district: i16) {
         self.has_stock = true;
         self.quantity = integer(row, stock::QUANTITY);
@@ -76,7 +77,7 @@ impl Good {
     }
 }
 
-/// Whether goods are marked in this column.
+/// Whether order lines are marked in this column.
 fn is_original(row: &Row, column: usize) -> bool {
     let data = row.get(column).as_bytes().unwrap_or(&[]);
     data.windows(ORIGINAL.len())
@@ -115,7 +116,7 @@ impl Runner<'_> {
             self.write_lines(transaction, (warehouse, district, order), lines)?;
         if self
             .room
-            .goods
+            .order_lines
             .lines
             .iter()
             .any(|good| good.price_cents.is_none())
@@ -135,28 +136,28 @@ impl Runner<'_> {
         district: i16,
         lines: &[Line],
     ) -> Result<()> {
-        let Goods {
+        let OrderLines {
             items,
             stocks,
-            lines: goods,
-        } = &mut self.room.goods;
+            lines: order_lines,
+        } = &mut self.room.order_lines;
         items.clear();
         stocks.clear();
         items.extend(lines.iter().map(|line| line.item));
         stocks.extend(lines.iter().map(|line| (line.supply_warehouse, line.item)));
-        goods.clear();
-        goods.resize(lines.len(), Good::default());
+        order_lines.clear();
+        order_lines.resize(lines.len(), OrderLine::default());
         transaction.get_many(&self.tables.item, items, |at, row| {
-            goods[at].price_cents = row.map(|row| units(row, item::PRICE));
-            goods[at].is_original = row.is_some_and(|row| is_original(row, item::DATA));
+            order_lines[at].price_cents = row.map(|row| units(row, item::PRICE));
+            order_lines[at].is_original = row.is_some_and(|row| is_original(row, item::DATA));
         })?;
         transaction.get_many(&self.tables.stock, stocks, |at, row| {
             if let Some(row) = row {
-                goods[at].read_stock(row, district);
+                order_lines[at].read_stock(row, district);
             }
         })?;
-        let lost =
-            (0..lines.len()).find(|at| goods[*at].price_cents.is_some() && !goods[*at].has_stock);
+        let lost = (0..lines.len())
+            .find(|at| order_lines[*at].price_cents.is_some() && !order_lines[*at].has_stock);
         match lost {
             Some(at) => Err(missing("stock", format!("{:?}", stocks[at]))),
             None => Ok(()),
@@ -165,15 +166,15 @@ impl Runner<'_> {
 
     /// Computes the new stock of each line.
     fn take_goods(&mut self, warehouse: i16, lines: &[Line]) {
-        let goods = &mut self.room.goods;
+        let order_lines = &mut self.room.order_lines;
         for (at, line) in lines.iter().enumerate() {
-            let first = goods
+            let first = order_lines
                 .stocks
                 .iter()
-                .position(|stock| *stock == goods.stocks[at]);
+                .position(|stock| *stock == order_lines.stocks[at]);
             let first = first.unwrap_or(at);
-            goods.lines[at].first = first;
-            goods.lines[first].take(line.quantity, line.supply_warehouse != warehouse);
+            order_lines.lines[at].first = first;
+            order_lines.lines[first].take(line.quantity, line.supply_warehouse != warehouse);
         }
     }
 
@@ -220,9 +221,9 @@ impl Runner<'_> {
         warehouse: i16,
         lines: &[Line],
     ) -> Result<()> {
-        let (goods, changes) = (&self.room.goods, &mut self.room.stock.changes);
+        let (order_lines, changes) = (&self.room.order_lines, &mut self.room.stock.changes);
         for (at, line) in lines.iter().enumerate() {
-            let good = &goods.lines[at];
+            let good = &order_lines.lines[at];
             if good.price_cents.is_none() || good.first != at {
                 continue;
             }
@@ -233,7 +234,7 @@ impl Runner<'_> {
             if line.supply_warehouse != warehouse {
                 changes.set(stock::REMOTE_ORDERS, good.remote_orders)?;
             }
-            transaction.update(&self.tables.stock, goods.stocks[at], changes)?;
+            transaction.update(&self.tables.stock, order_lines.stocks[at], changes)?;
         }
         Ok(())
     }
@@ -245,14 +246,14 @@ impl Runner<'_> {
         (warehouse, district, order): (i16, i16, i32),
         lines: &[Line],
     ) -> Result<(i64, u32)> {
-        let (goods, row) = (&self.room.goods, &mut self.room.order_line.row);
+        let (order_lines, row) = (&self.room.order_lines, &mut self.room.order_line.row);
         let (mut subtotal_cents, mut brand_lines) = (0, 0);
         row.clear();
         row.set(order_line::WAREHOUSE, warehouse)?;
         row.set(order_line::DISTRICT, district)?;
         row.set(order_line::ORDER, order)?;
         for (at, line) in lines.iter().enumerate() {
-            let good = &goods.lines[at];
+            let good = &order_lines.lines[at];
             let Some(price_cents) = good.price_cents else {
                 continue;
             };

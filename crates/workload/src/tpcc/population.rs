@@ -1,8 +1,9 @@
 //! The initial rows of clause 4.3.3.
 //!
-//! Each warehouse has a stream of random numbers of its own, so that the rows do not depend on the number of partitions. Rows are
-//! inserted in the order of their keys, some hundred to a transaction; one thread loads the warehouses of one partition. Items come first and by
-//! one thread, because they go to all partitions.
+//! Each warehouse has a stream of random numbers of its own, so that the rows do not depend on the
+//! number of partitions. Rows are inserted in the order of their keys, some hundred to a
+//! transaction; one thread loads the warehouses of one partition. Items come first and by one
+//! thread, because they go to all partitions.
 
 use super::draw::{Constants, TextPool, last_name};
 use super::list::warehouses;

@@ -1,12 +1,13 @@
 //! The next transaction of a list.
 //!
-//! A runner keeps a row and a set of changes for each table, so that running allocates next to nothing. Every transaction reads
-//! all that it needs before it writes anything: a method that collects writes until commit then writes them out
-//! once. The position moves on with [`Script::next`], also after a rollback, so a transaction that met a conflict can be run again.
+//! A runner keeps a row and a set of changes for each table, so that running allocates next to
+//! nothing. Every transaction reads all that it needs before it writes anything: a method that
+//! collects writes until commit then writes them out once. The position moves on with
+//! [`Script::next`], also after a rollback, so a transaction that met a conflict can be run again.
 
 use super::draw::{NAMES, last_name};
 use super::list::{CustomerBy, Input, Line, List};
-use super::new_order::Goods;
+use super::new_order::OrderLines;
 use super::population::LOADED_AT;
 use super::schema::{customer, history};
 use super::{Kind, Tables, Tpcc};
@@ -85,7 +86,7 @@ pub(super) struct Room {
     pub(super) history: Row,
     pub(super) numbers: Vec<i32>,
     pub(super) text: String,
-    pub(super) goods: Goods,
+    pub(super) order_lines: OrderLines,
 }
 
 /// A row and changes of one table.
@@ -104,7 +105,8 @@ impl Buffer {
 }
 
 impl<'w> Runner<'w> {
-    /// Reads where `history` of the home warehouses ends; the calling thread must not hold a worker.
+    /// Reads where `history` of the home warehouses ends; the calling thread must not hold a
+    /// worker.
     pub(super) fn new(
         workload: &'w Tpcc,
         database: &Database,
@@ -143,7 +145,7 @@ impl<'w> Runner<'w> {
                 history: tables.history.row(),
                 numbers: Vec::new(),
                 text: String::new(),
-                goods: Goods::default(),
+                order_lines: OrderLines::default(),
             },
         })
     }
@@ -182,7 +184,8 @@ impl<'w> Runner<'w> {
         Timestamp(LOADED_AT.0 + (self.position.cast_signed() + 1) * 1000)
     }
 
-    /// The number of the next payment in a home warehouse. Numbers of payments that are undone are left out.
+    /// The number of the next payment in a home warehouse. Numbers of payments that are undone are
+    /// left out.
     pub(super) fn next_payment(&mut self, warehouse: i16) -> i64 {
         let of_warehouse = self.payments.iter_mut().find(|last| last.0 == warehouse);
         let last = of_warehouse.expect("inputs name home warehouses");
@@ -190,8 +193,8 @@ impl<'w> Runner<'w> {
         last.1
     }
 
-    /// Reads a customer into its row, and returns its number. Of those with the same last name it is the one in the middle, ordered
-    /// by first name and rounded up.
+    /// Reads a customer into its row, and returns its number. Of those with the same last name it
+    /// is the one in the middle, ordered by first name and rounded up.
     pub(super) fn read_customer(
         &mut self,
         transaction: &mut Transaction<'_>,

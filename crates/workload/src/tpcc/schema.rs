@@ -1,8 +1,9 @@
 //! The nine tables of clause 1.3 with their columns and indexes.
 //!
-//! Key columns come first, the warehouse foremost, because it decides the partition. Warehouse, district and line numbers have two bytes,
-//! so that most keys fit one word. `history` has no key in the specification; here it is a number that counts up in each
-//! warehouse. Two secondary indexes serve the transactions: customers by last name, and orders by customer.
+//! Key columns come first, the warehouse foremost, because it decides the partition. Warehouse,
+//! district and line numbers have two bytes, so that most keys fit one word. `history` has no key
+//! in the specification; here it is a number that counts up in each warehouse. Two secondary
+//! indexes serve the transactions: customers by last name, and orders by customer.
 
 use indelible::{
     DataType, Database, Decimal, Index, Partitioning, Result, Row, Table, TableBuilder,
@@ -333,7 +334,8 @@ fn create_goods(database: &Database) -> Result<()> {
     Ok(())
 }
 
-/// The units of a decimal column: cents of money, ten-thousandths of a rate. 0 where a damaged row has none.
+/// The units of a decimal column: cents of money, ten-thousandths of a rate. 0 where a damaged row
+/// has none.
 #[inline]
 pub(super) fn units(row: &Row, column: usize) -> i64 {
     match row.get(column) {

@@ -1,7 +1,8 @@
 //! Goal: the rows, inputs, transactions and conditions are those of the specification.
 //!
-//! Method: small volatile databases; counts of clause 4.3 at the scale of the test; runs of every method and over several
-//! partitions; one value changed for each condition, which must then be violated.
+//! Method: small volatile databases; counts of clause 4.3 at the scale of the test; runs of every
+//! method and over several partitions; one value changed for each condition, which must then be
+//! violated.
 
 use super::draw::TextPool;
 use super::schema::{customer, district, money, order_line, orders, stock, units, warehouse};

@@ -95,8 +95,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Books an amount from the customer that was read; returns the new balance. With bad credit, the payment is noted in the
-    /// customer's data.
+    /// Books an amount from the customer that was read; returns the new balance. With bad credit,
+    /// the payment is noted in the customer's data.
     fn pay_from(
         &mut self,
         transaction: &mut Transaction<'_>,
@@ -185,7 +185,7 @@ impl Runner<'_> {
         })?;
         items.sort_unstable();
         items.dedup();
-        let stocks = &mut room.goods.stocks;
+        let stocks = &mut room.order_lines.stocks;
         stocks.clear();
         stocks.extend(items.iter().map(|item| (key.0, *item)));
         let mut low_items = 0;

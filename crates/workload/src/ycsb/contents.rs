@@ -1,7 +1,8 @@
 //! Values of the columns: text that costs the workload nothing to make and that can be predicted.
 //!
-//! A value is a window of a hundred letters into a pool of random ones. Which window an update writes follows from its
-//! place in the transaction list and its column, so the final content of every row can be derived from the list alone.
+//! A value is a window of a hundred letters into a pool of random ones. Which window an update
+//! writes follows from its place in the transaction list and its column, so the final content of
+//! every row can be derived from the list alone.
 
 use super::{COLUMN_BYTES, COLUMNS};
 use crate::random::{Random, mix};

@@ -108,7 +108,8 @@ impl Ycsb {
         (partition..self.options.rows).step_by(self.options.partitions as usize)
     }
 
-    /// Creates the table and loads all rows, one thread a partition. `loaded` is called now and then with a number of new rows.
+    /// Creates the table and loads all rows, one thread a partition. `loaded` is called now and
+    /// then with a number of new rows.
     pub fn load(
         &self,
         database: &Database,
@@ -341,7 +342,8 @@ impl Ycsb {
         }
     }
 
-    /// Calls `write` for each column that a transaction writes, with its place among all columns of the partition.
+    /// Calls `write` for each column that a transaction writes, with its place among all columns of
+    /// the partition.
     fn written(&self, list: u32, position: u64, mut write: impl FnMut(usize, Window)) {
         let accesses = self.list(list);
         let access = accesses[(position % accesses.len() as u64) as usize];

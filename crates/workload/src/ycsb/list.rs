@@ -1,8 +1,9 @@
 //! The pre-generated list of transactions: the same for every method and every rival.
 //!
-//! An access is eight bytes: the row, and the column that is updated, or the mark of a read. Each thread has a list of its own, so that
-//! a worker runs through memory in order. Rows are drawn in two steps: hot or cold, then evenly within; hot
-//! rows are spread over the whole key range, so that skew in accesses is not locality of keys.
+//! An access is eight bytes: the row, and the column that is updated, or the mark of a read. Each
+//! thread has a list of its own, so that a worker runs through memory in order. Rows are drawn in
+//! two steps: hot or cold, then evenly within; hot rows are spread over the whole key range, so
+//! that skew in accesses is not locality of keys.
 
 use super::{COLUMNS, Mix, Skew, YcsbOptions};
 use crate::random::{Random, Spread};

@@ -1,4 +1,5 @@
-//! YCSB as N-Store runs it: one table of a key and ten columns of 100 bytes, reads of all columns, updates of one.
+//! YCSB as N-Store runs it: one table of a key and ten columns of 100 bytes, reads of all columns,
+//! updates of one.
 //!
 //! | choice | values |
 //! |---|---|

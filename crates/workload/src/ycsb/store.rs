@@ -1,4 +1,5 @@
-//! The same list on anything that keeps rows under keys: another database, a map, or a worker of ours.
+//! The same list on anything that keeps rows under keys: another database, a map, or a worker of
+//! ours.
 //!
 //! A [`Store`] is one thread's view of it. The list's accesses are whole transactions, so a store
 //! has two timed operations: reading a row into its buffer, and changing columns of a row, durably.
@@ -28,14 +29,15 @@ pub trait Store {
         contents: &Contents,
     ) -> Result<(), Self::Error>;
 
-    /// Copies all columns of a row into the store's own buffer, in one transaction. False if there is no such row.
+    /// Copies all columns of a row into the store's own buffer, in one transaction. False if there
+    /// is no such row.
     fn read(&mut self, key: u32) -> Result<bool, Self::Error>;
 
     /// A column of the row that was read last.
     fn column(&self, column: usize) -> &[u8];
 
-    /// Rewrites columns of a row in one transaction, which is durable on return, as far as the medium allows. False if there is no
-    /// such row.
+    /// Rewrites columns of a row in one transaction, which is durable on return, as far as the
+    /// medium allows. False if there is no such row.
     fn update(&mut self, key: u32, change: Change<'_>) -> Result<bool, Self::Error>;
 }
 

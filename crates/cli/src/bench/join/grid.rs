@@ -1,4 +1,5 @@
-//! `bench join --grid`: every algorithm and `auto` over sizes, skews, match rates and densities; is the pick near the best?
+//! `bench join --grid`: every algorithm and `auto` over sizes, skews, match rates and densities; is
+//! the pick near the best?
 //!
 //! In a cell all six join the same relations in turns, in one scratch memory that the first turn
 //! has warmed, so that any other load affects them alike. Every other turn goes backwards, because

@@ -49,7 +49,8 @@ pub(super) struct JoinRow {
     cpu_seconds: f64,
     /// Tuples of S.
     tuples_per_s: f64,
-    /// Ticks of the time-stamp counter for a tuple of S; null where the processor has no steady one.
+    /// Ticks of the time-stamp counter for a tuple of S; null where the processor has no steady
+    /// one.
     cycles_per_tuple: Option<f64>,
     /// Seconds by phase, in order.
     phases: Map<String, Json>,

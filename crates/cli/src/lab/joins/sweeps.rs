@@ -1,7 +1,7 @@
 //! Figures 15 to 17: the effects of size, skew and threads on the algorithms.
 //!
-//! Foreign keys are dense and each tuple of S has a partner, as in the paper. The third line in each plot, `n-part`, shows
-//! where not partitioning is better.
+//! Foreign keys are dense and each tuple of S has a partner, as in the paper. The third line in
+//! each plot, `n-part`, shows where not partitioning is better.
 
 use super::super::experiment::{
     ANY, Axes, Axis, Check, Experiment, Kind, Plot, Shape, Sweep, Test, Within,

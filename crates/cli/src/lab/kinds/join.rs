@@ -1,7 +1,9 @@
-//! Points that are runs of `indelible bench join`: their arguments go through the same command line.
+//! Points that are runs of `indelible bench join`: their arguments go through the same command
+//! line.
 //!
-//! The relations of a point are made once; one join in fresh scratch memory warms it, and the repeats follow. Each of them is checked against what
-//! the generator knows. Cycles are ticks of the time-stamp counter on the wall clock for a tuple of S, as in the paper's figures; where the
+//! The relations of a point are made once; one join in fresh scratch memory warms it, and the
+//! repeats follow. Each of them is checked against what the generator knows. Cycles are ticks of
+//! the time-stamp counter on the wall clock for a tuple of S, as in the paper's figures; where the
 //! processor has no steady counter there are none.
 
 use super::super::point::Point;

@@ -1,7 +1,9 @@
-//! Recovery after SIGKILL: a child process runs a fixed number of transactions, has one more under way, and is killed.
+//! Recovery after SIGKILL: a child process runs a fixed number of transactions, has one more under
+//! way, and is killed.
 //!
 //! 1. The parent loads a database, writes a checkpoint and closes it.
-//! 2. The child opens it, runs the transactions, makes them durable, begins another one, and says so through a pipe.
+//! 2. The child opens it, runs the transactions, makes them durable, begins another one, and says
+//!    so through a pipe.
 //! 3. The parent kills the child, and takes the time of the opening that recovers. Then it checks
 //!    the content, writes a checkpoint, and begins the next repeat at 2, further along the list.
 //!
@@ -125,7 +127,8 @@ fn kill(args: &LabVictimArgs) -> Result<()> {
     Ok(())
 }
 
-/// Runs the hidden command: works, says that it is ready, and waits for its end inside a transaction.
+/// Runs the hidden command: works, says that it is ready, and waits for its end inside a
+/// transaction.
 pub(in super::super) fn victim(args: &LabVictimArgs) -> Result<()> {
     let database = Database::open(&args.path)?;
     let partitions = database.partitions();

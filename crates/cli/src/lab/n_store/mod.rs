@@ -1,4 +1,5 @@
-//! The experiments of "Let's Talk About Storage & Recovery Methods for Non-Volatile Memory Database Systems", SIGMOD 2015.
+//! The experiments of "Let's Talk About Storage & Recovery Methods for Non-Volatile Memory Database
+//! Systems", SIGMOD 2015.
 //!
 //! Each file has experiments as data. The paper prints its figures without numbers at the points,
 //! so the checks compare the ratios that its text states, each with its section.

@@ -1,7 +1,7 @@
 //! Figures 5 to 8: throughput of YCSB and TPC-C at three latencies.
 //!
-//! The runs of figure 6 are also those of figures 9, 10 and 14, and those of figure 8 of figures 11 and 14. Figures 6 and 7 run the
-//! points of figure 5 too, for the ratios between latencies.
+//! The runs of figure 6 are also those of figures 9, 10 and 14, and those of figure 8 of figures 11
+//! and 14. Figures 6 and 7 run the points of figure 5 too, for the ratios between latencies.
 
 use super::super::experiment::{
     ANY, Axes, Axis, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Within,

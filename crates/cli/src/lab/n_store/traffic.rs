@@ -1,4 +1,5 @@
-//! Figures 1 and 9 to 11 and table 3: the device's interfaces, the accesses that reach it, and the bytes that are written.
+//! Figures 1 and 9 to 11 and table 3: the device's interfaces, the accesses that reach it, and the
+//! bytes that are written.
 //!
 //! Figures 9 to 11 count lines that pass between the modelled cache and the device, after loading.
 //! The runs are those of figures 6 and 8, so they cost nothing more. Table 3 is the paper's
@@ -300,9 +301,10 @@ pub(in super::super) enum Symbol {
     Node,
 }
 
-/// Bytes that an operation writes by the paper's table 3: a method, an operation, the paper's formulas for memory, log and table,
-/// and their sum as multiples of symbols at least (a node is in the dirty directory already) and at most (it is copied first). The
-/// write amplification of the LSM trees is taken as 1, small fixed writes as 0.
+/// Bytes that an operation writes by the paper's table 3: a method, an operation, the paper's
+/// formulas for memory, log and table, and their sum as multiples of symbols at least (a node is in
+/// the dirty directory already) and at most (it is copied first). The write amplification of the
+/// LSM trees is taken as 1, small fixed writes as 0.
 pub(in super::super) type Model = (
     &'static str,
     &'static str,
@@ -444,7 +446,8 @@ pub(in super::super) const MODEL: &[Model] = &[
 ];
 
 impl Symbol {
-    /// Its bytes in the counted runs: a key of 8 bytes and ten columns of 100, of which an update rewrites one.
+    /// Its bytes in the counted runs: a key of 8 bytes and ten columns of 100, of which an update
+    /// rewrites one.
     pub(in super::super) fn bytes(self) -> f64 {
         match self {
             Self::Tuple => 1008.0,

@@ -1,4 +1,5 @@
-//! Figures 12 to 14: throughput over threads, over the slowdown of writes, and over the latency of the memory.
+//! Figures 12 to 14: throughput over threads, over the slowdown of writes, and over the latency of
+//! the memory.
 //!
 //! A slowdown of n adds n - 1 times 160 ns, the emulator's latency of DRAM, to the write-back of
 //! each flushed line. So with a slowdown of eight a log record of a few lines waits for one to

@@ -1,4 +1,5 @@
-//! The experiments of "An Efficient Protection of Partial Page Update and Buffer Scheme … Using NVM", thesis, Seoul National University 2016.
+//! The experiments of "An Efficient Protection of Partial Page Update and Buffer Scheme … Using
+//! NVM", thesis, Seoul National University 2016.
 //!
 //! A database many times the size of the buffer pool lies on an imitated SATA drive of 2015
 //! (`--files sata`), with a little durable memory in front of it. The checks compare the ratios

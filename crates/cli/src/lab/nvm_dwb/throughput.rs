@@ -1,4 +1,5 @@
-//! Figures 2.3 and 4.1 to 4.3: throughput and mean response time over threads; the same over the length of a flush, and on this machine's own disk.
+//! Figures 2.3 and 4.1 to 4.3: throughput and mean response time over threads; the same over the
+//! length of a flush, and on this machine's own disk.
 //!
 //! The thesis calls `dwb` Original, and `nvm-dwb-log-opt` DWB-Logging-opt.
 

@@ -41,7 +41,8 @@ const NOBODY: usize = usize::MAX;
 #[derive(Clone, Debug)]
 pub struct Emulator(Arc<Shared>);
 
-/// A memory or a file of an emulator, whose lines compete with all others for its cache. Clones are handles of the same one.
+/// A memory or a file of an emulator, whose lines compete with all others for its cache. Clones are
+/// handles of the same one.
 #[derive(Clone, Debug)]
 pub struct Region {
     emulator: Emulator,

@@ -30,8 +30,9 @@ pub trait Attachment: Any + Send + Sync {
         false
     }
 
-    /// Notes in `log`, under `device`, which undecided units of `origin` are read here and in images of this device, which has
-    /// just been made an image of `origin`. A device that does not note reads counts as read whole.
+    /// Notes in `log`, under `device`, which undecided units of `origin` are read here and in
+    /// images of this device, which has just been made an image of `origin`. A device that does not
+    /// note reads counts as read whole.
     fn watch(&self, origin: &dyn Attachment, device: u32, log: &ReadLog) {
         let _ = (origin, device, log);
     }
@@ -42,7 +43,8 @@ pub trait Attachment: Any + Send + Sync {
     /// A hash of the content that is certain to survive.
     fn hash(&self) -> u64;
 
-    /// The [`Attachment::hash`] that [`Attachment::image`] would have, for devices that know it without making the image.
+    /// The [`Attachment::hash`] that [`Attachment::image`] would have, for devices that know it
+    /// without making the image.
     fn image_hash(&self, choices: &[UnitChoice]) -> u64 {
         self.image(choices).hash()
     }

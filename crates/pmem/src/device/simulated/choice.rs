@@ -348,8 +348,8 @@ impl ImageChoices {
         }
     }
 
-    /// As [`ImageChoices::sampled`], cut to `count` images: nothing, everything, and a seeded mixture of the others. Its cost
-    /// grows with `count` times the undecided units.
+    /// As [`ImageChoices::sampled`], cut to `count` images: nothing, everything, and a seeded
+    /// mixture of the others. Its cost grows with `count` times the undecided units.
     pub fn bounded(world: &SimulatedWorld, seed: u64, count: usize) -> Self {
         let units = world.units();
         let mut random = Random::new(seed);

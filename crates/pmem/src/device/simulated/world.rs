@@ -304,7 +304,8 @@ impl SimulatedWorld {
         Ok(next)
     }
 
-    /// As [`SimulatedWorld::death`], into a world that may be reused as in [`SimulatedWorld::image_into`].
+    /// As [`SimulatedWorld::death`], into a world that may be reused as in
+    /// [`SimulatedWorld::image_into`].
     ///
     /// # Panics
     /// As there.
@@ -359,8 +360,8 @@ impl SimulatedWorld {
         Ok(())
     }
 
-    /// Notes in `log` which undecided bytes of this world are read in `image`, which has just been made from it, and
-    /// in images of that.
+    /// Notes in `log` which undecided bytes of this world are read in `image`, which has just been
+    /// made from it, and in images of that.
     pub fn watch_image(&self, image: &SimulatedWorld, log: &ReadLog) {
         let images = image.memories();
         for origin in self.memories() {

@@ -187,7 +187,8 @@ impl<F: File> PageGuard for DoubleWrite<F> {
         self.is_home = true;
     }
 
-    /// The pages of the last batch that are whole here. A batch that is not whole was never written home.
+    /// The pages of the last batch that are whole here. A batch that is not whole was never written
+    /// home.
     fn found(&mut self) -> Result<Option<Copies>> {
         let mut head = [0; HEAD_BYTES];
         self.file.read_at(0, &mut head)?;
@@ -211,7 +212,8 @@ impl<F: File> PageGuard for DoubleWrite<F> {
         Ok(Some(found))
     }
 
-    /// They may not be, and need not: a page at home is torn only if its copy was durable in time, and one that is older is the log's to bring forward.
+    /// They may not be, and need not: a page at home is torn only if its copy was durable in time,
+    /// and one that is older is the log's to bring forward.
     fn secure(&mut self) -> Result<bool> {
         Ok(false)
     }

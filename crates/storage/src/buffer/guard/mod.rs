@@ -26,21 +26,27 @@ use pmem::Counters;
 /// Protection from torn writes of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Guard {
-    /// Nothing: only for a device that writes pages whole. A session that finds no clean frame writes one page by itself, with a sync.
+    /// Nothing: only for a device that writes pages whole. A session that finds no clean frame
+    /// writes one page by itself, with a sync.
     Off,
     /// Nothing either, and pages go in batches only.
     OffBatched,
     /// A copy in an area of its own first: two writes and two syncs a batch, of up to 120 pages.
     DoubleWrite,
-    /// The same, and two writes and two syncs for each page that a session writes by itself because it finds no clean frame.
+    /// The same, and two writes and two syncs for each page that a session writes by itself because
+    /// it finds no clean frame.
     DoubleWriteSingles,
-    /// The first change of a page after a checkpoint logs the page as it was: a longer log, no sync.
+    /// The first change of a page after a checkpoint logs the page as it was: a longer log, no
+    /// sync.
     FullPageWrites,
-    /// Pages are not in the file but in durable memory, and change in place: the log has what their lines were.
+    /// Pages are not in the file but in durable memory, and change in place: the log has what their
+    /// lines were.
     BeforeImages,
-    /// A copy in durable memory first: a fence a batch, and a sync of the file for as many pages as the area has slots.
+    /// A copy in durable memory first: a fence a batch, and a sync of the file for as many pages as
+    /// the area has slots.
     NvDoubleWrite,
-    /// A copy in durable memory, which is the page from then on: it is read there, and written home when room is needed.
+    /// A copy in durable memory, which is the page from then on: it is read there, and written home
+    /// when room is needed.
     NvPageCache,
 }
 
@@ -123,8 +129,8 @@ pub trait PageGuard: Send {
     /// was on its way.
     fn found(&mut self) -> Result<Option<Copies>>;
 
-    /// Makes the copies durable that were found, if it can: a process that has died may have left them in a cache only. Says whether they are, so
-    /// that they may replace pages that are older.
+    /// Makes the copies durable that were found, if it can: a process that has died may have left
+    /// them in a cache only. Says whether they are, so that they may replace pages that are older.
     fn secure(&mut self) -> Result<bool>;
 
     /// Says on the medium that nothing is on its way. Everything is durable at home.

@@ -1,4 +1,5 @@
-//! The doublewrite area in durable memory: a batch is copied to slots, streamed and fenced, and only then written home.
+//! The doublewrite area in durable memory: a batch is copied to slots, streamed and fenced, and
+//! only then written home.
 //!
 //! A slot is free again once the page is durable at home, after a sync of the file: for a batch
 //! that finds too few free slots, or at a checkpoint. So a batch costs a fence where `dwb` has a

@@ -1,8 +1,10 @@
 //! The doublewrite area in durable memory without an engine: goal and method.
 //!
-//! Goal: whatever a power cut leaves of a batch, an opening finds of each page the newest copy that was durable; a slot that is seen cleared stays so.
+//! Goal: whatever a power cut leaves of a batch, an opening finds of each page the newest copy that
+//! was durable; a slot that is seen cleared stays so.
 //!
-//! Method: an area of the fewest slots on the simulated device, and batches that bring one page around to the slot that it had.
+//! Method: an area of the fewest slots on the simulated device, and batches that bring one page
+//! around to the slot that it had.
 
 use super::super::{NvSlots, test_page};
 use super::*;
@@ -41,7 +43,8 @@ fn found(world: &SimulatedWorld) -> Option<u64> {
     copies.next().map(|(_, page)| Header(page).lsn().0)
 }
 
-/// Cuts at the fence of a batch that has the slot of the page's first copy; the least LSN that an opening has found.
+/// Cuts at the fence of a batch that has the slot of the page's first copy; the least LSN that an
+/// opening has found.
 #[test]
 fn an_older_copy_below_a_newer_header_is_not_taken_for_the_page() {
     let world = SimulatedWorld::new(WorldOptions::default());
@@ -73,7 +76,8 @@ fn an_older_copy_below_a_newer_header_is_not_taken_for_the_page() {
     }
 }
 
-/// The process clears the area and dies when that can be seen and is not durable. The next one goes by what it sees, and the power is cut.
+/// The process clears the area and dies when that can be seen and is not durable. The next one goes
+/// by what it sees, and the power is cut.
 fn die_while_clearing(world: &SimulatedWorld, area: &mut NvDoubleWrite) {
     let deaths = Arc::new(Mutex::new(0));
     let counted = Arc::clone(&deaths);
@@ -102,7 +106,8 @@ fn a_slot_that_is_seen_cleared_stays_so() {
     let world = SimulatedWorld::new(WorldOptions::default());
     let mut area = new(&world);
     protect(&mut area, PAGE, 5).unwrap();
-    // A power cut may lose the note that the area is in use, which is never flushed, and keep the copy.
+    // A power cut may lose the note that the area is in use, which is never flushed, and keep the
+    // copy.
     let cut = world.image(&ImageChoice { units: Vec::new() }).unwrap();
     die_while_clearing(&world, &mut area);
     drop(area);

@@ -14,8 +14,8 @@
 //! since several threads change neighbours, and a fence covers one thread's stores.
 //!
 //! Invariants, which the crash tests of the methods try to break:
-//! 1. A header is written mark 0 first and mark last, all on one line (M2 of docs/medium.md): so it is the old one, or none, or the new one, and one that
-//!    is neither is damage.
+//! 1. A header is written mark 0 first and mark last, all on one line (M2 of docs/medium.md): so it
+//!    is the old one, or none, or the new one, and one that is neither is damage.
 //! 2. A header whose mark is set counts once it is durable. With [`PutOrder::CopyFirst`] its copy
 //!    is durable by then; with [`PutOrder::Together`] readers of the copy check whether it is
 //!    whole.

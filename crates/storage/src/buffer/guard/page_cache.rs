@@ -18,18 +18,21 @@
 //! itself.
 //!
 //! Invariants:
-//! 1. Of all copies of a page on the medium, the one with the highest sequence is the page. Without one, the page is at home.
+//! 1. Of all copies of a page on the medium, the one with the highest sequence is the page. Without
+//!    one, the page is at home.
 //! 2. A copy is never overwritten: a slot is free once it is cleared on the medium.
-//! 3. The copies of a page are cleared in the order of their sequences: an older one as soon as a newer one is durable, or at the end of its flight; a
-//!    version is not claimed before all older ones are cleared.
-//! 4. One flight at a time has a version of a page, and it is the newest of those that have been put when it is claimed. Its slot is cleared when the home
-//!    is synced, and not before.
+//! 3. The copies of a page are cleared in the order of their sequences: an older one as soon as a
+//!    newer one is durable, or at the end of its flight; a version is not claimed before all older
+//!    ones are cleared.
+//! 4. One flight at a time has a version of a page, and it is the newest of those that have been
+//!    put when it is claimed. Its slot is cleared when the home is synced, and not before.
 //! 5. If a flight fails, its versions stay here, and the failed file is not written any more.
 //! 6. Before the first change after an opening, and until the end of a recovery or a close, a note
 //!    on the medium says that its visible content may not be durable. An opening that finds it so
 //!    stores every header again, before anything relies on one.
 //!
-//! Order of locks: an open flight, whether the area is in use, the turn to put, the ages, the shard of a page, its slot; and the list of free slots, alone or last.
+//! Order of locks: an open flight, whether the area is in use, the turn to put, the ages, the shard
+//! of a page, its slot; and the list of free slots, alone or last.
 //!
 //! After the final scheme of the NVM-DWB thesis (sections 3.2, 3.4 and 3.5). Where we differ: it
 //! flushes when the area is full, and ours earlier; its flight has the pages of a bucket, and ours
@@ -51,7 +54,8 @@ use std::time::{Duration, Instant};
 
 /// Shards of the table of pages.
 const SHARDS: usize = 64;
-/// Slots in use, of all, from which on pages fly home: the longer a version waits, the more often a newer one takes its place.
+/// Slots in use, of all, from which on pages fly home: the longer a version waits, the more often a
+/// newer one takes its place.
 const FLIGHT_AT: (usize, usize) = (7, 8);
 /// Most pages of a write-back batch, and bounds of its share of all slots. It has what there is
 /// beyond [`FLIGHT_AT`] between these.
@@ -167,12 +171,13 @@ struct Claim {
 #[derive(Default)]
 struct Ages {
     copies: VecDeque<FoundCopy>,
-    /// Whether they were put in their order, which those that an opening has found are once they are asked for.
+    /// Whether they were put in their order, which those that an opening has found are once they
+    /// are asked for.
     is_sorted: bool,
 }
 
 /// Versions on their way home, written and not synced.
-struct Flight<F> {
+struct WriteBackBatch<F> {
     file: F,
     claims: Vec<FoundCopy>,
 }
@@ -192,7 +197,7 @@ pub struct PageCache<F> {
     /// Idle handles of the file.
     homes: Mutex<Vec<F>>,
     /// A write-back batch that has not ended, where there are no write-back threads.
-    open_flight: Mutex<Option<Flight<F>>>,
+    open_flight: Mutex<Option<WriteBackBatch<F>>>,
     /// Whether the note on the medium says that its visible content may not be durable. Held for
     /// reading while something there is changed.
     is_in_use: RwLock<bool>,
@@ -200,7 +205,8 @@ pub struct PageCache<F> {
     putting: Mutex<()>,
     /// Pages that were written home, each until another one replaces it here; 0 is none.
     flown: Box<[AtomicU32]>,
-    /// Whether a sync of the file has failed, through whichever handle: what it has of the pages that were written is unknown from then on.
+    /// Whether a sync of the file has failed, through whichever handle: what it has of the pages
+    /// that were written is unknown from then on.
     has_home_failed: AtomicBool,
     /// Pages that the file has room for.
     pages: Arc<AtomicU32>,
@@ -217,7 +223,8 @@ fn by_number(page: PageId) -> usize {
 }
 
 impl<F: File> PageCache<F> {
-    /// A cache over slots and what they have. The handles are of the file, and write nothing but pages.
+    /// A cache over slots and what they have. The handles are of the file, and write nothing but
+    /// pages.
     pub fn open(
         slots: Box<dyn Slots>,
         page_bytes: usize,
@@ -610,8 +617,9 @@ impl<F: File> PageCache<F> {
         Ok(())
     }
 
-    /// Lets versions go home that were claimed: they are written, and not synced. If it fails they stay here.
-    fn take_off(&self) -> Result<Option<Flight<F>>> {
+    /// Lets versions go home that were claimed: they are written, and not synced. If it fails they
+    /// stay here.
+    fn take_off(&self) -> Result<Option<WriteBackBatch<F>>> {
         self.check_home()?;
         let Some(mut file) = lock(&self.homes).pop() else {
             return Ok(None);
@@ -626,7 +634,7 @@ impl<F: File> PageCache<F> {
             lock(&self.homes).push(file);
             return Ok(None);
         }
-        Ok(Some(Flight { file, claims }))
+        Ok(Some(WriteBackBatch { file, claims }))
     }
 
     /// Neighbours go in one call.
@@ -647,7 +655,7 @@ impl<F: File> PageCache<F> {
 
     /// Ends a write-back batch: its pages become durable at home, and its slots free. Returns their
     /// number.
-    fn land(&self, mut flight: Flight<F>) -> Result<usize> {
+    fn land(&self, mut flight: WriteBackBatch<F>) -> Result<usize> {
         let synced = flight.file.sync(site!("page-cache.home"));
         self.has_home_failed
             .fetch_or(synced.is_err(), Ordering::SeqCst);
@@ -702,7 +710,7 @@ impl<F: File> PageCache<F> {
         self.reclaim(&holes)
     }
 
-    fn land_open_flight(&self, open: &mut Option<Flight<F>>) -> Result<usize> {
+    fn land_open_flight(&self, open: &mut Option<WriteBackBatch<F>>) -> Result<usize> {
         let Some(flight) = open.take() else {
             return Ok(0);
         };

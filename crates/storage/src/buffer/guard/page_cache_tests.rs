@@ -1,7 +1,8 @@
 //! The page cache without an engine: goal and method.
 //!
-//! Goal: what is put is read without a call to the file; versions that a newer one replaces cost no write; a version that flies is left alone; a
-//! failure loses nothing; every state that a power cut or the death of the process leaves has the newest version of each page, here or at home.
+//! Goal: what is put is read without a call to the file; versions that a newer one replaces cost no
+//! write; a version that flies is left alone; a failure loses nothing; every state that a power cut
+//! or the death of the process leaves has the newest version of each page, here or at home.
 //!
 //! Method: a small area on the simulated device, with a file of pages that their numbers and LSNs
 //! identify. Threads of their own put, read and fly on it at once.
@@ -327,7 +328,8 @@ fn a_foreign_or_damaged_area_is_an_error_that_names_it() {
     assert_eq!(version(&world, &reopened(&world), 1), 2);
 }
 
-/// Puts versions of pages and lets them fly; `made` has what has been acknowledged, `begun` what is on its way.
+/// Puts versions of pages and lets them fly; `made` has what has been acknowledged, `begun` what is
+/// on its way.
 fn run(cache: &Cache, seed: u64, made: &Mutex<Versions>, begun: &Mutex<Versions>) {
     for step in 0..40_u64 {
         let random = mix(seed << 16 ^ step);
@@ -367,7 +369,8 @@ fn look(image: &SimulatedWorld, made: &Versions, begun: &Versions) -> Result<(),
     Ok(())
 }
 
-/// The process dies, another one goes by what it sees, and the power is cut. With `flies` everything goes home before.
+/// The process dies, another one goes by what it sees, and the power is cut. With `flies`
+/// everything goes home before.
 fn die(world: &SimulatedWorld, flies: bool) -> Result<(), String> {
     let next = world.death().unwrap();
     let cache = reopened(&next);

@@ -6,7 +6,7 @@
 //! give some up, and settles: then the records that count are durable, and the others do not count
 //! at any later opening.
 
-use super::{Content, HorizonLog, Places, VisitRecord};
+use super::{Content, PartitionedLog, Places, VisitRecord};
 use crate::error::Result;
 use crate::log::Lsn;
 use crate::log::numbered::{Found, FoundRecords, Place};
@@ -31,8 +31,9 @@ pub(in crate::buffer) fn without_gaps(
     (kept, end)
 }
 
-impl<P: Places> HorizonLog<P> {
-    /// All records from `start` on that no later life has cut off, in their order, and what they prove.
+impl<P: Places> PartitionedLog<P> {
+    /// All records from `start` on that no later life has cut off, in their order, and what they
+    /// prove.
     pub(super) fn read(&self, start: Lsn) -> Result<(Vec<(u32, Found)>, FoundRecords)> {
         let (mut all, mut proofs) = (Vec::new(), FoundRecords::default());
         let (life, cut) = self.part(0)?.state().place.life()?;
@@ -86,7 +87,8 @@ impl<P: Places> HorizonLog<P> {
         lock(&self.found)
     }
 
-    /// Hands every record that was found and is not given up to `visit`, with a session of its ring, in their order; marks have nothing in them.
+    /// Hands every record that was found and is not given up to `visit`, with a session of its
+    /// ring, in their order; marks have nothing in them.
     pub fn visit(&self, visit: &mut VisitRecord<'_>) -> Result<()> {
         for (number, found) in &*self.found() {
             if found.is_given_up || found.lsn < self.start {
@@ -101,8 +103,8 @@ impl<P: Places> HorizonLog<P> {
         Ok(())
     }
 
-    /// Hands the newest record of each place to `visit`, unless it is a mark or there was another one: of those it is not certain that they have
-    /// been done.
+    /// Hands the newest record of each place to `visit`, unless it is a mark or there was another
+    /// one: of those it is not certain that they have been done.
     pub fn visit_newest(&self, visit: &mut VisitRecord<'_>) -> Result<()> {
         let mut newest: Vec<Option<Found>> = vec![None; self.parts().count()];
         for (number, found) in &*self.found() {
@@ -122,7 +124,7 @@ impl<P: Places> HorizonLog<P> {
         Ok(())
     }
 
-    /// Lets records that were found tell of nothing, from [`HorizonLog::settle`] on for ever.
+    /// Lets records that were found tell of nothing, from [`PartitionedLog::settle`] on for ever.
     pub fn give_up(&self, records: &[Lsn]) {
         for (_, found) in self.found().iter_mut() {
             found.is_given_up |= records.contains(&found.lsn);

@@ -1,7 +1,8 @@
 //! The engine of a snapshot: the reads of `CowEngine` over trees that nobody changes.
 //!
-//! It has the tables of the partition as they were, and a transaction of it is nothing but permission to read. What it cannot do,
-//! `ReadOnly` refuses in front of it, so nothing that changes trees is compiled for those of snapshots.
+//! It has the tables of the partition as they were, and a transaction of it is nothing but
+//! permission to read. What it cannot do, `ReadOnly` refuses in front of it, so nothing that
+//! changes trees is compiled for those of snapshots.
 
 use super::FRAMES_BYTES;
 use crate::engine::read_only::{ReadOnly, Reads};
@@ -28,7 +29,8 @@ pub(super) enum RowsIn {
     Pool,
 }
 
-/// A snapshot of pages that are copied, whose directory is at `directory` and whose rows are laid out as `layout` says.
+/// A snapshot of pages that are copied, whose directory is at `directory` and whose rows are laid
+/// out as `layout` says.
 pub(super) fn of_pages(
     store: SnapshotStore,
     directory: u64,

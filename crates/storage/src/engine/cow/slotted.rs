@@ -1,5 +1,6 @@
-//! `fash` and `fast`: groups of transactions over slotted pages in durable memory, which change where they are; and `nvwal`: the same
-//! pages in frames of volatile memory, with a log of differences in durable memory (`index::slotted::cached`).
+//! `fash` and `fast`: groups of transactions over slotted pages in durable memory, which change
+//! where they are; and `nvwal`: the same pages in frames of volatile memory, with a log of
+//! differences in durable memory (`index::slotted::cached`).
 //!
 //! | when | what is written |
 //! |---|---|
@@ -120,8 +121,8 @@ fn commit_kind<M: Memory>(
     }
 }
 
-/// The pages of a partition whose nodes were asked to have `page_bytes`. They are a line shorter where one more then shares a chunk of
-/// the heap.
+/// The pages of a partition whose nodes were asked to have `page_bytes`. They are a line shorter
+/// where one more then shares a chunk of the heap.
 fn geometry(page_bytes: usize, options: &EngineOptions) -> Geometry {
     let packed = if (1024..=8192).contains(&page_bytes) {
         page_bytes - LINE_BYTES
@@ -161,8 +162,8 @@ pub fn create_slotted<P: Platform>(
     CowEngine::over(pages, options.layout, options, false)
 }
 
-/// Opens the pool of a partition of `fash` or `fast`. With [`Access::Read`] it stores and flushes nothing, and fails where recovery
-/// would have to.
+/// Opens the pool of a partition of `fash` or `fast`. With [`Access::Read`] it stores and flushes
+/// nothing, and fails where recovery would have to.
 pub fn open_slotted<P: Platform>(
     platform: &P,
     method: Method,
@@ -215,8 +216,8 @@ pub fn create_behind_cache<P: Platform>(
     CowEngine::over(pages, options.layout, options, false)
 }
 
-/// Opens a partition of `nvwal`. Its log is applied in volatile memory, page by page. With [`Access::Read`] nothing is stored, flushed or
-/// written.
+/// Opens a partition of `nvwal`. Its log is applied in volatile memory, page by page. With
+/// [`Access::Read`] nothing is stored, flushed or written.
 pub fn open_behind_cache<P: Platform>(
     platform: &P,
     options: &EngineOptions,

@@ -1,8 +1,10 @@
-//! The methods that keep rows in pages of trees, copied on write or changed in place, on the simulated devices, against a map.
+//! The methods that keep rows in pages of trees, copied on write or changed in place, on the
+//! simulated devices, against a map.
 //!
-//! Random transactions, some of them aborted, run in groups of different lengths. After every one the content and now and then
-//! the whole structure is compared; at the end of groups the world is cut off, and what is opened must be what was
-//! acknowledged. Crash points inside of a group's end are the torture room's business.
+//! Random transactions, some of them aborted, run in groups of different lengths. After every one
+//! the content and now and then the whole structure is compared; at the end of groups the world is
+//! cut off, and what is opened must be what was acknowledged. Crash points inside of a group's end
+//! are the torture room's business.
 
 mod cached;
 mod slotted;
@@ -251,7 +253,8 @@ fn read(engine: &mut dyn Engine, index: Option<IndexId>) -> Content {
     content
 }
 
-/// Cuts the power at each point of an opening that commits a prepared transaction; the next opening commits it as well.
+/// Cuts the power at each point of an opening that commits a prepared transaction; the next opening
+/// commits it as well.
 fn cut_while_deciding(disabled: &str) -> Result<(), String> {
     let mut subject = Subject::new(Method::NvmCow, 8, 1);
     for _ in 0..20 {
@@ -296,7 +299,8 @@ fn a_prepared_transaction_is_decided_at_once() {
     }
 }
 
-/// A prepared transaction commits, and the database forgets its number: what openings find that are told so.
+/// A prepared transaction commits, and the database forgets its number: what openings find that are
+/// told so.
 fn forgotten_after_the_commit(method: Method, disabled: &str) -> Result<(), Content> {
     let mut subject = Subject::new(method, 8, 1);
     for _ in 0..20 {
@@ -338,7 +342,8 @@ fn a_committed_transaction_needs_its_number_no_more() {
     }
 }
 
-/// Whatever bit of the master records flips after a power cut, the newest group stays in force, and the next opening repairs it.
+/// Whatever bit of the master records flips after a power cut, the newest group stays in force, and
+/// the next opening repairs it.
 #[test]
 fn a_flip_in_a_master_record_brings_nothing_older_back() {
     let mut subject = Subject::new(Method::Cow, 7, 1);
@@ -362,7 +367,7 @@ fn a_flip_in_a_master_record_brings_nothing_older_back() {
         let counted = || SimulatedDirectory::new(&platform.0).counters().writes;
         let writes = counted();
         drop(open(&platform, Method::Cow, &options(64), &|_| false).unwrap());
-        assert_eq!(counted(), writes, "byte {byte} is mended");
+        assert_eq!(counted(), writes, "byte {byte} is repaired");
     }
 }
 
@@ -498,7 +503,8 @@ fn changes_of_definitions_keep_the_rows() {
     }
 }
 
-/// Changes so many pages in one transaction that its record is longer than the log, and cuts the power as soon as it is acknowledged.
+/// Changes so many pages in one transaction that its record is longer than the log, and cuts the
+/// power as soon as it is acknowledged.
 fn cut_behind_a_long_record(method: Method, disabled: &str) -> Result<(), String> {
     let mut subject = Subject::new(method, 9, 1);
     for first in (0..1500).step_by(50) {

@@ -1,8 +1,9 @@
-//! Goal: of a log with an archive no record is ever lost: whatever a power cut leaves, the archive has the first records of the log without a gap
-//! and none twice, up to where the log itself goes on; and an archive that takes nothing makes the log wait and say so.
+//! Goal: of a log with an archive no record is ever lost: whatever a power cut leaves, the archive
+//! has the first records of the log without a gap and none twice, up to where the log itself goes
+//! on; and an archive that takes nothing makes the log wait and say so.
 //!
-//! Method: a small engine on the simulated device with an archive on a disk of its own; every sync is a crash point, each image is opened, checked,
-//! goes on, and is checked again.
+//! Method: a small engine on the simulated device with an archive on a disk of its own; every sync
+//! is a crash point, each image is opened, checked, goes on, and is checked again.
 
 use super::tests::options;
 use super::*;
@@ -135,7 +136,8 @@ fn cold_records_are_in_the_archive_from_the_first_on() {
     }
 }
 
-/// Works with checkpoints, and opens what a power cut leaves at each sync, if some sites make nothing durable; says how many images.
+/// Works with checkpoints, and opens what a power cut leaves at each sync, if some sites make
+/// nothing durable; says how many images.
 fn explore_without(sites: &[&str], method: Method) -> u64 {
     let world = SimulatedWorld::new(WorldOptions::default());
     for site in sites {
@@ -168,7 +170,8 @@ fn explore_without(sites: &[&str], method: Method) -> u64 {
             assert!(sound(&mut *engine) > before);
             *count.lock().unwrap() += 1;
         }
-        // Who comes behind a process that died may rely on what it sees only if a power cut leaves that.
+        // Who comes behind a process that died may rely on what it sees only if a power cut leaves
+        // that.
         let next = world.death().unwrap();
         drop(reopen(&next, method).unwrap());
         for choice in ImageChoices::bounded(&next, points, 4) {

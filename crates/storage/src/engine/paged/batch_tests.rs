@@ -1,7 +1,8 @@
 //! Batches of transactions: goal and method.
 //!
-//! Goal: a batch counts whole or not at all, one transaction's abort undoes only itself, nobody is held up for ever, and each of the three fences is
-//! needed. Method: sessions of one partition in a simulated world, whose power is cut at every fence, or whose fences are left out.
+//! Goal: a batch counts whole or not at all, one transaction's abort undoes only itself, nobody is
+//! held up for ever, and each of the three fences is needed. Method: sessions of one partition in a
+//! simulated world, whose power is cut at every fence, or whose fences are left out.
 
 use super::tests::{TestPlatform, key_of, number_of, options};
 use super::*;
@@ -248,7 +249,8 @@ fn a_batch_that_fails_is_not_acknowledged_and_neither_is_what_comes_behind_it() 
     }
 }
 
-/// What a process leaves that dies when the pages of a batch have their new lines, and the batch does not count yet; the batch of row 1 counts.
+/// What a process leaves that dies when the pages of a batch have their new lines, and the batch
+/// does not count yet; the batch of row 1 counts.
 fn in_the_middle() -> SimulatedWorld {
     let world = SimulatedWorld::new(WorldOptions::default());
     let mut engine = filled(&world);
@@ -293,7 +295,8 @@ fn a_damaged_record_of_the_newest_batch_is_refused() {
             let world = in_the_middle();
             world.damage(name, at, 4).unwrap();
             let found = recovered(&world);
-            // Without the record of the batch in the middle its pages are not given back, which is noticed by their numbers.
+            // Without the record of the batch in the middle its pages are not given back, which is
+            // noticed by their numbers.
             let error = found.expect_err(name);
             let is_record = error.contains("record of the newest batch");
             assert_eq!(is_record, is_newest, "{name} at {at}: {error}");

@@ -1,8 +1,9 @@
-//! How a partition is opened whose transactions become durable in batches: pages that are in the middle of a batch are given back what they were,
-//! and what was open at the end of the newest batch is handed out to be undone.
+//! How a partition is opened whose transactions become durable in batches: pages that are in the
+//! middle of a batch are given back what they were, and what was open at the end of the newest
+//! batch is handed out to be undone.
 //!
-//! Nothing is repeated: every batch that counts is in the pages. Nothing is stored where nothing is found, which is where the newest checkpoint
-//! is of the newest batch.
+//! Nothing is repeated: every batch that counts is in the pages. Nothing is stored where nothing is
+//! found, which is where the newest checkpoint is of the newest batch.
 
 use crate::buffer::{BatchLog, BatchStore, Home, NvPages, PageLog};
 use crate::error::Result;
@@ -36,7 +37,8 @@ impl<S: MemorySource + Send + Sync> Batches<S>
 where
     S::Memory: Send,
 {
-    /// Opens the log, and hands the records of open transactions to `look`. Says whether there is something behind the newest checkpoint.
+    /// Opens the log, and hands the records of open transactions to `look`. Says whether there is
+    /// something behind the newest checkpoint.
     pub(super) fn open<D: Directory>(
         self,
         files: D,
@@ -70,7 +72,8 @@ where
     }
 }
 
-/// Gives pages in durable memory their frames, and says where they end. For `end`, see [`Home::new`].
+/// Gives pages in durable memory their frames, and says where they end. For `end`, see
+/// [`Home::new`].
 pub(super) fn in_frames<S: MemorySource + Send + Sync>(
     source: NvPages<S>,
     pages: Vec<Page>,

@@ -1,9 +1,11 @@
 //! Checkpoints that a thread writes ahead of the sessions: goal and method.
 //!
-//! Goal: with the thread no session writes a checkpoint for its log, and none is missing; whoever closes or drops the engine in the middle of one loses nothing; a device
-//! that fails in the thread stops the partition, and the error is told.
+//! Goal: with the thread no session writes a checkpoint for its log, and none is missing; whoever
+//! closes or drops the engine in the middle of one loses nothing; a device that fails in the thread
+//! stops the partition, and the error is told.
 //!
-//! Method: counters of who has written checkpoints, for each log; a device that stops, or fails, in the sync of a checkpoint, and what a power cut leaves of it.
+//! Method: counters of who has written checkpoints, for each log; a device that stops, or fails, in
+//! the sync of a checkpoint, and what a power cut leaves of it.
 
 use super::tests::{TestPlatform, key_of, options};
 use super::*;
@@ -206,7 +208,8 @@ fn an_engine_may_be_dropped_in_the_middle_of_a_checkpoint() {
     in_the_middle(drop);
 }
 
-/// Whether an error says what the device has answered: to the one whose own step failed, or as the reason why the partition is stopped.
+/// Whether an error says what the device has answered: to the one whose own step failed, or as the
+/// reason why the partition is stopped.
 fn tells_of_the_device(error: &StorageError) -> bool {
     matches!(error, StorageError::Disk(_)) || stopped_by_the_device(error)
 }
@@ -273,8 +276,9 @@ fn a_device_that_fails_in_the_thread_stops_the_partition() {
     }
 }
 
-/// The cleaner stands in a sync of pages when a session's checkpoint fails, and its sync fails later. The second failure used to be told to
-/// the next session that came, as if its own step had failed. Now all are told the first one.
+/// The cleaner stands in a sync of pages when a session's checkpoint fails, and its sync fails
+/// later. The second failure used to be told to the next session that came, as if its own step had
+/// failed. Now all are told the first one.
 #[test]
 fn a_thread_that_fails_later_changes_nothing() {
     let (reached, go) = (Arc::new(AtomicBool::new(false)), channel());
@@ -321,7 +325,8 @@ fn a_thread_that_fails_later_changes_nothing() {
     }
 }
 
-/// A session waits for a lock of a transaction that can neither commit nor abort any more, because the partition is stopped.
+/// A session waits for a lock of a transaction that can neither commit nor abort any more, because
+/// the partition is stopped.
 #[test]
 fn a_wait_for_a_stopped_transaction_does_not_end_in_advice_to_try_again() {
     let platform = TestPlatform(SimulatedWorld::new(WorldOptions::default()));

@@ -1,12 +1,16 @@
 //! How the thread that writes checkpoints ahead of the sessions is woken, waited for and ended.
 //!
-//! It begins a checkpoint as soon as one is due, when the log still has room for what is appended meanwhile. A session that finds one due wakes it and goes
-//! on. Only where the log has become so long that the thread does not keep up a session waits, at the end of its transaction, when it has neither locks nor
-//! latches, and at most until the thread has looked once more. Without the thread sessions write checkpoints themselves.
+//! It begins a checkpoint as soon as one is due, when the log still has room for what is appended
+//! meanwhile. A session that finds one due wakes it and goes on. Only where the log has become so
+//! long that the thread does not keep up a session waits, at the end of its transaction, when it
+//! has neither locks nor latches, and at most until the thread has looked once more. Without the
+//! thread sessions write checkpoints themselves.
 //!
-//! An error ends the thread and stops the partition. A full disk is no such error: the next checkpoint that is due may find room.
+//! An error ends the thread and stops the partition. A full disk is no such error: the next
+//! checkpoint that is due may find room.
 //!
-//! States: *absent* → (`begin`) *asleep* ↔ (`wake`, `next`) *looking* → (`end`, or an error) *absent*.
+//! States: *absent* → (`begin`) *asleep* ↔ (`wake`, `next`) *looking* → (`end`, or an error)
+//! *absent*.
 
 use crate::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock};
 use std::ops::AddAssign;
@@ -86,7 +90,8 @@ impl Checkpointer {
         state.is_present
     }
 
-    /// While it is urgent, waits until the thread has looked twice, or is gone: the first look may have begun before it was urgent.
+    /// While it is urgent, waits until the thread has looked twice, or is gone: the first look may
+    /// have begun before it was urgent.
     pub(super) fn wait_if(&self, is_urgent: impl Fn() -> bool) {
         for look in 0..2 {
             let looks = self.state().looks;
@@ -131,7 +136,8 @@ impl Checkpointer {
         self.wanted.notify_one();
     }
 
-    /// Says that the calling thread writes checkpoints until [`Present::next`] says no, or it gives up.
+    /// Says that the calling thread writes checkpoints until [`Present::next`] says no, or it gives
+    /// up.
     pub(super) fn begin(&self) -> Present<'_> {
         self.state().is_present = true;
         Present(self)

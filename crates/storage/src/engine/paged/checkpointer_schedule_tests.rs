@@ -1,7 +1,10 @@
-//! Goal: in no order of threads does a session wait for ever for the thread that writes checkpoints, whatever ends first, nor does the thread miss the end.
+//! Goal: in no order of threads does a session wait for ever for the thread that writes
+//! checkpoints, whatever ends first, nor does the thread miss the end.
 //!
-//! Method: two sessions append to a log that is a number, each sees to it as a session of the engine does, and one also writes a checkpoint by itself, as somebody who
-//! wants one; the thread writes those that are due, or fails at its second. `shuttle` chooses the order, and finds a wait that nobody ends.
+//! Method: two sessions append to a log that is a number, each sees to it as a session of the
+//! engine does, and one also writes a checkpoint by itself, as somebody who wants one; the thread
+//! writes those that are due, or fails at its second. `shuttle` chooses the order, and finds a wait
+//! that nobody ends.
 //!
 //! `cargo test -p storage --features schedules --lib schedule_tests`
 

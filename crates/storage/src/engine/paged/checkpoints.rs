@@ -1,10 +1,12 @@
 //! Checkpoints: when one is due, who writes it, and what it does.
 //!
-//! It writes all dirty pages and lets recovery begin where it has begun itself; transactions go on meanwhile. One is written at a time, under a lock of its
-//! own, which is the first in the order of locks. On a full disk nothing has happened.
+//! It writes all dirty pages and lets recovery begin where it has begun itself; transactions go on
+//! meanwhile. One is written at a time, under a lock of its own, which is the first in the order of
+//! locks. On a full disk nothing has happened.
 //!
-//! On real devices a thread writes those that are due (`checkpointer`), at a pace that leaves the device to the sessions unless somebody waits for it. Elsewhere
-//! the session does that has made the log so long, and its transaction waits.
+//! On real devices a thread writes those that are due (`checkpointer`), at a pace that leaves the
+//! device to the sessions unless somebody waits for it. Elsewhere the session does that has made
+//! the log so long, and its transaction waits.
 
 use super::checkpointer::Writer;
 use super::shared::Shared;
@@ -15,18 +17,22 @@ use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// A checkpoint is urgent when there is so many times the log behind the newest one that makes one due: once when it begins, and once more when it takes as long
-/// as sessions take to make the next one due. There may be some more before somebody has to wait.
+/// A checkpoint is urgent when there is so many times the log behind the newest one that makes one
+/// due: once when it begins, and once more when it takes as long as sessions take to make the next
+/// one due. There may be some more before somebody has to wait.
 const URGENT_AT: u64 = 3;
-/// The thread spreads its writes over so many of so many parts of the time until the next checkpoint is due, as the log goes.
+/// The thread spreads its writes over so many of so many parts of the time until the next
+/// checkpoint is due, as the log goes.
 const PACE: (u128, u128) = (3, 4);
-/// How often it looks whether it may go on, and the longest that it waits between two parts, and in all.
+/// How often it looks whether it may go on, and the longest that it waits between two parts, and in
+/// all.
 const PACE_PAUSE: Duration = Duration::from_millis(1);
 const PACE_WAIT_EACH: Duration = Duration::from_millis(100);
 const PACE_WAIT_MAX: Duration = Duration::from_mins(1);
 
 impl<P: Platform> Shared<P> {
-    /// Whether the log is long. As long as pages are behind, whoever brings them forward writes a checkpoint then: that can wait while there is room.
+    /// Whether the log is long. As long as pages are behind, whoever brings them forward writes a
+    /// checkpoint then: that can wait while there is room.
     pub(super) fn checkpoint_need(&self) -> CheckpointNeed {
         let pool = &self.pages.pool;
         if pool.is_behind() {
@@ -43,7 +49,8 @@ impl<P: Platform> Shared<P> {
         self.log_bytes_max.saturating_add(free)
     }
 
-    /// Repeats what one page lacks since the opening, or writes the checkpoint that the opening has left out. Says whether there is more to do.
+    /// Repeats what one page lacks since the opening, or writes the checkpoint that the opening has
+    /// left out. Says whether there is more to do.
     pub(super) fn catch_up_step(&self) -> Result<bool> {
         if self.is_poisoned() {
             return Err(self.refusal());
@@ -59,8 +66,8 @@ impl<P: Platform> Shared<P> {
         Ok(is_behind)
     }
 
-    /// Sees to it that a checkpoint is written if the log is long: lets the thread do that, and waits for it if the log is very long, or writes it, unless
-    /// another session does.
+    /// Sees to it that a checkpoint is written if the log is long: lets the thread do that, and
+    /// waits for it if the log is very long, or writes it, unless another session does.
     pub(super) fn checkpoint_if_due(&self) -> Result<()> {
         let need = self.checkpoint_need();
         if need == CheckpointNeed::None {
@@ -79,7 +86,8 @@ impl<P: Platform> Shared<P> {
         Ok(())
     }
 
-    /// As [`Shared::checkpoint_if_due`], for one who keeps others waiting: does not wait for the thread.
+    /// As [`Shared::checkpoint_if_due`], for one who keeps others waiting: does not wait for the
+    /// thread.
     pub(super) fn checkpoint_ahead(&self) -> Result<()> {
         if self.checkpoint_need() == CheckpointNeed::None || self.checkpointer.wake() {
             return Ok(());
@@ -126,7 +134,8 @@ impl<P: Platform> Shared<P> {
         self.checkpoint_holding(&one_at_a_time, Writer::Thread)
     }
 
-    /// Writes all dirty pages and lets recovery begin here. Transactions go on meanwhile. On a full disk nothing has happened.
+    /// Writes all dirty pages and lets recovery begin here. Transactions go on meanwhile. On a full
+    /// disk nothing has happened.
     pub(super) fn write_checkpoint(&self) -> Result<()> {
         self.checkpoint_by(Writer::Session)
     }
@@ -189,8 +198,9 @@ impl<P: Platform> Shared<P> {
         Ok(())
     }
 
-    /// Lets the thread wait that has written pages of so many of all frames, as long as the log has not become longer by the share that is due until then: sessions
-    /// have the device meanwhile. Not for ever, as the log may rest.
+    /// Lets the thread wait that has written pages of so many of all frames, as long as the log has
+    /// not become longer by the share that is due until then: sessions have the device meanwhile.
+    /// Not for ever, as the log may rest.
     fn keep_pace(&self, (done, all): (usize, usize), left: &mut Duration) -> Result<()> {
         let pool = &self.pages.pool;
         if self.is_poisoned() {

@@ -1,17 +1,19 @@
-//! The commits of all sessions of a partition, and when those that gather are due to become durable together, without a lock.
+//! The commits of all sessions of a partition, and when those that gather are due to become durable
+//! together, without a lock.
 //!
-//! The ticket of a commit is the place of its record in the log, so tickets have the order of the records, and a commit is durable exactly if the log
-//! is in front of which everything is durable. What is left to count is what was logged, for those who read it, and who waits.
+//! The ticket of a commit is the place of its record in the log, so tickets have the order of the
+//! records, and a commit is durable exactly if the log is in front of which everything is durable.
+//! What is left to count is what was logged, for those who read it, and who waits.
 //!
 //! Invariants:
-//! 1. A commit is noted after it is logged and before its locks are given back. So whoever reads what it left finds [`Group::newest`] at its ticket or
-//!    behind it.
-//! 2. Whoever is counted among those that wait has noted its commit before. So a sync up to the newest commit that was noted after the count was read
-//!    settles all that were counted.
+//! 1. A commit is noted after it is logged and before its locks are given back. So whoever reads
+//!    what it left finds [`Group::newest`] at its ticket or behind it.
+//! 2. Whoever is counted among those that wait has noted its commit before. So a sync up to the
+//!    newest commit that was noted after the count was read settles all that were counted.
 
 use crate::engine::{CommitTicket, Durability};
 use crate::log::{Due, GroupCommitOptions, Lsn};
-use crate::sync::{Alone, AtomicU64, Ordering};
+use crate::sync::{AtomicU64, CachePadded, Ordering};
 use std::time::Instant;
 
 /// What is known of the commits of a partition. Tickets are 0 while there is none.
@@ -19,9 +21,9 @@ pub(super) struct Group {
     options: GroupCommitOptions,
     begun: Instant,
     /// The newest ticket that somebody waits for, and the newest of the others.
-    promised: Alone<AtomicU64>,
-    unpromised: Alone<AtomicU64>,
-    waiting: Alone<Waiting>,
+    promised: CachePadded<AtomicU64>,
+    unpromised: CachePadded<AtomicU64>,
+    waiting: CachePadded<Waiting>,
 }
 
 #[derive(Default)]
@@ -29,7 +31,8 @@ struct Waiting {
     /// How many have waited for a group, ever, and how many of them wait no more.
     joined: AtomicU64,
     settled: AtomicU64,
-    /// When the first that waits has joined, in microseconds since the beginning; 0 if none waits, or nobody looks at the clock.
+    /// When the first that waits has joined, in microseconds since the beginning; 0 if none waits,
+    /// or nobody looks at the clock.
     oldest_us: AtomicU64,
 }
 
@@ -46,9 +49,9 @@ impl Group {
         Self {
             options,
             begun: Instant::now(),
-            promised: Alone::default(),
-            unpromised: Alone::default(),
-            waiting: Alone::default(),
+            promised: CachePadded::default(),
+            unpromised: CachePadded::default(),
+            waiting: CachePadded::default(),
         }
     }
 
@@ -75,7 +78,8 @@ impl Group {
         self.promised().max(CommitTicket(unpromised))
     }
 
-    /// Whether a commit that was noted, and is not durable, is to be made durable before it returns.
+    /// Whether a commit that was noted, and is not durable, is to be made durable before it
+    /// returns.
     pub(super) fn due(&self, durability: Durability) -> Due {
         match durability {
             Durability::Immediate => Due::Now,

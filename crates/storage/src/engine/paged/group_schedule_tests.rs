@@ -1,7 +1,9 @@
-//! Goal: in no order of threads does a reader miss the commit that it has read, nor does a sync settle a commit that it does not cover.
+//! Goal: in no order of threads does a reader miss the commit that it has read, nor does a sync
+//! settle a commit that it does not cover.
 //!
-//! Method: three sessions commit changes of one row behind a lock that each gives back before its commit is durable, over a log that is a counter;
-//! between them they read the row and sync. `shuttle` chooses the order.
+//! Method: three sessions commit changes of one row behind a lock that each gives back before its
+//! commit is durable, over a log that is a counter; between them they read the row and sync.
+//! `shuttle` chooses the order.
 //!
 //! `cargo test -p storage --features schedules --lib schedule_tests`
 

@@ -1,7 +1,9 @@
-//! Goal: what the archives of two partitions have in front of the newest mark of both is one moment, whatever a power cut leaves, also between the two marks.
+//! Goal: what the archives of two partitions have in front of the newest mark of both is one
+//! moment, whatever a power cut leaves, also between the two marks.
 //!
-//! Method: two small engines on one simulated device, with archives on a disk of their own, which move on at different times; every sync is a crash point. Of each image
-//! the archives are repeated over copies of pages, at once and after the partitions have gone on.
+//! Method: two small engines on one simulated device, with archives on a disk of their own, which
+//! move on at different times; every sync is a crash point. Of each image the archives are repeated
+//! over copies of pages, at once and after the partitions have gone on.
 
 use super::archive_tests::{Archived, archive, change, new_engine_with};
 use super::rebuild_tests::{Copy, begun, copy, ids, partition};

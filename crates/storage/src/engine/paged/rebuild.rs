@@ -1,13 +1,16 @@
 //! A partition made again of pages that were copied and of the records that came behind them.
 //!
-//! A copy of pages ([`PagesBase`]) is taken behind a checkpoint, while no transaction is open. Its pages go to their places in a new file, and
-//! then recovery does its work, with an archive in place of the log: analysis and redo of every record behind the copy, up to where the archive, or
-//! the point that is asked for, ends; then transactions that have not ended there are undone. So the content is that of the moment, and each
-//! transaction is in it wholly or not at all. What is made has the plainest guard and a log of its own, which begins behind all records: nobody but the
-//! one who makes it uses it, and after a failure it is thrown away.
+//! A copy of pages ([`PagesBase`]) is taken behind a checkpoint, while no transaction is open. Its
+//! pages go to their places in a new file, and then recovery does its work, with an archive in
+//! place of the log: analysis and redo of every record behind the copy, up to where the archive, or
+//! the point that is asked for, ends; then transactions that have not ended there are undone. So
+//! the content is that of the moment, and each transaction is in it wholly or not at all. What is
+//! made has the plainest guard and a log of its own, which begins behind all records: nobody but
+//! the one who makes it uses it, and after a failure it is thrown away.
 //!
-//! Of a database of several partitions each has an archive of its own, which ends at a moment of its own. What they have in common are marks ([`Mark`]): who makes
-//! the database again looks for the newest one that all archives have, and repeats each of them up to there.
+//! Of a database of several partitions each has an archive of its own, which ends at a moment of
+//! its own. What they have in common are marks ([`Mark`]): who makes the database again looks for
+//! the newest one that all archives have, and repeats each of them up to there.
 
 use super::shared::file_options;
 use crate::buffer::{CentralLog, Guard, Master, PageFile, Pool};
@@ -52,7 +55,8 @@ pub enum Until {
     Time(Timestamp),
 }
 
-/// A moment in which no transaction was open in any partition, as the archive of one of them has it.
+/// A moment in which no transaction was open in any partition, as the archive of one of them has
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// The same in the archives of all partitions. Later marks have higher numbers.
@@ -104,7 +108,8 @@ pub(super) fn copy<D: Directory>(
     Ok(base)
 }
 
-/// Bytes of records behind which there may be a page more. One that takes a page says so in two pages, with more bytes.
+/// Bytes of records behind which there may be a page more. One that takes a page says so in two
+/// pages, with more bytes.
 const RECORD_BYTES_A_PAGE: u64 = 16;
 
 /// A partition that is being made.
@@ -113,13 +118,15 @@ pub struct Rebuild<D: Directory> {
     log: D,
     identity: LogIdentity,
     base: PagesBase,
-    /// Pages that the maps cover which have come: what a copy says of its length is not believed before.
+    /// Pages that the maps cover which have come: what a copy says of its length is not believed
+    /// before.
     covered: u32,
     start: LogStart,
 }
 
 impl<D: Directory> Rebuild<D> {
-    /// Begins in the place of a new partition of the method `dwb-off` which is closed, through two handles of its directory. Records go up to `end`.
+    /// Begins in the place of a new partition of the method `dwb-off` which is closed, through two
+    /// handles of its directory. Records go up to `end`.
     ///
     /// # Errors
     /// Those of the files; a copy that stands where no log gets.
@@ -196,10 +203,12 @@ impl<D: Directory> Rebuild<D> {
         self.file.write(&[id], page)
     }
 
-    /// The marks that an archive has behind the copy, the oldest first: all, or those up to a time and the first one behind it.
+    /// The marks that an archive has behind the copy, the oldest first: all, or those up to a time
+    /// and the first one behind it.
     ///
     /// # Errors
-    /// Those of [`Archive::replay`]; a mark without a time, where that matters; marks that are not in their order.
+    /// Those of [`Archive::replay`]; a mark without a time, where that matters; marks that are not
+    /// in their order.
     pub fn marks<A: Directory>(
         &self,
         archive: &Archive<A>,
@@ -234,10 +243,12 @@ impl<D: Directory> Rebuild<D> {
         Ok(marks)
     }
 
-    /// Repeats what an archive has behind the copy, up to a point or all of it, and undoes what has not ended there.
+    /// Repeats what an archive has behind the copy, up to a point or all of it, and undoes what has
+    /// not ended there.
     ///
     /// # Errors
-    /// Those of [`Archive::replay`]; a time that the archive does not have; records that do not fit the pages.
+    /// Those of [`Archive::replay`]; a time that the archive does not have; records that do not fit
+    /// the pages.
     pub fn finish<A: Directory>(
         self,
         archive: Option<&Archive<A>>,
@@ -341,7 +352,8 @@ impl Repeated {
             }
             let looked = self.analysis.record(0, bytes);
             looked.map_err(|error| undecodable(lsn, &error))?;
-            // Nobody takes pages without many records: whatever they name, the file grows no faster than the archive was long.
+            // Nobody takes pages without many records: whatever they name, the file grows no faster
+            // than the archive was long.
             record_bytes += bytes.len() as u64;
             let more = record_bytes / RECORD_BYTES_A_PAGE + 1;
             let most = u64::from(base.pages).saturating_add(more);
@@ -384,7 +396,8 @@ struct Times {
 }
 
 impl Times {
-    /// Looks at the next record, and breaks off if it is the first commit behind the time that is asked for.
+    /// Looks at the next record, and breaks off if it is the first commit behind the time that is
+    /// asked for.
     fn look(&mut self, lsn: Lsn, head: &Head<'_>) -> Result<ControlFlow<()>> {
         let Head::Commit(_, time, _) = head else {
             return Ok(ControlFlow::Continue(()));

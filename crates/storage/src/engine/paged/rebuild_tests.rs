@@ -1,9 +1,12 @@
-//! Goal: a copy of pages and the archive behind it give the content of every moment in the archive; and an archive from which anything is missing
-//! never gives a shorter history, but one error that says how far it can be followed.
+//! Goal: a copy of pages and the archive behind it give the content of every moment in the archive;
+//! and an archive from which anything is missing never gives a shorter history, but one error that
+//! says how far it can be followed.
 //!
-//! Method: a small engine of each kind of log, whose pages are copied while it works; what it holds behind each transaction is noted with the place of its
-//! record and its time, and compared with what is rebuilt up to there, and to each place and time in between. Then files are removed, cut, exchanged
-//! and flipped; and records change with the checksums that fit them, which is a sample of what the fuzz target `archive` does.
+//! Method: a small engine of each kind of log, whose pages are copied while it works; what it holds
+//! behind each transaction is noted with the place of its record and its time, and compared with
+//! what is rebuilt up to there, and to each place and time in between. Then files are removed, cut,
+//! exchanged and flipped; and records change with the checksums that fit them, which is a sample of
+//! what the fuzz target `archive` does.
 
 use super::archive_tests::{archive, change, new_engine, new_engine_with, reopen};
 use super::tests::options;
@@ -136,7 +139,8 @@ pub(super) fn ids(engine: &mut dyn Engine) -> Vec<i64> {
     found
 }
 
-/// Works behind a copy; says what there was behind each commit, by the place of its record, and at the end.
+/// Works behind a copy; says what there was behind each commit, by the place of its record, and at
+/// the end.
 fn work(world: &SimulatedWorld, method: Method) -> (Copy, BTreeMap<Lsn, Vec<i64>>, Vec<i64>) {
     let mut engine = new_engine(world, method);
     for id in 0..8 {
@@ -246,7 +250,8 @@ fn what_is_missing_or_damaged_is_named_with_the_last_point() {
     rebuilt(&copy, &world, None).unwrap();
 }
 
-/// Works behind a copy with the times of a clock, one for each commit; says what there was behind each, in the order of the log.
+/// Works behind a copy with the times of a clock, one for each commit; says what there was behind
+/// each, in the order of the log.
 fn work_timed(
     world: &SimulatedWorld,
     method: Method,
@@ -492,7 +497,8 @@ fn put(files: &SimulatedDirectory, name: &str, bytes: &[u8]) {
     files.create(name).unwrap().write_at(0, bytes).unwrap();
 }
 
-/// A backup that claims billions of pages got a file of as many bytes before the first of them had come.
+/// A backup that claims billions of pages got a file of as many bytes before the first of them had
+/// come.
 #[test]
 fn a_copy_takes_room_as_its_maps_come_and_no_more() {
     let world = SimulatedWorld::new(WorldOptions::default());

@@ -1,15 +1,21 @@
 //! A partition with the threads that help its sessions.
 //!
-//! One cleans pages ahead of those who need frames, and one writes checkpoints before sessions have to wait for them (`checkpointer`). Where pages stay in an area of durable memory, a few bring them home
-//! (`buffer/guard/page_cache.rs`). One makes durable what has committed without waiting for it, so that a process that dies
-//! loses no more than the commits of a moment. Where pages go past the operating system's cache, a few fetch those that scans come to
-//! (`buffer/fetcher.rs`). Where records of rings wait for a commit, one makes them durable ahead of it (`buffer/ahead.rs`). None is a duty: where a thread cannot be had, or has found a
-//! medium full, sessions do the work. A durable step that fails in a thread stops the partition, as one of a session does: all sessions are told that it is stopped, and why.
+//! One cleans pages ahead of those who need frames, and one writes checkpoints before sessions have
+//! to wait for them (`checkpointer`). Where pages stay in an area of durable memory, a few bring
+//! them home (`buffer/guard/page_cache.rs`). One makes durable what has committed without waiting
+//! for it, so that a process that dies loses no more than the commits of a moment. Where pages go
+//! past the operating system's cache, a few fetch those that scans come to (`buffer/fetcher.rs`).
+//! Where records of rings wait for a commit, one makes them durable ahead of it
+//! (`buffer/ahead.rs`). None is a duty: where a thread cannot be had, or has found a medium full,
+//! sessions do the work. A durable step that fails in a thread stops the partition, as one of a
+//! session does: all sessions are told that it is stopped, and why.
 //!
-//! After a crash one undoes what was unfinished (`unfinished`), and one repeats what pages lack that nobody has asked for (`buffer/backlog.rs`).
+//! After a crash one undoes what was unfinished (`unfinished`), and one repeats what pages lack
+//! that nobody has asked for (`buffer/pending_redo.rs`).
 //!
-//! All sessions have the partition together. When the last one goes, the threads end first and then what they share, so the files are closed and the
-//! log is ended in order by the time that the engine is dropped.
+//! All sessions have the partition together. When the last one goes, the threads end first and then
+//! what they share, so the files are closed and the log is ended in order by the time that the
+//! engine is dropped.
 
 use super::shared::Shared;
 use crate::buffer::fetcher::FETCHERS;
@@ -141,7 +147,8 @@ fn catch_up<P: Platform>(shared: &Shared<P>, end: &End) {
     while !end.is_set() && matches!(shared.catch_up_step(), Ok(true)) {}
 }
 
-/// Makes commits durable that nobody waits for. While others sync the log, theirs are durable as well.
+/// Makes commits durable that nobody waits for. While others sync the log, theirs are durable as
+/// well.
 fn write_behind<P: Platform>(shared: &Shared<P>, end: &End) {
     let mut seen = shared.durable();
     while !end.wait(DELAY) {

@@ -1,16 +1,21 @@
 //! Several sessions of one partition: goal and method.
 //!
-//! *Interleaved*: three sessions take turns in one thread, a statement at a time, by a seed; whoever meets a lock gives up. The power is cut at
-//! every sync, and each image must have exactly what was acknowledged, perhaps with the first of the transactions behind it, and
-//! pass the deep check. So checkpoints fall between the statements of open transactions, and recovery undoes several. Some commits nobody waits for, so
-//! later ones of other sessions build on what may be lost. Some recoveries are cut off in their turn, which must change nothing.
+//! *Interleaved*: three sessions take turns in one thread, a statement at a time, by a seed;
+//! whoever meets a lock gives up. The power is cut at every sync, and each image must have exactly
+//! what was acknowledged, perhaps with the first of the transactions behind it, and pass the deep
+//! check. So checkpoints fall between the statements of open transactions, and recovery undoes
+//! several. Some commits nobody waits for, so later ones of other sessions build on what may be
+//! lost. Some recoveries are cut off in their turn, which must change nothing.
 //!
-//! *Beside undo*: the same behind a power cut in the middle of transactions, which are undone a change at a time while the sessions go on.
+//! *Beside undo*: the same behind a power cut in the middle of transactions, which are undone a
+//! change at a time while the sessions go on.
 //!
-//! *Beside redo*: the same where the opening has left pages behind, which get what the log has as they are read, or a page at a time.
+//! *Beside redo*: the same where the opening has left pages behind, which get what the log has as
+//! they are read, or a page at a time.
 //!
-//! *Threads*: sessions move money between accounts, move accounts to other keys, and add all of it up, by the table and by an index. Nobody may see
-//! another sum, and none may be left waiting. A cleaner writes their pages.
+//! *Threads*: sessions move money between accounts, move accounts to other keys, and add all of it
+//! up, by the table and by an index. Nobody may see another sum, and none may be left waiting. A
+//! cleaner writes their pages.
 
 use super::tests::{TestPlatform, key_of, number_of, options};
 use super::*;
@@ -195,7 +200,8 @@ fn recovered_twice(image: &SimulatedWorld, case: Case, seed: u64) -> Result<Cont
     Ok(found)
 }
 
-/// What an image may have: the acknowledged content, or that with some of the commits behind it, in their order.
+/// What an image may have: the acknowledged content, or that with some of the commits behind it, in
+/// their order.
 struct Expected(Vec<Content>);
 
 impl Actor {
@@ -299,7 +305,8 @@ impl Play {
             if !matches!(point, CrashPoint::Sync(_) | CrashPoint::Fence(_)) {
                 return;
             }
-            // A dozen at each distance, which doubles: methods have from a hundred to ten thousand points.
+            // A dozen at each distance, which doubles: methods have from a hundred to ten thousand
+            // points.
             number += 1;
             if !number.is_multiple_of(5 << (looked_at / 12)) {
                 return;
@@ -326,7 +333,8 @@ impl Play {
         images
     }
 
-    /// Lets the sessions take turns, and somebody undo what is unfinished. Whoever has an open transaction at the end loses it to a power cut.
+    /// Lets the sessions take turns, and somebody undo what is unfinished. Whoever has an open
+    /// transaction at the end loses it to a power cut.
     fn go_on(mut self, last: Last) -> Self {
         let mut actors: Vec<Actor> = (0..3)
             .map(|_| {
@@ -392,7 +400,8 @@ fn interleave(case: Case, seed: u64) {
 
 #[test]
 fn sessions_go_on_before_what_a_crash_has_left_is_undone() {
-    // Records to undo pages in durable memory with, and batches, take no session that undoes beside the others.
+    // Records to undo pages in durable memory with, and batches, take no session that undoes beside
+    // the others.
     let at_opening = [Method::InPlace, Method::GroupCommit];
     let is_later = |case: &Case| !at_opening.contains(&case.0);
     for (seed, case) in (1..).zip(CASES.into_iter().filter(is_later)) {
@@ -427,7 +436,8 @@ fn sessions_go_on_before_what_a_crash_has_left_is_undone() {
     }
 }
 
-/// The log keeps all records from where an unfinished transaction begins. Where rings have no more room for that, whoever needs it undoes the rest.
+/// The log keeps all records from where an unfinished transaction begins. Where rings have no more
+/// room for that, whoever needs it undoes the rest.
 #[test]
 fn a_ring_that_is_full_lets_the_undo_end_first() {
     for method in [Method::NvLogging, Method::DistributedLog] {
@@ -622,8 +632,8 @@ fn what_nobody_waits_for_becomes_durable_all_the_same() {
     }
 }
 
-/// What each isolation keeps others from while a reader goes on: to change a row that it looked up, or that it found in a range; to insert into
-/// the range; to insert the row that it did not find.
+/// What each isolation keeps others from while a reader goes on: to change a row that it looked up,
+/// or that it found in a range; to insert into the range; to insert the row that it did not find.
 #[test]
 fn a_reader_keeps_from_others_what_its_isolation_says() {
     for (isolation, kept) in [

@@ -1,14 +1,16 @@
-//! What the sessions of one partition share: pages, log, groups of commits, checkpoints; and how it is made and opened.
+//! What the sessions of one partition share: pages, log, groups of commits, checkpoints; and how it
+//! is made and opened.
 //!
-//! Order of locks: the checkpoint's, then those of `buffer`. A commit has no lock of its own: its ticket is the place of its record in the log
-//! (`group`), and it becomes durable by a sync that covers its record, its own or another's.
+//! Order of locks: the checkpoint's, then those of `buffer`. A commit has no lock of its own: its
+//! ticket is the place of its record in the log (`group`), and it becomes durable by a sync that
+//! covers its record, its own or another's.
 
 use super::batches::{Batches, Known, OpenLog, in_frames};
 use super::checkpointer::Checkpointer;
 use super::group::Group;
 use super::unfinished::{Unfinished, is_for_later};
 use crate::buffer::file::first_page;
-use crate::buffer::horizon::{self, HorizonLog, VisitRecord};
+use crate::buffer::horizon::{self, PartitionedLog, VisitRecord};
 use crate::buffer::{
     BatchStore, CentralLog, CheckpointNeed, ColdSegments, ColdStore, Content, Daemon, FilesLog,
     Guard, Master, NvLog, NvLogOptions, NvPages, NvSlots, PageFile, PageFileOptions, PageLog,
@@ -30,14 +32,14 @@ use crate::paged::tables::CATALOGUE_KEY_WORDS;
 use crate::paged::{Pages, Transaction, Tree, space};
 use crate::platform::Platform;
 use crate::probe::{self, Activity};
-use crate::sync::Alone;
+use crate::sync::CachePadded;
 use disk::{Directory, DiskCounters};
 use pmem::{Access, Page};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Segments are a fraction of the log's limit, so that a small limit has small files; but what a rollback may need of one is kept free, and
-/// is a fraction of this many pages.
+/// Segments are a fraction of the log's limit, so that a small limit has small files; but what a
+/// rollback may need of one is kept free, and is a fraction of this many pages.
 const SEGMENT_PAGES_MIN: u64 = 128;
 
 /// One partition, for all of its sessions.
@@ -51,7 +53,7 @@ pub(super) struct Shared<P: Platform> {
     /// Held by whoever writes a checkpoint.
     pub(super) checkpoint: Mutex<()>,
     pub(super) checkpointer: Checkpointer,
-    pub(super) next_txn: Alone<AtomicU64>,
+    pub(super) next_txn: CachePadded<AtomicU64>,
     sessions: AtomicU32,
     /// Grows with each change of definitions.
     definitions: AtomicU64,
@@ -61,7 +63,8 @@ pub(super) struct Shared<P: Platform> {
     pub(super) undone: u64,
 }
 
-/// Pages in durable memory that have no frames yet, if they are there; none if the log tells which may be in use.
+/// Pages in durable memory that have no frames yet, if they are there; none if the log tells which
+/// may be in use.
 type NewHome<P> = Option<(NvPages<<P as Platform>::Memories>, Vec<Page>)>;
 
 /// What a partition is made of.
@@ -144,7 +147,8 @@ fn wal_options(options: &EngineOptions, guard: Guard) -> WalOptions {
     }
 }
 
-/// On a full disk the room of one segment is what a checkpoint gives back, so each has room for a deletion and what may undo it.
+/// On a full disk the room of one segment is what a checkpoint gives back, so each has room for a
+/// deletion and what may undo it.
 fn segment_bytes_min(options: &EngineOptions) -> u64 {
     SEGMENT_PAGES_MIN * u64::from(options.page_bytes)
 }
@@ -213,7 +217,8 @@ fn first_pages(page_bytes: usize) -> Result<(Vec<Vec<u8>>, PageId)> {
     Ok((pages, catalogue))
 }
 
-/// Where a log moves what it needs no more, if there is such a place. Records to undo with are of no use behind their transactions.
+/// Where a log moves what it needs no more, if there is such a place. Records to undo with are of
+/// no use behind their transactions.
 fn archive<P: Platform>(
     platform: &P,
     options: &EngineOptions,
@@ -230,7 +235,7 @@ fn archive<P: Platform>(
 
 /// A log of which every record was looked at, and is durable then.
 fn settled<L: horizon::Places + 'static>(
-    log: HorizonLog<L>,
+    log: PartitionedLog<L>,
     access: Access,
     look: &mut VisitRecord<'_>,
 ) -> Result<Box<dyn PageLog>> {
@@ -334,7 +339,8 @@ impl<P: Platform> Shared<P> {
                         NvLog::<_, P::Files>::learn(&memories, &rings, start.lsn, in_front)?;
                     }
                 }
-                // Nothing is removed that an older checkpoint needs: its pages are those of the newest batch as well.
+                // Nothing is removed that an older checkpoint needs: its pages are those of the
+                // newest batch as well.
                 LogKind::Volatile => file.secure_master(false)?,
             }
         }
@@ -428,7 +434,7 @@ impl<P: Platform> Shared<P> {
             unfinished,
             checkpoint: Mutex::new(()),
             checkpointer: Checkpointer::default(),
-            next_txn: Alone(AtomicU64::new(next_txn)),
+            next_txn: CachePadded(AtomicU64::new(next_txn)),
             definitions: AtomicU64::new(0),
             catalogue: master.catalogue,
             log_bytes_max: options.checkpoint_log_bytes,
@@ -443,7 +449,8 @@ impl<P: Platform> Shared<P> {
         }
         if options.access == Access::Write {
             if options.daemon == Daemon::BySteps {
-                // What is left for the archive. Where threads may run, one does it beside the sessions.
+                // What is left for the archive. Where threads may run, one does it beside the
+                // sessions.
                 shared.move_cold()?;
             }
             shared.pages.pool.file().clear_area()?;
@@ -473,7 +480,8 @@ impl<P: Platform> Shared<P> {
             PagesKind::Ssd => redo.record(lsn, bytes),
             PagesKind::Nvm => Ok(()),
         })?;
-        // With an area that pages stay in, to write them all now would let as many others fly home first.
+        // With an area that pages stay in, to write them all now would let as many others fly home
+        // first.
         if options.redoing != AfterCrash::AtOpening && axes.guard == Guard::NvPageCache {
             redo.leave()
         } else {
@@ -559,7 +567,8 @@ impl<P: Platform> Shared<P> {
         Ok(OpenLog { log, home })
     }
 
-    /// Opens the log of batches and hands what was open at the end of the newest one to `look`. Says whether anything is found.
+    /// Opens the log of batches and hands what was open at the end of the newest one to `look`.
+    /// Says whether anything is found.
     fn open_batches(
         platform: &P,
         files: P::Files,
@@ -626,8 +635,8 @@ impl<P: Platform> Shared<P> {
         }
     }
 
-    /// The error that a session reports. While the partition is stopped nothing is worth another try: a lock that was waited for in vain belongs to a
-    /// transaction that never ends.
+    /// The error that a session reports. While the partition is stopped nothing is worth another
+    /// try: a lock that was waited for in vain belongs to a transaction that never ends.
     #[cold]
     pub(super) fn reported(&self, error: StorageError) -> StorageError {
         let is_vague = matches!(
@@ -642,8 +651,8 @@ impl<P: Platform> Shared<P> {
         error
     }
 
-    /// Remembers that a durable step failed, after which memory and files may differ. An error of one statement elsewhere is
-    /// none here: the transaction may be committed.
+    /// Remembers that a durable step failed, after which memory and files may differ. An error of
+    /// one statement elsewhere is none here: the transaction may be committed.
     pub(super) fn durable_step<T>(&self, result: Result<T>) -> Result<T> {
         result.map_err(|error| {
             let error = self.pages.pool.failure().note(error);
@@ -741,7 +750,8 @@ impl<P: Platform> Shared<P> {
         disk
     }
 
-    /// Moves records that recovery needs no more to the archive, if there is one, and waits for whoever does.
+    /// Moves records that recovery needs no more to the archive, if there is one, and waits for
+    /// whoever does.
     pub(super) fn move_cold(&self) -> Result<()> {
         self.durable_step(self.pages.pool.log().move_cold())
             .map(|_| ())
@@ -749,7 +759,8 @@ impl<P: Platform> Shared<P> {
 }
 
 impl<P: Platform> Drop for Shared<P> {
-    /// Ends the last group in order. What could not be written is not acknowledged either, so a failure here loses nothing.
+    /// Ends the last group in order. What could not be written is not acknowledged either, so a
+    /// failure here loses nothing.
     fn drop(&mut self) {
         let log = self.pages.pool.log();
         if !std::thread::panicking() && !self.is_poisoned() && !log.is_poisoned() {

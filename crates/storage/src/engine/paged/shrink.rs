@@ -1,9 +1,11 @@
 //! Giving the space of free pages back to the filesystem.
 //!
-//! Roots move first, as a change of definitions; then, with the partition alone, all other pages that lie behind the least end that the pages in use fit
-//! in front of (`paged/compact.rs`). A checkpoint follows, so that no record is needed that says anything of a page behind the new end; then both master
-//! records promise no more pages than there will be, durably; and only then the file is cut. A crash leaves what has moved where it is and the file as long as
-//! it was, or shorter: it is good at each step.
+//! Roots move first, as a change of definitions; then, with the partition alone, all other pages
+//! that lie behind the least end that the pages in use fit in front of (`paged/compact.rs`). A
+//! checkpoint follows, so that no record is needed that says anything of a page behind the new end;
+//! then both master records promise no more pages than there will be, durably; and only then the
+//! file is cut. A crash leaves what has moved where it is and the file as long as it was, or
+//! shorter: it is good at each step.
 
 use super::shared::Shared;
 use super::{Paged, StorageError};

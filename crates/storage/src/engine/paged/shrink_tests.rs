@@ -1,7 +1,9 @@
-//! Goal: shrinking gives back all space that no page needs, keeps every row, and leaves a good partition wherever a power cut hits it.
+//! Goal: shrinking gives back all space that no page needs, keeps every row, and leaves a good
+//! partition wherever a power cut hits it.
 //!
-//! Method: a small engine whose trees, long values and a late index lie all over the file, most rows of which are deleted. Every sync while it shrinks is a crash
-//! point; each image is opened, verified, compared, and shrunk itself.
+//! Method: a small engine whose trees, long values and a late index lie all over the file, most
+//! rows of which are deleted. Every sync while it shrinks is a crash point; each image is opened,
+//! verified, compared, and shrunk itself.
 
 use super::tests::options;
 use super::*;
@@ -154,7 +156,8 @@ fn everything_free_is_given_back_and_the_file_grows_again() {
     }
 }
 
-/// Shrinks while each sync is a crash point, if some sites make nothing durable; says how many images there were.
+/// Shrinks while each sync is a crash point, if some sites make nothing durable; says how many
+/// images there were.
 fn explore_without(sites: &[&str], method: Method) -> u64 {
     let world = SimulatedWorld::new(WorldOptions::default());
     let mut engine = sparse(&world, method);

@@ -1,7 +1,8 @@
 //! A file of pages on a full disk: goal and method.
 //!
-//! Goal: it takes the place of log files that are kept to be used again, and wherever a power cut hits that, nothing is lost.
-//! Method: a disk that has no room for more than there is, and images at every sync from then on.
+//! Goal: it takes the place of log files that are kept to be used again, and wherever a power cut
+//! hits that, nothing is lost. Method: a disk that has no room for more than there is, and images
+//! at every sync from then on.
 
 use super::tests::{TestPlatform, key_of, number_of, options};
 use super::*;
@@ -147,8 +148,8 @@ fn the_place_of_removed_files_is_free_when_it_is_durable_that_they_are_gone() {
     );
 }
 
-/// A split that took the very page for its new one waited for itself, for ever: a map said that the page is free, which is damage. Fuzzing of archives
-/// found it.
+/// A split that took the very page for its new one waited for itself, for ever: a map said that the
+/// page is free, which is damage. Fuzzing of archives found it.
 #[test]
 fn a_page_that_is_to_be_split_is_not_taken_for_a_free_one() {
     let world = SimulatedWorld::new(WorldOptions::default());

@@ -1,16 +1,21 @@
 //! Transactions that an opening has found unfinished, and that are undone beside those that begin.
 //!
-//! Redo brings pages to where they were; then a row that no unfinished transaction has changed can be read, and there is no need to wait for the
-//! others. So each unfinished transaction gets a session, the locks that it had on what it changed, and the claim on the log that it had: it is a
-//! transaction that is being rolled back, and nothing else has to know. A thread undoes one entry after the other, or whoever drives the engine does.
+//! Redo brings pages to where they were; then a row that no unfinished transaction has changed can
+//! be read, and there is no need to wait for the others. So each unfinished transaction gets a
+//! session, the locks that it had on what it changed, and the claim on the log that it had: it is a
+//! transaction that is being rolled back, and nothing else has to know. A thread undoes one entry
+//! after the other, or whoever drives the engine does.
 //!
-//! Not undone so, but before the partition is open: changes of definitions, prepared transactions, those in logs that give no claim
-//! ([`PageLog::claim`]: logs with records to undo with, and batches), and what is beyond [`KEYS_MAX`].
+//! Not undone so, but before the partition is open: changes of definitions, prepared transactions,
+//! those in logs that give no claim ([`PageLog::claim`]: logs with records to undo with, and
+//! batches), and what is beyond [`KEYS_MAX`].
 //!
 //! Invariants:
-//! 1. What such a transaction has changed is locked from before the first session until it is undone. No two of them had the same lock, as locks are kept
-//!    until the end of a transaction is in the log.
-//! 2. Its claim is made in front of the first checkpoint, so the log keeps its records until it is undone, and another crash finds it again.
+//! 1. What such a transaction has changed is locked from before the first session until it is
+//!    undone. No two of them had the same lock, as locks are kept until the end of a transaction is
+//!    in the log.
+//! 2. Its claim is made in front of the first checkpoint, so the log keeps its records until it is
+//!    undone, and another crash finds it again.
 
 use super::shared::Shared;
 use crate::engine::AfterCrash;

@@ -1,11 +1,12 @@
 //! Pages in frames of volatile memory, by the place that they were read from.
 //!
-//! The cache of a file's pages: of the partition itself, and a small one for each reader of a snapshot. A table in two levels
-//! leads from the place to the frame, because a lookup is a step of every descent. When the cache is full a clock hand looks for
-//! a page that nobody has used since the hand last passed.
+//! The cache of a file's pages: of the partition itself, and a small one for each reader of a
+//! snapshot. A table in two levels leads from the place to the frame, because a lookup is a step of
+//! every descent. When the cache is full a clock hand looks for a page that nobody has used since
+//! the hand last passed.
 //!
-//! Invariants: a frame belongs to one page; a page is in the cache once; the numbers of two pages differ, because their places are at
-//! least a page apart.
+//! Invariants: a frame belongs to one page; a page is in the cache once; the numbers of two pages
+//! differ, because their places are at least a page apart.
 
 use super::Frames;
 use crate::error::Result;

@@ -71,8 +71,8 @@ impl CowTree {
         Ok(true)
     }
 
-    /// Gives a key another value, of one word, which `change` makes from the one that it has; false if it is not there. `change`
-    /// leaves the trees alone.
+    /// Gives a key another value, of one word, which `change` makes from the one that it has; false
+    /// if it is not there. `change` leaves the trees alone.
     pub fn replace_word<S: PageStore>(
         &self,
         pages: &mut Pages<S>,
@@ -90,8 +90,8 @@ impl CowTree {
         Ok(true)
     }
 
-    /// Gives a key another content, which `change` makes in `image` from the one that it has; false if it is not there. `buffer` is
-    /// for contents that the leaf has no room for.
+    /// Gives a key another content, which `change` makes in `image` from the one that it has; false
+    /// if it is not there. `buffer` is for contents that the leaf has no room for.
     pub fn replace_content<S: PageStore>(
         &self,
         pages: &mut Pages<S>,
@@ -146,7 +146,8 @@ impl CowTree {
         self.put(pages, path, path.length - 1, &new)
     }
 
-    /// Makes the way to a key dirty, so that its value can be changed without any space. False if it is not there.
+    /// Makes the way to a key dirty, so that its value can be changed without any space. False if
+    /// it is not there.
     pub fn touch<S: PageStore>(&self, pages: &mut Pages<S>, key: &[u64]) -> Result<bool> {
         let mut path = Path::default();
         if self.find_path(pages, key, &mut path)? != Some(true) {
@@ -363,7 +364,8 @@ impl CowTree {
         )
     }
 
-    /// After entries left the leaf of a way: removes empty nodes, merges small ones, and lowers the root.
+    /// After entries left the leaf of a way: removes empty nodes, merges small ones, and lowers the
+    /// root.
     fn shrink<S: PageStore>(&self, pages: &mut Pages<S>, path: &Path) -> Result<()> {
         for depth in (1..path.length).rev() {
             let step = path.steps[depth];
@@ -401,7 +403,8 @@ impl CowTree {
         }
     }
 
-    /// Merges child `index` of a dirty node with a neighbour, if both fit one page well. Says whether it did.
+    /// Merges child `index` of a dirty node with a neighbour, if both fit one page well. Says
+    /// whether it did.
     fn merge<S: PageStore>(&self, pages: &mut Pages<S>, above: u64, index: usize) -> Result<bool> {
         let parent = open_node(pages, self.shape, above)?;
         let left_index = if index + 1 < parent.count {

@@ -22,8 +22,9 @@
 //! mark           0 plain | 1 settled | 2 the file's creation is not finished: its name may be lost
 //! ```
 //!
-//! A record with a global transaction is *prepared*: the base is in force, the other state follows if the commit table has the
-//! transaction. The first 40 bytes keep their place in every later version.
+//! A record with a global transaction is *prepared*: the base is in force, the other state follows
+//! if the commit table has the transaction. The first 40 bytes keep their place in every later
+//! version.
 
 use super::cache::PageCache;
 use super::file_space::{FileSpace, NewList, SpaceHead, SpaceMark};
@@ -153,8 +154,9 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         Ok(store)
     }
 
-    /// Opens the file of a partition. Gives the store and whether a prepared group was undone. With [`Access::Read`] nothing is
-    /// written: what is in the system's cache only is read and not made durable, and nothing is built upon it.
+    /// Opens the file of a partition. Gives the store and whether a prepared group was undone. With
+    /// [`Access::Read`] nothing is written: what is in the system's cache only is read and not made
+    /// durable, and nothing is built upon it.
     pub fn open(
         directory: D,
         identity: FileIdentity,
@@ -282,8 +284,9 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         Ok(())
     }
 
-    /// Lets both records of the master say the same, where the newer one is durable. Without a sync: whether this one becomes durable
-    /// makes no difference to what the file holds, and the next group's first sync comes before the other one is written again.
+    /// Lets both records of the master say the same, where the newer one is durable. Without a
+    /// sync: whether this one becomes durable makes no difference to what the file holds, and the
+    /// next group's first sync comes before the other one is written again.
     pub fn settle_master(&mut self) -> Result<()> {
         if !self.is_settled {
             self.write_record(self.base, None, Mark::Settled)?;
@@ -559,8 +562,8 @@ fn first_page(page_bytes: usize) -> u64 {
     HEAD_BYTES.max(2 * page_bytes).next_multiple_of(page_bytes)
 }
 
-/// The newest master record that is whole, and whether nothing is missing: both copies of it are there, and both of the one
-/// before.
+/// The newest master record that is whole, and whether nothing is missing: both copies of it are
+/// there, and both of the one before.
 fn read_master<F: File>(
     file: &mut F,
     identity: FileIdentity,

@@ -48,7 +48,8 @@ pub(super) struct FileSpace {
     below: u64,
     /// List pages that the medium has for what is in DRAM; free with the next group.
     open_pages: Vec<u64>,
-    /// Free pages that must not be taken yet: all of them, and those whose numbers are in DRAM as the other part of the open list.
+    /// Free pages that must not be taken yet: all of them, and those whose numbers are in DRAM as
+    /// the other part of the open list.
     held: HashSet<u64>,
     held_here: Vec<u64>,
     /// A list page that has nothing but held pages, and nothing else below it; or 0.
@@ -204,13 +205,14 @@ impl FileSpace {
         }
     }
 
-    /// Makes the list as it is after the group: the old one's pages and what was given up are on it. Nothing changes here until
-    /// [`FileSpace::commit`]. The caller has made room for [`FileSpace::list_pages_max`] pages.
+    /// Makes the list as it is after the group: the old one's pages and what was given up are on
+    /// it. Nothing changes here until [`FileSpace::commit`]. The caller has made room for
+    /// [`FileSpace::list_pages_max`] pages.
     pub(super) fn make_list(&self) -> Option<NewList> {
         let mut free = [&self.retired[..], &self.open_pages, &self.available].concat();
         let mut end = self.end;
-        // The next free pages hold the list itself: they may be written before the group is durable, unlike what the group
-        // gives up.
+        // The next free pages hold the list itself: they may be written before the group is
+        // durable, unlike what the group gives up.
         let usable = self.available.len();
         let per_page = self.per_page();
         let mut places = Vec::new();
@@ -231,7 +233,8 @@ impl FileSpace {
         free.sort_unstable_by(|a, b| b.cmp(a));
         // Held pages lie lowest, where they are left alone.
         free.splice(0..0, self.held_here.iter().copied());
-        // The last place may have been taken from the very numbers that it was to hold; an empty page holds it then.
+        // The last place may have been taken from the very numbers that it was to hold; an empty
+        // page holds it then.
         let numbers = free.chunks(per_page).chain(std::iter::repeat(&[][..]));
         let mut below = self.below;
         let mut pages = Vec::with_capacity(places.len());

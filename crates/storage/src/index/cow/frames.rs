@@ -1,4 +1,5 @@
-//! Volatile memory cut into frames of one page each, for dirty pages and for the cache of a file's pages.
+//! Volatile memory cut into frames of one page each, for dirty pages and for the cache of a file's
+//! pages.
 //!
 //! Frames are an arena like everything else, so that emulation counts and delays their accesses.
 //! They come from extents of many frames and are never returned to the arena, only to the free

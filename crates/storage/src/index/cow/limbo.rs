@@ -55,7 +55,8 @@ impl Drop for Lease {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         numbers.remove(&self.number);
-        // Released after the last read of what it showed, and acquired before anything is stored there.
+        // Released after the last read of what it showed, and acquired before anything is stored
+        // there.
         self.living.ended.fetch_add(1, Ordering::Release);
     }
 }
@@ -108,7 +109,8 @@ impl Limbo {
         &self.live
     }
 
-    /// Ends a group that is durable: notes the blocks that it took and gave up, and holds those that snapshots show.
+    /// Ends a group that is durable: notes the blocks that it took and gave up, and holds those
+    /// that snapshots show.
     pub(in crate::index) fn settle<M: Memory>(&mut self, arena: &mut Arena<M>) {
         if !self.is_active() {
             return arena.settle(Outcome::Committed);
@@ -150,7 +152,8 @@ impl Limbo {
         }
     }
 
-    /// Looks which snapshots have ended and calls `release` for each place that no other one shows. Says whether any has.
+    /// Looks which snapshots have ended and calls `release` for each place that no other one shows.
+    /// Says whether any has.
     #[inline]
     pub(in crate::index) fn reclaim(&mut self, release: &mut dyn FnMut(u64)) -> bool {
         let has_ended = self.is_active() && self.living.ended.load(Ordering::Acquire) != self.ended;

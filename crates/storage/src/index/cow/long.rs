@@ -1,8 +1,8 @@
 //! Values that a leaf has no room for: a chain of long pages.
 //!
-//! The parts are written from the last to the first, so that each page is made with the reference to the next one. A long value
-//! is never changed; a new one takes its place. The chain's length follows from the whole value's, so a damaged reference
-//! cannot make a ring.
+//! The parts are written from the last to the first, so that each page is made with the reference
+//! to the next one. A long value is never changed; a new one takes its place. The chain's length
+//! follows from the whole value's, so a damaged reference cannot make a ring.
 
 use super::node::{Kind, LONG_HEADER_BYTES, damaged, other_meta};
 use super::{PageStore, Pages};

@@ -1,4 +1,5 @@
-//! The copy-on-write B+tree: pages that are never changed once a group of transactions has written them.
+//! The copy-on-write B+tree: pages that are never changed once a group of transactions has written
+//! them.
 //!
 //! A group copies a page when it first changes it (*dirty*), changes the copy in place from then
 //! on, and writes all of its copies at once. The pages that the last group wrote (the *current
@@ -84,9 +85,9 @@ pub struct Lent {
 
 /// The storage of pages, which makes a group of them durable.
 ///
-/// The life of a page: reserved (a place is known, only DRAM knows of it) → written → published by `commit` → retired, and
-/// reserved again once no crash can need its content. It is made in a *frame*: of volatile memory, unless the store has a better one,
-/// as its place itself.
+/// The life of a page: reserved (a place is known, only DRAM knows of it) → written → published by
+/// `commit` → retired, and reserved again once no crash can need its content. It is made in a
+/// *frame*: of volatile memory, unless the store has a better one, as its place itself.
 pub trait PageStore: Send {
     /// The memory of pages and frames.
     type Memory: Memory;
@@ -174,11 +175,12 @@ pub trait PageStore: Send {
     /// Bytes of DRAM that a group of `dirty_pages` dirty pages holds, besides its undo list.
     fn held_bytes(&self, dirty_pages: usize) -> usize;
 
-    /// Lets places be used again that snapshots have shown which are gone now. Not between `prepare` and `resolve`.
+    /// Lets places be used again that snapshots have shown which are gone now. Not between
+    /// `prepare` and `resolve`.
     fn reclaim(&mut self);
 
-    /// Writes the page in a frame at the place that was reserved for it; durable after `commit` or `prepare`. `next` is where the next
-    /// one will lie, or 0. Cheapest in the order of places.
+    /// Writes the page in a frame at the place that was reserved for it; durable after `commit` or
+    /// `prepare`. `next` is where the next one will lie, or 0. Cheapest in the order of places.
     fn write(
         &mut self,
         frames: &Frames<Self::Memory>,

@@ -447,7 +447,8 @@ pub(super) fn checksum(page: &[u8]) -> u64 {
         .wrapping_add(weighted_sum(&page[16..], 2))
 }
 
-/// Calls `found` with the place and the word of every reference to a dirty page. The page was made here, so it is sound.
+/// Calls `found` with the place and the word of every reference to a dirty page. The page was made
+/// here, so it is sound.
 fn dirty_references(page: &[u8], mut found: impl FnMut(usize, u64)) {
     let (words, _) = page.as_chunks::<8>();
     let meta = word_of(page, 0);
@@ -470,8 +471,9 @@ fn dirty_references(page: &[u8], mut found: impl FnMut(usize, u64)) {
     }
 }
 
-/// The words of a page that are settled when it is written, but for the checksum: references to dirty pages become places, and
-/// the group's number is set. `words` gets the byte of each with the new word.
+/// The words of a page that are settled when it is written, but for the checksum: references to
+/// dirty pages become places, and the group's number is set. `words` gets the byte of each with the
+/// new word.
 pub(super) fn words_to_settle(
     page: &[u8],
     sequence: u64,

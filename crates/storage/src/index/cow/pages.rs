@@ -16,8 +16,9 @@
 //! (`Slot::growth`), so most pages are written without computing it anew; only new or much changed
 //! pages need that.
 //!
-//! Invariants: a committed page is never stored to; a dirty page is referred to by dirty pages, roots and the undo list only; a
-//! place belongs to one dirty page from its reservation on, so that writing a group needs no space.
+//! Invariants: a committed page is never stored to; a dirty page is referred to by dirty pages,
+//! roots and the undo list only; a place belongs to one dirty page from its reservation on, so that
+//! writing a group needs no space.
 
 use super::node::{PageView, checksum, damaged, sum_of_change, word_of, words_to_settle};
 use super::{DIRTY, Frames, Lent, PageStore, Purpose};
@@ -42,7 +43,8 @@ struct Slot {
     kept: Kept,
 }
 
-/// The part of a page that the undo list has for the open transaction; nothing if the number is that of an earlier one.
+/// The part of a page that the undo list has for the open transaction; nothing if the number is
+/// that of an earlier one.
 #[derive(Clone, Copy, Default)]
 struct Kept {
     transaction: u64,
@@ -50,9 +52,11 @@ struct Kept {
     bytes: usize,
 }
 
-/// The undo list leads back to the beginning of the transaction without bytes of its later statements.
+/// The undo list leads back to the beginning of the transaction without bytes of its later
+/// statements.
 const WHOLE: usize = usize::MAX;
-/// Old bytes from which on those of ended statements are dropped: a short transaction does not look for them.
+/// Old bytes from which on those of ended statements are dropped: a short transaction does not look
+/// for them.
 const STATEMENT_BYTES: usize = 64 << 10;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -140,7 +144,8 @@ pub struct Pages<S: PageStore> {
 }
 
 impl<S: PageStore> Pages<S> {
-    /// The pages of a store whose directory has its root at `directory`; dirty ones will be in `memory`.
+    /// The pages of a store whose directory has its root at `directory`; dirty ones will be in
+    /// `memory`.
     pub fn new(store: S, memory: S::Memory, directory: u64) -> Result<Self> {
         let frames = Frames::new(memory, store.page_bytes())?;
         let root = Root {
@@ -174,7 +179,8 @@ impl<S: PageStore> Pages<S> {
         self.frames.counters()
     }
 
-    /// Adds the root of a tree, which the directory has, or 0 for an empty one; gives the tree's number.
+    /// Adds the root of a tree, which the directory has, or 0 for an empty one; gives the tree's
+    /// number.
     pub fn add_root(&mut self, root: u64) -> usize {
         self.roots.push(Root {
             now: root,
@@ -277,7 +283,8 @@ impl<S: PageStore> Pages<S> {
         Ok(())
     }
 
-    /// The dirty page for a reference: the page itself, or a copy of a committed one, whose place is given up.
+    /// The dirty page for a reference: the page itself, or a copy of a committed one, whose place
+    /// is given up.
     pub(super) fn own(&mut self, reference: u64) -> Result<u64> {
         if reference & DIRTY != 0 {
             return Ok(reference);
@@ -390,7 +397,8 @@ impl<S: PageStore> Pages<S> {
         Ok(())
     }
 
-    /// Drops what only the statement that began at `mark` needed, which has ended well. The transaction goes on.
+    /// Drops what only the statement that began at `mark` needed, which has ended well. The
+    /// transaction goes on.
     pub fn end_statement(&mut self, mark: PagesMark<S::Mark>) {
         if self.before.len() < STATEMENT_BYTES {
             return;
@@ -470,7 +478,8 @@ impl<S: PageStore> Pages<S> {
             match self.undo.pop() {
                 Some(Undo::Bytes(before)) => {
                     self.restore(before)?;
-                    // Whether or not that was the whole page, the list has at most as many bytes of it now.
+                    // Whether or not that was the whole page, the list has at most as many bytes of
+                    // it now.
                     let page_bytes = self.page_bytes();
                     self.slots[before.number as usize].kept.bytes = page_bytes;
                 }
@@ -558,7 +567,8 @@ impl<S: PageStore> Pages<S> {
         order
     }
 
-    /// The words of a dirty page that are not yet what is written of it, and its checksum then: references become places.
+    /// The words of a dirty page that are not yet what is written of it, and its checksum then:
+    /// references become places.
     fn words_to_settle(
         &self,
         slot: &Slot,
@@ -580,7 +590,8 @@ impl<S: PageStore> Pages<S> {
         Ok(())
     }
 
-    /// Settles the dirty pages and writes them. With `Settling::Undoable` the open transaction can be taken back afterwards.
+    /// Settles the dirty pages and writes them. With `Settling::Undoable` the open transaction can
+    /// be taken back afterwards.
     fn write(&mut self, settling: Settling) -> Result<()> {
         let sequence = self.store.group();
         let order = self.in_order();
@@ -659,8 +670,9 @@ mod tests {
     use pmem::device::simulated::{SimulatedWorld, WorldOptions};
     use pmem::{Arena, MemorySource, POOL_BYTES_MIN, PoolIdentity, PoolKind};
 
-    /// A transaction that changes the same pages again and again kept each change until its end: 12 KB for each small row that it deleted. It keeps
-    /// what leads back to its beginning, and that still leads there, from the middle of a statement as well.
+    /// A transaction that changes the same pages again and again kept each change until its end: 12
+    /// KB for each small row that it deleted. It keeps what leads back to its beginning, and that
+    /// still leads there, from the middle of a statement as well.
     #[test]
     fn a_long_transaction_keeps_at_most_two_pages_of_old_bytes_for_a_page() {
         let world = SimulatedWorld::new(WorldOptions::default());

@@ -114,7 +114,8 @@ pub struct PoolStore<M: Memory> {
 }
 
 impl<M: Memory> PoolStore<M> {
-    /// Makes the master block of an empty pool, whose offset comes back with the store; durable when it returns.
+    /// Makes the master block of an empty pool, whose offset comes back with the store; durable
+    /// when it returns.
     pub fn create(mut arena: Arena<M>, salt: u32, page_bytes: usize) -> Result<(Self, u64)> {
         let page_bytes = packed(page_bytes);
         let base = arena.reserve(MASTER_BYTES, MASTER_OWNER)?;
@@ -133,8 +134,8 @@ impl<M: Memory> PoolStore<M> {
         Ok((Self::new(arena, master, page_bytes), base))
     }
 
-    /// Opens the master block at `base` and brings the heap's words up to its record. Gives the store, the root of the
-    /// directory, and whether a prepared transaction was undone.
+    /// Opens the master block at `base` and brings the heap's words up to its record. Gives the
+    /// store, the root of the directory, and whether a prepared transaction was undone.
     pub fn open(
         mut arena: Arena<M>,
         base: u64,
@@ -174,8 +175,8 @@ impl<M: Memory> PoolStore<M> {
         Ok((Self::new(arena, master, packed(page_bytes)), undone))
     }
 
-    /// As [`PoolStore::open`] where nothing is left to do; `None` where recovery would have to store something. Stores and
-    /// flushes nothing itself.
+    /// As [`PoolStore::open`] where nothing is left to do; `None` where recovery would have to
+    /// store something. Stores and flushes nothing itself.
     pub fn open_read_only(
         arena: Arena<M>,
         base: u64,
@@ -262,8 +263,8 @@ impl<M: Memory> PoolStore<M> {
         }
     }
 
-    /// Makes sure that the next `records` records have room for the group. Counting its words takes as long as the group is, so that is left until
-    /// the room of its changes is not to be had.
+    /// Makes sure that the next `records` records have room for the group. Counting its words takes
+    /// as long as the group is, so that is left until the room of its changes is not to be had.
     fn make_room(&mut self, records: u64) -> Result<()> {
         let result = self.ensure_room(records);
         if result.is_err() {
@@ -288,7 +289,8 @@ impl<M: Memory> PoolStore<M> {
         result
     }
 
-    /// Gathers one change a word, and the lines of the words, in a table that words of one line enter at the same cell.
+    /// Gathers one change a word, and the lines of the words, in a table that words of one line
+    /// enter at the same cell.
     fn merge_changes(&mut self) {
         let bits = (2 * self.writes.changes.len()).max(2).ilog2() + 1;
         let mask = (1 << bits) - 1;

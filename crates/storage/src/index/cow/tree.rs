@@ -1,8 +1,9 @@
 //! One tree: lookups and scans.
 //!
-//! A tree is its number, under which [`Pages`] has its root, and its shape; so it is copied freely and owns nothing. A scan
-//! copies each entry before it visits it, so the visitor may use the pages. Lookups of several keys go down the tree side by
-//! side, one probe of each after the other, so that their misses overlap.
+//! A tree is its number, under which [`Pages`] has its root, and its shape; so it is copied freely
+//! and owns nothing. A scan copies each entry before it visits it, so the visitor may use the
+//! pages. Lookups of several keys go down the tree side by side, one probe of each after the other,
+//! so that their misses overlap.
 
 use super::node::{LEVELS_MAX, Node, PageView, Shape, damaged, inline_range};
 use super::{INLINE, PageStore, Pages, SMALL_PAGE_BYTES, long};
@@ -170,8 +171,8 @@ impl CowTree {
         Ok(Some((leaf, place)))
     }
 
-    /// Makes `path`, an empty one, the way to the place of `key`; the leaf's index is where it is or belongs. Says whether it is
-    /// there; none in an empty tree.
+    /// Makes `path`, an empty one, the way to the place of `key`; the leaf's index is where it is
+    /// or belongs. Says whether it is there; none in an empty tree.
     pub(super) fn find_path<S: PageStore>(
         &self,
         pages: &mut Pages<S>,
@@ -342,8 +343,8 @@ impl CowTree {
         }
     }
 
-    /// Calls `read` with a key's value, which must have a fixed number of words or lie in the leaf; a longer one is put into
-    /// `buffer` first. None if the key is not there.
+    /// Calls `read` with a key's value, which must have a fixed number of words or lie in the leaf;
+    /// a longer one is put into `buffer` first. None if the key is not there.
     #[inline]
     pub fn get<S: PageStore, R>(
         &self,
@@ -379,7 +380,8 @@ impl CowTree {
         self.scan_blocks(pages, low, high, direction, 0, visit)
     }
 
-    /// As [`CowTree::scan`] where values point to blocks, of which the visitor will read the first `block_bytes`.
+    /// As [`CowTree::scan`] where values point to blocks, of which the visitor will read the first
+    /// `block_bytes`.
     pub fn scan_blocks<S: PageStore>(
         &self,
         pages: &mut Pages<S>,

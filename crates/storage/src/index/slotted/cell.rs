@@ -135,7 +135,8 @@ impl Used {
         is_free
     }
 
-    /// The last place between `low` and the end of the page where `units` in a row, one at least, are free.
+    /// The last place between `low` and the end of the page where `units` in a row, one at least,
+    /// are free.
     pub(super) fn gap(&self, geometry: Geometry, low: usize, units: usize) -> Option<usize> {
         let mut runs = [0; 4];
         for (word, mask) in pieces(low, geometry.units.saturating_sub(low)) {

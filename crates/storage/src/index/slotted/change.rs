@@ -174,8 +174,8 @@ impl<M: Memory> SlottedPages<M> {
         self.set_root(tree.tree, Root { now, written });
     }
 
-    /// Most cells of a page that has `count`. A group that changes one leaf of contents alone may commit by its line, so such a leaf does not
-    /// outgrow it.
+    /// Most cells of a page that has `count`. A group that changes one leaf of contents alone may
+    /// commit by its line, so such a leaf does not outgrow it.
     fn cells_max(&self, tree: SlottedTree, level: u8, count: usize) -> usize {
         let is_line = level == 0 && tree.value_words == 0 && count <= FIRST_SLOTS;
         if is_line && self.commits_by_lines() {
@@ -407,7 +407,8 @@ impl<M: Memory> SlottedPages<M> {
         Ok(3 * self.live_units(view)? < self.geometry.capacity())
     }
 
-    /// Merges the page at `depth` of a way with a neighbour. Says whether only a slot of the parent has gone.
+    /// Merges the page at `depth` of a way with a neighbour. Says whether only a slot of the parent
+    /// has gone.
     fn merge(&mut self, tree: SlottedTree, path: &Path, depth: usize) -> Result<bool> {
         let (parent, at) = (path.steps[depth - 1].page, path.steps[depth - 1].index);
         let above = self.view(parent)?;

@@ -14,8 +14,9 @@
 //! line become durable in their order. For a longer one, a record of the log has the header as
 //! well.
 //!
-//! A word is never torn, so one whose own check fails is damaged; and once recovery is through, so is a header in force whose
-//! checksum does not fit. Neither ever lets the older header count again.
+//! A word is never torn, so one whose own check fails is damaged; and once recovery is through, so
+//! is a header in force whose checksum does not fit. Neither ever lets the older header count
+//! again.
 //!
 //! Where the platform promises that 64 bytes survive whole, a header of one line is stored in one
 //! transfer. Its bytes are the same as if it were stored word by word, so each kind of machine can
@@ -210,7 +211,8 @@ impl Header {
         bytes
     }
 
-    /// The header with the next number that a splice makes of this one; `None` if it does not fit this one, or makes no header of it.
+    /// The header with the next number that a splice makes of this one; `None` if it does not fit
+    /// this one, or makes no header of it.
     pub(super) fn spliced(&self, splice: &[u8], geometry: Geometry) -> Option<Self> {
         let (&[leading, trailing, start], between) = splice.split_first_chunk()?;
         let old = self.used();
@@ -367,7 +369,8 @@ pub(super) fn store<M: Memory>(
     Ok(arena.store_word(line + WORD_AT as u64, word)?)
 }
 
-/// As [`store`] for a header of one line, in one transfer around the cache: after the next fence it is durable.
+/// As [`store`] for a header of one line, in one transfer around the cache: after the next fence it
+/// is durable.
 pub(super) fn store_at_once<M: Memory>(
     arena: &mut Arena<M>,
     seal: Seal,
@@ -510,7 +513,8 @@ pub(super) fn slot_at(place: usize, index: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// A page of 4096 bytes had 256 units, of which an empty page's header said 0: no cell had room in it.
+    /// A page of 4096 bytes had 256 units, of which an empty page's header said 0: no cell had room
+    /// in it.
     #[test]
     fn an_empty_page_says_where_its_cells_end_whatever_its_size() {
         for page_bytes in (512..=8192).step_by(64) {

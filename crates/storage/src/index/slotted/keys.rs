@@ -81,7 +81,8 @@ impl<M: Memory> Keys<'_, M> {
         if let [word] = key
             && !self.window.counts_loads()
         {
-            // Such a comparison is not a branch, so the processor asks for all of the keys at once by itself.
+            // Such a comparison is not a branch, so the processor asks for all of the keys at once
+            // by itself.
             for probe in 0..cells {
                 below += usize::from(self.window.word(self.at(index(probe))?)? < *word);
             }
@@ -149,7 +150,8 @@ mod tests {
     const PAGE_AT: u64 = 64 << 10;
     const UNIT: usize = 32;
 
-    /// Pages of up to 240 cells in any order, with keys of one to three words that often begin alike.
+    /// Pages of up to 240 cells in any order, with keys of one to three words that often begin
+    /// alike.
     #[test]
     fn a_search_finds_what_a_search_one_by_one_does() {
         let memory = NativeMemory::volatile(1 << 20, PageSize::Base).unwrap();

@@ -270,7 +270,8 @@ impl HeaderLog {
             Some(RecordState::Prepared(global)) if !decide(GlobalTxnId(global)) => return Ok(true),
             Some(state) => matches!(state, RecordState::Prepared(_)),
         };
-        // After the death of a process the record need not be durable, and then nothing of it may be before it is.
+        // After the death of a process the record need not be durable, and then nothing of it may
+        // be before it is.
         let bytes = BLOCK_BYTES - HEAD_AT as usize;
         arena.flush(self.block + HEAD_AT, bytes, site!("fash.found-record"))?;
         arena.fence(site!("fash.found-record-fence"))?;
@@ -291,8 +292,8 @@ impl HeaderLog {
         Ok(false)
     }
 
-    /// Takes a record that is not whole out of the log. The next one may have lines in common with it, and must not make it whole. Its group
-    /// waits for that before it is written.
+    /// Takes a record that is not whole out of the log. The next one may have lines in common with
+    /// it, and must not make it whole. Its group waits for that before it is written.
     fn give_up<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<bool> {
         let at = self.block + HEAD_AT;
         if arena.word(at)? != 0 {
@@ -400,7 +401,8 @@ impl LoggedHeader<'_> {
         header.ok_or_else(|| damaged(self.page, text))
     }
 
-    /// Stores the header if the page has an older one, and starts its write-back. One that a newer one has followed is durable.
+    /// Stores the header if the page has an older one, and starts its write-back. One that a newer
+    /// one has followed is durable.
     fn redo<M: Memory>(&self, arena: &mut Arena<M>, form: (Seal, Geometry)) -> Result<()> {
         let count = match self.found(arena, form)? {
             Found::Newer => return Ok(()),

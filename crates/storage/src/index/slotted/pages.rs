@@ -12,7 +12,7 @@
 //! page flushes its header, and no transaction ends before a fence has waited for that.
 
 mod behind;
-mod outlines;
+mod key_cache;
 mod publish;
 mod room;
 
@@ -34,7 +34,7 @@ use crate::vocabulary::GlobalTxnId;
 use pmem::{Arena, ClassId, HeapMark, Memory, Outcome, Owner, Part, WordChange, site};
 use std::sync::Arc;
 
-use outlines::Outlines;
+use key_cache::KeyCache;
 use room::{Held, Rooms};
 
 const LINE: u64 = 64;
@@ -42,11 +42,13 @@ const LINE: u64 = 64;
 const EXTENSION_BYTES: usize = 64 << 10;
 /// From here on a part of a long value is streamed past the cache.
 const STREAMED_BYTES_MIN: usize = 512;
-/// Groups in a row that commit by a line. The record before them has sequence numbers, which must not come round meanwhile.
+/// Groups in a row that commit by a line. The record before them has sequence numbers, which must
+/// not come round meanwhile.
 const LINES_IN_A_ROW_MAX: u32 = 1 << 20;
 /// Most bytes of a page that are prefetched where the next cell is likely to go.
 const ROOM_BYTES_MAX: usize = 8 * LINE as usize;
-/// States of a page below that of the first one that the group has changed: unknown, or what [`at_rest`] makes.
+/// States of a page below that of the first one that the group has changed: unknown, or what
+/// [`at_rest`] makes.
 const UNKNOWN: u32 = 0;
 const CHANGED: u32 = 5;
 
@@ -55,7 +57,8 @@ fn at_rest(place: usize, level: u8) -> u32 {
     1 + place as u32 + 2 * u32::from(level > 0)
 }
 
-/// Place of the header, and a level of the same kind as the page's, of a state that [`at_rest`] made.
+/// Place of the header, and a level of the same kind as the page's, of a state that [`at_rest`]
+/// made.
 #[inline]
 fn at_place(state: u32) -> (usize, u8) {
     ((state - 1) as usize & 1, ((state - 1) >> 1) as u8)
@@ -66,9 +69,11 @@ fn at_place(state: u32) -> (usize, u8) {
 pub enum CommitKind {
     /// By a record of all headers that changed (`fash`).
     Record,
-    /// By the header itself where only one changed and it fits a line, else by a record (`fast`). Its word is stored last.
+    /// By the header itself where only one changed and it fits a line, else by a record (`fast`).
+    /// Its word is stored last.
     Line,
-    /// The same, with a line that one transfer stores: for platforms on which that survives whole or not at all.
+    /// The same, with a line that one transfer stores: for platforms on which that survives whole
+    /// or not at all.
     WholeLine,
 }
 
@@ -138,7 +143,7 @@ pub(super) struct View {
     pub(super) level: u8,
     pub(super) count: usize,
     source: Source,
-    /// Place of the page's outline, if it has one.
+    /// Place of the page's cache entry, if it has one.
     outline: Option<usize>,
 }
 
@@ -206,11 +211,12 @@ pub struct SlottedPages<M: Memory> {
     limbo: Limbo,
     versions: Arc<Versions>,
     rooms: Rooms,
-    outlines: Outlines,
+    key_cache: KeyCache,
 }
 
 impl<M: Memory> SlottedPages<M> {
-    /// Makes the master block of an empty pool, whose offset comes back with the pages; durable when it returns.
+    /// Makes the master block of an empty pool, whose offset comes back with the pages; durable
+    /// when it returns.
     pub fn create(
         mut arena: Arena<M>,
         salt: u32,
@@ -254,8 +260,8 @@ impl<M: Memory> SlottedPages<M> {
         Ok((pages, undone))
     }
 
-    /// As [`SlottedPages::open`] where nothing is left to do; `None` where recovery would have to store something. Stores and flushes
-    /// nothing, also later.
+    /// As [`SlottedPages::open`] where nothing is left to do; `None` where recovery would have to
+    /// store something. Stores and flushes nothing, also later.
     pub fn open_read_only(
         arena: Arena<M>,
         block: u64,
@@ -306,7 +312,7 @@ impl<M: Memory> SlottedPages<M> {
             limbo: Limbo::default(),
             versions: Arc::default(),
             rooms: Rooms::default(),
-            outlines: Outlines::new(geometry.page_bytes, 0),
+            key_cache: KeyCache::new(geometry.page_bytes, 0),
         }
     }
 
@@ -344,7 +350,7 @@ impl<M: Memory> SlottedPages<M> {
         }
         self.states[index] = state;
         if state == UNKNOWN {
-            self.outlines.forget(page);
+            self.key_cache.forget(page);
         }
     }
 
@@ -370,12 +376,12 @@ impl<M: Memory> SlottedPages<M> {
                 level,
                 count: changed.header.count(),
                 source: Source::Changed(number),
-                outline: self.outlines.place_of(page, level),
+                outline: self.key_cache.place_of(page, level),
             });
         }
         let (place, kind) = at_place(state);
-        let outline = self.outlines.place_of(page, kind);
-        let found = outline.and_then(|place| self.outlines.at(place, kind));
+        let outline = self.key_cache.place_of(page, kind);
+        let found = outline.and_then(|place| self.key_cache.at(place, kind));
         let (level, count) = if let Some(outline) = found {
             (outline.level(), outline.count())
         } else {
@@ -490,7 +496,7 @@ impl<M: Memory> SlottedPages<M> {
         if self.cache.is_some() {
             return;
         }
-        self.outlines.prefetch(page, level);
+        self.key_cache.prefetch(page, level);
         let place = match self.state(page) {
             UNKNOWN => 0,
             state if state >= CHANGED => return,
@@ -500,8 +506,8 @@ impl<M: Memory> SlottedPages<M> {
             .prefetch(page.wrapping_add(line_at(place, 0) as u64), 1);
     }
 
-    /// Asks for the lines that a change of a page stores to, as the search in it goes on: those of the header's other place, and the room
-    /// below its cells.
+    /// Asks for the lines that a change of a page stores to, as the search in it goes on: those of
+    /// the header's other place, and the room below its cells.
     #[inline]
     pub(super) fn prefetch_change(&self, view: &View) {
         let Source::Place(place) = view.source else {
@@ -588,7 +594,8 @@ impl<M: Memory> SlottedPages<M> {
         &self.changed[number]
     }
 
-    /// The header of a changed page, to change it; what its cells take is unknown then. Its outline has to follow.
+    /// The header of a changed page, to change it; what its cells take is unknown then. Its cache
+    /// entry has to follow.
     fn edit(&mut self, number: usize) -> &mut Header {
         let changed = &mut self.changed[number];
         changed.held = None;
@@ -616,7 +623,7 @@ impl<M: Memory> SlottedPages<M> {
             [Some(first), Some(second)] if after(second) == first => first,
             [first, second] => first.or(second).unwrap_or(0),
         };
-        self.outlines.begin(page, level, self.arena.pool_bytes());
+        self.key_cache.begin(page, level, self.arena.pool_bytes());
         let mut changed = self.spare_changed();
         (changed.header, changed.held, changed.is_new) = (header, Some(Held::default()), true);
         Ok(self.add_changed((page, base), changed))
@@ -720,7 +727,7 @@ impl<M: Memory> SlottedPages<M> {
                     if let Some(header) = self.before.pop() {
                         let changed = &mut self.changed[number];
                         (changed.header, changed.held) = (header, None);
-                        self.outlines.forget(changed.page);
+                        self.key_cache.forget(changed.page);
                     }
                 }
                 Some(Undo::Changed) => {
@@ -731,7 +738,7 @@ impl<M: Memory> SlottedPages<M> {
                         } else {
                             at_rest(place, changed.header.level())
                         };
-                        self.outlines.forget(changed.page);
+                        self.key_cache.forget(changed.page);
                         self.set_state(changed.page, state);
                         self.spare.push(changed);
                     }

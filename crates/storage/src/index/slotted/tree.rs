@@ -134,7 +134,8 @@ impl<M: Memory> SlottedPages<M> {
         Ok(Some((view, place)))
     }
 
-    /// Makes `path`, an empty one, the way to the place of `key`. Says whether it is there; none in an empty tree.
+    /// Makes `path`, an empty one, the way to the place of `key`. Says whether it is there; none in
+    /// an empty tree.
     pub(super) fn find_path(
         &mut self,
         tree: SlottedTree,

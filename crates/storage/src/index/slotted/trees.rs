@@ -16,7 +16,8 @@ impl<M: Memory> Trees for SlottedPages<M> {
     type Tree = SlottedTree;
     type Mark = SlottedMark;
 
-    // Recovery visits every page that the last record names, some 6 µs each where the system has to map it first.
+    // Recovery visits every page that the last record names, some 6 µs each where the system has to
+    // map it first.
     const DIRTY_BYTES_MAX: usize = 4 << 20;
 
     fn forget_trees(&mut self) {

@@ -14,8 +14,8 @@ use crate::index::cow::limbo::Limbo;
 use crate::place::PlaceMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A header that came into force when `since` snapshots had been taken, and was superseded when `until` had. Where its page was not in use
-/// before, it counts as if it came into force with it.
+/// A header that came into force when `since` snapshots had been taken, and was superseded when
+/// `until` had. Where its page was not in use before, it counts as if it came into force with it.
 struct Kept {
     since: u64,
     until: u64,
@@ -57,7 +57,8 @@ impl Versions {
 }
 
 impl Locked<'_> {
-    /// Keeps the header in force of a page, which is about to be superseded, if a snapshot shows it.
+    /// Keeps the header in force of a page, which is about to be superseded, if a snapshot shows
+    /// it.
     pub(super) fn keep(
         &mut self,
         page: u64,

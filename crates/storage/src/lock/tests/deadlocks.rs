@@ -1,4 +1,5 @@
-//! Circles of waits are found when they close, by one of those in them, and cost that one its request alone.
+//! Circles of waits are found when they close, by one of those in them, and cost that one its
+//! request alone.
 //!
 //! Each scenario lets all but one session sleep and closes the cycle with the last. The victim is
 //! the session that finds it: the last one, or a sleeper that repeats its search first.
@@ -21,7 +22,8 @@ fn ask(
     Ask(session, Box::new(what))
 }
 
-/// Lets them ask one after the other; all but one are granted in the end, and that one has lost nothing.
+/// Lets them ask one after the other; all but one are granted in the end, and that one has lost
+/// nothing.
 fn break_circle(manager: &LockManager, asks: Vec<Ask>, found: impl FnOnce()) {
     find_circle(manager, asks, found);
     assert_eq!(manager.counters().deadlocks, 1);

@@ -1,7 +1,8 @@
 //! Goal: the lock manager grants compatible locks and no others, in order, to all waiters.
 //!
-//! Method: sessions on one thread probe with a wait limit of zero; where somebody has to sleep, a thread does, and the test goes on when
-//! it is seen waiting. A random run of threads is checked against a plain table of owners.
+//! Method: sessions on one thread probe with a wait limit of zero; where somebody has to sleep, a
+//! thread does, and the test goes on when it is seen waiting. A random run of threads is checked
+//! against a plain table of owners.
 
 mod deadlocks;
 mod holding;

@@ -117,7 +117,8 @@ fn a_waiting_writer_does_not_stop_the_range_from_growing() {
     let writer = start(&manager, manager.session(), |session| {
         key(session, 15, KeyMode::Exclusive)
     });
-    // The writer waits for the range, so its key is no obstacle to the range that contains the old one.
+    // The writer waits for the range, so its key is no obstacle to the range that contains the old
+    // one.
     range(&mut reader, 15, 30).unwrap();
     assert_eq!(manager.waiting(), 1);
     assert!(!granted(range(&mut hasty(&manager), 14, 16).map(drop)));

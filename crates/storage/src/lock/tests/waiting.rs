@@ -101,7 +101,8 @@ fn who_gives_up_lets_those_behind_go_on() {
     while manager.waiting() == 0 && !writer.is_finished() {
         std::thread::yield_now();
     }
-    // It asks before the writer gives up, unless this thread gets no time for as long; the reader never lets go.
+    // It asks before the writer gives up, unless this thread gets no time for as long; the reader
+    // never lets go.
     let mut behind = manager.session();
     key(&mut behind, 1, KeyMode::Shared).unwrap();
     let result = writer.join().unwrap();

@@ -1,13 +1,16 @@
-//! Blocks of runs in volatile memory: what was read and found whole is not read from its file again.
+//! Blocks of runs in volatile memory: what was read and found whole is not read from its file
+//! again.
 //!
-//! The frames are an arena like everything else, so that emulation counts and delays their accesses. When the cache is full a clock hand
-//! looks for a block that nobody has used since the hand last passed.
+//! The frames are an arena like everything else, so that emulation counts and delays their
+//! accesses. When the cache is full a clock hand looks for a block that nobody has used since the
+//! hand last passed.
 //!
 //! Invariants:
-//! 1. A frame holds one block, whose checksum was right when it was put there. Runs never change, and their numbers are given once, so
-//!    what is here is never stale; blocks of runs that are gone are replaced like others.
-//! 2. A run remembers where its blocks were put; the cache says whether they still are there. So neither has to be told what the other
-//!    forgets.
+//! 1. A frame holds one block, whose checksum was right when it was put there. Runs never change,
+//!    and their numbers are given once, so what is here is never stale; blocks of runs that are
+//!    gone are replaced like others.
+//! 2. A run remembers where its blocks were put; the cache says whether they still are there. So
+//!    neither has to be told what the other forgets.
 
 use crate::error::Result;
 use pmem::{Arena, Counters, Memory, Owner, Part, PoolIdentity, PoolKind};
@@ -41,7 +44,8 @@ pub(crate) struct BlockCache<M: Memory> {
 }
 
 impl<M: Memory> BlockCache<M> {
-    /// An empty cache of about so many bytes at most, and of at least one block, in a volatile memory.
+    /// An empty cache of about so many bytes at most, and of at least one block, in a volatile
+    /// memory.
     pub(crate) fn new(memory: M, bytes_max: u64) -> Result<Self> {
         let identity = PoolIdentity::unnamed(POOL_KIND);
         Ok(Self {
@@ -87,7 +91,8 @@ impl<M: Memory> BlockCache<M> {
         }
     }
 
-    /// Keeps a block that is whole; where it was put, or none if it is too long or there is no space.
+    /// Keeps a block that is whole; where it was put, or none if it is too long or there is no
+    /// space.
     pub(crate) fn put(&mut self, run: u64, block: usize, bytes: &[u8]) -> Result<Option<u32>> {
         if bytes.len() > FRAME_BYTES {
             return Ok(None);

@@ -5,9 +5,10 @@
 //! | 0 | flushed MemTables, newest first | at [`LEVEL_0_RUNS`] of them (or the growth factor, if that is less) all are merged with the run of level 1 |
 //! | 1 and below | one each | a run that is larger than its level's limit is merged with the next level's |
 //!
-//! Behind each commit stands a share of work that grows with what it wrote. A flush is copied three times as fast
-//! as the new MemTable fills; a merge is over before level 0 is full again. So no writer waits for a whole job, and if one
-//! falls behind, because the disk was full, level 0 grows and the share with it.
+//! Behind each commit stands a share of work that grows with what it wrote. A flush is copied three
+//! times as fast as the new MemTable fills; a merge is over before level 0 is full again. So no
+//! writer waits for a whole job, and if one falls behind, because the disk was full, level 0 grows
+//! and the share with it.
 
 use super::job::{Input, Job};
 use super::manifest::{Manifest, RunPlace};
@@ -22,8 +23,8 @@ use pmem::MemorySource;
 
 /// Runs of level 0 that are merged at once.
 const LEVEL_0_RUNS: u64 = 4;
-/// How many times its size is written into a MemTable whose keys are written again and again, before it is full
-/// nevertheless: the log keeps all of it.
+/// How many times its size is written into a MemTable whose keys are written again and again,
+/// before it is full nevertheless: the log keeps all of it.
 const LOG_FACTOR: u64 = 3;
 /// Bytes of one step, at most.
 const STEP_BYTES: u64 = 32 << 10;
@@ -31,7 +32,8 @@ const STEP_BYTES: u64 = 32 << 10;
 const FLUSH_RATE: u64 = 3;
 /// Steps of one share, at most.
 const STEPS_MAX: u64 = 8;
-/// Written bytes after which jobs are tried again where the disk was full: a share of a full MemTable.
+/// Written bytes after which jobs are tried again where the disk was full: a share of a full
+/// MemTable.
 const PAUSE_SHARE: u64 = 4;
 
 /// How large MemTables and runs become.
@@ -142,7 +144,8 @@ impl<F: File> Compaction<F> {
         Ok(())
     }
 
-    /// Does the share that belongs to what was written since the last call. A full disk puts jobs off.
+    /// Does the share that belongs to what was written since the last call. A full disk puts jobs
+    /// off.
     pub(crate) fn maintain<S: MemorySource, D: Directory<File = F>>(
         &mut self,
         store: &mut Store<S, F>,
@@ -495,7 +498,8 @@ fn is_full_memory(error: &StorageError) -> bool {
     )
 }
 
-/// Removes the files of runs that the manifest does not name, and returns a number that no run has had.
+/// Removes the files of runs that the manifest does not name, and returns a number that no run has
+/// had.
 pub(crate) fn remove_orphans<D: Directory>(
     directory: &D,
     identity: LogIdentity,

@@ -1,7 +1,8 @@
-//! The bytes of a run's file: blocks of sorted entries, the index of the blocks, the filter, and the footer.
+//! The bytes of a run's file: blocks of sorted entries, the index of the blocks, the filter, and
+//! the footer.
 //!
-//! A run is written from front to back and synced before a manifest names it; nothing of it changes afterwards. The footer is
-//! last, so a file that was not finished has none.
+//! A run is written from front to back and synced before a manifest names it; nothing of it changes
+//! afterwards. The footer is last, so a file that was not finished has none.
 //!
 //! | part | content |
 //! |---|---|

@@ -1,11 +1,15 @@
-//! Flushes and merges, in steps: copies the entries of a full MemTable, or of some runs, to a new run.
+//! Flushes and merges, in steps: copies the entries of a full MemTable, or of some runs, to a new
+//! run.
 //!
-//! A job stands between two keys. A step goes on there, copies a bounded number of bytes, and leaves; between steps it holds the
-//! file that is being written, and the cursors of its sources, which nobody changes while the job lives. Nobody reads that file before it is finished and a manifest names it, so
-//! a crash leaves an orphan, and a full disk nothing at all. Steps are driven by commits (`maintain`), which makes them the same
-//! in every run of a test; a thread of its own would have to share runs and files with a partition that has one owner.
+//! A job stands between two keys. A step goes on there, copies a bounded number of bytes, and
+//! leaves; between steps it holds the file that is being written, and the cursors of its sources,
+//! which nobody changes while the job lives. Nobody reads that file before it is finished and a
+//! manifest names it, so a crash leaves an orphan, and a full disk nothing at all. Steps are driven
+//! by commits (`maintain`), which makes them the same in every run of a test; a thread of its own
+//! would have to share runs and files with a partition that has one owner.
 //!
-//! States: *copying* → (`step` says that nothing is left) *copied* → (`finish`) a run, not published.
+//! States: *copying* → (`step` says that nothing is left) *copied* → (`finish`) a run, not
+//! published.
 
 use super::mem_table::TreeId;
 use super::run::{Run, RunWriter};
@@ -222,7 +226,8 @@ impl<F: File> Job<F> {
     }
 }
 
-/// Makes one entry of all that is said about a key, newest first. `image` takes it if it is a new one.
+/// Makes one entry of all that is said about a key, newest first. `image` takes it if it is a new
+/// one.
 fn combine<'e>(entries: &[Entry<'e>], row: &mut Row, image: &'e mut Vec<u8>) -> Result<Entry<'e>> {
     let deltas = entries
         .iter()

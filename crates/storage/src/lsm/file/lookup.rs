@@ -1,9 +1,11 @@
-//! Reading one tree of a partition of `log`: what the MemTables and the runs say about a key, newest first, and all keys of a range.
+//! Reading one tree of a partition of `log`: what the MemTables and the runs say about a key,
+//! newest first, and all keys of a range.
 //!
-//! A lookup asks the MemTables, then those runs whose filter may know the key, and stops at the first entry that is no delta. Blocks of
-//! runs come through the partition's cache.
+//! A lookup asks the MemTables, then those runs whose filter may know the key, and stops at the
+//! first entry that is no delta. Blocks of runs come through the partition's cache.
 //!
-//! Entries are lent to a closure, because a block may leave the cache with the next one that is read; the closure must not read runs itself.
+//! Entries are lent to a closure, because a block may leave the cache with the next one that is
+//! read; the closure must not read runs itself.
 
 use super::block_cache::BlockCache;
 use super::mem_table::{MemTable, TreeId};
@@ -47,8 +49,8 @@ impl<S: MemorySource, F: File> Runs<'_, S, F> {
         self.look_from((newest, None), tree, key, look)
     }
 
-    /// As [`Runs::look`], where `newest` is what the active MemTable has, and `block` where in which run the key may lie: runs before that
-    /// do not know it.
+    /// As [`Runs::look`], where `newest` is what the active MemTable has, and `block` where in
+    /// which run the key may lie: runs before that do not know it.
     #[inline]
     fn look_from(
         &self,
@@ -104,7 +106,8 @@ impl<S: MemorySource, F: File> Runs<'_, S, F> {
         self.read_from((newest, None), tree, key, row)
     }
 
-    /// Looks several keys up, so that the misses of their search in the active MemTable, and of the first steps behind it, overlap.
+    /// Looks several keys up, so that the misses of their search in the active MemTable, and of the
+    /// first steps behind it, overlap.
     pub(super) fn read_many(
         &self,
         tree: TreeId,
@@ -135,7 +138,8 @@ impl<S: MemorySource, F: File> Runs<'_, S, F> {
         Ok(())
     }
 
-    /// The first run that may know a key, and the block in which it may lie there, whose beginning is asked for.
+    /// The first run that may know a key, and the block in which it may lie there, whose beginning
+    /// is asked for.
     fn prefetch(&self, tree: TreeId, key: &[u64]) -> Result<Option<(usize, usize)>> {
         let hash = tree_hash(tree, key);
         for (number, leveled) in self.in_files.iter().enumerate() {

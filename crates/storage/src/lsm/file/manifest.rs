@@ -1,11 +1,14 @@
-//! The manifest: which runs there are, and where replay of the log starts. It is the one word that a flush or a merge changes.
+//! The manifest: which runs there are, and where replay of the log starts. It is the one word that
+//! a flush or a merge changes.
 //!
-//! It is written under another name, synced, and renamed over the old one; the directory is synced before and after, so the
-//! runs that it names are there whenever it is. Runs that no manifest names are orphans of a crash and are removed at opening.
+//! It is written under another name, synced, and renamed over the old one; the directory is synced
+//! before and after, so the runs that it names are there whenever it is. Runs that no manifest
+//! names are orphans of a crash and are removed at opening.
 //!
-//! An opening may read a name that is in the system's cache only: that of the last sync may have failed. A *mark* tells: it is
-//! written behind that sync, so a manifest that has it is durable under its name, whether the mark is durable itself or not. One
-//! without it is written again before anything is done that only the older one would forbid, as removing what it needs.
+//! An opening may read a name that is in the system's cache only: that of the last sync may have
+//! failed. A *mark* tells: it is written behind that sync, so a manifest that has it is durable
+//! under its name, whether the mark is durable itself or not. One without it is written again
+//! before anything is done that only the older one would forbid, as removing what it needs.
 //!
 //! | field | bytes | meaning |
 //! |---|---|---|
@@ -70,8 +73,8 @@ pub(crate) fn exists<D: Directory>(directory: &D, identity: LogIdentity) -> Resu
 }
 
 impl Manifest {
-    /// Puts this manifest in the place of the old one; durable when it returns. A full disk leaves the old one in force; any
-    /// other error may leave either, so the caller stops.
+    /// Puts this manifest in the place of the old one; durable when it returns. A full disk leaves
+    /// the old one in force; any other error may leave either, so the caller stops.
     pub(crate) fn write<D: Directory>(&self, directory: &D, identity: LogIdentity) -> Result<()> {
         let unpublished = format!("{}.tmp", name(identity));
         if directory.exists(&unpublished)? {
@@ -103,8 +106,8 @@ impl Manifest {
         Ok(())
     }
 
-    /// Reads the partition's manifest, and whether its name is known to be durable: if not it must be written again before
-    /// anything is removed. A partition that exists has one.
+    /// Reads the partition's manifest, and whether its name is known to be durable: if not it must
+    /// be written again before anything is removed. A partition that exists has one.
     pub(crate) fn read<D: Directory>(directory: &D, identity: LogIdentity) -> Result<(Self, bool)> {
         let file = name(identity);
         if !directory.exists(&file)? {

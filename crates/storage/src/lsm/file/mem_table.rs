@@ -1,10 +1,13 @@
-//! The MemTable of `log`: one volatile B+tree for each tree of the partition, and the entries that they point to.
+//! The MemTable of `log`: one volatile B+tree for each tree of the partition, and the entries that
+//! they point to.
 //!
-//! A MemTable has an arena of its own, so that one which has been written to a run is given up as a whole and not entry
-//! by entry. Changes go through the volatile write set: an abort, or the rollback of one statement, brings back what was there.
+//! A MemTable has an arena of its own, so that one which has been written to a run is given up as a
+//! whole and not entry by entry. Changes go through the volatile write set: an abort, or the
+//! rollback of one statement, brings back what was there.
 //!
-//! A *tree* is the primary index of a table or one of its secondary indexes. What a tree
-//! says about a key is an entry (`lsm::entry`); those of secondary indexes are rows that hold the words of the primary key.
+//! A *tree* is the primary index of a table or one of its secondary indexes. What a tree says about
+//! a key is an entry (`lsm::entry`); those of secondary indexes are rows that hold the words of the
+//! primary key.
 
 use crate::error::Result;
 use crate::index::{Bptree, IndexShape, OrderedIndex};
@@ -21,7 +24,8 @@ const POOL_KIND: PoolKind = PoolKind(0x6c6f_676d);
 /// Bytes that an entry is counted with beside its own.
 const ENTRY_BYTES: u64 = 32;
 
-/// One tree of a partition. Numbers are given once: what runs still have of a tree that is gone is never taken for a new one's.
+/// One tree of a partition. Numbers are given once: what runs still have of a tree that is gone is
+/// never taken for a new one's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TreeId(pub(crate) u64);
 
@@ -38,7 +42,8 @@ pub(crate) struct MemMark {
 pub(crate) struct MemSizes {
     /// Bytes of entries and of their places in trees.
     pub(crate) held_bytes: u64,
-    /// The same, with the entries that others have replaced: what the log has of it grows with this.
+    /// The same, with the entries that others have replaced: what the log has of it grows with
+    /// this.
     pub(crate) written_bytes: u64,
     /// Keys, over all trees.
     pub(crate) entries: u64,
@@ -135,7 +140,8 @@ impl<M: Memory> MemTable<M> {
         }
     }
 
-    /// Says something else about a key. `image` has room for the header in front of the entry's bytes, and is left padded.
+    /// Says something else about a key. `image` has room for the header in front of the entry's
+    /// bytes, and is left padded.
     pub(crate) fn put(
         &mut self,
         id: TreeId,
@@ -169,7 +175,8 @@ impl<M: Memory> MemTable<M> {
         Ok(())
     }
 
-    /// Writes bytes of an entry's block over, `at` bytes behind its beginning. The log has them too.
+    /// Writes bytes of an entry's block over, `at` bytes behind its beginning. The log has them
+    /// too.
     pub(crate) fn write(&mut self, found: u64, at: usize, bytes: &[u8]) -> Result<()> {
         self.sizes.written_bytes += bytes.len() as u64 + ENTRY_BYTES;
         let offset = pointer::block(found) + at as u64;
@@ -210,7 +217,8 @@ impl<M: Memory> MemTable<M> {
         Ok(())
     }
 
-    /// Forgets trees that an aborted change of the schema has made, and those of `kept` that it has dropped come back.
+    /// Forgets trees that an aborted change of the schema has made, and those of `kept` that it has
+    /// dropped come back.
     pub(crate) fn set_trees(&mut self, kept: BTreeMap<TreeId, Bptree>) {
         self.trees = kept;
     }

@@ -1,10 +1,12 @@
 //! Runs in files: written from front to back, read block by block.
 //!
-//! A run keeps the index of its blocks in memory and its filter with the others; blocks that lookups have read are in the partition's
-//! cache. Every block that is read from the file has its checksum checked.
+//! A run keeps the index of its blocks in memory and its filter with the others; blocks that
+//! lookups have read are in the partition's cache. Every block that is read from the file has its
+//! checksum checked.
 //!
-//! Blocks lie one behind the other from the start of the file; those of one tree are neighbours and have keys of the same number of
-//! words, so a block is found by a search over an array of first keys.
+//! Blocks lie one behind the other from the start of the file; those of one tree are neighbours and
+//! have keys of the same number of words, so a block is found by a search over an array of first
+//! keys.
 
 use super::block_cache::BlockCache;
 use super::format::{
@@ -329,7 +331,8 @@ impl<F: File> Run<F> {
         Some(&self.spans[found.ok()?])
     }
 
-    /// Number of the last block of the tree whose first key is not greater than `key`, or else of its first block.
+    /// Number of the last block of the tree whose first key is not greater than `key`, or else of
+    /// its first block.
     fn block_of(&self, span: &Span, key: &[u64]) -> usize {
         let words = span.key_words;
         let firsts = &self.firsts[span.firsts..span.firsts + span.blocks.len() * words];
@@ -360,7 +363,8 @@ impl<F: File> Run<F> {
         }
     }
 
-    /// Reads neighbouring blocks, at least one, into `buffer`, with one call. Their checksums are not checked yet.
+    /// Reads neighbouring blocks, at least one, into `buffer`, with one call. Their checksums are
+    /// not checked yet.
     pub(super) fn read(&self, blocks: Range<usize>, buffer: &mut Vec<u8>) -> Result<()> {
         let (first, last) = (self.places[blocks.start], self.places[blocks.end - 1]);
         let end = last.offset + u64::from(last.bytes);
@@ -370,7 +374,8 @@ impl<F: File> Run<F> {
         Ok(())
     }
 
-    /// Checks a block that [`Run::read`] has read, with which `bytes` begin, and lets `look` see it.
+    /// Checks a block that [`Run::read`] has read, with which `bytes` begin, and lets `look` see
+    /// it.
     pub(super) fn open_block<T>(
         &self,
         number: usize,

@@ -1,10 +1,12 @@
 //! Reading the MemTables and the runs of one tree side by side, in the order of their keys.
 //!
-//! A source is one tree of one MemTable or run; [`MergedSources`] has them newest first and gives for each key what all of them say
-//! about it. Entries are lent, not copied: those of a run from the blocks that were read last, those of a MemTable from its arena.
+//! A source is one tree of one MemTable or run; [`MergedSources`] has them newest first and gives
+//! for each key what all of them say about it. Entries are lent, not copied: those of a run from
+//! the blocks that were read last, those of a MemTable from its arena.
 //!
-//! Nothing changes while a source lives; it borrows what it reads. What it has read and where it stands is a [`Cursor`], which
-//! borrows nothing, so a job can put it aside between two steps. A MemTable or run that has a cursor must not change meanwhile.
+//! Nothing changes while a source lives; it borrows what it reads. What it has read and where it
+//! stands is a [`Cursor`], which borrows nothing, so a job can put it aside between two steps. A
+//! MemTable or run that has a cursor must not change meanwhile.
 
 use super::block_cache::BlockCache;
 use super::format::Block;
@@ -62,7 +64,8 @@ pub(crate) struct Cursor {
     fetch: usize,
     /// Blocks that may still come through the cache.
     cached: usize,
-    /// The block that is all of the buffer, if it has more in the range, and how many entries of that were fetched.
+    /// The block that is all of the buffer, if it has more in the range, and how many entries of
+    /// that were fetched.
     rest: Option<(usize, usize)>,
     buffer: Vec<u8>,
     /// Keys that were fetched, one after the other, and their entries.
@@ -221,7 +224,8 @@ impl Cursor {
         })
     }
 
-    /// Fetches some entries of block `number`, which is all of the buffer and whole, behind the `done` first ones: a short scan wants few.
+    /// Fetches some entries of block `number`, which is all of the buffer and whole, behind the
+    /// `done` first ones: a short scan wants few.
     fn take_copy<F: File>(&mut self, run: &Run<F>, number: usize, done: usize) -> Result<()> {
         let most = if done == 0 { FETCH_MIN } else { FETCH_MAX };
         let (range, into) = (&self.range, (&mut self.keys, &mut self.places));
@@ -235,8 +239,8 @@ impl Cursor {
     }
 }
 
-/// Fetches those entries of a block at `at` in its buffer that lie in a range, in its order, behind the `done` first ones, `most` of
-/// them. Whether these were all; none if one leaves the block.
+/// Fetches those entries of a block at `at` in its buffer that lie in a range, in its order, behind
+/// the `done` first ones, `most` of them. Whether these were all; none if one leaves the block.
 fn take_entries(
     range: &Range,
     block: Block<'_>,

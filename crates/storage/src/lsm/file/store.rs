@@ -1,11 +1,13 @@
-//! The tables of one partition of `log`: the active MemTable, a full one on its way to a file, and the runs.
+//! The tables of one partition of `log`: the active MemTable, a full one on its way to a file, and
+//! the runs.
 //!
-//! Order of age, newest first: active, full, then the runs from the newest to the oldest. All trees of the partition share
-//! MemTables and runs, so one flush and one manifest cover them.
+//! Order of age, newest first: active, full, then the runs from the newest to the oldest. All trees
+//! of the partition share MemTables and runs, so one flush and one manifest cover them.
 //!
-//! A change of the schema is a record of the log like any other; the manifest holds the definitions as they were where replay starts.
-//! Runs may have entries of trees that are gone; nobody asks for them, and merges drop them once the manifest does not
-//! know the tree either: until then replay may need them.
+//! A change of the schema is a record of the log like any other; the manifest holds the definitions
+//! as they were where replay starts. Runs may have entries of trees that are gone; nobody asks for
+//! them, and merges drop them once the manifest does not know the tree either: until then replay
+//! may need them.
 
 use super::block_cache::BlockCache;
 use super::lookup::Runs;
@@ -49,7 +51,8 @@ impl<F: File> LeveledRun<F> {
     }
 }
 
-/// A table and its trees: the primary key's, then those of the secondary indexes in the order of the definition.
+/// A table and its trees: the primary key's, then those of the secondary indexes in the order of
+/// the definition.
 #[derive(Clone)]
 pub(crate) struct TableTrees {
     pub(crate) table: Arc<Table>,
@@ -90,10 +93,12 @@ pub(crate) struct Store<S: MemorySource, F: File> {
     cache: RefCell<BlockCache<S::Memory>>,
     /// Where scans of a tree meet no row.
     gaps: BTreeMap<TreeId, Gaps>,
-    /// Whether the open transaction has deleted a key: what its scans do not find an abort may bring back.
+    /// Whether the open transaction has deleted a key: what its scans do not find an abort may
+    /// bring back.
     has_deleted: bool,
     image: Vec<u8>,
-    /// The memory of the MemTable that was given up last, whose pages the next one need not fetch again.
+    /// The memory of the MemTable that was given up last, whose pages the next one need not fetch
+    /// again.
     spare: Option<S::Memory>,
 }
 
@@ -165,7 +170,8 @@ impl<S: MemorySource, F: File> Store<S, F> {
             .collect()
     }
 
-    /// Makes the active MemTable the full one and begins a new one. There must be no full one, and no open transaction.
+    /// Makes the active MemTable the full one and begins a new one. There must be no full one, and
+    /// no open transaction.
     pub(crate) fn freeze(&mut self) -> Result<()> {
         debug_assert!(self.full.is_none(), "a full MemTable is still on its way");
         let memory = match self.spare.take() {
@@ -347,7 +353,8 @@ impl<S: MemorySource, F: File> Store<S, F> {
         rows::insert(&mut trees, scratch, row)
     }
 
-    /// Changes columns of the row with this key, which is `before` if the caller has read it; false if there is none.
+    /// Changes columns of the row with this key, which is `before` if the caller has read it; false
+    /// if there is none.
     pub(crate) fn update(
         &mut self,
         id: TableId,

@@ -1,7 +1,9 @@
 //! What an operation on a row writes into the MemTable of `log`.
 //!
-//! An update writes the changed columns only, unless they are a large part of the row or the row is short; an entry that the MemTable has for the key
-//! already is replaced by one with both changes, or a few changed fields are written over its own. Entries of secondary indexes are rows that hold the words of the primary key.
+//! An update writes the changed columns only, unless they are a large part of the row or the row is
+//! short; an entry that the MemTable has for the key already is replaced by one with both changes,
+//! or a few changed fields are written over its own. Entries of secondary indexes are rows that
+//! hold the words of the primary key.
 
 use super::store::{Trees, unreadable};
 use crate::error::Result;
@@ -15,8 +17,8 @@ use disk::File;
 use pmem::MemorySource;
 use std::sync::Arc;
 
-/// Bytes of a row that is written whole whatever changes: readers then find all of it in the MemTable, and the next change is written
-/// over it.
+/// Bytes of a row that is written whole whatever changes: readers then find all of it in the
+/// MemTable, and the next change is written over it.
 const WHOLE_BYTES_MAX: usize = 512;
 
 impl<S: MemorySource, F: File> Trees<'_, S, F> {
@@ -25,8 +27,8 @@ impl<S: MemorySource, F: File> Trees<'_, S, F> {
         self.image.resize(pointer::HEADER_BYTES, 0);
     }
 
-    /// Writes changed fields over those of the MemTable's entry; false, and no effect, if they are many or have contents outside of
-    /// the tuple.
+    /// Writes changed fields over those of the MemTable's entry; false, and no effect, if they are
+    /// many or have contents outside of the tuple.
     fn overwrite(&mut self, own: u64, changes: &Changes) -> Result<bool> {
         let old = pointer::read(&self.active.arena, own)?;
         if !image::overwrite(old, &self.table.layout, changes, self.image) {
@@ -67,8 +69,8 @@ impl<S: MemorySource, F: File> Trees<'_, S, F> {
     }
 }
 
-/// Appends a change of a row of which the MemTable has no entry: the changed columns, or the whole row if they are a large part of it or
-/// it is short.
+/// Appends a change of a row of which the MemTable has no entry: the changed columns, or the whole
+/// row if they are a large part of it or it is short.
 fn first_change(before: &Row, changes: &Changes, image: &mut Vec<u8>) -> Result<EntryKind> {
     let row_bytes = image::row_bytes(before);
     let is_large_part = image::changed_bytes(changes) * 2 > row_bytes;

@@ -1,14 +1,16 @@
 //! Reading several trees at once in the order of their keys.
 //!
-//! A cursor fetches a few entries of one tree at a time, so that many trees can be read side by side; a [`Merged`] has
-//! one for each run, newest first, and gives for each key the pointers of all runs that have it.
+//! A cursor fetches a few entries of one tree at a time, so that many trees can be read side by
+//! side; a [`Merged`] has one for each run, newest first, and gives for each key the pointers of
+//! all runs that have it.
 //!
-//! Nothing may change while a cursor lives; it borrows the arena. Several keys of one table are looked up together here too.
+//! Nothing may change while a cursor lives; it borrows the arena. Several keys of one table are
+//! looked up together here too.
 
 use super::levels::Levels;
 use crate::error::Result;
 use crate::index::{NvBptree, OrderedIndex};
-use crate::log::{UndoLog, WriteSet};
+use crate::log::{NvWriteSet, WriteSet};
 use crate::lsm::filter::Filters;
 use crate::lsm::keys::{decrement, increment};
 use crate::lsm::pointer;
@@ -69,7 +71,7 @@ impl<'t> Cursor<'t> {
         fetched.clear();
         self.at = 0;
         let mut count = 0;
-        OrderedIndex::<M, UndoLog>::scan(
+        OrderedIndex::<M, NvWriteSet>::scan(
             self.tree,
             arena,
             (&self.low, &self.high),
@@ -118,7 +120,8 @@ impl<'t> Merged<'t> {
         Self { cursors, direction }
     }
 
-    /// The next key in `key`, and in `values` what the trees say about it, newest first; false at the end.
+    /// The next key in `key`, and in `values` what the trees say about it, newest first; false at
+    /// the end.
     pub(crate) fn next<M: Memory>(
         &mut self,
         arena: &Arena<M>,
@@ -162,7 +165,7 @@ impl Levels {
     pub(super) fn read_many<M: Memory>(
         &self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         filters: &Filters<M>,
         keys: &[KeyBuf],
         row: &mut Row,
@@ -179,7 +182,7 @@ impl Levels {
             }
             let mut values = [None; TOGETHER];
             let wanted = &wanted[..count];
-            OrderedIndex::<M, UndoLog>::get_many(
+            OrderedIndex::<M, NvWriteSet>::get_many(
                 &self.active,
                 arena,
                 wanted,

@@ -1,4 +1,5 @@
-//! The runs of one table: the active MemTable and the levels below it, all of them non-volatile B+trees of pointers.
+//! The runs of one table: the active MemTable and the levels below it, all of them non-volatile
+//! B+trees of pointers.
 //!
 //! | level block, words | content |
 //! |---|---|
@@ -7,20 +8,22 @@
 //! | 3 | entries of the newest full MemTable |
 //! | then for each of [`LEVELS`] | state; roots of *upper*, *run* and *output*; their entries; the frontier's key |
 //!
-//! A full MemTable becomes level 0's *upper* by one word: nothing is copied. While a level merges, *upper* (newer) and *run*
-//! (older) are read from left to right and *output* is written behind its last leaf; the *frontier* is the last key that is done.
-//! Up to it *output* counts, behind it *upper* and *run*. At the end *output* becomes the run, and the two trees that are no
-//! longer read lose their leaves one after the other. A run that is too large becomes the next level's upper.
+//! A full MemTable becomes level 0's *upper* by one word: nothing is copied. While a level merges,
+//! *upper* (newer) and *run* (older) are read from left to right and *output* is written behind its
+//! last leaf; the *frontier* is the last key that is done. Up to it *output* counts, behind it
+//! *upper* and *run*. At the end *output* becomes the run, and the two trees that are no longer
+//! read lose their leaves one after the other. A run that is too large becomes the next level's
+//! upper.
 //!
-//! Order of age, newest first: active, then for each level upper, run (or output in front of the frontier). States are
-//! those of [`State`]; `merge` has the transitions.
+//! Order of age, newest first: active, then for each level upper, run (or output in front of the
+//! frontier). States are those of [`State`]; `merge` has the transitions.
 
 use super::cursor::{Cursor, Merged};
 use super::refill::{Refill, Target};
 use crate::error::{Result, StorageError};
 use crate::index::{IndexShape, NvBptree, OrderedIndex, bytes_of};
 use crate::log::redo::ImageError;
-use crate::log::{UndoLog, WriteSet};
+use crate::log::{NvWriteSet, WriteSet};
 use crate::lsm::entry::{EntryKind, apply_delta};
 use crate::lsm::filter::{Filter, Filters, hash};
 use crate::lsm::gaps::{Dead, Gaps};
@@ -32,7 +35,8 @@ use pmem::{Arena, Memory, Owner, Part, PmemError};
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
-/// Levels below the MemTable. Each is some times as large as the one above, so the last one is never full.
+/// Levels below the MemTable. Each is some times as large as the one above, so the last one is
+/// never full.
 pub(super) const LEVELS: usize = 8;
 const HEAD_WORDS: usize = 4;
 const LEVEL_WORDS: usize = 7;
@@ -137,7 +141,7 @@ impl Levels {
     /// Makes the runs of a new table in its block, which is not published yet.
     pub(super) fn create<M: Memory>(
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         block: u64,
         shape: IndexShape,
         tag: u16,
@@ -244,7 +248,7 @@ impl Levels {
     pub(super) fn make_visible<M: Memory>(
         &self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
     ) -> Result<()> {
         log.visible(arena, self.active.root_word())
     }
@@ -271,7 +275,8 @@ impl Levels {
         }
     }
 
-    /// The newest pointer for a key in the trees from number `start` on, and the number of the tree behind it.
+    /// The newest pointer for a key in the trees from number `start` on, and the number of the tree
+    /// behind it.
     #[inline]
     pub(super) fn find_from<M: Memory>(
         &self,
@@ -290,19 +295,20 @@ impl Levels {
             {
                 continue;
             }
-            if let Some(pointer) = OrderedIndex::<M, UndoLog>::get(tree, arena, key)? {
+            if let Some(pointer) = OrderedIndex::<M, NvWriteSet>::get(tree, arena, key)? {
                 return Ok(Some((pointer, at + 1)));
             }
         }
         Ok(None)
     }
 
-    /// The newest pointer for a key as the open transaction sees it, and the number of the tree behind it.
+    /// The newest pointer for a key as the open transaction sees it, and the number of the tree
+    /// behind it.
     #[inline]
     pub(super) fn find<M: Memory>(
         &self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         filters: &Filters<M>,
         key: &[u64],
     ) -> Result<Option<(u64, usize)>> {
@@ -319,7 +325,8 @@ impl Levels {
         self.find_from(arena, filters, key, 1)
     }
 
-    /// Whether the MemTable has to be searched for a key that is likely to be there. Where there are no other runs it is searched anyway.
+    /// Whether the MemTable has to be searched for a key that is likely to be there. Where there
+    /// are no other runs it is searched anyway.
     #[inline]
     pub(super) fn may_be_active<M: Memory>(
         &self,
@@ -336,7 +343,7 @@ impl Levels {
     pub(super) fn has_row<M: Memory>(
         &self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         filters: &Filters<M>,
         key: &[u64],
     ) -> Result<bool> {
@@ -355,7 +362,7 @@ impl Levels {
     pub(super) fn read<M: Memory>(
         &self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         filters: &Filters<M>,
         key: &[u64],
         row: &mut Row,
@@ -476,7 +483,8 @@ impl Levels {
         Merged::new(cursors, direction)
     }
 
-    /// Visits the rows of a range in the order of their keys. Everything is visible. `dead` is told of keys without a row.
+    /// Visits the rows of a range in the order of their keys. Everything is visible. `dead` is told
+    /// of keys without a row.
     pub(super) fn scan<M: Memory>(
         &self,
         arena: &Arena<M>,
@@ -500,7 +508,7 @@ impl Levels {
         if self.depth == 0 {
             // One tree needs no cursor.
             let look = &mut |key: &[u64], pointer| look(key, &[pointer]);
-            return OrderedIndex::<M, UndoLog>::scan(
+            return OrderedIndex::<M, NvWriteSet>::scan(
                 &self.active,
                 arena,
                 (low, high),
@@ -523,7 +531,7 @@ impl Levels {
     pub(super) fn put<M: Memory>(
         &mut self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         filters: &mut Filters<M>,
         key: &[u64],
         pointer: u64,
@@ -556,7 +564,7 @@ impl Levels {
     pub(super) fn purge<M: Memory>(
         &mut self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         key: &[u64],
     ) -> Result<()> {
         for at in 0..=2 * self.depth {
@@ -572,11 +580,12 @@ impl Levels {
         log.visible_all(arena)
     }
 
-    /// Saves the MemTable's size if it has grown much. It is a guide, not a promise: a crash may lose some of it.
+    /// Saves the MemTable's size if it has grown much. It is a guide, not a promise: a crash may
+    /// lose some of it.
     pub(super) fn save_size<M: Memory>(
         &mut self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         full_bytes: u64,
     ) -> Result<()> {
         if self.bytes - self.saved_bytes.min(self.bytes) < full_bytes / SAVES {
@@ -588,15 +597,15 @@ impl Levels {
     pub(super) fn write_size<M: Memory>(
         &mut self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
     ) -> Result<()> {
         self.saved_bytes = self.bytes;
         let words = bytes_of(&[self.entries, self.bytes, self.full_entries]);
         log.write(arena, self.block + 8, &words)
     }
 
-    /// Calls `visit` with each entry that counts, tree by tree, newest first; `node` with each block of the trees and
-    /// the levels themselves.
+    /// Calls `visit` with each entry that counts, tree by tree, newest first; `node` with each
+    /// block of the trees and the levels themselves.
     pub(super) fn check<M: Memory>(
         &self,
         arena: &Arena<M>,
@@ -606,7 +615,7 @@ impl Levels {
     ) {
         node(self.block);
         let mut check = |tree: &NvBptree, from: Option<&[u64]>, counts: bool| {
-            OrderedIndex::<M, UndoLog>::check(
+            OrderedIndex::<M, NvWriteSet>::check(
                 tree,
                 arena,
                 node,
@@ -644,7 +653,7 @@ impl Levels {
     }
 
     /// Frees all runs and their entries. The caller has made everything visible.
-    pub(super) fn free<M: Memory>(&self, arena: &mut Arena<M>, log: &mut UndoLog) -> Result<()> {
+    pub(super) fn free<M: Memory>(&self, arena: &mut Arena<M>, log: &mut NvWriteSet) -> Result<()> {
         let (mut pointers, mut blocks, mut damage) = (Vec::new(), Vec::new(), Vec::new());
         self.check(
             arena,

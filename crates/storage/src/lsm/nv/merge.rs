@@ -1,10 +1,12 @@
 //! Compaction in durable memory: full MemTables go down, and levels are merged, a leaf at a time.
 //!
-//! Each commit does its share before it ends, in its own transaction: so a step costs no fence of its own, a crash undoes it
-//! whole or keeps it whole, and which step is next stands in the pool. Nothing has to be cleaned up after a crash and nothing is
-//! rebuilt; opening goes on where the last commit stopped. The share grows with what the commit wrote ([`Levels::maintain`]), so no
-//! writer waits for a merge and no merge falls behind. We do this instead of a thread of its own because a partition's
-//! heap and log have one owner at a time; a second one would have to lock both for each leaf.
+//! Each commit does its share before it ends, in its own transaction: so a step costs no fence of
+//! its own, a crash undoes it whole or keeps it whole, and which step is next stands in the pool.
+//! Nothing has to be cleaned up after a crash and nothing is rebuilt; opening goes on where the
+//! last commit stopped. The share grows with what the commit wrote ([`Levels::maintain`]), so no
+//! writer waits for a merge and no merge falls behind. We do this instead of a thread of its own
+//! because a partition's heap and log have one owner at a time; a second one would have to lock
+//! both for each leaf.
 //!
 //! | from | step | to |
 //! |---|---|---|
@@ -14,12 +16,13 @@
 //! | merging, nothing left | output becomes the run, the run output: they swap roots | draining |
 //! | draining | upper and output lose their first leaf each | draining, in the end plain |
 //!
-//! The merge itself is published leaf by leaf by the frontier, and as a whole by the swap of two root words.
+//! The merge itself is published leaf by leaf by the frontier, and as a whole by the swap of two
+//! root words.
 
 use super::levels::{LEVELS, Levels, State, Words, damaged, unreadable};
 use crate::error::Result;
 use crate::index::{NvBptree, OrderedIndex, bytes_of};
-use crate::log::{UndoLog, WriteSet};
+use crate::log::{NvWriteSet, WriteSet};
 use crate::lsm::entry::{EntryKind, merge_deltas};
 use crate::lsm::filter::{Filters, hash};
 use crate::lsm::keys::increment;
@@ -69,15 +72,17 @@ impl MergeBuffers {
 /// The pool and what belongs to it, as a merge needs them.
 pub(super) struct Pool<'p, M: Memory> {
     pub(super) arena: &'p mut Arena<M>,
-    pub(super) log: &'p mut UndoLog,
+    pub(super) log: &'p mut NvWriteSet,
     pub(super) filters: &'p mut Filters<M>,
 }
 
 impl Levels {
-    /// Does the share of compaction that belongs to a commit which has written `written` entries of this table.
+    /// Does the share of compaction that belongs to a commit which has written `written` entries of
+    /// this table.
     ///
-    /// A level that merges `u` new entries into `r` old ones has until `u` more have come from above, so each written entry
-    /// pays for a little more than `2 * (u + r) / u`: one half merges, the other drains.
+    /// A level that merges `u` new entries into `r` old ones has until `u` more have come from
+    /// above, so each written entry pays for a little more than `2 * (u + r) / u`: one half merges,
+    /// the other drains.
     pub(super) fn maintain<M: Memory>(
         &mut self,
         pool: &mut Pool<'_, M>,
@@ -180,7 +185,8 @@ impl Levels {
         Ok(())
     }
 
-    /// Puts a tree from above into a level that is plain: as its run, or, if it has one, as what is merged into it.
+    /// Puts a tree from above into a level that is plain: as its run, or, if it has one, as what is
+    /// merged into it.
     fn take_over<M: Memory>(
         &mut self,
         pool: &mut Pool<'_, M>,
@@ -250,7 +256,8 @@ impl Levels {
                 return self.finish(pool, index);
             }
         }
-        // What is collected and not used is collected again by the next step, so of the smaller tree less is asked for.
+        // What is collected and not used is collected again by the next step, so of the smaller
+        // tree less is asked for.
         let limit = self.active.leaf_entries();
         let all = (level.upper_entries + level.run_entries).max(1);
         let share = |entries: u64| {
@@ -268,8 +275,8 @@ impl Levels {
         self.publish(pool, buffers, index, &consumed)
     }
 
-    /// Merges what was collected until a leaf is full or more has to be collected. The entries go to `buffers.output`; the last
-    /// key that is done is returned.
+    /// Merges what was collected until a leaf is full or more has to be collected. The entries go
+    /// to `buffers.output`; the last key that is done is returned.
     fn merge_chunks<M: Memory>(
         &self,
         pool: &mut Pool<'_, M>,
@@ -324,7 +331,8 @@ impl Levels {
         Ok(last)
     }
 
-    /// Makes one entry of two of the same key, frees what is not needed, and says how many bytes were written.
+    /// Makes one entry of two of the same key, frees what is not needed, and says how many bytes
+    /// were written.
     fn combine<M: Memory>(
         &self,
         pool: &mut Pool<'_, M>,
@@ -463,7 +471,7 @@ pub(super) fn collect<M: Memory>(
     entries.clear();
     let high = [u64::MAX; MAX_KEY_WORDS];
     let mut count = 0;
-    OrderedIndex::<M, UndoLog>::scan(
+    OrderedIndex::<M, NvWriteSet>::scan(
         tree,
         arena,
         (low, &high[..low.len()]),

@@ -1,11 +1,13 @@
 //! Filters that a restart has lost: made anew by reads and updates, a few keys each.
 //!
-//! A filter is volatile. After opening, the active MemTable and the runs that had one are searched without; each operation then copies
-//! a few keys of one of them into a new filter, which takes part once it has all. So opening reads nothing, and nobody waits.
+//! A filter is volatile. After opening, the active MemTable and the runs that had one are searched
+//! without; each operation then copies a few keys of one of them into a new filter, which takes
+//! part once it has all. So opening reads nothing, and nobody waits.
 //!
-//! Invariant: a filter that takes part knows every key of its tree. A tree of a level does not change while it is only read; what the
-//! MemTable gets meanwhile is added by [`Levels::put`]. Whatever moves a tree to another place gives the filter up
-//! ([`Levels::stop_refill`]), and it is begun again for the place.
+//! Invariant: a filter that takes part knows every key of its tree. A tree of a level does not
+//! change while it is only read; what the MemTable gets meanwhile is added by [`Levels::put`].
+//! Whatever moves a tree to another place gives the filter up ([`Levels::stop_refill`]), and it is
+//! begun again for the place.
 
 use super::levels::{Levels, State};
 use super::merge::{LevelSizes, collect, mem_table_keys};
@@ -36,7 +38,8 @@ pub(super) struct Refill {
 }
 
 impl Levels {
-    /// Copies a few keys into a filter that is missing. The MemTable must be visible. Does nothing if none is missing.
+    /// Copies a few keys into a filter that is missing. The MemTable must be visible. Does nothing
+    /// if none is missing.
     pub(super) fn refill<M: Memory>(
         &mut self,
         arena: &Arena<M>,
@@ -71,7 +74,8 @@ impl Levels {
         Ok(())
     }
 
-    /// Chooses the next tree that lacks its filter. The last run needs none, as most keys are there.
+    /// Chooses the next tree that lacks its filter. The last run needs none, as most keys are
+    /// there.
     fn begin_refill<M: Memory>(&mut self, filters: &mut Filters<M>, sizes: LevelSizes) {
         let lacking = |index: &usize| {
             let level = &self.below[*index];

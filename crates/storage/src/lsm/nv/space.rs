@@ -1,8 +1,10 @@
-//! The tables of one partition of `nvm-log`: their definitions, their runs, and their secondary indexes.
+//! The tables of one partition of `nvm-log`: their definitions, their runs, and their secondary
+//! indexes.
 //!
-//! Secondary indexes are plain non-volatile B+trees that map a key to the row's primary key: they change in place, so a lookup asks one
-//! tree. A primary key of one word is the value; a longer one lies in a block. A changed column that is in no index
-//! leaves them alone, because they do not know where a row lies.
+//! Secondary indexes are plain non-volatile B+trees that map a key to the row's primary key: they
+//! change in place, so a lookup asks one tree. A primary key of one word is the value; a longer one
+//! lies in a block. A changed column that is in no index leaves them alone, because they do not
+//! know where a row lies.
 //!
 //! Tables hang on a list of *descriptors*:
 //!
@@ -11,15 +13,15 @@
 //!             | offset of the level block | root word of each secondary index ... | definition
 //! ```
 //!
-//! The list's head is the word `directory`. Numbers of tables and indexes are never used again, so a new descriptor is
-//! linked in front and replaces an old one of the same table in one step.
+//! The list's head is the word `directory`. Numbers of tables and indexes are never used again, so
+//! a new descriptor is linked in front and replaces an old one of the same table in one step.
 
 use super::levels::{Levels, block_bytes};
 use super::merge::{LevelSizes, Pool};
 use super::table::{TableState, Trees};
 use crate::error::{Result, StorageError};
 use crate::index::{IndexShape, NvBptree, OrderedIndex, bytes_of};
-use crate::log::{UndoLog, WriteSet};
+use crate::log::{NvWriteSet, WriteSet};
 use crate::lsm::filter::Filters;
 use crate::lsm::rows;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
@@ -45,7 +47,8 @@ pub(crate) struct NvTables<M: Memory> {
     tables: Vec<Option<TableState>>,
     /// Tables that the open transaction has written to.
     written: Vec<TableId>,
-    /// Whether the open transaction has deleted a row: what its scans do not find an abort may bring back.
+    /// Whether the open transaction has deleted a row: what its scans do not find an abort may
+    /// bring back.
     has_deleted: bool,
     /// Transactions for which compaction pauses after the pool was full.
     pause: u32,
@@ -83,7 +86,7 @@ impl<M: Memory> NvTables<M> {
     }
 }
 
-impl<M: Memory> Tables<M, UndoLog> for NvTables<M> {
+impl<M: Memory> Tables<M, NvWriteSet> for NvTables<M> {
     fn reload(&mut self, arena: &Arena<M>) -> Result<()> {
         for mut state in self.tables.drain(..).flatten() {
             for filter in state.levels.take_filters() {
@@ -111,7 +114,7 @@ impl<M: Memory> Tables<M, UndoLog> for NvTables<M> {
     }
 
     /// Without space it is put off.
-    fn maintain(&mut self, arena: &mut Arena<M>, log: &mut UndoLog) -> Result<()> {
+    fn maintain(&mut self, arena: &mut Arena<M>, log: &mut NvWriteSet) -> Result<()> {
         if self.pause > 0 {
             self.pause -= 1;
             return Ok(());
@@ -129,7 +132,7 @@ impl<M: Memory> Tables<M, UndoLog> for NvTables<M> {
         Ok(())
     }
 
-    fn settle(&mut self, arena: &mut Arena<M>, log: &mut UndoLog) -> Result<bool> {
+    fn settle(&mut self, arena: &mut Arena<M>, log: &mut NvWriteSet) -> Result<bool> {
         let sizes = self.sizes;
         for state in self.tables.iter_mut().flatten() {
             let mut pool = Pool {
@@ -157,7 +160,7 @@ impl<M: Memory> Tables<M, UndoLog> for NvTables<M> {
     fn get(
         &mut self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         id: TableId,
         key: &[u64],
         row: &mut Row,
@@ -174,7 +177,7 @@ impl<M: Memory> Tables<M, UndoLog> for NvTables<M> {
     fn get_many(
         &mut self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         id: TableId,
         keys: &[KeyBuf],
         visit: &mut dyn FnMut(usize, Option<&Row>),
@@ -189,7 +192,7 @@ impl<M: Memory> Tables<M, UndoLog> for NvTables<M> {
     fn scan(
         &mut self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         range: &ScanRange,
         visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
     ) -> Result<()> {
@@ -203,7 +206,7 @@ impl<M: Memory> Tables<M, UndoLog> for NvTables<M> {
         let number = index_number(&state.table, id)?;
         let (index, owners) = (&state.secondary[number], &state.owners);
         let arena = &*arena;
-        OrderedIndex::<M, UndoLog>::scan(
+        OrderedIndex::<M, NvWriteSet>::scan(
             index,
             arena,
             (&range.low, &range.high),
@@ -225,7 +228,7 @@ impl<M: Memory> Tables<M, UndoLog> for NvTables<M> {
     fn insert(
         &mut self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         id: TableId,
         row: &Row,
     ) -> Result<()> {
@@ -238,7 +241,7 @@ impl<M: Memory> Tables<M, UndoLog> for NvTables<M> {
     fn update(
         &mut self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         id: TableId,
         key: &[u64],
         changes: &Changes,
@@ -258,7 +261,7 @@ impl<M: Memory> Tables<M, UndoLog> for NvTables<M> {
     fn delete(
         &mut self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         id: TableId,
         key: &[u64],
     ) -> Result<bool> {
@@ -284,7 +287,7 @@ impl<M: Memory> Tables<M, UndoLog> for NvTables<M> {
     fn create_table(
         &mut self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         def: &TableDef,
     ) -> Result<()> {
         if find(&self.tables, def.id).is_ok() {
@@ -309,7 +312,12 @@ impl<M: Memory> Tables<M, UndoLog> for NvTables<M> {
         Ok(())
     }
 
-    fn drop_table(&mut self, arena: &mut Arena<M>, log: &mut UndoLog, id: TableId) -> Result<()> {
+    fn drop_table(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut NvWriteSet,
+        id: TableId,
+    ) -> Result<()> {
         log.visible_all(arena)?;
         let state = find(&self.tables, id)?;
         state.levels.free(arena, log)?;
@@ -330,7 +338,7 @@ impl<M: Memory> Tables<M, UndoLog> for NvTables<M> {
     fn create_index(
         &mut self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         id: TableId,
         index: &IndexDef,
     ) -> Result<()> {
@@ -348,7 +356,7 @@ impl<M: Memory> Tables<M, UndoLog> for NvTables<M> {
     fn drop_index(
         &mut self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         id: TableId,
         index: IndexId,
     ) -> Result<()> {
@@ -374,7 +382,7 @@ impl<M: Memory> Tables<M, UndoLog> for NvTables<M> {
 
 impl<M: Memory> NvTables<M> {
     /// Does what compaction owes for the transaction that is about to commit.
-    fn compact(&mut self, arena: &mut Arena<M>, log: &mut UndoLog) -> Result<()> {
+    fn compact(&mut self, arena: &mut Arena<M>, log: &mut NvWriteSet) -> Result<()> {
         for index in 0..self.written.len() {
             let (id, sizes) = (self.written[index], self.sizes);
             let Some(state) = self.tables.get_mut(id.0 as usize).and_then(Option::as_mut) else {
@@ -397,7 +405,7 @@ impl<M: Memory> NvTables<M> {
     fn bury(
         &mut self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         id: TableId,
         key: &[u64],
     ) -> Result<bool> {
@@ -420,7 +428,7 @@ impl<M: Memory> NvTables<M> {
     fn trees<'s>(
         &'s mut self,
         arena: &'s mut Arena<M>,
-        log: &'s mut UndoLog,
+        log: &'s mut NvWriteSet,
         id: TableId,
     ) -> Result<(Trees<'s, M>, &'s mut rows::Scratch)> {
         let state = find_mut(&mut self.tables, id)?;
@@ -476,12 +484,13 @@ impl<M: Memory> NvTables<M> {
             .collect()
     }
 
-    /// Writes a new descriptor with new, empty indexes behind those whose roots are in `kept`. It is not linked yet, unless it is written over an
-    /// old one that it is shorter than, since there is no room for another.
+    /// Writes a new descriptor with new, empty indexes behind those whose roots are in `kept`. It
+    /// is not linked yet, unless it is written over an old one that it is shorter than, since there
+    /// is no room for another.
     fn write_descriptor(
         &self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         table: Table,
         levels: Levels,
         next: u64,
@@ -525,12 +534,12 @@ impl<M: Memory> NvTables<M> {
         Ok(TableState::new(table, at, levels, secondary))
     }
 
-    /// Puts a descriptor for `def` in the place of the table's old one, without the index number `dropped`; indexes that `def`
-    /// has beyond the old ones are made empty.
+    /// Puts a descriptor for `def` in the place of the table's old one, without the index number
+    /// `dropped`; indexes that `def` has beyond the old ones are made empty.
     fn replace_descriptor(
         &mut self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         def: &TableDef,
         dropped: Option<usize>,
     ) -> Result<TableState> {
@@ -565,7 +574,7 @@ impl<M: Memory> NvTables<M> {
     }
 
     /// Takes a descriptor off the list and frees it.
-    fn unlink(&self, arena: &mut Arena<M>, log: &mut UndoLog, descriptor: u64) -> Result<()> {
+    fn unlink(&self, arena: &mut Arena<M>, log: &mut NvWriteSet, descriptor: u64) -> Result<()> {
         let next = arena.word(descriptor)?;
         let link = self.link_to(arena, descriptor)?;
         log.write(arena, link, &next.to_le_bytes())?;

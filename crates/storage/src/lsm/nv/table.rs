@@ -1,14 +1,16 @@
-//! One table of `nvm-log`: its runs, its secondary indexes, and what the upkeep of rows needs of them.
+//! One table of `nvm-log`: its runs, its secondary indexes, and what the upkeep of rows needs of
+//! them.
 //!
-//! An update writes the changed columns only, unless they are a large part of the row: then the whole row is written, so
-//! that reads and merges need one entry. An entry that the MemTable has for the key already is replaced by one that has both
-//! changes, so the MemTable has one entry a key. A few changed fields are written over those of such an entry.
+//! An update writes the changed columns only, unless they are a large part of the row: then the
+//! whole row is written, so that reads and merges need one entry. An entry that the MemTable has
+//! for the key already is replaced by one that has both changes, so the MemTable has one entry a
+//! key. A few changed fields are written over those of such an entry.
 
 use super::levels::{Levels, whole_range};
 use super::merge::MergeBuffers;
 use crate::error::Result;
 use crate::index::{NvBptree, OrderedIndex, bytes_of};
-use crate::log::{UndoLog, WriteSet};
+use crate::log::{NvWriteSet, WriteSet};
 use crate::lsm::entry::{EntryKind, merge_deltas, write_delta};
 use crate::lsm::filter::{Filter, Filters};
 use crate::lsm::gaps::Dead;
@@ -50,7 +52,7 @@ impl Owners {
     fn write<M: Memory>(
         self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         primary: &[u64],
     ) -> Result<u64> {
         if let &[word] = primary {
@@ -78,7 +80,7 @@ impl Owners {
         Ok(())
     }
 
-    fn free<M: Memory>(self, arena: &mut Arena<M>, log: &mut UndoLog, value: u64) -> Result<()> {
+    fn free<M: Memory>(self, arena: &mut Arena<M>, log: &mut NvWriteSet, value: u64) -> Result<()> {
         if self.words == 1 {
             return Ok(());
         }
@@ -90,7 +92,7 @@ impl Owners {
     pub(super) fn free_all<M: Memory>(
         self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         index: &NvBptree,
     ) -> Result<()> {
         if self.words == 1 {
@@ -98,7 +100,7 @@ impl Owners {
         }
         let mut values = Vec::new();
         let mut damage = Vec::new();
-        OrderedIndex::<M, UndoLog>::check(
+        OrderedIndex::<M, NvWriteSet>::check(
             index,
             arena,
             &mut |_| {},
@@ -114,7 +116,7 @@ impl Owners {
 /// A table's trees in an open transaction.
 pub(super) struct Trees<'t, M: Memory> {
     arena: &'t mut Arena<M>,
-    log: &'t mut UndoLog,
+    log: &'t mut NvWriteSet,
     filters: &'t mut Filters<M>,
     table: &'t Arc<Table>,
     levels: &'t mut Levels,
@@ -159,7 +161,7 @@ impl TableState {
     pub(super) fn trees<'t, M: Memory>(
         &'t mut self,
         arena: &'t mut Arena<M>,
-        log: &'t mut UndoLog,
+        log: &'t mut NvWriteSet,
         filters: &'t mut Filters<M>,
     ) -> (Trees<'t, M>, &'t mut Scratch) {
         let trees = Trees {
@@ -178,8 +180,8 @@ impl TableState {
         (trees, &mut self.scratch)
     }
 
-    /// Visits the rows of a range of primary keys. Everything is visible. `is_settled` says that no row was deleted that may come
-    /// back.
+    /// Visits the rows of a range of primary keys. Everything is visible. `is_settled` says that no
+    /// row was deleted that may come back.
     pub(super) fn scan<M: Memory>(
         &mut self,
         arena: &Arena<M>,
@@ -208,7 +210,7 @@ impl TableState {
     pub(super) fn fill_index<M: Memory>(
         &mut self,
         arena: &mut Arena<M>,
-        log: &mut UndoLog,
+        log: &mut NvWriteSet,
         filters: &mut Filters<M>,
         number: usize,
     ) -> Result<()> {
@@ -244,7 +246,8 @@ impl TableState {
         Ok(())
     }
 
-    /// Checks entries, runs and indexes against one another; `block` is called with each block in use.
+    /// Checks entries, runs and indexes against one another; `block` is called with each block in
+    /// use.
     pub(super) fn check<M: Memory>(
         &mut self,
         arena: &Arena<M>,
@@ -292,7 +295,8 @@ impl TableState {
         report.damage.extend(texts);
     }
 
-    /// Checks one row and adds its secondary keys to those that are expected; false if there is none.
+    /// Checks one row and adds its secondary keys to those that are expected; false if there is
+    /// none.
     fn check_row<M: Memory>(
         &mut self,
         arena: &Arena<M>,
@@ -330,7 +334,7 @@ impl TableState {
         damage: &mut Vec<String>,
     ) {
         let mut entries = Vec::new();
-        OrderedIndex::<M, UndoLog>::check(
+        OrderedIndex::<M, NvWriteSet>::check(
             &self.secondary[number],
             arena,
             block,
@@ -400,9 +404,10 @@ impl<M: Memory> Trees<'_, M> {
         self.put(key, EntryKind::Row)
     }
 
-    /// Writes changed fields over those of an entry of the MemTable, of which there is one pointer, instead of a new entry: the
-    /// words that change and the header go into the log. False, and no effect, if the changes are too large for that or have
-    /// contents outside of the tuple. The entry must be visible.
+    /// Writes changed fields over those of an entry of the MemTable, of which there is one pointer,
+    /// instead of a new entry: the words that change and the header go into the log. False, and no
+    /// effect, if the changes are too large for that or have contents outside of the tuple. The
+    /// entry must be visible.
     fn overwrite(&mut self, pointer: u64, changes: &Changes) -> Result<bool> {
         let old = entry::read(self.arena, pointer)?;
         if !image::overwrite(old, &self.table.layout, changes, self.image) {
@@ -505,7 +510,7 @@ impl<M: Memory> rows::Trees for Trees<'_, M> {
     fn has_key(&mut self, index: usize, key: &[u64]) -> Result<bool> {
         let tree = &self.secondary[index];
         self.log.visible(self.arena, tree.root_word())?;
-        Ok(OrderedIndex::<M, UndoLog>::get(tree, self.arena, key)?.is_some())
+        Ok(OrderedIndex::<M, NvWriteSet>::get(tree, self.arena, key)?.is_some())
     }
 
     fn add_key(&mut self, index: usize, key: &[u64], primary: &[u64]) -> Result<()> {

@@ -1,7 +1,8 @@
 //! The tables of one partition that is copied on write.
 //!
-//! Every table has a primary tree, whose values are rows ([`Rows`]), and a tree a secondary index, whose values are primary
-//! keys. So an update of a row moves it without touching the secondary indexes, unless it changes their columns.
+//! Every table has a primary tree, whose values are rows ([`Rows`]), and a tree a secondary index,
+//! whose values are primary keys. So an update of a row moves it without touching the secondary
+//! indexes, unless it changes their columns.
 //!
 //! The directory is a tree itself, with keys of two words and contents as values:
 //!
@@ -11,9 +12,9 @@
 //! | table number, 1 | root of the primary tree, 8 bytes |
 //! | table number, 2 + index number | root of the index's tree, 8 bytes |
 //!
-//! When a statement has moved the root of a tree for the first time in its group, the way to the tree's entry in the
-//! directory is made dirty, so that the end of the group needs no space. A statement that fails leaves changes behind; the
-//! engine rolls the trees back to where it began.
+//! When a statement has moved the root of a tree for the first time in its group, the way to the
+//! tree's entry in the directory is made dirty, so that the end of the group needs no space. A
+//! statement that fails leaves changes behind; the engine rolls the trees back to where it began.
 
 mod check;
 mod rows;
@@ -254,7 +255,8 @@ impl<T: Trees, R: Rows<T>> CowSpace<T, R> {
         Ok(())
     }
 
-    /// The table with another definition in the directory; trees that it had before go on. Nothing else may be dirty.
+    /// The table with another definition in the directory; trees that it had before go on. Nothing
+    /// else may be dirty.
     fn changed_table(&mut self, def: &TableDef) -> Result<TableState<T, R>> {
         let id = u64::from(def.id.0);
         let definition = def.encode();
@@ -472,7 +474,8 @@ fn find_mut<T: Trees, R>(
 }
 
 impl<T: Trees, R: Rows<T>> TableState<T, R> {
-    /// Moves the entries of those secondary indexes whose key the changes alter; false if the row is not there.
+    /// Moves the entries of those secondary indexes whose key the changes alter; false if the row
+    /// is not there.
     fn update_keys(
         &mut self,
         trees: &mut T,

@@ -1,9 +1,10 @@
-//! What the primary tree of a copy-on-write method has as values: pointers to tuples, or the rows themselves.
+//! What the primary tree of a copy-on-write method has as values: pointers to tuples, or the rows
+//! themselves.
 //!
-//! `nvm-cow` keeps tuples in blocks of the pool, in the layout that the in-place methods use; an update copies the tuple
-//! and gives the tree the copy's pointer. `cow` puts the row into the leaf: the tuple, in which each long column's word is
-//! the length of its content, and then the contents in the order of the columns. There both layouts are the same, because
-//! nothing points anywhere.
+//! `nvm-cow` keeps tuples in blocks of the pool, in the layout that the in-place methods use; an
+//! update copies the tuple and gives the tree the copy's pointer. `cow` puts the row into the leaf:
+//! the tuple, in which each long column's word is the length of its content, and then the contents
+//! in the order of the columns. There both layouts are the same, because nothing points anywhere.
 
 use crate::error::{Result, StorageError};
 use crate::index::cow::pool::PoolStore;
@@ -71,7 +72,8 @@ pub trait Rows<T: Trees>: Send + Sized {
     /// Gives up what a value holds outside of its tree.
     fn leave(&mut self, trees: &mut T, value: Value<'_>) -> Result<()>;
 
-    /// Checks a value and copies its row into `row`; `block` is called for each block outside of the tree.
+    /// Checks a value and copies its row into `row`; `block` is called for each block outside of
+    /// the tree.
     fn check(
         &mut self,
         trees: &mut T,
@@ -232,7 +234,7 @@ impl ImageRows {
         image.clear();
         image.extend_from_slice(row.tuple_bytes());
         image[..8].fill(0);
-        for &column in layout.outlines() {
+        for &column in layout.out_of_line() {
             let content = row.outline(column).unwrap_or(&[]);
             if let Some(offset) = layout.outline_offset(column) {
                 let length = (content.len() as u64).to_le_bytes();
@@ -257,7 +259,7 @@ impl ImageRows {
             .split_at_checked(layout.tuple_bytes())
             .ok_or_else(wrong)?;
         row.begin_fill().copy_from_slice(tuple);
-        for &column in layout.outlines() {
+        for &column in layout.out_of_line() {
             let length = row.outline_word(column).unwrap_or(0);
             if length > 0 {
                 let length = usize::try_from(length).map_err(|_| wrong())?;

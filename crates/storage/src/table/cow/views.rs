@@ -1,7 +1,8 @@
 //! The rows of a snapshot of `nvm-cow`: tuples that are copied out of the pool beside its owner.
 //!
-//! They lie where the partition's own reader finds them, in blocks that nobody stores to while the snapshot lives. A row is
-//! copied first and checked afterwards, its checksum too. Nothing here changes anything, and what a change would need refuses.
+//! They lie where the partition's own reader finds them, in blocks that nobody stores to while the
+//! snapshot lives. A row is copied first and checked afterwards, its checksum too. Nothing here
+//! changes anything, and what a change would need refuses.
 
 use super::Rows;
 use crate::error::{Result, StorageError};

@@ -1,7 +1,8 @@
 //! Tuples that are never changed: an update makes a copy.
 //!
-//! The copy has new blocks for the changed long fields and shares the others with the old tuple, whose own block and replaced
-//! fields are freed. Who holds an older snapshot keeps them from being used again.
+//! The copy has new blocks for the changed long fields and shares the others with the old tuple,
+//! whose own block and replaced fields are freed. Who holds an older snapshot keeps them from being
+//! used again.
 
 use super::{Tuples, place_in};
 use crate::error::Result;
@@ -11,7 +12,8 @@ use crate::record::{Changes, Patch};
 use pmem::{Arena, Memory, Part};
 
 impl Tuples {
-    /// Stages a copy of a tuple with changed columns, and frees what the copy does not share. Gives the copy.
+    /// Stages a copy of a tuple with changed columns, and frees what the copy does not share. Gives
+    /// the copy.
     pub(in crate::table) fn replace<M: Memory, W: WriteSet<M>>(
         &mut self,
         arena: &mut Arena<M>,
@@ -27,7 +29,7 @@ impl Tuples {
         image.extend_from_slice(arena.bytes(tuple, self.layout.tuple_bytes())?);
         pointers.clear();
         for patch in changes.patches() {
-            if let Patch::Outline {
+            if let Patch::OutOfLine {
                 column,
                 offset,
                 content,

@@ -1,7 +1,8 @@
 //! Tuples that are read beside the owner of their pool.
 //!
-//! The bytes are copied before anything in them is looked at, and their checksums are compared: a reader that was misled, by a
-//! damaged pointer or by a block that was used again too early, says so and gives no wrong row.
+//! The bytes are copied before anything in them is looked at, and their checksums are compared: a
+//! reader that was misled, by a damaged pointer or by a block that was used again too early, says
+//! so and gives no wrong row.
 
 use super::Tuples;
 use crate::error::Result;
@@ -11,7 +12,8 @@ use crate::record::variable::{self, HEADER_BYTES};
 use pmem::{PmemError, View};
 
 impl Tuples {
-    /// Copies a tuple and its outline fields into `row`; `buffer` is for the fields on their way.
+    /// Copies a tuple and its out-of-line fields into `row`; `buffer` is for the fields on their
+    /// way.
     pub(in crate::table) fn read_view(
         &self,
         view: &View,
@@ -23,7 +25,7 @@ impl Tuples {
         if !tuple_is_intact(row.tuple_bytes()) {
             return Err(PmemError::corrupted("tuple", tuple, "wrong checksum").into());
         }
-        for outline in &self.outlines {
+        for outline in &self.out_of_line {
             let pointer = row.outline_word(outline.column).unwrap_or(0);
             if pointer == 0 {
                 continue;

@@ -1,7 +1,8 @@
 //! `nvwal`: openings that find much in the log, and what becomes of it.
 //!
-//! An opening applies the log page by page, when a page is read or on its way home. So what these tests vary is how much was read between the
-//! opening and the checkpoint that follows, inside of which the power is cut.
+//! An opening applies the log page by page, when a page is read or on its way home. So what these
+//! tests vary is how much was read between the opening and the checkpoint that follows, inside of
+//! which the power is cut.
 
 use super::*;
 
@@ -34,7 +35,8 @@ fn found(image: &SimulatedWorld) -> Result<Content, String> {
     }
 }
 
-/// A partition whose pages are at home, and a log of changes to most of them: changed again, brought into use and given up.
+/// A partition whose pages are at home, and a log of changes to most of them: changed again,
+/// brought into use and given up.
 fn with_a_log() -> Subject {
     let mut subject = Subject::with(Method::Nvwal, 5, &options_of_a_long_log());
     subject.change(0..200, 40);
@@ -53,7 +55,8 @@ fn reads(engine: &dyn Engine) -> u64 {
     engine.status().disk.reads
 }
 
-/// Opens what a cut leaves, reads rows of these numbers, and cuts the power again inside of a checkpoint.
+/// Opens what a cut leaves, reads rows of these numbers, and cuts the power again inside of a
+/// checkpoint.
 fn cut_in_a_checkpoint(rows: std::ops::Range<i64>, disabled: &str) -> Result<(), String> {
     let mut subject = with_a_log();
     let image = subject.world.image(&ImageChoice::default()).unwrap();
@@ -103,7 +106,8 @@ fn what_nobody_has_read_since_the_opening_comes_home_as_well() {
     }
 }
 
-/// Transactions change some of what the log has and give some of it up, before anybody reads the rest.
+/// Transactions change some of what the log has and give some of it up, before anybody reads the
+/// rest.
 #[test]
 fn transactions_go_on_over_a_log_that_is_not_applied() {
     let mut subject = with_a_log();

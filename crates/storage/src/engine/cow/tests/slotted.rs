@@ -1,7 +1,7 @@
 //! `fash` and `fast`: power cuts inside of commits, and openings that make one cut out of two.
 //!
-//! Rows are short and lie in one tree, so it is plain which pages a transaction changes. Where a site is named, its flush
-//! or fence does nothing, and what is opened afterwards must show that.
+//! Rows are short and lie in one tree, so it is plain which pages a transaction changes. Where a
+//! site is named, its flush or fence does nothing, and what is opened afterwards must show that.
 
 use super::*;
 use pmem::PowerFailAtomicity;
@@ -45,7 +45,8 @@ fn reopened(subject: &Subject, image: SimulatedWorld) -> Subject {
     }
 }
 
-/// Cuts the power at each crash point of transactions that follow each other; every opening finds what was before or what is after.
+/// Cuts the power at each crash point of transactions that follow each other; every opening finds
+/// what was before or what is after.
 fn cut_throughout(
     (method, page_bytes, rows): (Method, u32, i64),
     transactions: &[&[i64]],
@@ -88,7 +89,8 @@ fn cut_each(mut subject: Subject, transactions: &[&[i64]], disabled: &str) -> Re
     }
 }
 
-/// In `fast` lines follow records. A leaf of 512 bytes has a header of one line, one of 4096 bytes with short rows one of two.
+/// In `fast` lines follow records. A leaf of 512 bytes has a header of one line, one of 4096 bytes
+/// with short rows one of two.
 #[test]
 fn every_cut_leaves_the_headers_of_one_transaction() {
     let transactions: &[&[i64]] = &[&[2, 60], &[4], &[3], &[62, 5], &[64]];
@@ -125,7 +127,8 @@ fn record_in_pieces(subject: &mut Subject, ids: [i64; 2]) -> Vec<SimulatedWorld>
     std::mem::take(&mut *images.lock().unwrap())
 }
 
-/// A cut tears a record. The transaction after the next opening has a record whose second line is the same, and is cut as well.
+/// A cut tears a record. The transaction after the next opening has a record whose second line is
+/// the same, and is cut as well.
 fn torn_twice(disabled: &str) -> Result<(), String> {
     let mut first = with_rows(Method::Fash, 512, 60);
     let before = first.content.clone();
@@ -152,7 +155,8 @@ fn a_torn_record_is_not_made_whole_by_the_next_one() {
     assert!(torn_twice("fash.torn-record").is_err());
 }
 
-/// A cut loses the headers that a record has. The opening stores them, and a record of other pages is written over that one.
+/// A cut loses the headers that a record has. The opening stores them, and a record of other pages
+/// is written over that one.
 fn redone_and_cut(method: Method, disabled: &str) -> Result<(), String> {
     let mut subject = with_rows(method, 512, 60);
     subject.change([2, 30], 0);
@@ -213,8 +217,8 @@ fn a_splice_is_refused_where_the_header_before_is_damaged() {
     assert!((65..128).contains(&refused), "{refused}");
 }
 
-/// Flips bits of the last record of a partition that was closed, one at a time, and cuts the power. Lines of the record are those under way
-/// in front of the fence that commits it.
+/// Flips bits of the last record of a partition that was closed, one at a time, and cuts the power.
+/// Lines of the record are those under way in front of the fence that commits it.
 fn closed_and_flipped(method: Method, disabled: &str) -> Result<(), String> {
     let mut subject = with_rows(method, 512, 60);
     let lines = Arc::new(Mutex::new(Vec::new()));
@@ -245,8 +249,9 @@ fn closed_and_flipped(method: Method, disabled: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The headers of the last record were flushed and not waited for when a partition was closed. So what a power cut left was in the record
-/// alone, and an opening took a record with a flipped bit for a torn one: the last transaction was gone without an error.
+/// The headers of the last record were flushed and not waited for when a partition was closed. So
+/// what a power cut left was in the record alone, and an opening took a record with a flipped bit
+/// for a torn one: the last transaction was gone without an error.
 #[test]
 fn a_partition_that_is_closed_does_not_need_its_record() {
     for method in [Method::Fash, Method::Fast] {
@@ -256,8 +261,8 @@ fn a_partition_that_is_closed_does_not_need_its_record() {
     }
 }
 
-/// Transactions of one row each in `fast`, which relies on lines of 64 bytes that survive whole, on a platform that keeps so much. What cuts
-/// leave is opened by the other way.
+/// Transactions of one row each in `fast`, which relies on lines of 64 bytes that survive whole, on
+/// a platform that keeps so much. What cuts leave is opened by the other way.
 fn cut_with_whole_lines(kept: PowerFailAtomicity, disabled: &str) -> Result<(), String> {
     let options = EngineOptions {
         atomicity: PowerFailAtomicity::Line,
@@ -273,7 +278,8 @@ fn cut_with_whole_lines(kept: PowerFailAtomicity, disabled: &str) -> Result<(), 
     cut_each(subject, &[&[2], &[3], &[5, 80], &[7], &[9]], disabled)
 }
 
-/// The 64-byte way stands and falls with what the platform promises: where such a line tears, its word is there without its slots.
+/// The 64-byte way stands and falls with what the platform promises: where such a line tears, its
+/// word is there without its slots.
 #[test]
 fn whole_lines_are_for_platforms_that_keep_them() {
     assert_eq!(
@@ -316,7 +322,8 @@ fn either_way_goes_on_with_what_the_other_has_left() {
     }
 }
 
-/// A process dies when its line is stored and not yet waited for. The next one reads the row, and the power fails.
+/// A process dies when its line is stored and not yet waited for. The next one reads the row, and
+/// the power fails.
 fn read_after_a_death(disabled: &str) -> Result<(), String> {
     let mut subject = with_rows(Method::Fast, 512, 60);
     let next = Arc::new(Mutex::new(None));
@@ -349,7 +356,8 @@ fn what_a_reader_has_seen_is_durable() {
     }
 }
 
-/// A process dies when its record is stored and not yet waited for. The next one does what it says, and the power fails.
+/// A process dies when its record is stored and not yet waited for. The next one does what it says,
+/// and the power fails.
 fn done_after_a_death(disabled: &str) -> Result<(), String> {
     let mut subject = with_rows(Method::Fash, 512, 60);
     let before = subject.content.clone();

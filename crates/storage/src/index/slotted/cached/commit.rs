@@ -37,7 +37,8 @@ pub(crate) fn log_bytes(asked: u64) -> u64 {
 }
 
 impl CachedPages {
-    /// Makes file and log of a new partition; the log in an empty pool, where the offset of its block comes back. Durable when it returns.
+    /// Makes file and log of a new partition; the log in an empty pool, where the offset of its
+    /// block comes back. Durable when it returns.
     pub(crate) fn create<L: Memory, D: Directory>(
         pool: Arena<L>,
         directory: D,
@@ -55,7 +56,9 @@ impl CachedPages {
         Ok((pages, block))
     }
 
-    /// Opens a partition whose log has its block at `block`, and reads the log. Says whether a prepared transaction was undone. With [`Access::Read`] nothing is stored, flushed or written.
+    /// Opens a partition whose log has its block at `block`, and reads the log. Says whether a
+    /// prepared transaction was undone. With [`Access::Read`] nothing is stored, flushed or
+    /// written.
     pub(crate) fn open<L: Memory, D: Directory, M: Memory>(
         pool: Arena<L>,
         block: u64,
@@ -121,8 +124,9 @@ impl CachedPages {
         }
     }
 
-    /// Reads the log: what it has of root and maps is applied, of other pages it is noted. Says whether a prepared transaction was undone,
-    /// and whether the last record is one that has to be committed.
+    /// Reads the log: what it has of root and maps is applied, of other pages it is noted. Says
+    /// whether a prepared transaction was undone, and whether the last record is one that has to be
+    /// committed.
     fn recover(&mut self, decide: &dyn Fn(GlobalTxnId) -> bool) -> Result<(bool, bool)> {
         let mut own: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
         let (mut undone, mut is_decided) = (false, false);
@@ -197,8 +201,8 @@ impl CachedPages {
         Ok(())
     }
 
-    /// Writes what the group has changed into the log, with `root` as that of the directory; durable when it returns. A group with a
-    /// number waits for its decision.
+    /// Writes what the group has changed into the log, with `root` as that of the directory;
+    /// durable when it returns. A group with a number waits for its decision.
     pub(crate) fn write<M: Memory>(
         &mut self,
         frames: &Arena<M>,
@@ -320,7 +324,8 @@ impl CachedPages {
         Ok(())
     }
 
-    /// Brings everything home that is committed, and frees the log. After a failure nothing more may be committed.
+    /// Brings everything home that is committed, and frees the log. After a failure nothing more
+    /// may be committed.
     pub(crate) fn checkpoint<M: Memory>(&mut self, frames: &Arena<M>) -> Result<()> {
         if self.log.is_empty() {
             return Ok(());

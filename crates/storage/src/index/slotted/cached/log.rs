@@ -45,7 +45,8 @@ const PREPARED: u64 = 0x8b52_06ee_d471_93a6;
 /// The page takes nothing from home: it begins with zeros.
 pub(super) const FRESH: u32 = 1;
 const ENTRY_BYTES: usize = 16;
-/// Equal bytes between two differences that are one for that reason: they take as many as the head of another.
+/// Equal bytes between two differences that are one for that reason: they take as many as the head
+/// of another.
 const GAP_BYTES: usize = 4;
 
 /// A block that a record goes on in.
@@ -116,7 +117,8 @@ pub(super) trait Differences: Send {
     /// Gives up extensions that were kept since `mark`.
     fn rollback(&mut self, mark: (usize, HeapMark));
 
-    /// Writes the record; durable when it returns. One with a global transaction waits for its decision.
+    /// Writes the record; durable when it returns. One with a global transaction waits for its
+    /// decision.
     fn write(&mut self) -> Result<()>;
 
     /// Makes the prepared record, the last one, a committed one; durable when it returns.
@@ -199,8 +201,8 @@ pub(super) fn records_bytes(asked: u64) -> u64 {
 }
 
 impl<M: Memory> DifferenceLog<M> {
-    /// Makes the log of a file of `end` pages in an empty pool, with `bytes` for records. Gives the offset of its block; durable
-    /// when it returns.
+    /// Makes the log of a file of `end` pages in an empty pool, with `bytes` for records. Gives the
+    /// offset of its block; durable when it returns.
     pub(super) fn create(
         mut arena: Arena<M>,
         salt: u32,
@@ -265,7 +267,8 @@ impl<M: Memory> DifferenceLog<M> {
         (self.bytes - self.tail).saturating_sub(LINE) as usize
     }
 
-    /// Puts extensions at the beginning of a body that the block has no room for, with the bytes that each has of it.
+    /// Puts extensions at the beginning of a body that the block has no room for, with the bytes
+    /// that each has of it.
     fn cut(&mut self) -> Result<Vec<Extension>> {
         let (room, mut extents) = (self.room(), Vec::new());
         if self.record.body.len() <= room {

@@ -417,8 +417,8 @@ impl CachedPages {
         }
     }
 
-    /// Takes back everything since `mark`. A page that the group had not changed before is again as it is committed, also where no header
-    /// names anything.
+    /// Takes back everything since `mark`. A page that the group had not changed before is again as
+    /// it is committed, also where no header names anything.
     pub(super) fn rollback<M: Memory>(
         &mut self,
         arena: &mut Arena<M>,

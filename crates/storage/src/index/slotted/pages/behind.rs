@@ -30,7 +30,8 @@ impl<M: Memory> SlottedPages<M> {
         }
     }
 
-    /// Stores the headers of the group in the frames of their pages, and what differs there in the log; durable when it returns.
+    /// Stores the headers of the group in the frames of their pages, and what differs there in the
+    /// log; durable when it returns.
     pub(super) fn write_differences(&mut self, global: u64) -> Result<()> {
         self.arena.enter(Part::Index);
         for number in 0..self.changed.len() {

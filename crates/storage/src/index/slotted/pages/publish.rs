@@ -68,7 +68,8 @@ impl<M: Memory> SlottedPages<M> {
         Ok(())
     }
 
-    /// The one page whose header is all that the group has changed, if that is so and it fits a line.
+    /// The one page whose header is all that the group has changed, if that is so and it fits a
+    /// line.
     fn only_line(&self) -> Option<usize> {
         let has_words = !self.changes.is_empty() || self.directory_change().is_some();
         if self.kind == CommitKind::Record || has_words {
@@ -133,8 +134,8 @@ impl<M: Memory> SlottedPages<M> {
         Ok(())
     }
 
-    /// Stores the header of a changed page in its place by `store`, and keeps the one in force for the snapshots that show it. Gives
-    /// where its first line is, and how many it has.
+    /// Stores the header of a changed page in its place by `store`, and keeps the one in force for
+    /// the snapshots that show it. Gives where its first line is, and how many it has.
     fn store_header(
         &mut self,
         number: usize,

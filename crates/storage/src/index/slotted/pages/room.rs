@@ -5,7 +5,7 @@
 //! making, those that a rollback of the open transaction may restore, and those that snapshots
 //! show. The lengths of these cells cost a read of a line each, so they are cached in DRAM.
 
-use super::outlines::Entry;
+use super::key_cache::Entry;
 use super::{Changed, SlottedPages, Undo, View};
 use crate::error::Result;
 use crate::index::slotted::cell::{Cell, Used};
@@ -28,7 +28,8 @@ pub(super) struct Held {
     all: Used,
 }
 
-/// Units that the cells of pages take, by the headers in force; each page has one place, which it shares with others.
+/// Units that the cells of pages take, by the headers in force; each page has one place, which it
+/// shares with others.
 #[derive(Default)]
 pub(super) struct Rooms {
     /// A page and its units; page 0 is none. Without memory nothing is known.
@@ -199,12 +200,12 @@ impl<M: Memory> SlottedPages<M> {
         header.keep(range.clone());
         let level = header.level();
         self.changed[number].held = held;
-        self.outlines.keep((page, level), range, 0..0);
+        self.key_cache.keep((page, level), range, 0..0);
         self.held(number).map(|_| ())
     }
 
-    /// Stores cells, in the order of their keys, at the end of a page that the group has made and that has none, and makes its header name them. False if
-    /// they have no room there.
+    /// Stores cells, in the order of their keys, at the end of a page that the group has made and
+    /// that has none, and makes its header name them. False if they have no room there.
     pub(in crate::index::slotted) fn fill_new<'c>(
         &mut self,
         number: usize,
@@ -233,11 +234,12 @@ impl<M: Memory> SlottedPages<M> {
         changed.held = Some(Held { own, all: own });
         let level = changed.header.level();
         let entries = cells.map(|cell| Entry::of(cell, level));
-        self.outlines.fill((page, level), entries, start);
+        self.key_cache.fill((page, level), entries, start);
         Ok(true)
     }
 
-    /// Makes the header of a changed page name `cell`, which is at `unit`, in the place of the one at `index` or before it.
+    /// Makes the header of a changed page name `cell`, which is at `unit`, in the place of the one
+    /// at `index` or before it.
     pub(in crate::index::slotted) fn name_cell(
         &mut self,
         number: usize,
@@ -258,7 +260,7 @@ impl<M: Memory> SlottedPages<M> {
         let (level, start) = (header.level(), header.start());
         let page = self.changed[number].page;
         let entry = Entry::of(cell, level);
-        self.outlines
+        self.key_cache
             .add((page, level), (index, replaces), entry, start);
         self.changed[number].held = held.map(|mut held| {
             held.own.mark(unit, units);
@@ -281,7 +283,7 @@ impl<M: Memory> SlottedPages<M> {
         header.remove(index);
         self.changed[number].held = held;
         let page = self.changed[number].page;
-        self.outlines
+        self.key_cache
             .keep((page, level), 0..index, index + 1..count);
         Ok(())
     }

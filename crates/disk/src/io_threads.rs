@@ -23,7 +23,7 @@ const SPARE_MAX: usize = 128;
 
 /// The threads of one directory.
 #[derive(Debug, Default)]
-pub(crate) struct Lanes {
+pub(crate) struct IoThreads {
     shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -64,7 +64,7 @@ struct ListState {
     outcome: io::Result<()>,
 }
 
-impl Lanes {
+impl IoThreads {
     /// Writes whole blocks, in any order and some in parallel. They may be adjacent, but must not
     /// overlap. After an error any part of them is written.
     pub(crate) fn write_all(&self, file: &Arc<File>, writes: &[(u64, &[u8])]) -> io::Result<()> {
@@ -118,7 +118,7 @@ impl Lanes {
     }
 }
 
-impl Drop for Lanes {
+impl Drop for IoThreads {
     fn drop(&mut self) {
         lock(&self.shared.queue).is_ended = true;
         self.shared.wanted.notify_all();
@@ -176,7 +176,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::Lanes;
+    use super::IoThreads;
     use std::fs::{self, OpenOptions};
     use std::sync::Arc;
 
@@ -184,14 +184,14 @@ mod tests {
 
     #[test]
     fn lists_of_several_threads_are_written_whole_and_an_error_is_told() {
-        let path = std::env::temp_dir().join(format!("lanes-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("io_threads-{}", std::process::id()));
         let mut options = OpenOptions::new();
         let file = options.create(true).truncate(true).write(true).open(&path);
         let file = Arc::new(file.unwrap());
-        let lanes = Lanes::default();
+        let io_threads = IoThreads::default();
         std::thread::scope(|scope| {
             for thread in 0..4_usize {
-                let (lanes, file) = (&lanes, &file);
+                let (io_threads, file) = (&io_threads, &file);
                 scope.spawn(move || {
                     for round in 0..20_usize {
                         let number = |page: usize| (page * 4 + thread) * BLOCK;
@@ -202,7 +202,7 @@ mod tests {
                         let writes: Vec<_> = writes
                             .map(|(page, bytes)| (number(page) as u64, &bytes[..]))
                             .collect();
-                        lanes.write_all(file, &writes).unwrap();
+                        io_threads.write_all(file, &writes).unwrap();
                     }
                 });
             }
@@ -216,12 +216,12 @@ mod tests {
         let unwritable = Arc::new(fs::File::open(&path).unwrap());
         let page = [0; BLOCK];
         assert!(
-            lanes
+            io_threads
                 .write_all(&unwritable, &[(0, &page[..]), (4096, &page[..])])
                 .is_err()
         );
-        lanes.write_all(&file, &[(0, &page[..])]).unwrap();
-        drop(lanes);
+        io_threads.write_all(&file, &[(0, &page[..])]).unwrap();
+        drop(io_threads);
         fs::remove_file(&path).unwrap();
     }
 }

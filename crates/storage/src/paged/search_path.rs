@@ -16,7 +16,7 @@
 //! read only once.
 
 use crate::page::{Header, PageId, PageKind};
-use crate::sync::Alone;
+use crate::sync::CachePadded;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Leaves that are remembered.
@@ -25,22 +25,23 @@ const STEPS: usize = 16;
 const TREES: usize = 64;
 
 /// Counts changes of the structure of trees, some trees together.
-pub(super) struct Structure(Box<[Alone<AtomicU64>]>);
+pub(super) struct Structure(Box<[CachePadded<AtomicU64>]>);
 
 /// A structure version of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Moment(u64);
+pub(super) struct StructureVersion(u64);
 
 impl Structure {
     pub(super) fn new() -> Self {
-        Self((0..TREES).map(|_| Alone::default()).collect())
+        Self((0..TREES).map(|_| CachePadded::default()).collect())
     }
 
     fn of(&self, root: PageId) -> &AtomicU64 {
         &self.0[root.0 as usize % TREES]
     }
 
-    /// The structure of a tree is about to change. The caller has the latches of all of its pages that will be another key's, or nobody's.
+    /// The structure of a tree is about to change. The caller has the latches of all of its pages
+    /// that will be another key's, or nobody's.
     pub(super) fn count(&self, root: PageId) {
         // The latches order it.
         self.of(root).fetch_add(1, Ordering::Relaxed);
@@ -48,8 +49,8 @@ impl Structure {
 
     /// Now. For a page of the tree whose latch the caller has.
     #[inline]
-    pub(super) fn now(&self, root: PageId) -> Moment {
-        Moment(self.of(root).load(Ordering::Relaxed))
+    pub(super) fn now(&self, root: PageId) -> StructureVersion {
+        StructureVersion(self.of(root).load(Ordering::Relaxed))
     }
 }
 
@@ -57,14 +58,14 @@ impl Structure {
 struct Step {
     hash: u64,
     leaf: PageId,
-    moment: Moment,
+    moment: StructureVersion,
 }
 
 /// The root as it was, where it has children.
 #[derive(Default)]
 struct RootCopy {
     /// When it was last read.
-    met: Option<Moment>,
+    met: Option<StructureVersion>,
     /// Whether `bytes` are what it was then.
     is_copied: bool,
     bytes: Vec<u8>,
@@ -72,22 +73,22 @@ struct RootCopy {
 
 /// The last leaves of one tree, and its root.
 #[derive(Default)]
-pub(super) struct Trail {
+pub(super) struct SearchPath {
     steps: [Option<Step>; STEPS],
     root: RootCopy,
 }
 
-impl Trail {
+impl SearchPath {
     /// The root as it was at some moment, if it has children.
     #[inline]
-    pub(super) fn root(&self, moment: Moment) -> Option<&[u8]> {
+    pub(super) fn root(&self, moment: StructureVersion) -> Option<&[u8]> {
         let root = &self.root;
         (root.is_copied && root.met == Some(moment)).then_some(&root.bytes)
     }
 
     /// Notes the root at some moment, and returns whether it has copied it; the caller has its
     /// latch.
-    pub(super) fn note_root(&mut self, root: &[u8], moment: Moment) -> bool {
+    pub(super) fn note_root(&mut self, root: &[u8], moment: StructureVersion) -> bool {
         if Header(root).kind() != Some(PageKind::Inner) {
             return false;
         }
@@ -103,7 +104,7 @@ impl Trail {
 
     /// The leaf in which a key was found, and the structure version at that time.
     #[inline]
-    pub(super) fn find(&self, key: &[u64]) -> Option<(PageId, Moment)> {
+    pub(super) fn find(&self, key: &[u64]) -> Option<(PageId, StructureVersion)> {
         let hash = hash(key);
         let step = self.steps[hash as usize % STEPS]?;
         (step.hash == hash).then_some((step.leaf, step.moment))
@@ -111,7 +112,7 @@ impl Trail {
 
     /// Notes where a key is found.
     #[inline]
-    pub(super) fn note(&mut self, key: &[u64], leaf: PageId, moment: Moment) {
+    pub(super) fn note(&mut self, key: &[u64], leaf: PageId, moment: StructureVersion) {
         let hash = hash(key);
         self.steps[hash as usize % STEPS] = Some(Step { hash, leaf, moment });
     }
@@ -127,26 +128,29 @@ fn hash(key: &[u64]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Structure, Trail};
+    use super::{SearchPath, Structure};
     use crate::page::PageId;
 
     #[test]
     fn a_leaf_is_known_by_its_key_until_another_takes_its_place() {
-        let (structure, mut trail) = (Structure::new(), Trail::default());
+        let (structure, mut search_path) = (Structure::new(), SearchPath::default());
         let (root, other) = (PageId(3), PageId(4));
-        assert_eq!(trail.find(&[7, 1]), None);
+        assert_eq!(search_path.find(&[7, 1]), None);
         let then = structure.now(root);
-        trail.note(&[7, 1], PageId(5), then);
-        assert_eq!(trail.find(&[7, 1]), Some((PageId(5), then)));
-        assert_eq!(trail.find(&[1, 7]), None);
+        search_path.note(&[7, 1], PageId(5), then);
+        assert_eq!(search_path.find(&[7, 1]), Some((PageId(5), then)));
+        assert_eq!(search_path.find(&[1, 7]), None);
         structure.count(other);
         assert_eq!(structure.now(root), then);
         structure.count(root);
         assert_ne!(structure.now(root), then);
         for key in 0..1000 {
-            trail.note(&[key], PageId(6), structure.now(root));
+            search_path.note(&[key], PageId(6), structure.now(root));
         }
-        assert_eq!(trail.find(&[7, 1]), None);
-        assert_eq!(trail.find(&[999]), Some((PageId(6), structure.now(root))));
+        assert_eq!(search_path.find(&[7, 1]), None);
+        assert_eq!(
+            search_path.find(&[999]),
+            Some((PageId(6), structure.now(root)))
+        );
     }
 }

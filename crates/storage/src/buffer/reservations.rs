@@ -2,15 +2,15 @@
 //! and the bytes that they have logged.
 //!
 //! A claim holds for the whole transaction: bytes that its rollback has used already are counted
-//! twice. So if there is room for the sum of all claims each time one grows, there is room for
-//! every rollback.
+//! twice. So if there is room for the sum of all reservations each time one grows, there is room
+//! for every rollback.
 
-/// The claims of sessions, by their number among those that share the log. `S` is a position in the
-/// log.
+/// The reservations of sessions, by their number among those that share the log. `S` is a position
+/// in the log.
 #[derive(Debug)]
-pub(super) struct Claims<S> {
-    claims: Vec<Claim<S>>,
-    /// Sum of the bytes of all claims.
+pub(super) struct UndoReservations<S> {
+    reservations: Vec<Claim<S>>,
+    /// Sum of the bytes of all reservations.
     reserved: u64,
 }
 
@@ -21,23 +21,23 @@ struct Claim<S> {
     since: Option<S>,
 }
 
-impl<S: Copy> Claims<S> {
+impl<S: Copy> UndoReservations<S> {
     /// No session needs anything.
     pub(super) fn new() -> Self {
         Self {
-            claims: Vec::new(),
+            reservations: Vec::new(),
             reserved: 0,
         }
     }
 
-    /// Bytes that all claims need together.
+    /// Bytes that all reservations need together.
     pub(super) fn reserved(&self) -> u64 {
         self.reserved
     }
 
-    /// Bytes that all claims would need together if a session needed `bytes`.
+    /// Bytes that all reservations would need together if a session needed `bytes`.
     pub(super) fn reserved_with(&self, session: u32, bytes: u64) -> u64 {
-        let claim = self.claims.get(session as usize);
+        let claim = self.reservations.get(session as usize);
         self.reserved - claim.map_or(0, |claim| claim.bytes) + bytes
     }
 
@@ -46,21 +46,21 @@ impl<S: Copy> Claims<S> {
     pub(super) fn claim(&mut self, session: u32, bytes: u64, newest: S) {
         self.reserved = self.reserved_with(session, bytes);
         let place = session as usize;
-        if self.claims.len() <= place {
+        if self.reservations.len() <= place {
             let none = Claim {
                 bytes: 0,
                 since: None,
             };
-            self.claims.resize(place + 1, none);
+            self.reservations.resize(place + 1, none);
         }
-        let claim = &mut self.claims[place];
+        let claim = &mut self.reservations[place];
         claim.bytes = bytes;
         claim.since.get_or_insert(newest);
     }
 
     /// Notes that a session needs nothing any more.
     pub(super) fn end(&mut self, session: u32) {
-        if let Some(claim) = self.claims.get_mut(session as usize) {
+        if let Some(claim) = self.reservations.get_mut(session as usize) {
             self.reserved -= claim.bytes;
             claim.bytes = 0;
             claim.since = None;
@@ -69,6 +69,6 @@ impl<S: Copy> Claims<S> {
 
     /// The newest checkpoints when the open transactions began.
     pub(super) fn since(&self) -> impl Iterator<Item = S> {
-        self.claims.iter().filter_map(|claim| claim.since)
+        self.reservations.iter().filter_map(|claim| claim.since)
     }
 }

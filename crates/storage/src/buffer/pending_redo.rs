@@ -2,13 +2,15 @@
 //!
 //! If an opening redid the log before its first transaction, it would have to read and write all
 //! changed pages first. Where the log is short, it keeps the changes instead, by page
-//! ([`Backlog`]). They are redone when a page is brought into a frame, so nobody sees a page
+//! ([`PendingRedo`]). They are redone when a page is brought into a frame, so nobody sees a page
 //! without them. A thread, or the driver of the engine, redoes the pages that nobody asks for, and
 //! a checkpoint does so before it begins.
 //!
 //! Invariants:
-//! 1. No frame has a page without its changes: no page of the backlog has a frame when it is set, and a page is given one with its latch held.
-//! 2. A page that leaves the backlog is dirty, so the next checkpoint has it written; and until then the log keeps the changes.
+//! 1. No frame has a page without its changes: no page of the pending redo has a frame when it is
+//!    set, and a page is given one with its latch held.
+//! 2. A page that leaves the pending redo is dirty, so the next checkpoint has it written; and
+//!    until then the log keeps the changes.
 
 use super::frame::unpoisoned;
 use crate::error::Result;
@@ -17,13 +19,13 @@ use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Changes that the log has and pages lack.
-pub trait Backlog: Send + Sync {
+pub trait PendingRedo: Send + Sync {
     /// The pending redo of a page, if any, and whether it restores the page whole, so that it need
     /// not be read.
-    fn of(&self, page: PageId) -> Option<Missing>;
+    fn of(&self, page: PageId) -> Option<NeededRedo>;
 
     /// Redoes the missing changes of the page, whose content is `bytes` if those are intact, and
-    /// removes it from the backlog. Nobody else has the page.
+    /// removes it from the pending redo. Nobody else has the page.
     fn repeat(&self, page: PageId, bytes: &mut [u8], is_intact: bool) -> Result<(), String>;
 
     /// A page whose redo is pending or under way.
@@ -32,24 +34,24 @@ pub trait Backlog: Send + Sync {
 
 /// Redo that a page needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missing {
+pub enum NeededRedo {
     /// Some changes of the stored page.
     Changes,
     /// The whole page.
     Whole,
 }
 
-/// The backlog of a pool, as long as there is one.
+/// The pending redo of a pool, as long as there is one.
 #[derive(Default)]
-pub(super) struct Behind {
+pub(super) struct DeferredRedo {
     /// To be read without the lock.
     is_any: AtomicBool,
-    backlog: RwLock<Option<Box<dyn Backlog>>>,
+    pending_redo: RwLock<Option<Box<dyn PendingRedo>>>,
 }
 
-impl Behind {
-    pub(super) fn set(&self, backlog: Box<dyn Backlog>) {
-        *unpoisoned(self.backlog.write()) = Some(backlog);
+impl DeferredRedo {
+    pub(super) fn set(&self, pending_redo: Box<dyn PendingRedo>) {
+        *unpoisoned(self.pending_redo.write()) = Some(pending_redo);
         self.is_any.store(true, Ordering::Release);
     }
 
@@ -57,17 +59,19 @@ impl Behind {
         self.is_any.load(Ordering::Acquire)
     }
 
-    /// Calls `run` with the backlog, if there is one.
-    pub(super) fn with<T>(&self, run: impl FnOnce(&dyn Backlog) -> Option<T>) -> Option<T> {
+    /// Calls `run` with the pending redo, if there is one.
+    pub(super) fn with<T>(&self, run: impl FnOnce(&dyn PendingRedo) -> Option<T>) -> Option<T> {
         if !self.is_any() {
             return None;
         }
-        unpoisoned(self.backlog.read()).as_deref().and_then(run)
+        unpoisoned(self.pending_redo.read())
+            .as_deref()
+            .and_then(run)
     }
 
     /// Forgets it: no page lacks anything.
     pub(super) fn end(&self) {
         self.is_any.store(false, Ordering::Release);
-        *unpoisoned(self.backlog.write()) = None;
+        *unpoisoned(self.pending_redo.write()) = None;
     }
 }

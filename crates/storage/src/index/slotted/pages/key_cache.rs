@@ -5,14 +5,14 @@
 //! ```
 //!
 //! A search in a page itself waits for its header, and then twice or more for keys that lie all
-//! over it. In an outline it waits for a few lines in a row, which are prefetched as soon as the
+//! over it. In a cache entry it waits for a few lines in a row, which are prefetched as soon as the
 //! next page is known; the page's header and the room for a cell arrive meanwhile.
 //!
-//! An outline shows its page as the open transaction sees it. It follows the header in the making
-//! cell by cell, and is dropped when that header is rolled back. A page without one is searched
-//! itself: trees whose keys are longer than a word, pages of more cells than an outline has, and
-//! those that found no place. Leaves have one place each, as long as there are no more of them than
-//! places; inner pages, which every operation visits, any of a set.
+//! A cache entry shows its page as the open transaction sees it. It follows the header in the
+//! making cell by cell, and is dropped when that header is rolled back. A page without one is
+//! searched itself: trees whose keys are longer than a word, pages of more cells than a cache entry
+//! has, and those that found no place. Leaves have one place each, as long as there are no more of
+//! them than places; inner pages, which every operation visits, any of a set.
 
 use super::{LINE, SlottedPages, Source, View};
 use crate::error::Result;
@@ -26,7 +26,7 @@ const HEAD: usize = 16;
 const CELLS_AT: usize = 8;
 const LEVEL_AT: usize = 9;
 const START_AT: usize = 10;
-/// Most cells in the outline of a leaf: those of a page whose header is a line, and a few more.
+/// Most cells in the cache entry of a leaf: those of a page whose header is a line, and a few more.
 const LEAF_CELLS: usize = 54;
 /// Most cells in that of an inner page: more than a page of 4 KiB has room for.
 const INNER_CELLS: usize = 126;
@@ -37,12 +37,12 @@ const PLACES_MIN: usize = 16;
 /// When all places are taken, one page in this many takes the place of another one.
 const TAKES_ONE_IN: u64 = 8;
 
-/// The outlines of a partition's pages.
-pub(super) struct Outlines {
+/// The key cache of a partition's pages.
+pub(super) struct KeyCache {
     leaves: Places,
     inner: Places,
     numbers: Numbers,
-    /// Outlines that were begun.
+    /// Caches of pages that were begun.
     begun: u64,
 }
 
@@ -60,7 +60,7 @@ impl Numbers {
     }
 }
 
-/// Outlines of one kind.
+/// Caches of pages, of one kind.
 struct Places {
     memory: Option<Buffer>,
     count: usize,
@@ -71,13 +71,14 @@ struct Places {
     words: usize,
     /// Binary logarithm of the places in a set: a page may have any of its set.
     set_bits: u32,
-    /// The page of each place or 0, where sets have more than one: so that finding the right one does not touch the others.
+    /// The page of each place or 0, where sets have more than one: so that finding the right one
+    /// does not touch the others.
     owners: Vec<u64>,
 }
 
-/// The outline of a page.
+/// The cache entry of a page.
 #[derive(Clone, Copy)]
-pub(in crate::index::slotted) struct Outline<'a> {
+pub(in crate::index::slotted) struct CachedKeys<'a> {
     bytes: &'a [u8],
     cells_max: usize,
 }
@@ -102,7 +103,7 @@ impl Entry {
     }
 }
 
-impl Outline<'_> {
+impl CachedKeys<'_> {
     #[inline]
     pub(super) fn count(&self) -> usize {
         usize::from(self.bytes[CELLS_AT])
@@ -204,7 +205,8 @@ impl Places {
         }
     }
 
-    /// A place for a page's outline: its own, a free one, or else the one of its set that it takes from another page.
+    /// A place for a page's cache entry: its own, a free one, or else the one of its set that it
+    /// takes from another page.
     fn take(&mut self, page: u64, number: u64, taken: Option<usize>) -> Option<usize> {
         let set = self.set(number);
         let free = self
@@ -261,7 +263,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     word.map_or(0, u64::from_le_bytes)
 }
 
-impl Outlines {
+impl KeyCache {
     /// For pages of `page_bytes`, in at most `bytes` of memory: seven eighths for leaves.
     pub(super) fn new(page_bytes: usize, bytes: usize) -> Self {
         let inner = bytes / 8;
@@ -292,22 +294,23 @@ impl Outlines {
         }
     }
 
-    /// The place of the outline of a page of this level.
+    /// The place of the cache entry of a page of this level.
     #[inline]
     pub(super) fn place_of(&self, page: u64, level: u8) -> Option<usize> {
         let number = self.numbers.of(page);
         self.places(level).place_of(page, number)
     }
 
-    /// The outline in a place.
+    /// The cache entry in a place.
     #[inline]
-    pub(super) fn at(&self, place: usize, level: u8) -> Option<Outline<'_>> {
+    pub(super) fn at(&self, place: usize, level: u8) -> Option<CachedKeys<'_>> {
         let places = self.places(level);
         let (bytes, cells_max) = (places.bytes(place)?, places.cells_max);
-        Some(Outline { bytes, cells_max })
+        Some(CachedKeys { bytes, cells_max })
     }
 
-    /// Asks for the outline of a page of this level. Those of inner pages are in some cache anyway.
+    /// Asks for the cache entry of a page of this level. Those of inner pages are in some cache
+    /// anyway.
     #[inline]
     pub(super) fn prefetch(&self, page: u64, level: u8) {
         if level == 0
@@ -318,7 +321,8 @@ impl Outlines {
         }
     }
 
-    /// Begins the outline of a page that has no cells, or whose cells are going to be added; false if it gets none. Its offset is below `pool_bytes`.
+    /// Begins the cache entry of a page that has no cells, or whose cells are going to be added;
+    /// false if it gets none. Its offset is below `pool_bytes`.
     pub(super) fn begin(&mut self, page: u64, level: u8, pool_bytes: u64) -> bool {
         let numbers = self.numbers;
         let pages = numbers.of(pool_bytes) as usize + 1;
@@ -336,7 +340,8 @@ impl Outlines {
         true
     }
 
-    /// The header of a page, whose lowest unit is `start` now, names a cell more: in the place of the one at `index`, or before it.
+    /// The header of a page, whose lowest unit is `start` now, names a cell more: in the place of
+    /// the one at `index`, or before it.
     pub(super) fn add(
         &mut self,
         (page, level): (u64, u8),
@@ -416,7 +421,7 @@ impl Outlines {
         }
     }
 
-    /// Drops the outlines of a page, which no longer match it.
+    /// Drops the key cache of a page, which no longer matches it.
     pub(super) fn forget(&mut self, page: u64) {
         let number = self.numbers.of(page);
         self.leaves.forget(page, number);
@@ -425,21 +430,21 @@ impl Outlines {
 }
 
 impl<M: Memory> SlottedPages<M> {
-    /// Lets pages have outlines in `bytes` bytes of DRAM.
+    /// Lets pages have a key cache in `bytes` bytes of DRAM.
     pub fn outline(&mut self, bytes: usize) {
-        self.outlines = Outlines::new(self.geometry.page_bytes, bytes);
+        self.key_cache = KeyCache::new(self.geometry.page_bytes, bytes);
     }
 
-    /// The outline of a page, if it has one.
+    /// The cache entry of a page, if it has one.
     #[inline]
-    pub(in crate::index::slotted) fn outline_of(&self, view: &View) -> Option<Outline<'_>> {
-        let outline = self.outlines.at(view.outline?, view.level)?;
+    pub(in crate::index::slotted) fn outline_of(&self, view: &View) -> Option<CachedKeys<'_>> {
+        let outline = self.key_cache.at(view.outline?, view.level)?;
         // Another page may have taken the place since.
         (word(outline.bytes, 0) == view.page).then_some(outline)
     }
 
-    /// Makes an outline of a page that has none, if its tree's pages have some and it has no more
-    /// cells than one: without it each search would wait for all keys of the page anew.
+    /// Makes a cache entry of a page that has none, if its tree's pages have some and it has no
+    /// more cells than one: without it each search would wait for all keys of the page anew.
     #[inline]
     pub(in crate::index::slotted) fn ensure_outline(
         &mut self,
@@ -448,30 +453,30 @@ impl<M: Memory> SlottedPages<M> {
     ) -> Result<()> {
         if view.outline.is_none()
             && tree.key_words == 1
-            && self.outlines.leaves.count_max > 0
-            && view.count <= self.outlines.places(view.level).cells_max
+            && self.key_cache.leaves.count_max > 0
+            && view.count <= self.key_cache.places(view.level).cells_max
         {
             view.outline = self.read_outline(view)?;
         }
         Ok(())
     }
 
-    /// Makes an outline of what a page has, and gives its place if it gets one.
+    /// Makes a cache entry of what a page has, and gives its place if it gets one.
     #[cold]
     fn read_outline(&mut self, view: &View) -> Result<Option<usize>> {
         let Source::Place(place) = view.source else {
             return Ok(None);
         };
         let pool_bytes = self.arena.pool_bytes();
-        if !self.outlines.begin(view.page, view.level, pool_bytes) {
+        if !self.key_cache.begin(view.page, view.level, pool_bytes) {
             return Ok(None);
         }
         let read = self.read_entries(view, header::start(&self.arena, view.base, place));
         if read.is_err() {
-            self.outlines.forget(view.page);
+            self.key_cache.forget(view.page);
         }
         read?;
-        Ok(self.outlines.place_of(view.page, view.level))
+        Ok(self.key_cache.place_of(view.page, view.level))
     }
 
     fn read_entries(&mut self, view: &View, start: usize) -> Result<()> {
@@ -483,12 +488,12 @@ impl<M: Memory> SlottedPages<M> {
             let cell = self.arena.bytes(cell.at, cell.bytes())?;
             let entry = Entry::of(cell, view.level);
             let page = (view.page, view.level);
-            self.outlines.add(page, (index, false), entry, start);
+            self.key_cache.add(page, (index, false), entry, start);
         }
         Ok(())
     }
 
-    /// Checks the outline of a page, if it has one, against the page's keys and children.
+    /// Checks the cache entry of a page, if it has one, against the page's keys and children.
     pub(in crate::index::slotted) fn check_outline(
         &self,
         view: &View,
@@ -513,17 +518,17 @@ impl<M: Memory> SlottedPages<M> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, INNER_CELLS, LEAF_CELLS, Outline, Outlines};
+    use super::{CachedKeys, Entry, INNER_CELLS, KeyCache, LEAF_CELLS};
     use pmem::device::simulated::mix;
     use std::collections::BTreeMap;
 
     const PAGE_BYTES: usize = 4032;
 
-    fn of(outlines: &Outlines, page: u64, level: u8) -> Option<Outline<'_>> {
-        outlines.at(outlines.place_of(page, level)?, level)
+    fn of(key_cache: &KeyCache, page: u64, level: u8) -> Option<CachedKeys<'_>> {
+        key_cache.at(key_cache.place_of(page, level)?, level)
     }
 
-    /// Random changes of pages and of their outlines: every outline matches its page.
+    /// Random changes of pages and of their key cache: every cache entry matches its page.
     #[test]
     fn an_outline_follows_its_page_or_is_none() {
         let mut random = 11;
@@ -531,7 +536,7 @@ mod tests {
             random = mix(random + 1);
             (random % end as u64) as usize
         };
-        let mut outlines = Outlines::new(PAGE_BYTES, 256 << 10);
+        let mut key_cache = KeyCache::new(PAGE_BYTES, 256 << 10);
         let mut pages: BTreeMap<(u64, u8), Vec<(u64, u64)>> = BTreeMap::new();
         let (mut seen, mut without) = (0, 0);
         for step in 0..60_000 {
@@ -546,33 +551,33 @@ mod tests {
             match below(20) {
                 0 => {
                     cells.clear();
-                    outlines.begin(page, level, 2 * page);
+                    key_cache.begin(page, level, 2 * page);
                 }
-                1 => outlines.forget(page),
+                1 => key_cache.forget(page),
                 2 => {
                     let (first, last) = (0..at / 2, at..cells.len());
-                    outlines.keep(id, first.clone(), last.clone());
+                    key_cache.keep(id, first.clone(), last.clone());
                     *cells = [&cells[first], &cells[last]].concat();
                 }
                 3 if cells.len() > at => {
                     cells.remove(at);
-                    outlines.keep(id, 0..at, at + 1..cells.len() + 1);
+                    key_cache.keep(id, 0..at, at + 1..cells.len() + 1);
                 }
                 4 if cells.len() > at => {
                     cells[at] = (word, !word);
-                    outlines.add(id, (at, true), Some(entry(cells[at], level)), step % 200);
+                    key_cache.add(id, (at, true), Some(entry(cells[at], level)), step % 200);
                 }
                 5 if cells.len() > at => {
                     cells[at] = (word, !word);
-                    outlines.add(id, (at, true), None, 0);
-                    assert!(of(&outlines, page, level).is_none());
+                    key_cache.add(id, (at, true), None, 0);
+                    assert!(of(&key_cache, page, level).is_none());
                 }
                 _ => {
                     cells.insert(at, (word, !word));
-                    outlines.add(id, (at, false), Some(entry(cells[at], level)), step % 200);
+                    key_cache.add(id, (at, false), Some(entry(cells[at], level)), step % 200);
                 }
             }
-            let Some(outline) = of(&outlines, page, level) else {
+            let Some(outline) = of(&key_cache, page, level) else {
                 without += 1;
                 continue;
             };
@@ -599,18 +604,18 @@ mod tests {
     #[test]
     fn a_search_finds_what_a_search_one_by_one_does() {
         for (level, most) in [(0, LEAF_CELLS), (1, INNER_CELLS)] {
-            let mut outlines = Outlines::new(PAGE_BYTES, 1 << 20);
+            let mut key_cache = KeyCache::new(PAGE_BYTES, 1 << 20);
             let page = PAGE_BYTES as u64;
-            assert!(outlines.begin(page, level, 2 * page));
+            assert!(key_cache.begin(page, level, 2 * page));
             for count in 0..most {
                 let key = 2 * count as u64 + 1;
-                outlines.add(
+                key_cache.add(
                     (page, level),
                     (count, false),
                     Some(entry((key, key), level)),
                     7,
                 );
-                let outline = of(&outlines, page, level).unwrap();
+                let outline = of(&key_cache, page, level).unwrap();
                 assert_eq!(outline.start(), 7);
                 for (wanted, low) in (0..key + 3).flat_map(|key| [(key, 0), (key, 1)]) {
                     let place = (low..=count).find(|index| 2 * *index as u64 + 1 >= wanted);
@@ -624,9 +629,9 @@ mod tests {
                 }
             }
             let more = Some(entry((u64::MAX, 0), level));
-            outlines.add((page, level), (most, false), more, 7);
+            key_cache.add((page, level), (most, false), more, 7);
             assert!(
-                of(&outlines, page, level).is_none(),
+                of(&key_cache, page, level).is_none(),
                 "it has more cells than an outline"
             );
         }
@@ -634,10 +639,10 @@ mod tests {
 
     #[test]
     fn without_memory_there_are_none() {
-        let mut outlines = Outlines::new(PAGE_BYTES, 0);
-        assert!(!outlines.begin(PAGE_BYTES as u64, 0, 1 << 20));
-        outlines.forget(PAGE_BYTES as u64);
-        assert!(of(&outlines, PAGE_BYTES as u64, 0).is_none());
-        outlines.prefetch(PAGE_BYTES as u64, 0);
+        let mut key_cache = KeyCache::new(PAGE_BYTES, 0);
+        assert!(!key_cache.begin(PAGE_BYTES as u64, 0, 1 << 20));
+        key_cache.forget(PAGE_BYTES as u64);
+        assert!(of(&key_cache, PAGE_BYTES as u64, 0).is_none());
+        key_cache.prefetch(PAGE_BYTES as u64, 0);
     }
 }

@@ -8,10 +8,11 @@
 //! fence, then the changes in place; it commits by the commit word, three fences in all.
 //!
 //! Invariants, proven by the crash tests:
-//! 1. A published byte changes only while a durable record holds its before image (undo record of the open transaction)
-//!    or its new one (commit record).
-//! 2. Once a fence has ended, everything in place is durable up to the transaction before it. So at most the two newest
-//!    commit records, and one that became durable by chance, must be replayed; older ones never. Four slots keep them apart.
+//! 1. A published byte changes only while a durable record holds its before image (undo record of
+//!    the open transaction) or its new one (commit record).
+//! 2. Once a fence has ended, everything in place is durable up to the transaction before it. So at
+//!    most the two newest commit records, and one that became durable by chance, must be replayed;
+//!    older ones never. Four slots keep them apart.
 //! 3. The commit word names a transaction that has committed. Its *replay* flag says that the
 //!    record of this very transaction may not be in place yet; it is stored with the changes, so a
 //!    durable word proves that the transaction before is in place. A flagged word without its
@@ -24,8 +25,8 @@
 //!    (a structure is read before it is freed, which drains the changes of it); and a transaction
 //!    that stages waits before its record, after which the record before the newest is not replayed
 //!    any more.
-//! 5. Frees are bitmap changes under the same log, so a commit frees and keeps in one atomic step; freed blocks and
-//!    retired index slots are not written before the transaction has ended.
+//! 5. Frees are bitmap changes under the same log, so a commit frees and keeps in one atomic step;
+//!    freed blocks and retired index slots are not written before the transaction has ended.
 //! 6. Recovery replays, then undoes, then moves the commit word; done twice it does the same. If no
 //!    record counts it stores nothing. Stores that a dead process left in a cache count only once
 //!    they are durable, so the commit word and the commit records are flushed and fenced before the
@@ -34,17 +35,19 @@
 //!    of a record. So the first transaction after an opening durably clears the space of its
 //!    records: lines of two records must not combine into one that is whole.
 //!
-//! States: *empty* → (`commit`) *empty*, one record; or *empty* → (`drain`) *active* → (`commit`, `abort`, recovery) *empty*,
-//! or *active* → (`prepare`) *prepared* → (`commit`, `abort`, or recovery after asking the commit table) *empty*.
+//! States: *empty* → (`commit`) *empty*, one record; or *empty* → (`drain`) *active* → (`commit`,
+//! `abort`, recovery) *empty*, or *active* → (`prepare`) *prepared* → (`commit`, `abort`, or
+//! recovery after asking the commit table) *empty*.
 //!
 //! ```text
 //! log block   [commit word, alone in its line][slot 0][slot 1][slot 2][slot 3]
 //! slot        records of the transactions whose sequence % 4 is the slot's number; `nv_record` has their format
 //! ```
 //!
-//! After SIGMOD 2015 (N-Store), section 4.1. Where we differ: the paper's log is a linked list of entries that are synced
-//! one by one, for undo only, and frees come after the commit. [`FenceOrder::Shared`] keeps the paper's undo and shares its
-//! fences among all changes of a transaction; [`FenceOrder::Paper`] brings all of its syncs back for measurement.
+//! After SIGMOD 2015 (N-Store), section 4.1. Where we differ: the paper's log is a linked list of
+//! entries that are synced one by one, for undo only, and frees come after the commit.
+//! [`FenceOrder::Shared`] keeps the paper's undo and shares its fences among all changes of a
+//! transaction; [`FenceOrder::Paper`] brings all of its syncs back for measurement.
 
 use super::nv_lines::{PendingLines, push_lines};
 use super::nv_record::{
@@ -80,8 +83,8 @@ const LOGGED_BYTES: usize = 18;
 /// Bytes of one change; longer writes are cut.
 const CHANGE_BYTES_MAX: usize = 4 << 10;
 
-/// One change of published bytes. Its new bytes are in `pending_bytes` until it is applied, its before image is in
-/// `before_bytes` afterwards.
+/// One change of published bytes. Its new bytes are in `pending_bytes` until it is applied, its
+/// before image is in `before_bytes` afterwards.
 #[derive(Clone, Copy, Debug)]
 struct Change {
     offset: u64,
@@ -118,7 +121,7 @@ pub enum Recovered {
     clippy::struct_excessive_bools,
     reason = "each is a fact of its own about the log or the open transaction"
 )]
-pub struct UndoLog {
+pub struct NvWriteSet {
     base: u64,
     salt: u32,
     order: FenceOrder,
@@ -127,7 +130,8 @@ pub struct UndoLog {
     replay: bool,
     /// The heap's own changes when the newest commit record was written.
     heap_changes: u64,
-    /// In checked builds, the ranges that the newest commit record names: a replay would store them again.
+    /// In checked builds, the ranges that the newest commit record names: a replay would store them
+    /// again.
     replayable: Vec<(u64, u64)>,
     /// Whether the open transaction has stored unpublished bytes.
     staged: bool,
@@ -153,14 +157,15 @@ pub struct UndoLog {
     /// Whether the space of the next record may have lines of an old one: no transaction has
     /// written a record since the log was opened.
     may_be_torn: bool,
-    /// Whether the open transaction has a record in the log. Then its number must not be used again, even if all of its
-    /// statements were rolled back: a later record chain could run into the old one.
+    /// Whether the open transaction has a record in the log. Then its number must not be used
+    /// again, even if all of its statements were rolled back: a later record chain could run into
+    /// the old one.
     logged: bool,
 }
 
-impl UndoLog {
-    /// Formats the log block at `base`. `salt` tells this pool's records from those that the memory held before. Durable after
-    /// the next fence, which publishing the block needs anyway.
+impl NvWriteSet {
+    /// Formats the log block at `base`. `salt` tells this pool's records from those that the memory
+    /// held before. Durable after the next fence, which publishing the block needs anyway.
     pub fn create<M: Memory>(
         arena: &mut Arena<M>,
         base: u64,
@@ -177,7 +182,8 @@ impl UndoLog {
         Ok(Self::at(base, salt, order, 0))
     }
 
-    /// Opens the log block at `base`: finishes what has committed and ends the transaction that was open, if there is one.
+    /// Opens the log block at `base`: finishes what has committed and ends the transaction that was
+    /// open, if there is one.
     pub fn recover<M: Memory>(
         arena: &mut Arena<M>,
         base: u64,
@@ -206,7 +212,7 @@ impl UndoLog {
         Ok((log, outcome))
     }
 
-    /// Opens the log block at `base` and stores nothing; `None` if [`UndoLog::recover`] would
+    /// Opens the log block at `base` and stores nothing; `None` if [`NvWriteSet::recover`] would
     /// change what is read. Stores that a dead process has left in a cache count.
     pub fn open_read_only<M: Memory>(
         arena: &Arena<M>,
@@ -222,7 +228,8 @@ impl UndoLog {
         Ok(is_whole.then_some(log))
     }
 
-    /// Gives the log an allocated block of [`OVERFLOW_BYTES`] to go on in before it reserves one; 0 for none.
+    /// Gives the log an allocated block of [`OVERFLOW_BYTES`] to go on in before it reserves one; 0
+    /// for none.
     pub fn set_spare(&mut self, block: u64) {
         self.spare = block;
     }
@@ -232,7 +239,7 @@ impl UndoLog {
         self.changes.is_empty()
     }
 
-    /// The current savepoint, for [`UndoLog::rollback_to`].
+    /// The current savepoint, for [`NvWriteSet::rollback_to`].
     pub fn mark(&self) -> UndoMark {
         UndoMark {
             changes: self.changes.len(),
@@ -297,7 +304,8 @@ impl UndoLog {
         self.end_replay(arena)
     }
 
-    /// Makes the transaction survive a crash without deciding it. Nothing to do if it changed nothing.
+    /// Makes the transaction survive a crash without deciding it. Nothing to do if it changed
+    /// nothing.
     pub fn prepare<M: Memory>(&mut self, arena: &mut Arena<M>, global: GlobalTxnId) -> Result<()> {
         if self.changes.is_empty() {
             return Ok(());
@@ -430,10 +438,11 @@ impl UndoLog {
         HEADER_BYTES + most + LINE + JUMP_BYTES
     }
 
-    /// Commits by one record with the new bytes, then stores them in place. Their write-back, like that of the word that
-    /// names the record, is awaited by the next transaction's fence.
+    /// Commits by one record with the new bytes, then stores them in place. Their write-back, like
+    /// that of the word that names the record, is awaited by the next transaction's fence.
     fn commit_by_record<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
-        // A record may become durable before its fence. The bytes that it publishes must be durable before it is written.
+        // A record may become durable before its fence. The bytes that it publishes must be durable
+        // before it is written.
         let heap_has_changed = self.heap_changes != arena.heap_changes();
         if self.replay && heap_has_changed {
             self.end_replay(arena)?;
@@ -470,8 +479,9 @@ impl UndoLog {
         Ok(())
     }
 
-    /// Whether a replay of the newest commit record would store into this range once the open transaction has committed. Where the
-    /// heap has changed, as it has where an extent became a run, the flag goes first.
+    /// Whether a replay of the newest commit record would store into this range once the open
+    /// transaction has committed. Where the heap has changed, as it has where an extent became a
+    /// run, the flag goes first.
     fn would_replay_over<M: Memory>(&self, arena: &Arena<M>, offset: u64, bytes: usize) -> bool {
         let end = offset + bytes as u64;
         let mut ranges = self.replayable.iter();
@@ -525,7 +535,8 @@ impl UndoLog {
         Ok(())
     }
 
-    /// The commit records that may not be in place yet, oldest first. The newest is the last transaction that has committed.
+    /// The commit records that may not be in place yet, oldest first. The newest is the last
+    /// transaction that has committed.
     fn read_commits<M: Memory>(&mut self, arena: &Arena<M>) -> Result<Vec<Record>> {
         let named = self.committed;
         let first = named + u64::from(!self.replay);
@@ -564,9 +575,10 @@ impl UndoLog {
         self.apply_pending(arena)
     }
 
-    /// Writes the record with the before images of all pending writes; durable when it returns. A word whose before image an earlier record of the
-    /// transaction has needs none: a long transaction that frees block after block changes the same bitmap words again and again. For a short one
-    /// the search takes longer than a record.
+    /// Writes the record with the before images of all pending writes; durable when it returns. A
+    /// word whose before image an earlier record of the transaction has needs none: a long
+    /// transaction that frees block after block changes the same bitmap words again and again. For
+    /// a short one the search takes longer than a record.
     fn log_before_images<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
         arena.enter(Part::Log);
         self.begin_record();
@@ -586,8 +598,8 @@ impl UndoLog {
         Ok(())
     }
 
-    /// Stores the pending writes in place and starts the write-back of their lines, each line once: flushing a line whose
-    /// write-back is under way costs more than a fence.
+    /// Stores the pending writes in place and starts the write-back of their lines, each line once:
+    /// flushing a line whose write-back is under way costs more than a fence.
     fn apply_pending<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
         self.lines.clear();
         for change in &mut self.changes[self.applied..] {
@@ -660,8 +672,9 @@ impl UndoLog {
         Ok(())
     }
 
-    /// Continues the log in the spare block, or else in one that is only reserved: it lives no longer than the transaction, so no crash leaks it, and
-    /// recovery reads it before anything is allocated.
+    /// Continues the log in the spare block, or else in one that is only reserved: it lives no
+    /// longer than the transaction, so no crash leaks it, and recovery reads it before anything is
+    /// allocated.
     fn jump<M: Memory>(&mut self, arena: &mut Arena<M>, record_bytes: usize) -> Result<()> {
         self.end_replay(arena)?;
         let room = OVERFLOW_BYTES.max(record_bytes + JUMP_BYTES);
@@ -731,7 +744,7 @@ impl UndoLog {
     }
 }
 
-impl<M: Memory> WriteSet<M> for UndoLog {
+impl<M: Memory> WriteSet<M> for NvWriteSet {
     fn write(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()> {
         if self.before_bytes.len() + self.pending_bytes.len() + bytes.len() > UNDO_BYTES_MAX {
             let text = "the transaction changes more than 4 GiB; split it".to_owned();
@@ -780,7 +793,8 @@ impl<M: Memory> WriteSet<M> for UndoLog {
         Ok(())
     }
 
-    /// Only where the whole transaction then still commits by one record. The two other orders are for comparison with the paper.
+    /// Only where the whole transaction then still commits by one record. The two other orders are
+    /// for comparison with the paper.
     fn overwrites(&self, bytes: usize) -> bool {
         self.order == FenceOrder::Single
             && !self.logged
@@ -862,7 +876,8 @@ fn push_change(record: &mut Vec<u8>, offset: u64, image: &[u8]) {
     record.resize(record.len().next_multiple_of(8), 0);
 }
 
-/// Stores a change; an aligned word goes in one failure-atomic store, so that a bitmap is never half old.
+/// Stores a change; an aligned word goes in one failure-atomic store, so that a bitmap is never
+/// half old.
 fn store<M: Memory>(arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()> {
     match bytes.try_into().map(u64::from_le_bytes) {
         Ok(word) if offset.is_multiple_of(8) => arena.store_word(offset, word)?,

@@ -4,8 +4,8 @@
 //! A page in durable memory is read in place, and most operations read little of it: a search needs
 //! the header, some slots and some keys. So a reader reports to the page's guard, after the fact,
 //! which ranges it has read. Each range is one load of the memory, in the order in which they are
-//! needed. A page in ordinary memory costs nothing, and where no load is counted, a [`Look`] is
-//! ignored.
+//! needed. A page in ordinary memory costs nothing, and where no load is counted, a [`PageAccess`]
+//! is ignored.
 
 use crate::page::header::HEADER_BYTES;
 use crate::page::{Header, PageKind, Slotted};
@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// The part of a page that was read.
 #[derive(Clone, Copy, Debug)]
-pub enum Look<'l> {
+pub enum PageAccess<'l> {
     /// The header alone.
     Header,
     /// The header, the slots and keys that a search compares, and the cell that it ends at: the one
@@ -27,7 +27,7 @@ pub enum Look<'l> {
     Whole,
 }
 
-impl Look<'_> {
+impl PageAccess<'_> {
     /// Calls `read` with each range of the page, in the order in which they are needed.
     pub(super) fn ranges(self, page: &[u8], read: &mut dyn FnMut(Range<usize>)) {
         match self {
@@ -62,7 +62,7 @@ fn search(page: &[u8], key: &[u64], read: &mut dyn FnMut(Range<usize>)) {
 
 #[cfg(test)]
 mod tests {
-    use super::Look;
+    use super::PageAccess;
     use crate::page::header::HEADER_BYTES;
     use crate::page::{PageId, PageKind, PageOp};
     use std::collections::BTreeSet;
@@ -95,7 +95,7 @@ mod tests {
     }
 
     /// The ranges, and the lines that they touch.
-    fn looked(page: &[u8], look: Look<'_>) -> (Vec<std::ops::Range<usize>>, BTreeSet<usize>) {
+    fn looked(page: &[u8], look: PageAccess<'_>) -> (Vec<std::ops::Range<usize>>, BTreeSet<usize>) {
         let mut ranges = Vec::new();
         look.ranges(page, &mut |range| ranges.push(range));
         let lines = |range: &std::ops::Range<usize>| {
@@ -111,12 +111,13 @@ mod tests {
         // Half of 64 cells, six times, and once more to be certain.
         let compared_max = 7;
         for key in 0..2 * CELLS + 2 {
-            let (ranges, lines) = looked(&leaf, Look::Key(&[key]));
+            let (ranges, lines) = looked(&leaf, PageAccess::Key(&[key]));
             let is_there = key % 2 == 0 && key < 2 * CELLS;
             let compared = (ranges.len() - 1) / 2;
             assert_eq!(ranges.len(), 1 + 2 * compared + usize::from(is_there));
             assert!((1..=compared_max).contains(&compared), "{key}: {compared}");
-            // The slots of 64 cells have five lines with the header, a key one, and the cell at most two more.
+            // The slots of 64 cells have five lines with the header, a key one, and the cell at
+            // most two more.
             assert!(lines.len() <= 5 + compared_max + 2, "{key}: {lines:?}");
             assert!(lines.contains(&0));
             if is_there {
@@ -130,26 +131,29 @@ mod tests {
     #[test]
     fn the_way_to_a_child_costs_the_cell_that_names_it() {
         let inner = page(PageKind::Inner, 12);
-        let (ranges, _) = looked(&inner, Look::Key(&[21]));
+        let (ranges, _) = looked(&inner, PageAccess::Key(&[21]));
         let cell = ranges.last().unwrap();
         assert_eq!(
             (cell.len(), &inner[cell.clone()][..8]),
             (12, &20_u64.to_le_bytes()[..])
         );
         // In front of the first key the child is in the header.
-        let (ranges, _) = looked(&page(PageKind::Inner, 12), Look::Key(&[0]));
+        let (ranges, _) = looked(&page(PageKind::Inner, 12), PageAccess::Key(&[0]));
         assert_eq!(ranges[0], 0..HEADER_BYTES);
     }
 
     #[test]
     fn other_looks_are_what_they_say() {
         let page = page(PageKind::Leaf, CELL_BYTES);
-        assert_eq!(looked(&page, Look::Whole).1.len(), page.len() / LINE_BYTES);
-        assert_eq!(looked(&page, Look::Header).1.len(), 1);
-        let content = looked(&page, Look::Content(100)).0;
+        assert_eq!(
+            looked(&page, PageAccess::Whole).1.len(),
+            page.len() / LINE_BYTES
+        );
+        assert_eq!(looked(&page, PageAccess::Header).1.len(), 1);
+        let content = looked(&page, PageAccess::Content(100)).0;
         assert_eq!(content, std::slice::from_ref(&(0..HEADER_BYTES + 100)));
         let (some, lines) = ([64..128, 640..700], [1, 10]);
-        let (ranges, found) = looked(&page, Look::Ranges(&some));
+        let (ranges, found) = looked(&page, PageAccess::Ranges(&some));
         assert_eq!((ranges, found), (some.to_vec(), BTreeSet::from(lines)));
     }
 }
