@@ -214,7 +214,7 @@ fn run_row(input: &Input) -> bool {
     image[..bytes].copy_from_slice(&input.part("tuple")[..bytes]);
     // An engine refuses a tuple whose pointers it cannot follow, so each word that is not 0 gets a
     // content.
-    for &column in layout.outlines() {
+    for &column in layout.out_of_line() {
         if row.outline_word(column).is_some_and(|word| word != 0) {
             let _ = row.set_outline(column, input.part("content"));
         }
