@@ -6,9 +6,9 @@
 //! | `args` | the command line |
 //! | `btree` | rows of one size into one table: ours, and SQLite by its journals |
 //! | `bench` | loads, measures, checks; one row a mix |
-//! | `target` | what is measured: a rival, in one database or in one a partition, or a method of ours |
+//! | `target` | what is measured: a rival, in one database or one a partition, or our method |
 //! | `kind` | the catalogue of rivals, with the setting of each in words |
-//! | `stores` | one file a rival: opening it in its best honest durable setting, and its four operations |
+//! | `stores` | one file a rival: its best honest durable setting, and its four operations |
 //! | `join` | our join, and those of engines that Python packages bring, in turns |
 //! | `foreign` | the calls into C that have no safe wrapper |
 //!

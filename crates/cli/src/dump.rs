@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `indelible-dump,1` | first record: format version |
 //! | `table,NAME` | a table begins |
-//! | `column,NAME,TYPE` or `column,NAME,TYPE,null` | a column, which may be NULL in the second form |
+//! | `column,NAME,TYPE` or `column,NAME,TYPE,null` | a column, in the second form nullable |
 //! | `primary-key,NAME,…` | columns of the primary key |
 //! | `partitioning,hash`, `modulo` or `replicated` | which partition a row belongs to |
 //! | `partitioning,ranges,FROM,PARTITION,…` | the same, by ranges |

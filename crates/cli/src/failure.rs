@@ -3,8 +3,8 @@
 //! | code | meaning |
 //! |---|---|
 //! | 0 | done |
-//! | 1 | the command failed; for `verify`: damage was found; for `torture`: a wrong image was found |
-//! | 2 | the command line cannot be used; for `verify`: the check could not be made |
+//! | 1 | the command failed; of `verify`: damage was found; of `torture`: a wrong image was found |
+//! | 2 | the command line cannot be used; of `verify`: the check could not be made |
 
 use crate::args::{Command, IndexesCommand, TablesCommand};
 use crate::files::is_standard;

@@ -4,7 +4,7 @@
 //! | an access | waits, beside its transfer, for |
 //! |---|---|
 //! | read that goes on where the last access ended | nothing: the drive reads ahead |
-//! | write that goes on there | its place to come by again, as the platters have turned on meanwhile |
+//! | write that goes on there | its place to come by again: the platters have turned meanwhile |
 //! | any other | a seek |
 //!
 //! A place is an offset in a file; each file is contiguous, and apart from the others. Left out are

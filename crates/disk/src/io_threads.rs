@@ -2,7 +2,8 @@
 //! many requests together answers them in the time of a few.
 //!
 //! ```text
-//! write_all: copies into aligned blocks ──► queue ──► up to THREADS threads, and the caller itself ──► the first error, if any
+//! write_all: copies into aligned blocks ──► queue ──► up to THREADS threads, and the caller itself
+//!                                                     ──► the first error, if any
 //! ```
 //!
 //! The threads are started by the first list of writes, and end with the last handle of their

@@ -13,7 +13,7 @@
 //! | module | job |
 //! |---|---|
 //! | `native`, `emulated`, [`simulated`] | the three variants |
-//! | `blocks`, `io_threads` | direct transfers of whole blocks, and threads that write several at once |
+//! | `blocks`, `io_threads` | direct transfers of whole blocks; threads for parallel writes |
 //! | `profile`, `arm` | models of disks: latency, bandwidth, the way of the arm |
 //! | `output` | a file that a command makes, under its name only when it is whole |
 //! | `either` | one of two directories, as one type |

@@ -4,9 +4,9 @@
 //! | at the path stands | how it is written |
 //! |---|---|
 //! | nothing | under a temporary name beside it, which is synced and renamed |
-//! | a regular file | the same, if replacing is allowed; the new file has the mode and the owner of the old one |
+//! | a regular file | the same, if replacing is allowed; mode and owner stay as they were |
 //! | a symbolic link | as its target, which need not exist yet; the link stays |
-//! | a pipe, a socket, a character device | in place; nothing there is lost, so it needs no permission to replace |
+//! | a pipe, a socket, a character device | in place, without permission: nothing there is lost |
 //! | a block device | in place, if replacing is allowed |
 //! | a directory | not at all |
 //!

@@ -26,7 +26,7 @@
 //! | domain | 48 | 4 | the domain asked for at creation, 0 if none was |
 //! | fences | 52 | 4 | 1 shared, 2 as in the paper |
 //! | created | 56 | 8 | seconds since 1970 |
-//! | memtable bytes | 64 | 8 | of the log-structured methods; 0 if none were asked for at creation |
+//! | memtable bytes | 64 | 8 | of log-structured methods; 0 if none were asked for at creation |
 //! | roster bytes | 72 | 4 | of each place for a roster, from version 2 on |
 //! | zero | 76 | 48 | for later versions |
 //! | checksum | 124 | 4 | CRC-32C of the bytes before |

@@ -74,18 +74,20 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `open`, `descriptor`, `roster`, `platform`, `options` | from a directory to a database that is ready |
+//! | `open`, `descriptor`, `roster`, `platform`, `options` | from a directory to a ready database |
 //! | `database`, `transaction`, `worker`, `key_value` | the interface for callers |
 //! | `core`, `lock_policy` | state that all handles and sessions of a database share |
-//! | `definitions`, `table`, `key`, `row_source` | tables and indexes, and how keys and rows are written |
+//! | `definitions`, `table`, `key`, `row_source` | tables, indexes; how keys and rows are written |
 //! | `snapshot` | reading one moment of the database while it changes |
 //! | `operations`, `scan` | routing of operations to partitions; merged scans |
-//! | `session`, `partition`, `commit_table`, `commit_pool`, `mark` | locks, commit over several partitions, waiting for durability |
+//! | `session`, `partition` | the partitions that a transaction holds, waiting for durability |
+//! | `commit_table`, `commit_pool` | commit over several partitions |
+//! | `mark` | refusal of a second transaction of the same thread |
 //! | `savepoint` | going back to a moment of a transaction |
 //! | `retry` | the turn of transactions that run again |
 //! | `inspect` | statistics and the deep check |
 //! | `trace` | recording the operations of transactions, and reading them again |
-//! | `backup`, `log_marks` | backup, restore, conversion; marks that the logs of all partitions share |
+//! | `backup`, `log_marks` | backup, restore, conversion; marks that all logs share |
 //! | `repair`, `clues` | rebuilding a lost descriptor or commit table from the other files |
 //! | `limits`, `holder` | limits of the system; the process that holds a database |
 //! | `emulated`, `simulated` | databases on models of devices |

@@ -24,7 +24,11 @@ const AT_ONCE: u32 = 1;
 /// # let directory = std::env::temp_dir().join(format!("indelible-retry-{}", std::process::id()));
 /// # let _ = std::fs::remove_dir_all(&directory);
 /// # let db = Database::create(&directory, &Options::new())?;
-/// # let seen = db.create_table("seen").column("id", DataType::Int64).primary_key(["id"]).create()?;
+/// # let seen = db
+/// #     .create_table("seen")
+/// #     .column("id", DataType::Int64)
+/// #     .primary_key(["id"])
+/// #     .create()?;
 /// let mut worker = db.worker(&[0], indelible::Durability::Immediate)?;
 /// let mut retry = worker.retry();
 /// while let Err(error) = worker.transaction(|t| t.insert(&seen, (1_i64,))) {

@@ -8,8 +8,10 @@
 //!
 //! | state | generation of a file | files |
 //! |---|---|---|
-//! | running | the roster's, or the next one where a crash came between | those with stamps must be there |
-//! | closed | the same | all must be there, as long as they were at the end, or longer, unless a stamp says that an opening has begun |
+//! | running | the roster's, or the next one after a crash in between | those with stamps exist |
+//! | closed | the same | all exist, as long as they were at the end or longer |
+//!
+//! A closed database of which a stamp says that an opening has begun counts as running.
 //!
 //! A file with an older stamp is an older copy of itself; if one has a newer stamp, the descriptor
 //! is an older copy. Files without a stamp are proven by their logs: `docs/recovery/lost-files.md`

@@ -22,7 +22,7 @@
 //! | writing | decided | `Held::commit_prepared`: the number is in the commit table |
 //! | decided | idle | `Session::commit_several`, when all partitions are decided |
 //! | any | entered | `Held::enter`, until the step of the engine ends; `Session::stop_writers` |
-//! | entered | failed | `Held::enter`: an abort, a force or a commit of what is decided has failed |
+//! | entered | failed | `Held::enter`: an abort, a force or a decided commit has failed |
 //!
 //! A partition that is put back in state entered or failed is stopped. A transaction does not
 //! commit while one of its partitions is entered.

@@ -43,7 +43,8 @@ impl Database {
     /// ```
     /// # use indelible::{DataType, Database, Method, Options};
     /// # fn main() -> indelible::Result<()> {
-    /// # let directory = std::env::temp_dir().join(format!("indelible-snapshot-{}", std::process::id()));
+    /// # let directory =
+    /// #     std::env::temp_dir().join(format!("indelible-snapshot-{}", std::process::id()));
     /// # let _ = std::fs::remove_dir_all(&directory);
     /// let db = Database::create(&directory, &Options::new().method(Method::NvmCow))?;
     /// let stock = db

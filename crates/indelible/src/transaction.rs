@@ -188,10 +188,15 @@ impl Transaction<'_> {
     /// ```
     /// # use indelible::{DataType, Database, Options};
     /// # fn main() -> indelible::Result<()> {
-    /// # let directory = std::env::temp_dir().join(format!("indelible-savepoint-{}", std::process::id()));
+    /// # let directory =
+    /// #     std::env::temp_dir().join(format!("indelible-savepoint-{}", std::process::id()));
     /// # let _ = std::fs::remove_dir_all(&directory);
     /// # let db = Database::create(&directory, &Options::new())?;
-    /// # let orders = db.create_table("orders").column("id", DataType::Int64).primary_key(["id"]).create()?;
+    /// # let orders = db
+    /// #     .create_table("orders")
+    /// #     .column("id", DataType::Int64)
+    /// #     .primary_key(["id"])
+    /// #     .create()?;
     /// db.transaction(|t| {
     ///     t.insert(&orders, (1_i64,))?;
     ///     let before_the_gift = t.savepoint();

@@ -1,13 +1,16 @@
 //! The choice of an algorithm for two relations: the rule of `auto`, and its explanation.
 //!
-//! | found in samples and sizes | choice |
-//! |---|---|
-//! | the table of R fits half of the last-level cache | `n-part`: a lookup costs less than moving the tuple |
-//! | but keys are dense, nearly all of S has partners without skew, and the array takes more than a fifth of the cache | `radix` |
-//! | S is skewed, and the table is a few times the cache | `n-part`: most lookups hit hot lines |
-//! | few tuples of S have partners, and keys are sparse | `radix`: its filter drops the others before they are moved |
-//! | else | `radix`: every lookup in one table would be a miss |
-//! | the choice needs more scratch memory than is allowed | the other one of the two, if it needs less |
+//! Samples and sizes show one of these cases:
+//! - The table of R fits half of the last-level cache: `n-part`, since a lookup costs less than
+//!   moving the tuple. But if keys are dense, nearly all of S has partners without skew, and the
+//!   array takes more than a fifth of the cache: `radix`.
+//! - S is skewed, and the table is a few times the cache: `n-part`, since most lookups hit hot
+//!   lines.
+//! - Few tuples of S have partners, and keys are sparse: `radix`, whose filter drops the others
+//!   before they are moved.
+//! - Else: `radix`, since every lookup in one table would be a miss.
+//! - The choice needs more scratch memory than is allowed: the other one of the two, if it needs
+//!   less.
 //!
 //! Sort-merge is never chosen: it is compute-bound, and two to three times slower than `radix` at
 //! every size that was tried. All samples together cost about a millisecond for each million tuples

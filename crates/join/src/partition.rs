@@ -8,7 +8,7 @@
 //! | route | partition of a key |
 //! |---|---|
 //! | `Hashed` | upper bits of a product: of a hash, or of the key's own lower bits for dense keys |
-//! | `Ranged` | upper bits of the distance from the lowest key, so partitions are in the order of keys |
+//! | `Ranged` | upper bits of the distance from the lowest key: partitions are in key order |
 
 use crate::error::Result;
 use crate::machine::machine;

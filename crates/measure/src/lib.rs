@@ -7,7 +7,7 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | [`ycsb`], [`standard`], [`custom`], [`tree`] | workloads on a database of ours, each by one call |
+//! | [`ycsb`], [`standard`], [`custom`], [`tree`] | workloads on our database, each by one call |
 //! | `run` | one worker thread a partition, clocked to the durable acknowledgement |
 //! | `shared` | threads that take partitions from each other, and users that think |
 //! | `sample` | a timer that samples the part each partition is in, or each thread's activity |

@@ -7,7 +7,8 @@
 //! its fences, on this machine and in this minute.
 //!
 //! ```text
-//! levels  sorted keys | the first key of each node below | ... in nodes of 16 keys, each level padded with the largest key
+//! levels  sorted keys | the first key of each node below | ... in nodes of 16 keys, each level
+//!         padded with the largest key
 //! pool    blocks of 8192 rows in key order | commit word | record
 //! ```
 

@@ -16,7 +16,7 @@
 //! | [`lock`] | two-phase locking for the sessions of a partition |
 //! | [`buffer`] | the buffer pool, the file of pages and its guards, the logs of the page engine |
 //! | [`paged`] | trees over pages, redo and undo |
-//! | [`engine`] | policy only: what is written before commit, at commit, at recovery; none uses another |
+//! | [`engine`] | policy only, before commit, at commit, at recovery; no engine uses another |
 //! | [`stamp`] | the generation of a file, by which an older copy is refused |
 //! | [`probe`] | what a thread is doing, for measurements |
 

@@ -8,7 +8,8 @@
 //! pages with a log), have none.
 //!
 //! ```text
-//! stamp    generation, 40 bits | 24 bits of a crc32c of it, from the database's identity: one word, which no power cut tears
+//! stamp    generation, 40 bits | 24 bits of a crc32c of it, from the database's identity
+//!          (one word, which no power cut tears)
 //! ```
 
 use pmem::OWNER_WORD_AT;

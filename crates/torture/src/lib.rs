@@ -18,10 +18,14 @@
 //! | [`flips`] | single bits of a closed database turned over |
 //! | [`truncations`] | files of a closed database cut off |
 //! | [`faults`] | calls to files and memories that fail, writes that tear |
-//! | [`standard`] | the same with TPC-C, TPC-B and TATP on several partitions, and their consistency conditions |
-//! | [`history`] | concurrent sessions on a real device: whether their observations fit some order |
+//! | [`standard`] | the same with TPC-C, TPC-B, TATP on several partitions, with their conditions |
+//! | [`history`] | concurrent sessions on a real device: whether an order fits their observations |
 //! | [`damage`] | the report of `flips` and `truncations`, and their parallel search |
-//! | `model`, `generate`, `script`, `drive`, `check`, `compare`, `exhaustive`, `death`, `kinds` | the oracle, the transactions, how both meet the engine, all images of a moment, processes that die without a power cut, and the kinds of bytes of a database |
+//! | `model`, `generate` | the oracle, the transactions |
+//! | `script`, `drive`, `check`, `compare` | how both meet the engine |
+//! | `exhaustive` | all images of a moment |
+//! | `death` | processes that die without a power cut |
+//! | `kinds` | the kinds of bytes of a database |
 
 mod check;
 mod compare;

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`ycsb`], [`tpcc`], [`tpcb`], [`tatp`], [`sysbench`] | the benchmarks |
 //! | [`custom`] | tables and transactions as a user describes or records them |
-//! | [`script`], [`standard`] | the interface to drivers: a list's transactions; load, look, check |
+//! | [`script`], [`standard`] | interface to drivers: a list's transactions; load, look, check |
 //! | [`conditions`], [`mix`], [`random`], `prefix`, `loader`, `columns` | their common parts |
 
 mod columns;

@@ -3,8 +3,8 @@
 //!
 //! | part | what its bytes are |
 //! |---|---|
-//! | `way` | tuple size, then twice: algorithm, kernel, threads, output, tuning, limit of memory, cancellation |
-//! | `r`, `s` | steps that append tuples: one key, an extreme key, runs of equal keys, sequences, repetitions, spread keys |
+//! | `way` | tuple size; twice: algorithm, kernel, threads, output, tuning, limit, cancellation |
+//! | `r`, `s` | appended tuples: one key, extreme, equal, spread keys, sequences, repetitions |
 //!
 //! Both joins use the same scratch memory, so the second one finds what the first one left there. A
 //! refusal is right only if the way deserves it, and one for want of memory must go away with the

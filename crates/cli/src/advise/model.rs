@@ -2,10 +2,14 @@
 //!
 //! | quantity | model over rows *n* | why |
 //! |---|---|---|
-//! | lines read, bytes written of a transaction | a + b log2 *n*, b not negative | the share of misses is kept; trees grow in height |
-//! | time and p99 of a transaction | as the lines read and written | the same work on each line; counts have no noise, so growth is theirs |
+//! | lines read, bytes written | a + b log2 *n*, b not negative | as many misses; trees grow |
+//! | time, p99 | as the lines read and written | growth is theirs: equal work on each line |
 //! | footprint | a + b *n* | each row takes its room |
-//! | time to open after a crash | a + b *n* where it grows measurably, else a | log and checkpoint grow with the rows that they cover |
+//! | time to open after a crash | a + b *n*; a if no growth is measurable | log grows with rows |
+//!
+//! The first two rows are for one transaction. The share of misses stays, and trees grow in height.
+//! Counts have no noise. The log and the checkpoint that an opening reads grow with the rows that
+//! they cover.
 //!
 //! On this machine's own memory, samples fit into the processor's cache and a large database does
 //! not. There each line that a transaction waits for takes the measured time of a read miss in

@@ -6,7 +6,7 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `bookings` | the transactions, and the proof that all acknowledged ones are there and none is half there |
+//! | `bookings` | the transactions; proof that acknowledged ones are there, none half there |
 //! | `standard` | the same with a small TPC-C, TPC-B or TATP and its consistency conditions |
 //! | `victim` | the process that is killed, and the pipe through which it acknowledges |
 //! | `cycles` | many kills of one database |

@@ -3,7 +3,7 @@
 //! | file | job |
 //! |---|---|
 //! | `experiment` | experiments as data |
-//! | `n_store`, `joins`, `nv_logging`, `nvram_era`, `nvm_dwb`, `fast_fash` | the experiments of the six papers |
+//! | `n_store`, `joins`, `nv_logging`, `nvram_era`, `nvm_dwb`, `fast_fash` | one paper each |
 //! | `size` | the size of data and runs |
 //! | `point` | one run of an experiment, and the name of its configuration |
 //! | `paged` | the options for the parameters of the page engine's points |

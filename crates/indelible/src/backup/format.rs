@@ -25,8 +25,12 @@
 //! | 2 | a row: its values in the form of the redo log |
 //! | 3 | rows 8 and content sum 8 of the table; it is complete |
 //! | 4 | nothing; the trailer follows the block |
-//! | 5 | head of a copy of pages: bytes of a page 4, pages that the file has room for 4, position in the log 8, next transaction 8, root of the catalogue 4; one for each partition, in their order, with its pages after it |
+//! | 5 | head of the copy of a partition's pages, see below |
 //! | 6 | a page: its number 4, its bytes |
+//!
+//! Tag 5 comes once for each partition, in their order, and the partition's pages follow it. Its
+//! content is: bytes of a page 4, pages that the file has room for 4, position in the log 8, next
+//! transaction 8, root of the catalogue 4.
 //!
 //! | trailer field | offset | bytes | meaning |
 //! |---|---|---|---|

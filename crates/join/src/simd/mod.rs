@@ -3,7 +3,7 @@
 //! | file | loop |
 //! |---|---|
 //! | `scatter` | tuples to partitions, through write-combining buffers of one line each |
-//! | `probe` | lookups in a table with linear probing, several slots at once, or of several tuples in a table with a slot for each key |
+//! | `probe` | lookups of several slots (linear probing) or several tuples (a slot for each key) |
 //! | `sorted` | merge joins of sorted tuples, and compaction of arrays with free places |
 //! | `network` | sorting and merging networks over vectors of four tuples |
 //!

@@ -7,9 +7,11 @@
 //! beforehand:
 //!
 //! ```text
-//! region   | block 0 | block 1 | … | block P-1 | block P | …      partition p begins in block p; when a block is full,
-//! next     |    P    |    -    |   |    P+2    |    -    |        the next free block becomes its successor
+//! region   | block 0 | block 1 | … | block P-1 | block P | …
+//! next     |    P    |    -    |   |    P+2    |    -    |
 //! ```
+//!
+//! Partition p begins in block p; when a block is full, the next free block becomes its successor.
 //!
 //! Invariants: `fill[p]` is less than the tuples of the staged lines; `cursor[p]` is the line of
 //! the region that the next staged lines of `p` go to, a multiple of their number; a block belongs

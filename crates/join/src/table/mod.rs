@@ -2,7 +2,7 @@
 //!
 //! | table | for | lookup |
 //! |---|---|---|
-//! | `ArrayTable` | distinct keys that fill a good part of their range | one payload, by the key itself |
+//! | `ArrayTable` | distinct keys that fill much of their range | one payload, by the key itself |
 //! | `DirectTable` | the same, where there is a kernel for it | one tuple, by the key itself |
 //! | `LinearTable` | few equal keys | the slots from the hash on, up to the key or to a free slot |
 //! | `BucketTable` | many equal keys | the tuples of equal hash, which lie together |

@@ -3,11 +3,14 @@
 //!
 //! ```text
 //! memory   head, one line | word, one line | record of the newest batch of its turn
-//! head     magic 8 | version u32 | memory u32, 0 or 1 | database u128 | partition u32 | crc32c u32 | zeros
-//! word     in memory 0 only: the newest batch that counts, 40 bits | 24 bits of a crc32c of it and the head | zeros to 96
+//! head     magic 8 | version u32 | memory u32, 0 or 1 | database u128 | partition u32
+//!          | crc32c u32 | zeros
+//! word     in memory 0 only: the newest batch that counts, 40 bits
+//!          | 24 bits of a crc32c of it and the head | zeros to 96
 //!          | stamp of the database u64 | zeros
-//! record   crc32c u32 of all after it, and the head | 0 u32 | batch u64 | end u64 | bytes of images u64 | bytes of open u64
-//!          | bytes that each memory has at least u64 | zeros to 64 | images | open | zeros to a whole line
+//! record   crc32c u32 of all after it, and the head | 0 u32 | batch u64 | end u64
+//!          | bytes of images u64 | bytes of open u64 | bytes that each memory has at least u64
+//!          | zeros to 64 | images | open | zeros to a whole line
 //! image    page u32 | line u16, the first | lines u16 | what they were in the batch before
 //! open     session u32 | bytes u32 | a record of its transaction, which has not ended
 //! ```
@@ -17,7 +20,7 @@
 //!
 //! | word | record of the other memory | what it means | what an opening does |
 //! |---|---|---|---|
-//! | `n` | whole, and of batch `n + 1` | pages may be in the middle of batch `n + 1` | gives the images back |
+//! | `n` | whole, of batch `n + 1` | batch `n + 1` may be half in place | gives the images back |
 //! | `n` | anything else | no page has changed since batch `n` | nothing |
 //!
 //! Invariants:

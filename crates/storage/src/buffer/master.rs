@@ -1,9 +1,11 @@
 //! The master record: the start of recovery, and the properties of the file of pages.
 //!
 //! ```text
-//! file     record 0 at 0 and again at 512 | record 1 at 4096 and again at 4608 | pages from 8192, or from one page, on
-//! record   magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | guard u32 | generation u64 | segment u64
-//!          | LSN u64 | redo LSN u64 | zeros u64 | next transaction u64 | catalogue u32 | pages u32 | crc32c u32 | zeros to 512
+//! file     record 0 at 0 and again at 512 | record 1 at 4096 and again at 4608
+//!          | pages from 8192, or from one page, on
+//! record   magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | guard u32
+//!          | generation u64 | segment u64 | LSN u64 | redo LSN u64 | zeros u64
+//!          | next transaction u64 | catalogue u32 | pages u32 | crc32c u32 | zeros to 512
 //! ```
 //!
 //! The records are written in turn; the one with the higher generation counts. Each has two copies,

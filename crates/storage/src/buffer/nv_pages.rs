@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! memory   head, as long as the space before the first page of a file | pages, each at its number
-//! head     magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | 0 u32 | crc32c u32 | zeros to 64 | count u64 | zeros to 128
+//! head     magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | 0 u32
+//!          | crc32c u32 | zeros to 64 | count u64 | zeros to 128
 //!          | stamp of the database u64 | zeros
 //! count    pages u32 that may be in use | crc32c u32 of that number and the fields before
 //! ```

@@ -7,8 +7,8 @@
 //! ```text
 //! node   word 0: magic u16 | 0 u8 | level u8 (0 = leaf) | count u32
 //!        keys, sorted: `fanout` x key words; those that are not in use have all bits set
-//!        slots: `fanout` + 1 words. In a leaf slots[i] is the value of keys[i]. In an inner node slots[i] is a child
-//!        and keys[i] the smallest key that may lie below slots[i + 1]
+//!        slots: `fanout` + 1 words. In a leaf slots[i] is the value of keys[i]. In an inner node
+//!        slots[i] is a child and keys[i] the smallest key that may lie below slots[i + 1]
 //! ```
 //!
 //! Invariants: keys ascend strictly; all leaves have level 0; the children of a node have its level

@@ -7,7 +7,8 @@
 //! sorted; they change only when a child splits or empties.
 //!
 //! ```text
-//! word 0          meta: magic u16 | level u8 (0 = leaf) | 0 u8 | node bytes / 64 u16 | key words u16
+//! word 0          meta: magic u16 | level u8 (0 = leaf) | 0 u8 | node bytes / 64 u16
+//!                 | key words u16
 //! word 1          checksum: sum of weight(i) * word i over the words that count, plus a salt
 //! leaf   word 2.. slot bitmap, 1 bit an entry; then fingerprints, 1 byte an entry;
 //!                 then, at the end of the node, entries of key words and the value

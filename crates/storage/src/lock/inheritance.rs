@@ -3,12 +3,15 @@
 //! A holder's entry stays in the head; what changes hands is one word that the session and the head
 //! share:
 //!
-//! | state | meaning | leaves it |
+//! | state | meaning | next states |
 //! |---|---|---|
-//! | active | a transaction has the lock | *idle* at its end (`rest`), *wanted* when a request waits at the head (`want`) |
+//! | active | a transaction has the lock | *idle* (`rest`), *wanted* (`want`) |
 //! | wanted | as active, and its end has to go to the head | – : the lock is released there |
-//! | idle | no transaction has it, the entry is there | *active* by the session's next transaction (`take_back`), *revoked* by a session that needs the head (`revoke`) |
+//! | idle | no transaction has it, its entry stays | *active* (`take_back`), *revoked* (`revoke`) |
 //! | revoked | the entry is gone | – |
+//!
+//! The end of the transaction calls `rest`, a request that waits at the head `want`, the session's
+//! next transaction `take_back`, and a session that needs the head `revoke`.
 //!
 //! 1. Taking back and laying down touch this word alone, no mutex.
 //! 2. While a head has a queue, each of its holders is *wanted*: `want` and `revoke` run under the

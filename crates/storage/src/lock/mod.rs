@@ -2,9 +2,11 @@
 //! partition.
 //!
 //! ```text
-//! LockSession ── knows what it holds ──► LockManager ──► shards of heads: partition, tables, keys (holders, queue)
-//!                                             ├────────► buckets of ranges: intervals of keys of one tree, writers who wait for them
-//!                                             └────────► WaitGraph: waits of the transactions of all partitions, and the search for deadlocks
+//! LockSession, which knows what it holds
+//!   └──► LockManager
+//!          ├──► shards of heads: partition, tables, keys (holders, queue)
+//!          ├──► buckets of ranges: intervals of keys of one tree, writers who wait for them
+//!          └──► WaitGraph: waits of transactions of all partitions, and the search for deadlocks
 //! ```
 //!
 //! Two-phase locking: a transaction keeps its locks until `end`; read committed releases shared

@@ -13,7 +13,7 @@
 //! | partition | 4 | number of the partition |
 //! | database | 16 | identity of the database |
 //! | number | 8 | the number in the file's name |
-//! | first, end | 16 | the file has every record from the number `first` up to, but not including, `end` |
+//! | first, end | 16 | the file has every record from number `first` up to, but without, `end` |
 //! | records | 8 | how many those are |
 //! | bytes | 8 | length of the file |
 //! | zero | 8 | |

@@ -12,11 +12,14 @@
 //! they belong to the partition from then on.
 //!
 //! ```text
-//! master block   [master word, alone in its line][first piece of record 0][first piece of record 1]
+//! master block   [master word, alone in its line]
+//!                [first piece of record 0][first piece of record 1]
 //! master word    sequence (48 bits) | check (16 bits); record number = sequence % 2
-//! record         crc32c u32 | 0 u32 | sequence u64 | bytes u64 | changes u64 | global transaction or 0
-//!                | base state | prepared state | { offset u64 | clear u64 | set u64 } of each change
-//! state          directory u64 | kept pages u64 [8] | pieces of record 0 u64 [10] | pieces of record 1 u64 [10]
+//! record         crc32c u32 | 0 u32 | sequence u64 | bytes u64 | changes u64
+//!                | global transaction u64, or 0 | base state | prepared state
+//!                | { offset u64 | clear u64 | set u64 } of each change
+//! state          directory u64 | kept pages u64 [8]
+//!                | pieces of record 0 u64 [10] | pieces of record 1 u64 [10]
 //! ```
 //!
 //! A record with a global transaction number is *prepared*: it leaves the base state in force, and

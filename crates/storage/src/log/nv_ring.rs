@@ -7,14 +7,19 @@
 //!
 //! ```text
 //! pool    root 0: the block
-//! block   rings u64, cut u64, life u64, start u64, kept u64, archived u64, alone in their line, in ring 0 only: how many rings the partition has; the
-//!         first number of its newest life, and that life's; from where on recovery may need records, as far as is proven; from where on they are kept,
-//!         for an archive, 0 for `start` where there never was one; and below which number they were archived, 0 if none were
+//! block   rings u64 | cut u64 | life u64 | start u64 | kept u64 | archived u64 | zeros to a line
 //!         | offsets of the pieces, 8 u64 | index: entries of 16 bytes
 //! piece   objects, each on lines of its own; a ring has 1 to 8 pieces, blocks of up to 16 MiB
-//! entry   number u64, 0 if unset, with the highest bit set if the record is given up | position u64 of the object, counted from the first one ever
-//! object  crc32c u32 | bytes u32 | number u64 | known u64 | life u64 | payload, padded to whole lines
+//! entry   number u64, 0 if unset, with the highest bit set if the record is given up
+//!         | position u64 of the object, counted from the first one ever
+//! object  crc32c u32 | bytes u32 | number u64 | known u64 | life u64
+//!         | payload, padded to whole lines
 //! ```
+//!
+//! The first fields of the block count in ring 0 only. *rings*: how many the partition has. *cut*:
+//! first number of the log's newest *life*. *start*: from where on recovery may need records, as
+//! far as is proven. *kept*: from where on records are kept for an archive; 0, for `start`, if
+//! there never was one. *archived*: records with lower numbers were archived; 0 if none were.
 //!
 //! Invariants, proven by the crash tests:
 //! 1. An entry counts only if its object is whole: the checksum covers the number and starts from

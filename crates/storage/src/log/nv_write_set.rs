@@ -41,7 +41,8 @@
 //!
 //! ```text
 //! log block   [commit word, alone in its line][slot 0][slot 1][slot 2][slot 3]
-//! slot        records of the transactions whose sequence % 4 is the slot's number; `nv_record` has their format
+//! slot        records of the transactions whose sequence % 4 is the slot's number; `nv_record` has
+//!             their format
 //! ```
 //!
 //! After SIGMOD 2015 (N-Store), section 4.1. Where we differ: the paper's log is a linked list of

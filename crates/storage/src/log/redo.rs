@@ -16,7 +16,9 @@
 //! | operation | meaning |
 //! |---|---|
 //! | kind 1, table 4, key words 1, key | which row; definitions and inserts have no key |
-//! | length 4, image | insert, delete with before images: the row; update: { column 4, value before, value after }*; definition: the table's |
+//! | length 4, image | insert, and delete with before images: the row |
+//! | | update: { column 4, value before, value after }* |
+//! | | definition: the table's |
 //!
 //! Values have the form of [`encode_value`], which every later version can read.
 

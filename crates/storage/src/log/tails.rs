@@ -9,12 +9,16 @@
 //!
 //! ```text
 //! file     head, 512 bytes | record 0 | record 1, each of whole sectors
-//! head     magic 8 | version u32 | partition u32 | database u128 | streams u32, at most | zeros to 56 | crc32c u32 | zeros to 512, the stamp
-//!          of the database among them (docs/formats.md)
-//! record   crc32c u32 of the rest, from the head's | streams u32 | sequence u64 | gone u64 | for each stream: first u64, segment u64, end u64
-//! gone     in logs of several streams: records with lower numbers may have been removed with their files
+//! head     magic 8 | version u32 | partition u32 | database u128 | streams u32, at most
+//!          | zeros to 56 | crc32c u32 | zeros to 512, the stamp of the database among them
+//!          (docs/formats.md)
+//! record   crc32c u32 of the rest, from the head's | streams u32 | sequence u64 | gone u64
+//!          | for each stream: first u64, segment u64, end u64
+//! gone     in logs of several streams: records with lower numbers may have been removed with
+//!          their files
 //! first    number of the oldest file that the stream still has, or had when a newer one was noted
-//! segment  number of the newest file that the stream has had; 0 if there is none, or if all of them were removed
+//! segment  number of the newest file that the stream has had; 0 if there is none, or if all of
+//!          them were removed
 //! end      position before which everything was durable when this was written
 //! ```
 //!

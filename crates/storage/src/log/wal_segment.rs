@@ -18,7 +18,7 @@
 //!
 //! | frame field | bytes | meaning |
 //! |---|---|---|
-//! | checksum | 4 | crc32c of the rest of the frame and the payload, seeded with the header's checksum |
+//! | checksum | 4 | crc32c of the other fields and the payload, from the header's checksum |
 //! | length | 4 | bytes of the payload |
 //! | position | 8 | where the frame begins in the log as a whole |
 //! | synced | 8 | position up to which the log was durable when the frame was made |

@@ -1,8 +1,8 @@
 //! The header that every page begins with.
 //!
 //! ```text
-//! checksum u32, of all bytes after it | kind u8 | level u8 | key words u16 | LSN u64 | page number u32 | link u32 | slots u16
-//! | heap u16 | dead u16 | hash u16 | content from 32 on
+//! checksum u32, of all bytes after it | kind u8 | level u8 | key words u16 | LSN u64
+//! | page number u32 | link u32 | slots u16 | heap u16 | dead u16 | hash u16 | content from 32 on
 //! ```
 //!
 //! | field | meaning |
@@ -15,13 +15,13 @@
 //! | slots | tree: number of cells; long value: bytes of content |
 //! | heap | tree: where the cells begin; they grow towards the slots |
 //! | dead | tree: bytes of cells that are not named any more |
-//! | hash | in files: a hash of all other bytes but the checksum, never 0; 0 in durable memory, and where an earlier version has written the page |
+//! | hash | a hash of all other bytes but the checksum, never 0; 0 if there is none, see below |
 //!
 //! The checksum alone does not detect every torn page. A value that ends with its own CRC32C, as
 //! definitions of tables do, adds nothing to the CRC of what surrounds it; so where a write
 //! replaces such a value by another of its kind, and is torn before it, the checksum is right for
-//! both. The hash is not linear. Pages that change in durable memory are not written whole, and a
-//! log guards them.
+//! both. The hash is not linear. Pages that an earlier version has written have none, nor have
+//! pages that change in durable memory: they are not written whole, and a log guards them.
 
 use crate::log::Lsn;
 use std::fmt;

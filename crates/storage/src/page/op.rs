@@ -1,8 +1,11 @@
 //! Operations on pages, in the format of the log.
 //!
 //! ```text
-//! section     page number u32 | flags u8 | image, if flag 1: head u16, tail u16, the head's bytes, the tail's | bytes u32 of operations
-//! operation   tag u8 | fields as in [`PageOp`], numbers little-endian, bytes preceded by their length
+//! section     page number u32 | flags u8
+//!             | image, if flag 1: head u16, tail u16, the head's bytes, the tail's
+//!             | bytes u32 of operations
+//! operation   tag u8 | fields as in [`PageOp`], numbers little-endian, bytes preceded by their
+//!             length
 //! ```
 //!
 //! A section has all operations of one log record on one page. An *image* is the page as it was

@@ -9,12 +9,15 @@
 //!          5 abort          transaction u64 | pages to free: everything is undone
 //!          6 prepare        transaction u64 | global transaction u64 | pages to free on commit
 //!          7 freed          transaction u64: one of its pages is free now
-//!          8 mark           number u64 | time u64: in no partition anybody is between two; all have this mark
-//! time     microseconds since 1970, 0 without a clock. Numbers below 2^48 are no times: earlier versions counted commits there
+//!          8 mark           number u64 | time u64: no transaction is open in any partition; the
+//!                           logs of all partitions have this mark
+//! time     microseconds since 1970, 0 without a clock. Numbers below 2^48 are no times: earlier
+//!          versions counted commits there
 //! pages    count u32 | numbers u32 each
 //! undo     tag u8 | root of the tree u32 | key words u8, words u64 each | rest
-//!          1 remove the key | 2 insert: long u8, value | 3 replace: long u8, value | 4 patch: offset u16, bytes
-//!          5 free a page: its number instead of a root | 6 free a tree, by its root
+//!          1 remove the key | 2 insert: long u8, value | 3 replace: long u8, value
+//!          4 patch: offset u16, bytes | 5 free a page: its number instead of a root
+//!          6 free a tree, by its root
 //! ```
 //!
 //! All changes of one record are made together: a crash leaves the record or not, and recovery

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! header | slot 0 | slot 1 | … →     free     ← … | cell | cell
-//! slot   offset of the cell u16 | its bytes u16, the top bit set if its value lies in pages of its own
+//! slot   offset of the cell u16 | its bytes u16, top bit set if the value is in pages of its own
 //! cell   leaf: key words | value          inner page: key words | child u32
 //! ```
 //!

@@ -1,10 +1,12 @@
 //! The locks of one session's transactions, as its isolation asks for them.
 //!
-//! | isolation | a row that is read | a range that is read | what is changed |
-//! |---|---|---|---|
-//! | serializable | shared until the end | shared until the end | exclusive until the end |
-//! | repeatable read | shared until the end | shared while it is read, and rows that were there until the end | exclusive until the end |
-//! | read committed | shared while it is read | shared while it is read | exclusive until the end |
+//! | isolation | a row that is read | a range that is read |
+//! |---|---|---|
+//! | serializable | shared until the end | shared until the end |
+//! | repeatable read | shared until the end | shared while it is read; rows in it, until the end |
+//! | read committed | shared while it is read | shared while it is read |
+//!
+//! Changes lock exclusively until the end.
 //!
 //! Commits release their locks once they are in the log, before they are durable (early lock
 //! release): a transaction that reads their rows comes after them in the log, and waits for the

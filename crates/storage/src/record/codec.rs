@@ -8,9 +8,9 @@
 //!
 //! | part | bytes |
 //! |---|---|
-//! | value | tag 0 to 11 in the order of [`ValueRef`], then its number, or scale and units, or content |
-//! | type | tag 0 to 12 in the order of [`DataType`]; decimal: precision, scale; lengths: 4 (0: unlimited) |
-//! | definition | version 1, table number 4, name, columns, primary key, indexes, partitioning, checksum 4 |
+//! | value | tag 0 to 11 as in [`ValueRef`], then its number, or scale and units, or content |
+//! | type | tag 0 to 12 as in [`DataType`]; decimal: precision, scale; lengths: 4 (0: unlimited) |
+//! | table | version 1, number 4, name, columns, primary key, indexes, partitioning, checksum 4 |
 //! | column | name, type, nullable 1 |
 //! | index | number 4, name, columns, unique 1 |
 

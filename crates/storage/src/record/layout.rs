@@ -1,7 +1,7 @@
 //! The layout of a tuple: the place of each column of a row.
 //!
 //! ```text
-//! | checksum | NULL bits, if a column is nullable | 8-byte fields | 4 | 2 | 1-byte fields | padding to 8 |
+//! | checksum | NULL bits, if a column is nullable | 8-byte fields | 4 | 2 | 1 | padding to 8 |
 //! ```
 //!
 //! The first word is reserved for the engine's checksum. NULL bits count nullable columns only; a

@@ -12,7 +12,8 @@
 //! | `decimal`, `calendar` | exact decimals; dates and timestamps |
 //! | `key`, `key_word` | memcomparable keys |
 //! | `partition` | which partition a row belongs to |
-//! | `layout`, `row`, `changes`, `variable` | the tuple format, rows and updates in it, blocks for long contents |
+//! | `layout`, `row`, `changes` | the tuple format, rows and updates in it |
+//! | `variable` | blocks for long contents |
 //! | `checksum` | the linear checksum of tuples and nodes |
 
 mod calendar;

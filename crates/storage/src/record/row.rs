@@ -1,7 +1,7 @@
 //! A row in memory: a tuple, followed by the contents that do not lie in the tuple.
 //!
 //! ```text
-//! | tuple, exactly as on the medium, but for the words of out-of-line columns | content | content | … |
+//! | tuple, as on the medium except for the words of out-of-line columns | content | content | … |
 //! ```
 //!
 //! An engine reads a row by copying the tuple in ([`Row::begin_fill`]) and, for tables that have

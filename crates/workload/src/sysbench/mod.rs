@@ -6,7 +6,7 @@
 //! | `schema` | tables, columns, the index of `k`, the initial rows |
 //! | `digits` | the values of `c` and `pad` |
 //! | `distribution` | how ids are drawn |
-//! | `list` | the statements of each event, made before the clock starts and shared by all methods |
+//! | `list` | the statements of each event, made before the clock starts, shared by all methods |
 //! | `runner` | execution of the statements |
 //! | `state` | a row in a few words, and the effect of statements on it |
 //! | `shared` | check of the rows that several threads share |

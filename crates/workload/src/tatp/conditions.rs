@@ -3,7 +3,7 @@
 //! | number | condition |
 //! |---|---|
 //! | 1 | subscribers are numbered from 1 without gaps, and lie in the region of their number |
-//! | 2 | the number of a subscriber is its `s_id` in fifteen digits, and the index of numbers has each subscriber once |
+//! | 2 | a subscriber's number is its `s_id` in fifteen digits, and once in the index of numbers |
 //! | 3 | an access info belongs to a subscriber, and each subscriber has 1 to 4, by type |
 //! | 4 | a special facility belongs to a subscriber, and each subscriber has 1 to 4, by type |
 //! | 5 | a call forwarding belongs to a special facility and begins at 0, 8 or 16 o'clock |

@@ -5,7 +5,7 @@
 //! | 1 | the balance of a branch is the sum of its tellers' balances |
 //! | 2 | the balance of a branch is the sum of the amounts in its history |
 //! | 3 | the balance of a teller is the sum of the amounts in the history with this teller |
-//! | 4 | the balance of an account is the sum of the amounts in the history with this account, whichever branch has it |
+//! | 4 | the balance of an account is the sum of its amounts in the history of all branches |
 //! | 5 | a branch has ten tellers, and every branch as many accounts as the first |
 //! | 6 | the accounts of all branches have as much as the branches together |
 //!

@@ -11,7 +11,7 @@
 //! | 7 | a line has no delivery date exactly if its order has no carrier |
 //! | 8, 9 | a warehouse, a district was paid what `history` says |
 //! | 10 | a customer's balance is the amount delivered less the amount paid |
-//! | 11 | delivered orders of a district are 2100 of 3000 at first, and one more with each delivery |
+//! | 11 | delivered orders of a district: 2100 of 3000 at first, one more with each delivery |
 //! | 12 | balance and payments of a customer are together the amount delivered |
 //!
 //! Condition 11 of the specification covers the initial rows only; with the deliveries that

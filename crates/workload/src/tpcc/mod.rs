@@ -6,7 +6,7 @@
 //! | `draw` | random choices: `NURand` with its constants, last names, text |
 //! | `schema` | tables, columns, indexes |
 //! | `population` | the initial rows |
-//! | `list` | the inputs of the transactions, made before the clock starts and shared by all methods |
+//! | `list` | the inputs of the transactions, made before the clock starts, shared by all methods |
 //! | `transactions`, `delivery`, `new_order` | the transactions |
 //! | `runner` | the next transaction of a partition |
 //! | `conditions` | the twelve conditions, and how many transactions the content shows |

@@ -3,7 +3,7 @@
 //!
 //! | choice | values |
 //! |---|---|
-//! | mix, reads / updates in a hundred | read-only 100/0, read-heavy 90/10, balanced 50/50, write-heavy 10/90 |
+//! | mix (reads/updates) | read-only 100/0, read-heavy 90/10, balanced 50/50, write-heavy 10/90 |
 //! | skew | low: half of the accesses go to a fifth of the rows; high: nine tenths to a tenth |
 //! | columns that an update rewrites | 1, as the paper says, to 10, as its published code does |
 //!

@@ -2,7 +2,7 @@
 //!
 //! | file | kinds |
 //! |---|---|
-//! | `bench` | YCSB, TPC-C, TPC-B, TATP and insertions into a tree, by the very options that `indelible bench` takes |
+//! | `bench` | YCSB, TPC-C, TPC-B, TATP, insertions into a tree: options of `indelible bench` |
 //! | `device` | durable writes through the two interfaces |
 //! | `recovery` | a process that is killed, and the opening after it |
 //! | `costs` | bytes of an insert, an update and a delete |

@@ -5,10 +5,10 @@
 //! (`--files sata`), with a little durable memory in front of it. The checks compare the ratios
 //! that the thesis states, because its plots have no numbers at their points.
 //!
-//! | file | figures |
-//! |---|---|
-//! | `throughput` | 2.3, 4.1 to 4.3: with and without doublewrite, the four schemes over threads; flushes of any length; this machine's own disk |
-//! | `writes` | tables 2.1 and 4.4, 4.5, figure 4.4: where time goes, what is written, and the size of the area |
+//! - `throughput`, figures 2.3, 4.1 to 4.3: with and without doublewrite, the four schemes over
+//!   threads; flushes of any length; this machine's own disk.
+//! - `writes`, tables 2.1, 4.4 and 4.5, figure 4.4: where time goes, what is written, and the size
+//!   of the area.
 
 mod throughput;
 mod writes;

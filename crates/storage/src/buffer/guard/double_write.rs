@@ -1,7 +1,8 @@
 //! The doublewrite area: pages are written here, made durable, and only then written home.
 //!
 //! ```text
-//! file   magic 8 | pages u32 | crc32c u32 | zeros to 512 | room for a batch of pages, sealed | room for pages of their own, sealed, or anything
+//! file   magic 8 | pages u32 | crc32c u32 | zeros to 512 | room for a batch of pages, sealed
+//!        | room for pages of their own, sealed, or anything
 //! ```
 //!
 //! A page that a power cut tears at home is whole here. After `InnoDB`'s doublewrite buffer. The

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! memory   head, two lines | headers of the slots, a line each | slots, a page each
-//! head     magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | slots u32 | crc32c u32 | zeros to 64 | life u64 | zeros to 96
+//! head     magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | slots u32
+//!          | crc32c u32 | zeros to 64 | life u64 | zeros to 96
 //!          | stamp of the database u64 | zeros to 128
-//! header   mark u64: the copy's sequence below its two highest bits, which are set; 0 without a copy
-//!          | page u32 | crc32c u32 of mark and page, from the salt | any content
+//! header   mark u64: the copy's sequence below the two highest bits, which are set; 0 without a
+//!          copy | page u32 | crc32c u32 of mark and page, from the salt | any content
 //! slot     the copy, a sealed page
 //! life     1 as long as every header that can be read is durable, else any other number
 //! ```

@@ -14,10 +14,11 @@
 //! be damaged without harm. Closing settles as well, so opening a closed file writes nothing.
 //!
 //! ```text
-//! file           [master record 0, 512 bytes][the same][...][stamp of the database u64 at 2048][...][master record 1 at 4096]
-//!                [the same][...][pages from 8192 or two pages on]
-//! master record  magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | mark u32 | sequence u64
-//!                | global transaction u64, or 0 | base: directory u64, chain u64, end u64, file bytes u64 | prepared: the same
+//! file           [master record 0, 512 bytes][the same][...][stamp of the database u64 at 2048]
+//!                [...][master record 1 at 4096][the same][...][pages from 8192 or two pages on]
+//! master record  magic 8 | version u32 | page bytes u32 | database u128 | partition u32
+//!                | mark u32 | sequence u64 | global transaction u64, or 0
+//!                | base: directory u64, chain u64, end u64, file bytes u64 | prepared: the same
 //!                | crc32c u32 | 0 u32 | zeros to 512
 //! mark           0 plain | 1 settled | 2 the file's creation is not finished: its name may be lost
 //! ```

@@ -5,7 +5,8 @@
 //! word 1  linear checksum over all other words, set when the page is written
 //! word 2  entries (32 bits) | byte at which contents begin (32 bits)
 //! word 3  sequence number of the group that wrote the page
-//! words   entries in key order: key words, then one reference (inner node) or the value's words (leaf)
+//! words   entries in key order: key words, then one reference (inner node) or the value's words
+//!         (leaf)
 //! bytes   contents of values, from the end of the page downwards
 //! ```
 //!

@@ -3,8 +3,8 @@
 //! ```text
 //! word 0  crc32c of all that follows u32 | bytes of the value u16 | words of the key u8 | kind u8
 //! words   key
-//! bytes   value: the child's page u64 (inner page), what the tree has for the key (leaf), or first page u64 and
-//!         bytes u64 of a chain of long pages (kind 1)
+//! bytes   value: the child's page u64 (inner page), what the tree has for the key (leaf), or
+//!         first page u64 and bytes u64 of a chain of long pages (kind 1)
 //! ```
 //!
 //! A page gives room below its lowest cell first. When that is used up, a gap is sought among the

@@ -1,10 +1,12 @@
 //! The header of a slotted page.
 //!
 //! ```text
-//! page    [line 0 of place 0][line 0 of place 1][line 1 of place 0][line 1 of place 1] … free room … [cells]
+//! page    [line 0 of place 0][line 0 of place 1][line 1 of place 0][line 1 of place 1] …
+//!         free room … [cells]
 //! line 0  level u8 | cells u8 | lowest unit of a cell u8 | magic u8 | slot u8 [52] | word
 //! line n  slot u8 [64]
-//! word    crc32c of the header's bytes in use u32 | check of the sequence u8 | sequence u24, from low to high
+//! word    from low to high: crc32c of the header's bytes in use u32 | check of the sequence u8
+//!         | sequence u24
 //! ```
 //!
 //! A slot is where a cell begins, in units of the page's size / 255 rounded up to a power of two, 8

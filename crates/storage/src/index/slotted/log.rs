@@ -3,13 +3,14 @@
 //! ```text
 //! block      [master line][head of the record, to the end of the block]
 //! master     directory's root u64 | 0
-//! head       crc32c u32 | bytes of the body u32 | state u64 | extensions u64 | { offset u64 | bytes u64 } of each [8]
-//!            | beginning of the body
+//! head       crc32c u32 | bytes of the body u32 | state u64 | extensions u64
+//!            | { offset u64 | bytes u64 } of each [8] | beginning of the body
 //! body       global transaction u64 | headers u32 | words u32
 //!            | { page u64 | sequence u32 | kind and bytes u32 | header, padded to 8 } of each
 //!            | { offset u64 | clear u64 | set u64 } of each
 //! header     kind 0: fields u8 [4] | slot u8 of each
-//!            kind 1: slots kept at the beginning u8 | slots kept at the end u8 | lowest unit u8 | slots between u8 of each
+//!            kind 1: slots kept at the beginning u8 | slots kept at the end u8 | lowest unit u8
+//!                    | slots between u8 of each
 //! ```
 //!
 //! A header is given whole (kind 0), or as a splice (kind 1), which derives it from the one before,

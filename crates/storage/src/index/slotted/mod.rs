@@ -12,7 +12,7 @@
 //! | `header` | the bytes of a header, its two places in a page, and which of them is in force |
 //! | `cell` | the bytes of a cell, and the room in a page |
 //! | `log` | the record of headers and words, and what recovery makes of it |
-//! | `pages` | pages that the group has changed, their undo, their room, and how it becomes durable |
+//! | `pages` | pages that the group has changed, their undo and room, and how it becomes durable |
 //! | `keys` | search among the keys of one page |
 //! | `tree` | lookups and scans |
 //! | `change` | insertion, split, rewriting, removal, merge |
@@ -21,7 +21,7 @@
 //! | `trees` | the trees as tables see them |
 //! | `versions` | superseded headers that snapshots show |
 //! | `snapshot` | the trees as a snapshot sees them |
-//! | `cached` | pages in volatile memory, before a file and a log of what changed in them (`nvwal`) |
+//! | `cached` | pages in volatile memory, over a file and a log of their changes (`nvwal`) |
 //!
 //! After ASPLOS 2017 (Failure-Atomic Slotted Paging); docs/methods.md says where we differ.
 

@@ -1,9 +1,10 @@
 //! The end of a group of `nvwal`, its checkpoint, and its recovery.
 //!
 //! ```text
-//! commit      differences into the log, flushed; fence; the mark, flushed; fence                      [commit point]
-//! checkpoint  pages to the file; sync; the next generation of the log, flushed; fence                 [commit point]
-//! recovery    the last mark and the generation, flushed; fence; the rest happens in volatile memory, when a page is read first
+//! commit      differences into the log, flushed; fence; the mark, flushed; fence   [commit point]
+//! checkpoint  pages to the file; sync; the log's next generation, flushed; fence   [commit point]
+//! recovery    the last mark and the generation, flushed; fence; the rest happens in volatile
+//!             memory, when a page is read first
 //! ```
 
 use super::home::{HomeFile, HomeIdentity};

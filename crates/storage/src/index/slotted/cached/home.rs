@@ -1,8 +1,10 @@
 //! The file where the pages of `nvwal` are at home.
 //!
 //! ```text
-//! file         [identity, 256 bytes][the same, but for the stamp of the database in its last 8 bytes]…[pages from the second on]
-//! identity     magic 8 | version u32 | page bytes u32 | database u128 | partition u32 | crc32c u32 | zeros to 256
+//! file         [identity, 256 bytes][the same, with the stamp of the database in its last 8 bytes]
+//!              …[pages from the second on]
+//! identity     magic 8 | version u32 | page bytes u32 | database u128 | partition u32
+//!              | crc32c u32 | zeros to 256
 //! ```
 //!
 //! The first page is written and synced before anything refers to the file, and never again. The

@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! block       [generation u64][generation again u64][end u64][zeros to 64][records]
-//! record      global transaction u64, or 0 | extensions u64 | mark | mark again | body, padded to 64
+//! record      global transaction u64, or 0 | extensions u64 | mark | mark again
+//!             | body, padded to 64
 //! mark        generation u32, sequence u32 | bytes of the body u32, crc32c u32 | state u64
 //! body        { offset u64 | bytes u64 } of each extension
-//!             | { page u64 | bytes of its differences u32 | flags u32 | differences, padded to 8 } of each page
+//!             | { page u64 | bytes of its differences u32 | flags u32
+//!                 | differences, padded to 8 } of each page
 //! difference  at u16 | bytes u16 | the new bytes
 //! ```
 //!

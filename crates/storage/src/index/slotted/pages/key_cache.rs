@@ -1,7 +1,8 @@
 //! The key cache: keys of a page side by side, in DRAM.
 //!
 //! ```text
-//! page u64 | cells u8 | level u8 | lowest unit of a cell u8 | 5 bytes of 0 | key u64 [] | inner page: child u64 []
+//! page u64 | cells u8 | level u8 | lowest unit of a cell u8 | 5 bytes of 0 | key u64 []
+//! | inner page: child u64 []
 //! ```
 //!
 //! A search in a page itself waits for its header, and then twice or more for keys that lie all

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //! commit   cells and headers of new pages are flushed; fence
-//!          fast: the header is stored in the page, flushed unless in one transfer; fence            [commit point]
-//!          fash: the record of what headers and words become is stored, flushed; fence              [commit point]
-//!                headers and words are stored in their places and flushed; the next group's first fence waits for them
+//!          fast: the page's header is stored, flushed unless in one transfer; fence [commit point]
+//!          fash: the record of new headers and words is stored, flushed; fence      [commit point]
+//!                headers and words are stored in their places and flushed; the next group's first
+//!                fence waits for them
 //! ```
 
 use super::{Changed, CommitKind, LINE, LINES_IN_A_ROW_MAX, SlottedPages, UNKNOWN, at_rest};
