@@ -1,5 +1,5 @@
-//! What a method of the page engine is a name for: where its pages are, where its log is, and what
-//! guards the writing of pages.
+//! The axes of the page engine's methods: where the pages are, where the log is, and how page
+//! writes are guarded.
 //!
 //! A published method is one combination. The others can be had too, as far as they make sense, to
 //! see what one axis alone does.
@@ -11,7 +11,7 @@ use std::str::FromStr;
 /// Where the page engine has its pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PagesKind {
-    /// In a file, behind a buffer pool.
+    /// In a file, with a buffer pool.
     Ssd,
     /// In durable memory, without a copy.
     Nvm,
@@ -107,7 +107,7 @@ fn named<T: Copy, const N: usize>(
 pub struct PageAxes {
     /// Where the pages are.
     pub pages: PagesKind,
-    /// What keeps a torn write of a page from being a loss.
+    /// Keeps a torn write of a page from being a loss.
     pub guard: Guard,
     /// Where the log is.
     pub log: LogKind,

@@ -4,12 +4,13 @@
 //!
 //! | when | what is written |
 //! |---|---|
-//! | operation | `cow`: copies of pages in volatile memory; `nvm-cow`: copies of pages and tuples in free blocks |
+//! | operation in `cow` | copies of pages in volatile memory |
+//! | operation in `nvm-cow` | copies of pages and tuples in free blocks |
 //! | commit | nothing, until the group is due |
 //! | end of a group | all dirty pages; a fence or sync; the master; a fence or sync |
 //! | prepare | as at the end of a group, but the master says *prepared* |
 //! | abort | nothing |
-//! | recovery | nothing, but the fate of a prepared group, and in `nvm-cow` the bitmap words of the last one |
+//! | recovery | the fate of a prepared group; in `nvm-cow` also the last group's bitmap words |
 //!
 //! The two methods are one engine over two places for pages (`index::cow::pool`,
 //! `index::cow::file`) and two kinds of values (`table::cow::rows`). After SIGMOD 2015 (N-Store),
@@ -57,7 +58,7 @@ pub type NvCow<P> = CowEngine<Pages<PoolStore<DeviceOf<P>>>, TupleRows>;
 /// One partition of `cow`.
 pub type Cow<P> = CowEngine<Pages<FileStore<DeviceOf<P>, <P as Platform>::Files>>, ImageRows>;
 
-/// What the engine asks of trees and the place where they live beyond [`Trees`].
+/// Operations of trees, and of the place where they live, that the engine needs beyond [`Trees`].
 pub trait TreeStore: Trees {
     /// Reports blocks in use that belong to no table, and holds all of those in use against what is
     /// allocated.
@@ -98,7 +99,7 @@ pub struct CowEngine<T: TreeStore, R: Rows<T>> {
     undone: u64,
 }
 
-/// What the engine may do next.
+/// States of the engine, which decide the calls that it accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Idle,
@@ -341,7 +342,7 @@ impl<T: TreeStore, R: Rows<T>> Engine for CowEngine<T, R> {
             if wrote {
                 let result = self.space.trees.resolve(true);
                 self.durable_step(result)?;
-                // What the group had before is durable with it.
+                // The earlier transactions of the group are durable with the prepared one.
                 self.group.join(Durability::None);
                 self.group.synced();
             }
@@ -438,7 +439,7 @@ impl<T: TreeStore, R: Rows<T>> Engine for CowEngine<T, R> {
 
     fn snapshot(&mut self) -> Result<Box<dyn Engine>> {
         self.require(State::Idle)?;
-        // What the snapshot shows is durable, and the group that goes on behind it is empty.
+        // Makes the content of the snapshot durable; the group that goes on after it is empty.
         self.end_group()?;
         let layout = self.space.layout();
         self.space.trees.snapshot(layout)
@@ -471,8 +472,8 @@ impl<T: TreeStore, R: Rows<T>> Engine for CowEngine<T, R> {
 }
 
 impl<T: TreeStore, R: Rows<T>> Drop for CowEngine<T, R> {
-    /// Ends the last group in order. What could not be written is not acknowledged either, so a
-    /// failure here loses nothing.
+    /// Ends the last group in order. Commits that cannot be written are not acknowledged either, so
+    /// a failure here loses nothing.
     fn drop(&mut self) {
         let ends = match self.state {
             State::Idle => true,

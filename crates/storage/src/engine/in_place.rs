@@ -7,7 +7,8 @@
 //! | commit | the transaction's record; one sync for its group | nothing |
 //! | prepare | the same record, marked, and a sync | nothing |
 //! | abort | nothing; before images in DRAM go back | the same |
-//! | checkpoint | all tables, compressed, some rows after each transaction; then the log in front of it goes | nothing |
+//! | checkpoint | all tables, compressed, some rows after each transaction | nothing |
+//! | end of a checkpoint | nothing; the log before it is removed | nothing |
 //! | recovery | nothing, but how a prepared transaction ended | – |
 //!
 //! After SIGMOD 2015 (N-Store), section 3.1. Where we differ: a record is written when its
@@ -43,7 +44,7 @@ type DeviceOf<P> = <<P as Platform>::Memories as MemorySource>::Memory;
 /// One partition of `inp` or `volatile`.
 pub struct InPlace<P: Platform> {
     store: Store<DeviceOf<P>>,
-    /// What makes it durable; `volatile` has none.
+    /// Log and checkpoints; `volatile` has none.
     journal: Option<Journal<P::Files>>,
     state: State,
     /// Of the step after which it is [`State::Poisoned`].
@@ -56,7 +57,7 @@ pub struct InPlace<P: Platform> {
     undone: u64,
 }
 
-/// What the engine may do next.
+/// States of the engine, which decide the calls that it accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Idle,

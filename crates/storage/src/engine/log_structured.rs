@@ -1,4 +1,4 @@
-//! `log`: a log-structured tree with a MemTable in volatile memory and runs in files, behind a
+//! `log`: a log-structured tree with a MemTable in volatile memory, runs in files, and a
 //! write-ahead log.
 //!
 //! | when | it writes |
@@ -8,7 +8,7 @@
 //! | prepare | the same record, marked, and a sync |
 //! | abort | nothing; before images in DRAM go back |
 //! | after the commit | its share of a flush or a merge; at their end a manifest |
-//! | checkpoint | the whole MemTable to a run; a manifest; then the log in front of it goes |
+//! | checkpoint | the whole MemTable to a run; a manifest; then the older log is removed |
 //! | recovery | nothing, but how a prepared transaction ended |
 //!
 //! After SIGMOD 2015 (N-Store), section 3.3. Where we differ: a record is written when its
@@ -54,7 +54,7 @@ pub struct LogStructured<P: Platform> {
     before: Option<Row>,
 }
 
-/// What the engine may do next.
+/// States of the engine, which decide the calls that it accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Idle,

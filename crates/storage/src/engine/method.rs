@@ -1,8 +1,8 @@
 //! The catalogue of methods: named recipes that a user selects, and how each is opened.
 //!
 //! A method is known by its name to people and by its code to files; neither changes once it is
-//! released. What a partition was created with stands in its own files, so opening takes from the
-//! options only what may change.
+//! released. A partition's own files have the settings that it was created with, so opening takes
+//! from the options only those that may change.
 
 use super::axes::{Combination, LogKind, PageAxes, PagesKind};
 use super::paged::Paged;
@@ -30,21 +30,21 @@ pub enum Method {
     /// In-place updates in durable memory; one record with the new words commits, and before images
     /// serve long transactions (`NVM-InP` of N-Store).
     NvmInp,
-    /// Copy-on-write trees with the rows in their leaves, in a file behind a cache (`CoW` of
+    /// Copy-on-write trees with the rows in their leaves, in a file with a cache (`CoW` of
     /// N-Store).
     Cow,
     /// Copy-on-write trees of pointers to tuples, in durable memory (`NVM-CoW` of N-Store).
     NvmCow,
     /// A log-structured tree of MemTables in durable memory (`NVM-Log` of N-Store).
     NvmLog,
-    /// A log-structured tree of runs in files behind a MemTable and a log (`Log` of N-Store).
+    /// A log-structured tree of a MemTable and runs in files, with a log (`Log` of N-Store).
     Log,
-    /// Slotted pages behind a buffer pool, with an ARIES log that has a page whole when it changes
+    /// Slotted pages in a buffer pool, with an ARIES log that has a page whole when it changes
     /// first after a checkpoint.
     FullPageWrites,
-    /// The same, with a doublewrite area in front of the pages instead, and sessions that write one
-    /// page each where they find no clean frame (`Original` of the NVM-DWB thesis, as `InnoDB` 5.6
-    /// does).
+    /// The same, with a doublewrite area instead of whole pages in the log, and sessions that write
+    /// one page each where they find no clean frame (`Original` of the NVM-DWB thesis, as `InnoDB`
+    /// 5.6 does).
     Dwb,
     /// As `dwb`, in batches only, as later versions of `InnoDB` do.
     DwbBatched,
@@ -56,10 +56,10 @@ pub enum Method {
     /// As `dwb-batched`, with pages and log in a filesystem on durable memory, which takes the
     /// place of the disk (`NVRAM Disk-Replacement` of NVRAM-era).
     DiskReplacement,
-    /// Slotted pages behind a buffer pool and a doublewrite area, with a log in files of which each
+    /// Slotted pages in a buffer pool with a doublewrite area, and a log in files of which each
     /// session has a series of its own (the log with a buffer a transaction of `NV-Logging`).
     NvDiskDecentralized,
-    /// Slotted pages behind a buffer pool and a doublewrite area, with a log in durable memory that
+    /// Slotted pages in a buffer pool with a doublewrite area, and a log in durable memory that
     /// each session writes a part of (`NV-Logging`).
     NvLogging,
     /// The same with a few logs that sessions share, and commits that become durable in groups (the
@@ -186,7 +186,7 @@ impl Method {
         self.axes().is_some()
     }
 
-    /// What it is a name for, if it is one of the page engine.
+    /// Its choice on each axis, if it is one of the page engine.
     pub fn axes(self) -> Option<PageAxes> {
         let (guard, log) = match self {
             Self::FullPageWrites => (Guard::FullPageWrites, LogKind::Central),
@@ -213,7 +213,7 @@ impl Method {
         Some(PageAxes { pages, guard, log })
     }
 
-    /// Whether pages are cached in buffers, beside a file that has them.
+    /// Whether pages of a file are cached in buffers.
     pub fn has_buffer_pool(self) -> bool {
         let pages = self.axes().map(|axes| axes.pages);
         pages == Some(PagesKind::Ssd)
@@ -420,7 +420,7 @@ mod tests {
     }
 }
 
-/// What an engine can be told when its partition is created or opened.
+/// Options for creating or opening a partition's engine.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
     /// Number of the partition, from 0.
@@ -439,8 +439,8 @@ pub struct EngineOptions {
     pub page_bytes: u32,
     /// Order of durable steps in the NVM-aware methods.
     pub fences: FenceOrder,
-    /// What the platform promises for a line that one instruction stores. `fast` commits by such
-    /// lines where it is [`PowerFailAtomicity::Line`]; other methods need no more than words.
+    /// The platform's promise for a line that one instruction stores. `fast` commits by such lines
+    /// where it is [`PowerFailAtomicity::Line`]; other methods need no more than words.
     pub atomicity: PowerFailAtomicity,
     /// Most bytes of DRAM for the keys of slotted pages in durable memory; with 0 a search reads
     /// the pages alone.
@@ -453,15 +453,16 @@ pub struct EngineOptions {
     pub group_wait_us_max: u64,
     /// Log length that triggers a checkpoint, in bytes.
     pub checkpoint_log_bytes: u64,
-    /// What the write-ahead log has of a changed row.
+    /// The images of a changed row in the write-ahead log.
     pub log_images: LogImages,
     /// Bytes of changes after which a MemTable of the log-structured methods is full.
     pub memtable_bytes: u64,
     /// Bytes of the buffer pool of the page engine, and of the frames of `nvwal`.
     pub buffer_bytes: u64,
-    /// Who writes the page engine's dirty pages whose frames are needed.
+    /// Threads that write the page engine's dirty pages whose frames are needed.
     pub cleaning: Cleaning,
-    /// Who makes records in durable memory durable ahead of their commits, if they wait for one.
+    /// The thread that makes records in durable memory durable ahead of their commits, if they wait
+    /// for one.
     pub daemon: Daemon,
     /// When the page engine undoes what an opening finds unfinished.
     pub undoing: AfterCrash,
@@ -533,10 +534,9 @@ pub enum AfterCrash {
     /// devices want it.
     #[default]
     AtOpening,
-    /// Beside the transactions that begin, which wait for locks on what is not undone yet and
-    /// repeat what the pages lack that they read, where pages lie in files; by whoever drives the
-    /// engine, with [`Engine::assist`](crate::engine::Engine::assist), a change or a page each
-    /// time.
+    /// During later transactions, which wait for locks on changes that are not undone yet and,
+    /// where pages lie in files, redo the pages that they read. The driver of the engine does it
+    /// with [`Engine::assist`](crate::engine::Engine::assist), a change or a page each time.
     BySteps,
     /// The same by a thread.
     InBackground,

@@ -131,15 +131,14 @@ pub trait Engine: Send {
         Ok(())
     }
 
-    /// Another session of this partition: it runs transactions of its own beside this one's, in
-    /// another thread. Not inside a transaction. None where a partition runs one transaction at a
-    /// time.
+    /// Another session of this partition, which runs its own transactions in another thread at the
+    /// same time. Not inside a transaction. None where a partition runs one transaction at a time.
     fn session(&self) -> Result<Option<Box<dyn Engine>>> {
         Ok(None)
     }
 
-    /// The newest ticket that somebody of any session waits for. What a transaction has read is
-    /// covered when it is durable.
+    /// The newest ticket that somebody of any session waits for. Once it is durable, so is every
+    /// such commit that a transaction has read.
     fn promised(&self) -> CommitTicket {
         self.durable()
     }
@@ -165,10 +164,10 @@ pub trait Engine: Send {
     /// transaction.
     fn checkpoint(&mut self) -> Result<()>;
 
-    /// The partition as it is now, for reading beside it: every committed transaction is made
-    /// durable, and what they left is shown by an engine of its own, from any thread, for as long
-    /// as that lives. It never makes the partition wait, and keeps only what it shows from being
-    /// used again. Not inside a transaction. Methods that change data in place refuse.
+    /// The partition as it is now, for reading from any thread. Every committed transaction is made
+    /// durable first; the snapshot is an engine of its own, which shows them as long as it lives.
+    /// It never makes the partition wait, and only keeps the space of what it shows from being used
+    /// again. Not inside a transaction. Methods that change data in place refuse.
     fn snapshot(&mut self) -> Result<Box<dyn Engine>> {
         Err(crate::StorageError::Unsupported(format!(
             "this method has no snapshots; {} have",
@@ -199,7 +198,7 @@ pub trait Engine: Send {
 
     /// Notes in a log with an archive that no transaction is open now, in any partition: each of
     /// them gets the mark with this number, which is higher than those before, while somebody holds
-    /// them all. It is durable with what comes behind it, and waits for nothing. Not inside a
+    /// them all. The mark is durable with the next records, and waits for nothing. Not inside a
     /// transaction.
     ///
     /// # Errors
@@ -208,13 +207,13 @@ pub trait Engine: Send {
         Ok(())
     }
 
-    /// What the archive of its log has, if it has one. Reads all of it.
+    /// The extent of the log's archive, if there is one. Reads all of it.
     fn archive(&self) -> Result<Option<ArchiveRange>> {
         Ok(None)
     }
 
-    /// Gives the space of free pages back to the filesystem. Not inside a transaction. Whatever
-    /// interrupts it, nothing is lost.
+    /// Gives the space of free pages back to the filesystem. Not inside a transaction. An
+    /// interruption loses nothing.
     ///
     /// # Errors
     /// A method without pages in a file.
@@ -222,8 +221,8 @@ pub trait Engine: Send {
         Err(no_file_to_shrink())
     }
 
-    /// Hands all pages in use to `visit`, as they are behind a checkpoint, while nobody else has
-    /// the partition; [`Rebuild`] makes a partition of them again. Not inside a transaction.
+    /// Hands all pages in use to `visit`, as they are after a checkpoint, while nobody else has the
+    /// partition; [`Rebuild`] makes a partition of them again. Not inside a transaction.
     ///
     /// # Errors
     /// A method without pages in a file; a page that is damaged.
@@ -253,7 +252,7 @@ fn no_pages_to_copy() -> StorageError {
     )
 }
 
-/// What [`Engine::shrink`] came to.
+/// Result of [`Engine::shrink`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shrunk {
     /// Bytes of the files of pages before.
@@ -265,9 +264,9 @@ pub struct Shrunk {
 /// Counts since the engine was opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EngineStatus {
-    /// What the memory devices counted, durable and volatile ones together.
+    /// Counts of the memory devices, durable and volatile ones together.
     pub memory: pmem::Counters,
-    /// What the files counted.
+    /// Counts of the files.
     pub disk: disk::DiskCounters,
     /// Transactions that recovery undid when the engine was opened.
     pub recovery_undone: u64,
@@ -275,7 +274,7 @@ pub struct EngineStatus {
     pub recovery_replayed: u64,
     /// Log records that were made durable, by whom; where a log in durable memory counts them.
     pub log_persisted: Persisted,
-    /// What the area of page copies has done, where pages stay in it.
+    /// Counts of the area of page copies, where pages stay in it.
     pub area: AreaCounters,
     /// Bytes of pages that were written, by where they went; nothing where pages lie in durable
     /// memory.

@@ -12,7 +12,7 @@
 //! |---|---|
 //! | root 0 | the word that heads the list of tables; set last when the partition is created |
 //! | root 1 | the log block |
-//! | root 2 | the block in which a long transaction's log goes on, so that deletions need no space; 0 in old pools |
+//! | root 2 | the block where a long log goes on, so that deletions need no space; 0 in old pools |
 //! | user words | `engine/serial/pool.rs`; the nodes are those of indexes |
 //!
 //! After SIGMOD 2015 (N-Store), sections 4.1 and 4.3 and Table 2; docs/methods.md says where we
@@ -121,7 +121,7 @@ pub(crate) struct NvPool<P: Platform, T> {
     undone: u64,
 }
 
-/// What the engine may do next.
+/// States of the engine, which decide the calls that it accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Idle,

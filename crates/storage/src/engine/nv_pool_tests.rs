@@ -1,9 +1,10 @@
-//! Goal: what only a dead process can leave behind is durable before anybody reads it.
+//! Goal: stores that only a dead process can leave in the cache are durable before anybody reads
+//! them.
 //!
-//! Method: the process dies in front of a fence, on the simulated device, without a power cut:
-//! memory keeps every store. The partition is opened again and read, and then the power goes. The
-//! crash search cannot see this, because its images are what a power cut leaves. Last, an ordinary
-//! end, after which opening stores nothing.
+//! Method: the process dies before a fence, on the simulated device, without a power cut: memory
+//! keeps every store. The partition is opened again and read, and then the power goes. The crash
+//! search cannot see this, because its images are those of power cuts. Last, an ordinary end, after
+//! which opening stores nothing.
 
 use super::*;
 use crate::engine::FenceOrder;
@@ -90,9 +91,8 @@ fn holds(engine: &mut TestEngine, id: i64) -> bool {
     value(engine, id).is_some()
 }
 
-/// Inserts row 2 and dies in front of the fence `site`; opens again with the site `disabled`
-/// switched off, reads, and cuts the power. Whether the row was seen, and whether it is there
-/// afterwards.
+/// Inserts row 2 and dies before the fence `site`; opens again with the site `disabled` switched
+/// off, reads, and cuts the power. Whether the row was seen, and whether it is there afterwards.
 fn die_and_cut(fences: FenceOrder, site: &'static str, disabled: &str) -> (bool, bool) {
     let world = SimulatedWorld::new(WorldOptions::default());
     let mut engine = create(&world, fences);

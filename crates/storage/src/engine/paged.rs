@@ -1,4 +1,4 @@
-//! The page engine: trees of slotted pages in a file, behind a buffer pool, with a log in front.
+//! The page engine: trees of slotted pages in a file, with a buffer pool and a write-ahead log.
 //!
 //! | when | what is written |
 //! |---|---|
@@ -6,8 +6,8 @@
 //! | commit | a commit record; one sync of the log for its group |
 //! | prepare | a record, and a sync |
 //! | abort | a compensation record for each change, and their pages, in the pool |
-//! | a frame is needed, or is going to be | dirty pages, after the log up to their last changes; through the guard |
-//! | checkpoint | all dirty pages, a sync, the master record, a sync; then the log in front of it goes |
+//! | a frame is or will be needed | dirty pages through the guard, after their last log records |
+//! | checkpoint | all dirty pages, sync, the master record, sync; then the older log is removed |
 //! | recovery | the pages that the log has, what is undone, and a checkpoint |
 //!
 //! Steal and no-force: a page may be written before its transaction commits, and need not be when
@@ -89,7 +89,7 @@ pub struct Paged<P: Platform> {
     ended: Option<Transaction>,
 }
 
-/// What the engine may do next.
+/// States of a session, which decide the calls that it accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Idle,
@@ -161,7 +161,7 @@ impl<P: Platform> Paged<P> {
                 if self.has_changed_nothing()
                     && let Some(txn) = &mut self.transaction
                 {
-                    // What it had tried is undone, and will be in front of the checkpoint.
+                    // The failed attempt is undone, and its records will lie before the checkpoint.
                     self.shared.pages.forget(txn);
                 }
                 // The log keeps everything from there on where one of these begins.
@@ -217,8 +217,8 @@ impl<P: Platform> Paged<P> {
         let result = self
             .operate(|tables, pages, _, txn| change(tables, pages, txn))
             .and_then(|()| {
-                // While the partition is locked: whoever begins after the commit has given it back
-                // reads the definitions again.
+                // While the partition is locked: transactions that begin after the commit has
+                // released it read the definitions again.
                 self.definitions = self.shared.redefined();
                 self.commit(Durability::Immediate).map(|_| ())
             });
@@ -438,7 +438,7 @@ impl<P: Platform> Engine for Paged<P> {
         let _database = probe::begin(Activity::Database);
         self.require(State::Open)?;
         let Some(txn) = self.transaction.as_ref().filter(|txn| txn.is_logged) else {
-            // What it has read is durable before its other partitions commit.
+            // Everything that it has read is durable before its other partitions commit.
             self.prepared = Lsn(self.shared.newest().0);
             return Ok(());
         };
@@ -617,7 +617,7 @@ impl<P: Platform> Engine for Paged<P> {
 }
 
 impl<P: Platform> Drop for Paged<P> {
-    /// What a session leaves open is left to recovery, and nobody goes on with it.
+    /// Leaves an open transaction to recovery, and stops the partition.
     fn drop(&mut self) {
         if self.state != State::Idle {
             let text = "a session has ended in the middle of a transaction";

@@ -1,4 +1,4 @@
-//! What a guard of page writes is for: goal and method.
+//! The purpose of guards of page writes: goal and method.
 //!
 //! A table is filled and changed while a small pool writes pages back all the time; at every sync
 //! the power is cut, and unsynced pages of two sectors may be torn. With a guard every image must
@@ -98,7 +98,7 @@ fn content(world: &SimulatedWorld, method: Method) -> Result<i64, String> {
     Ok(sum)
 }
 
-/// What is wrong with images of a run: at each crash point the sum must be that of the acknowledged
+/// Faults in the images of a run: at each crash point the sum must be that of the acknowledged
 /// transactions, or one more.
 fn wrong_images(method: Method) -> Vec<String> {
     let world = SimulatedWorld::new(WorldOptions::default());

@@ -22,7 +22,7 @@ pub(super) struct ReadOnly {
     engine: Box<dyn Reads>,
 }
 
-/// What is passed on: the calls of [`Engine`] that only read.
+/// The calls that are passed on: those of [`Engine`] that only read.
 pub(super) trait Reads: Send {
     fn tables(&self) -> Vec<Arc<Table>>;
 

@@ -1,10 +1,11 @@
-//! What a run of a log-structured table says about one key: a whole row, changed columns, or that
-//! the row is gone.
+//! Content of a run of a log-structured table for one key: a whole row, changed columns, or a
+//! tombstone.
 //!
 //! | kind | bytes | meaning |
 //! |---|---|---|
 //! | row | the image of [`Row::write_image`] | the row, whatever older runs say |
-//! | delta | { column u32, value as [`encode_value`] writes it }*, each column once | these columns; the rest is in older runs |
+//! | delta | { column u32, value as [`encode_value`] writes it }*, | these columns; |
+//! | | each column once | the rest is in older runs |
 //! | tombstone | none | there is no row, whatever older runs say |
 //!
 //! A reader takes entries from the newest run to the oldest until one is no delta, then applies the

@@ -2,9 +2,9 @@
 //! them again.
 //!
 //! A table that is used as a queue (insert at one end, delete at the other) leaves a tombstone for
-//! each row that was taken, and whoever asks for the oldest row meets all of them, until a merge
-//! drops them. A scan that has met many in front of its first row notes where they end; the next
-//! one that begins there goes on behind them.
+//! each row that was taken. A search for the oldest row meets all of them, until a merge drops
+//! them. A scan that has met many before its first row notes where they end; the next one that
+//! begins there skips them.
 //!
 //! Invariants:
 //! 1. No key of a gap has a row. An insertion ends the gap that its key lies in.
@@ -29,7 +29,7 @@ pub(crate) struct Gaps {
     ranges: BTreeMap<Box<[u64]>, Box<[u64]>>,
 }
 
-/// What a scan meets in front of its first row.
+/// Keys without a row that a scan meets before its first row.
 #[derive(Debug, Default)]
 pub(crate) struct Dead {
     last: KeyBuf,
@@ -47,7 +47,7 @@ impl Dead {
         }
     }
 
-    /// Whether a scan that skips what was met saves anything.
+    /// Whether skipping the keys that were met saves a scan anything.
     pub(crate) fn is_worth_it(&self) -> bool {
         self.keys >= KEYS_MIN
     }
@@ -60,7 +60,7 @@ impl Dead {
 }
 
 impl Gaps {
-    /// Moves `low`, from which a scan ascends, behind the gap that it lies in. False if no key is
+    /// Moves `low`, from which a scan ascends, past the gap that it lies in. False if no key is
     /// left.
     pub(crate) fn skip(&self, low: &mut KeyBuf) -> bool {
         let Some(last) = self.last_of(low) else {
@@ -71,8 +71,8 @@ impl Gaps {
         increment(low.resized(words))
     }
 
-    /// Notes what a scan that ascends from `low` met. `low` is where it was asked to begin, in
-    /// front of the gap that it skipped.
+    /// Notes the keys that a scan met which ascends from `low`. `low` is where the scan was asked
+    /// to begin, before the gap that it skipped.
     pub(crate) fn note(&mut self, low: &[u64], dead: &Dead) {
         if !dead.is_worth_it() || *dead.last < *low {
             return;

@@ -2,11 +2,11 @@
 //!
 //! An update that writes a whole row needs no row in between: the old tuple is copied, the changed
 //! fields are laid over it, and only contents that do not change are fetched from the old image. So
-//! what is overwritten anyway is not read.
+//! bytes that are overwritten anyway are not read.
 //!
-//! The result is what `Row::write_image` makes of the changed row, except that the contents of
-//! changed columns stand in front of the others; a reader takes either order, because the words of
-//! the tuple say where contents lie.
+//! The result is that of `Row::write_image` for the changed row, except that the contents of
+//! changed columns stand before the others; a reader takes either order, because the words of the
+//! tuple say where contents lie.
 
 use crate::error::Result;
 use crate::lsm::entry::EntryKind;
@@ -14,7 +14,7 @@ use crate::lsm::pointer;
 use crate::record::{Changes, Patch, RecordError, Row, TupleLayout};
 use pmem::PmemError;
 
-/// Bytes that a delta takes beside the values, for each column, about.
+/// Bytes that a delta takes for each column in addition to its value, about.
 const COLUMN_BYTES: usize = 8;
 /// Bytes of changed fields that are written over those of an entry, at most: beyond, a new entry is
 /// one stream.

@@ -1,6 +1,6 @@
 //! Neighbours of keys: a key is a number of many words, so the next one is one more.
 //!
-//! Readers that stop and go on later, and merges that go on where they were cut off, begin behind
+//! Readers that stop and go on later, and merges that go on where they were cut off, begin after
 //! the last key that they have done. Keys of a tree have the same number of words, so there is
 //! nothing between a key and its neighbour.
 

@@ -4,7 +4,7 @@
 //! `entry` says what a run may hold for a key, `image` how an update makes a row's bytes, `filter`
 //! which runs need not be asked, `gaps` which keys need not be scanned, `rows` what an operation on
 //! a row does to a table's trees. They are shared by both kinds of table: `nv`, whose runs are
-//! trees in durable memory, and `file`, whose runs are files of sorted blocks behind a MemTable in
+//! trees in durable memory, and `file`, whose runs are files of sorted blocks, with a MemTable in
 //! volatile memory.
 
 pub mod entry;

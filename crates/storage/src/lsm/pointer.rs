@@ -19,7 +19,7 @@ use crate::log::WriteSet;
 use crate::lsm::entry::EntryKind;
 use pmem::{Arena, Memory, Owner, PmemError};
 
-/// Bytes in front of an entry's own.
+/// Bytes before an entry's own.
 pub(crate) const HEADER_BYTES: usize = 8;
 /// The pointer of a tombstone.
 pub(crate) const TOMBSTONE: u64 = 2;
@@ -29,7 +29,7 @@ const LINE: usize = 64;
 /// From here on a block has whole lines, so that it is streamed past the cache.
 const STREAMED_BYTES_MIN: usize = 512;
 
-/// What a pointer leads to.
+/// Kind of the entry that a pointer leads to.
 #[inline]
 pub(crate) fn kind(pointer: u64) -> Result<EntryKind> {
     EntryKind::from_code((pointer & KIND_MASK) as u8).ok_or_else(|| {

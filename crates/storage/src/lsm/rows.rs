@@ -1,5 +1,5 @@
-//! What an operation on a row does to the trees of a log-structured table: the upkeep of keys,
-//! written once for trees in files and in durable memory.
+//! Operations on rows in the trees of a log-structured table: the upkeep of keys, written once for
+//! trees in files and in durable memory.
 //!
 //! Everything that can be refused is checked before the first change, so a refused statement has
 //! nothing to take back. A row is found through the tree of the primary key; a secondary index maps

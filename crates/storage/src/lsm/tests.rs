@@ -41,7 +41,7 @@ impl Platform for TestPlatform {
     }
 }
 
-/// The same devices behind a model that counts each line that is loaded, with next to no cache.
+/// The same devices with a model that counts each line that is loaded, with next to no cache.
 struct CountingPlatform(SimulatedWorld, Emulator);
 
 impl CountingPlatform {
@@ -434,7 +434,7 @@ fn the_front_of_a_queue_is_found_whatever_was_taken_put_back_or_aborted() {
             assert_eq!(first_rows(&mut *engine, 1), [taken], "{method:?}");
             let key = key_of(&*engine, taken);
             assert!(engine.delete(TABLE, &key).unwrap());
-            // What this transaction alone knows must not be remembered if it is aborted.
+            // A gap that only this transaction knows must not be remembered if it is aborted.
             assert_eq!(first_rows(&mut *engine, 1), [taken + 1]);
             if taken % 7 == 3 {
                 engine.abort().unwrap();

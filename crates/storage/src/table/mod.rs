@@ -21,8 +21,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// All tables of one partition in an arena, whose published bytes change through the write set `W`.
-/// A statement that fails leaves pending changes behind; the engine rolls them back to where the
-/// statement began.
+/// A statement that fails leaves pending changes; the engine rolls them back to where the statement
+/// began.
 pub trait Tables<M: Memory, W>: Send {
     /// Definitions of all tables, in the order of their numbers.
     fn tables(&self) -> Vec<Arc<Table>>;

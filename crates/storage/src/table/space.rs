@@ -1,18 +1,19 @@
 //! The tables of one partition that is updated in place: tuples, and the upkeep of their indexes.
 //!
 //! Written once for volatile and durable memory: `W` decides how published bytes change, `I` which
-//! index is used. A statement that fails leaves pending changes behind; the engine rolls them back
-//! to where the statement began.
+//! index is used. A statement that fails leaves pending changes; the engine rolls them back to
+//! where the statement began.
 //!
 //! Tables hang on a list of *descriptors*, so that a partition describes itself:
 //!
 //! ```text
 //! descriptor  next u64 | bytes of definition u32, crc32c of definition u32 | indexes u64
-//!             | root word of the primary index | root word of each secondary index ... | definition
+//!             | root word of the primary index | root word of each secondary index ...
+//!             | definition
 //! ```
 //!
 //! The list's head is the word `directory`. Table and index numbers are never used again, so a new
-//! descriptor is linked in front and replaces an old one of the same table in one step.
+//! descriptor is linked at the head and replaces an old one of the same table in one step.
 
 use super::tuples::Tuples;
 use super::{Table, Tables};

@@ -1,8 +1,8 @@
 //! The engine of a snapshot: the reads of `CowEngine` over trees that nobody changes.
 //!
-//! It has the tables of the partition as they were, and a transaction of it is nothing but
-//! permission to read. What it cannot do, `ReadOnly` refuses in front of it, so nothing that
-//! changes trees is compiled for those of snapshots.
+//! It has the tables of the partition as they were. A transaction of it is only the permission to
+//! read. `ReadOnly` refuses all other calls before they get here, so no code that changes trees is
+//! compiled for the trees of snapshots.
 
 use super::FRAMES_BYTES;
 use crate::engine::read_only::{ReadOnly, Reads};
@@ -123,7 +123,7 @@ impl<T: Trees, R: Rows<T>> Reads for Reader<T, R> {
         Ok(())
     }
 
-    /// What it shows was durable before.
+    /// Always 0: the content of the snapshot was durable before it was taken.
     fn durable(&self) -> CommitTicket {
         CommitTicket(0)
     }

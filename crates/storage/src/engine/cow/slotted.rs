@@ -5,7 +5,9 @@
 //! | when | what is written |
 //! |---|---|
 //! | operation | cells in free room of their pages, and new pages |
-//! | commit | cells flushed, a fence; `fast`, where one page changed: its header, a fence; else a record of headers, a fence, and headers in their pages behind it |
+//! | commit | cells flushed, a fence |
+//! | – then, in `fast`, if one page changed | its header, a fence |
+//! | – then, in all other cases | a record of headers, a fence; then the headers in their pages |
 //! | prepare | as at a commit by a record, but the record says *prepared* |
 //! | abort | nothing |
 //! | recovery | what the last record says, where it is newer |

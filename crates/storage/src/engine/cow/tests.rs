@@ -1,10 +1,10 @@
 //! The methods that keep rows in pages of trees, copied on write or changed in place, on the
 //! simulated devices, against a map.
 //!
-//! Random transactions, some of them aborted, run in groups of different lengths. After every one
-//! the content and now and then the whole structure is compared; at the end of groups the world is
-//! cut off, and what is opened must be what was acknowledged. Crash points inside of a group's end
-//! are the torture room's business.
+//! Random transactions, some of them aborted, run in groups of different lengths. The content is
+//! compared after each transaction, the whole structure now and then. The power is cut at the end
+//! of groups, and the next opening must find the acknowledged content. The torture room tests crash
+//! points inside the end of a group.
 
 mod cached;
 mod slotted;
@@ -342,8 +342,8 @@ fn a_committed_transaction_needs_its_number_no_more() {
     }
 }
 
-/// Whatever bit of the master records flips after a power cut, the newest group stays in force, and
-/// the next opening repairs it.
+/// If any bit of the master records flips after a power cut, the newest group stays in force, and
+/// the next opening repairs the record.
 #[test]
 fn a_flip_in_a_master_record_brings_nothing_older_back() {
     let mut subject = Subject::new(Method::Cow, 7, 1);
@@ -461,7 +461,7 @@ fn pages_of_several_maps_are_found_again() {
         row.set(2, &*note).unwrap();
         subject.engine.begin().unwrap();
         subject.engine.insert(TABLE, &row).unwrap();
-        // Pages behind the first of a map are given up and taken again.
+        // Pages after the first of a map are given up and taken again.
         if id % 9 == 0 {
             subject.engine.abort().unwrap();
             continue;

@@ -1,12 +1,12 @@
-//! What makes the in-place engine durable: the log, its groups, and its checkpoints.
+//! Durability of the in-place engine: the log, its groups, and its checkpoints.
 //!
-//! One record a transaction, appended when it commits, with all its operations. Nothing that is not
-//! committed is ever written to a checkpoint, so the order is simple: the record is in the log
-//! before the commit is acknowledged, and the checkpoint is durable before the log in front of it
-//! goes.
+//! Each transaction is one record with all its operations, appended at the commit. A checkpoint
+//! never contains uncommitted data, so the order is simple: the record is in the log before the
+//! commit is acknowledged, and the checkpoint is durable before the log that it covers is removed.
 //!
 //! A checkpoint is written in steps ([`Snapshot`]), each after the end of a transaction that is in
-//! the log; so reading alone writes nothing. What it replaces goes in pieces as well.
+//! the log; so reading alone writes nothing. The checkpoint that it replaces is removed in steps as
+//! well.
 //!
 //! States: *none* → `begin_snapshot` (the log is long) → *writing* → `publish` → *clearing* →
 //! `clear_piece` … → *none*; *writing* → `give_up` (a full disk, an explicit checkpoint) → *none*.
@@ -42,7 +42,7 @@ pub(super) struct Journal<D: Directory> {
     newest: Checkpoint,
     /// The checkpoint that is being written.
     snapshot: Option<Box<Snapshot<D::File>>>,
-    /// The checkpoint that the newest replaced, while it or the log in front of the newest is left.
+    /// The checkpoint that the newest replaced, while it or the log before the newest is left.
     replaced: Option<Checkpoint>,
     log_bytes_max: u64,
     /// Log length at which the next checkpoint is tried.
@@ -340,7 +340,7 @@ impl<D: Directory> Journal<D> {
 }
 
 impl<D: Directory> Drop for Journal<D> {
-    /// Leaves nothing of a checkpoint that is being written. What fails here loses nothing.
+    /// Removes a checkpoint that is being written. A failure here loses nothing.
     fn drop(&mut self) {
         if !std::thread::panicking() && !self.log.is_poisoned() && self.snapshot.is_some() {
             let _ = self.give_up();

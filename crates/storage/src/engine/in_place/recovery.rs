@@ -20,7 +20,7 @@ use disk::Directory;
 use pmem::{Access, Memory};
 use std::collections::BTreeMap;
 
-/// What recovery made of the files.
+/// The recovered store and its journal.
 pub(super) struct Recovered<M: Memory, D: Directory> {
     pub(super) store: Store<M>,
     pub(super) journal: Journal<D>,

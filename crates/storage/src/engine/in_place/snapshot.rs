@@ -48,7 +48,7 @@ pub(super) struct Snapshot<F: File> {
     pub(super) head: CheckpointHead,
     /// The tables of the start, by number.
     tables: Vec<Arc<Table>>,
-    /// The table that the cursor is in; those in front of it are done.
+    /// The table that the cursor is in; all tables before it are done.
     position: usize,
     /// The least key of that table that the cursor has not met.
     next: KeyBuf,

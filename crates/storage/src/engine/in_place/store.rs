@@ -81,7 +81,7 @@ impl<M: Memory> Store<M> {
         self.writes = VolatileUndo::new(keep);
     }
 
-    /// What an operation on tables takes.
+    /// The parts that every operation on tables takes.
     #[inline]
     pub(super) fn parts(&mut self) -> (&mut Space<M>, &mut Arena<M>, &mut VolatileUndo) {
         (&mut self.space, &mut self.arena, &mut self.writes)
@@ -94,14 +94,14 @@ impl<M: Memory> Store<M> {
         }
     }
 
-    /// Undoes what was done since `mark`.
+    /// Undoes all changes since `mark`.
     pub(super) fn rollback_to(&mut self, mark: StoreMark) -> Result<()> {
         self.writes.rollback_to(&mut self.arena, mark.undo)?;
         self.arena.heap_rollback(mark.heap);
         Ok(())
     }
 
-    /// Bytes that the open transaction holds beside tables and indexes.
+    /// Bytes that the open transaction holds, without tables and indexes.
     pub(super) fn transaction_bytes(&self) -> usize {
         self.writes.bytes() + self.arena.transaction_bytes()
     }

@@ -86,7 +86,7 @@ fn new_world(seed: u64) -> SimulatedWorld {
     })
 }
 
-/// What surely survives a power cut now.
+/// The image with only the content that is durable for certain.
 fn cut(world: &SimulatedWorld) -> SimulatedWorld {
     world.image(&ImageChoice::default()).unwrap()
 }
@@ -509,7 +509,7 @@ fn after_any_failed_call_nothing_wrong_is_acknowledged() {
                 "call {nth}"
             );
         }
-        // Without a power cut reads still see what was lost; what is used must stay.
+        // Without a power cut, reads still see bytes that were lost; everything in use must stay.
         let mut engine = open(&world).unwrap();
         let mut expected = content(&mut engine);
         assert!(possible.contains(&expected), "call {nth}");

@@ -1,9 +1,9 @@
-//! Recovery of `log`: open the runs that the manifest names, and replay the log behind them into a
+//! Recovery of `log`: open the runs that the manifest names, and replay the later log into a
 //! MemTable.
 //!
-//! Only committed transactions are in runs and only whole records count, so nothing is undone; what
-//! was not committed is not there. Files that no manifest names are removed, after the manifest is
-//! known to be durable. Replay does what the transactions did, with the same code.
+//! Only committed transactions are in runs and only whole records count, so nothing has to be
+//! undone. Files that no manifest names are removed, after the manifest is known to be durable.
+//! Replay repeats the transactions with the code that first ran them.
 
 use crate::engine::serial::commit_log::{CommitLog, identity, wal_options};
 use crate::engine::serial::replay::{Failure, Redo, Replay, read_settings};
@@ -20,7 +20,7 @@ use disk::Directory;
 use pmem::{Access, MemorySource};
 use std::sync::Arc;
 
-/// What recovery made of the files.
+/// The recovered store and its log.
 pub(super) struct Recovered<S: MemorySource, D: Directory> {
     pub(super) store: Store<S, D::File>,
     pub(super) journal: CommitLog<D>,
@@ -44,7 +44,7 @@ pub(super) fn recover<S: MemorySource, D: Directory>(
     let (manifest, is_durable) = Manifest::read(&directory, identity)?;
     let store = open_store(&directory, memories, options, &manifest)?;
     if !is_durable && options.access == Access::Write {
-        // What only the manifest before this one needs is removed below.
+        // Files that only the older manifest needs are removed below.
         manifest.write(&directory, identity)?;
     }
     let head = Head {

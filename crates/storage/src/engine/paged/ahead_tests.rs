@@ -1,7 +1,7 @@
 //! Scans name their leaves before they read them: goal and method.
 //!
-//! Goal: whoever scans a table that is larger than the pool has told the device of nearly every
-//! leaf before it reads it, and whoever reads one row has told it nothing.
+//! Goal: a scan of a table that is larger than the pool has told the device of nearly every leaf
+//! before it reads it, and a read of one row has told it nothing.
 //!
 //! Method: a device that notes, in order, which places of the file of pages are named and which are
 //! read.

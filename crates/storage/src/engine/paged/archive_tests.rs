@@ -96,7 +96,7 @@ pub(super) fn change(engine: &mut dyn Engine, id: i64) -> Result<()> {
     }
 }
 
-/// What the archive has; it is sound and has no gap.
+/// Number of records in the archive, which is sound and has no gap.
 fn sound(engine: &mut dyn Engine) -> u64 {
     let report = engine.verify().unwrap();
     assert_eq!(report.damage, Vec::<String>::new());
@@ -170,8 +170,7 @@ fn explore_without(sites: &[&str], method: Method) -> u64 {
             assert!(sound(&mut *engine) > before);
             *count.lock().unwrap() += 1;
         }
-        // Who comes behind a process that died may rely on what it sees only if a power cut leaves
-        // that.
+        // After a process death, an opening may rely only on content that a power cut leaves.
         let next = world.death().unwrap();
         drop(reopen(&next, method).unwrap());
         for choice in ImageChoices::bounded(&next, points, 4) {
@@ -189,7 +188,7 @@ fn explore_without(sites: &[&str], method: Method) -> u64 {
         }
         engine.checkpoint().unwrap();
     }
-    // Behind a checkpoint that has no record behind it.
+    // After a checkpoint that no record follows.
     engine.assist().unwrap();
     world.unobserve();
     *images.lock().unwrap()

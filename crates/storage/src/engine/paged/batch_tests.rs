@@ -63,7 +63,7 @@ fn commit(engine: &mut dyn Engine, id: i64, value: i64, durability: Durability) 
     engine.commit(durability).unwrap();
 }
 
-/// What whoever opens the world next finds: the values that are not 0.
+/// Values other than 0 that the next opening of the world finds.
 fn recovered(world: &SimulatedWorld) -> Result<Content, String> {
     let platform = TestPlatform(world.clone());
     let opened = open(&platform, Method::GroupCommit, &options(), &|_| false);
@@ -102,7 +102,7 @@ fn recovered(world: &SimulatedWorld) -> Result<Content, String> {
     Ok(content)
 }
 
-/// What may be found if the power fails now.
+/// Contents that may be found if the power fails now.
 fn images(world: &SimulatedWorld) -> Vec<Result<Content, String>> {
     ImageChoices::bounded(world, 7, 6)
         .map(|choice| recovered(&world.image(&choice).unwrap()))
@@ -249,7 +249,7 @@ fn a_batch_that_fails_is_not_acknowledged_and_neither_is_what_comes_behind_it() 
     }
 }
 
-/// What a process leaves that dies when the pages of a batch have their new lines, and the batch
+/// The world after a process death when the pages of a batch have their new lines and the batch
 /// does not count yet; the batch of row 1 counts.
 fn in_the_middle() -> SimulatedWorld {
     let world = SimulatedWorld::new(WorldOptions::default());

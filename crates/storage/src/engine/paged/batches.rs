@@ -1,9 +1,9 @@
-//! How a partition is opened whose transactions become durable in batches: pages that are in the
-//! middle of a batch are given back what they were, and what was open at the end of the newest
-//! batch is handed out to be undone.
+//! Opening of a partition whose transactions become durable in batches: pages in the middle of a
+//! batch get their old content back, and the transactions that were open at the end of the newest
+//! batch are handed out to be undone.
 //!
-//! Nothing is repeated: every batch that counts is in the pages. Nothing is stored where nothing is
-//! found, which is where the newest checkpoint is of the newest batch.
+//! There is no redo: every batch that counts is in the pages. Nothing is stored where nothing is
+//! found, which is so if the newest checkpoint is at the end of the newest batch.
 
 use crate::buffer::{BatchLog, BatchStore, Home, NvPages, PageLog};
 use crate::error::Result;
@@ -12,7 +12,7 @@ use disk::Directory;
 use pmem::{Access, MemorySource, Page};
 use std::sync::Arc;
 
-/// What is opened.
+/// The store and the pages to open.
 pub(super) struct Batches<S: MemorySource> {
     pub(super) store: BatchStore<S>,
     pub(super) source: NvPages<S>,
@@ -26,7 +26,7 @@ pub(super) struct OpenLog {
     pub(super) home: Option<(Arc<Home>, u32)>,
 }
 
-/// What the newest checkpoint knows: where it is, and how many pages there were.
+/// Content of the newest checkpoint: its position, and how many pages there were.
 #[derive(Clone, Copy)]
 pub(super) struct Known {
     pub(super) at: Lsn,
@@ -38,7 +38,7 @@ where
     S::Memory: Send,
 {
     /// Opens the log, and hands the records of open transactions to `look`. Says whether there is
-    /// something behind the newest checkpoint.
+    /// something after the newest checkpoint.
     pub(super) fn open<D: Directory>(
         self,
         files: D,

@@ -1,11 +1,11 @@
 //! Checkpoints that a thread writes ahead of the sessions: goal and method.
 //!
-//! Goal: with the thread no session writes a checkpoint for its log, and none is missing; whoever
-//! closes or drops the engine in the middle of one loses nothing; a device that fails in the thread
+//! Goal: with the thread no session writes a checkpoint for its log, and none is missing; closing
+//! or dropping the engine in the middle of one loses nothing; a device that fails in the thread
 //! stops the partition, and the error is told.
 //!
 //! Method: counters of who has written checkpoints, for each log; a device that stops, or fails, in
-//! the sync of a checkpoint, and what a power cut leaves of it.
+//! the sync of a checkpoint, and the images that a power cut leaves of it.
 
 use super::tests::{TestPlatform, key_of, options};
 use super::*;
@@ -132,7 +132,7 @@ fn with_a_thread_sessions_write_no_checkpoints() {
     }
 }
 
-/// A device that tells of the first sync of pages behind the arming, and waits in it for a word.
+/// A device that reports the first sync of pages after it is armed, and waits in it for a word.
 struct Stopping {
     device: Device,
     is_armed: Arc<AtomicBool>,
@@ -258,7 +258,7 @@ fn a_device_that_fails_in_the_thread_stops_the_partition() {
         fails.store(true, Ordering::SeqCst);
         let first = (0..100_000).find_map(|_| add(&mut *engine).err()).unwrap();
         assert!(tells_of_the_device(&first), "{first:?}");
-        // What works again is of no use: what is durable of the pages is unknown.
+        // A device that works again is of no use: it is unknown which pages are durable.
         fails.store(false, Ordering::SeqCst);
         for session in [&mut other, &mut engine] {
             for error in ask_for_everything(&mut **session) {

@@ -21,7 +21,7 @@ use std::sync::PoisonError;
 pub struct CheckpointCounters {
     /// By the thread, while sessions went on.
     pub in_background: u64,
-    /// By whoever needed or wanted one, and waited for it.
+    /// By those who needed or wanted one, and waited for it.
     pub by_sessions: u64,
     /// Times that a session has waited for the thread, at the end of a transaction.
     pub waits: u64,
@@ -35,12 +35,12 @@ impl AddAssign for CheckpointCounters {
     }
 }
 
-/// Who writes a checkpoint.
+/// The writer of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writer {
     /// The thread.
     Thread,
-    /// Whoever waits for it.
+    /// A session, which waits for it.
     Session,
 }
 
@@ -53,7 +53,7 @@ struct State {
     looks: u64,
 }
 
-/// What sessions and the thread know of each other.
+/// State that sessions and the thread share.
 #[derive(Default)]
 pub(super) struct Checkpointer {
     state: Mutex<State>,
@@ -95,7 +95,7 @@ impl Checkpointer {
     pub(super) fn wait_if(&self, is_urgent: impl Fn() -> bool) {
         for look in 0..2 {
             let looks = self.state().looks;
-            // Asked behind that: what ends meanwhile is a look more.
+            // Asked after `looks` is read: a look that ends in between counts, so the wait sees it.
             if !is_urgent() {
                 return;
             }
@@ -152,7 +152,7 @@ impl Checkpointer {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What was written by whom.
+    /// Counts of checkpoints, by their writers.
     pub(super) fn counters(&self) -> CheckpointCounters {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
         CheckpointCounters {

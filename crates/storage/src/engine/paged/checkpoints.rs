@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-/// A checkpoint is urgent when there is so many times the log behind the newest one that makes one
+/// A checkpoint is urgent when the log after the newest one is this many times as long as makes one
 /// due: once when it begins, and once more when it takes as long as sessions take to make the next
 /// one due. There may be some more before somebody has to wait.
 const URGENT_AT: u64 = 3;
@@ -31,8 +31,8 @@ const PACE_WAIT_EACH: Duration = Duration::from_millis(100);
 const PACE_WAIT_MAX: Duration = Duration::from_mins(1);
 
 impl<P: Platform> Shared<P> {
-    /// Whether the log is long. As long as pages are behind, whoever brings them forward writes a
-    /// checkpoint then: that can wait while there is room.
+    /// Whether the log is long. While redo of pages is deferred, a checkpoint can wait as long as
+    /// there is room: the end of the redo writes one.
     pub(super) fn checkpoint_need(&self) -> CheckpointNeed {
         let pool = &self.pages.pool;
         if pool.is_behind() {
@@ -43,7 +43,7 @@ impl<P: Platform> Shared<P> {
         pool.log().checkpoint_need(self.due_bytes(), urgent)
     }
 
-    /// Bytes of log behind the newest checkpoint that make the next one due.
+    /// Bytes of log after the newest checkpoint that make the next one due.
     fn due_bytes(&self) -> u64 {
         let free = self.pages.pool.images().free_since_newest();
         self.log_bytes_max.saturating_add(free)
@@ -162,7 +162,7 @@ impl<P: Platform> Shared<P> {
         };
         self.group.end_sync(joined);
         pool.images().begin_checkpoint();
-        // Read behind the start: transactions with records in front of it have their numbers.
+        // Read after the start, so transactions with records before the start have lower numbers.
         let next_txn = self.next_txn.load(Ordering::SeqCst);
         self.durable_step(self.finish_checkpoint(start, next_txn, writer))
     }
@@ -206,7 +206,8 @@ impl<P: Platform> Shared<P> {
         if self.is_poisoned() {
             return Err(self.refusal());
         }
-        // What is put into an area that pages stay in is durable, and goes home later.
+        // Pages that go to an area where pages stay are durable at once, and are written home
+        // later.
         if pool.readers().cache().is_some() || self.checkpointer.is_hurried() {
             return Ok(());
         }

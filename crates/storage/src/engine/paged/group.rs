@@ -1,22 +1,23 @@
-//! The commits of all sessions of a partition, and when those that gather are due to become durable
+//! The commits of all sessions of a partition, and when gathered commits are due to become durable
 //! together, without a lock.
 //!
-//! The ticket of a commit is the place of its record in the log, so tickets have the order of the
-//! records, and a commit is durable exactly if the log is in front of which everything is durable.
-//! What is left to count is what was logged, for those who read it, and who waits.
+//! The ticket of a commit is the position of its record in the log, so tickets have the order of
+//! the records, and a commit is durable exactly if the log is durable up to the end of its record.
+//! All that is left to note is the newest logged commit, which readers need, and how many commits
+//! wait.
 //!
 //! Invariants:
-//! 1. A commit is noted after it is logged and before its locks are given back. So whoever reads
-//!    what it left finds [`Group::newest`] at its ticket or behind it.
-//! 2. Whoever is counted among those that wait has noted its commit before. So a sync up to the
-//!    newest commit that was noted after the count was read settles all that were counted.
+//! 1. A commit is noted after it is logged and before its locks are given back. So a reader of its
+//!    changes finds [`Group::newest`] at its ticket or a later one.
+//! 2. Each commit that is counted as waiting was noted before. So a sync up to the newest commit
+//!    that was noted after the count was read settles all that were counted.
 
 use crate::engine::{CommitTicket, Durability};
 use crate::log::{Due, GroupCommitOptions, Lsn};
 use crate::sync::{AtomicU64, CachePadded, Ordering};
 use std::time::Instant;
 
-/// What is known of the commits of a partition. Tickets are 0 while there is none.
+/// The commits of a partition. Tickets are 0 while there is none.
 pub(super) struct Group {
     options: GroupCommitOptions,
     begun: Instant,
@@ -36,7 +37,7 @@ struct Waiting {
     oldest_us: AtomicU64,
 }
 
-/// What a sync is going to settle.
+/// Commits that a sync is going to settle.
 #[derive(Clone, Copy)]
 pub(super) struct Joined {
     count: u64,
@@ -113,7 +114,7 @@ impl Group {
         now.saturating_sub(oldest) >= most
     }
 
-    /// What a sync that begins now is to cover.
+    /// Commits that a sync which begins now has to cover.
     pub(super) fn begin_sync(&self) -> Joined {
         Joined {
             count: self.waiting.joined.load(Ordering::SeqCst),

@@ -1,7 +1,7 @@
 //! Goal: in no order of threads does a reader miss the commit that it has read, nor does a sync
 //! settle a commit that it does not cover.
 //!
-//! Method: three sessions commit changes of one row behind a lock that each gives back before its
+//! Method: three sessions commit changes of one row under a lock that each gives back before its
 //! commit is durable, over a log that is a counter; between them they read the row and sync.
 //! `shuttle` chooses the order.
 //!
@@ -41,7 +41,7 @@ impl Model {
         let joined = self.group.begin_sync();
         let end = self.log.load(Ordering::SeqCst);
         assert!(joined.newest.0 <= end && ticket.0 <= end);
-        // Records have numbers without a gap, so whoever was counted is among them.
+        // Records have numbers without a gap, so every counted commit is among them.
         assert!(joined.count <= joined.newest.0);
         self.synced.fetch_max(end, Ordering::SeqCst);
         self.group.end_sync(joined);

@@ -1,5 +1,5 @@
-//! Goal: commits gather as their options say, whoever syncs settles those that it has counted, and
-//! no others.
+//! Goal: commits gather as their options say, and a sync settles those that it has counted, and no
+//! others.
 //!
 //! Method: one thread, with tickets made up.
 

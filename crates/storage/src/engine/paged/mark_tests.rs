@@ -1,4 +1,4 @@
-//! Goal: what the archives of two partitions have in front of the newest mark of both is one
+//! Goal: up to the newest mark of both, the archives of two partitions have the content of one
 //! moment, whatever a power cut leaves, also between the two marks.
 //!
 //! Method: two small engines on one simulated device, with archives on a disk of their own, which
@@ -24,7 +24,7 @@ const METHODS: [Method; 4] = [
     Method::DistributedLog,
 ];
 
-/// What both partitions held at each mark.
+/// Content of both partitions at each mark.
 type Moments = BTreeMap<GlobalTxnId, [Vec<i64>; 2]>;
 
 fn options_of(partition: u32) -> EngineOptions {
@@ -42,7 +42,8 @@ fn archive_of(world: &SimulatedWorld, partition: u32) -> Archive<SimulatedDirect
     Archive::open(archive(world), identity).unwrap()
 }
 
-/// The mark that both archives have and that is the newest; what they hold there is what was there.
+/// The newest mark that both archives have. Checks that their content there is that of the mark's
+/// time.
 fn check(world: &SimulatedWorld, copies: &[Copy], moments: &Moments) -> Option<GlobalTxnId> {
     let archives = [0, 1].map(|partition| archive_of(world, partition));
     let marks = [0, 1].map(|at| {
@@ -85,7 +86,7 @@ fn go_on(image: &SimulatedWorld, method: Method, copies: &[Copy], moments: &mut 
     };
     let mut engines = [open(0), open(1)];
     check(image, copies, moments);
-    // Numbers of marks grow also behind those that a cut has left in one log.
+    // Numbers of marks also rise above those that a cut has left in one log only.
     let number = 1000;
     for engine in &mut engines {
         change(&mut **engine, 5).unwrap();

@@ -1,16 +1,16 @@
-//! A partition made again of pages that were copied and of the records that came behind them.
+//! Rebuilding a partition from a copy of its pages and the log records after it.
 //!
-//! A copy of pages ([`PagesBase`]) is taken behind a checkpoint, while no transaction is open. Its
-//! pages go to their places in a new file, and then recovery does its work, with an archive in
-//! place of the log: analysis and redo of every record behind the copy, up to where the archive, or
-//! the point that is asked for, ends; then transactions that have not ended there are undone. So
-//! the content is that of the moment, and each transaction is in it wholly or not at all. What is
-//! made has the plainest guard and a log of its own, which begins behind all records: nobody but
-//! the one who makes it uses it, and after a failure it is thrown away.
+//! A copy of pages ([`PagesBase`]) is taken after a checkpoint, while no transaction is open. Its
+//! pages go to their places in a new file. Then recovery does its work, with an archive in place of
+//! the log: analysis and redo of every record after the copy, up to the end of the archive or the
+//! point that is asked for; then transactions that have not ended there are undone. So the content
+//! is that of the moment, and each transaction is in it wholly or not at all. The new partition has
+//! the plainest guard and a log of its own, which begins after all records: nobody else uses it
+//! meanwhile, and after a failure it is thrown away.
 //!
-//! Of a database of several partitions each has an archive of its own, which ends at a moment of
-//! its own. What they have in common are marks ([`Mark`]): who makes the database again looks for
-//! the newest one that all archives have, and repeats each of them up to there.
+//! Each partition of a database has an archive of its own, which ends at a moment of its own. The
+//! archives have marks in common ([`Mark`]): a rebuild of the database looks for the newest one
+//! that all archives have, and repeats each of them up to there.
 
 use super::shared::file_options;
 use crate::buffer::{CentralLog, Guard, Master, PageFile, Pool};
@@ -35,9 +35,9 @@ pub struct PagesBase {
     pub page_bytes: u32,
     /// Pages that the file has room for.
     pub pages: u32,
-    /// Everything in front of it is in the pages.
+    /// All records before this one are in the pages.
     pub lsn: Lsn,
-    /// No transaction in front of it has this number or a higher one.
+    /// Transactions with records before `lsn` have lower numbers.
     pub next_txn: u64,
     /// Root of the catalogue.
     pub catalogue: PageId,
@@ -46,12 +46,12 @@ pub struct PagesBase {
 /// Takes a page of a copy, and says whether to go on.
 pub type VisitPage<'v> = dyn FnMut(&PagesBase, PageId, &[u8]) -> ControlFlow<()> + 'v;
 
-/// Where repeating an archive ends, in front of what it has.
+/// The point where the replay of an archive stops before the archive's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
     /// Records with this number or a higher one are left out.
     Place(Lsn),
-    /// The first commit that has a later time is left out, and all behind it.
+    /// The first commit that has a later time is left out, and everything after it.
     Time(Timestamp),
 }
 
@@ -61,13 +61,13 @@ pub enum Until {
 pub struct Mark {
     /// The same in the archives of all partitions. Later marks have higher numbers.
     pub number: GlobalTxnId,
-    /// What is in front of it was made by then.
+    /// Records before this position were made before the mark.
     pub place: Lsn,
     /// When it was, if records have a time.
     pub time: Option<Timestamp>,
 }
 
-/// What became of records.
+/// Result of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replayed {
     /// Where they ended.
@@ -108,7 +108,7 @@ pub(super) fn copy<D: Directory>(
     Ok(base)
 }
 
-/// Bytes of records behind which there may be a page more. One that takes a page says so in two
+/// Bytes of records after which there may be a page more. A record that takes a page says so in two
 /// pages, with more bytes.
 const RECORD_BYTES_A_PAGE: u64 = 16;
 
@@ -203,8 +203,8 @@ impl<D: Directory> Rebuild<D> {
         self.file.write(&[id], page)
     }
 
-    /// The marks that an archive has behind the copy, the oldest first: all, or those up to a time
-    /// and the first one behind it.
+    /// The marks that an archive has after the copy, the oldest first: all, or those up to a time
+    /// and the first one after it.
     ///
     /// # Errors
     /// Those of [`Archive::replay`]; a mark without a time, where that matters; marks that are not
@@ -243,8 +243,8 @@ impl<D: Directory> Rebuild<D> {
         Ok(marks)
     }
 
-    /// Repeats what an archive has behind the copy, up to a point or all of it, and undoes what has
-    /// not ended there.
+    /// Repeats the records that an archive has after the copy, up to a point or all of them, and
+    /// undoes transactions that have not ended there.
     ///
     /// # Errors
     /// Those of [`Archive::replay`]; a time that the archive does not have; records that do not fit
@@ -302,7 +302,7 @@ impl<D: Directory> Rebuild<D> {
     }
 }
 
-/// What an archive has behind a copy.
+/// Replay of the records that an archive has after a copy.
 struct Repeated {
     base: PagesBase,
     analysis: Analysis,
@@ -366,7 +366,7 @@ impl Repeated {
     }
 }
 
-/// What a record of an archive is.
+/// Decodes the head of an archive's record.
 fn head(lsn: Lsn, bytes: &[u8]) -> Result<Head<'_>> {
     Head::decode(&mut Reader::new(bytes)).map_err(|error| undecodable(lsn, &error))
 }
@@ -389,21 +389,21 @@ fn damage(lsn: Lsn, detail: String) -> StorageError {
 #[derive(Default)]
 struct Times {
     until: Option<Timestamp>,
-    /// The latest one that is not behind `until`.
+    /// The latest one that is not after `until`.
     last: Option<Timestamp>,
-    /// The first one behind it.
+    /// The first one after it.
     next: Option<Timestamp>,
 }
 
 impl Times {
-    /// Looks at the next record, and breaks off if it is the first commit behind the time that is
-    /// asked for.
+    /// Reads the next record, and breaks off if it is the first commit after the time that is asked
+    /// for.
     fn look(&mut self, lsn: Lsn, head: &Head<'_>) -> Result<ControlFlow<()>> {
         let Head::Commit(_, time, _) = head else {
             return Ok(ControlFlow::Continue(()));
         };
         match (self.until, *time) {
-            // What is behind it may be of any time.
+            // Later commits may have any time.
             (Some(_), None) => {
                 return Err(StorageError::Unsupported(format!(
                     "the commit at {} has no time, since an earlier version made it: choose a place instead",

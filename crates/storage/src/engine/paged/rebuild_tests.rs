@@ -1,11 +1,11 @@
-//! Goal: a copy of pages and the archive behind it give the content of every moment in the archive;
-//! and an archive from which anything is missing never gives a shorter history, but one error that
-//! says how far it can be followed.
+//! Goal: a copy of pages and the archive after it give the content of every moment in the archive;
+//! an archive from which anything is missing never gives a shorter history, but one error that says
+//! how far it can be followed.
 //!
-//! Method: a small engine of each kind of log, whose pages are copied while it works; what it holds
-//! behind each transaction is noted with the place of its record and its time, and compared with
-//! what is rebuilt up to there, and to each place and time in between. Then files are removed, cut,
-//! exchanged and flipped; and records change with the checksums that fit them, which is a sample of
+//! Method: a small engine of each kind of log, whose pages are copied while it works. The content
+//! after each transaction is noted with the position of its record and its time, and compared with
+//! a rebuild up to there, and to each position and time in between. Then files are removed, cut,
+//! exchanged and flipped; and records change together with their checksums, which is a sample of
 //! what the fuzz target `archive` does.
 
 use super::archive_tests::{archive, change, new_engine, new_engine_with, reopen};
@@ -54,7 +54,7 @@ fn opened(world: &SimulatedWorld) -> Archive<SimulatedDirectory> {
     Archive::open(archive(world), identity).unwrap()
 }
 
-/// What a partition of a copy and an archive holds, up to a point.
+/// Content of a partition that is rebuilt from a copy and an archive, up to a point.
 fn rebuilt(
     copy: &Copy,
     world: &SimulatedWorld,
@@ -139,7 +139,7 @@ pub(super) fn ids(engine: &mut dyn Engine) -> Vec<i64> {
     found
 }
 
-/// Works behind a copy; says what there was behind each commit, by the place of its record, and at
+/// Works after a copy; returns the content after each commit, by the position of its record, and at
 /// the end.
 fn work(world: &SimulatedWorld, method: Method) -> (Copy, BTreeMap<Lsn, Vec<i64>>, Vec<i64>) {
     let mut engine = new_engine(world, method);
@@ -222,7 +222,7 @@ fn what_is_missing_or_damaged_is_named_with_the_last_point() {
         }
         for wrong in damaged {
             put(&files, name, &wrong);
-            // One of the newest file is met by whoever opens the archive.
+            // Damage of the newest file is found when the archive is opened.
             let identity = LogIdentity {
                 database: options().database_id,
                 partition: 0,
@@ -250,7 +250,7 @@ fn what_is_missing_or_damaged_is_named_with_the_last_point() {
     rebuilt(&copy, &world, None).unwrap();
 }
 
-/// Works behind a copy with the times of a clock, one for each commit; says what there was behind
+/// Works after a copy with the times of a clock, one for each commit; returns the content after
 /// each, in the order of the log.
 fn work_timed(
     world: &SimulatedWorld,

@@ -1,10 +1,10 @@
-//! Goal: redo by several threads, page by page, brings back what redo by one brings back, which is
-//! what was acknowledged.
+//! Goal: redo by several threads, page by page, brings back what redo by one thread brings back,
+//! which is the acknowledged content.
 //!
 //! Method: an engine whose pool is much smaller than its data, and that takes no checkpoint,
-//! changes more pages than one thread repeats. Images of what a power cut leaves are opened by
-//! engines with and without threads, one of them after an opening that was cut as well. With an
-//! area that pages stay in, a thread also repeats beside a session.
+//! changes more pages than one thread repeats. Images of power cuts are opened by engines with and
+//! without threads, one of them after an opening that was cut as well. With an area that pages stay
+//! in, a thread also repeats while a session works.
 
 use super::tests::{TestPlatform, key_of, options};
 use super::*;

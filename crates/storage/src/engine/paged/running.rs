@@ -1,21 +1,21 @@
 //! A partition with the threads that help its sessions.
 //!
-//! One cleans pages ahead of those who need frames, and one writes checkpoints before sessions have
+//! One cleans pages before their frames are needed, and one writes checkpoints before sessions have
 //! to wait for them (`checkpointer`). Where pages stay in an area of durable memory, a few bring
-//! them home (`buffer/guard/page_cache.rs`). One makes durable what has committed without waiting
-//! for it, so that a process that dies loses no more than the commits of a moment. Where pages go
-//! past the operating system's cache, a few fetch those that scans come to (`buffer/fetcher.rs`).
-//! Where records of rings wait for a commit, one makes them durable ahead of it
-//! (`buffer/ahead.rs`). None is a duty: where a thread cannot be had, or has found a medium full,
-//! sessions do the work. A durable step that fails in a thread stops the partition, as one of a
-//! session does: all sessions are told that it is stopped, and why.
+//! them home (`buffer/guard/page_cache.rs`). One makes commits durable that nobody waits for, so
+//! that a process that dies loses no more than the commits of a moment. Where pages go past the
+//! operating system's cache, a few fetch the next pages of scans (`buffer/fetcher.rs`). Where
+//! records of rings wait for a commit, one makes them durable ahead of it (`buffer/ahead.rs`). None
+//! is a duty: where a thread cannot be had, or has found a medium full, sessions do the work. A
+//! durable step that fails in a thread stops the partition, as one of a session does: all sessions
+//! are told that it is stopped, and why.
 //!
-//! After a crash one undoes what was unfinished (`unfinished`), and one repeats what pages lack
-//! that nobody has asked for (`buffer/pending_redo.rs`).
+//! After a crash one undoes unfinished transactions (`unfinished`), and one redoes pages that
+//! nobody has asked for (`buffer/pending_redo.rs`).
 //!
-//! All sessions have the partition together. When the last one goes, the threads end first and then
-//! what they share, so the files are closed and the log is ended in order by the time that the
-//! engine is dropped.
+//! All sessions share the partition. When the last one goes, the threads end first and then the
+//! shared state, so the files are closed and the log is ended in order by the time that the engine
+//! is dropped.
 
 use super::shared::Shared;
 use crate::buffer::fetcher::FETCHERS;
@@ -29,7 +29,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-/// What nobody waits for is durable after twice as long, and the time of a sync.
+/// Commits that nobody waits for are durable after at most twice this time, and the time of a sync.
 const DELAY: Duration = Duration::from_millis(100);
 
 /// A partition that is open.
@@ -137,12 +137,13 @@ impl<P: Platform> Running<P> {
     }
 }
 
-/// Undoes what the opening has found unfinished. What is left at the end is found again.
+/// Undoes the transactions that the opening has found unfinished. The next opening finds the rest
+/// again.
 fn undo_unfinished<P: Platform>(shared: &Shared<P>, end: &End) {
     while !end.is_set() && matches!(shared.undo_unfinished_step(), Ok(true)) {}
 }
 
-/// Repeats what pages lack that nobody has asked for. What is left at the end is found again.
+/// Redoes pages that nobody has asked for. The next opening finds the rest again.
 fn catch_up<P: Platform>(shared: &Shared<P>, end: &End) {
     while !end.is_set() && matches!(shared.catch_up_step(), Ok(true)) {}
 }

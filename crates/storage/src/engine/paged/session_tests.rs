@@ -1,16 +1,16 @@
 //! Several sessions of one partition: goal and method.
 //!
-//! *Interleaved*: three sessions take turns in one thread, a statement at a time, by a seed;
-//! whoever meets a lock gives up. The power is cut at every sync, and each image must have exactly
-//! what was acknowledged, perhaps with the first of the transactions behind it, and pass the deep
-//! check. So checkpoints fall between the statements of open transactions, and recovery undoes
-//! several. Some commits nobody waits for, so later ones of other sessions build on what may be
-//! lost. Some recoveries are cut off in their turn, which must change nothing.
+//! *Interleaved*: three sessions take turns in one thread, a statement at a time, by a seed; a
+//! session that meets a lock gives up. The power is cut at every sync, and each image must have
+//! exactly the acknowledged content, perhaps with the first of the later transactions, and pass the
+//! deep check. So checkpoints fall between the statements of open transactions, and recovery undoes
+//! several. Some commits nobody waits for, so later ones of other sessions build on changes that
+//! may be lost. Some recoveries are cut off in their turn, which must change nothing.
 //!
-//! *Beside undo*: the same behind a power cut in the middle of transactions, which are undone a
+//! *Beside undo*: the same after a power cut in the middle of transactions, which are undone a
 //! change at a time while the sessions go on.
 //!
-//! *Beside redo*: the same where the opening has left pages behind, which get what the log has as
+//! *Beside redo*: the same where the opening has deferred the redo of pages, which are redone as
 //! they are read, or a page at a time.
 //!
 //! *Threads*: sessions move money between accounts, move accounts to other keys, and add all of it
@@ -176,7 +176,7 @@ struct Actor {
     changed: Option<Content>,
 }
 
-/// What an image has, also if the power is cut again in its recovery.
+/// Content of an image, also if the power is cut again in its recovery.
 fn recovered_twice(image: &SimulatedWorld, case: Case, seed: u64) -> Result<Content, String> {
     let inner = Arc::new(Mutex::new(Vec::new()));
     let (cuts, mut points) = (Arc::clone(&inner), 0);
@@ -200,8 +200,8 @@ fn recovered_twice(image: &SimulatedWorld, case: Case, seed: u64) -> Result<Cont
     Ok(found)
 }
 
-/// What an image may have: the acknowledged content, or that with some of the commits behind it, in
-/// their order.
+/// Contents that an image may have: the acknowledged one, or the same with some of the later
+/// commits, in their order.
 struct Expected(Vec<Content>);
 
 impl Actor {
@@ -265,7 +265,7 @@ impl Actor {
     }
 }
 
-/// What is done last before the power is cut.
+/// The last action before the power is cut.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
     /// So recovery has something to undo, and nothing to repeat.
@@ -274,7 +274,7 @@ enum Last {
     Statements,
 }
 
-/// What three sessions go on from, a statement at a time.
+/// The state from which three sessions go on, a statement at a time.
 struct Play {
     case: Case,
     seed: u64,
@@ -333,8 +333,8 @@ impl Play {
         images
     }
 
-    /// Lets the sessions take turns, and somebody undo what is unfinished. Whoever has an open
-    /// transaction at the end loses it to a power cut.
+    /// Lets the sessions take turns, and somebody undo unfinished transactions. A transaction that
+    /// is open at the end is lost to a power cut.
     fn go_on(mut self, last: Last) -> Self {
         let mut actors: Vec<Actor> = (0..3)
             .map(|_| {
@@ -353,7 +353,7 @@ impl Play {
             let who = random.below(3) as usize;
             actors[who].step(&mut random, &expected);
             if step % 60 == 59 {
-                // From beside, while others are in the middle of their transactions.
+                // By another session, while the three are in the middle of their transactions.
                 self.first.checkpoint().unwrap();
             }
             if step % 8 == 7 {
@@ -400,8 +400,8 @@ fn interleave(case: Case, seed: u64) {
 
 #[test]
 fn sessions_go_on_before_what_a_crash_has_left_is_undone() {
-    // Records to undo pages in durable memory with, and batches, take no session that undoes beside
-    // the others.
+    // With undo records of pages in durable memory, and with batches, nothing is undone while
+    // sessions work.
     let at_opening = [Method::InPlace, Method::GroupCommit];
     let is_later = |case: &Case| !at_opening.contains(&case.0);
     for (seed, case) in (1..).zip(CASES.into_iter().filter(is_later)) {
@@ -437,7 +437,7 @@ fn sessions_go_on_before_what_a_crash_has_left_is_undone() {
 }
 
 /// The log keeps all records from where an unfinished transaction begins. Where rings have no more
-/// room for that, whoever needs it undoes the rest.
+/// room for that, the session that needs it undoes the rest.
 #[test]
 fn a_ring_that_is_full_lets_the_undo_end_first() {
     for method in [Method::NvLogging, Method::DistributedLog] {
@@ -451,7 +451,7 @@ fn a_ring_that_is_full_lets_the_undo_end_first() {
         first.begin().unwrap();
         let update = change_of(&*first, 2);
         assert!(first.update(TABLE, &key_of(&*first, 1), &update).unwrap());
-        // What is in front of this commit is durable with it.
+        // Records before this commit are durable with it.
         other.begin().unwrap();
         other.insert(TABLE, &row_of(&*other, 2, 2, 20)).unwrap();
         other.commit(Durability::Immediate).unwrap();
@@ -632,8 +632,9 @@ fn what_nobody_waits_for_becomes_durable_all_the_same() {
     }
 }
 
-/// What each isolation keeps others from while a reader goes on: to change a row that it looked up,
-/// or that it found in a range; to insert into the range; to insert the row that it did not find.
+/// Changes by others that each isolation prevents while a reader goes on: to a row that it looked
+/// up, or that it found in a range; an insertion into the range; an insertion of the row that it
+/// did not find.
 #[test]
 fn a_reader_keeps_from_others_what_its_isolation_says() {
     for (isolation, kept) in [

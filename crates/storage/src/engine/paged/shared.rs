@@ -1,5 +1,5 @@
-//! What the sessions of one partition share: pages, log, groups of commits, checkpoints; and how it
-//! is made and opened.
+//! State that the sessions of one partition share: pages, log, groups of commits, checkpoints; and
+//! how it is made and opened.
 //!
 //! Order of locks: the checkpoint's, then those of `buffer`. A commit has no lock of its own: its
 //! ticket is the place of its record in the log (`group`), and it becomes durable by a sync that
@@ -50,7 +50,7 @@ pub(super) struct Shared<P: Platform> {
     pub(super) group: Group,
     pub(super) locks: Arc<LockManager>,
     pub(super) unfinished: Unfinished,
-    /// Held by whoever writes a checkpoint.
+    /// Held while a checkpoint is written.
     pub(super) checkpoint: Mutex<()>,
     pub(super) checkpointer: Checkpointer,
     pub(super) next_txn: CachePadded<AtomicU64>,
@@ -67,7 +67,7 @@ pub(super) struct Shared<P: Platform> {
 /// may be in use.
 type NewHome<P> = Option<(NvPages<<P as Platform>::Memories>, Vec<Page>)>;
 
-/// What a partition is made of.
+/// The parts that a partition is made of.
 struct Parts<P: Platform> {
     axes: PageAxes,
     file: PageFile<P::Files>,
@@ -141,7 +141,7 @@ fn wal_options(options: &EngineOptions, guard: Guard) -> WalOptions {
     WalOptions {
         segment_bytes: share.min(usual.segment_bytes).max(shortest),
         long_segment_bytes: share.min(long),
-        // What is needless after a checkpoint is what the next one needs.
+        // The log until the next checkpoint needs the space that the last one frees.
         spare_bytes_max: options.checkpoint_log_bytes,
         ..usual
     }
@@ -217,8 +217,8 @@ fn first_pages(page_bytes: usize) -> Result<(Vec<Vec<u8>>, PageId)> {
     Ok((pages, catalogue))
 }
 
-/// Where a log moves what it needs no more, if there is such a place. Records to undo with are of
-/// no use behind their transactions.
+/// Where a log moves records that it needs no more, if there is such a place. Undo records are of
+/// no use after their transactions.
 fn archive<P: Platform>(
     platform: &P,
     options: &EngineOptions,
@@ -441,7 +441,7 @@ impl<P: Platform> Shared<P> {
             replayed,
             undone,
         };
-        // Of pages that are behind, the log is needed until they are not.
+        // The log is needed until no redo is deferred.
         let can_wait =
             shared.pages.pool.is_behind() && shared.checkpoint_need() == CheckpointNeed::None;
         if is_found && !can_wait {
@@ -449,8 +449,8 @@ impl<P: Platform> Shared<P> {
         }
         if options.access == Access::Write {
             if options.daemon == Daemon::BySteps {
-                // What is left for the archive. Where threads may run, one does it beside the
-                // sessions.
+                // Records that are left for the archive. Where threads may run, one does it while
+                // the sessions work.
                 shared.move_cold()?;
             }
             shared.pages.pool.file().clear_area()?;
@@ -458,7 +458,7 @@ impl<P: Platform> Shared<P> {
         Ok(shared)
     }
 
-    /// What the times of commits are read from: only a log with an archive needs them.
+    /// The clock for the times of commits: only a log with an archive needs them.
     fn clock(platform: &P, options: &EngineOptions) -> Result<Clock> {
         let archive = platform.archive_files(options.partition)?;
         Ok(archive.map_or(Clock::None, |_| options.clock.clone()))
@@ -717,7 +717,7 @@ impl<P: Platform> Shared<P> {
         self.sync_commit(self.newest())
     }
 
-    /// Makes a commit durable, with all in front of it.
+    /// Makes a commit durable, with all records before it.
     pub(super) fn sync_commit(&self, ticket: CommitTicket) -> Result<()> {
         let record = Lsn(ticket.0);
         if !self.pages.pool.log().groups_commits() {
@@ -725,20 +725,21 @@ impl<P: Platform> Shared<P> {
         }
         let joined = self.group.begin_sync();
         self.sync_record(record)?;
-        // What others have logged up to then is durable as well if this thread has led the sync.
+        // If this thread has led the sync, commits that others have logged by then are durable as
+        // well.
         if joined.newest <= self.durable() {
             self.group.end_sync(joined);
         }
         Ok(())
     }
 
-    /// Makes a record durable, with all in front of it.
+    /// Makes a record durable, with all records before it.
     pub(super) fn sync_record(&self, lsn: Lsn) -> Result<()> {
         let _log = probe::begin(Activity::Log);
         self.durable_step(self.pages.pool.log().flush_to(lsn))
     }
 
-    /// What the directories of the partition have counted.
+    /// Counts of the directories of the partition.
     pub(super) fn disk(&self) -> DiskCounters {
         let mut disk = self.pages.pool.log().disk();
         if let Some(apart) = &self.apart {
@@ -750,8 +751,8 @@ impl<P: Platform> Shared<P> {
         disk
     }
 
-    /// Moves records that recovery needs no more to the archive, if there is one, and waits for
-    /// whoever does.
+    /// Moves records that recovery needs no more to the archive, if there is one, and waits for a
+    /// move that is under way.
     pub(super) fn move_cold(&self) -> Result<()> {
         self.durable_step(self.pages.pool.log().move_cold())
             .map(|_| ())
@@ -759,8 +760,8 @@ impl<P: Platform> Shared<P> {
 }
 
 impl<P: Platform> Drop for Shared<P> {
-    /// Ends the last group in order. What could not be written is not acknowledged either, so a
-    /// failure here loses nothing.
+    /// Ends the last group in order. Commits that cannot be written are not acknowledged either, so
+    /// a failure here loses nothing.
     fn drop(&mut self) {
         let log = self.pages.pool.log();
         if !std::thread::panicking() && !self.is_poisoned() && !log.is_poisoned() {

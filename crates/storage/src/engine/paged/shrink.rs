@@ -1,11 +1,11 @@
 //! Giving the space of free pages back to the filesystem.
 //!
-//! Roots move first, as a change of definitions; then, with the partition alone, all other pages
-//! that lie behind the least end that the pages in use fit in front of (`paged/compact.rs`). A
-//! checkpoint follows, so that no record is needed that says anything of a page behind the new end;
-//! then both master records promise no more pages than there will be, durably; and only then the
-//! file is cut. A crash leaves what has moved where it is and the file as long as it was, or
-//! shorter: it is good at each step.
+//! Roots move first, as a change of definitions. Then, with the partition alone, all other pages
+//! move that lie after the least end before which the pages in use fit (`paged/compact.rs`). A
+//! checkpoint follows, so that no record is needed that names a page after the new end. Then both
+//! master records promise no more pages than there will be, durably; and only then the file is cut.
+//! A crash leaves the pages where they have moved, and the file as long as it was, or shorter: it
+//! is good at each step.
 
 use super::shared::Shared;
 use super::{Paged, StorageError};

@@ -95,7 +95,7 @@ fn a_file_of_pages_takes_the_place_of_log_files_that_are_kept() {
     let files = SimulatedDirectory::new(&world);
     let mut engine = filled(&world);
     assert!(spares(&files) > 0);
-    // What was removed takes no space any more.
+    // Removed files take no space any more.
     files.sync(site!("test.settled")).unwrap();
     files.limit_space(Some(used_bytes(&files)));
     // How many are acknowledged.

@@ -1,20 +1,20 @@
-//! Transactions that an opening has found unfinished, and that are undone beside those that begin.
+//! Transactions that an opening has found unfinished, and that are undone while new ones run.
 //!
-//! Redo brings pages to where they were; then a row that no unfinished transaction has changed can
-//! be read, and there is no need to wait for the others. So each unfinished transaction gets a
-//! session, the locks that it had on what it changed, and the claim on the log that it had: it is a
+//! Redo brings pages to their last logged state; then a row that no unfinished transaction has
+//! changed can be read, and there is no need to wait for the others. So each unfinished transaction
+//! gets a session, the locks on its changes, and the claim on the log that it had: it is a
 //! transaction that is being rolled back, and nothing else has to know. A thread undoes one entry
-//! after the other, or whoever drives the engine does.
+//! after the other, or the driver of the engine does.
 //!
-//! Not undone so, but before the partition is open: changes of definitions, prepared transactions,
-//! those in logs that give no claim ([`PageLog::claim`]: logs with records to undo with, and
-//! batches), and what is beyond [`KEYS_MAX`].
+//! Undone before the partition is open instead: changes of definitions, prepared transactions,
+//! those in logs that give no claim ([`PageLog::claim`]: logs with undo records, and batches), and
+//! changes beyond [`KEYS_MAX`].
 //!
 //! Invariants:
-//! 1. What such a transaction has changed is locked from before the first session until it is
+//! 1. The changes of such a transaction are locked from before the first session until they are
 //!    undone. No two of them had the same lock, as locks are kept until the end of a transaction is
 //!    in the log.
-//! 2. Its claim is made in front of the first checkpoint, so the log keeps its records until it is
+//! 2. Its claim is made before the first checkpoint, so the log keeps its records until it is
 //!    undone, and another crash finds it again.
 
 use super::shared::Shared;
@@ -50,7 +50,7 @@ pub(super) struct Unfinished {
     is_any: AtomicBool,
 }
 
-/// What finds the table of a tree.
+/// Finds the table of a tree.
 type Owners = HashMap<PageId, TableId>;
 
 impl Unfinished {
@@ -78,7 +78,7 @@ impl Unfinished {
             locks.set_wait_limit(Duration::ZERO);
             locks.keep_keys();
             if lock_changed(&txn, &owners, &mut locks).is_err() {
-                // It is newer than whoever has that lock, so to undo it first is right.
+                // It is newer than the holder of that lock, so to undo it first is right.
                 pages.undo(&mut txn)?;
                 continue;
             }
@@ -121,7 +121,7 @@ impl<P: Platform> Shared<P> {
         self.durable_step(self.unfinished.step(&self.pages))
     }
 
-    /// Undoes all of them. Whoever needs the partition as a whole waits for nothing else.
+    /// Undoes all of them. An operation that needs the whole partition waits for nothing else.
     pub(super) fn undo_unfinished(&self) -> Result<()> {
         while self.unfinished.is_any() {
             self.undo_unfinished_step()?;

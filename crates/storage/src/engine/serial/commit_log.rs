@@ -135,8 +135,7 @@ impl<D: Directory> CommitLog<D> {
         Ok(())
     }
 
-    /// Cuts the log: everything in front of the cut is durable, and what comes later goes to a new
-    /// segment.
+    /// Cuts the log: everything before the cut is durable, and later records go to a new segment.
     pub(in crate::engine) fn cut(&mut self) -> Result<LogStart> {
         let start = self.wal.begin_checkpoint()?;
         self.group.synced();
@@ -193,8 +192,8 @@ impl<D: Directory> CommitLog<D> {
 }
 
 impl<D: Directory> Drop for CommitLog<D> {
-    /// Closes the log in order. What could not be written is not acknowledged either, so a failure
-    /// here loses nothing.
+    /// Closes the log in order. Commits that cannot be written are not acknowledged either, so a
+    /// failure here loses nothing.
     fn drop(&mut self) {
         if !std::thread::panicking() && !self.wal.is_poisoned() {
             let _ = self.wal.close(&self.directory);

@@ -57,7 +57,7 @@ impl<M: Memory> BlockCache<M> {
         })
     }
 
-    /// What the memory has counted.
+    /// Counts of the cache's memory.
     pub(crate) fn counters(&self) -> Counters {
         self.arena.counters()
     }

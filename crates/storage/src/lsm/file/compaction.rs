@@ -1,14 +1,14 @@
-//! When a MemTable is flushed, which runs are merged, and how fast.
+//! Timing and pace of flushes of MemTables and of merges, and the choice of runs to merge.
 //!
-//! | level | runs | what happens |
-//! |---|---|---|
-//! | 0 | flushed MemTables, newest first | at [`LEVEL_0_RUNS`] of them (or the growth factor, if that is less) all are merged with the run of level 1 |
-//! | 1 and below | one each | a run that is larger than its level's limit is merged with the next level's |
+//! - Level 0 has flushed MemTables, newest first. At [`LEVEL_0_RUNS`] of them (or the growth
+//!   factor, if that is less) all are merged with the run of level 1.
+//! - Each level from 1 on has one run. A run that is larger than its level's limit is merged with
+//!   the next level's.
 //!
-//! Behind each commit stands a share of work that grows with what it wrote. A flush is copied three
-//! times as fast as the new MemTable fills; a merge is over before level 0 is full again. So no
-//! writer waits for a whole job, and if one falls behind, because the disk was full, level 0 grows
-//! and the share with it.
+//! After each commit a share of work is done that grows with the bytes that it wrote. A flush is
+//! copied three times as fast as the new MemTable fills; a merge is over before level 0 is full
+//! again. So no writer waits for a whole job, and if a job falls behind, because the disk was full,
+//! level 0 grows and the share with it.
 
 use super::job::{Input, Job};
 use super::manifest::{Manifest, RunPlace};
@@ -45,7 +45,7 @@ pub(crate) struct RunSizes {
     pub(crate) growth: u64,
 }
 
-/// Where replay starts, and what there was then: what a manifest says beside the runs.
+/// Where replay starts, and the state then: the content of a manifest, without the runs.
 #[derive(Clone)]
 pub(crate) struct Head {
     pub(crate) start: LogStart,
@@ -59,9 +59,9 @@ pub(crate) struct Compaction<F: File> {
     identity: LogIdentity,
     sizes: RunSizes,
     settings: [u64; 2],
-    /// What the manifest on disk says.
+    /// Head of the manifest on disk.
     head: Head,
-    /// What it will say when the full MemTable is in a run.
+    /// Head of the next manifest, once the full MemTable is in a run.
     next_head: Option<Head>,
     flush: Option<Job<F>>,
     merge: Option<Job<F>>,
@@ -74,7 +74,7 @@ pub(crate) struct Compaction<F: File> {
     pause_bytes: u64,
 }
 
-/// What a share of work has changed.
+/// Result of a share of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// Nothing that the log has to know.
@@ -124,7 +124,7 @@ impl<F: File> Compaction<F> {
         store.full.is_none() && is_full
     }
 
-    /// Notes that the MemTable is full; the log was cut behind what it has.
+    /// Notes that the MemTable is full; the log was cut after its changes.
     pub(crate) fn freeze<S: MemorySource>(
         &mut self,
         store: &mut Store<S, F>,
@@ -144,8 +144,7 @@ impl<F: File> Compaction<F> {
         Ok(())
     }
 
-    /// Does the share that belongs to what was written since the last call. A full disk puts jobs
-    /// off.
+    /// Does the share of work for the bytes written since the last call. A full disk puts jobs off.
     pub(crate) fn maintain<S: MemorySource, D: Directory<File = F>>(
         &mut self,
         store: &mut Store<S, F>,

@@ -6,7 +6,8 @@
 //!
 //! | part | content |
 //! |---|---|
-//! | block | crc32c u32 of the rest, bytes u32, entries u32, words of a key u32; offset of each entry u32; entries |
+//! | block | crc32c u32 of the rest, bytes u32, entries u32, words of a key u32; |
+//! | | offset of each entry u32; entries |
 //! | entry | key, words; kind u32; length u32; bytes |
 //! | index | for each block: tree u64, offset u64, bytes u32, words of a key u32, the first key |
 //! | filter | words |

@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// Keys for which a run's filter is made, at most: beyond, it gets fewer bits a key.
 const FILTER_KEYS_MAX: u64 = 1 << 27;
 
-/// What is copied.
+/// Source of a job's copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     /// The full MemTable.

@@ -89,7 +89,7 @@ impl<S: MemorySource, F: File> Runs<'_, S, F> {
         Ok(())
     }
 
-    /// What kind of entry the newest one for a key is, and its length.
+    /// Kind and length of the newest entry for a key.
     pub(super) fn newest(&self, tree: TreeId, key: &[u64]) -> Result<Option<(EntryKind, usize)>> {
         let mut newest = None;
         self.look(tree, key, &mut |kind, bytes| {
@@ -106,8 +106,8 @@ impl<S: MemorySource, F: File> Runs<'_, S, F> {
         self.read_from((newest, None), tree, key, row)
     }
 
-    /// Looks several keys up, so that the misses of their search in the active MemTable, and of the
-    /// first steps behind it, overlap.
+    /// Looks several keys up, so that the cache misses of their search in the active MemTable, and
+    /// of the first steps after it, overlap.
     pub(super) fn read_many(
         &self,
         tree: TreeId,

@@ -1,14 +1,15 @@
-//! The manifest: which runs there are, and where replay of the log starts. It is the one word that
-//! a flush or a merge changes.
+//! The manifest: which runs there are, and where replay of the log starts. A flush or a merge
+//! counts from the moment that its manifest replaces the old one.
 //!
 //! It is written under another name, synced, and renamed over the old one; the directory is synced
 //! before and after, so the runs that it names are there whenever it is. Runs that no manifest
 //! names are orphans of a crash and are removed at opening.
 //!
-//! An opening may read a name that is in the system's cache only: that of the last sync may have
-//! failed. A *mark* tells: it is written behind that sync, so a manifest that has it is durable
-//! under its name, whether the mark is durable itself or not. One without it is written again
-//! before anything is done that only the older one would forbid, as removing what it needs.
+//! An opening may read a name that is in the system's cache only: the last sync of the directory
+//! may have failed. A *mark* decides that: it is written after that sync, so a manifest that has it
+//! is durable under its name, whether the mark is durable itself or not. A manifest without it is
+//! written again before any step that only the older one would forbid, such as removing files that
+//! the older one needs.
 //!
 //! | field | bytes | meaning |
 //! |---|---|---|
@@ -21,7 +22,8 @@
 //! | layout, node bytes | 16 | settings of the partition |
 //! | next tree | 8 | the number of the next new tree |
 //! | runs | 4 | how many; then for each: level 4, number 8, bytes 8; newest first |
-//! | tables | 4 | how many; then for each, as they were at the start of replay: length 4, definition, number of trees 4, their numbers, 8 each |
+//! | tables | 4 | how many; then for each, as they were at the start of replay: |
+//! | | | length 4, definition, number of trees 4, their numbers, 8 each |
 //! | checksum | 4 | crc32c of all before |
 //! | mark | 8 | `SETTLED\n`; before the sync of its name zeros |
 
@@ -49,7 +51,7 @@ pub(crate) struct RunPlace {
     pub(crate) bytes: u64,
 }
 
-/// What a manifest says.
+/// Content of a manifest.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Manifest {
     pub(crate) start: LogStart,

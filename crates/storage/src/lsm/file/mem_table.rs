@@ -2,12 +2,12 @@
 //! they point to.
 //!
 //! A MemTable has an arena of its own, so that one which has been written to a run is given up as a
-//! whole and not entry by entry. Changes go through the volatile write set: an abort, or the
-//! rollback of one statement, brings back what was there.
+//! whole and not entry by entry. Changes go through the volatile write set, so an abort, or the
+//! rollback of one statement, restores the old state.
 //!
-//! A *tree* is the primary index of a table or one of its secondary indexes. What a tree says about
-//! a key is an entry (`lsm::entry`); those of secondary indexes are rows that hold the words of the
-//! primary key.
+//! A *tree* is the primary index of a table or one of its secondary indexes. A tree has an entry
+//! for a key (`lsm::entry`); those of secondary indexes are rows that hold the words of the primary
+//! key.
 
 use crate::error::Result;
 use crate::index::{Bptree, IndexShape, OrderedIndex};
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Kind of the arenas of MemTables.
 const POOL_KIND: PoolKind = PoolKind(0x6c6f_676d);
-/// Bytes that an entry is counted with beside its own.
+/// Bytes that an entry is counted with in addition to its own.
 const ENTRY_BYTES: u64 = 32;
 
 /// One tree of a partition. Numbers are given once: what runs still have of a tree that is gone is
@@ -49,13 +49,13 @@ pub(crate) struct MemSizes {
     pub(crate) entries: u64,
 }
 
-/// What was changed since the last flush to a run.
+/// The changes since the last flush to a run.
 pub(crate) struct MemTable<M: Memory> {
     pub(crate) arena: Arena<M>,
     writes: VolatileUndo,
     trees: BTreeMap<TreeId, Bptree>,
     pub(crate) sizes: MemSizes,
-    /// What it held when the last transaction committed.
+    /// Its sizes when the last transaction committed.
     committed: MemSizes,
 }
 
@@ -118,7 +118,7 @@ impl<M: Memory> MemTable<M> {
         self.trees.keys().copied()
     }
 
-    /// What it says about a key: the pointer to the entry.
+    /// The pointer to the entry of a key.
     #[inline]
     pub(crate) fn get(&self, id: TreeId, key: &[u64]) -> Result<Option<u64>> {
         match self.trees.get(&id) {
@@ -127,7 +127,7 @@ impl<M: Memory> MemTable<M> {
         }
     }
 
-    /// What it says about several keys; `found` has the length of `keys`.
+    /// The pointers to the entries of several keys; `found` has the length of `keys`.
     pub(crate) fn get_many(
         &self,
         id: TreeId,
@@ -140,8 +140,8 @@ impl<M: Memory> MemTable<M> {
         }
     }
 
-    /// Says something else about a key. `image` has room for the header in front of the entry's
-    /// bytes, and is left padded.
+    /// Puts a new entry for a key. `image` has room for the header before the entry's bytes, and is
+    /// left padded.
     pub(crate) fn put(
         &mut self,
         id: TreeId,
@@ -175,7 +175,7 @@ impl<M: Memory> MemTable<M> {
         Ok(())
     }
 
-    /// Writes bytes of an entry's block over, `at` bytes behind its beginning. The log has them
+    /// Overwrites bytes of an entry's block, from `at` bytes after its beginning. The log has them
     /// too.
     pub(crate) fn write(&mut self, found: u64, at: usize, bytes: &[u8]) -> Result<()> {
         self.sizes.written_bytes += bytes.len() as u64 + ENTRY_BYTES;
@@ -191,7 +191,7 @@ impl<M: Memory> MemTable<M> {
         }
     }
 
-    /// Undoes what was done since `mark`.
+    /// Undoes all changes since `mark`.
     pub(crate) fn rollback_to(&mut self, mark: MemMark) -> Result<()> {
         self.writes.rollback_to(&mut self.arena, mark.undo)?;
         self.arena.heap_rollback(mark.heap);
@@ -199,7 +199,7 @@ impl<M: Memory> MemTable<M> {
         Ok(())
     }
 
-    /// Bytes that the open transaction holds beside the trees.
+    /// Bytes that the open transaction holds outside of the trees.
     pub(crate) fn transaction_bytes(&self) -> usize {
         self.writes.bytes() + self.arena.transaction_bytes()
     }

@@ -4,7 +4,7 @@
 //! lookups have read are in the partition's cache. Every block that is read from the file has its
 //! checksum checked.
 //!
-//! Blocks lie one behind the other from the start of the file; those of one tree are neighbours and
+//! Blocks lie one after the other from the start of the file; those of one tree are neighbours and
 //! have keys of the same number of words, so a block is found by a search over an array of first
 //! keys.
 
@@ -258,7 +258,7 @@ pub(crate) struct Run<F: File> {
     pub(crate) filter: Filter,
     places: Vec<BlockPlace>,
     spans: Vec<Span>,
-    /// The first key of each block, one behind the other.
+    /// The first key of each block, one after the other.
     firsts: Vec<u64>,
     file: RefCell<Reader<F>>,
 }
@@ -463,7 +463,7 @@ impl<F: File> Run<F> {
         Some(number)
     }
 
-    /// What the run says about a key of a tree.
+    /// Hands the run's entry for a key of a tree to `look`.
     #[inline]
     pub(crate) fn get<M: Memory, T>(
         &self,

@@ -1,12 +1,12 @@
-//! Reading the MemTables and the runs of one tree side by side, in the order of their keys.
+//! Reading the MemTables and the runs of one tree together, in the order of their keys.
 //!
 //! A source is one tree of one MemTable or run; [`MergedSources`] has them newest first and gives
-//! for each key what all of them say about it. Entries are lent, not copied: those of a run from
-//! the blocks that were read last, those of a MemTable from its arena.
+//! all entries that they have for each key. Entries are lent, not copied: those of a run from the
+//! blocks that were read last, those of a MemTable from its arena.
 //!
-//! Nothing changes while a source lives; it borrows what it reads. What it has read and where it
-//! stands is a [`Cursor`], which borrows nothing, so a job can put it aside between two steps. A
-//! MemTable or run that has a cursor must not change meanwhile.
+//! Nothing changes while a source lives; it borrows everything it reads. Its position and buffers
+//! are a [`Cursor`], which borrows nothing, so a job can put it aside between two steps. A MemTable
+//! or run that has a cursor must not change meanwhile.
 
 use super::block_cache::BlockCache;
 use super::format::Block;
@@ -224,7 +224,7 @@ impl Cursor {
         })
     }
 
-    /// Fetches some entries of block `number`, which is all of the buffer and whole, behind the
+    /// Fetches some entries of block `number`, which is all of the buffer and whole, after the
     /// `done` first ones: a short scan wants few.
     fn take_copy<F: File>(&mut self, run: &Run<F>, number: usize, done: usize) -> Result<()> {
         let most = if done == 0 { FETCH_MIN } else { FETCH_MAX };
@@ -239,8 +239,8 @@ impl Cursor {
     }
 }
 
-/// Fetches those entries of a block at `at` in its buffer that lie in a range, in its order, behind
-/// the `done` first ones, `most` of them. Whether these were all; none if one leaves the block.
+/// Fetches up to `most` of the entries of a block at `at` in its buffer that lie in a range, in its
+/// order, after the `done` first ones. Whether these were all; none if one leaves the block.
 fn take_entries(
     range: &Range,
     block: Block<'_>,

@@ -67,7 +67,7 @@ struct TableState {
     row: Row,
 }
 
-/// What a partition is made with.
+/// Settings that a partition is made with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoreSettings {
     pub(crate) layout: LayoutKind,
@@ -199,7 +199,7 @@ impl<S: MemorySource, F: File> Store<S, F> {
         arenas.chain(std::iter::once(self.filters.arena()))
     }
 
-    /// What the memories counted.
+    /// Counts of the memories.
     pub(crate) fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         for arena in self.arenas() {
@@ -259,7 +259,7 @@ impl<S: MemorySource, F: File> Store<S, F> {
         self.active.abort()
     }
 
-    /// What a failed change of the schema has to bring back.
+    /// The state that a failed change of the schema has to restore.
     pub(crate) fn schema(&self) -> SchemaMark {
         SchemaMark {
             tables: self.catalogue(),
@@ -410,7 +410,7 @@ impl<S: MemorySource, F: File> Store<S, F> {
         TreeId(self.next_tree - 1)
     }
 
-    /// Drops a table. What runs have of it is dropped by merges.
+    /// Drops a table. Merges drop its entries in runs.
     pub(crate) fn drop_table(&mut self, id: TableId) -> Result<()> {
         let trees = Arc::clone(&find(&self.tables, id)?.trees);
         for &tree in trees.iter() {

@@ -1,4 +1,4 @@
-//! What an operation on a row writes into the MemTable of `log`.
+//! Writes of row operations into the MemTable of `log`.
 //!
 //! An update writes the changed columns only, unless they are a large part of the row or the row is
 //! short; an entry that the MemTable has for the key already is replaced by one with both changes,
@@ -46,7 +46,7 @@ impl<S: MemorySource, F: File> Trees<'_, S, F> {
         Ok(true)
     }
 
-    /// Writes a change of a row behind the entry that the MemTable has of it.
+    /// Writes a further change of a row, for which the MemTable has an entry already.
     fn put_next_change(&mut self, key: &[u64], own: u64, changes: &Changes) -> Result<bool> {
         let kind = pointer::kind(own)?;
         self.begin_image();

@@ -6,16 +6,17 @@
 //! | 0 | root of the active MemTable |
 //! | 1, 2 | its entries and bytes, saved now and then |
 //! | 3 | entries of the newest full MemTable |
-//! | then for each of [`LEVELS`] | state; roots of *upper*, *run* and *output*; their entries; the frontier's key |
+//! | then for each of [`LEVELS`] | state; roots of *upper*, *run* and *output*; |
+//! | | their entries; the frontier's key |
 //!
 //! A full MemTable becomes level 0's *upper* by one word: nothing is copied. While a level merges,
-//! *upper* (newer) and *run* (older) are read from left to right and *output* is written behind its
-//! last leaf; the *frontier* is the last key that is done. Up to it *output* counts, behind it
-//! *upper* and *run*. At the end *output* becomes the run, and the two trees that are no longer
-//! read lose their leaves one after the other. A run that is too large becomes the next level's
-//! upper.
+//! *upper* (newer) and *run* (older) are read from left to right and *output* is written after its
+//! last leaf; the *frontier* is the last key that is done. *Output* counts up to the frontier,
+//! *upper* and *run* after it. At the end *output* becomes the run, and the two trees that are no
+//! longer read lose their leaves one after the other. A run that is too large becomes the next
+//! level's upper.
 //!
-//! Order of age, newest first: active, then for each level upper, run (or output in front of the
+//! Order of age, newest first: active, then for each level upper, run (or output up to the
 //! frontier). States are those of [`State`]; `merge` has the transitions.
 
 use super::cursor::{Cursor, Merged};
@@ -43,7 +44,7 @@ const LEVEL_WORDS: usize = 7;
 /// The share of a full MemTable after which its size is saved again.
 const SAVES: u64 = 8;
 
-/// What a level is doing.
+/// State of a level's merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// It has a run, or nothing.
@@ -120,7 +121,7 @@ pub(super) struct Levels {
     /// Entries of the newest full MemTable.
     pub(super) full_entries: u64,
     pub(super) below: Vec<Level>,
-    /// Levels in use: behind them all are empty.
+    /// Levels in use: all after them are empty.
     pub(super) depth: usize,
     /// The filter that is being made again after a restart.
     pub(super) refill: Option<Refill>,
@@ -238,7 +239,7 @@ impl Levels {
         self.shape.key_words
     }
 
-    /// Whether all levels behind `index` are empty.
+    /// Whether all levels after `index` are empty.
     pub(super) fn is_bottom(&self, index: usize) -> bool {
         self.below[index + 1..].iter().all(Level::is_empty)
     }
@@ -276,7 +277,7 @@ impl Levels {
     }
 
     /// The newest pointer for a key in the trees from number `start` on, and the number of the tree
-    /// behind it.
+    /// after its own.
     #[inline]
     pub(super) fn find_from<M: Memory>(
         &self,
@@ -303,7 +304,7 @@ impl Levels {
     }
 
     /// The newest pointer for a key as the open transaction sees it, and the number of the tree
-    /// behind it.
+    /// after its own.
     #[inline]
     pub(super) fn find<M: Memory>(
         &self,
@@ -387,7 +388,7 @@ impl Levels {
         }
     }
 
-    /// Copies the row whose newest pointer was found, in front of the tree number `next`.
+    /// Copies the row whose newest pointer was found in the tree before number `next`.
     #[inline]
     pub(super) fn read_found<M: Memory>(
         &self,
@@ -576,7 +577,7 @@ impl Levels {
                 entry::free(arena, log, pointer)?;
             }
         }
-        // Runs below are read without a look at what is kept back.
+        // Runs below are read without a check for pending changes.
         log.visible_all(arena)
     }
 

@@ -12,7 +12,8 @@
 //! |---|---|---|
 //! | plain, no run | the tree above becomes the run | plain |
 //! | plain, a run | the tree above becomes upper, an empty tree output | starting |
-//! | starting, merging | the next keys of upper and run go to output as one leaf; what they replace is freed; the frontier moves | merging |
+//! | starting, merging | the next keys of upper and run go to output as one leaf; | merging |
+//! | | the entries that they replace are freed; the frontier moves | |
 //! | merging, nothing left | output becomes the run, the run output: they swap roots | draining |
 //! | draining | upper and output lose their first leaf each | draining, in the end plain |
 //!
@@ -256,8 +257,8 @@ impl Levels {
                 return self.finish(pool, index);
             }
         }
-        // What is collected and not used is collected again by the next step, so of the smaller
-        // tree less is asked for.
+        // Entries that are collected and not used are collected again by the next step, so fewer of
+        // the smaller tree are asked for.
         let limit = self.active.leaf_entries();
         let all = (level.upper_entries + level.run_entries).max(1);
         let share = |entries: u64| {
@@ -275,8 +276,8 @@ impl Levels {
         self.publish(pool, buffers, index, &consumed)
     }
 
-    /// Merges what was collected until a leaf is full or more has to be collected. The entries go
-    /// to `buffers.output`; the last key that is done is returned.
+    /// Merges the collected entries until a leaf is full or more have to be collected. The result
+    /// goes to `buffers.output`; the last key that is done is returned.
     fn merge_chunks<M: Memory>(
         &self,
         pool: &mut Pool<'_, M>,

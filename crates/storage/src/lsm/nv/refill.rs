@@ -5,9 +5,9 @@
 //! part once it has all. So opening reads nothing, and nobody waits.
 //!
 //! Invariant: a filter that takes part knows every key of its tree. A tree of a level does not
-//! change while it is only read; what the MemTable gets meanwhile is added by [`Levels::put`].
-//! Whatever moves a tree to another place gives the filter up ([`Levels::stop_refill`]), and it is
-//! begun again for the place.
+//! change while it is only read; keys that the MemTable gets meanwhile are added by
+//! [`Levels::put`]. Every step that moves a tree to another place gives the filter up
+//! ([`Levels::stop_refill`]), and it is begun again for the place.
 
 use super::levels::{Levels, State};
 use super::merge::{LevelSizes, collect, mem_table_keys};
@@ -21,7 +21,7 @@ use pmem::{Arena, Memory};
 /// Keys that one operation copies.
 const KEYS: usize = 32;
 
-/// Whose filter is made.
+/// The tree whose filter is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Active,

@@ -54,7 +54,7 @@ pub(crate) struct NvTables<M: Memory> {
     pause: u32,
 }
 
-/// What a partition's tables are made with.
+/// Settings that a partition's tables are made with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NvSettings {
     pub(crate) directory: u64,
@@ -484,9 +484,9 @@ impl<M: Memory> NvTables<M> {
             .collect()
     }
 
-    /// Writes a new descriptor with new, empty indexes behind those whose roots are in `kept`. It
-    /// is not linked yet, unless it is written over an old one that it is shorter than, since there
-    /// is no room for another.
+    /// Writes a new descriptor with the indexes whose roots are in `kept`, and then new, empty
+    /// ones. It is not linked yet, unless it is written over an old one that it is shorter than,
+    /// since there is no room for another.
     fn write_descriptor(
         &self,
         arena: &mut Arena<M>,

@@ -12,9 +12,9 @@
 //! | table number, 1 | root of the primary tree, 8 bytes |
 //! | table number, 2 + index number | root of the index's tree, 8 bytes |
 //!
-//! When a statement has moved the root of a tree for the first time in its group, the way to the
+//! When a statement has moved the root of a tree for the first time in its group, the path to the
 //! tree's entry in the directory is made dirty, so that the end of the group needs no space. A
-//! statement that fails leaves changes behind; the engine rolls the trees back to where it began.
+//! statement that fails leaves changes; the engine rolls the trees back to where it began.
 
 mod check;
 mod rows;

@@ -1,4 +1,4 @@
-//! What the primary tree of a copy-on-write method has as values: pointers to tuples, or the rows
+//! Values in the primary tree of a copy-on-write method: pointers to tuples, or the rows
 //! themselves.
 //!
 //! `nvm-cow` keeps tuples in blocks of the pool, in the layout that the in-place methods use; an

@@ -1,8 +1,9 @@
-//! The rows of a snapshot of `nvm-cow`: tuples that are copied out of the pool beside its owner.
+//! The rows of a snapshot of `nvm-cow`: tuples that are copied out of the pool while its owner
+//! works.
 //!
 //! They lie where the partition's own reader finds them, in blocks that nobody stores to while the
-//! snapshot lives. A row is copied first and checked afterwards, its checksum too. Nothing here
-//! changes anything, and what a change would need refuses.
+//! snapshot lives. A row is copied first and checked afterwards, with its checksum. Nothing here
+//! changes anything; operations that only a change needs refuse.
 
 use super::Rows;
 use crate::error::{Result, StorageError};

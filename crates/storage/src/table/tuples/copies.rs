@@ -1,8 +1,8 @@
 //! Tuples that are never changed: an update makes a copy.
 //!
 //! The copy has new blocks for the changed long fields and shares the others with the old tuple,
-//! whose own block and replaced fields are freed. Who holds an older snapshot keeps them from being
-//! used again.
+//! whose own block and replaced fields are freed. An older snapshot keeps them from being used
+//! again as long as it is held.
 
 use super::{Tuples, place_in};
 use crate::error::Result;

@@ -1,8 +1,8 @@
-//! Tuples that are read beside the owner of their pool.
+//! Tuples that are read while the owner of their pool works.
 //!
-//! The bytes are copied before anything in them is looked at, and their checksums are compared: a
-//! reader that was misled, by a damaged pointer or by a block that was used again too early, says
-//! so and gives no wrong row.
+//! The bytes are copied before anything in them is used, and their checksums are compared: a reader
+//! that was misled, by a damaged pointer or by a block that was used again too early, fails and
+//! gives no wrong row.
 
 use super::Tuples;
 use crate::error::Result;

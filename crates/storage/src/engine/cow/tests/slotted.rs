@@ -22,7 +22,7 @@ fn filled(mut subject: Subject, rows: i64) -> Subject {
     subject
 }
 
-/// What an opening of `image` finds.
+/// Content that an opening of `image` finds.
 fn found(image: SimulatedWorld, method: Method) -> Result<Content, String> {
     let opened = open(&TestPlatform(image), method, &options(1), &|_| false);
     let mut engine = opened.map_err(|error| error.to_string())?;
@@ -45,8 +45,8 @@ fn reopened(subject: &Subject, image: SimulatedWorld) -> Subject {
     }
 }
 
-/// Cuts the power at each crash point of transactions that follow each other; every opening finds
-/// what was before or what is after.
+/// Cuts the power at each crash point of consecutive transactions; every opening finds the content
+/// before or after the current one.
 fn cut_throughout(
     (method, page_bytes, rows): (Method, u32, i64),
     transactions: &[&[i64]],
@@ -108,7 +108,7 @@ fn every_cut_leaves_the_headers_of_one_transaction() {
     }
 }
 
-/// What a cut may leave of a transaction's record: all images before the fence that waits for it.
+/// All images that a power cut before the record's fence may leave of a transaction's record.
 fn record_in_pieces(subject: &mut Subject, ids: [i64; 2]) -> Vec<SimulatedWorld> {
     let images = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&images);
@@ -218,7 +218,7 @@ fn a_splice_is_refused_where_the_header_before_is_damaged() {
 }
 
 /// Flips bits of the last record of a partition that was closed, one at a time, and cuts the power.
-/// Lines of the record are those under way in front of the fence that commits it.
+/// The lines of the record are those that are under way before the fence that commits it.
 fn closed_and_flipped(method: Method, disabled: &str) -> Result<(), String> {
     let mut subject = with_rows(method, 512, 60);
     let lines = Arc::new(Mutex::new(Vec::new()));
@@ -262,7 +262,7 @@ fn a_partition_that_is_closed_does_not_need_its_record() {
 }
 
 /// Transactions of one row each in `fast`, which relies on lines of 64 bytes that survive whole, on
-/// a platform that keeps so much. What cuts leave is opened by the other way.
+/// a platform that keeps so much. The images of the cuts are opened without that reliance.
 fn cut_with_whole_lines(kept: PowerFailAtomicity, disabled: &str) -> Result<(), String> {
     let options = EngineOptions {
         atomicity: PowerFailAtomicity::Line,

@@ -1,8 +1,8 @@
 //! Checkpoints that are written while transactions go on.
 //!
-//! At each step of a checkpoint the files must bring back exactly what was committed, whatever came
-//! between its beginning and its end: insertions, changes and deletions in front of the cursor and
-//! behind it, aborts, prepared transactions, changes of the schema, a full disk.
+//! At each step of a checkpoint the files must bring back exactly the committed content, whatever
+//! happened between its beginning and its end: insertions, changes and deletions before and after
+//! the cursor, aborts, prepared transactions, changes of the schema, a full disk.
 
 use super::*;
 
@@ -164,7 +164,7 @@ fn an_explicit_checkpoint_takes_the_place_of_one_under_way() {
     fill_until_writing(&mut engine, &mut model);
     engine.checkpoint().unwrap();
     assert!(!is_writing(&engine));
-    // Of the log only what is kept back for a full disk is left.
+    // Only the log reserve for a full disk is left.
     assert_eq!(engine.footprint().unwrap().log, 2 * (8 << 10));
     let names = disk::Directory::list(&SimulatedDirectory::new(&world)).unwrap();
     assert_eq!(names.len(), 3, "{names:?}");
@@ -244,7 +244,7 @@ fn no_transaction_writes_much_of_a_checkpoint() {
 
 /// Found by the crash search with seed 16134716492871190884: recovery noted how a prepared
 /// transaction had ended, and closed the log with a mark; so the log was long enough for a
-/// checkpoint the next time, and whoever read first wrote one.
+/// checkpoint the next time, and the first reader wrote one.
 #[test]
 fn reading_after_a_recovery_writes_nothing_however_long_the_log_is() {
     let mut lengths = 0;
