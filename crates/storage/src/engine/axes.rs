@@ -1,8 +1,8 @@
 //! The axes of the page engine's methods: where the pages are, where the log is, and how page
 //! writes are guarded.
 //!
-//! A published method is one combination. The others can be had too, as far as they make sense, to
-//! see what one axis alone does.
+//! A published method is one combination. The others can be used too, as far as they make sense, to
+//! measure one axis alone.
 
 use super::Method;
 use crate::buffer::Guard;
@@ -46,8 +46,8 @@ pub enum LogKind {
     PerTransaction,
     /// In durable memory, a few rings that sessions share.
     Distributed,
-    /// In ordinary memory, as long as a transaction is open: what becomes durable are batches of
-    /// transactions.
+    /// In ordinary memory, as long as a transaction is open: batches of transactions become
+    /// durable.
     Volatile,
 }
 

@@ -60,14 +60,14 @@ pub type Cow<P> = CowEngine<Pages<FileStore<DeviceOf<P>, <P as Platform>::Files>
 
 /// Operations of trees, and of the place where they live, that the engine needs beyond [`Trees`].
 pub trait TreeStore: Trees {
-    /// Reports blocks in use that belong to no table, and holds all of those in use against what is
-    /// allocated.
+    /// Reports blocks in use that belong to no table, and compares all blocks in use with the
+    /// allocated ones.
     fn check_space(&mut self, reachable: &mut BTreeSet<u64>, report: &mut VerifyReport);
 
     /// Bytes in use.
     fn footprint(&mut self) -> Result<Footprint>;
 
-    /// Adds what the store's devices have counted.
+    /// Adds the counts of the store's devices.
     fn count(&self, status: &mut EngineStatus);
 
     /// Leaves the medium so that the next opening finds nothing to do. Nothing may be dirty.
@@ -75,7 +75,7 @@ pub trait TreeStore: Trees {
         Ok(())
     }
 
-    /// Brings home what a log has, where there is one. Between transactions.
+    /// Writes the content of the log home, where there is one. Between transactions.
     fn checkpoint(&mut self) -> Result<()> {
         Ok(())
     }
@@ -393,7 +393,7 @@ impl<T: TreeStore, R: Rows<T>> Engine for CowEngine<T, R> {
             self.durable_step(result)?;
         }
         self.state = State::Idle;
-        // It may have told somebody what it read.
+        // The caller may have passed the transaction's reads on.
         let result = self.space.trees.settle_reads();
         self.durable_step(result)
     }

@@ -136,8 +136,8 @@ impl<P: Platform> InPlace<P> {
         Err(error)
     }
 
-    /// Changes a row. A log with before images needs what the row was, and so does a checkpoint
-    /// that is being written.
+    /// Changes a row. A log with before images needs the old row, and so does a checkpoint that is
+    /// being written.
     #[inline]
     fn change(
         &mut self,
@@ -264,7 +264,7 @@ impl<P: Platform> InPlace<P> {
     }
 
     /// Takes a step of a checkpoint after a transaction that wrote to the log. The transaction has
-    /// ended well, so a failure is told to the next one.
+    /// ended well, so a failure is reported to the next one.
     #[inline]
     fn advance_checkpoint(&mut self) {
         if let Some(journal) = &mut self.journal

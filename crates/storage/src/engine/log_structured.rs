@@ -252,7 +252,7 @@ impl<P: Platform> LogStructured<P> {
         }
     }
 
-    /// Writes what MemTables hold, and brings the merges that are due to their ends.
+    /// Writes the content of the MemTables to runs, and finishes the merges that are due.
     fn flush_and_merge(&mut self) -> Result<()> {
         self.flush_all()?;
         self.compaction

@@ -65,12 +65,12 @@ pub enum Method {
     /// The same with a few logs that sessions share, and commits that become durable in groups (the
     /// baseline of `NV-Logging`).
     DistributedLog,
-    /// Slotted pages in durable memory that change there, with what they were in the log, and
+    /// Slotted pages in durable memory that change there, with before images in the log, and
     /// nothing to redo (`In-Place Updates` of NVRAM-era).
     InPlace,
     /// As `in-place`: all pages in durable memory and undo only, on a machine that writes its
-    /// caches back when the power fails (`NV-WSP` of NV-Logging). There a flush costs nothing, so
-    /// what is left of it is the order of stores.
+    /// caches back when the power fails (`NV-WSP` of NV-Logging). There a flush costs nothing; only
+    /// the order of stores is left.
     NvWsp,
     /// Slotted pages in durable memory that change in copies, and become durable in batches of
     /// transactions that count whole or not at all (`NVRAM Group Commit` of NVRAM-era).
@@ -89,8 +89,8 @@ pub enum Method {
     /// The same, but where one page changed and its header fits a cache line, that header is the
     /// commit (`FAST`).
     Fast,
-    /// The same pages in frames of volatile memory, before a file; a commit logs what differs in
-    /// them in durable memory (`NVWAL`).
+    /// The same pages in frames of volatile memory, with a file; a commit logs the differences of
+    /// changed pages in durable memory (`NVWAL`).
     Nvwal,
     /// Another combination of the same parts, from [`PageAxes::method`].
     Combined(Combination),
@@ -126,9 +126,9 @@ impl Method {
         Self::Nvwal,
     ];
 
-    /// The methods that differ in what they do. The others are `dwb-batched` or `in-place` under a
-    /// name that says where their files are, or on which machine, and what is shown of these is
-    /// shown of them.
+    /// The methods that differ in their work. The others are `dwb-batched` or `in-place` under a
+    /// name that says where their files are, or on which machine, so results for these two hold for
+    /// them.
     pub fn distinct() -> impl Iterator<Item = Self> {
         let is_another_name =
             |method: &Self| matches!(method, Self::NvDisk | Self::DiskReplacement | Self::NvWsp);
@@ -464,7 +464,7 @@ pub struct EngineOptions {
     /// The thread that makes records in durable memory durable ahead of their commits, if they wait
     /// for one.
     pub daemon: Daemon,
-    /// When the page engine undoes what an opening finds unfinished.
+    /// When the page engine undoes transactions that an opening finds unfinished.
     pub undoing: AfterCrash,
     /// When it repeats a short log on pages that stay in an area.
     pub redoing: AfterCrash,
@@ -472,8 +472,8 @@ pub struct EngineOptions {
     /// rows.
     pub page_cells_max: usize,
     /// Bytes of log records that a ring of the page engine has room for in durable memory. In
-    /// `group-commit`: bytes of what a batch changes, at first; a larger batch makes more room. In
-    /// `nvwal`: those of its log, fixed when the partition is created.
+    /// `group-commit`: bytes of a batch's changes, at first; a larger batch makes more room. In
+    /// `nvwal`: bytes of its log, fixed when the partition is created.
     pub ring_bytes: u64,
     /// Rings of a log that sessions share. Fixed when the partition is created.
     pub rings: u32,
@@ -527,11 +527,10 @@ impl Default for EngineOptions {
     }
 }
 
-/// When the page engine does what an opening finds left to do.
+/// When the page engine finishes the work that an opening finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum AfterCrash {
-    /// Before the opening ends: what happens is the same each time, as simulated and modelled
-    /// devices want it.
+    /// Before the opening ends: each run is the same, as simulated and modelled devices need it.
     #[default]
     AtOpening,
     /// During later transactions, which wait for locks on changes that are not undone yet and,

@@ -121,12 +121,13 @@ pub trait Engine: Send {
 
     /// The part of [`Engine::prepare`] that waits for no device, where it is a step of its own;
     /// [`Engine::sync_prepared`] is the other. A transaction does the first part in all its
-    /// partitions before the second in any, which a sync for somebody else may have done by then.
+    /// partitions before the second in any, so another session's sync may have done the second by
+    /// then.
     fn log_prepared(&mut self, global: GlobalTxnId) -> Result<()> {
         self.prepare(global)
     }
 
-    /// Ends what [`Engine::log_prepared`] has begun.
+    /// Finishes the work of [`Engine::log_prepared`].
     fn sync_prepared(&mut self) -> Result<()> {
         Ok(())
     }
@@ -146,10 +147,10 @@ pub trait Engine: Send {
     /// Undoes everything since `begin`.
     fn abort(&mut self) -> Result<()>;
 
-    /// Bytes of ordinary memory that the open transaction holds until it ends: what takes it back,
-    /// its log records, and pages that it has changed where they are written at its end. Caches
+    /// Bytes of ordinary memory that the open transaction holds until it ends: its undo
+    /// information, its log records, and changed pages where they are written at its end. Caches
     /// that have a limit of their own are not counted. A transaction without changes holds at most
-    /// what its group does.
+    /// as much as its group.
     fn transaction_bytes(&self) -> usize {
         0
     }
@@ -175,8 +176,8 @@ pub trait Engine: Send {
         )))
     }
 
-    /// Does a part of what threads of the engine's own do in the background, as devices that have
-    /// none need it. Also inside a transaction.
+    /// Does a part of the work of the engine's background threads, for devices that have no
+    /// threads. Also inside a transaction.
     fn assist(&mut self) -> Result<()> {
         Ok(())
     }

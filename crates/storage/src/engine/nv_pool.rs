@@ -247,7 +247,7 @@ impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
         result
     }
 
-    /// Commits what the open transaction has done.
+    /// Commits the changes of the open transaction.
     #[inline]
     fn end_transaction(&mut self) -> Result<()> {
         let result = self.log.commit(&mut self.arena);

@@ -166,7 +166,8 @@ impl<P: Platform> Paged<P> {
                 }
                 // The log keeps everything from there on where one of these begins.
                 self.shared.undo_unfinished()?;
-                // For the room that the checkpoint takes, and then for what it makes cold.
+                // For the room that the checkpoint takes, and then for the records that it makes
+                // cold.
                 self.shared.move_cold()?;
                 self.shared.write_checkpoint()?;
                 self.shared.move_cold()?;
@@ -271,7 +272,7 @@ impl<P: Platform> Paged<P> {
         result
     }
 
-    /// Lets others go on that wait for what the transaction had.
+    /// Releases the transaction's locks and leaves the log, so that waiting transactions go on.
     #[inline]
     fn release(&mut self) {
         self.state = State::Idle;
@@ -405,7 +406,7 @@ impl<P: Platform> Engine for Paged<P> {
         }
         let id = txn.id;
         let committed = match self.shared.commit(txn, durability) {
-            // The archive may have room by now for what takes that of the log.
+            // The archive may have room by now for records that take room in the log.
             Err(error) if error.is_out_of_space() => {
                 self.shared.move_cold()?;
                 self.shared.commit(txn, durability)

@@ -74,7 +74,7 @@ pub(super) fn number_of(row: &Row) -> i64 {
     }
 }
 
-/// Sum of the values of all rows, or what is wrong with the image.
+/// Sum of the values of all rows, or the fault of the image.
 fn content(world: &SimulatedWorld, method: Method) -> Result<i64, String> {
     let platform = TestPlatform(world.clone());
     let opened = open(&platform, method, &options(), &|_| false);

@@ -1,8 +1,9 @@
 //! A partition that is open for reading only, of any method.
 //!
 //! The engine below was opened without the right to change its medium, where a store would be a
-//! fault of the process, or it is a snapshot, which can do no more than read. This wrapper is what
-//! keeps that promise: it passes on what only reads and refuses the rest before the engine sees it.
+//! fault of the process, or it is a snapshot, which can do no more than read. This wrapper keeps
+//! that promise: it passes on calls that only read and refuses the rest before the engine sees
+//! them.
 //!
 //! Invariants: no call that could write reaches the engine below; a transaction ends by an abort,
 //! which has nothing to undo.

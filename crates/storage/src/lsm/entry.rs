@@ -66,7 +66,7 @@ pub fn apply_delta(delta: &[u8], row: &mut Row) -> Result<(), ImageError> {
     Ok(())
 }
 
-/// Appends the delta that does what `older` and then `newer` do.
+/// Appends one delta with the changes of `older` and then those of `newer`.
 pub fn merge_deltas(older: &[u8], newer: &[u8], bytes: &mut Vec<u8>) -> Result<(), ImageError> {
     let newest = columns(newer)?;
     for (column, range) in columns(older)? {

@@ -1,9 +1,9 @@
-//! Bloom filters: whether a run may have a key, asked before the run is.
+//! Bloom filters: whether a run may have a key, tested before the run is searched.
 //!
-//! A filter is an array of words. A key sets, and asks for, four bits of one word, so a lookup
-//! reads one word; at sixteen bits a key about one lookup in a hundred of an absent key is told
-//! "maybe". Filters lie in a volatile arena: they are made while a run is filled and made anew, or
-//! left out, after a restart. A run without one is simply searched.
+//! A filter is an array of words. A key sets, and tests, four bits of one word, so a lookup reads
+//! one word; at sixteen bits a key the answer is "maybe" for about one in a hundred lookups of an
+//! absent key. Filters lie in a volatile arena: they are made while a run is filled and made anew,
+//! or left out, after a restart. A run without one is simply searched.
 
 use crate::error::Result;
 use pmem::{Arena, Memory, Outcome, Owner, Part, PoolIdentity, PoolKind, WordChange};
@@ -29,7 +29,7 @@ pub struct Filters<M: Memory> {
     arena: Arena<M>,
 }
 
-/// The hash of a key that filters are asked with.
+/// The hash of a key for filters.
 #[inline]
 pub fn hash(key: &[u64]) -> u64 {
     let mut sum = 0x9e37_79b9_7f4a_7c15_u64;

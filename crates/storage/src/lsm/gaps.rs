@@ -8,7 +8,7 @@
 //!
 //! Invariants:
 //! 1. No key of a gap has a row. An insertion ends the gap that its key lies in.
-//! 2. A gap is noted only from what has committed: the caller notes none in a transaction that has
+//! 2. A gap is noted only from committed content: the caller notes none in a transaction that has
 //!    deleted, so an abort brings no row back into one.
 //! 3. Gaps of a tree are disjoint. They live in DRAM and are forgotten when the tree is opened
 //!    again.

@@ -154,7 +154,7 @@ fn word_of(place: usize, length: usize) -> u64 {
     (place as u64) << 32 | length as u64
 }
 
-/// Which columns are changed, asked quickly for the first ones.
+/// The changed columns, with a fast test for the first ones.
 struct Changed<'c> {
     first: u64,
     changes: &'c Changes,

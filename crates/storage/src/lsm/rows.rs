@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// One table's trees.
 pub(crate) trait Trees {
-    /// The definition and what is derived from it.
+    /// The definition and data that are derived from it.
     fn table(&self) -> Arc<Table>;
 
     /// Whether there is a row with this primary key.

@@ -216,7 +216,7 @@ fn step(engine: &mut dyn Engine, content: &mut Content, random: u64) {
     }
 }
 
-/// Runs one transaction; what there is afterwards.
+/// Runs one transaction; returns the content after it.
 fn transaction(engine: &mut dyn Engine, before: &Content, random: u64) -> (Content, bool) {
     let mut after = before.clone();
     engine.begin().unwrap();
@@ -353,8 +353,8 @@ fn filters_come_back_after_a_restart() {
         engine.commit(Durability::Immediate).unwrap();
     }
     engine.checkpoint().unwrap();
-    // Reads of many keys make no filters. The durable memory alone counts: what filters cost is not
-    // in it.
+    // Reads of many keys make no filters. Only the durable memory is counted, so the cost of
+    // filters is left out.
     let read_many = |engine: &mut dyn Engine| {
         let before = engine.status().memory.total().loads;
         let keys: Vec<_> = (0..KEYS.cast_signed())

@@ -493,7 +493,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
             }
         }
         let next = arena.word(old_at)?;
-        // Without an index it is shorter, so a full pool need not refuse what gives room back.
+        // Without an index it is shorter, so a full pool need not refuse a change that frees space.
         let shorter_than = dropped.map(|_| old_at);
         let state = self.write_descriptor(arena, writes, def, next, (&kept, shorter_than))?;
         if state.descriptor == old_at {

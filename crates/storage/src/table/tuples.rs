@@ -200,7 +200,7 @@ impl Tuples {
         arena.enter(Part::Table);
         let mut scratch = std::mem::take(&mut self.scratch);
         changes.spans(&mut scratch.spans);
-        // The header line and the lines of the fields are asked for together: one miss instead of
+        // The header line and the lines of the fields are prefetched together: one miss instead of
         // two.
         arena.prefetch(tuple, 8);
         for span in &scratch.spans {

@@ -123,8 +123,8 @@ fn commit_kind<M: Memory>(
     }
 }
 
-/// The pages of a partition whose nodes were asked to have `page_bytes`. They are a line shorter
-/// where one more then shares a chunk of the heap.
+/// The pages of a partition whose options ask for nodes of `page_bytes`. They are a line shorter
+/// where that lets one more share a chunk of the heap.
 fn geometry(page_bytes: usize, options: &EngineOptions) -> Geometry {
     let packed = if (1024..=8192).contains(&page_bytes) {
         page_bytes - LINE_BYTES

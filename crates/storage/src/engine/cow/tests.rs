@@ -80,7 +80,7 @@ fn table() -> TableDef {
     def
 }
 
-/// An engine and what it should hold.
+/// An engine and its expected content.
 struct Subject {
     method: Method,
     world: SimulatedWorld,
@@ -216,7 +216,7 @@ impl Subject {
         assert_eq!(by_value, self.content, "through the index");
     }
 
-    /// Opens what surely survives a power cut.
+    /// Opens the content that is durable for certain.
     fn reopened(&self) -> Box<dyn Engine> {
         let image = self.world.image(&ImageChoice::default()).unwrap();
         open(&TestPlatform(image), self.method, &options(64), &|_| false).unwrap()
@@ -299,8 +299,8 @@ fn a_prepared_transaction_is_decided_at_once() {
     }
 }
 
-/// A prepared transaction commits, and the database forgets its number: what openings find that are
-/// told so.
+/// A prepared transaction commits, and the database forgets its number: the content that later
+/// openings find.
 fn forgotten_after_the_commit(method: Method, disabled: &str) -> Result<(), Content> {
     let mut subject = Subject::new(method, 8, 1);
     for _ in 0..20 {

@@ -132,13 +132,14 @@ impl<D: Directory> Journal<D> {
         self.log.wal.live_bytes()
     }
 
-    /// Whether somebody has to know what a row was before it is changed or deleted.
+    /// Whether the log or a checkpoint needs the old row before it is changed or deleted.
     #[inline]
     pub(super) fn needs_before_images(&self) -> bool {
         self.snapshot.is_some() || self.log.record.has_before_images()
     }
 
-    /// Tells a checkpoint that is being written what a row was before it was changed or deleted.
+    /// Hands the old row to a checkpoint that is being written, before the row is changed or
+    /// deleted.
     #[inline]
     pub(super) fn keep(&mut self, table: TableId, key: &[u64], before: &Row) {
         if let Some(snapshot) = &mut self.snapshot {
@@ -186,8 +187,8 @@ impl<D: Directory> Journal<D> {
         }
     }
 
-    /// Writes a checkpoint of the state now, and removes what it replaces. If the disk is full
-    /// everything is as it was.
+    /// Writes a checkpoint of the state now, and removes the one that it replaces. On a full disk
+    /// everything stays as it was.
     pub(super) fn checkpoint<M: Memory>(&mut self, store: &mut Store<M>) -> Result<()> {
         self.give_up()?;
         while self.clear_piece()? {}
@@ -198,8 +199,8 @@ impl<D: Directory> Journal<D> {
         }
         let mut result = self.write_snapshot(store);
         if result.as_ref().is_err_and(checkpoint::is_harmless) && self.log.give_up_reserve()? {
-            // The checkpoint of what is left may fit into the room of the reserve, and the log that
-            // it makes needless is longer.
+            // The checkpoint of the remaining rows may fit into the room of the reserve, and the
+            // log that it makes needless is longer.
             result = self.write_snapshot(store);
         }
         if result.is_ok() {
@@ -280,7 +281,7 @@ impl<D: Directory> Journal<D> {
         Ok(())
     }
 
-    /// Removes one piece of what the newest checkpoint replaced; false if nothing is left.
+    /// Removes one piece of the files that the newest checkpoint replaced; false if none is left.
     fn clear_piece(&mut self) -> Result<bool> {
         let Some(replaced) = self.replaced else {
             return Ok(false);

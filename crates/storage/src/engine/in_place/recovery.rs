@@ -1,5 +1,5 @@
-//! Recovery of the in-place engine: load the newest checkpoint, replay what was committed after it,
-//! drop the rest.
+//! Recovery of the in-place engine: load the newest checkpoint, replay later commits, drop the
+//! rest.
 //!
 //! Replay keeps no undo: where it fails, the opening fails and the store is thrown away. Most rows
 //! come in key order from the checkpoint, so the primary indexes are filled from left to right with
@@ -31,7 +31,7 @@ pub(super) struct Recovered<M: Memory, D: Directory> {
 }
 
 /// Recovers a partition from its files. `memory` makes the volatile memory. With [`Access::Read`]
-/// nothing is written: what recovery decides and drops, it decides and drops in memory only.
+/// nothing is written: recovery decides and drops in memory only.
 pub(super) fn recover<M: Memory, D: Directory>(
     directory: D,
     memory: impl FnOnce() -> Result<M>,

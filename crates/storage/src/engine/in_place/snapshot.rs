@@ -123,8 +123,8 @@ impl<F: File> Snapshot<F> {
         self.key = key;
     }
 
-    /// Writes what is due when the log has grown by `grown_bytes` since the start. True when all
-    /// rows are written.
+    /// Writes the rows that are due when the log has grown by `grown_bytes` since the start. True
+    /// when all rows are written.
     pub(super) fn advance<M: Memory>(
         &mut self,
         store: &mut Store<M>,

@@ -195,7 +195,7 @@ impl Oracle {
     }
 }
 
-/// Runs random transactions and returns what the images showed.
+/// Runs random transactions and returns the findings of the images.
 fn torture(seed: u64, disabled: Option<&str>, transactions: usize) -> Oracle {
     let world = new_world(seed);
     let mut engine = create(&world);

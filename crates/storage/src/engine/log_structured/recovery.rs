@@ -32,8 +32,8 @@ pub(super) struct Recovered<S: MemorySource, D: Directory> {
 }
 
 /// Recovers a partition from its files. With [`Access::Read`] nothing is written or removed: the
-/// log is replayed into memory only, and what the system's cache alone may have is read as it is,
-/// because nothing is built upon it.
+/// log is replayed into memory only, and content that only the system's cache may have is read as
+/// it is, because nothing is built upon it.
 pub(super) fn recover<S: MemorySource, D: Directory>(
     directory: D,
     memories: S,

@@ -136,8 +136,8 @@ fn cold_records_are_in_the_archive_from_the_first_on() {
     }
 }
 
-/// Works with checkpoints, and opens what a power cut leaves at each sync, if some sites make
-/// nothing durable; says how many images.
+/// Works with checkpoints, and opens the images of a power cut at each sync, if some sites make
+/// nothing durable; returns the number of images.
 fn explore_without(sites: &[&str], method: Method) -> u64 {
     let world = SimulatedWorld::new(WorldOptions::default());
     for site in sites {

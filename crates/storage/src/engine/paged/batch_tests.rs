@@ -316,7 +316,7 @@ fn a_damaged_number_of_the_newest_batch_is_refused() {
     }
 }
 
-/// Whether some image is not what a batch leaves, with a durable step left out.
+/// Whether some image has neither the old nor the new content, with a durable step left out.
 fn is_noticed(site: Option<&str>) -> bool {
     let world = SimulatedWorld::new(WorldOptions::default());
     let mut engine = filled(&world);

@@ -208,7 +208,7 @@ fn an_engine_may_be_dropped_in_the_middle_of_a_checkpoint() {
     in_the_middle(drop);
 }
 
-/// Whether an error says what the device has answered: to the one whose own step failed, or as the
+/// Whether an error has the device's answer: for the session whose own step failed, or as the
 /// reason why the partition is stopped.
 fn tells_of_the_device(error: &StorageError) -> bool {
     matches!(error, StorageError::Disk(_)) || stopped_by_the_device(error)
@@ -267,7 +267,7 @@ fn a_device_that_fails_in_the_thread_stops_the_partition() {
         }
         assert_eq!(engine.status().checkpoints.by_sessions, before.by_sessions);
         drop((engine, other));
-        // The one that was told so may be there.
+        // The row whose insertion failed may be there.
         let found = rows_after_power_cut(&device);
         assert!(
             (acknowledged..=acknowledged + 1).contains(&found),
@@ -276,9 +276,9 @@ fn a_device_that_fails_in_the_thread_stops_the_partition() {
     }
 }
 
-/// The cleaner stands in a sync of pages when a session's checkpoint fails, and its sync fails
-/// later. The second failure used to be told to the next session that came, as if its own step had
-/// failed. Now all are told the first one.
+/// The cleaner waits in a sync of pages when a session's checkpoint fails, and its sync fails
+/// later. The next session used to get the second failure as if its own step had failed. Now all
+/// sessions get the first one.
 #[test]
 fn a_thread_that_fails_later_changes_nothing() {
     let (reached, go) = (Arc::new(AtomicBool::new(false)), channel());

@@ -112,7 +112,7 @@ impl Checkpointer {
         Hurry(self)
     }
 
-    /// Whether somebody waits for what the thread writes, or for its end.
+    /// Whether somebody waits for the thread's checkpoint, or for the thread to end.
     pub(super) fn is_hurried(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0 || self.state().is_ending
     }

@@ -1,12 +1,12 @@
 //! Checkpoints: when one is due, who writes it, and what it does.
 //!
-//! It writes all dirty pages and lets recovery begin where it has begun itself; transactions go on
-//! meanwhile. One is written at a time, under a lock of its own, which is the first in the order of
-//! locks. On a full disk nothing has happened.
+//! It writes all dirty pages and moves the start of recovery to the position where it began itself;
+//! transactions go on meanwhile. One is written at a time, under a lock of its own, which is the
+//! first in the order of locks. On a full disk nothing has happened.
 //!
-//! On real devices a thread writes those that are due (`checkpointer`), at a pace that leaves the
-//! device to the sessions unless somebody waits for it. Elsewhere the session does that has made
-//! the log so long, and its transaction waits.
+//! On real devices a thread writes the checkpoints that are due (`checkpointer`), at a pace that
+//! leaves the device to the sessions unless one of them waits for it. Elsewhere the session that
+//! has filled the log writes the checkpoint, and its transaction waits.
 
 use super::checkpointer::Writer;
 use super::shared::Shared;
@@ -49,8 +49,8 @@ impl<P: Platform> Shared<P> {
         self.log_bytes_max.saturating_add(free)
     }
 
-    /// Repeats what one page lacks since the opening, or writes the checkpoint that the opening has
-    /// left out. Says whether there is more to do.
+    /// Redoes one page since the opening, or writes the checkpoint that the opening has left out.
+    /// Says whether there is more to do.
     pub(super) fn catch_up_step(&self) -> Result<bool> {
         if self.is_poisoned() {
             return Err(self.refusal());
@@ -86,8 +86,8 @@ impl<P: Platform> Shared<P> {
         Ok(())
     }
 
-    /// As [`Shared::checkpoint_if_due`], for one who keeps others waiting: does not wait for the
-    /// thread.
+    /// As [`Shared::checkpoint_if_due`], for a caller that keeps others waiting: does not wait for
+    /// the thread.
     pub(super) fn checkpoint_ahead(&self) -> Result<()> {
         if self.checkpoint_need() == CheckpointNeed::None || self.checkpointer.wake() {
             return Ok(());

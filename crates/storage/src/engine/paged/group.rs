@@ -122,7 +122,7 @@ impl Group {
         }
     }
 
-    /// Notes that a sync has covered what it was to.
+    /// Notes that a sync has covered its commits.
     pub(super) fn end_sync(&self, joined: Joined) {
         let settled = self
             .waiting

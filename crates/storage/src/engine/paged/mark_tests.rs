@@ -78,7 +78,7 @@ fn mark(
     engines[1].mark(number).unwrap();
 }
 
-/// Opens what a cut has left, goes on and ends; the archives have the last mark then.
+/// Opens the image of a cut, goes on and ends; the archives have the last mark then.
 fn go_on(image: &SimulatedWorld, method: Method, copies: &[Copy], moments: &mut Moments) {
     let open = |partition| {
         let options = options_of(partition);

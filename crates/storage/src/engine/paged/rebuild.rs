@@ -118,8 +118,7 @@ pub struct Rebuild<D: Directory> {
     log: D,
     identity: LogIdentity,
     base: PagesBase,
-    /// Pages that the maps cover which have come: what a copy says of its length is not believed
-    /// before.
+    /// Pages that the maps received so far cover: the page count of a copy is not trusted before.
     covered: u32,
     start: LogStart,
 }
@@ -419,7 +418,7 @@ impl Times {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Fails if the records do not tell how it was at the time that was asked for.
+    /// Fails if the records do not give the state at the time that was asked for.
     fn check(&self) -> Result<()> {
         let wrong = match (self.until, self.last, self.next) {
             (Some(until), None, Some(next)) => format!(

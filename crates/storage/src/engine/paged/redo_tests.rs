@@ -88,7 +88,7 @@ fn threads_repeat_what_one_repeats() {
             assert_eq!(found(&image(), method, Daemon::BySteps), expected);
             let again = image();
             assert_eq!(found(&again, method, Daemon::Thread), expected);
-            // Without a close: what it has stored may be lost as well.
+            // Without a close: its stores may be lost as well.
             for choice in ImageChoices::bounded(&again, 3, 2) {
                 let image = again.image(&choice).unwrap();
                 assert_eq!(found(&image, method, Daemon::Thread), expected);

@@ -170,7 +170,7 @@ fn recovered(world: &SimulatedWorld, case: Case) -> Result<Content, String> {
     Ok(content)
 }
 
-/// One session of the interleaved test, and what its open transaction has done.
+/// One session of the interleaved test, and the changes of its open transaction.
 struct Actor {
     engine: Box<dyn Engine>,
     changed: Option<Content>,
@@ -205,7 +205,7 @@ fn recovered_twice(image: &SimulatedWorld, case: Case, seed: u64) -> Result<Cont
 struct Expected(Vec<Content>);
 
 impl Actor {
-    /// Does one statement. Says what a commit made of the content.
+    /// Executes one statement. A commit notes the new content in `expected`.
     fn step(&mut self, random: &mut Random, expected: &Mutex<Expected>) {
         let Some(changed) = &mut self.changed else {
             self.engine.begin().unwrap();

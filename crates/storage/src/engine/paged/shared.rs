@@ -38,8 +38,8 @@ use pmem::{Access, Page};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Segments are a fraction of the log's limit, so that a small limit has small files; but what a
-/// rollback may need of one is kept free, and is a fraction of this many pages.
+/// Segments are a fraction of the log's limit, so that a small limit has small files. The room that
+/// a rollback may need in a segment is kept free, and is a fraction of this many pages.
 const SEGMENT_PAGES_MIN: u64 = 128;
 
 /// One partition, for all of its sessions.
@@ -147,8 +147,8 @@ fn wal_options(options: &EngineOptions, guard: Guard) -> WalOptions {
     }
 }
 
-/// On a full disk the room of one segment is what a checkpoint gives back, so each has room for a
-/// deletion and what may undo it.
+/// On a full disk a checkpoint frees the room of one segment, so each has room for a deletion and
+/// its undo.
 fn segment_bytes_min(options: &EngineOptions) -> u64 {
     SEGMENT_PAGES_MIN * u64::from(options.page_bytes)
 }
@@ -464,7 +464,7 @@ impl<P: Platform> Shared<P> {
         Ok(archive.map_or(Clock::None, |_| options.clock.clone()))
     }
 
-    /// Repeats what the log has on pages that do not have it.
+    /// Redoes the log's records on pages that lack them.
     fn repeat(
         pages: &Pages<P::Files>,
         axes: PageAxes,
@@ -567,8 +567,8 @@ impl<P: Platform> Shared<P> {
         Ok(OpenLog { log, home })
     }
 
-    /// Opens the log of batches and hands what was open at the end of the newest one to `look`.
-    /// Says whether anything is found.
+    /// Opens the log of batches and hands the records of transactions that were open at the end of
+    /// the newest one to `look`. Says whether anything is found.
     fn open_batches(
         platform: &P,
         files: P::Files,

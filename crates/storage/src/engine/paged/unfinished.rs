@@ -142,7 +142,7 @@ pub(super) fn is_for_later(txn: &Transaction, undoing: AfterCrash, catalogue: Pa
         && txn.undo.iter().all(is_of_rows)
 }
 
-/// Locks what a transaction has changed.
+/// Locks the keys that a transaction has changed.
 fn lock_changed(txn: &Transaction, owners: &Owners, locks: &mut LockSession) -> Result<()> {
     let mut key = KeyBuf::new();
     for entry in txn.undo.iter() {

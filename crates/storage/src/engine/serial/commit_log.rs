@@ -2,7 +2,7 @@
 //! share a sync.
 //!
 //! A record is in the log before its commit is acknowledged. An engine cuts the log when it begins
-//! to write what the log has to another file: later records go to a new segment. Once that file is
+//! to write the log's content to another file: later records go to a new segment. Once that file is
 //! durable, [`CommitLog::starts_at`] makes the segments before the cut needless, and they are
 //! removed one by one.
 //!
@@ -61,8 +61,8 @@ impl<D: Directory> CommitLog<D> {
         Ok(())
     }
 
-    /// Makes the file that is kept back for what gives room back, unless it is there, and says
-    /// whether it is.
+    /// Makes the reserve file for operations that free space, unless it is there, and says whether
+    /// it is.
     pub(in crate::engine) fn keep_reserve(&mut self) -> Result<bool> {
         self.wal.keep_reserve(&self.directory)
     }
@@ -185,7 +185,7 @@ impl<D: Directory> CommitLog<D> {
         self.directory.counters()
     }
 
-    /// Reads the log again; what is wrong with it.
+    /// Reads the log again; an error names its damage.
     pub(in crate::engine) fn verify(&self) -> Result<()> {
         self.wal.verify(&self.directory)
     }

@@ -44,8 +44,8 @@ pub(in crate::engine) fn create<S: MemorySource>(
     Ok(Arena::create(memory, identity)?)
 }
 
-/// Opens a finished pool of this kind and partition. `nodes` names what the engine has nodes of,
-/// and says which sizes it knows.
+/// Opens a finished pool of this kind and partition. `nodes` names the engine's kind of nodes, and
+/// says which sizes it knows.
 pub(in crate::engine) fn open<S: MemorySource>(
     memories: &S,
     kind: PoolKind,

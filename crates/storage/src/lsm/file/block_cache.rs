@@ -1,4 +1,4 @@
-//! Blocks of runs in volatile memory: what was read and found whole is not read from its file
+//! Blocks of runs in volatile memory: a block that was found intact need not be read from its file
 //! again.
 //!
 //! The frames are an arena like everything else, so that emulation counts and delays their
@@ -19,7 +19,7 @@ use pmem::{Arena, Counters, Memory, Owner, Part, PoolIdentity, PoolKind};
 const POOL_KIND: PoolKind = PoolKind(0x6c6f_6763);
 /// Bytes of a frame. Longer blocks, which hold long entries, are not kept.
 const FRAME_BYTES: usize = 3584;
-/// Bytes that are asked for at once.
+/// Bytes of one prefetch.
 const PREFETCH_BYTES: usize = 128;
 /// Frames that are reserved together.
 const BATCH: usize = 16;
@@ -81,7 +81,7 @@ impl<M: Memory> BlockCache<M> {
         Ok(Some(self.arena.bytes(cached.frame, cached.bytes)?))
     }
 
-    /// Asks for the beginning and the middle of what is in a slot: there searches begin.
+    /// Prefetches the beginning and the middle of a slot's block, where searches begin.
     #[inline]
     pub(crate) fn prefetch(&self, slot: u32) {
         if let Some(cached) = self.blocks.get(slot as usize) {

@@ -107,7 +107,7 @@ impl<F: File> Compaction<F> {
         }
     }
 
-    /// Notes what recovery has put into the MemTable: only what comes later pays for work.
+    /// Notes the content that recovery has put into the MemTable: only later changes pay for work.
     pub(crate) fn resume<S: MemorySource>(&mut self, store: &Store<S, F>) {
         self.seen_bytes = store.active.sizes.written_bytes;
     }
@@ -382,7 +382,7 @@ impl<F: File> Compaction<F> {
         self.publish_job(store, directory, job, &head)
     }
 
-    /// Makes what a job has written take the place of what it has read.
+    /// Replaces the input of a job by its output.
     fn publish_job<S: MemorySource, D: Directory<File = F>>(
         &mut self,
         store: &mut Store<S, F>,
@@ -472,7 +472,7 @@ impl<F: File> Compaction<F> {
     }
 }
 
-/// Takes whole steps out of a credit, but not more than a bounded number beyond what was written.
+/// Takes whole steps out of a credit, but only a bounded number more than were earned by writes.
 fn take_steps(credit: &mut u64, step: u64, earned: u64) -> u64 {
     if *credit < step {
         return 0;

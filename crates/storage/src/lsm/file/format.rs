@@ -248,7 +248,7 @@ pub(crate) struct Block<'b> {
 }
 
 impl<'b> Block<'b> {
-    /// Looks at a block; what is wrong with it, if something is.
+    /// Checks a block; the error names its damage.
     pub(crate) fn open(bytes: &'b [u8], key_words: usize) -> Result<Self, &'static str> {
         let block = Self::open_unchecked(bytes, key_words)?;
         if read_u32(bytes, 0) != Some(crc32c::crc32c(bytes.get(4..).unwrap_or(&[]))) {

@@ -1,4 +1,4 @@
-//! Reading one tree of a partition of `log`: what the MemTables and the runs say about a key,
+//! Reading one tree of a partition of `log`: the entries of the MemTables and the runs for a key,
 //! newest first, and all keys of a range.
 //!
 //! A lookup asks the MemTables, then those runs whose filter may know the key, and stops at the
@@ -35,22 +35,22 @@ pub(super) struct Runs<'r, S: MemorySource, F: File> {
     pub(super) cache: &'r RefCell<BlockCache<S::Memory>>,
 }
 
-/// Called with what one run says about a key.
+/// Called with one run's entry for a key.
 type Look<'l> = &'l mut dyn FnMut(EntryKind, &[u8]) -> Result<ControlFlow<()>>;
 
-/// Called with a key and what all runs say about it, newest first.
+/// Called with a key and all entries for it, newest first.
 type VisitEntries<'v> = &'v mut dyn FnMut(&[u64], &[Entry<'_>]) -> Result<ControlFlow<()>>;
 
 impl<S: MemorySource, F: File> Runs<'_, S, F> {
-    /// Calls `look` with what is said about a key, newest first, until it breaks.
+    /// Calls `look` with the entries for a key, newest first, until it breaks.
     #[inline]
     fn look(&self, tree: TreeId, key: &[u64], look: Look<'_>) -> Result<()> {
         let newest = self.active.get(tree, key)?;
         self.look_from((newest, None), tree, key, look)
     }
 
-    /// As [`Runs::look`], where `newest` is what the active MemTable has, and `block` where in
-    /// which run the key may lie: runs before that do not know it.
+    /// As [`Runs::look`], where `newest` is the entry of the active MemTable, and `block` the run
+    /// and the block in which the key may lie: newer runs do not have it.
     #[inline]
     fn look_from(
         &self,
@@ -138,8 +138,8 @@ impl<S: MemorySource, F: File> Runs<'_, S, F> {
         Ok(())
     }
 
-    /// The first run that may know a key, and the block in which it may lie there, whose beginning
-    /// is asked for.
+    /// The first run that may have a key, and the block in which it may lie there, whose beginning
+    /// is prefetched.
     fn prefetch(&self, tree: TreeId, key: &[u64]) -> Result<Option<(usize, usize)>> {
         let hash = tree_hash(tree, key);
         for (number, leveled) in self.in_files.iter().enumerate() {
@@ -184,7 +184,7 @@ impl<S: MemorySource, F: File> Runs<'_, S, F> {
         Ok(found)
     }
 
-    /// Visits the keys of a range with what is said about them, newest first.
+    /// Visits the keys of a range with their entries, newest first.
     pub(super) fn scan(&self, range: &Range, visit: VisitEntries<'_>) -> Result<()> {
         if range.low > range.high {
             return Ok(());
@@ -205,7 +205,7 @@ impl<S: MemorySource, F: File> Runs<'_, S, F> {
     }
 }
 
-/// Lends what a MemTable's pointer leads to.
+/// Lends the entry that a MemTable's pointer leads to.
 #[inline]
 fn look_at<M: Memory>(
     mem_table: &MemTable<M>,

@@ -24,8 +24,8 @@ const POOL_KIND: PoolKind = PoolKind(0x6c6f_676d);
 /// Bytes that an entry is counted with in addition to its own.
 const ENTRY_BYTES: u64 = 32;
 
-/// One tree of a partition. Numbers are given once: what runs still have of a tree that is gone is
-/// never taken for a new one's.
+/// One tree of a partition. Numbers are given once, so entries that runs still have of a dropped
+/// tree are never taken for a new one's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TreeId(pub(crate) u64);
 
@@ -42,8 +42,8 @@ pub(crate) struct MemMark {
 pub(crate) struct MemSizes {
     /// Bytes of entries and of their places in trees.
     pub(crate) held_bytes: u64,
-    /// The same, with the entries that others have replaced: what the log has of it grows with
-    /// this.
+    /// The same, with the entries that others have replaced: the part of the log that the MemTable
+    /// needs grows with this.
     pub(crate) written_bytes: u64,
     /// Keys, over all trees.
     pub(crate) entries: u64,

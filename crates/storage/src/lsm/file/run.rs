@@ -35,7 +35,7 @@ const NO_SLOT: u32 = u32::MAX;
 /// Words that are added to a key for its filter: the tree.
 const HASHED_WORDS: usize = MAX_KEY_WORDS + 1;
 
-/// The hash with which a filter is asked about a key of a tree.
+/// The hash of a tree's key for filters.
 #[inline]
 pub(crate) fn tree_hash(tree: TreeId, key: &[u64]) -> u64 {
     let mut words = [0; HASHED_WORDS];
@@ -153,7 +153,7 @@ impl<F: File> RunWriter<F> {
         Ok(())
     }
 
-    /// Writes what is left and syncs: the content is durable when this returns, the name is not.
+    /// Writes the rest and syncs: the content is durable when this returns, the name is not.
     pub(crate) fn finish<M: Memory>(mut self, filters: &Filters<M>) -> Result<Run<F>> {
         if !self.block.is_empty() {
             self.close_block()?;
@@ -450,7 +450,7 @@ impl<F: File> Run<F> {
         })
     }
 
-    /// The block in which a key may lie, whose beginning is asked for if it is in the cache.
+    /// The block in which a key may lie, whose beginning is prefetched if it is in the cache.
     pub(crate) fn prefetch<M: Memory>(
         &self,
         cache: &RefCell<BlockCache<M>>,
@@ -507,7 +507,7 @@ impl<F: File> Run<F> {
         })
     }
 
-    /// Reads everything again and says what is wrong.
+    /// Reads everything again and reports damage.
     pub(crate) fn check(&self, damage_found: &mut Vec<String>) {
         let mut entries = 0;
         let mut bytes = Vec::new();

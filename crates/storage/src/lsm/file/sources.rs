@@ -34,7 +34,7 @@ const BLOCKS_MAX: usize = 16;
 /// Blocks that a scan takes through the cache, one by one, before it reads past it.
 const CACHED_BLOCKS: usize = 8;
 
-/// One entry: what it is and its bytes.
+/// One entry: its kind and its bytes.
 pub(crate) type Entry<'e> = (EntryKind, &'e [u8]);
 
 /// Which keys are read, and in which order.
@@ -55,7 +55,7 @@ enum Place {
     Buffer(EntryKind, usize, usize),
 }
 
-/// Where a source stands, and what it has fetched.
+/// Position of a source, and the entries that it has fetched.
 pub(crate) struct Cursor {
     range: Range,
     /// Blocks that are left to be read; of a run.
@@ -113,7 +113,7 @@ impl Cursor {
         self.keys.get(self.at * words..(self.at + 1) * words)
     }
 
-    /// Takes the keys up to the last one that was fetched out of the range.
+    /// Removes the keys up to the last fetched one from the range.
     fn pass(&mut self) {
         let words = self.words();
         let last = &self.keys[self.keys.len() - words..];
@@ -364,7 +364,7 @@ impl<'s, M: Memory, F: File> MergedSources<'s, M, F> {
         }
     }
 
-    /// Visits the next key with what the sources say about it, newest first; none at the end.
+    /// Visits the next key with its entries from all sources, newest first; none at the end.
     pub(crate) fn next<T>(
         &mut self,
         visit: impl FnOnce(&[u64], &[Entry<'_>]) -> Result<T>,

@@ -93,8 +93,8 @@ pub(crate) struct Store<S: MemorySource, F: File> {
     cache: RefCell<BlockCache<S::Memory>>,
     /// Where scans of a tree meet no row.
     gaps: BTreeMap<TreeId, Gaps>,
-    /// Whether the open transaction has deleted a key: what its scans do not find an abort may
-    /// bring back.
+    /// Whether the open transaction has deleted a key: an abort may bring rows back that its scans
+    /// do not find.
     has_deleted: bool,
     image: Vec<u8>,
     /// The memory of the MemTable that was given up last, whose pages the next one need not fetch
@@ -616,7 +616,7 @@ fn index_number(table: &Table, index: IndexId) -> Result<usize> {
         })
 }
 
-/// Makes a row of what is said about a key, newest first; false if that is no row.
+/// Makes a row of the entries for a key, newest first; false if that is no row.
 pub(crate) fn coalesce(entries: &[Entry<'_>], row: &mut Row) -> Result<bool> {
     let deltas = entries
         .iter()

@@ -120,7 +120,7 @@ impl<'t> Merged<'t> {
         Self { cursors, direction }
     }
 
-    /// The next key in `key`, and in `values` what the trees say about it, newest first; false at
+    /// The next key in `key`, and its pointers in the trees, newest first, in `values`; false at
     /// the end.
     pub(crate) fn next<M: Memory>(
         &mut self,

@@ -129,7 +129,7 @@ pub(super) struct Levels {
     pub(super) lacks_filters: bool,
     /// Where scans meet no row.
     pub(super) gaps: Gaps,
-    /// Bytes of the entry that was read last: the next one is asked for in that length.
+    /// Bytes of the entry that was read last: the next one is prefetched in that length.
     pub(super) hint: Cell<usize>,
 }
 
@@ -244,7 +244,7 @@ impl Levels {
         self.below[index + 1..].iter().all(Level::is_empty)
     }
 
-    /// Makes what this transaction did to the MemTable readable.
+    /// Makes this transaction's changes of the MemTable readable.
     #[inline]
     pub(super) fn make_visible<M: Memory>(
         &self,
@@ -433,7 +433,7 @@ impl Levels {
         }
     }
 
-    /// Makes a row of what the runs say about a key, newest first; false if that is no row.
+    /// Makes a row of the entries of the runs for a key, newest first; false if that is no row.
     pub(super) fn coalesce<M: Memory>(
         &self,
         arena: &Arena<M>,
@@ -484,8 +484,8 @@ impl Levels {
         Merged::new(cursors, direction)
     }
 
-    /// Visits the rows of a range in the order of their keys. Everything is visible. `dead` is told
-    /// of keys without a row.
+    /// Visits the rows of a range in the order of their keys. Everything is visible. `dead` notes
+    /// keys without a row.
     pub(super) fn scan<M: Memory>(
         &self,
         arena: &Arena<M>,
@@ -528,7 +528,8 @@ impl Levels {
         Ok(())
     }
 
-    /// Says in the MemTable what there is of a key now. An entry that it had for the key is freed.
+    /// Puts the newest pointer for a key into the MemTable. The MemTable's older entry for the key
+    /// is freed.
     pub(super) fn put<M: Memory>(
         &mut self,
         arena: &mut Arena<M>,

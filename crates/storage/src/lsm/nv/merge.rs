@@ -70,7 +70,7 @@ impl MergeBuffers {
     }
 }
 
-/// The pool and what belongs to it, as a merge needs them.
+/// The pool and its companions, as a merge needs them.
 pub(super) struct Pool<'p, M: Memory> {
     pub(super) arena: &'p mut Arena<M>,
     pub(super) log: &'p mut NvWriteSet,
@@ -116,7 +116,7 @@ impl Levels {
         Ok(())
     }
 
-    /// Does one step of what is left of any merge; false if there is nothing.
+    /// Does one step of any unfinished merge; false if there is none.
     pub(super) fn settle<M: Memory>(
         &mut self,
         pool: &mut Pool<'_, M>,
@@ -186,8 +186,8 @@ impl Levels {
         Ok(())
     }
 
-    /// Puts a tree from above into a level that is plain: as its run, or, if it has one, as what is
-    /// merged into it.
+    /// Puts a tree from above into a level that is plain: as its run, or, if it has one, as the
+    /// upper tree of a merge.
     fn take_over<M: Memory>(
         &mut self,
         pool: &mut Pool<'_, M>,
@@ -332,8 +332,8 @@ impl Levels {
         Ok(last)
     }
 
-    /// Makes one entry of two of the same key, frees what is not needed, and says how many bytes
-    /// were written.
+    /// Makes one entry of two for the same key, frees the blocks that are not needed, and says how
+    /// many bytes were written.
     fn combine<M: Memory>(
         &self,
         pool: &mut Pool<'_, M>,

@@ -47,8 +47,8 @@ pub(crate) struct NvTables<M: Memory> {
     tables: Vec<Option<TableState>>,
     /// Tables that the open transaction has written to.
     written: Vec<TableId>,
-    /// Whether the open transaction has deleted a row: what its scans do not find an abort may
-    /// bring back.
+    /// Whether the open transaction has deleted a row: an abort may bring rows back that its scans
+    /// do not find.
     has_deleted: bool,
     /// Transactions for which compaction pauses after the pool was full.
     pause: u32,
@@ -381,7 +381,7 @@ impl<M: Memory> Tables<M, NvWriteSet> for NvTables<M> {
 }
 
 impl<M: Memory> NvTables<M> {
-    /// Does what compaction owes for the transaction that is about to commit.
+    /// Does the share of compaction for the transaction that is about to commit.
     fn compact(&mut self, arena: &mut Arena<M>, log: &mut NvWriteSet) -> Result<()> {
         for index in 0..self.written.len() {
             let (id, sizes) = (self.written[index], self.sizes);
@@ -558,7 +558,7 @@ impl<M: Memory> NvTables<M> {
         let Some(state) = state else {
             return Err(StorageError::NoSuchTable(def.id.0));
         };
-        // Without an index it is shorter, so a full pool need not refuse what gives room back.
+        // Without an index it is shorter, so a full pool need not refuse a change that frees space.
         let shorter_than = dropped.map(|_| old_at);
         let levels = state.levels;
         let state =

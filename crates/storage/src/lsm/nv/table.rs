@@ -1,5 +1,4 @@
-//! One table of `nvm-log`: its runs, its secondary indexes, and what the upkeep of rows needs of
-//! them.
+//! One table of `nvm-log`: its runs, its secondary indexes, and their part in the upkeep of rows.
 //!
 //! An update writes the changed columns only, unless they are a large part of the row: then the
 //! whole row is written, so that reads and merges need one entry. An entry that the MemTable has
@@ -379,7 +378,7 @@ impl Levels {
 }
 
 impl<M: Memory> Trees<'_, M> {
-    /// Writes what is in `image` as an entry and makes it what the MemTable says about `key`.
+    /// Writes `image` as an entry and makes it the MemTable's entry for `key`.
     fn put(&mut self, key: &[u64], kind: EntryKind) -> Result<()> {
         let owner = self.levels.owner;
         let pointer = entry::stage(self.arena, self.log, owner, kind, self.image)?;

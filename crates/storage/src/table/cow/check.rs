@@ -1,8 +1,8 @@
 //! The deep check of copy-on-write tables: every tree, every row, every index against its table.
 //!
-//! It reports which pages and blocks are in use, so that the engine can hold them against what is
-//! allocated. It goes on after damage; a table whose definition cannot be read does not open in the
-//! first place.
+//! It reports which pages and blocks are in use, so that the engine can compare them with the
+//! allocated ones. It goes on after damage; a table whose definition cannot be read does not open
+//! in the first place.
 
 use super::{CowSpace, Rows, TableState};
 use crate::index::cow::TreeReport;

@@ -119,7 +119,7 @@ impl<T: Trees, R: Rows<T>> CowSpace<T, R> {
         Ok(())
     }
 
-    /// A table with its trees. `root` is asked for the root of each.
+    /// A table with its trees. `root` gives the root of each.
     fn table_state(
         &mut self,
         def: &TableDef,

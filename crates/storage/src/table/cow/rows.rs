@@ -69,7 +69,7 @@ pub trait Rows<T: Trees>: Send + Sized {
     /// Takes the row with this key out; false if there is none.
     fn remove(&mut self, trees: &mut T, tree: T::Tree, key: &[u64]) -> Result<bool>;
 
-    /// Gives up what a value holds outside of its tree.
+    /// Frees the blocks that a value has outside of its tree.
     fn leave(&mut self, trees: &mut T, value: Value<'_>) -> Result<()>;
 
     /// Checks a value and copies its row into `row`; `block` is called for each block outside of

@@ -12,8 +12,8 @@ use crate::record::{Changes, Patch};
 use pmem::{Arena, Memory, Part};
 
 impl Tuples {
-    /// Stages a copy of a tuple with changed columns, and frees what the copy does not share. Gives
-    /// the copy.
+    /// Stages a copy of a tuple with changed columns, and frees the blocks that the copy does not
+    /// share. Returns the copy.
     pub(in crate::table) fn replace<M: Memory, W: WriteSet<M>>(
         &mut self,
         arena: &mut Arena<M>,

@@ -1,4 +1,4 @@
-//! `nvwal`: openings that find much in the log, and what becomes of it.
+//! `nvwal`: openings that find much in the log.
 //!
 //! An opening applies the log page by page, when a page is read or on its way home. So what these
 //! tests vary is how much was read between the opening and the checkpoint that follows, inside of
@@ -55,7 +55,7 @@ fn reads(engine: &dyn Engine) -> u64 {
     engine.status().disk.reads
 }
 
-/// Opens what a cut leaves, reads rows of these numbers, and cuts the power again inside of a
+/// Opens the images of a cut, reads rows of these numbers, and cuts the power again inside of a
 /// checkpoint.
 fn cut_in_a_checkpoint(rows: std::ops::Range<i64>, disabled: &str) -> Result<(), String> {
     let mut subject = with_a_log();
@@ -106,8 +106,8 @@ fn what_nobody_has_read_since_the_opening_comes_home_as_well() {
     }
 }
 
-/// Transactions change some of what the log has and give some of it up, before anybody reads the
-/// rest.
+/// Transactions change some pages that the log has and give some of them up, before anybody reads
+/// the rest.
 #[test]
 fn transactions_go_on_over_a_log_that_is_not_applied() {
     let mut subject = with_a_log();

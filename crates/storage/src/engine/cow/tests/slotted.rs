@@ -1,7 +1,7 @@
 //! `fash` and `fast`: power cuts inside of commits, and openings that make one cut out of two.
 //!
-//! Rows are short and lie in one tree, so it is plain which pages a transaction changes. Where a
-//! site is named, its flush or fence does nothing, and what is opened afterwards must show that.
+//! Rows are short and lie in one tree, so it is plain which pages a transaction changes. The flush
+//! or fence of a named site does nothing, and the next opening must show that.
 
 use super::*;
 use pmem::PowerFailAtomicity;
@@ -249,9 +249,9 @@ fn closed_and_flipped(method: Method, disabled: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The headers of the last record were flushed and not waited for when a partition was closed. So
-/// what a power cut left was in the record alone, and an opening took a record with a flipped bit
-/// for a torn one: the last transaction was gone without an error.
+/// The headers of the last record were flushed and not waited for when a partition was closed.
+/// After a power cut only the record had them, and an opening took a record with a flipped bit for
+/// a torn one: the last transaction was lost without an error.
 #[test]
 fn a_partition_that_is_closed_does_not_need_its_record() {
     for method in [Method::Fash, Method::Fast] {
@@ -278,8 +278,8 @@ fn cut_with_whole_lines(kept: PowerFailAtomicity, disabled: &str) -> Result<(), 
     cut_each(subject, &[&[2], &[3], &[5, 80], &[7], &[9]], disabled)
 }
 
-/// The 64-byte way stands and falls with what the platform promises: where such a line tears, its
-/// word is there without its slots.
+/// The 64-byte mode depends on the platform's promise: where such a line tears, its word is there
+/// without its slots.
 #[test]
 fn whole_lines_are_for_platforms_that_keep_them() {
     assert_eq!(
@@ -294,7 +294,7 @@ fn whole_lines_are_for_platforms_that_keep_them() {
     assert!(torn.is_err_and(|error| error.contains("slotted page")));
 }
 
-/// A partition goes to and fro between machines that keep 8 bytes and such that keep 64.
+/// A partition moves back and forth between machines that keep 8 bytes and machines that keep 64.
 #[test]
 fn either_way_goes_on_with_what_the_other_has_left() {
     let mut subject = filled(Subject::new(Method::Fast, 5, 1), 60);
@@ -356,8 +356,8 @@ fn what_a_reader_has_seen_is_durable() {
     }
 }
 
-/// A process dies when its record is stored and not yet waited for. The next one does what it says,
-/// and the power fails.
+/// A process dies when its record is stored and not yet waited for. The next process applies the
+/// record, and the power fails.
 fn done_after_a_death(disabled: &str) -> Result<(), String> {
     let mut subject = with_rows(Method::Fash, 512, 60);
     let before = subject.content.clone();

@@ -49,7 +49,7 @@ fn fill_until_writing(engine: &mut TestEngine, model: &mut Content) {
     }
 }
 
-/// Opens what a power cut would leave now, and compares.
+/// Opens the image of a power cut now, and compares.
 fn judge(engine: &mut TestEngine, world: &SimulatedWorld, model: &Content) {
     engine.force().unwrap();
     let mut opened = open(&cut(world)).unwrap();
@@ -179,7 +179,7 @@ fn a_full_disk_puts_a_checkpoint_off() {
     fill_until_writing(&mut engine, &mut model);
     let files = SimulatedDirectory::new(&world);
     let log_bytes = engine.footprint().unwrap().log;
-    // Room for what the log has already, and a segment more.
+    // Room for the present log, and a segment more.
     files.limit_space(Some(log_bytes + (9 << 10)));
     for id in 0..60 {
         engine.begin().unwrap();
@@ -309,7 +309,7 @@ fn a_failed_checkpoint_is_told_to_the_next_transaction() {
                 break;
             }
             if engine.state == State::Poisoned {
-                // Everybody is told why, however often it is asked.
+                // Every call returns the reason, however often it is repeated.
                 for _ in 0..2 {
                     let error = engine.begin().unwrap_err();
                     let StorageError::Stopped { cause } = &error else {
