@@ -3,7 +3,7 @@
 //! Creation: commit table → partitions → descriptor. A crash before the last step leaves files
 //! without a descriptor, which [`Database::open`] reports as an interrupted creation.
 //!
-//! Opening: descriptor, which tells whether a file is missing or an older copy → the next
+//! Opening: descriptor, whose roster tells whether a file is missing or an older copy → the next
 //! generation → commit table → each partition recovers and asks the commit table for the fate of
 //! its prepared transactions → tables and indexes that partition 0 does not have are dropped from
 //! the others. A second opening stores nothing but the generation. Opening for reading stores

@@ -2,9 +2,9 @@
 //!
 //! Some options are recorded when the database is created (method, partitions, layout, node size,
 //! domain, fence order). An opening that asks for another value is refused with an error that names
-//! both. The others hold while it is open; the size of a MemTable is recorded too, for openings
-//! that ask for none. All options are checked before the first file is touched, and an error names
-//! the option and a valid choice.
+//! both. The others hold while the database is open; the size of a MemTable is recorded too, for
+//! openings that ask for none. All options are checked before the first file is touched, and an
+//! error names the option and a valid choice.
 
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};

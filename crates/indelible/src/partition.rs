@@ -1,10 +1,10 @@
 //! A partition: the sessions of its engine, each behind a lock with a wait limit.
 //!
-//! A thread holds the lock of a [`Seat`] while it runs transactions in a partition. Most engines
-//! run one transaction at a time and have one seat. The page engine has many, and orders its
-//! transactions by locks of its own. An uncontended transaction therefore costs one atomic step to
-//! begin and one to end. All waiting goes through a queue apart from the locks, which nobody
-//! touches while nobody waits.
+//! A thread holds the lock of a session slot ([`Seat`]) while it runs transactions in a partition.
+//! Most engines run one transaction at a time and have one seat. The page engine has many, and
+//! orders its transactions by locks of its own. An uncontended transaction therefore costs one
+//! atomic step to begin and one to end. All waiting goes through a queue apart from the locks,
+//! which nobody touches while nobody waits.
 //!
 //! Invariants:
 //! 1. A seat that is not locked has no open transaction, and every commit in it that needs a fence

@@ -6,10 +6,10 @@
 //! held until the platform is dropped, after the engines.
 //!
 //! The log can have a directory of its own, on a device that suits it, to which the symbolic link
-//! [`LOG_LINK`] in the database's directory points. It then has everything but the pages: the files
-//! of the log, and the parts in durable memory. It is locked as well. The link [`ARCHIVE_LINK`]
-//! points to the directory to which the log of a page method moves records that recovery no longer
-//! needs, instead of discarding them.
+//! [`LOG_LINK`] in the database's directory points. That directory then has everything but the
+//! pages: the files of the log, and the parts in durable memory. It is locked as well. The link
+//! [`ARCHIVE_LINK`] points to the directory to which the log of a page method moves records that
+//! recovery no longer needs, instead of discarding them.
 
 use crate::descriptor::{self, Descriptor};
 use crate::error::{Error, Result};

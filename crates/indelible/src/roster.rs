@@ -11,7 +11,8 @@
 //! | running | the roster's, or the next one after a crash in between | those with stamps exist |
 //! | closed | the same | all exist, as long as they were at the end or longer |
 //!
-//! A closed database of which a stamp says that an opening has begun counts as running.
+//! If a stamp shows that an opening has begun since, a closed database is checked like a running
+//! one.
 //!
 //! A file with an older stamp is an older copy of itself; if one has a newer stamp, the descriptor
 //! is an older copy. Files without a stamp are proven by their logs: `docs/recovery/lost-files.md`

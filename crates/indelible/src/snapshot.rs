@@ -1,8 +1,8 @@
 //! Snapshots: one moment of the whole database, read while other sessions change it.
 //!
-//! A method that copies on write, or keeps the data that its old page headers name, never stores to
-//! published data. So a reader of an older directory only needs the old pages not to be used again.
-//! A [`Snapshot`] is a read-only database of its own over the engines that
+//! A method that copies on write, or keeps the data that its old page headers name, never
+//! overwrites published data. So a reader of an older directory only needs the old pages not to be
+//! used again. A [`Snapshot`] is a read-only database of its own over the engines that
 //! [`Engine::snapshot`](storage::engine::Engine::snapshot) gives, with its own locks: its readers
 //! wait for each other in a partition, and never for a transaction.
 //!

@@ -1,8 +1,8 @@
 //! Transactions as a caller sees them.
 //!
 //! A [`Transaction`] reads and writes; a [`Reader`] has no method that writes. Both hold the
-//! partitions that they have touched until they end, so they read as if they ran alone. A
-//! transaction that is dropped is undone.
+//! partitions that they have touched, or their locks there, until they end. So they read as if they
+//! ran alone, unless a weaker isolation was chosen. A transaction that is dropped is undone.
 //!
 //! A failed statement leaves no trace and the transaction may go on, unless
 //! [`Error::advice`](crate::Error::advice) says otherwise; after such an error a commit fails and

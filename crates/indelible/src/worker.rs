@@ -1,7 +1,8 @@
 //! A worker: a thread that owns partitions for many transactions.
 //!
-//! Servers and benchmarks use it: a transaction takes no lock, and the worker decides when a group
-//! of commits is made durable and acknowledged. While it lives, all others wait for its partitions.
+//! Servers and benchmarks use it: a transaction finds its partitions already taken, and the worker
+//! decides when a group of commits is made durable and acknowledged. While it lives, others wait
+//! for its partitions, unless these have further session slots.
 
 use crate::error::{Error, Result};
 use crate::retry::Retry;

@@ -1,9 +1,9 @@
-//! The log of transactions that become durable in batches: only those parts of it are durable that
-//! let a batch count as a whole or not at all.
+//! The log of transactions that become durable in batches. Of the log itself only what makes a
+//! batch atomic becomes durable: before images, and records of open transactions.
 //!
 //! Pages lie in durable memory (`home`), and a page that the current batch has changed has a copy
-//! in ordinary memory. A record is kept only as long as its transaction is open, to undo it, and
-//! its number is the place of a commit in the order of commits. The thread that finds that a batch
+//! in ordinary memory. A record is kept only while its transaction is open, to undo it; its number
+//! also gives a commit its position in the order of commits. The thread that finds that a batch
 //! is due *closes* it for all: it holds back new transactions, waits until none is open, and makes
 //! all changes durable together (`batch_store`): before images of the lines, fence; the lines,
 //! fence; the number of the batch, fence.

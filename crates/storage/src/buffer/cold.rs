@@ -1,4 +1,4 @@
-//! Records of rings and series that recovery no longer needs, on their way to an archive: *cold
+//! Records of rings and series that recovery no longer needs, on their way to an archive: the *cold
 //! log* of NV-Logging.
 //!
 //! A checkpoint makes records cold. With an archive their space is given back only when the archive
@@ -33,7 +33,7 @@ pub type PushRecord<'p> = dyn FnMut(Lsn, &[u8]) -> Result<()> + 'p;
 
 /// Destination of cold records.
 pub trait ColdStore: Send {
-    /// Behind the newest record that it has; none if it has none.
+    /// Position after the newest record that it has; none if it has none.
     fn end(&self) -> Option<Lsn>;
 
     /// Adds the records from `first` up to, but not including, `end`, durably or not at all: `copy`

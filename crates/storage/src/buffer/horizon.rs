@@ -1,5 +1,5 @@
-//! The partitioned log: several places that are written concurrently. *log* = per transaction,
-//! distributed and decentralized of NV-Logging.
+//! The partitioned log: several places that are written concurrently. Its variants are the
+//! *per-transaction*, *distributed* and *decentralized* logs of NV-Logging.
 //!
 //! A session appends to a [`Place`] of its own, or to one that it shares with few others: a ring in
 //! durable memory (`nv_log.rs`) or a series of files (`session_files.rs`). Most sessions share only

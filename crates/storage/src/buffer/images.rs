@@ -3,7 +3,8 @@
 //!
 //! A checkpoint bounds the redo of an opening. An image adds little to that: the page is written,
 //! as for its changes alone, but not read. So with images checkpoints may be further apart in
-//! bytes; and they should be, as after each one all pages are logged whole again.
+//! bytes; and they should be, since after each one every page is logged whole again when it first
+//! changes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

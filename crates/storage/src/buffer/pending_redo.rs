@@ -7,8 +7,8 @@
 //! a checkpoint does so before it begins.
 //!
 //! Invariants:
-//! 1. No frame has a page without its changes: no page of the pending redo has a frame when it is
-//!    set, and a page is given one with its latch held.
+//! 1. No frame shows a page without its changes: none of the pages has a frame when the pending
+//!    redo is set, and a frame that gets one of them stays latched until the changes are made.
 //! 2. A page that leaves the pending redo is dirty, so the next checkpoint has it written; and
 //!    until then the log keeps the changes.
 

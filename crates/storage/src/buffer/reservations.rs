@@ -1,9 +1,9 @@
-//! Undo-space reservations: bytes that open transactions need for their rollbacks in a shared log,
-//! and the bytes that they have logged.
+//! Undo-space reservations: bytes of a shared log that the rollbacks of open transactions need, and
+//! the newest checkpoint when each transaction began to log.
 //!
-//! A claim holds for the whole transaction: bytes that its rollback has used already are counted
-//! twice. So if there is room for the sum of all reservations each time one grows, there is room
-//! for every rollback.
+//! A reservation lasts as long as its transaction, so bytes that a rollback has already logged are
+//! counted twice. So if there is room for the sum of all reservations each time one grows, there is
+//! room for every rollback.
 
 /// The reservations of sessions, by their number among those that share the log. `S` is a position
 /// in the log.

@@ -1,4 +1,4 @@
-//! The log of the page engine in files, one series for each session: *log* = decentralized of
+//! The log of the page engine in files, one series for each session: the *decentralized* log of
 //! NV-Logging.
 //!
 //! [`PartitionedLog`] orders the records of all series and decides when a commit is acknowledged. A

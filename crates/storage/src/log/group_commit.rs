@@ -1,9 +1,9 @@
 //! Group commit: commits gather into groups that share one sync.
 //!
-//! A partition is one line of transactions, so a group is a run of tickets: everything up to
-//! [`GroupCommit::durable`] is durable, later ones wait. A group is due when enough transactions
-//! wait in it, or when the oldest of them has waited long enough. There is no timer: the owner asks
-//! at each commit, and forces the group when it has no further transaction.
+//! The transactions of a partition commit one after the other, so a group is a run of tickets:
+//! those up to [`GroupCommit::durable`] are durable, later ones wait. A group is due when enough
+//! transactions wait in it, or when the oldest of them has waited long enough. There is no timer:
+//! the owner asks at each commit, and forces the group when it has no further transaction.
 
 use crate::vocabulary::{CommitTicket, Durability};
 use std::time::{Duration, Instant};

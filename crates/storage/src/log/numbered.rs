@@ -1,9 +1,10 @@
-//! Records that are numbered over several places, and the operations of such a place.
+//! Records that are numbered over several places, and the operations of such a place: a ring in
+//! durable memory (`nv_ring`) or a series of files (`series`).
 //!
 //! The numbers of all places of a partition have no gaps, so a reader of all of them can put the
 //! records in order and see which one is missing. A place keeps records in the order of their
-//! numbers: if one of its records is whole, so are the earlier ones, or the place reports damage,
-//! or the earlier ones are not needed.
+//! numbers. If one of its records is whole, each earlier one is whole too, or is not needed, or the
+//! place reports damage.
 
 use super::wal::Lsn;
 use crate::error::{Result, StorageError};

@@ -1,4 +1,5 @@
-//! Records of the undo log and its commit word: how they are sealed, and how they are read back.
+//! Records of the NV write set (`nv_write_set`) and its commit word: how they are sealed, and how
+//! they are read back.
 //!
 //! A record counts only whole: its checksum covers header and payload, starts from the pool's salt
 //! (so that what the memory held before never counts) and the header names the transaction. The

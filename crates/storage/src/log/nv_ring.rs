@@ -34,7 +34,6 @@
 //!    never has two entries. It may have two objects, and even one entry for both: the first record
 //!    after an opening begins a *life* of the log, and from its number on only objects of that life
 //!    count.
-//!
 //! 5. A record that recovery gives up keeps its entry, marked, and its object. So the next opening
 //!    sees the record and marks it again: the mark may have been in a cache only.
 //!

@@ -1,7 +1,7 @@
 //! The tails of a partition's log files: a small file that says which segments there were, and how
 //! far each log was durable.
 //!
-//! A log ends with its first frame that is not valid, so the log itself cannot show that its newest
+//! A log ends at its first frame that is not valid, so the log itself cannot show that its newest
 //! segment is missing, or is an older copy. This file does: a segment is noted here before anything
 //! in it is acknowledged, and the log's end when a segment is made and when the log is closed. It
 //! says nothing about single commits, which therefore cost nothing more, and an opening that

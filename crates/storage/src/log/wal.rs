@@ -1,7 +1,7 @@
 //! The write-ahead log: a sequence of records in files, appended in memory and made durable in
 //! groups.
 //!
-//! The log is one line of bytes, addressed by [`Lsn`]; segments are pieces of it, one file each
+//! The log is one sequence of bytes, addressed by [`Lsn`]; segments are pieces of it, one file each
 //! (`p0.wal.000001`). A segment gets its whole length when it is made, so a full disk is an error
 //! of [`Wal::append`], where the transaction can still be aborted, and not of [`Wal::flush`], where
 //! others may wait.
@@ -23,7 +23,6 @@
 //!    segment again, the same bytes to the same place, which cannot harm durable ones; then it
 //!    syncs them and adds a mark. After an orderly end or an earlier recovery the mark is already
 //!    there.
-//!
 //! 6. A segment is noted in the tails of the partition (`tails`) when its name is durable, with the
 //!    end of the log, which an orderly end notes as well. So a segment that is missing, or is an
 //!    older copy, is distinguished from a log that went no further.

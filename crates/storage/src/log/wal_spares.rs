@@ -4,10 +4,10 @@
 //! file system has to note that they are written. So a segment file that is no longer needed after
 //! a checkpoint becomes a *spare*: it is renamed, and renamed once more when the log needs a file.
 //!
-//! Where the disk is full a record that gives room back has to have a segment as well. The
-//! *reserve* is for that: a file that is created together with a segment and held back. It has
-//! never had another name, so nothing has to be durable before it is used; if a crash loses it, it
-//! is made again. The other half of it is for the checkpoint that gives room back then.
+//! A record that gives room back needs a segment even if the disk is full. The *reserve* is a file
+//! for that, created together with a segment and held back. It has never had another name, so
+//! nothing has to be durable before it is used; if a crash loses it, it is made again. One half of
+//! it becomes the segment, the other is kept for the checkpoint that then gives room back.
 //!
 //! Invariants:
 //! 1. A spare can be used only when the removal of its old name is durable. So no crash brings that

@@ -1,5 +1,5 @@
-//! A sync of the log on its own: what it takes from the log, so that others append while the device
-//! is busy.
+//! A sync of the log as a step of its own: it takes the records out of the log first, so that
+//! others append while the device is busy.
 //!
 //! A sync has three steps. [`Wal::begin_sync`](super::Wal::begin_sync) takes the records out of the
 //! log's buffer, with their place in the segment; [`PendingSync::run`] writes and syncs them, which
