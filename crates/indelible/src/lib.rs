@@ -2,8 +2,8 @@
 //!
 //! A database is a directory. Tables have typed columns, a primary key and any number of secondary
 //! indexes; closures are transactions. When [`Database::transaction`] returns `Ok`, the transaction
-//! is durable in the sense of the medium: [`Database::survives`] says what that is. Transactions are
-//! serializable unless their options choose another [`Isolation`].
+//! is durable in the sense of the medium: [`Database::survives`] says what that is. Transactions
+//! are serializable unless their options choose another [`Isolation`].
 //!
 //! ```
 //! use indelible::{DataType, Database, Direction, Error, Options, Prefix};

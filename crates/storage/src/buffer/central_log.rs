@@ -54,8 +54,8 @@ pub(super) struct State<D: Directory> {
     pub(super) directory: D,
     /// Undo space that each session's transaction has reserved.
     reservations: UndoReservations<LogStart>,
-    /// Reservations of transactions that the opening has found: they have the numbers from 1 on.
-    /// Number 0 is for the undo of the opening itself.
+    /// How many transactions that the opening has found have reservations: these have the numbers
+    /// from 1 on. Number 0 is for the undo of the opening itself.
     unfinished: u32,
     /// The newest checkpoint that has begun, and where the newest one has that has ended.
     newest: LogStart,

@@ -187,8 +187,8 @@ pub(super) struct State<P> {
     pub(super) place: P,
     /// Undo space that the transactions of its sessions have reserved.
     reservations: UndoReservations<Lsn>,
-    /// Reservations of transactions that the opening has found here: they have the numbers from 1
-    /// on. Number 0 is for the undo of the opening itself.
+    /// How many transactions that the opening has found here have reservations: these have the
+    /// numbers from 1 on. Number 0 is for the undo of the opening itself.
     unfinished: u32,
     /// Tail of the place when the newest checkpoint began, and when the newest one that has ended
     /// began.

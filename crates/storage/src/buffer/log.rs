@@ -179,14 +179,14 @@ pub trait PageLog: Send + Sync {
 
     /// Reserves log space for a transaction that an opening has found unfinished in a session's
     /// part of the log, before the first checkpoint, and keeps all records from where the log
-    /// begins now until the claim ends. Says what number the session has that undoes it; none if
-    /// there is no room, or the log gives no such reservations.
+    /// begins now until the claim ends. Returns the number of the session that undoes it; none if
+    /// there is no room, or the log makes no such reservations.
     fn claim(&self, _session: u32, _bytes: u64) -> Result<Option<u32>> {
         Ok(None)
     }
 
-    /// The number of the first session that may begin: those of reservations that an opening has
-    /// made are none of the next ones.
+    /// The number of the first session that may begin. Lower numbers may belong to transactions for
+    /// whose undo an opening has reserved space.
     fn first_session(&self) -> u32 {
         0
     }

@@ -422,7 +422,7 @@ impl KeyCache {
         }
     }
 
-    /// Drops the key cache of a page, which no longer matches it.
+    /// Drops the cache entry of a page, which no longer matches it.
     pub(super) fn forget(&mut self, page: u64) {
         let number = self.numbers.of(page);
         self.leaves.forget(page, number);
@@ -529,7 +529,7 @@ mod tests {
         key_cache.at(key_cache.place_of(page, level)?, level)
     }
 
-    /// Random changes of pages and of their key cache: every cache entry matches its page.
+    /// Random changes of pages, which the key cache follows: every cache entry matches its page.
     #[test]
     fn an_outline_follows_its_page_or_is_none() {
         let mut random = 11;
