@@ -8,7 +8,7 @@ use super::Method;
 use crate::buffer::Guard;
 use std::str::FromStr;
 
-/// Where the page engine has its pages.
+/// Location of the page engine's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PagesKind {
     /// In a file, with a buffer pool.
@@ -35,7 +35,7 @@ impl FromStr for PagesKind {
     }
 }
 
-/// Where the page engine has its log.
+/// Location of the page engine's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LogKind {
     /// In files, which all sessions append to under one lock.
@@ -105,11 +105,11 @@ fn named<T: Copy, const N: usize>(
 /// One choice an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PageAxes {
-    /// Where the pages are.
+    /// Location of the pages.
     pub pages: PagesKind,
     /// Keeps a torn write of a page from being a loss.
     pub guard: Guard,
-    /// Where the log is.
+    /// Location of the log.
     pub log: LogKind,
 }
 

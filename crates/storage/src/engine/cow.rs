@@ -92,7 +92,7 @@ pub struct CowEngine<T: TreeStore, R: Rows<T>> {
     state: State,
     /// Of the step after which it is [`State::Poisoned`].
     failure: Failure,
-    /// Where the open transaction began.
+    /// State of the trees at the beginning of the open transaction.
     begin: Option<T::Mark>,
     /// Bytes that its group held then.
     group_bytes: usize,

@@ -259,8 +259,8 @@ impl<P: Platform> LogStructured<P> {
             .merge_now(&mut self.store, &self.journal.directory)
     }
 
-    /// Whether the log says something that the manifest does not: a definition needs no bytes of a
-    /// MemTable.
+    /// Whether the log has records that the manifest does not cover: a definition needs no bytes of
+    /// a MemTable.
     fn journal_has_records(&self) -> bool {
         self.compaction.is_behind(self.journal.newest())
     }

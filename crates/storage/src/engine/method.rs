@@ -378,7 +378,7 @@ fn nearest<'n>(asked: &str, names: &[&'n str]) -> Option<&'n str> {
     (least <= 2 && least < asked.len()).then_some(name)
 }
 
-/// How many letters are put in, left out or exchanged between two words.
+/// Number of letters that are put in, left out or exchanged between two words.
 fn distance(one: &[char], other: &[char]) -> usize {
     // The distances of the letters of `one` so far to each beginning of `other`.
     let mut row: Vec<usize> = (0..=other.len()).collect();
@@ -430,7 +430,7 @@ pub struct EngineOptions {
     pub access: Access,
     /// Identity of the database, so that a foreign partition is refused.
     pub database_id: u128,
-    /// How tuples lie in memory. Fixed when the partition is created.
+    /// Layout of tuples. Fixed when the partition is created.
     pub layout: LayoutKind,
     /// Bytes of an index node. Fixed when the partition is created.
     pub node_bytes: u32,
@@ -466,7 +466,7 @@ pub struct EngineOptions {
     pub daemon: Daemon,
     /// When the page engine undoes transactions that an opening finds unfinished.
     pub undoing: AfterCrash,
-    /// When it repeats a short log on pages that stay in an area.
+    /// When it redoes a short log on pages that stay in an area.
     pub redoing: AfterCrash,
     /// Most cells of a page of the page engine, at least 3: for tests that need deep trees of few
     /// rows.
@@ -482,10 +482,9 @@ pub struct EngineOptions {
     /// Bytes of the area in durable memory for copies of pages, of guards that have one. Fixed when
     /// the partition is created.
     pub area_bytes: u64,
-    /// How many times larger each level of the log-structured methods is than the one above it, at
-    /// least 2.
+    /// Ratio of the sizes of adjacent levels of the log-structured methods, at least 2.
     pub growth_factor: u32,
-    /// Where the page engine's commits take their time from, if their log has an archive.
+    /// Source of the commit times of the page engine, if its log has an archive.
     pub clock: Clock,
     /// The waits of the page engine's transactions, one graph for all partitions of a database. A
     /// copy of the options names the same one.

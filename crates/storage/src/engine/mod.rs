@@ -59,8 +59,8 @@ pub trait Engine: Send {
     /// Starts a transaction.
     fn begin(&mut self) -> Result<()>;
 
-    /// Says how the transactions that begin from now on are isolated, and how long they wait for a
-    /// lock. Where a partition runs one transaction at a time all of them are serializable, and
+    /// Sets the isolation of the transactions that begin from now on, and how long they wait for a
+    /// lock. Where a partition runs one transaction at a time, all of them are serializable, and
     /// none waits.
     fn set_isolation(&mut self, _isolation: Isolation, _wait_limit: Duration) {}
 
@@ -70,9 +70,9 @@ pub trait Engine: Send {
         None
     }
 
-    /// Says that the next transactions are parts of the one of `owner`, which has begun with a
-    /// session of another partition, or again of this session's own: so a deadlock is found in
-    /// which they wait for each other in several partitions. Not inside a transaction.
+    /// Makes the next transactions parts of the one of `owner`, which has begun with a session of
+    /// another partition, or independent again if `owner` is none. So a deadlock over several
+    /// partitions is found. Not inside a transaction.
     fn act_for(&mut self, _owner: Option<LockOwner>) {}
 
     /// Copies the row with this primary key into `row`; false if there is none.

@@ -14,7 +14,7 @@
 use crate::log::redo::ImageError;
 use crate::record::{Changes, Reader, Row, decode_value, encode_value};
 
-/// Which of the three an entry is.
+/// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A whole row.
@@ -78,7 +78,7 @@ pub fn merge_deltas(older: &[u8], newer: &[u8], bytes: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// Each column of a delta, and where it stands.
+/// Each column of a delta, and the range of its bytes.
 fn columns(delta: &[u8]) -> Result<Vec<(u32, std::ops::Range<usize>)>, ImageError> {
     let mut reader = Reader::new(delta);
     let mut found = Vec::new();

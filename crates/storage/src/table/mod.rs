@@ -133,7 +133,7 @@ pub trait Tables<M: Memory, W>: Send {
 pub struct Table {
     /// Names, types, keys.
     pub def: TableDef,
-    /// Where each column lies in a tuple.
+    /// Location of each column in a tuple.
     pub layout: Arc<TupleLayout>,
     /// Encodes the primary key.
     pub primary: KeyEncoder,

@@ -374,7 +374,7 @@ impl Tuples {
     }
 }
 
-/// Where a field lies. A damaged index can name any tuple.
+/// Location of a field. A damaged index can name any tuple.
 #[inline]
 fn place_in(tuple: u64, offset: usize) -> Result<u64> {
     match tuple.checked_add(offset as u64) {

@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Where a snapshot of copied pages has its rows.
+/// Location of the rows in a snapshot of copied pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RowsIn {
     /// In the trees themselves.

@@ -31,7 +31,7 @@ pub(super) struct Store<M: Memory> {
     rows: BTreeMap<u32, Option<Row>>,
 }
 
-/// Where a transaction stands.
+/// Position of a transaction, to roll back to.
 #[derive(Clone, Copy)]
 pub(super) struct StoreMark {
     undo: VolatileMark,

@@ -114,10 +114,10 @@ fn open_store<S: MemorySource, D: Directory>(
     Ok(store)
 }
 
-/// How many times larger than a MemTable the cache of blocks of runs becomes.
+/// Size of the cache of run blocks, in MemTables.
 const CACHE_FACTOR: u64 = 4;
 
-/// How large MemTables and runs become.
+/// Sizes of MemTables and runs.
 pub(super) fn run_sizes(options: &EngineOptions) -> RunSizes {
     RunSizes {
         memtable_bytes: options.memtable_bytes.max(1),

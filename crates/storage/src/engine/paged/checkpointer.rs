@@ -1,10 +1,10 @@
-//! How the thread that writes checkpoints ahead of the sessions is woken, waited for and ended.
+//! The thread that writes checkpoints ahead of the sessions: wake-up, waits and end.
 //!
-//! It begins a checkpoint as soon as one is due, when the log still has room for what is appended
-//! meanwhile. A session that finds one due wakes it and goes on. Only where the log has become so
-//! long that the thread does not keep up a session waits, at the end of its transaction, when it
-//! has neither locks nor latches, and at most until the thread has looked once more. Without the
-//! thread sessions write checkpoints themselves.
+//! It begins a checkpoint as soon as one is due, when the log still has room for records that are
+//! appended meanwhile. A session that finds one due wakes it and goes on. A session waits only if
+//! the log has become so long that the thread does not keep up. It waits at the end of its
+//! transaction, when it has neither locks nor latches, and at most until the thread has looked once
+//! more. Without the thread, sessions write checkpoints themselves.
 //!
 //! An error ends the thread and stops the partition. A full disk is no such error: the next
 //! checkpoint that is due may find room.
@@ -64,7 +64,7 @@ pub(super) struct Checkpointer {
     in_background: AtomicU64,
     by_sessions: AtomicU64,
     waits: AtomicU64,
-    /// Those who wait for a checkpoint that is being written.
+    /// Number of waiters for a checkpoint that is being written.
     waiting: AtomicU64,
 }
 
@@ -82,7 +82,7 @@ impl Checkpointer {
         lock(&self.state)
     }
 
-    /// Lets the thread look; says whether it is there.
+    /// Wakes the thread; says whether there is one.
     pub(super) fn wake(&self) -> bool {
         let mut state = self.state();
         state.is_wanted = true;

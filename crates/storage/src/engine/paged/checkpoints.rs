@@ -21,10 +21,10 @@ use std::time::Duration;
 /// due: once when it begins, and once more when it takes as long as sessions take to make the next
 /// one due. There may be some more before somebody has to wait.
 const URGENT_AT: u64 = 3;
-/// The thread spreads its writes over so many of so many parts of the time until the next
-/// checkpoint is due, as the log goes.
+/// The thread spreads its writes over this fraction of the time until the next checkpoint is due,
+/// measured by the growth of the log.
 const PACE: (u128, u128) = (3, 4);
-/// How often it looks whether it may go on, and the longest that it waits between two parts, and in
+/// Interval at which it checks whether it may go on, and the longest wait between two parts, and in
 /// all.
 const PACE_PAUSE: Duration = Duration::from_millis(1);
 const PACE_WAIT_EACH: Duration = Duration::from_millis(100);
@@ -198,9 +198,9 @@ impl<P: Platform> Shared<P> {
         Ok(())
     }
 
-    /// Lets the thread wait that has written pages of so many of all frames, as long as the log has
-    /// not become longer by the share that is due until then: sessions have the device meanwhile.
-    /// Not for ever, as the log may rest.
+    /// Lets the thread wait after it has written the pages of `done` of `all` frames, until the log
+    /// has grown by the share that is due by then: sessions have the device meanwhile. The wait is
+    /// limited, as the log may not grow.
     fn keep_pace(&self, (done, all): (usize, usize), left: &mut Duration) -> Result<()> {
         let pool = &self.pages.pool;
         if self.is_poisoned() {

@@ -29,7 +29,7 @@ pub(super) struct Group {
 
 #[derive(Default)]
 struct Waiting {
-    /// How many have waited for a group, ever, and how many of them wait no more.
+    /// Numbers of commits that have ever waited for a group, and of those that wait no more.
     joined: AtomicU64,
     settled: AtomicU64,
     /// When the first that waits has joined, in microseconds since the beginning; 0 if none waits,
@@ -56,7 +56,7 @@ impl Group {
         }
     }
 
-    /// Notes a commit that is logged, while its locks are held, and says its ticket.
+    /// Notes a commit that is logged, while its locks are held, and returns its ticket.
     #[inline]
     pub(super) fn note(&self, record: Lsn, durability: Durability) -> CommitTicket {
         let newest = match durability {

@@ -28,7 +28,7 @@ use disk::Directory;
 use pmem::Access;
 use std::ops::ControlFlow;
 
-/// Where a copy of pages stands.
+/// Position and size of a copy of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PagesBase {
     /// Bytes of a page.
@@ -63,14 +63,14 @@ pub struct Mark {
     pub number: GlobalTxnId,
     /// Records before this position were made before the mark.
     pub place: Lsn,
-    /// When it was, if records have a time.
+    /// Time of the mark, if records have a time.
     pub time: Option<Timestamp>,
 }
 
 /// Result of a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replayed {
-    /// Where they ended.
+    /// End of the records.
     pub reached: Lsn,
     /// Transactions that had committed by then.
     pub committed: u64,

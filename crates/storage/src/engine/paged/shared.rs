@@ -45,7 +45,7 @@ const SEGMENT_PAGES_MIN: u64 = 128;
 /// One partition, for all of its sessions.
 pub(super) struct Shared<P: Platform> {
     pub(super) pages: Pages<P::Files>,
-    /// Where the files of pages are, if those of the log are elsewhere.
+    /// The directory of the page files, if those of the log are elsewhere.
     apart: Option<Mutex<P::Files>>,
     pub(super) group: Group,
     pub(super) locks: Arc<LockManager>,
@@ -63,8 +63,8 @@ pub(super) struct Shared<P: Platform> {
     pub(super) undone: u64,
 }
 
-/// Pages in durable memory that have no frames yet, if they are there; none if the log tells which
-/// may be in use.
+/// Pages in durable memory without frames, if the pages are there. The vector is empty if the log
+/// tells which pages may be in use.
 type NewHome<P> = Option<(NvPages<<P as Platform>::Memories>, Vec<Page>)>;
 
 /// The parts that a partition is made of.
@@ -75,7 +75,7 @@ struct Parts<P: Platform> {
     home: NewHome<P>,
 }
 
-/// Where a partition keeps its files.
+/// Directories of a partition's files.
 struct Places<D> {
     log: D,
     /// Of the pages, if it is another place.
@@ -217,8 +217,8 @@ fn first_pages(page_bytes: usize) -> Result<(Vec<Vec<u8>>, PageId)> {
     Ok((pages, catalogue))
 }
 
-/// Where a log moves records that it needs no more, if there is such a place. Undo records are of
-/// no use after their transactions.
+/// The archive to which a log moves records that it needs no more, if there is one. Undo records
+/// are of no use after their transactions.
 fn archive<P: Platform>(
     platform: &P,
     options: &EngineOptions,
@@ -601,12 +601,12 @@ impl<P: Platform> Shared<P> {
         TxnId(self.next_txn.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// How often definitions have changed.
+    /// Number of changes of definitions.
     pub(super) fn definitions(&self) -> u64 {
         self.definitions.load(Ordering::Acquire)
     }
 
-    /// Notes that definitions have changed, and says how often by now.
+    /// Counts a change of definitions, and returns the count.
     pub(super) fn redefined(&self) -> u64 {
         self.definitions.fetch_add(1, Ordering::Release) + 1
     }
@@ -615,19 +615,19 @@ impl<P: Platform> Shared<P> {
         self.pages.pool.failure().is_noted()
     }
 
-    /// Lets no session go on, because of an error.
+    /// Stops all sessions because of an error.
     pub(super) fn stop(&self, error: &StorageError) {
         self.pages.pool.failure().note_of(error);
         self.locks.stop();
     }
 
-    /// Says why no session goes on.
+    /// The reason why sessions are stopped, as an error.
     #[cold]
     pub(super) fn refusal(&self) -> StorageError {
         self.pages.pool.failure().refusal()
     }
 
-    /// Lets no session go on if the log has failed: a session that logs nothing would not notice.
+    /// Stops all sessions if the log has failed: a session that logs nothing would not notice.
     #[cold]
     pub(super) fn stop_with_log(&self) {
         if let Err(error) = self.pages.pool.log().require_sound() {

@@ -67,7 +67,7 @@ impl<D: Directory> CommitLog<D> {
         self.wal.keep_reserve(&self.directory)
     }
 
-    /// Gives its room back, and says whether there was any.
+    /// Frees the reserve file's space, and says whether there was any.
     pub(in crate::engine) fn give_up_reserve(&mut self) -> Result<bool> {
         self.wal.give_up_reserve(&self.directory)
     }

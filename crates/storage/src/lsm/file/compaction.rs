@@ -23,12 +23,12 @@ use pmem::MemorySource;
 
 /// Runs of level 0 that are merged at once.
 const LEVEL_0_RUNS: u64 = 4;
-/// How many times its size is written into a MemTable whose keys are written again and again,
-/// before it is full nevertheless: the log keeps all of it.
+/// Most bytes that are written into a MemTable, in times its size: keys that change again and again
+/// do not fill it, but the log keeps all their changes.
 const LOG_FACTOR: u64 = 3;
 /// Bytes of one step, at most.
 const STEP_BYTES: u64 = 32 << 10;
-/// How many times faster than the MemTable fills a flush is copied.
+/// Ratio of the pace of a flush to the pace at which the MemTable fills.
 const FLUSH_RATE: u64 = 3;
 /// Steps of one share, at most.
 const STEPS_MAX: u64 = 8;
@@ -36,16 +36,16 @@ const STEPS_MAX: u64 = 8;
 /// MemTable.
 const PAUSE_SHARE: u64 = 4;
 
-/// How large MemTables and runs become.
+/// Sizes of MemTables and runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunSizes {
     /// Bytes after which a MemTable is full.
     pub(crate) memtable_bytes: u64,
-    /// How many times larger a level is than the one above it.
+    /// Ratio of a level's size to that of the level above it.
     pub(crate) growth: u64,
 }
 
-/// Where replay starts, and the state then: the content of a manifest, without the runs.
+/// Start of replay, and the state then: the content of a manifest, without the runs.
 #[derive(Clone)]
 pub(crate) struct Head {
     pub(crate) start: LogStart,
@@ -77,7 +77,7 @@ pub(crate) struct Compaction<F: File> {
 /// Result of a share of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// Nothing that the log has to know.
+    /// Nothing that concerns the log.
     None,
     /// The full MemTable is in a run: replay starts here now.
     Flushed(LogStart),

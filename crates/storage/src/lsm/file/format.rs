@@ -42,7 +42,7 @@ const ENTRY_HEADER_BYTES: usize = 8;
 pub(crate) const FOOTER_BYTES: usize = 92;
 const FIELDS_BYTES: usize = 88;
 
-/// Where a run's parts lie.
+/// Locations of a run's parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footer {
     pub(crate) identity: LogIdentity,

@@ -1,12 +1,12 @@
 //! Flushes and merges, in steps: copies the entries of a full MemTable, or of some runs, to a new
 //! run.
 //!
-//! A job stands between two keys. A step goes on there, copies a bounded number of bytes, and
-//! leaves; between steps it holds the file that is being written, and the cursors of its sources,
-//! which nobody changes while the job lives. Nobody reads that file before it is finished and a
-//! manifest names it, so a crash leaves an orphan, and a full disk nothing at all. Steps are driven
-//! by commits (`maintain`), which makes them the same in every run of a test; a thread of its own
-//! would have to share runs and files with a partition that has one owner.
+//! Between two steps a job is at a position between two keys. A step goes on there and copies a
+//! bounded number of bytes. Between steps the job holds the file that is being written, and the
+//! cursors of its sources, which nobody changes while the job lives. Nobody reads that file before
+//! it is finished and a manifest names it, so a crash leaves an orphan, and a full disk nothing at
+//! all. Steps are driven by commits (`maintain`), which makes them the same in every run of a test;
+//! a thread of its own would have to share runs and files with a partition that has one owner.
 //!
 //! States: *copying* → (`step` says that nothing is left) *copied* → (`finish`) a run, not
 //! published.
@@ -44,11 +44,11 @@ pub(crate) struct Job<F: File> {
     writer: RunWriter<F>,
     /// Trees that are left; the first one is being copied.
     trees: VecDeque<TreeId>,
-    /// Where the sources of the first tree stand; none if it has not begun.
+    /// Positions of the sources of the first tree; none if it has not begun.
     cursors: Vec<Cursor>,
     /// A row, and an entry that was made of several.
     buffers: Option<(Row, Vec<u8>)>,
-    /// Whether nothing older is left out, so that tombstones say nothing any more.
+    /// Whether nothing older is left out, so that tombstones are not needed any more.
     is_bottom: bool,
     /// The definitions that the manifest will have. Trees that they do not have are dropped.
     tables: Vec<TableTrees>,

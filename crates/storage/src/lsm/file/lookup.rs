@@ -1,7 +1,7 @@
 //! Reading one tree of a partition of `log`: the entries of the MemTables and the runs for a key,
 //! newest first, and all keys of a range.
 //!
-//! A lookup asks the MemTables, then those runs whose filter may know the key, and stops at the
+//! A lookup searches the MemTables, then those runs whose filter may have the key, and stops at the
 //! first entry that is no delta. Blocks of runs come through the partition's cache.
 //!
 //! Entries are lent to a closure, because a block may leave the cache with the next one that is

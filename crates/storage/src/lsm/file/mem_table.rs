@@ -29,7 +29,7 @@ const ENTRY_BYTES: u64 = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TreeId(pub(crate) u64);
 
-/// Where a transaction stands.
+/// Position of a transaction, to roll back to.
 #[derive(Clone, Copy)]
 pub(crate) struct MemMark {
     undo: crate::log::VolatileMark,
@@ -37,7 +37,7 @@ pub(crate) struct MemMark {
     sizes: MemSizes,
 }
 
-/// How much a MemTable holds.
+/// Size of a MemTable's content.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MemSizes {
     /// Bytes of entries and of their places in trees.

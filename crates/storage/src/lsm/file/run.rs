@@ -200,7 +200,7 @@ struct Span {
     tree: TreeId,
     key_words: usize,
     blocks: Range<usize>,
-    /// Where the first keys of the blocks begin in `firsts`.
+    /// Index in `firsts` where the first keys of the blocks begin.
     firsts: usize,
 }
 
@@ -321,7 +321,7 @@ impl<F: File> Run<F> {
         self.spans.iter().map(|span| span.tree)
     }
 
-    /// Where a block begins in the file.
+    /// Offset of a block in the file.
     pub(super) fn offset(&self, block: usize) -> u64 {
         self.places[block].offset
     }

@@ -37,7 +37,7 @@ const CACHED_BLOCKS: usize = 8;
 /// One entry: its kind and its bytes.
 pub(crate) type Entry<'e> = (EntryKind, &'e [u8]);
 
-/// Which keys are read, and in which order.
+/// The keys to read, and their order.
 #[derive(Clone)]
 pub(crate) struct Range {
     pub(crate) tree: TreeId,
@@ -46,7 +46,7 @@ pub(crate) struct Range {
     pub(crate) direction: Direction,
 }
 
-/// Where an entry that was fetched lies.
+/// Location of an entry that was fetched.
 #[derive(Clone, Copy)]
 enum Place {
     /// In the MemTable's arena.
@@ -75,7 +75,7 @@ pub(crate) struct Cursor {
     ended: bool,
 }
 
-/// Where the entries come from.
+/// Origin of the entries.
 enum From<'s, M: Memory, F: File> {
     MemTable(&'s MemTable<M>),
     Run(&'s Run<F>, Option<&'s RefCell<BlockCache<M>>>),
@@ -107,7 +107,7 @@ impl Cursor {
         self.range.low.len()
     }
 
-    /// The key that it stands at; none at the end.
+    /// The key at its position; none at the end.
     fn key(&self) -> Option<&[u64]> {
         let words = self.words();
         self.keys.get(self.at * words..(self.at + 1) * words)
@@ -315,7 +315,7 @@ impl<'s, M: Memory, F: File> Source<'s, M, F> {
         Ok(())
     }
 
-    /// The entry of the key that it stands at.
+    /// The entry of the key at its position.
     fn entry(&self) -> Result<Entry<'_>> {
         let place = self.cursor.places[self.cursor.at];
         Ok(match (place, &self.from) {
@@ -351,7 +351,7 @@ impl<'s, M: Memory, F: File> MergedSources<'s, M, F> {
         }
     }
 
-    /// Where the sources stand, in their order.
+    /// Positions of the sources, in their order.
     pub(crate) fn into_cursors(mut self) -> impl Iterator<Item = Cursor> {
         self.advance();
         self.sources.into_iter().map(|source| source.cursor)

@@ -5,9 +5,9 @@
 //! of the partition share MemTables and runs, so one flush and one manifest cover them.
 //!
 //! A change of the schema is a record of the log like any other; the manifest holds the definitions
-//! as they were where replay starts. Runs may have entries of trees that are gone; nobody asks for
-//! them, and merges drop them once the manifest does not know the tree either: until then replay
-//! may need them.
+//! as they were at the start of replay. Runs may have entries of dropped trees. Nobody reads them,
+//! and merges drop them once the manifest does not have the tree either: until then replay may need
+//! them.
 
 use super::block_cache::BlockCache;
 use super::lookup::Runs;
@@ -41,7 +41,7 @@ pub(crate) struct LeveledRun<F: File> {
 }
 
 impl<F: File> LeveledRun<F> {
-    /// How the manifest names it.
+    /// Its description in the manifest.
     pub(crate) fn place(&self) -> RunPlace {
         RunPlace {
             level: self.level,
@@ -91,7 +91,7 @@ pub(crate) struct Store<S: MemorySource, F: File> {
     pub(crate) runs: Vec<LeveledRun<F>>,
     pub(crate) filters: Filters<S::Memory>,
     cache: RefCell<BlockCache<S::Memory>>,
-    /// Where scans of a tree meet no row.
+    /// Gaps that scans of a tree have found.
     gaps: BTreeMap<TreeId, Gaps>,
     /// Whether the open transaction has deleted a key: an abort may bring rows back that its scans
     /// do not find.

@@ -32,7 +32,7 @@ pub(crate) struct Cursor<'t> {
     direction: Direction,
     /// Fetched entries: keys and values, one after the other.
     fetched: Vec<u64>,
-    /// Where in `fetched` the next one is.
+    /// Index of the next one in `fetched`.
     at: usize,
     fetch: usize,
     ended: bool,

@@ -59,7 +59,7 @@ pub(super) enum State {
 
 /// One level.
 pub(super) struct Level {
-    /// Where its words are.
+    /// Offset of its words.
     at: u64,
     pub(super) state: State,
     pub(super) upper: NvBptree,
@@ -77,7 +77,7 @@ pub(super) struct Level {
     pub(super) credit: u64,
 }
 
-/// Which words of a level are written.
+/// Words of a level to write.
 pub(super) enum Words {
     State,
     UpperRoot,
@@ -127,7 +127,7 @@ pub(super) struct Levels {
     pub(super) refill: Option<Refill>,
     /// Whether a filter may be missing that reads would like to have.
     pub(super) lacks_filters: bool,
-    /// Where scans meet no row.
+    /// Gaps that scans have found.
     pub(super) gaps: Gaps,
     /// Bytes of the entry that was read last: the next one is prefetched in that length.
     pub(super) hint: Cell<usize>,
@@ -254,7 +254,7 @@ impl Levels {
         log.visible(arena, self.active.root_word())
     }
 
-    /// The tree number `at` in the order of age, if it may say something about `key`.
+    /// The tree number `at` in the order of age, if it may have an entry for `key`.
     #[inline]
     fn source(&self, at: usize, key: &[u64]) -> Option<(&NvBptree, Option<Filter>)> {
         let Some(place) = at.checked_sub(1) else {
@@ -460,7 +460,7 @@ impl Levels {
         Err(damaged(pointer, "it changes a row that is not there"))
     }
 
-    /// All trees that say something about keys from `low` to `high`, newest first.
+    /// All trees that may have entries for keys from `low` to `high`, newest first.
     pub(super) fn merged(&self, low: &[u64], high: &[u64], direction: Direction) -> Merged<'_> {
         let mut cursors = vec![Cursor::new(&self.active, low, high, direction)];
         for level in &self.below[..self.depth] {

@@ -40,12 +40,12 @@ const STEPS_MAX: u64 = 4;
 /// Keys for which a MemTable's filter is made, for each so many bytes of a full one.
 const FILTER_KEY_BYTES: u64 = 256;
 
-/// How large runs become.
+/// Sizes of MemTables and runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LevelSizes {
     /// Bytes of entries after which a MemTable is full.
     pub(crate) memtable_bytes: u64,
-    /// How many times larger a level is than the one above it.
+    /// Ratio of a level's size to that of the level above it.
     pub(crate) growth: u64,
 }
 

@@ -1,13 +1,13 @@
 //! Filters that a restart has lost: made anew by reads and updates, a few keys each.
 //!
 //! A filter is volatile. After opening, the active MemTable and the runs that had one are searched
-//! without; each operation then copies a few keys of one of them into a new filter, which takes
-//! part once it has all. So opening reads nothing, and nobody waits.
+//! without; each operation then copies a few keys of one of them into a new filter, which is used
+//! once it has all. So opening reads nothing, and nobody waits.
 //!
-//! Invariant: a filter that takes part knows every key of its tree. A tree of a level does not
-//! change while it is only read; keys that the MemTable gets meanwhile are added by
-//! [`Levels::put`]. Every step that moves a tree to another place gives the filter up
-//! ([`Levels::stop_refill`]), and it is begun again for the place.
+//! Invariant: a filter in use has every key of its tree. A tree of a level does not change while it
+//! is only read; keys that the MemTable gets meanwhile are added by [`Levels::put`]. Every step
+//! that moves a tree to another place gives the filter up ([`Levels::stop_refill`]), and it is
+//! begun again for the place.
 
 use super::levels::{Levels, State};
 use super::merge::{LevelSizes, collect, mem_table_keys};

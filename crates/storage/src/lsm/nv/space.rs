@@ -2,9 +2,9 @@
 //! indexes.
 //!
 //! Secondary indexes are plain non-volatile B+trees that map a key to the row's primary key: they
-//! change in place, so a lookup asks one tree. A primary key of one word is the value; a longer one
-//! lies in a block. A changed column that is in no index leaves them alone, because they do not
-//! know where a row lies.
+//! change in place, so a lookup searches one tree. A primary key of one word is the value; a longer
+//! one lies in a block. A change of a column that is in no index leaves them alone, because they do
+//! not have the row's location.
 //!
 //! Tables hang on a list of *descriptors*:
 //!
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! The list's head is the word `directory`. Numbers of tables and indexes are never used again, so
-//! a new descriptor is linked in front and replaces an old one of the same table in one step.
+//! a new descriptor is linked at the head and replaces an old one of the same table in one step.
 
 use super::levels::{Levels, block_bytes};
 use super::merge::{LevelSizes, Pool};

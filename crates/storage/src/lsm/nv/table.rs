@@ -36,11 +36,11 @@ pub(super) struct TableState {
     /// Entries that the open transaction has written.
     pub(super) written: u64,
     scratch: Scratch,
-    /// Which words of a tuple an update changes.
+    /// Words of a tuple that an update changes.
     spans: Vec<Range<usize>>,
 }
 
-/// How secondary indexes say whose entry it is: the words of primary keys.
+/// Form of the values in secondary indexes: words of primary keys.
 #[derive(Clone, Copy)]
 pub(super) struct Owners {
     words: usize,

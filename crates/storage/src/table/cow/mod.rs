@@ -153,7 +153,7 @@ impl<T: Trees, R: Rows<T>> CowSpace<T, R> {
         })
     }
 
-    /// How rows are laid out.
+    /// Layout of the rows.
     pub fn layout(&self) -> LayoutKind {
         self.layout
     }
