@@ -10,7 +10,7 @@
 //! | `drop-table t`, `create-index t i=b [unique]`, `drop-index t i` | changes of the schema |
 //! | `begin`, `commit [group] [none]`, `abort`, `force`, `checkpoint` | transactions |
 //! | `prepare 7`, `decide 7` | first phase; the commit table has transaction 7 from now on |
-//! | `insert t 1 "a"`, `update t 1 b="c"`, `delete t 1` | one row; keys of columns as `1,"a"` |
+//! | `insert t 1 "a"`, `update t 1 b="c"`, `delete t 1` | one row; key of two columns: `1,"a"` |
 //! | `get t 1`, `get-many t 1 2 3` | one row, several rows |
 //! | `scan t [by=i] [from=1] [to=2] [reverse] [limit=3]` | in key order; bounds may be prefixes |
 //! | `fill t 1..50 [step=7] [bytes=3000]`, `change t 1..50 b="x"` | many rows |

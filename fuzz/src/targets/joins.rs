@@ -3,8 +3,8 @@
 //!
 //! | part | what its bytes are |
 //! |---|---|
-//! | `way` | tuple size; twice: algorithm, kernel, threads, output, tuning, limit, cancellation |
-//! | `r`, `s` | appended tuples: one key, extreme, equal, spread keys, sequences, repetitions |
+//! | `way` | tuple size; twice: algorithm, kernel, threads, output, tuning, memory limit, cancel |
+//! | `r`, `s` | steps that append: one, extreme, equal, spread keys, sequences, repetitions |
 //!
 //! Both joins use the same scratch memory, so the second one finds what the first one left there. A
 //! refusal is right only if the way deserves it, and one for want of memory must go away with the
