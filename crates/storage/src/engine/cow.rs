@@ -180,8 +180,8 @@ impl<T: TreeStore, R: Rows<T>> CowEngine<T, R> {
         Err(error)
     }
 
-    /// On a full device: ends the group, whose old pages are free then. Says whether that has
-    /// helped. A transaction that has written before cannot be parted from its group.
+    /// On a full device: ends the group, which frees its old pages. Says whether that has helped. A
+    /// transaction that has changed trees before cannot be separated from its group.
     #[cold]
     fn make_space(&mut self, mark: T::Mark) -> Result<bool> {
         self.space.trees.rollback(mark)?;

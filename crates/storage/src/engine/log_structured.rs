@@ -198,8 +198,7 @@ impl<P: Platform> LogStructured<P> {
         };
         let ticket = self.durable_step(result)?;
         if has_effects {
-            // The transaction has committed, whatever becomes of this; a failure stops the next
-            // one.
+            // The transaction has committed, even if this fails; a failure stops the next one.
             let result = self.maintain();
             let _stopped = self.durable_step(result);
         }

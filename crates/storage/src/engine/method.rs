@@ -22,8 +22,8 @@ use std::str::FromStr;
 /// A published way of storing and recovering data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Method {
-    /// Tables and indexes in volatile memory, nothing else: the ceiling that the others are held
-    /// against.
+    /// Tables and indexes in volatile memory, nothing else: the upper bound for comparing the
+    /// others.
     Volatile,
     /// In-place updates in volatile memory, a log and checkpoints in files (`InP` of N-Store).
     Inp,
@@ -169,8 +169,8 @@ impl Method {
         }
     }
 
-    /// Bytes of an index node if nobody chooses: small for trees that change in place, larger for
-    /// pages that are copied, and a page of the system for those of a file.
+    /// Default bytes of an index node: small for trees that change in place, larger for pages that
+    /// are copied, and a page of the system for those of a file.
     pub fn node_bytes_default(self) -> u32 {
         let options = EngineOptions::default();
         match self {

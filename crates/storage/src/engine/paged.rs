@@ -230,8 +230,7 @@ impl<P: Platform> Paged<P> {
         result
     }
 
-    /// Starts a transaction with the partition locked, and sees to it that the definitions are the
-    /// newest.
+    /// Starts a transaction with the partition locked and the newest definitions.
     fn begin_locking(&mut self, mode: Mode) -> Result<()> {
         let _database = probe::begin(Activity::Database);
         self.require(State::Idle)?;

@@ -66,8 +66,8 @@ impl<P: Platform> Shared<P> {
         Ok(is_behind)
     }
 
-    /// Sees to it that a checkpoint is written if the log is long: lets the thread do that, and
-    /// waits for it if the log is very long, or writes it, unless another session does.
+    /// If the log is long, wakes the thread, and waits for it if the log is very long. Without the
+    /// thread, writes the checkpoint itself, unless another session does.
     pub(super) fn checkpoint_if_due(&self) -> Result<()> {
         let need = self.checkpoint_need();
         if need == CheckpointNeed::None {

@@ -124,11 +124,11 @@ pub struct Rebuild<D: Directory> {
 }
 
 impl<D: Directory> Rebuild<D> {
-    /// Begins in the place of a new partition of the method `dwb-off` which is closed, through two
-    /// handles of its directory. Records go up to `end`.
+    /// Begins to replace a new, closed partition of the method `dwb-off`, through two handles of
+    /// its directory. Records go up to `end`.
     ///
     /// # Errors
-    /// Those of the files; a copy that stands where no log gets.
+    /// Those of the files; a copy at a position that no log reaches.
     pub fn begin(
         (pages, log): (D, D),
         options: &EngineOptions,
@@ -351,8 +351,8 @@ impl Repeated {
             }
             let looked = self.analysis.record(0, bytes);
             looked.map_err(|error| undecodable(lsn, &error))?;
-            // Nobody takes pages without many records: whatever they name, the file grows no faster
-            // than the archive was long.
+            // Each new page takes bytes of records: whatever pages they name, the file grows no
+            // faster than the archive was long.
             record_bytes += bytes.len() as u64;
             let more = record_bytes / RECORD_BYTES_A_PAGE + 1;
             let most = u64::from(base.pages).saturating_add(more);

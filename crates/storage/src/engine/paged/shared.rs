@@ -480,8 +480,8 @@ impl<P: Platform> Shared<P> {
             PagesKind::Ssd => redo.record(lsn, bytes),
             PagesKind::Nvm => Ok(()),
         })?;
-        // With an area that pages stay in, to write them all now would let as many others fly home
-        // first.
+        // With an area that pages stay in, writing them all now would first push as many others out
+        // to their homes.
         if options.redoing != AfterCrash::AtOpening && axes.guard == Guard::NvPageCache {
             redo.leave()
         } else {
@@ -651,8 +651,9 @@ impl<P: Platform> Shared<P> {
         error
     }
 
-    /// Remembers that a durable step failed, after which memory and files may differ. An error of
-    /// one statement elsewhere is none here: the transaction may be committed.
+    /// Remembers that a durable step failed, after which memory and files may differ. An error that
+    /// elsewhere fails only one statement stops the partition here: the transaction may be
+    /// committed.
     pub(super) fn durable_step<T>(&self, result: Result<T>) -> Result<T> {
         result.map_err(|error| {
             let error = self.pages.pool.failure().note(error);

@@ -226,8 +226,7 @@ impl<F: File> Job<F> {
     }
 }
 
-/// Makes one entry of all that is said about a key, newest first. `image` takes it if it is a new
-/// one.
+/// Makes one entry of all entries for a key, newest first. `image` takes it if it is a new one.
 fn combine<'e>(entries: &[Entry<'e>], row: &mut Row, image: &'e mut Vec<u8>) -> Result<Entry<'e>> {
     let deltas = entries
         .iter()

@@ -217,8 +217,8 @@ impl<M: Memory> MemTable<M> {
         Ok(())
     }
 
-    /// Forgets trees that an aborted change of the schema has made, and those of `kept` that it has
-    /// dropped come back.
+    /// Replaces the trees by `kept`: trees that an aborted change of the schema has made are
+    /// forgotten, and those that it has dropped come back.
     pub(crate) fn set_trees(&mut self, kept: BTreeMap<TreeId, Bptree>) {
         self.trees = kept;
     }
