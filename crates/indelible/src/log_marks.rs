@@ -14,10 +14,10 @@
 //! have it, and they have durable records only.
 //!
 //! The thread waits for a partition only briefly, since threads that arrive after it wait as well.
-//! Its limit is twice the time of the last mark, or twice the last wait if that failed, and at most
-//! a second. So no transaction waits long for a mark, and no mark is written during a long
-//! transaction. Numbers of marks are never used twice, because a crash may have left a mark in some
-//! logs only.
+//! Its limit is twice the time of the last mark, or twice the last limit if none was made, but at
+//! least 20 ms and at most a second. So no transaction waits long for a mark, and no mark is
+//! written during a long transaction. Numbers of marks are never used twice, because a crash may
+//! have left a mark in some logs only.
 //!
 //! The thread has the database open. It ends before the last handle is dropped, so that dropping
 //! that handle closes the database.

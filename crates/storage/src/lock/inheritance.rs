@@ -11,7 +11,8 @@
 //! | revoked | the entry is gone | – |
 //!
 //! The end of the transaction calls `rest`, a request that waits at the head `want`, the session's
-//! next transaction `take_back`, and a session that needs the head `revoke`.
+//! next transaction `take_back`, and a session that needs the head `revoke`. `want` also revokes an
+//! idle lock.
 //!
 //! 1. Taking back and laying down touch this word alone, no mutex.
 //! 2. While a head has a queue, each of its holders is *wanted*: `want` and `revoke` run under the
