@@ -48,7 +48,7 @@ pub(super) struct Tail {
 /// The decoded commit word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CommitWord {
-    /// The last transaction that is known to have committed.
+    /// The last transaction that is known to have ended: it committed, or it was undone.
     pub(super) sequence: u64,
     /// Whether its record may have changes that are not in place yet.
     pub(super) replay: bool,

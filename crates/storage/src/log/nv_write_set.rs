@@ -13,10 +13,10 @@
 //! 2. Once a fence has ended, everything in place is durable up to the transaction before it. So at
 //!    most the two newest commit records, and one that became durable by chance, must be replayed;
 //!    older ones never. Four slots keep them apart.
-//! 3. The commit word names a transaction that has committed. Its *replay* flag says that the
-//!    record of this very transaction may not be in place yet; it is stored with the changes, so a
-//!    durable word proves that the transaction before is in place. A flagged word without its
-//!    record is damage, and reported.
+//! 3. The commit word names the last transaction that has ended: it committed, or it had drained
+//!    and was undone. Its *replay* flag says that the commit record of this very transaction may
+//!    not be in place yet; it is stored with the changes, so a durable word proves that the
+//!    transaction before is in place. A flagged word without its record is damage, and reported.
 //! 4. Replay would overwrite bytes that were stored without a record where a replayable record
 //!    names them: a freed block that is staged anew, a run that the heap made there. After a change
 //!    of the heap's own the flag is cleared durably before the next transaction commits, as it is
@@ -295,7 +295,6 @@ impl NvWriteSet {
                 arena.fence(site!("undo.applied-fence"))?;
             }
         }
-        // commit point: recovery keeps the changes of every transaction up to this word
         self.end_transaction(arena)
     }
 
@@ -413,6 +412,7 @@ impl NvWriteSet {
         self.committed += 1;
         self.store_commit_word(arena, false)?;
         arena.flush(self.base, 8, site!("undo.commit-word"))?;
+        // commit point: recovery undoes nothing of a transaction up to this word
         arena.fence(site!("undo.commit-fence"))?;
         self.reset();
         Ok(())

@@ -498,8 +498,7 @@ impl<D: Directory> Wal<D> {
         if let Err(error) = ended.result {
             return Err(self.poison(error));
         }
-        // commit point: replay takes every record in front of this position. A later sync may have
-        // ended before.
+        // A later sync may have ended before.
         self.synced = self.synced.max(ended.end);
         Ok(())
     }
@@ -776,6 +775,7 @@ impl<D: Directory> Wal<D> {
     ) -> Result<()> {
         self.flush()?;
         let name = self.identity.file_name(&self.kind, header.number);
+        // commit point: a segment with a durable name is part of the log
         let published = directory
             .rename(unpublished, &name)
             .and_then(|()| directory.sync(site!("wal.publish-segment")));

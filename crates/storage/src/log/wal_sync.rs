@@ -74,8 +74,7 @@ impl<F: File> PendingSync<F> {
         } else {
             file.write(self.offset, &self.bytes)
         };
-        // commit point: the records survive from the end of this sync on, and the log says so when
-        // it is told
+        // commit point: replay takes every record before `end` once this sync has ended
         let result = result.and_then(|()| file.sync());
         EndedSync {
             result,
