@@ -173,7 +173,7 @@ pub(super) struct Part<P> {
     /// The first record that may be missing, or an earlier number; [`NOTHING`] if none is.
     missing: AtomicU64,
     /// Bytes of objects since the newest checkpoint that has begun, and since the newest one that
-    /// has ended, to be read without the lock; and how many make one due.
+    /// has ended, to be read without the lock; and how many make one urgent.
     since: AtomicU64,
     since_ended: AtomicU64,
     due: u64,

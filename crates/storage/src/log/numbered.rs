@@ -170,7 +170,7 @@ pub trait Place: Send {
     /// Position of the next record, in bytes from the first one ever.
     fn tail(&self) -> u64;
 
-    /// Bytes of records after which a checkpoint is due.
+    /// Bytes of records after which sessions wait for a checkpoint.
     fn due_bytes(&self) -> u64;
 
     /// The numbers of its files, if it has files; none of them is missing in between.

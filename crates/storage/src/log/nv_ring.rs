@@ -64,8 +64,9 @@ const LINE: u64 = 64;
 const ENTRY_BYTES: u64 = 16;
 /// In an entry's number: the record is given up.
 const GIVEN_UP: u64 = 1 << 63;
-/// A checkpoint is due once this part of a ring is in use; the rest has room for the records logged
-/// meanwhile. A session that finds the ring full writes a checkpoint.
+/// A checkpoint is urgent once one part in this many of a ring is in use: sessions wait for it, and
+/// the rest has room for the records logged meanwhile. It is due at three quarters of that
+/// (`buffer/horizon.rs`). A session that finds the ring full writes a checkpoint.
 const DUE_SHARE: u64 = 2;
 /// Bytes of objects for each entry of the index.
 const BYTES_PER_ENTRY: u64 = 128;
