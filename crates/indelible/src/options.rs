@@ -296,10 +296,11 @@ impl Options {
     /// Room for log records in durable memory, in bytes, of a session of `nv-logging` or of each
     /// ring of `distributed-log`: at most 128 MiB; at least 256 pages are taken. Fixed when the
     /// session first writes, or when the database is created. Default 64 MiB, or 16 for each ring
-    /// of `distributed-log`. A checkpoint is due when half of it is used; transactions can use the
-    /// rest. In `group-commit` the bytes that a batch may change until it is closed, 4 MiB by
-    /// default, read when the database is created; a transaction that needs more makes more. In
-    /// `nvwal` its log, 16 MiB by default, fixed when the database is created.
+    /// of `distributed-log`. A checkpoint is due when three eighths of it are used, and sessions
+    /// wait for it at half; transactions can use the rest. In `group-commit` the bytes that a batch
+    /// may change until it is closed, 4 MiB by default, read when the database is created; a
+    /// transaction that needs more makes more. In `nvwal` its log, 16 MiB by default, fixed when
+    /// the database is created.
     pub fn ring_bytes(mut self, bytes: u64) -> Self {
         self.ring_bytes = Some(bytes);
         self

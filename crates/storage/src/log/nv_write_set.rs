@@ -2,10 +2,11 @@
 //!
 //! Writes to published bytes are collected in DRAM first. A transaction whose writes stay there
 //! until its end commits by *one* record with the new bytes of all of them: one fence (two, if it
-//! made new blocks), after which the changes are stored in place; the next transaction's fence
-//! makes them durable. A transaction that must see or drop its writes earlier (it reads what it
-//! wrote, is prepared, or grows long) *drains* them: an undo record with the before images, a
-//! fence, then the changes in place; it commits by the commit word, three fences in all.
+//! made new blocks; two or three, if the heap has changed its own words), after which the changes
+//! are stored in place; the next transaction's fence makes them durable. A transaction that must
+//! see or drop its writes earlier (it reads what it wrote, is prepared, or grows long) *drains*
+//! them: an undo record with the before images, a fence, then the changes in place; it commits by
+//! the commit word, three fences in all and one more for each further drain.
 //!
 //! Invariants, proven by the crash tests:
 //! 1. A published byte changes only while a durable record holds its before image (undo record of
