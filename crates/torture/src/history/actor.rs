@@ -47,6 +47,8 @@ pub(super) struct Actor<'h> {
 #[derive(Default)]
 struct Attempt {
     number: u64,
+    /// Attempts of the transaction, this one included.
+    attempts: u64,
     elements: u64,
     observed: Vec<Observation>,
     written: Vec<(u64, Element)>,
@@ -120,6 +122,7 @@ impl<'h> Actor<'h> {
             watch.lap();
             last = Attempt {
                 number: 1 + this.progress.attempts.fetch_add(1, Ordering::Relaxed),
+                attempts,
                 ..Attempt::default()
             };
             let outcome = this.statements(transaction, (&mut last, &mut watch), window, seed);
@@ -144,6 +147,7 @@ impl<'h> Actor<'h> {
     fn note(&mut self, last: Attempt, outcome: Result<()>, is_cut: bool) -> Result<()> {
         let Attempt {
             number: transaction,
+            attempts,
             observed,
             written,
             was_alive,
@@ -176,7 +180,11 @@ impl<'h> Actor<'h> {
             }
             error if error.advice() == Advice::Retry => {
                 let error = error.to_string();
-                self.done.met.push(Anomaly::GivenUp { transaction, error });
+                self.done.met.push(Anomaly::GivenUp {
+                    transaction,
+                    attempts,
+                    error,
+                });
             }
             error => return Err(error),
         }

@@ -201,6 +201,8 @@ pub enum Anomaly {
     GivenUp {
         /// The transaction.
         transaction: u64,
+        /// Attempts at it.
+        attempts: u64,
         /// The last error.
         error: String,
     },
@@ -276,8 +278,15 @@ impl fmt::Display for Anomaly {
                     "transaction {transaction} had found no row, and then: {error}"
                 )
             }
-            Self::GivenUp { transaction, error } => {
-                write!(f, "transaction {transaction} was given up: {error}")
+            Self::GivenUp {
+                transaction,
+                attempts,
+                error,
+            } => {
+                write!(
+                    f,
+                    "transaction {transaction} was given up after {attempts} attempts: {error}"
+                )
             }
             Self::Waited {
                 transaction,
