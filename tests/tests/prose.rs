@@ -2,7 +2,7 @@
 //!
 //! Method: as in `tidy.rs`, a rule is a function from files to findings. One test applies all of
 //! them to the tree, another one shows each of them a text that breaks it. Widths count characters.
-//! Tables, drawings and examples keep the width that they need.
+//! In documents, tables and examples keep the width that they need.
 
 use std::collections::BTreeSet;
 use tests::source::{Rule, Source, finding, quoted, rust_files, text_files};
@@ -120,15 +120,13 @@ fn lines_have_an_end(files: &[Source]) -> Vec<String> {
         };
         let mut fenced = false;
         for line in &file.lines {
-            let is_prose = !is_code || line.code.trim().is_empty() && !line.comment.is_empty();
-            let text = if is_code { &line.comment } else { &line.text };
-            let has_room = text.trim().contains(' ');
-            if is_prose
-                && breaks(text, &mut fenced)
-                && has_room
-                && line.text.chars().count() > columns
-            {
-                let what = format!("prose behind column {columns}; break the line");
+            let counts = if is_code {
+                line.code.trim().is_empty() && !line.comment.is_empty()
+            } else {
+                breaks(&line.text, &mut fenced) && line.text.trim().contains(' ')
+            };
+            if counts && line.text.chars().count() > columns {
+                let what = format!("prose after column {columns}; break the line");
                 findings.push(finding(file, line.number, what));
             }
         }
@@ -260,7 +258,7 @@ fn every_rule_can_fail() {
 }
 
 #[test]
-fn tables_examples_and_links_keep_their_width() {
+fn tables_examples_and_links_of_documents_keep_their_width() {
     let long = "word ".repeat(30);
     let link = format!("https://{}", "a".repeat(150));
     let text = format!("| {long} |\n```\n{long}\n```\n{link}\n");
