@@ -12,7 +12,7 @@ Examples:
   indelible bench recovery --method full-page-writes,nv-disk --log-bytes 1000000000 --pool 2000000000 --path ./here
   indelible bench recovery --method nv-logging --log-bytes 1000000000 --sessions 20 --ring 134217728 --format json
 
-nv-logging takes a checkpoint when half of a ring is used, so its rings must have room for twice as much.";
+nv-logging takes a checkpoint when three eighths of a ring are used, so its rings must have room for 2.7 times as much.";
 
 /// `bench recovery`.
 #[derive(Clone, Debug, Args)]
