@@ -32,7 +32,7 @@ const LIFE_ONE_IN: u64 = 2;
 /// Deaths of the process at each crash point.
 const DEATHS: u64 = 3;
 /// The same after the pool has grown.
-const GROWN_DEATHS: u64 = 12;
+const GROWN_DEATHS: u64 = 24;
 /// Images at the first crash point of each site in lives after that.
 const GROWN_SITE_IMAGES: u64 = 3;
 /// One in this many lives after recovery ends with the growth of the pool.
