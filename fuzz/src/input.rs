@@ -1,4 +1,4 @@
-//! What a target is given: named parts, such as the files of a database or the fields of a record.
+//! Input of a target: named parts, such as the files of a database or the fields of a record.
 //!
 //! A saved input is the parts one after the other (name and content, each with its length in eight
 //! bytes), packed with LZ4. It holds bytes only, so it replays on every later version of the
@@ -15,7 +15,7 @@ pub struct Part {
     pub bytes: Vec<u8>,
 }
 
-/// What a target is given.
+/// Input of a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Input {
     /// Its pieces.

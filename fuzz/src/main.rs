@@ -39,7 +39,7 @@ Gives hostile bytes to every reader of a medium.
 A fixed fault moves to fuzz/corpus/TARGET, which is run first.
 Exit code: 0 nothing found, 1 faults, 2 the run itself failed.";
 
-/// What the command line says.
+/// Arguments of the command line.
 struct Arguments {
     target: String,
     seconds: u64,

@@ -20,7 +20,7 @@ const HANG_TIME: Duration = Duration::from_secs(10);
 /// Deaths of workers after which a target is given up.
 const DEATHS_MAX: usize = 20;
 
-/// What a run of one target found.
+/// Findings of a run of one target.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// Inputs that were run.

@@ -35,7 +35,7 @@ pub struct Job<'j> {
     pub progress: &'j Path,
 }
 
-/// What became of one input.
+/// Outcome of one input.
 enum Verdict {
     Taken,
     Refused,

@@ -40,7 +40,7 @@ pub(crate) struct Row {
     pub(crate) debt_seconds: f64,
 }
 
-/// What is asked for.
+/// Options of a run.
 #[derive(Clone, Copy)]
 enum Subject {
     Method(Method),

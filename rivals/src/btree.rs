@@ -21,7 +21,7 @@ use std::time::Instant;
 
 const KEY_BYTES: u32 = 8;
 
-/// What one run says.
+/// Result of one run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
     workload: &'static str,

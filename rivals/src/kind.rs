@@ -26,7 +26,7 @@ pub(crate) enum Kind {
     Pmemobj,
 }
 
-/// What a database is opened for.
+/// Purpose of an opening.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     /// Rows that it will have.
@@ -41,7 +41,7 @@ pub(crate) struct Plan {
     pub(crate) databases: u32,
 }
 
-/// What a thread sees of a rival.
+/// A thread's view of a rival.
 pub(crate) type RivalStore<'r> = Box<dyn Store<Error = anyhow::Error> + 'r>;
 
 /// One open database of a rival.

@@ -1,6 +1,6 @@
-//! What is measured: a rival, in one database or in one a partition, or a database of ours. Both
-//! are loaded, then asked for the lists of several mixes one after the other, and checked after
-//! each.
+//! Target of a measurement: a rival, in one database or in one a partition, or a database of ours.
+//! Both are loaded, then asked for the lists of several mixes one after the other, and checked
+//! after each.
 //!
 //! Both go through the same loop (`measure::measure_stores`): one thread a partition, each
 //! transaction durable when it returns, each clocked. Ours have no commit groups here, as the
@@ -37,11 +37,11 @@ pub(crate) trait Target {
     /// Compares every row with what it must hold.
     fn check(&self, workload: &Ycsb, expected: &[Expected]) -> Result<()>;
 
-    /// What its rows say beside the numbers.
+    /// Labels of its rows, beside the numbers.
     fn describe(&self) -> Result<Description>;
 }
 
-/// What a row says of a target.
+/// Labels of a target in a row.
 pub(crate) struct Description {
     pub(crate) name: String,
     /// How it is set, in words.

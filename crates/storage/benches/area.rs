@@ -1,4 +1,4 @@
-//! What a page costs that is read from the area of page copies in durable memory
+//! Cost of a page that is read from the area of page copies in durable memory
 //! (`nvm-dwb-log-opt`), in nanoseconds.
 //!
 //! *area* is the read itself, with the check of the copy; *pool* is a miss of the buffer pool that

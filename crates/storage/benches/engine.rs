@@ -211,7 +211,7 @@ fn run(platform: &Native, partition: u32, arguments: &Arguments, barrier: &Barri
     results
 }
 
-/// What an update costs on the device, and what the rows take.
+/// Cost of an update on the device, and space of the rows.
 fn print_costs(engine: &mut dyn Engine, before: &pmem::Counters, count: u64) {
     let after = engine.status().memory;
     let each = |after: u64, before: u64| (after - before) as f64 / count as f64;

@@ -23,7 +23,7 @@ pub(super) const TABLE: TableId = TableId(16);
 const DATABASE: u128 = 0xf0_22ed;
 const ROWS: i64 = 40;
 
-/// What is under way when the process dies.
+/// Work under way when the process dies.
 #[derive(Clone, Copy)]
 enum Death {
     Idle,

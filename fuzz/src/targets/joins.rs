@@ -171,7 +171,7 @@ impl Bytes<'_> {
     }
 }
 
-/// What happens to a join on its way.
+/// Event in the course of a join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cancel {
     Never,
@@ -180,7 +180,7 @@ enum Cancel {
     AtBatch(usize),
 }
 
-/// What comes out.
+/// Output of a join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     Totals,
@@ -310,7 +310,7 @@ impl Way {
         true
     }
 
-    /// What a join says about itself has to fit the way.
+    /// Checks that the report of a join fits the way.
     fn check(&self, stats: &JoinStats, r_tuples: usize, s_tuples: usize) {
         let way = format!("{self:?}: {stats:?}");
         assert!(stats.algorithm != Algorithm::Auto, "none was chosen, {way}");

@@ -1,4 +1,5 @@
-//! What is given hostile input, and what it must not do: panic, hang, or take the machine's memory.
+//! Targets of hostile input, and their limits: they must not panic, hang, or take the machine's
+//! memory.
 //!
 //! A target makes its seeds with the program's own writers and runs one input. It says whether the
 //! input was *taken* (decoded, opened) rather than refused: a target that takes nothing tests only

@@ -1,7 +1,7 @@
 //! Decoders of records: table definitions, rows, keys, log records, and texts of values.
 //!
-//! What decodes must be usable: it prints, encodes again, and the encoding decodes to the same. The
-//! definition that a row or key belongs to is mutated as well, since both come from the medium.
+//! Decoded values must be usable: one prints, encodes again, and the encoding decodes to the same.
+//! The definition that a row or key belongs to is mutated as well, since both come from the medium.
 
 use super::{Target, told};
 use crate::input::Input;
@@ -386,7 +386,7 @@ fn text_seeds() -> Vec<Seed> {
     seeds
 }
 
-/// What reads as a value prints as a text that reads as the same value.
+/// A text that reads as a value prints as one that reads as the same value.
 fn run_text(input: &Input) -> bool {
     let mut reader = Reader::new(input.part("value"));
     while let Ok(value) = decode_value(&mut reader) {

@@ -16,12 +16,12 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// The script, which every engine runs.
 const SCRIPT: &str = include_str!("../../joins.py");
-/// What the script needs.
+/// Needs of the script.
 pub(crate) const PACKAGES: &str = "duckdb datafusion polars pyarrow numpy";
 /// The versions that the script was written for.
 const TRIED: &str = "duckdb 2.0.0, datafusion 55.0.0, polars 2.1.0, pyarrow 26.0.1, numpy 2.4.6";
 
-/// Who joins.
+/// The joining engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub(crate) enum Engine {
     /// The crate `join` of this repository
@@ -62,7 +62,7 @@ impl Engine {
     }
 }
 
-/// What the columns are.
+/// Kinds of the columns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Columns<'c> {
     /// The directory with `r_key`, `r_payload`, `s_key` and `s_payload`.

@@ -32,7 +32,7 @@ use std::path::Path;
 /// One join, with the keys of `indelible bench join` where both have them.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
-    /// What ran: an algorithm of ours, or the name of the engine.
+    /// The contestant: an algorithm of ours, or the name of the engine.
     pub(crate) algorithm: String,
     pub(crate) engine: &'static str,
     /// Of the engine; ours is named by its commit.
@@ -128,7 +128,7 @@ fn check(args: &JoinArgs) -> Result<()> {
 
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
-/// What the system says it could give; no limit where it says nothing.
+/// Memory that the system could give; no limit where it does not say.
 fn available_memory_bytes() -> f64 {
     let told = std::fs::read_to_string("/proc/meminfo").ok();
     let line = told.and_then(|text| {

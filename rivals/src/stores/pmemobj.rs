@@ -22,7 +22,7 @@ use workload::ycsb::{COLUMN_BYTES, Change, Contents, ROW_BYTES, Store};
 pub(crate) const SETTING: &str = "libpmemobj, undo log of the column in one transaction; rows in an array, no index, no locks; msync, or \
      with PMEM_IS_PMEM_FORCE=1 cache-line flushes";
 
-/// What the library wants beside the rows.
+/// Space of the library beside the rows.
 const POOL_BYTES_MIN: u64 = 64 << 20;
 const MODE: u32 = 0o600;
 /// End of a list of parameters.
