@@ -23,6 +23,15 @@ pub type Files = BTreeMap<String, Vec<u8>>;
 /// Bytes that a simulated memory can grow to.
 const CAPACITY_BYTES: u64 = 64 << 20;
 
+/// Options of an engine whose buffer pool is small: a test that opens many partitions would spend
+/// most of its time on frames that it does not use.
+pub fn small_engine() -> EngineOptions {
+    EngineOptions {
+        buffer_bytes: 1 << 20,
+        ..EngineOptions::default()
+    }
+}
+
 /// The devices that tests run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Device {

@@ -13,7 +13,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use storage::engine::{EngineOptions, Method};
-use tests::place::{Device, Files, Place};
+use tests::place::{Device, Files, Place, small_engine};
 use tests::random::Random;
 use tests::session::Session;
 
@@ -40,7 +40,7 @@ fn options() -> EngineOptions {
         ring_bytes: 0,
         area_bytes: 0,
         rings: 2,
-        ..EngineOptions::default()
+        ..small_engine()
     }
 }
 

@@ -29,7 +29,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use storage::engine::{EngineOptions, Method};
 use storage::record::LayoutKind;
-use tests::place::{Device, Files, Place};
+use tests::place::{Device, Files, Place, small_engine};
 use tests::session::Session;
 use tests::source::package;
 
@@ -101,7 +101,7 @@ fn options(layout: LayoutKind) -> EngineOptions {
         checkpoint_log_bytes: 64 << 10,
         // Small enough to freeze a MemTable on the way, so that runs are opened as well.
         memtable_bytes: 16 << 10,
-        ..EngineOptions::default()
+        ..small_engine()
     }
 }
 

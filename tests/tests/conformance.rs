@@ -13,7 +13,7 @@
 
 use storage::engine::{EngineOptions, Method};
 use storage::record::LayoutKind;
-use tests::place::{Device, Place};
+use tests::place::{Device, Place, small_engine};
 use tests::script::{Script, scripts, update_wanted};
 use tests::session::{Restarts, Session};
 
@@ -42,7 +42,7 @@ fn run(
         page_bytes: method.node_bytes_default(),
         rings: 2,
         area_bytes: 0,
-        ..EngineOptions::default()
+        ..small_engine()
     };
     let session = Session::new(Place::new(device), method, options).unwrap();
     let mut session = session.with_restarts(restarts);

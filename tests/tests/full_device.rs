@@ -11,7 +11,7 @@
 )]
 
 use storage::engine::{EngineOptions, Method};
-use tests::place::{Device, Place};
+use tests::place::{Device, Place, small_engine};
 use tests::session::Session;
 
 /// Statements with `#` for a number that grows.
@@ -32,7 +32,7 @@ fn options() -> EngineOptions {
         pool_bytes: 128 << 10,
         checkpoint_log_bytes: 64 << 10,
         rings: 2,
-        ..EngineOptions::default()
+        ..small_engine()
     }
 }
 

@@ -23,7 +23,7 @@ use storage::record::{
 };
 use storage::table::Table;
 use tests::literal::generated;
-use tests::place::{Device, Place};
+use tests::place::{Device, Place, small_engine};
 use tests::random::Random;
 
 const TABLE: TableId = TableId(1);
@@ -75,7 +75,7 @@ impl Run {
             checkpoint_log_bytes: 64 << 10,
             memtable_bytes: 2 << 10,
             growth_factor: 2,
-            ..EngineOptions::default()
+            ..small_engine()
         }
     }
 

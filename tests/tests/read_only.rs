@@ -29,7 +29,10 @@ fn readable() -> impl Iterator<Item = Method> {
 }
 
 fn options(method: Method) -> Options {
-    let options = Options::new().method(method).partitions(2);
+    let mut options = Options::new().method(method).partitions(2);
+    if method.has_buffer_bytes() {
+        options = options.buffer_bytes(1 << 20);
+    }
     match method {
         // A simulated memory has 8 MiB.
         Method::DistributedLog => options.ring_bytes(0).rings(2),
