@@ -29,13 +29,16 @@ use std::fmt::Display;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use storage::engine::{
-    Direction, Durability, Engine, EngineOptions, EngineStatus, GlobalTxnId, Method, ScanRange,
+    Direction, Durability, Engine, EngineOptions, EngineStatus, GlobalTxnId, Idle, Method,
+    ScanRange,
 };
 use storage::record::{Changes, Column, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId, Value};
 use storage::table::Table;
 
 /// Rows of a `fill` in one transaction.
 const FILL_ROWS: usize = 32;
+/// Error of every command for a partition that is closed.
+const NOT_OPEN: &str = "the partition could not be opened";
 
 /// The answer of a command: nothing, lines, or an error.
 type Answer = Result<Vec<String>, String>;
@@ -243,7 +246,8 @@ impl Session {
             "force" => self.engine()?.force().map(|()| Vec::new()).map_err(text),
             "checkpoint" => self
                 .engine()?
-                .checkpoint()
+                .idle()
+                .and_then(Idle::checkpoint)
                 .map(|()| Vec::new())
                 .map_err(text),
             "tables" => self.tables(),
@@ -255,9 +259,8 @@ impl Session {
     }
 
     fn engine(&mut self) -> Result<&mut (dyn Engine + 'static), String> {
-        self.engine
-            .as_deref_mut()
-            .ok_or_else(|| "the partition could not be opened".to_owned())
+        let engine = self.engine.as_deref_mut();
+        engine.ok_or_else(|| NOT_OPEN.to_owned())
     }
 
     fn table(&mut self, rest: &[Argument]) -> Result<Arc<Table>, String> {
@@ -309,7 +312,11 @@ impl Session {
                 }
             }
         }
-        self.engine()?.create_table(&def).map_err(text)?;
+        self.engine()?
+            .idle()
+            .map_err(text)?
+            .create_table(&def)
+            .map_err(text)?;
         Ok(Vec::new())
     }
 
@@ -321,9 +328,11 @@ impl Session {
             def.map_or(IndexId(999), |def| def.id)
         };
         let second = rest.get(1).cloned().unwrap_or_default();
+        let engine = self.engine.as_deref_mut().ok_or(NOT_OPEN)?;
+        let idle = engine.idle().map_err(text)?;
         match command {
-            "drop-table" => self.engine()?.drop_table(id),
-            "drop-index" => self.engine()?.drop_index(id, index(&second.word())),
+            "drop-table" => idle.drop_table(id),
+            "drop-index" => idle.drop_index(id, index(&second.word())),
             _ => {
                 self.indexes_made += 1;
                 let names = second.values.iter();
@@ -337,7 +346,7 @@ impl Session {
                     columns: names.map(|name| position(&name.text)).collect(),
                     unique: has_word(rest, "unique"),
                 };
-                self.engine()?.create_index(id, &def)
+                idle.create_index(id, &def)
             }
         }
         .map(|()| Vec::new())
@@ -620,7 +629,11 @@ impl Session {
         if is_merged {
             // Space that a merge has not reached yet is still taken; a checkpoint does the merges
             // that are due.
-            self.engine()?.checkpoint().map_err(text)?;
+            self.engine()?
+                .idle()
+                .map_err(text)?
+                .checkpoint()
+                .map_err(text)?;
         }
         let footprint = self.engine()?.footprint().map_err(text)?;
         let bytes = footprint.table + footprint.index;

@@ -132,7 +132,7 @@ impl Subject {
         let place = Place::with_seed(run.device, run.number);
         let options = run.options();
         let mut engine = place.create(method, &options).unwrap();
-        engine.create_table(&run.table()).unwrap();
+        engine.idle().unwrap().create_table(&run.table()).unwrap();
         let table = Arc::clone(&engine.tables()[0]);
         Self {
             method,
@@ -383,7 +383,7 @@ fn run_model(run: &Run, transactions: u64) {
         for subject in &mut subjects {
             match what {
                 0..=3 => subject.restart(false),
-                4..=5 => subject.engine().checkpoint().unwrap(),
+                4..=5 => subject.engine().idle().unwrap().checkpoint().unwrap(),
                 6..=13 => subject.compare(run, &model),
                 _ => {}
             }

@@ -79,7 +79,7 @@ impl Bare {
         let platform = Native(path.to_owned(), options);
         let mut engine = create(&platform, method, &EngineOptions::default()).unwrap();
         let def = TableDef::new(TABLE, "t", columns(), vec![0]);
-        engine.create_table(&def).unwrap();
+        engine.idle().unwrap().create_table(&def).unwrap();
         let layout = Arc::clone(&engine.tables()[0].layout);
         let mut row = Row::new(Arc::clone(&layout));
         for key in 0..ROWS {

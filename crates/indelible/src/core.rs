@@ -20,7 +20,7 @@ use pmem::ProcessMark;
 use std::collections::BTreeMap;
 use std::sync::RwLock;
 use std::time::Duration;
-use storage::engine::{Durability, Method};
+use storage::engine::{Durability, Idle, Method};
 
 /// State that all threads share. The fields close in their order: the platform, which holds the
 /// directory's lock, is last.
@@ -88,7 +88,7 @@ impl Core {
         }
         let number = self.commits.next_transaction()?;
         for (partition, seat) in (0..).zip(seats) {
-            let marked = seat.engine.mark(number);
+            let marked = seat.mark(number);
             marked.map_err(|error| Error::unmarked(partition, error))?;
         }
         Ok(())
@@ -113,7 +113,7 @@ impl Core {
             result = self.mark_last(&mut seats);
         }
         for seat in &mut seats {
-            let closed = seat.engine.close();
+            let closed = seat.engine.idle().and_then(Idle::close);
             result = result.and(closed.map_err(Error::from));
         }
         drop(seats);

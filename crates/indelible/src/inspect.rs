@@ -9,6 +9,7 @@ use disk::DiskCounters;
 use pmem::{Counters, Domain};
 use std::ops::ControlFlow;
 use std::time::Duration;
+use storage::StorageError;
 use storage::engine::{
     ArchiveRange, AreaCounters, CheckpointCounters, Direction, FenceOrder, Footprint, Method,
     PageWrites, Persisted, ScanRange, Shrunk, VerifyReport,
@@ -134,7 +135,13 @@ impl Database {
         let mut session = self.hold_all()?;
         let mut sum = Shrunk::default();
         for partition in 0..self.core.descriptor.partitions {
-            let shrunk = session.idle_engine(partition)?.shrink()?;
+            let engine = session.idle_engine(partition)?.idle()?;
+            let file = engine.page_file().ok_or_else(|| {
+                let text = "only a page method with pages in a file that is open for writing gives \
+                            space back; convert the database into a new one instead";
+                StorageError::Unsupported(text.to_owned())
+            })?;
+            let shrunk = file.shrink()?;
             sum.before_bytes += shrunk.before_bytes;
             sum.after_bytes += shrunk.after_bytes;
         }

@@ -10,8 +10,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use storage::engine::{
-    CommitTicket, Direction, Durability, Engine, EngineStatus, Footprint, GlobalTxnId, ScanRange,
-    VerifyReport,
+    CommitTicket, Direction, Durability, Engine, EngineStatus, Footprint, GlobalTxnId, Idle, Marks,
+    Reads, ScanRange, VerifyReport,
 };
 use storage::record::{
     Changes, IndexDef, IndexId, KeyBuf, KeyEncoder, LayoutKind, Row, TableDef, TableId,
@@ -101,35 +101,12 @@ fn duplicate(table: &Table, index: &str) -> StorageError {
     }
 }
 
-impl Engine for Model {
+impl Reads for Model {
     fn tables(&self) -> Vec<Arc<Table>> {
         self.tables
             .values()
             .map(|(table, _)| Arc::clone(table))
             .collect()
-    }
-
-    fn create_table(&mut self, def: &TableDef) -> Result<()> {
-        self.define(def.id, def.clone())
-    }
-
-    fn drop_table(&mut self, table: TableId) -> Result<()> {
-        self.tables
-            .remove(&table)
-            .map(drop)
-            .ok_or(StorageError::NoSuchTable(table.0))
-    }
-
-    fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
-        let mut def = self.find(table)?.0.def.clone();
-        def.indexes.push(index.clone());
-        self.define(table, def)
-    }
-
-    fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
-        let mut def = self.find(table)?.0.def.clone();
-        def.indexes.retain(|other| other.id != index);
-        self.define(table, def)
     }
 
     fn begin(&mut self) -> Result<()> {
@@ -192,6 +169,29 @@ impl Engine for Model {
         Ok(())
     }
 
+    fn abort(&mut self) -> Result<()> {
+        self.tables = self.before.take().expect("an abort ends a transaction");
+        Ok(())
+    }
+
+    fn durable(&self) -> CommitTicket {
+        CommitTicket(self.durable)
+    }
+
+    fn footprint(&mut self) -> Result<Footprint> {
+        Ok(Footprint::default())
+    }
+
+    fn status(&self) -> EngineStatus {
+        EngineStatus::default()
+    }
+
+    fn verify(&mut self) -> Result<VerifyReport> {
+        Ok(VerifyReport::default())
+    }
+}
+
+impl Engine for Model {
     fn insert(&mut self, table: TableId, row: &Row) -> Result<()> {
         let (table, rows) = self.find(table)?;
         let key = key_of(&table.primary, row)?;
@@ -244,25 +244,60 @@ impl Engine for Model {
         Ok(())
     }
 
-    fn abort(&mut self) -> Result<()> {
-        self.tables = self.before.take().expect("an abort ends a transaction");
-        Ok(())
-    }
-
-    fn durable(&self) -> CommitTicket {
-        CommitTicket(self.durable)
-    }
-
     fn force(&mut self) -> Result<()> {
         self.observed.forces.fetch_add(1, Ordering::Relaxed);
         self.durable = self.committed;
         Ok(())
     }
 
-    fn has_archive(&self) -> bool {
-        true
+    fn idle(&mut self) -> Result<&mut dyn Idle> {
+        Ok(self)
     }
 
+    fn transaction_bytes(&self) -> usize {
+        0
+    }
+}
+
+impl Idle for Model {
+    fn create_table(&mut self, def: &TableDef) -> Result<()> {
+        self.define(def.id, def.clone())
+    }
+
+    fn drop_table(&mut self, table: TableId) -> Result<()> {
+        self.tables
+            .remove(&table)
+            .map(drop)
+            .ok_or(StorageError::NoSuchTable(table.0))
+    }
+
+    fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
+        let mut def = self.find(table)?.0.def.clone();
+        def.indexes.push(index.clone());
+        self.define(table, def)
+    }
+
+    fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
+        let mut def = self.find(table)?.0.def.clone();
+        def.indexes.retain(|other| other.id != index);
+        self.define(table, def)
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        self.observed.checkpoints.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.force()
+    }
+
+    fn marks(&mut self) -> Option<&mut dyn Marks> {
+        Some(self)
+    }
+}
+
+impl Marks for Model {
     fn mark(&mut self, _: GlobalTxnId) -> Result<()> {
         let failing = &self.observed.failing_marks;
         let fails =
@@ -275,23 +310,6 @@ impl Engine for Model {
         }
         self.observed.marks.fetch_add(1, Ordering::Relaxed);
         Ok(())
-    }
-
-    fn checkpoint(&mut self) -> Result<()> {
-        self.observed.checkpoints.fetch_add(1, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn footprint(&mut self) -> Result<Footprint> {
-        Ok(Footprint::default())
-    }
-
-    fn status(&self) -> EngineStatus {
-        EngineStatus::default()
-    }
-
-    fn verify(&mut self) -> Result<VerifyReport> {
-        Ok(VerifyReport::default())
     }
 }
 

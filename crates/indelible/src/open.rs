@@ -230,12 +230,15 @@ impl Database {
         platform: Box<dyn Keeper>,
     ) -> Result<Self> {
         let Parts {
-            engines,
+            mut engines,
             commits,
             descriptor,
             generation,
         } = parts;
-        let has_archive = engines.first().is_some_and(|engine| engine.has_archive());
+        let has_archive = match engines.first_mut() {
+            Some(first) => first.idle()?.marks().is_some(),
+            None => false,
+        };
         let mut catalogue = BTreeMap::new();
         for shape in engines
             .first()
@@ -351,8 +354,9 @@ fn take_generation<P: Platform>(
 fn with_sessions(first: Box<dyn Engine>, sessions: usize) -> Result<Vec<Box<dyn Engine>>> {
     let mut all = vec![first];
     while all.len() < sessions
-        && let Some(next) = all[0].session()?
+        && let Some(first) = all[0].sessions()
     {
+        let next = first.session()?;
         all.push(next);
     }
     Ok(all)
@@ -371,13 +375,13 @@ fn reconcile(engines: &mut [Box<dyn Engine>], access: Access) -> Result<()> {
         for table in engine.tables() {
             let Some(truth) = find(table.def.id) else {
                 writable(access, partition)?;
-                engine.drop_table(table.def.id)?;
+                engine.idle()?.drop_table(table.def.id)?;
                 continue;
             };
             for index in &table.def.indexes {
                 if truth.def.index_by_id(index.id).is_none() {
                     writable(access, partition)?;
-                    engine.drop_index(table.def.id, index.id)?;
+                    engine.idle()?.drop_index(table.def.id, index.id)?;
                 }
             }
         }

@@ -29,7 +29,7 @@ use crate::sync::{
 use std::sync::atomic::AtomicUsize;
 use std::sync::{PoisonError, TryLockError};
 use std::time::{Duration, Instant};
-use storage::engine::{CommitTicket, Engine};
+use storage::engine::{CommitTicket, Engine, GlobalTxnId};
 
 /// Waiting time after which a thread is served before newcomers.
 const PATIENCE: Duration = Duration::from_millis(1);
@@ -64,7 +64,9 @@ impl Seat {
                 wait_limit,
                 isolation,
             } = lock_policy;
-            self.engine.set_isolation(isolation, wait_limit);
+            if let Some(sessions) = self.engine.sessions() {
+                sessions.set_isolation(isolation, wait_limit);
+            }
             self.lock_policy = Some(lock_policy);
         }
     }
@@ -76,11 +78,17 @@ impl Seat {
 
     /// Tells the engine that the next transactions here are parts of the one in `first`, a seat of
     /// another partition, or are independent again. Nothing is open here.
-    pub(crate) fn act_for(&mut self, first: Option<&Self>) {
-        if self.is_shared {
-            let owner = first.and_then(|first| first.engine.lock_owner());
-            self.engine.act_for(owner);
+    pub(crate) fn act_for(&mut self, first: Option<&mut Self>) {
+        if let Some(sessions) = self.engine.sessions() {
+            let first = first.and_then(|first| first.engine.sessions());
+            sessions.act_for(first.map(|first| first.lock_owner()));
         }
+    }
+
+    /// Puts a mark into the log if that has an archive. Nothing is open here.
+    pub(crate) fn mark(&mut self, number: GlobalTxnId) -> storage::Result<()> {
+        let marks = self.engine.idle()?.marks();
+        marks.map_or(Ok(()), |marks| marks.mark(number))
     }
 
     /// Whether there are commits that others may have seen and that may not be durable yet.

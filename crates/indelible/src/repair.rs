@@ -411,7 +411,7 @@ fn recover(native: &NativePlatform, recorded: &Descriptor, survey: &Survey) -> R
         };
         let mut engine = native.open_engine(recorded.method, &options, &|_| false)?;
         known.note(&engine.tables());
-        engine.close()?;
+        engine.idle()?.close()?;
     }
     Ok(known.next_identifier)
 }

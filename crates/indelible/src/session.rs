@@ -43,7 +43,7 @@ use crate::sync::MutexGuard;
 use crate::trace::Note;
 use std::time::Duration;
 use storage::StorageError;
-use storage::engine::{CommitTicket, Durability, Engine, GlobalTxnId};
+use storage::engine::{CommitTicket, Durability, Engine, GlobalTxnId, Idle, Sessions};
 
 /// Longest wait for a partition below one that is held already.
 const OUT_OF_ORDER_WAIT: Duration = Duration::from_millis(2);
@@ -330,10 +330,10 @@ impl<'db> Session<'db> {
     pub(crate) fn define<R>(
         &mut self,
         partition: u32,
-        change: impl FnOnce(&mut dyn Engine) -> storage::Result<R>,
+        change: impl FnOnce(&mut dyn Idle) -> storage::Result<R>,
     ) -> Result<R> {
         let held = self.held(partition)?;
-        let changed = held.enter(State::Idle, State::Idle, change);
+        let changed = held.enter(State::Idle, State::Idle, |engine| change(engine.idle()?));
         held.committed = true;
         Ok(changed?)
     }
@@ -434,8 +434,8 @@ impl<'db> Session<'db> {
             SeatWait::Long
         };
         let mut held = self.take(partition, wait)?;
-        let first = self.first.as_ref();
-        held.seat.act_for(first.map(|first| &*first.seat));
+        let first = self.first.as_mut();
+        held.seat.act_for(first.map(|first| &mut *first.seat));
         self.more.push(held);
         Ok(self.more.last_mut().expect("it was pushed one line above"))
     }
@@ -631,21 +631,17 @@ impl<'db> Session<'db> {
     fn prepare(&mut self, number: GlobalTxnId) -> storage::Result<()> {
         for held in self.writers() {
             held.enter(State::Writing, State::Writing, |engine| {
-                engine.log_prepared(number)
+                match engine.sessions() {
+                    Some(sessions) => sessions.log_prepared(number),
+                    None => engine.prepare(number),
+                }
             })?;
         }
         let first = number.0 as usize % self.writers().count();
-        for held in self.writers().skip(first) {
-            held.enter(State::Writing, State::Writing, |engine| {
-                engine.sync_prepared()
-            })?;
-        }
-        for held in self.writers().take(first) {
-            held.enter(State::Writing, State::Writing, |engine| {
-                engine.sync_prepared()
-            })?;
-        }
-        Ok(())
+        self.writers()
+            .skip(first)
+            .try_for_each(Held::sync_prepared)?;
+        self.writers().take(first).try_for_each(Held::sync_prepared)
     }
 
     fn writers(&mut self) -> impl Iterator<Item = &mut Held<'db>> {
@@ -711,7 +707,7 @@ impl<'db> Session<'db> {
         }
         let number = core.commits.next_transaction()?;
         for partition in 0..core.descriptor.partitions {
-            let marked = self.idle_engine(partition)?.mark(number);
+            let marked = self.held(partition)?.seat.mark(number);
             marked.map_err(|error| Error::unmarked(partition, error))?;
         }
         core.partitions.iter().for_each(Partition::note_mark);
@@ -789,6 +785,14 @@ impl Held<'_> {
     /// Makes every commit in this partition durable.
     fn force(&mut self) -> storage::Result<()> {
         self.enter(self.state, State::Failed, |engine| engine.force())
+    }
+
+    /// Finishes the preparation of its transaction here.
+    fn sync_prepared(&mut self) -> storage::Result<()> {
+        self.enter(State::Writing, State::Writing, |engine| {
+            let sessions = engine.sessions();
+            sessions.map_or(Ok(()), Sessions::sync_prepared)
+        })
     }
 
     /// Whether its transaction has locks here that others may wait for.

@@ -3,7 +3,7 @@
 //! A method that copies on write, or keeps the data that its old page headers name, never
 //! overwrites published data. So a reader of an older directory only needs the old pages not to be
 //! used again. A [`Snapshot`] is a read-only database of its own over the engines that
-//! [`Engine::snapshot`](storage::engine::Engine::snapshot) gives, with its own locks: its readers
+//! [`Idle::snapshot`](storage::engine::Idle::snapshot) gives, with its own locks: its readers
 //! wait for each other in a partition, and never for a transaction.
 //!
 //! Invariants: the database stays open while a snapshot of it lives; all partitions of a snapshot
@@ -76,17 +76,19 @@ impl Database {
         let start = Instant::now();
         let core = &*self.core;
         let method = core.descriptor.method;
+        let none = || Error::NoSnapshots {
+            method: method.name(),
+            with: Method::names_with_snapshots(),
+        };
         if !method.has_snapshots() {
-            return Err(Error::NoSnapshots {
-                method: method.name(),
-                with: Method::names_with_snapshots(),
-            });
+            return Err(none());
         }
         let mut session = self.hold_all_to_look()?;
         session.force()?;
         let mut engines = Vec::with_capacity(core.partitions.len());
         for partition in 0..core.descriptor.partitions {
-            engines.push(session.idle_engine(partition)?.snapshot()?);
+            let snapshot = session.idle_engine(partition)?.idle()?.snapshot()?;
+            engines.push(snapshot.ok_or_else(none)?);
         }
         drop(session);
         let options = Options::new().mode(Mode::ReadOnly);

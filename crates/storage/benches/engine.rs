@@ -151,7 +151,7 @@ fn run(platform: &Native, partition: u32, arguments: &Arguments, barrier: &Barri
         ..EngineOptions::default()
     };
     let mut engine = create(platform, arguments.method, &options).unwrap();
-    engine.create_table(&table()).unwrap();
+    engine.idle().unwrap().create_table(&table()).unwrap();
     let layout = Arc::clone(&engine.tables()[0].layout);
     let mut results = Results::new();
     barrier.wait();

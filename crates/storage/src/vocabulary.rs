@@ -12,7 +12,7 @@ pub enum Durability {
     #[default]
     Immediate,
     /// Durable with its group; the caller waits for
-    /// [`Engine::durable`](crate::engine::Engine::durable) before it acknowledges.
+    /// [`Reads::durable`](crate::engine::Reads::durable) before it acknowledges.
     Group,
     /// Durable at some later time, in the page methods on real devices after a fifth of a second.
     /// Atomic all the same.

@@ -18,7 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use storage::Platform;
 use storage::StorageError;
-use storage::engine::{AfterCrash, Durability, Engine, EngineOptions, Method};
+use storage::engine::{AfterCrash, Durability, Engine, EngineOptions, Idle, Method};
 use storage::record::Value;
 
 /// Transactions that a recovered engine has to run.
@@ -289,7 +289,7 @@ impl Recovery {
         verify(&mut *engine)?;
         if self.options.redoing == AfterCrash::BySteps {
             // Deferred redo that the opening has left to the driver of the engine.
-            let closed = engine.close();
+            let closed = engine.idle().and_then(Idle::close);
             closed.map_err(|error| Failure::new("end of a recovery", error))?;
             drop(engine);
             let opened = self.open(world, oracle);

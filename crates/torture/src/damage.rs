@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use storage::Platform;
-use storage::engine::{Durability, Engine, EngineOptions, Method};
+use storage::engine::{Durability, Engine, EngineOptions, Idle, Method};
 use storage::record::Value;
 
 /// Bytes of the databases that are damaged, at least.
@@ -215,7 +215,7 @@ impl Subject {
         driver.compare(Depth::Structure)?;
         // A database at rest: the search covers states that a power cut leaves in the middle of
         // things.
-        let closed = driver.engine.close();
+        let closed = driver.engine.idle().and_then(Idle::close);
         closed.map_err(|error| Failure::new("close", error))?;
         let oracle = lock(&oracle).clone();
         Ok(Self {

@@ -18,7 +18,7 @@ use pmem::device::simulated::{CrashPoint, ImageChoice, ImageChoices, SimulatedWo
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
-use storage::engine::Durability;
+use storage::engine::{Durability, Idle};
 
 /// Images at each crash point of a recovery after a death, that in which nothing undecided survives
 /// among them.
@@ -98,7 +98,8 @@ impl Recovery {
             0 if death < DEATHS => images += self.die(world, &shown, seed, death + 1)?,
             1 => {
                 engine
-                    .close()
+                    .idle()
+                    .and_then(Idle::close)
                     .map_err(|error| Failure::new("closing", error))?;
                 drop(engine);
                 images += self.cuts(world, &shown, seed, SHOWN_IMAGES).map_err(lost)?;

@@ -12,7 +12,7 @@ use pmem::device::simulated::{CrashPoint, SimulatedWorld, mix};
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use storage::StorageError;
-use storage::engine::{CommitTicket, Durability, Engine, GlobalTxnId};
+use storage::engine::{CommitTicket, Durability, Engine, GlobalTxnId, Idle};
 use storage::record::{Changes, IndexId, KeyBuf, Row, Value};
 use storage::table::Table;
 
@@ -172,14 +172,16 @@ impl Driver {
             Action::CreateIndex(id) => {
                 let main = self.state.tables.get(&MAIN.0);
                 if main.is_some_and(|main| main.refuses(*id)) {
-                    return refused(self.engine.create_index(MAIN, &index(*id)));
+                    let idle = self.engine.idle();
+                    return refused(idle.and_then(|idle| idle.create_index(MAIN, &index(*id))));
                 }
                 self.define(next, |engine| engine.create_index(MAIN, &index(*id)))
             }
             Action::DropIndex(id) => self.define(next, |engine| engine.drop_index(MAIN, *id)),
             _ => self
                 .engine
-                .checkpoint()
+                .idle()
+                .and_then(Idle::checkpoint)
                 .map_err(|error| Failure::new("checkpoint", error)),
         }
     }
@@ -195,8 +197,10 @@ impl Driver {
             let expected = next.apply(step);
             let found = perform(&mut *self.engine, step)?;
             // The work that a background thread of the engine would do at some time.
-            if mix(self.transactions << 8 ^ number as u64).is_multiple_of(3) {
-                self.engine
+            if mix(self.transactions << 8 ^ number as u64).is_multiple_of(3)
+                && let Some(sessions) = self.engine.sessions()
+            {
+                sessions
                     .assist()
                     .map_err(|error| Failure::new("work ahead", error))?;
             }
@@ -255,10 +259,11 @@ impl Driver {
     fn define(
         &mut self,
         next: State,
-        change: impl FnOnce(&mut dyn Engine) -> Result<(), StorageError>,
+        change: impl FnOnce(&mut dyn Idle) -> Result<(), StorageError>,
     ) -> Result<(), Failure> {
         self.allow(next);
-        change(&mut *self.engine).map_err(|error| Failure::new("schema change", error))?;
+        let changed = self.engine.idle().and_then(change);
+        changed.map_err(|error| Failure::new("schema change", error))?;
         self.acknowledge_all();
         Ok(())
     }

@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use storage::engine::{
-    self, Durability, Engine, EngineOptions, Method, PageId, PagesBase, Rebuild, Until,
+    self, Durability, Engine, EngineOptions, Idle, Method, PageId, PagesBase, Rebuild, Until,
 };
 use storage::log::archive::Archive;
 use storage::log::{LogIdentity, Lsn};
@@ -109,7 +109,10 @@ fn archived(method: Method) -> Result<Input, String> {
         memories: scratch.path().to_owned(),
     };
     let mut engine = engine::create(&devices, method, &options(IDENTITY.database)).map_err(told)?;
-    engine.create_table(&table()).map_err(told)?;
+    engine
+        .idle()
+        .and_then(|idle| idle.create_table(&table()))
+        .map_err(told)?;
     let mut copy = (Vec::new(), Vec::new());
     for round in 0..4 {
         if round == 1 {
@@ -124,10 +127,12 @@ fn archived(method: Method) -> Result<Input, String> {
         } else {
             engine.abort().map_err(told)?;
         }
-        engine.checkpoint().map_err(told)?;
-        engine.assist().map_err(told)?;
+        engine.idle().and_then(Idle::checkpoint).map_err(told)?;
+        if let Some(sessions) = engine.sessions() {
+            sessions.assist().map_err(told)?;
+        }
     }
-    engine.close().map_err(told)?;
+    engine.idle().and_then(Idle::close).map_err(told)?;
     let mut input = Input::new([(BASE.to_owned(), copy.0), (PAGES.to_owned(), copy.1)]);
     input.parts.extend(archive.input().parts);
     Ok(input)
@@ -163,11 +168,14 @@ fn delete_inserted(engine: &mut dyn Engine) -> Result<(), String> {
 /// A copy of pages as two parts: where it stands, and the pages with their numbers.
 fn copied(engine: &mut dyn Engine) -> Result<(Vec<u8>, Vec<u8>), String> {
     let mut pages = Vec::new();
-    let base = engine.copy_pages(&mut |_, id, page| {
-        pages.extend_from_slice(&id.0.to_le_bytes());
-        pages.extend_from_slice(page);
-        ControlFlow::Continue(())
-    });
+    let file = engine.idle().map_err(told)?.page_file();
+    let base = file
+        .ok_or("the pages lie in no file")?
+        .copy_pages(&mut |_, id, page| {
+            pages.extend_from_slice(&id.0.to_le_bytes());
+            pages.extend_from_slice(page);
+            ControlFlow::Continue(())
+        });
     let base = base.map_err(told)?;
     let words = [
         u64::from(base.page_bytes),
@@ -231,7 +239,7 @@ fn rebuilt(
     };
     let options = options(OTHER);
     engine::create(&devices, Method::DwbOff, &options)
-        .and_then(|mut engine| engine.close())
+        .and_then(|mut engine| engine.idle().and_then(Idle::close))
         .expect("an empty partition is made");
     let end = archive.end().unwrap_or_default();
     let files = || devices.files.clone();

@@ -13,7 +13,8 @@ use crate::input::Input;
 use crate::mutate::Seed;
 use crate::random::Random;
 use indelible::{
-    AREA_BYTES_MIN, DataType, Database, Direction, LayoutKind, Method, Options, Prefix, Reader, Row, Table, Value,
+    AREA_BYTES_MIN, DataType, Database, Direction, LayoutKind, Method, Options, Prefix, Reader,
+    Row, Table, Value,
 };
 use std::ops::ControlFlow;
 

@@ -13,7 +13,7 @@ use crate::mutate::Seed;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use storage::engine::{
-    self, Direction, Durability, Engine, EngineOptions, GlobalTxnId, Method, ScanRange,
+    self, Direction, Durability, Engine, EngineOptions, GlobalTxnId, Idle, Method, ScanRange,
 };
 use storage::record::{
     Changes, Column, DataType, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId, Value,
@@ -87,7 +87,10 @@ fn left_by(method: Method, layout: LayoutKind, death: Death) -> Result<Input, St
     let scratch = Scratch::new("seed").map_err(told)?;
     let platform = ScratchPlatform(scratch.path().to_owned());
     let mut engine = engine::create(&platform, method, &options(layout)).map_err(told)?;
-    engine.create_table(&table()).map_err(told)?;
+    engine
+        .idle()
+        .and_then(|idle| idle.create_table(&table()))
+        .map_err(told)?;
     let shape = engine.tables().remove(0);
     for chunk in 0..4 {
         engine.begin().map_err(told)?;
@@ -98,7 +101,7 @@ fn left_by(method: Method, layout: LayoutKind, death: Death) -> Result<Input, St
         }
         engine.commit(Durability::Immediate).map_err(told)?;
         if chunk == 1 {
-            engine.checkpoint().map_err(told)?;
+            engine.idle().and_then(Idle::checkpoint).map_err(told)?;
         }
     }
     if matches!(death, Death::Idle) {
@@ -196,6 +199,10 @@ pub(super) fn ask(engine: &mut dyn Engine) -> bool {
     } else {
         let _ = engine.abort();
     }
-    let _ = (engine.checkpoint(), engine.footprint(), engine.verify());
+    let _ = (
+        engine.idle().and_then(Idle::checkpoint),
+        engine.footprint(),
+        engine.verify(),
+    );
     sound
 }

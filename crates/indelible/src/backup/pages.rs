@@ -102,7 +102,11 @@ fn read_partition(
     watch: CopyWatch<'_>,
 ) -> Result<()> {
     let (mut taken, mut entry, mut has_begun) = (Ok(()), Vec::new(), false);
-    let copied = engine.copy_pages(&mut |base, id, page| {
+    let file = engine.idle()?.page_file().ok_or_else(|| {
+        let text = "pages can be copied only where they are in a file that is open for writing";
+        StorageError::Unsupported(text.to_owned())
+    })?;
+    let copied = file.copy_pages(&mut |base, id, page| {
         entry.clear();
         entry.extend_from_slice(&id.0.to_le_bytes());
         entry.extend_from_slice(page);

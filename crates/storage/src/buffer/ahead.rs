@@ -32,7 +32,7 @@ const STEP_MIN: Duration = Duration::from_micros(1);
 /// The thread that makes records durable ahead of their commits, where records wait for a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Daemon {
-    /// The caller of [`Engine::assist`](crate::engine::Engine::assist). Runs are reproducible, as
+    /// The caller of [`Sessions::assist`](crate::engine::Sessions::assist). Runs are reproducible, as
     /// simulated devices need it.
     #[default]
     BySteps,

@@ -24,7 +24,7 @@ pub use slotted::{Slotted, create_behind_cache, create_slotted, open_behind_cach
 use super::serial::pool::{self, FIRST_ROOT, Opened};
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
-    ScanRange, VerifyReport,
+    Idle, Reads, ScanRange, VerifyReport,
 };
 use crate::error::{Result, StorageError};
 use crate::failure::Failure;
@@ -80,9 +80,9 @@ pub trait TreeStore: Trees {
         Ok(())
     }
 
-    /// A reader of the pages as they are now, whose rows are laid out as `layout` says. Nothing may
-    /// be dirty.
-    fn snapshot(&mut self, layout: LayoutKind) -> Result<Box<dyn Engine>>;
+    /// A reader of the pages as they are now, whose rows are laid out as `layout` says; none where
+    /// frames change in place. Nothing may be dirty.
+    fn snapshot(&mut self, layout: LayoutKind) -> Result<Option<Box<dyn Engine>>>;
 }
 
 /// One partition that is copied on write.
@@ -266,25 +266,9 @@ impl<T: TreeStore, R: Rows<T>> CowEngine<T, R> {
     }
 }
 
-impl<T: TreeStore, R: Rows<T>> Engine for CowEngine<T, R> {
+impl<T: TreeStore, R: Rows<T>> Reads for CowEngine<T, R> {
     fn tables(&self) -> Vec<Arc<Table>> {
         self.space.tables()
-    }
-
-    fn create_table(&mut self, def: &TableDef) -> Result<()> {
-        self.define(|space| space.create_table(def))
-    }
-
-    fn drop_table(&mut self, table: TableId) -> Result<()> {
-        self.define(|space| space.drop_table(table))
-    }
-
-    fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
-        self.define(|space| space.create_index(table, index))
-    }
-
-    fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
-        self.define(|space| space.drop_index(table, index))
     }
 
     #[inline]
@@ -322,6 +306,56 @@ impl<T: TreeStore, R: Rows<T>> Engine for CowEngine<T, R> {
         self.space.scan(range, visit)
     }
 
+    fn abort(&mut self) -> Result<()> {
+        match self.state {
+            State::Prepared { wrote: true } => {
+                let result = self.space.trees.resolve(false);
+                self.durable_step(result)?;
+            }
+            State::MustAbort | State::Prepared { wrote: false } => {}
+            _ => self.require(State::Open)?,
+        }
+        if let Some(mark) = self.begin.take() {
+            let result = self.space.trees.rollback(mark);
+            self.durable_step(result)?;
+        }
+        self.state = State::Idle;
+        // The caller may have passed the transaction's reads on.
+        let result = self.space.trees.settle_reads();
+        self.durable_step(result)
+    }
+
+    fn durable(&self) -> CommitTicket {
+        self.group.durable()
+    }
+
+    fn footprint(&mut self) -> Result<Footprint> {
+        self.space.trees.footprint()
+    }
+
+    fn status(&self) -> EngineStatus {
+        let mut status = EngineStatus {
+            recovery_undone: self.undone,
+            ..EngineStatus::default()
+        };
+        self.space.trees.count(&mut status);
+        status
+    }
+
+    fn verify(&mut self) -> Result<VerifyReport> {
+        self.require(State::Idle)?;
+        self.end_group()?;
+        let mut report = VerifyReport::default();
+        let mut reachable = BTreeSet::new();
+        self.space.check(&mut reachable, &mut report);
+        self.space.trees.check_space(&mut reachable, &mut report);
+        let result = self.space.trees.settle_reads();
+        self.durable_step(result)?;
+        Ok(report)
+    }
+}
+
+impl<T: TreeStore, R: Rows<T>> Engine for CowEngine<T, R> {
     fn insert(&mut self, table: TableId, row: &Row) -> Result<()> {
         self.operate(Purpose::CopyToAdd, |space| space.insert(table, row))
     }
@@ -379,33 +413,10 @@ impl<T: TreeStore, R: Rows<T>> Engine for CowEngine<T, R> {
         Ok(())
     }
 
-    fn abort(&mut self) -> Result<()> {
-        match self.state {
-            State::Prepared { wrote: true } => {
-                let result = self.space.trees.resolve(false);
-                self.durable_step(result)?;
-            }
-            State::MustAbort | State::Prepared { wrote: false } => {}
-            _ => self.require(State::Open)?,
-        }
-        if let Some(mark) = self.begin.take() {
-            let result = self.space.trees.rollback(mark);
-            self.durable_step(result)?;
-        }
-        self.state = State::Idle;
-        // The caller may have passed the transaction's reads on.
-        let result = self.space.trees.settle_reads();
-        self.durable_step(result)
-    }
-
     #[inline]
     fn transaction_bytes(&self) -> usize {
         let bytes = self.space.trees.transaction_bytes();
         bytes.saturating_sub(self.group_bytes)
-    }
-
-    fn durable(&self) -> CommitTicket {
-        self.group.durable()
     }
 
     fn force(&mut self) -> Result<()> {
@@ -424,50 +435,45 @@ impl<T: TreeStore, R: Rows<T>> Engine for CowEngine<T, R> {
         }
     }
 
-    fn checkpoint(&mut self) -> Result<()> {
+    fn idle(&mut self) -> Result<&mut dyn Idle> {
         self.require(State::Idle)?;
+        Ok(self)
+    }
+}
+
+impl<T: TreeStore, R: Rows<T>> Idle for CowEngine<T, R> {
+    fn create_table(&mut self, def: &TableDef) -> Result<()> {
+        self.define(|space| space.create_table(def))
+    }
+
+    fn drop_table(&mut self, table: TableId) -> Result<()> {
+        self.define(|space| space.drop_table(table))
+    }
+
+    fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
+        self.define(|space| space.create_index(table, index))
+    }
+
+    fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
+        self.define(|space| space.drop_index(table, index))
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
         let result = self.space.trees.checkpoint();
         self.durable_step(result)
     }
 
     fn close(&mut self) -> Result<()> {
-        self.require(State::Idle)?;
         self.end_group()?;
         let result = self.space.trees.close();
         self.durable_step(result)
     }
 
-    fn snapshot(&mut self) -> Result<Box<dyn Engine>> {
-        self.require(State::Idle)?;
+    fn snapshot(&mut self) -> Result<Option<Box<dyn Engine>>> {
         // Makes the content of the snapshot durable; the group that goes on after it is empty.
         self.end_group()?;
         let layout = self.space.layout();
         self.space.trees.snapshot(layout)
-    }
-
-    fn footprint(&mut self) -> Result<Footprint> {
-        self.space.trees.footprint()
-    }
-
-    fn status(&self) -> EngineStatus {
-        let mut status = EngineStatus {
-            recovery_undone: self.undone,
-            ..EngineStatus::default()
-        };
-        self.space.trees.count(&mut status);
-        status
-    }
-
-    fn verify(&mut self) -> Result<VerifyReport> {
-        self.require(State::Idle)?;
-        self.end_group()?;
-        let mut report = VerifyReport::default();
-        let mut reachable = BTreeSet::new();
-        self.space.check(&mut reachable, &mut report);
-        self.space.trees.check_space(&mut reachable, &mut report);
-        let result = self.space.trees.settle_reads();
-        self.durable_step(result)?;
-        Ok(report)
     }
 }
 
@@ -506,10 +512,10 @@ impl<M: Memory> TreeStore for Pages<PoolStore<M>> {
         status.memory += &self.store.arena.counters();
     }
 
-    fn snapshot(&mut self, layout: LayoutKind) -> Result<Box<dyn Engine>> {
+    fn snapshot(&mut self, layout: LayoutKind) -> Result<Option<Box<dyn Engine>>> {
         let directory = self.store.directory();
         let store = self.store.snapshot()?;
-        reader::of_pages(store, directory, layout, RowsIn::Pool)
+        reader::of_pages(store, directory, layout, RowsIn::Pool).map(Some)
     }
 }
 
@@ -561,10 +567,10 @@ impl<M: Memory, D: disk::Directory> TreeStore for Pages<FileStore<M, D>> {
         self.store.settle_master()
     }
 
-    fn snapshot(&mut self, layout: LayoutKind) -> Result<Box<dyn Engine>> {
+    fn snapshot(&mut self, layout: LayoutKind) -> Result<Option<Box<dyn Engine>>> {
         let directory = self.store.directory();
         let store = self.store.snapshot()?;
-        reader::of_pages(store, directory, layout, RowsIn::Trees)
+        reader::of_pages(store, directory, layout, RowsIn::Trees).map(Some)
     }
 }
 

@@ -23,7 +23,7 @@ mod store;
 use super::serial::replay::settings;
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
-    ScanRange, VerifyReport,
+    Idle, Reads, ScanRange, VerifyReport,
 };
 use crate::error::{Result, StorageError};
 use crate::failure::Failure;
@@ -276,58 +276,9 @@ impl<P: Platform> InPlace<P> {
     }
 }
 
-impl<P: Platform> Engine for InPlace<P> {
+impl<P: Platform> Reads for InPlace<P> {
     fn tables(&self) -> Vec<Arc<Table>> {
         self.store.space.tables()
-    }
-
-    fn create_table(&mut self, def: &TableDef) -> Result<()> {
-        self.define(
-            |store| {
-                let (space, arena, writes) = store.parts();
-                space.create_table(arena, writes, def)
-            },
-            |record, _| record.create_table(def),
-        )
-    }
-
-    fn drop_table(&mut self, table: TableId) -> Result<()> {
-        self.require(State::Idle)?;
-        if let Some(journal) = &mut self.journal {
-            let result = journal.release(&mut self.store, table);
-            self.durable_step(result)?;
-        }
-        self.define(
-            |store| {
-                let (space, arena, writes) = store.parts();
-                space.drop_table(arena, writes, table)
-            },
-            |record, _| record.drop_table(table),
-        )
-    }
-
-    fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
-        self.define(
-            |store| {
-                let (space, arena, writes) = store.parts();
-                space.create_index(arena, writes, table, index)
-            },
-            |record, tables| {
-                if let Some(found) = tables.iter().find(|found| found.def.id == table) {
-                    record.create_index(&found.def, index.id);
-                }
-            },
-        )
-    }
-
-    fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
-        self.define(
-            |store| {
-                let (space, arena, writes) = store.parts();
-                space.drop_index(arena, writes, table, index)
-            },
-            |record, _| record.drop_index(table, index),
-        )
     }
 
     #[inline]
@@ -365,6 +316,70 @@ impl<P: Platform> Engine for InPlace<P> {
         space.scan(arena, writes, range, visit)
     }
 
+    fn abort(&mut self) -> Result<()> {
+        let is_logged = matches!(self.state, State::Prepared(_)) && self.has_effects();
+        match self.state {
+            State::Prepared(global) if is_logged => self.resolve(global, Outcome::Aborted)?,
+            State::MustAbort | State::Prepared(_) => {}
+            _ => self.require(State::Open)?,
+        }
+        let result = self.store.abort();
+        self.durable_step(result)?;
+        if let Some(journal) = &mut self.journal {
+            journal.log.record.clear();
+        }
+        self.changed = false;
+        self.state = State::Idle;
+        if is_logged {
+            self.advance_checkpoint();
+        }
+        Ok(())
+    }
+
+    fn durable(&self) -> CommitTicket {
+        self.journal
+            .as_ref()
+            .map_or(CommitTicket(self.tickets), |journal| journal.log.durable())
+    }
+
+    fn footprint(&mut self) -> Result<Footprint> {
+        let heap = self.store.arena.footprint()?;
+        let held = |part: Part| heap.held_bytes[part as usize];
+        let journal = self.journal.as_ref();
+        Ok(Footprint {
+            table: held(Part::Table),
+            index: held(Part::Index),
+            log: journal.map_or(0, |journal| journal.log.log_bytes()),
+            checkpoint: journal.map_or(0, Journal::checkpoint_bytes),
+            other: held(Part::Other) + heap.metadata_bytes,
+        })
+    }
+
+    fn status(&self) -> EngineStatus {
+        EngineStatus {
+            memory: self.store.arena.counters(),
+            disk: self
+                .journal
+                .as_ref()
+                .map(|journal| journal.log.counters())
+                .unwrap_or_default(),
+            recovery_undone: self.undone,
+            recovery_replayed: self.replayed,
+            ..EngineStatus::default()
+        }
+    }
+
+    fn verify(&mut self) -> Result<VerifyReport> {
+        self.require(State::Idle)?;
+        let mut report = self.store.verify();
+        if let Some(journal) = &self.journal {
+            journal.verify(&mut report)?;
+        }
+        Ok(report)
+    }
+}
+
+impl<P: Platform> Engine for InPlace<P> {
     fn insert(&mut self, table: TableId, row: &Row) -> Result<()> {
         self.operate(|this| {
             let (space, arena, writes) = this.store.parts();
@@ -434,26 +449,6 @@ impl<P: Platform> Engine for InPlace<P> {
         Ok(())
     }
 
-    fn abort(&mut self) -> Result<()> {
-        let is_logged = matches!(self.state, State::Prepared(_)) && self.has_effects();
-        match self.state {
-            State::Prepared(global) if is_logged => self.resolve(global, Outcome::Aborted)?,
-            State::MustAbort | State::Prepared(_) => {}
-            _ => self.require(State::Open)?,
-        }
-        let result = self.store.abort();
-        self.durable_step(result)?;
-        if let Some(journal) = &mut self.journal {
-            journal.log.record.clear();
-        }
-        self.changed = false;
-        self.state = State::Idle;
-        if is_logged {
-            self.advance_checkpoint();
-        }
-        Ok(())
-    }
-
     #[inline]
     fn transaction_bytes(&self) -> usize {
         let record = self
@@ -461,12 +456,6 @@ impl<P: Platform> Engine for InPlace<P> {
             .as_ref()
             .map(|journal| journal.log.record.bytes());
         self.store.transaction_bytes() + record.unwrap_or_default()
-    }
-
-    fn durable(&self) -> CommitTicket {
-        self.journal
-            .as_ref()
-            .map_or(CommitTicket(self.tickets), |journal| journal.log.durable())
     }
 
     fn force(&mut self) -> Result<()> {
@@ -480,8 +469,63 @@ impl<P: Platform> Engine for InPlace<P> {
         self.durable_step(result)
     }
 
-    fn checkpoint(&mut self) -> Result<()> {
+    fn idle(&mut self) -> Result<&mut dyn Idle> {
         self.require(State::Idle)?;
+        Ok(self)
+    }
+}
+
+impl<P: Platform> Idle for InPlace<P> {
+    fn create_table(&mut self, def: &TableDef) -> Result<()> {
+        self.define(
+            |store| {
+                let (space, arena, writes) = store.parts();
+                space.create_table(arena, writes, def)
+            },
+            |record, _| record.create_table(def),
+        )
+    }
+
+    fn drop_table(&mut self, table: TableId) -> Result<()> {
+        self.require(State::Idle)?;
+        if let Some(journal) = &mut self.journal {
+            let result = journal.release(&mut self.store, table);
+            self.durable_step(result)?;
+        }
+        self.define(
+            |store| {
+                let (space, arena, writes) = store.parts();
+                space.drop_table(arena, writes, table)
+            },
+            |record, _| record.drop_table(table),
+        )
+    }
+
+    fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
+        self.define(
+            |store| {
+                let (space, arena, writes) = store.parts();
+                space.create_index(arena, writes, table, index)
+            },
+            |record, tables| {
+                if let Some(found) = tables.iter().find(|found| found.def.id == table) {
+                    record.create_index(&found.def, index.id);
+                }
+            },
+        )
+    }
+
+    fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
+        self.define(
+            |store| {
+                let (space, arena, writes) = store.parts();
+                space.drop_index(arena, writes, table, index)
+            },
+            |record, _| record.drop_index(table, index),
+        )
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
         let Some(journal) = &mut self.journal else {
             return Ok(());
         };
@@ -495,40 +539,8 @@ impl<P: Platform> Engine for InPlace<P> {
         result
     }
 
-    fn footprint(&mut self) -> Result<Footprint> {
-        let heap = self.store.arena.footprint()?;
-        let held = |part: Part| heap.held_bytes[part as usize];
-        let journal = self.journal.as_ref();
-        Ok(Footprint {
-            table: held(Part::Table),
-            index: held(Part::Index),
-            log: journal.map_or(0, |journal| journal.log.log_bytes()),
-            checkpoint: journal.map_or(0, Journal::checkpoint_bytes),
-            other: held(Part::Other) + heap.metadata_bytes,
-        })
-    }
-
-    fn status(&self) -> EngineStatus {
-        EngineStatus {
-            memory: self.store.arena.counters(),
-            disk: self
-                .journal
-                .as_ref()
-                .map(|journal| journal.log.counters())
-                .unwrap_or_default(),
-            recovery_undone: self.undone,
-            recovery_replayed: self.replayed,
-            ..EngineStatus::default()
-        }
-    }
-
-    fn verify(&mut self) -> Result<VerifyReport> {
-        self.require(State::Idle)?;
-        let mut report = self.store.verify();
-        if let Some(journal) = &self.journal {
-            journal.verify(&mut report)?;
-        }
-        Ok(report)
+    fn close(&mut self) -> Result<()> {
+        self.force()
     }
 }
 

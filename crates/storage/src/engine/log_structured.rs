@@ -22,7 +22,7 @@ use super::serial::commit_log::{CommitLog, identity, wal_options};
 use super::serial::replay::settings;
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
-    ScanRange, VerifyReport,
+    Idle, Reads, ScanRange, VerifyReport,
 };
 use crate::error::{Result, StorageError};
 use crate::log::checkpoint::is_harmless;
@@ -279,42 +279,9 @@ impl<P: Platform> LogStructured<P> {
     }
 }
 
-impl<P: Platform> Engine for LogStructured<P> {
+impl<P: Platform> Reads for LogStructured<P> {
     fn tables(&self) -> Vec<Arc<Table>> {
         self.store.tables()
-    }
-
-    fn create_table(&mut self, def: &TableDef) -> Result<()> {
-        self.define(|this| {
-            this.store.create_table(def)?;
-            this.journal.record.create_table(def);
-            Ok(())
-        })
-    }
-
-    fn drop_table(&mut self, table: TableId) -> Result<()> {
-        self.define(|this| {
-            this.store.drop_table(table)?;
-            this.journal.record.drop_table(table);
-            Ok(())
-        })
-    }
-
-    fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
-        self.define(|this| {
-            this.store.create_index(table, index)?;
-            let def = &this.store.table(table)?.def;
-            this.journal.record.create_index(def, index.id);
-            Ok(())
-        })
-    }
-
-    fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
-        self.define(|this| {
-            this.store.drop_index(table, index)?;
-            this.journal.record.drop_index(table, index);
-            Ok(())
-        })
     }
 
     #[inline]
@@ -349,6 +316,65 @@ impl<P: Platform> Engine for LogStructured<P> {
         self.store.scan(range, visit)
     }
 
+    fn abort(&mut self) -> Result<()> {
+        let has_effects = !self.journal.record.is_empty();
+        match self.state {
+            State::Prepared(global) if has_effects => {
+                let result = self.journal.resolve(global, Outcome::Aborted);
+                self.durable_step(result)?;
+            }
+            State::MustAbort | State::Prepared(_) => {}
+            _ => self.require(State::Open)?,
+        }
+        let result = self.store.abort();
+        self.durable_step(result)?;
+        self.journal.record.clear();
+        self.state = State::Idle;
+        Ok(())
+    }
+
+    fn durable(&self) -> CommitTicket {
+        self.journal.durable()
+    }
+
+    fn footprint(&mut self) -> Result<Footprint> {
+        let mut footprint = Footprint {
+            log: self.journal.log_bytes(),
+            ..Footprint::default()
+        };
+        for arena in self.store.arenas() {
+            let heap = arena.footprint()?;
+            footprint.table += heap.held_bytes[Part::Table as usize];
+            footprint.index += heap.held_bytes[Part::Index as usize];
+            footprint.other += heap.held_bytes[Part::Other as usize] + heap.metadata_bytes;
+        }
+        footprint.table += self.store.run_bytes();
+        footprint.other += self.store.cache_bytes();
+        Ok(footprint)
+    }
+
+    fn status(&self) -> EngineStatus {
+        EngineStatus {
+            memory: self.store.counters(),
+            disk: self.journal.counters(),
+            recovery_undone: self.undone,
+            recovery_replayed: self.replayed,
+            ..EngineStatus::default()
+        }
+    }
+
+    fn verify(&mut self) -> Result<VerifyReport> {
+        self.require(State::Idle)?;
+        let mut report = VerifyReport::default();
+        self.store.check(&mut report);
+        if let Err(error) = self.journal.verify() {
+            report.damage.push(error.to_string());
+        }
+        Ok(report)
+    }
+}
+
+impl<P: Platform> Engine for LogStructured<P> {
     fn insert(&mut self, table: TableId, row: &Row) -> Result<()> {
         self.operate(|this| {
             this.store.insert(table, row)?;
@@ -439,30 +465,9 @@ impl<P: Platform> Engine for LogStructured<P> {
         Ok(())
     }
 
-    fn abort(&mut self) -> Result<()> {
-        let has_effects = !self.journal.record.is_empty();
-        match self.state {
-            State::Prepared(global) if has_effects => {
-                let result = self.journal.resolve(global, Outcome::Aborted);
-                self.durable_step(result)?;
-            }
-            State::MustAbort | State::Prepared(_) => {}
-            _ => self.require(State::Open)?,
-        }
-        let result = self.store.abort();
-        self.durable_step(result)?;
-        self.journal.record.clear();
-        self.state = State::Idle;
-        Ok(())
-    }
-
     #[inline]
     fn transaction_bytes(&self) -> usize {
         self.store.active.transaction_bytes() + self.journal.record.bytes()
-    }
-
-    fn durable(&self) -> CommitTicket {
-        self.journal.durable()
     }
 
     fn force(&mut self) -> Result<()> {
@@ -473,8 +478,47 @@ impl<P: Platform> Engine for LogStructured<P> {
         self.durable_step(result)
     }
 
-    fn checkpoint(&mut self) -> Result<()> {
+    fn idle(&mut self) -> Result<&mut dyn Idle> {
         self.require(State::Idle)?;
+        Ok(self)
+    }
+}
+
+impl<P: Platform> Idle for LogStructured<P> {
+    fn create_table(&mut self, def: &TableDef) -> Result<()> {
+        self.define(|this| {
+            this.store.create_table(def)?;
+            this.journal.record.create_table(def);
+            Ok(())
+        })
+    }
+
+    fn drop_table(&mut self, table: TableId) -> Result<()> {
+        self.define(|this| {
+            this.store.drop_table(table)?;
+            this.journal.record.drop_table(table);
+            Ok(())
+        })
+    }
+
+    fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
+        self.define(|this| {
+            this.store.create_index(table, index)?;
+            let def = &this.store.table(table)?.def;
+            this.journal.record.create_index(def, index.id);
+            Ok(())
+        })
+    }
+
+    fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
+        self.define(|this| {
+            this.store.drop_index(table, index)?;
+            this.journal.record.drop_index(table, index);
+            Ok(())
+        })
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
         let mut result = self.flush_and_merge();
         if result.as_ref().is_err_and(is_harmless) && self.journal.give_up_reserve()? {
             // The runs may fit into the room of the reserve, and the log that they make needless is
@@ -492,39 +536,7 @@ impl<P: Platform> Engine for LogStructured<P> {
         result
     }
 
-    fn footprint(&mut self) -> Result<Footprint> {
-        let mut footprint = Footprint {
-            log: self.journal.log_bytes(),
-            ..Footprint::default()
-        };
-        for arena in self.store.arenas() {
-            let heap = arena.footprint()?;
-            footprint.table += heap.held_bytes[Part::Table as usize];
-            footprint.index += heap.held_bytes[Part::Index as usize];
-            footprint.other += heap.held_bytes[Part::Other as usize] + heap.metadata_bytes;
-        }
-        footprint.table += self.store.run_bytes();
-        footprint.other += self.store.cache_bytes();
-        Ok(footprint)
-    }
-
-    fn status(&self) -> EngineStatus {
-        EngineStatus {
-            memory: self.store.counters(),
-            disk: self.journal.counters(),
-            recovery_undone: self.undone,
-            recovery_replayed: self.replayed,
-            ..EngineStatus::default()
-        }
-    }
-
-    fn verify(&mut self) -> Result<VerifyReport> {
-        self.require(State::Idle)?;
-        let mut report = VerifyReport::default();
-        self.store.check(&mut report);
-        if let Err(error) = self.journal.verify() {
-            report.damage.push(error.to_string());
-        }
-        Ok(report)
+    fn close(&mut self) -> Result<()> {
+        self.force()
     }
 }

@@ -278,7 +278,7 @@ impl Method {
         self.is_durable()
     }
 
-    /// Whether [`Engine::snapshot`] gives readers that nobody waits for.
+    /// Whether [`Idle::snapshot`](super::Idle::snapshot) gives readers that nobody waits for.
     pub fn has_snapshots(self) -> bool {
         matches!(self, Self::Cow | Self::NvmCow | Self::Fash | Self::Fast)
     }
@@ -534,7 +534,7 @@ pub enum AfterCrash {
     AtOpening,
     /// During later transactions, which wait for locks on changes that are not undone yet and,
     /// where pages lie in files, redo the pages that they read. The driver of the engine does it
-    /// with [`Engine::assist`](crate::engine::Engine::assist), a change or a page each time.
+    /// with [`Sessions::assist`](crate::engine::Sessions::assist), a change or a page each time.
     BySteps,
     /// The same by a thread.
     InBackground,

@@ -31,58 +31,23 @@ pub use axes::{Combination, LogKind, PageAxes, PagesKind};
 pub use method::{AfterCrash, Decide, EngineOptions, Method, create, open};
 pub use paged::{CheckpointCounters, Mark, PagesBase, Rebuild, Replayed, Until, VisitPage};
 
-use crate::error::{Result, StorageError};
+use crate::error::Result;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};
 use crate::table::Table;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One partition's storage.
-pub trait Engine: Send {
+/// Reading one partition: all that a handle that must not write has.
+pub trait Reads: Send {
     /// Tables of this partition, in the order of their numbers.
     fn tables(&self) -> Vec<Arc<Table>>;
-
-    /// Creates an empty table with its indexes; durable when it returns. Not inside a transaction.
-    fn create_table(&mut self, def: &TableDef) -> Result<()>;
-
-    /// Drops a table and its indexes; durable when it returns. Not inside a transaction.
-    fn drop_table(&mut self, table: TableId) -> Result<()>;
-
-    /// Builds a secondary index over the rows that are there; durable when it returns. Not inside a
-    /// transaction.
-    fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()>;
-
-    /// Drops a secondary index; durable when it returns. Not inside a transaction.
-    fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()>;
 
     /// Starts a transaction.
     fn begin(&mut self) -> Result<()>;
 
-    /// Sets the isolation of the transactions that begin from now on, and how long they wait for a
-    /// lock. Where a partition runs one transaction at a time, all of them are serializable, and
-    /// none waits.
-    fn set_isolation(&mut self, _isolation: Isolation, _wait_limit: Duration) {}
-
-    /// The transaction that the locks of this session belong to; none where a partition runs one
-    /// transaction at a time.
-    fn lock_owner(&self) -> Option<LockOwner> {
-        None
-    }
-
-    /// Makes the next transactions parts of the one of `owner`, which has begun with a session of
-    /// another partition, or independent again if `owner` is none. So a deadlock over several
-    /// partitions is found. Not inside a transaction.
-    fn act_for(&mut self, _owner: Option<LockOwner>) {}
-
     /// Copies the row with this primary key into `row`; false if there is none.
     fn get(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool>;
-
-    /// As [`Engine::get`], for a row that the transaction is going to change: nobody else gets it
-    /// for that meanwhile.
-    fn get_to_change(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
-        self.get(table, key, row)
-    }
 
     /// Looks several primary keys up at once, so that their misses overlap; calls `visit` with the
     /// position of each key and its row, in the order of `keys`.
@@ -100,6 +65,37 @@ pub trait Engine: Send {
         visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
     ) -> Result<()>;
 
+    /// Undoes everything since `begin`.
+    fn abort(&mut self) -> Result<()>;
+
+    /// The newest ticket whose effects are durable.
+    fn durable(&self) -> CommitTicket;
+
+    /// Bytes in use.
+    fn footprint(&mut self) -> Result<Footprint>;
+
+    /// Counts since the engine was opened.
+    fn status(&self) -> EngineStatus;
+
+    /// Checks everything that can be checked: checksums, order, every index against its table, and
+    /// that the allocated blocks are exactly the reachable ones. Damage is in the report; an error
+    /// means that the check could not be made, as where a transaction is open.
+    fn verify(&mut self) -> Result<VerifyReport>;
+
+    /// The extent of the log's archive, if there is one. Reads all of it.
+    fn archive(&self) -> Result<Option<ArchiveRange>> {
+        Ok(None)
+    }
+}
+
+/// One partition's storage: its transactions, and the ways to its other abilities.
+pub trait Engine: Reads {
+    /// As [`Reads::get`], for a row that the transaction is going to change: nobody else gets it
+    /// for that meanwhile.
+    fn get_to_change(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
+        self.get(table, key, row)
+    }
+
     /// Inserts a row; `DuplicateKey` if its primary key or a unique secondary key is taken.
     fn insert(&mut self, table: TableId, row: &Row) -> Result<()>;
 
@@ -110,7 +106,7 @@ pub trait Engine: Send {
     /// Deletes the row with this primary key; false if there is none.
     fn delete(&mut self, table: TableId, key: &[u64]) -> Result<bool>;
 
-    /// Ends the transaction. Its effects are durable once [`Engine::durable`] has reached the
+    /// Ends the transaction. Its effects are durable once [`Reads::durable`] has reached the
     /// ticket; with [`Durability::Immediate`] that is when the call returns.
     fn commit(&mut self, durability: Durability) -> Result<CommitTicket>;
 
@@ -119,24 +115,14 @@ pub trait Engine: Send {
     /// `abort` must follow.
     fn prepare(&mut self, global: GlobalTxnId) -> Result<()>;
 
-    /// The part of [`Engine::prepare`] that waits for no device, where it is a step of its own;
-    /// [`Engine::sync_prepared`] is the other. A transaction does the first part in all its
-    /// partitions before the second in any, so another session's sync may have done the second by
-    /// then.
-    fn log_prepared(&mut self, global: GlobalTxnId) -> Result<()> {
-        self.prepare(global)
-    }
+    /// Bytes of ordinary memory that the open transaction holds until it ends: its undo
+    /// information, its log records, and changed pages where they are written at its end. Caches
+    /// that have a limit of their own are not counted. A transaction without changes holds at most
+    /// as much as its group.
+    fn transaction_bytes(&self) -> usize;
 
-    /// Finishes the work of [`Engine::log_prepared`].
-    fn sync_prepared(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    /// Another session of this partition, which runs its own transactions in another thread at the
-    /// same time. Not inside a transaction. None where a partition runs one transaction at a time.
-    fn session(&self) -> Result<Option<Box<dyn Engine>>> {
-        Ok(None)
-    }
+    /// Makes every committed transaction durable.
+    fn force(&mut self) -> Result<()>;
 
     /// The newest ticket that somebody of any session waits for. Once it is durable, so is every
     /// such commit that a transaction has read.
@@ -144,116 +130,115 @@ pub trait Engine: Send {
         self.durable()
     }
 
-    /// Undoes everything since `begin`.
-    fn abort(&mut self) -> Result<()>;
-
-    /// Bytes of ordinary memory that the open transaction holds until it ends: its undo
-    /// information, its log records, and changed pages where they are written at its end. Caches
-    /// that have a limit of their own are not counted. A transaction without changes holds at most
-    /// as much as its group.
-    fn transaction_bytes(&self) -> usize {
-        0
-    }
-
-    /// The newest ticket whose effects are durable.
-    fn durable(&self) -> CommitTicket;
-
-    /// Makes every committed transaction durable.
-    fn force(&mut self) -> Result<()>;
-
-    /// Bounds recovery time: writes a checkpoint where the method has one. Not inside a
-    /// transaction.
-    fn checkpoint(&mut self) -> Result<()>;
-
-    /// The partition as it is now, for reading from any thread. Every committed transaction is made
-    /// durable first; the snapshot is an engine of its own, which shows them as long as it lives.
-    /// It never makes the partition wait, and only keeps the space of what it shows from being used
-    /// again. Not inside a transaction. Methods that change data in place refuse.
-    fn snapshot(&mut self) -> Result<Box<dyn Engine>> {
-        Err(crate::StorageError::Unsupported(format!(
-            "this method has no snapshots; {} have",
-            Method::names_with_snapshots()
-        )))
-    }
-
-    /// Does a part of the work of the engine's background threads, for devices that have no
-    /// threads. Also inside a transaction.
-    fn assist(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    /// Prepares the end of the process, so that the next opening finds nothing to recover.
-    /// Everything that was acknowledged is durable without it. Not inside a transaction; no other
-    /// call may follow.
-    fn close(&mut self) -> Result<()> {
-        self.force()
-    }
-
-    /// Bytes in use.
-    fn footprint(&mut self) -> Result<Footprint>;
-
-    /// Whether its log has an archive.
-    fn has_archive(&self) -> bool {
-        false
-    }
-
-    /// Notes in a log with an archive that no transaction is open now, in any partition: each of
-    /// them gets the mark with this number, which is higher than those before, while somebody holds
-    /// them all. The mark is durable with the next records, and waits for nothing. Not inside a
-    /// transaction.
+    /// The partition with no transaction open in this session, for as long as it is borrowed.
     ///
     /// # Errors
-    /// A statement error if the log has no room for it, which changes nothing.
-    fn mark(&mut self, _number: GlobalTxnId) -> Result<()> {
-        Ok(())
-    }
+    /// A transaction is open, or a durable step failed earlier.
+    fn idle(&mut self) -> Result<&mut dyn Idle>;
 
-    /// The extent of the log's archive, if there is one. Reads all of it.
-    fn archive(&self) -> Result<Option<ArchiveRange>> {
+    /// What several sessions of one partition need; none where a partition runs one transaction at
+    /// a time: there all of them are serializable, and none waits.
+    fn sessions(&mut self) -> Option<&mut dyn Sessions> {
+        None
+    }
+}
+
+/// A partition in which this session has no transaction open; [`Engine::idle`] lends it.
+pub trait Idle {
+    /// Creates an empty table with its indexes; durable when it returns.
+    fn create_table(&mut self, def: &TableDef) -> Result<()>;
+
+    /// Drops a table and its indexes; durable when it returns.
+    fn drop_table(&mut self, table: TableId) -> Result<()>;
+
+    /// Builds a secondary index over the rows that are there; durable when it returns.
+    fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()>;
+
+    /// Drops a secondary index; durable when it returns.
+    fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()>;
+
+    /// Bounds recovery time: writes a checkpoint where the method has one.
+    fn checkpoint(&mut self) -> Result<()>;
+
+    /// Prepares the end of the process, so that the next opening finds nothing to recover.
+    /// Everything that was acknowledged is durable without it. No other call may follow.
+    fn close(&mut self) -> Result<()>;
+
+    /// The partition as it is now, for reading from any thread; none in methods that change data in
+    /// place. Every committed transaction is made durable first; the snapshot is an engine of its
+    /// own, which shows them as long as it lives. It never makes the partition wait, and only keeps
+    /// the space of what it shows from being used again.
+    fn snapshot(&mut self) -> Result<Option<Box<dyn Engine>>> {
         Ok(None)
     }
 
-    /// Gives the space of free pages back to the filesystem. Not inside a transaction. An
-    /// interruption loses nothing.
+    /// Marks in a log with an archive; none where there is no archive.
+    fn marks(&mut self) -> Option<&mut dyn Marks> {
+        None
+    }
+
+    /// Pages in a file; none in methods without.
+    fn page_file(&mut self) -> Option<&mut dyn PageFile> {
+        None
+    }
+}
+
+/// Sessions of one partition, which run their own transactions in threads of their own at the same
+/// time. Each is an [`Engine`].
+pub trait Sessions {
+    /// Another session of this partition.
+    fn session(&self) -> Result<Box<dyn Engine>>;
+
+    /// Sets the isolation of the transactions that begin from now on, and how long they wait for a
+    /// lock.
+    fn set_isolation(&mut self, isolation: Isolation, wait_limit: Duration);
+
+    /// The transaction that the locks of this session belong to.
+    fn lock_owner(&self) -> LockOwner;
+
+    /// Makes the transactions that begin from now on parts of the one of `owner`, which has begun
+    /// with a session of another partition, or independent again if `owner` is none. So a deadlock
+    /// over several partitions is found.
+    fn act_for(&mut self, owner: Option<LockOwner>);
+
+    /// The part of [`Engine::prepare`] that waits for no device; [`Sessions::sync_prepared`] is the
+    /// other. A transaction does the first part in all its partitions before the second in any, so
+    /// another session's sync may have done the second by then.
+    fn log_prepared(&mut self, global: GlobalTxnId) -> Result<()>;
+
+    /// Finishes the work of [`Sessions::log_prepared`].
+    fn sync_prepared(&mut self) -> Result<()>;
+
+    /// Does a part of the work of the partition's background threads, for devices that have no
+    /// threads. Also inside a transaction.
+    fn assist(&mut self) -> Result<()>;
+}
+
+/// A log that has an archive, and takes marks.
+pub trait Marks {
+    /// Notes that no transaction is open now, in any partition: each of them gets the mark with
+    /// this number, which is higher than those before, while somebody holds them all. The mark is
+    /// durable with the next records, and waits for nothing.
     ///
     /// # Errors
-    /// A method without pages in a file.
-    fn shrink(&mut self) -> Result<Shrunk> {
-        Err(no_file_to_shrink())
-    }
+    /// A statement error if the log has no room for it, which changes nothing.
+    fn mark(&mut self, number: GlobalTxnId) -> Result<()>;
+}
+
+/// Pages in a file that is open for writing.
+pub trait PageFile {
+    /// Gives the space of free pages back to the filesystem. An interruption loses nothing.
+    fn shrink(&mut self) -> Result<Shrunk>;
 
     /// Hands all pages in use to `visit`, as they are after a checkpoint, while nobody else has the
-    /// partition; [`Rebuild`] makes a partition of them again. Not inside a transaction.
+    /// partition; [`Rebuild`] makes a partition of them again.
     ///
     /// # Errors
-    /// A method without pages in a file; a page that is damaged.
-    fn copy_pages(&mut self, _visit: &mut VisitPage<'_>) -> Result<PagesBase> {
-        Err(no_pages_to_copy())
-    }
-
-    /// Counts since the engine was opened.
-    fn status(&self) -> EngineStatus;
-
-    /// Checks everything that can be checked: checksums, order, every index against its table, and
-    /// that the allocated blocks are exactly the reachable ones. Damage is in the report; an error
-    /// means that the check could not be made.
-    fn verify(&mut self) -> Result<VerifyReport>;
+    /// A page that is damaged.
+    fn copy_pages(&mut self, visit: &mut VisitPage<'_>) -> Result<PagesBase>;
 }
 
-fn no_file_to_shrink() -> StorageError {
-    StorageError::Unsupported(
-        "only a page method with pages in a file that is open for writing gives space back; convert the database into a new one instead"
-            .to_owned(),
-    )
-}
-
-fn no_pages_to_copy() -> StorageError {
-    StorageError::Unsupported(
-        "pages can be copied only where they are in a file that is open for writing".to_owned(),
-    )
-}
-
-/// Result of [`Engine::shrink`].
+/// Result of [`PageFile::shrink`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shrunk {
     /// Bytes of the files of pages before.

@@ -21,7 +21,7 @@
 use super::serial::pool::{self, FIRST_ROOT, Opened};
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
-    ScanRange, VerifyReport,
+    Idle, Reads, ScanRange, VerifyReport,
 };
 use crate::error::{Result, StorageError};
 use crate::failure::Failure;
@@ -290,37 +290,9 @@ impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
     }
 }
 
-impl<P: Platform, T: PoolTables<P>> Engine for NvPool<P, T> {
+impl<P: Platform, T: PoolTables<P>> Reads for NvPool<P, T> {
     fn tables(&self) -> Vec<Arc<Table>> {
         self.tables.tables()
-    }
-
-    fn create_table(&mut self, def: &TableDef) -> Result<()> {
-        self.define(|this| {
-            this.tables
-                .create_table(&mut this.arena, &mut this.log, def)
-        })
-    }
-
-    fn drop_table(&mut self, table: TableId) -> Result<()> {
-        self.define(|this| {
-            this.tables
-                .drop_table(&mut this.arena, &mut this.log, table)
-        })
-    }
-
-    fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
-        self.define(|this| {
-            this.tables
-                .create_index(&mut this.arena, &mut this.log, table, index)
-        })
-    }
-
-    fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
-        self.define(|this| {
-            this.tables
-                .drop_index(&mut this.arena, &mut this.log, table, index)
-        })
     }
 
     #[inline]
@@ -358,6 +330,56 @@ impl<P: Platform, T: PoolTables<P>> Engine for NvPool<P, T> {
             .scan(&mut self.arena, &mut self.log, range, visit)
     }
 
+    fn abort(&mut self) -> Result<()> {
+        let reload = self.state == State::MustAbort;
+        if !reload && self.state != State::Prepared {
+            self.require(State::Open)?;
+        }
+        let result = self.log.abort(&mut self.arena);
+        self.durable_step(result)?;
+        self.arena.settle(Outcome::Aborted);
+        self.tables.end_transaction();
+        if reload {
+            let result = self.tables.reload(&self.arena);
+            self.durable_step(result)?;
+        }
+        self.state = State::Idle;
+        Ok(())
+    }
+
+    fn durable(&self) -> CommitTicket {
+        CommitTicket(self.tickets)
+    }
+
+    fn footprint(&mut self) -> Result<Footprint> {
+        Ok(pool::footprint(&self.arena.footprint()?))
+    }
+
+    fn status(&self) -> EngineStatus {
+        EngineStatus {
+            memory: self.arena.counters(),
+            recovery_undone: self.undone,
+            ..EngineStatus::default()
+        }
+    }
+
+    fn verify(&mut self) -> Result<VerifyReport> {
+        self.require(State::Idle)?;
+        let mut report = VerifyReport::default();
+        let mut blocks = BlocksInUse::default();
+        blocks.meet(self.log_block);
+        if self.arena.root(SPARE_ROOT) != 0 {
+            blocks.meet(self.arena.root(SPARE_ROOT));
+        }
+        blocks.meet(self.arena.root(FIRST_ROOT));
+        self.tables
+            .check(&self.arena, &mut |at| blocks.meet(at), &mut report);
+        blocks.compare(&self.arena, &mut report);
+        Ok(report)
+    }
+}
+
+impl<P: Platform, T: PoolTables<P>> Engine for NvPool<P, T> {
     fn insert(&mut self, table: TableId, row: &Row) -> Result<()> {
         self.operate(|this| {
             this.tables
@@ -400,34 +422,48 @@ impl<P: Platform, T: PoolTables<P>> Engine for NvPool<P, T> {
         Ok(())
     }
 
-    fn abort(&mut self) -> Result<()> {
-        let reload = self.state == State::MustAbort;
-        if !reload && self.state != State::Prepared {
-            self.require(State::Open)?;
-        }
-        let result = self.log.abort(&mut self.arena);
-        self.durable_step(result)?;
-        self.arena.settle(Outcome::Aborted);
-        self.tables.end_transaction();
-        if reload {
-            let result = self.tables.reload(&self.arena);
-            self.durable_step(result)?;
-        }
-        self.state = State::Idle;
-        Ok(())
-    }
-
     #[inline]
     fn transaction_bytes(&self) -> usize {
         self.log.bytes() + self.arena.transaction_bytes()
     }
 
-    fn durable(&self) -> CommitTicket {
-        CommitTicket(self.tickets)
-    }
-
     fn force(&mut self) -> Result<()> {
         Ok(())
+    }
+
+    fn idle(&mut self) -> Result<&mut dyn Idle> {
+        self.require(State::Idle)?;
+        Ok(self)
+    }
+}
+
+impl<P: Platform, T: PoolTables<P>> Idle for NvPool<P, T> {
+    fn create_table(&mut self, def: &TableDef) -> Result<()> {
+        self.define(|this| {
+            this.tables
+                .create_table(&mut this.arena, &mut this.log, def)
+        })
+    }
+
+    fn drop_table(&mut self, table: TableId) -> Result<()> {
+        self.define(|this| {
+            this.tables
+                .drop_table(&mut this.arena, &mut this.log, table)
+        })
+    }
+
+    fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
+        self.define(|this| {
+            this.tables
+                .create_index(&mut this.arena, &mut this.log, table, index)
+        })
+    }
+
+    fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
+        self.define(|this| {
+            this.tables
+                .drop_index(&mut this.arena, &mut this.log, table, index)
+        })
     }
 
     /// Recovery needs none; upkeep that has begun is brought to its end, a transaction a step.
@@ -450,36 +486,8 @@ impl<P: Platform, T: PoolTables<P>> Engine for NvPool<P, T> {
     }
 
     fn close(&mut self) -> Result<()> {
-        self.require(State::Idle)?;
         let result = self.log.close(&mut self.arena);
         self.durable_step(result)
-    }
-
-    fn footprint(&mut self) -> Result<Footprint> {
-        Ok(pool::footprint(&self.arena.footprint()?))
-    }
-
-    fn status(&self) -> EngineStatus {
-        EngineStatus {
-            memory: self.arena.counters(),
-            recovery_undone: self.undone,
-            ..EngineStatus::default()
-        }
-    }
-
-    fn verify(&mut self) -> Result<VerifyReport> {
-        self.require(State::Idle)?;
-        let mut report = VerifyReport::default();
-        let mut blocks = BlocksInUse::default();
-        blocks.meet(self.log_block);
-        if self.arena.root(SPARE_ROOT) != 0 {
-            blocks.meet(self.arena.root(SPARE_ROOT));
-        }
-        blocks.meet(self.arena.root(FIRST_ROOT));
-        self.tables
-            .check(&self.arena, &mut |at| blocks.meet(at), &mut report);
-        blocks.compare(&self.arena, &mut report);
-        Ok(report)
     }
 }
 

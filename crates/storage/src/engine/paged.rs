@@ -57,7 +57,7 @@ use self::running::Running;
 use self::shared::{Logged, Shared};
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
-    Isolation, PageAxes, ScanRange, Shrunk, VerifyReport,
+    Idle, Isolation, Marks, PageAxes, PageFile, Reads, ScanRange, Sessions, Shrunk, VerifyReport,
 };
 use crate::error::{Result, StorageError};
 use crate::lock::{KeyMode, LockOwner, Mode};
@@ -291,42 +291,14 @@ impl<P: Platform> Paged<P> {
     }
 }
 
-impl<P: Platform> Engine for Paged<P> {
+impl<P: Platform> Reads for Paged<P> {
     fn tables(&self) -> Vec<Arc<Table>> {
         self.tables.tables()
-    }
-
-    fn create_table(&mut self, def: &TableDef) -> Result<()> {
-        self.define(|tables, pages, txn| tables.create_table(pages, def, txn))
-    }
-
-    fn drop_table(&mut self, table: TableId) -> Result<()> {
-        self.define(|tables, pages, txn| tables.drop_table(pages, table, txn))
-    }
-
-    fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
-        self.define(|tables, pages, txn| tables.create_index(pages, table, index, txn))
-    }
-
-    fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
-        self.define(|tables, pages, txn| tables.drop_index(pages, table, index, txn))
     }
 
     #[inline]
     fn begin(&mut self) -> Result<()> {
         self.begin_locking(Mode::IntentShared)
-    }
-
-    fn set_isolation(&mut self, isolation: Isolation, wait_limit: Duration) {
-        self.locks.set_isolation(isolation, wait_limit);
-    }
-
-    fn lock_owner(&self) -> Option<LockOwner> {
-        Some(self.locks.owner())
-    }
-
-    fn act_for(&mut self, owner: Option<LockOwner>) {
-        self.locks.act_for(owner);
     }
 
     #[inline]
@@ -337,16 +309,6 @@ impl<P: Platform> Engine for Paged<P> {
         let place = (table, key);
         self.tables
             .get(pages, &mut self.locks, place, KeyMode::Shared, row)
-            .map_err(|error| self.shared.reported(error))
-    }
-
-    fn get_to_change(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
-        let _database = probe::begin(Activity::Database);
-        self.require(State::Open)?;
-        let Shared { pages, .. } = &**self.shared;
-        let place = (table, key);
-        self.tables
-            .get(pages, &mut self.locks, place, KeyMode::Update, row)
             .map_err(|error| self.shared.reported(error))
     }
 
@@ -372,6 +334,90 @@ impl<P: Platform> Engine for Paged<P> {
         self.require(State::Open)?;
         self.tables
             .scan(&self.shared.pages, &mut self.locks, range, visit)
+            .map_err(|error| self.shared.reported(error))
+    }
+
+    fn abort(&mut self) -> Result<()> {
+        let _database = probe::begin(Activity::Database);
+        if !matches!(self.state, State::MustAbort | State::Prepared) {
+            self.require(State::Open)?;
+        }
+        let mut was_logged = false;
+        if let Some(mut txn) = self.transaction.take() {
+            was_logged = txn.is_logged;
+            let undone = self.shared.pages.undo(&mut txn);
+            self.shared.durable_step(undone)?;
+            self.ended = txn.end();
+        }
+        self.release();
+        if was_logged {
+            self.shared.checkpoint_if_due()?;
+        }
+        Ok(())
+    }
+
+    fn durable(&self) -> CommitTicket {
+        self.shared.durable()
+    }
+
+    fn footprint(&mut self) -> Result<Footprint> {
+        if self.state != State::Idle {
+            return self.tables.footprint(&self.shared.pages);
+        }
+        self.alone(Mode::Shared, |session| {
+            session.tables.footprint(&session.shared.pages)
+        })
+    }
+
+    fn status(&self) -> EngineStatus {
+        let pool = &self.shared.pages.pool;
+        let mut memory = pool.log().memory();
+        if let Some(home) = pool.home() {
+            memory += &home.source().counters();
+        }
+        let file = pool.file();
+        memory += &file.memory();
+        let pages = file.written();
+        drop(file);
+        let cache = pool.readers().cache();
+        EngineStatus {
+            memory,
+            disk: self.shared.disk(),
+            recovery_undone: self.shared.undone,
+            recovery_replayed: self.shared.replayed,
+            log_persisted: pool.log().persisted(),
+            area: cache.map(|cache| cache.counters()).unwrap_or_default(),
+            pages,
+            checkpoints: self.shared.checkpointer.counters(),
+        }
+    }
+
+    fn archive(&self) -> Result<Option<ArchiveRange>> {
+        self.shared.pages.pool.log().archive()
+    }
+
+    fn verify(&mut self) -> Result<VerifyReport> {
+        self.alone(Mode::Shared, |session| {
+            let Shared { pages, .. } = &**session.shared;
+            session.shared.durable_step(pages.pool.write_all())?;
+            let mut report = session.tables.verify(pages)?;
+            let log = pages.pool.log();
+            let looks = [log.verify().err(), log.archive().err()];
+            let damage = looks.iter().flatten().map(ToString::to_string);
+            report.damage.extend(damage);
+            Ok(report)
+        })
+    }
+}
+
+impl<P: Platform> Engine for Paged<P> {
+    fn get_to_change(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
+        let _database = probe::begin(Activity::Database);
+        self.require(State::Open)?;
+        let Shared { pages, .. } = &**self.shared;
+        let place = (table, key);
+        self.tables
+            .get(pages, &mut self.locks, place, KeyMode::Update, row)
             .map_err(|error| self.shared.reported(error))
     }
 
@@ -434,6 +480,86 @@ impl<P: Platform> Engine for Paged<P> {
         self.sync_prepared()
     }
 
+    fn promised(&self) -> CommitTicket {
+        self.shared.promised()
+    }
+
+    #[inline]
+    fn transaction_bytes(&self) -> usize {
+        self.transaction.as_ref().map_or(0, Transaction::bytes)
+    }
+
+    fn force(&mut self) -> Result<()> {
+        if self.shared.is_poisoned() {
+            return Err(self.shared.refusal());
+        }
+        self.shared.sync_log()
+    }
+
+    fn idle(&mut self) -> Result<&mut dyn Idle> {
+        self.require(State::Idle)?;
+        Ok(self)
+    }
+
+    fn sessions(&mut self) -> Option<&mut dyn Sessions> {
+        Some(self)
+    }
+}
+
+impl<P: Platform> Idle for Paged<P> {
+    fn create_table(&mut self, def: &TableDef) -> Result<()> {
+        self.define(|tables, pages, txn| tables.create_table(pages, def, txn))
+    }
+
+    fn drop_table(&mut self, table: TableId) -> Result<()> {
+        self.define(|tables, pages, txn| tables.drop_table(pages, table, txn))
+    }
+
+    fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
+        self.define(|tables, pages, txn| tables.create_index(pages, table, index, txn))
+    }
+
+    fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
+        self.define(|tables, pages, txn| tables.drop_index(pages, table, index, txn))
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        self.shared.write_checkpoint()
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.alone(Mode::Exclusive, |session| {
+            session.shared.write_checkpoint()?;
+            session.shared.move_cold()?;
+            let cleared = session.shared.pages.pool.file().clear_area();
+            session.shared.durable_step(cleared)
+        })
+    }
+
+    fn marks(&mut self) -> Option<&mut dyn Marks> {
+        let has_archive = self.shared.pages.pool.log().has_archive();
+        has_archive.then_some(self as _)
+    }
+
+    fn page_file(&mut self) -> Option<&mut dyn PageFile> {
+        let is_in_file = self.shared.pages.pool.home().is_none();
+        is_in_file.then_some(self as _)
+    }
+}
+
+impl<P: Platform> Sessions for Paged<P> {
+    fn set_isolation(&mut self, isolation: Isolation, wait_limit: Duration) {
+        self.locks.set_isolation(isolation, wait_limit);
+    }
+
+    fn lock_owner(&self) -> LockOwner {
+        self.locks.owner()
+    }
+
+    fn act_for(&mut self, owner: Option<LockOwner>) {
+        self.locks.act_for(owner);
+    }
+
     fn log_prepared(&mut self, global: GlobalTxnId) -> Result<()> {
         let _database = probe::begin(Activity::Database);
         self.require(State::Open)?;
@@ -463,68 +589,8 @@ impl<P: Platform> Engine for Paged<P> {
         Ok(())
     }
 
-    fn abort(&mut self) -> Result<()> {
-        let _database = probe::begin(Activity::Database);
-        if !matches!(self.state, State::MustAbort | State::Prepared) {
-            self.require(State::Open)?;
-        }
-        let mut was_logged = false;
-        if let Some(mut txn) = self.transaction.take() {
-            was_logged = txn.is_logged;
-            let undone = self.shared.pages.undo(&mut txn);
-            self.shared.durable_step(undone)?;
-            self.ended = txn.end();
-        }
-        self.release();
-        if was_logged {
-            self.shared.checkpoint_if_due()?;
-        }
-        Ok(())
-    }
-
-    fn session(&self) -> Result<Option<Box<dyn Engine>>> {
-        Ok(Some(Box::new(Self::new(Arc::clone(&self.shared))?)))
-    }
-
-    fn promised(&self) -> CommitTicket {
-        self.shared.promised()
-    }
-
-    #[inline]
-    fn transaction_bytes(&self) -> usize {
-        self.transaction.as_ref().map_or(0, Transaction::bytes)
-    }
-
-    fn durable(&self) -> CommitTicket {
-        self.shared.durable()
-    }
-
-    fn force(&mut self) -> Result<()> {
-        if self.shared.is_poisoned() {
-            return Err(self.shared.refusal());
-        }
-        self.shared.sync_log()
-    }
-
-    fn checkpoint(&mut self) -> Result<()> {
-        self.require(State::Idle)?;
-        self.shared.write_checkpoint()
-    }
-
-    fn has_archive(&self) -> bool {
-        self.shared.pages.pool.log().has_archive()
-    }
-
-    fn mark(&mut self, number: GlobalTxnId) -> Result<()> {
-        if !self.has_archive() {
-            return Ok(());
-        }
-        self.require(State::Idle)?;
-        match self.shared.pages.mark(self.session, number) {
-            Err(error) if error.is_statement_error() => return Err(error),
-            marked => self.shared.durable_step(marked)?,
-        };
-        self.shared.checkpoint_ahead()
+    fn session(&self) -> Result<Box<dyn Engine>> {
+        Ok(Box::new(Self::new(Arc::clone(&self.shared))?))
     }
 
     fn assist(&mut self) -> Result<()> {
@@ -537,81 +603,29 @@ impl<P: Platform> Engine for Paged<P> {
         self.shared.catch_up_step()?;
         self.shared.move_cold()
     }
+}
 
-    fn close(&mut self) -> Result<()> {
-        self.alone(Mode::Exclusive, |session| {
-            session.shared.write_checkpoint()?;
-            session.shared.move_cold()?;
-            let cleared = session.shared.pages.pool.file().clear_area();
-            session.shared.durable_step(cleared)
-        })
+impl<P: Platform> Marks for Paged<P> {
+    fn mark(&mut self, number: GlobalTxnId) -> Result<()> {
+        match self.shared.pages.mark(self.session, number) {
+            Err(error) if error.is_statement_error() => return Err(error),
+            marked => self.shared.durable_step(marked)?,
+        };
+        self.shared.checkpoint_ahead()
     }
+}
 
+impl<P: Platform> PageFile for Paged<P> {
     fn shrink(&mut self) -> Result<Shrunk> {
-        if self.shared.pages.pool.home().is_some() {
-            return Err(super::no_file_to_shrink());
-        }
         self.shrink_file()
     }
 
     fn copy_pages(&mut self, visit: &mut VisitPage<'_>) -> Result<PagesBase> {
-        if self.shared.pages.pool.home().is_some() {
-            return Err(super::no_pages_to_copy());
-        }
         self.alone(Mode::Exclusive, |session| {
             let shared = &*session.shared;
             shared.write_checkpoint()?;
             let next_txn = shared.next_txn().0;
             rebuild::copy(&shared.pages, next_txn, visit)
-        })
-    }
-
-    fn footprint(&mut self) -> Result<Footprint> {
-        if self.state != State::Idle {
-            return self.tables.footprint(&self.shared.pages);
-        }
-        self.alone(Mode::Shared, |session| {
-            session.tables.footprint(&session.shared.pages)
-        })
-    }
-
-    fn status(&self) -> EngineStatus {
-        let pool = &self.shared.pages.pool;
-        let mut memory = pool.log().memory();
-        if let Some(home) = pool.home() {
-            memory += &home.source().counters();
-        }
-        let file = pool.file();
-        memory += &file.memory();
-        let pages = file.written();
-        drop(file);
-        let cache = pool.readers().cache();
-        EngineStatus {
-            memory,
-            disk: self.shared.disk(),
-            recovery_undone: self.shared.undone,
-            recovery_replayed: self.shared.replayed,
-            log_persisted: pool.log().persisted(),
-            area: cache.map(|cache| cache.counters()).unwrap_or_default(),
-            pages,
-            checkpoints: self.shared.checkpointer.counters(),
-        }
-    }
-
-    fn archive(&self) -> Result<Option<ArchiveRange>> {
-        self.shared.pages.pool.log().archive()
-    }
-
-    fn verify(&mut self) -> Result<VerifyReport> {
-        self.alone(Mode::Shared, |session| {
-            let Shared { pages, .. } = &**session.shared;
-            session.shared.durable_step(pages.pool.write_all())?;
-            let mut report = session.tables.verify(pages)?;
-            let log = pages.pool.log();
-            let looks = [log.verify().err(), log.archive().err()];
-            let damage = looks.iter().flatten().map(ToString::to_string);
-            report.damage.extend(damage);
-            Ok(report)
         })
     }
 }

@@ -103,7 +103,7 @@ fn content(world: &SimulatedWorld, method: Method) -> Result<i64, String> {
 fn wrong_images(method: Method) -> Vec<String> {
     let world = SimulatedWorld::new(WorldOptions::default());
     let mut engine = create(&TestPlatform(world.clone()), method, &options()).unwrap();
-    engine.create_table(&table()).unwrap();
+    engine.idle().unwrap().create_table(&table()).unwrap();
     let layout = Arc::clone(&engine.tables()[0].layout);
     engine.begin().unwrap();
     for id in 0..ROWS {
@@ -114,7 +114,7 @@ fn wrong_images(method: Method) -> Vec<String> {
         engine.insert(TABLE, &row).unwrap();
     }
     engine.commit(Durability::Immediate).unwrap();
-    engine.checkpoint().unwrap();
+    engine.idle().unwrap().checkpoint().unwrap();
     let acknowledged = Arc::new(Mutex::new(0_i64));
     let wrong = Arc::new(Mutex::new(Vec::new()));
     let (judge, findings) = (Arc::clone(&acknowledged), Arc::clone(&wrong));
@@ -156,7 +156,7 @@ fn wrong_images(method: Method) -> Vec<String> {
         engine.commit(Durability::Immediate).unwrap();
         *acknowledged.lock().unwrap() += 1;
         if number % 10 == 9 {
-            engine.checkpoint().unwrap();
+            engine.idle().unwrap().checkpoint().unwrap();
         }
     }
     world.unobserve();

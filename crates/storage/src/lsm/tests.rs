@@ -6,7 +6,7 @@
 //! begun; the deep check must find nothing.
 
 use crate::engine::nv_pool::NvLogStructured;
-use crate::engine::{Engine, EngineOptions, Method, create, open};
+use crate::engine::{Engine, EngineOptions, Method, Reads, create, open};
 use crate::platform::Platform;
 use crate::record::{
     Changes, Column, DataType, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId, Value, ValueRef,
@@ -98,14 +98,14 @@ fn started(world: &SimulatedWorld, method: Method) -> Box<dyn Engine> {
 }
 
 fn define(engine: &mut dyn Engine) {
-    engine.create_table(&table()).unwrap();
+    engine.idle().unwrap().create_table(&table()).unwrap();
     let index = IndexDef {
         id: INDEX,
         name: "by_value".into(),
         columns: vec![1],
         unique: false,
     };
-    engine.create_index(TABLE, &index).unwrap();
+    engine.idle().unwrap().create_index(TABLE, &index).unwrap();
 }
 
 fn reopened(world: &SimulatedWorld, method: Method) -> Box<dyn Engine> {
@@ -247,7 +247,7 @@ fn random_transactions_agree_with_a_map_over_restarts() {
                         drop(engine);
                         engine = reopened(&world, method);
                     }
-                    1 => engine.checkpoint().unwrap(),
+                    1 => engine.idle().unwrap().checkpoint().unwrap(),
                     2..=5 => check(&mut *engine, std::slice::from_ref(&expected), "live"),
                     _ => {}
                 }
@@ -330,11 +330,11 @@ fn merges_keep_few_runs_and_give_space_back() {
             step(&mut *engine, &mut content, mix(number));
             engine.commit(Durability::Immediate).unwrap();
             if number == 1000 {
-                engine.checkpoint().unwrap();
+                engine.idle().unwrap().checkpoint().unwrap();
                 largest = engine.footprint().unwrap().total();
             }
         }
-        engine.checkpoint().unwrap();
+        engine.idle().unwrap().checkpoint().unwrap();
         let bytes = engine.footprint().unwrap().total();
         assert!(bytes < 2 * largest, "{method}: {bytes} after {largest}");
         check(&mut *engine, std::slice::from_ref(&content), "merged");
@@ -352,7 +352,7 @@ fn filters_come_back_after_a_restart() {
         step(&mut engine, &mut expected, mix(number));
         engine.commit(Durability::Immediate).unwrap();
     }
-    engine.checkpoint().unwrap();
+    engine.idle().unwrap().checkpoint().unwrap();
     // Reads of many keys make no filters. Only the durable memory is counted, so the cost of
     // filters is left out.
     let read_many = |engine: &mut dyn Engine| {

@@ -17,7 +17,7 @@ use pmem::device::simulated::{ImageChoice, ImageChoices, SimulatedWorld, mix};
 use std::sync::{Arc, Mutex};
 use storage::Platform;
 use storage::StorageError;
-use storage::engine::{Durability, Engine, GlobalTxnId};
+use storage::engine::{Durability, Engine, GlobalTxnId, Idle};
 
 /// Power cuts after a run.
 const IMAGES: usize = 6;
@@ -200,7 +200,7 @@ impl<'r> Run<'r> {
             Action::PrepareCommit(steps) => self.prepare(steps, true),
             Action::PrepareAbort(steps) => self.prepare(steps, false),
             Action::Checkpoint => {
-                let result = self.engine()?.checkpoint();
+                let result = self.engine()?.idle().and_then(Idle::checkpoint);
                 if result.is_err() {
                     self.after_error(None)
                 } else {
@@ -219,21 +219,21 @@ impl<'r> Run<'r> {
         if let Action::CreateIndex(id) = action
             && refuses(*id)
         {
-            let result = self.engine()?.create_index(MAIN, &index(*id));
+            let idle = self.engine()?.idle();
+            let result = idle.and_then(|idle| idle.create_index(MAIN, &index(*id)));
             return match result {
                 Err(StorageError::DuplicateKey { .. }) | Ok(()) => refused(result),
                 Err(_) => self.after_error(None),
             };
         }
         self.allow(next.clone());
-        let engine = self.engine()?;
-        let result = match action {
-            Action::CreateSide => engine.create_table(&side_table()),
-            Action::DropSide => engine.drop_table(SIDE),
-            Action::CreateIndex(id) => engine.create_index(MAIN, &index(*id)),
-            Action::DropIndex(id) => engine.drop_index(MAIN, *id),
+        let result = self.engine()?.idle().and_then(|idle| match action {
+            Action::CreateSide => idle.create_table(&side_table()),
+            Action::DropSide => idle.drop_table(SIDE),
+            Action::CreateIndex(id) => idle.create_index(MAIN, &index(*id)),
+            Action::DropIndex(id) => idle.drop_index(MAIN, *id),
             _ => Ok(()),
-        };
+        });
         if result.is_err() {
             return self.after_error(None);
         }

@@ -5,8 +5,10 @@
 //! compiled for the trees of snapshots.
 
 use super::FRAMES_BYTES;
-use crate::engine::read_only::{ReadOnly, Reads};
-use crate::engine::{CommitTicket, Engine, EngineStatus, Footprint, ScanRange, VerifyReport};
+use crate::engine::read_only::ReadOnly;
+use crate::engine::{
+    CommitTicket, Engine, EngineStatus, Footprint, Reads, ScanRange, VerifyReport,
+};
 use crate::error::{Result, StorageError};
 use crate::index::cow::Pages;
 use crate::index::cow::snapshot::SnapshotStore;
@@ -62,7 +64,7 @@ where
         space,
         is_open: false,
     };
-    Ok(Box::new(ReadOnly::new(reader)))
+    Ok(Box::new(ReadOnly::new(Box::new(reader))))
 }
 
 struct Reader<T: Trees, R: Rows<T>> {

@@ -107,7 +107,7 @@ impl Subject {
         let world = SimulatedWorld::new(world);
         let platform = TestPlatform(world.clone());
         let mut engine = create(&platform, method, options).unwrap();
-        engine.create_table(&table()).unwrap();
+        engine.idle().unwrap().create_table(&table()).unwrap();
         Self {
             method,
             world,
@@ -362,7 +362,7 @@ fn a_flip_in_a_master_record_brings_nothing_older_back() {
         for _ in 0..2 {
             let mut engine = open(&platform, Method::Cow, &options(64), &|_| false).unwrap();
             assert_eq!(read(&mut *engine, None), subject.content, "byte {byte}");
-            engine.close().unwrap();
+            engine.idle().unwrap().close().unwrap();
         }
         let counted = || SimulatedDirectory::new(&platform.0).counters().writes;
         let writes = counted();
@@ -489,15 +489,28 @@ fn changes_of_definitions_keep_the_rows() {
             unique: true,
             ..index.clone()
         };
-        let refused = subject.engine.create_index(TABLE, &unique);
+        let refused = subject
+            .engine
+            .idle()
+            .and_then(|idle| idle.create_index(TABLE, &unique));
         assert!(matches!(refused, Err(StorageError::DuplicateKey { .. })));
-        subject.engine.drop_index(TABLE, INDEX).unwrap();
+        subject
+            .engine
+            .idle()
+            .unwrap()
+            .drop_index(TABLE, INDEX)
+            .unwrap();
         assert_eq!(read(&mut *subject.engine, None), subject.content);
         verified(&mut *subject.engine);
-        subject.engine.create_index(TABLE, &index).unwrap();
+        subject
+            .engine
+            .idle()
+            .unwrap()
+            .create_index(TABLE, &index)
+            .unwrap();
         subject.check();
         assert_eq!(read(&mut *subject.reopened(), Some(INDEX)), subject.content);
-        subject.engine.drop_table(TABLE).unwrap();
+        subject.engine.idle().unwrap().drop_table(TABLE).unwrap();
         assert!(subject.reopened().tables().is_empty());
         verified(&mut *subject.engine);
     }

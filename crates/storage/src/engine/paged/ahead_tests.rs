@@ -57,7 +57,7 @@ fn a_scan_names_leaves_before_it_reads_them_and_a_lookup_does_not() {
     let mut engine = create(&platform, Method::FullPageWrites, &options).unwrap();
     let columns = vec![Column::new("id", DataType::Int64)];
     let table = TableDef::new(TABLE, "t", columns, vec![0]);
-    engine.create_table(&table).unwrap();
+    engine.idle().unwrap().create_table(&table).unwrap();
     engine.begin().unwrap();
     for id in 0..ROWS {
         let mut row = Row::new(Arc::clone(&engine.tables()[0].layout));

@@ -64,7 +64,7 @@ pub(super) fn new_engine_with(
         Column::new("note", DataType::Varchar { max: 200 }),
     ];
     let table = TableDef::new(TABLE, "t", columns, vec![0]);
-    engine.create_table(&table).unwrap();
+    engine.idle().unwrap().create_table(&table).unwrap();
     engine
 }
 
@@ -120,18 +120,18 @@ fn cold_records_are_in_the_archive_from_the_first_on() {
             for id in 0..10 {
                 change(&mut *engine, id).unwrap();
             }
-            engine.checkpoint().unwrap();
+            engine.idle().unwrap().checkpoint().unwrap();
             let before = sound(&mut *engine);
-            engine.assist().unwrap();
+            engine.sessions().unwrap().assist().unwrap();
             assert!(sound(&mut *engine) > before, "{method}, round {round}");
         }
-        engine.close().unwrap();
+        engine.idle().unwrap().close().unwrap();
         let before = sound(&mut *engine);
         drop(engine);
         // An opening finds where it goes on.
         let mut engine = reopen(&world, method).unwrap();
         change(&mut *engine, 3).unwrap();
-        engine.close().unwrap();
+        engine.idle().unwrap().close().unwrap();
         assert!(sound(&mut *engine) > before);
     }
 }
@@ -166,7 +166,7 @@ fn explore_without(sites: &[&str], method: Method) -> u64 {
             for id in 0..3 {
                 change(&mut *engine, id).unwrap();
             }
-            engine.close().unwrap();
+            engine.idle().unwrap().close().unwrap();
             assert!(sound(&mut *engine) > before);
             *count.lock().unwrap() += 1;
         }
@@ -183,13 +183,13 @@ fn explore_without(sites: &[&str], method: Method) -> u64 {
             change(&mut *engine, id + round).unwrap();
             if id == 2 {
                 // Some time after the checkpoint of the round before.
-                engine.assist().unwrap();
+                engine.sessions().unwrap().assist().unwrap();
             }
         }
-        engine.checkpoint().unwrap();
+        engine.idle().unwrap().checkpoint().unwrap();
     }
     // After a checkpoint that no record follows.
-    engine.assist().unwrap();
+    engine.sessions().unwrap().assist().unwrap();
     world.unobserve();
     *images.lock().unwrap()
 }
@@ -247,7 +247,7 @@ fn a_full_archive_makes_the_log_wait_and_say_so() {
             change(&mut *engine, changes % 40).unwrap();
             changes += 1;
         }
-        engine.close().unwrap();
+        engine.idle().unwrap().close().unwrap();
         assert!(sound(&mut *engine) > 600);
     }
 }
@@ -257,7 +257,7 @@ fn files_that_are_gone_are_missed() {
     let world = SimulatedWorld::new(WorldOptions::default());
     let mut engine = new_engine(&world, Method::NvLogging);
     change(&mut *engine, 0).unwrap();
-    engine.close().unwrap();
+    engine.idle().unwrap().close().unwrap();
     assert!(sound(&mut *engine) > 0);
     drop(engine);
     disk::Directory::remove(&archive(&world), "p0.archive.000001").unwrap();

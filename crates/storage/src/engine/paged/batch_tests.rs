@@ -32,7 +32,7 @@ fn table() -> TableDef {
 fn filled(world: &SimulatedWorld) -> Box<dyn Engine> {
     let platform = TestPlatform(world.clone());
     let mut engine = create(&platform, Method::GroupCommit, &options()).unwrap();
-    engine.create_table(&table()).unwrap();
+    engine.idle().unwrap().create_table(&table()).unwrap();
     engine.begin().unwrap();
     for id in 0..ROWS {
         insert(&mut *engine, id, 20);
@@ -117,7 +117,7 @@ fn content(rows: &[(i64, i64)]) -> Content {
 fn a_batch_counts_whole_or_not_at_all() {
     let world = SimulatedWorld::new(WorldOptions::default());
     let mut one = filled(&world);
-    let mut other = one.session().unwrap().unwrap();
+    let mut other = one.sessions().unwrap().session().unwrap();
     commit(&mut *one, 1, 10, Durability::Group);
     commit(&mut *other, 30, 11, Durability::None);
     let before = other.durable();
@@ -150,7 +150,7 @@ fn a_batch_counts_whole_or_not_at_all() {
 fn an_abort_undoes_only_itself() {
     let world = SimulatedWorld::new(WorldOptions::default());
     let mut one = filled(&world);
-    let mut other = one.session().unwrap().unwrap();
+    let mut other = one.sessions().unwrap().session().unwrap();
     one.begin().unwrap();
     set(&mut *one, 1, 10);
     commit(&mut *other, 2, 11, Durability::Group);
@@ -166,7 +166,7 @@ fn an_abort_undoes_only_itself() {
 fn a_transaction_that_stays_open_holds_nobody_up_and_is_undone() {
     let world = SimulatedWorld::new(WorldOptions::default());
     let mut one = filled(&world);
-    let mut other = one.session().unwrap().unwrap();
+    let mut other = one.sessions().unwrap().session().unwrap();
     one.begin().unwrap();
     for id in 0..20 {
         set(&mut *one, id, 10);
@@ -190,7 +190,7 @@ fn a_transaction_that_stays_open_holds_nobody_up_and_is_undone() {
 fn a_transaction_of_another_thread_is_waited_for_a_while_only() {
     let world = SimulatedWorld::new(WorldOptions::default());
     let mut one = filled(&world);
-    let mut other = one.session().unwrap().unwrap();
+    let mut other = one.sessions().unwrap().session().unwrap();
     one.begin().unwrap();
     set(&mut *one, 1, 10);
     std::thread::scope(|scope| {
@@ -228,7 +228,7 @@ fn a_batch_that_fails_is_not_acknowledged_and_neither_is_what_comes_behind_it() 
     for fence in 0..3 {
         let world = SimulatedWorld::new(WorldOptions::default());
         let mut one = filled(&world);
-        let mut other = one.session().unwrap().unwrap();
+        let mut other = one.sessions().unwrap().session().unwrap();
         commit(&mut *one, 1, 10, Durability::Group);
         let before = one.durable();
         world.inject(MemoryFault {

@@ -48,7 +48,7 @@ fn create_on(device: &Device) -> Box<dyn Engine> {
     let world = SimulatedWorld::new(WorldOptions::default());
     let platform = OnDevice(world, device.clone());
     let mut engine = create(&platform, Method::FullPageWrites, &in_background()).unwrap();
-    engine.create_table(&table()).unwrap();
+    engine.idle().unwrap().create_table(&table()).unwrap();
     engine
 }
 
@@ -104,7 +104,7 @@ fn with_a_thread_sessions_write_no_checkpoints() {
         let world = SimulatedWorld::new(WorldOptions::default());
         let platform = TestPlatform(world.clone());
         let mut first = create(&platform, method, &in_background()).unwrap();
-        first.create_table(&table()).unwrap();
+        first.idle().unwrap().create_table(&table()).unwrap();
         let next = AtomicI64::new(0);
         let add = |engine: &mut dyn Engine| {
             insert(engine, next.fetch_add(1, Ordering::SeqCst)).unwrap();
@@ -116,7 +116,7 @@ fn with_a_thread_sessions_write_no_checkpoints() {
         let before = first.status().checkpoints;
         std::thread::scope(|threads| {
             for _ in 0..3 {
-                let mut engine = first.session().unwrap().unwrap();
+                let mut engine = first.sessions().unwrap().session().unwrap();
                 threads.spawn(move || (0..300).for_each(|_| add(&mut *engine)));
             }
         });
@@ -176,7 +176,7 @@ fn in_the_middle(end: impl FnOnce(Box<dyn Engine>) + Send) {
     }
     let is_over = AtomicBool::new(false);
     std::thread::scope(|threads| {
-        let mut engine = first.session().unwrap().unwrap();
+        let mut engine = first.sessions().unwrap().session().unwrap();
         stopping.is_armed.store(true, Ordering::SeqCst);
         // It may have to wait for the thread, which stands still.
         let session = threads.spawn(|| {
@@ -200,7 +200,7 @@ fn in_the_middle(end: impl FnOnce(Box<dyn Engine>) + Send) {
 
 #[test]
 fn an_engine_may_be_closed_in_the_middle_of_a_checkpoint() {
-    in_the_middle(|mut engine| engine.close().unwrap());
+    in_the_middle(|mut engine| engine.idle().unwrap().close().unwrap());
 }
 
 #[test]
@@ -230,10 +230,13 @@ fn ask_for_everything(engine: &mut dyn Engine) -> [StorageError; 6] {
                 engine.get(TABLE, &key, &mut row)
             })
             .unwrap_err(),
-        engine.checkpoint().unwrap_err(),
+        engine.idle().and_then(Idle::checkpoint).unwrap_err(),
         engine.force().unwrap_err(),
         engine.verify().unwrap_err(),
-        engine.drop_table(TABLE).unwrap_err(),
+        engine
+            .idle()
+            .and_then(|idle| idle.drop_table(TABLE))
+            .unwrap_err(),
     ]
 }
 
@@ -244,7 +247,7 @@ fn a_device_that_fails_in_the_thread_stops_the_partition() {
         let is_failing = Arc::clone(&fails);
         let device = Device::new(move |call| call != failing || !is_failing.load(Ordering::SeqCst));
         let mut engine = create_on(&device);
-        let mut other = engine.session().unwrap().unwrap();
+        let mut other = engine.sessions().unwrap().session().unwrap();
         let mut acknowledged = 0;
         let mut add = |engine: &mut dyn Engine| {
             let added = insert(engine, acknowledged);
@@ -303,14 +306,14 @@ fn a_thread_that_fails_later_changes_nothing() {
         ..in_background()
     };
     let mut engine = create(&platform, Method::FullPageWrites, &options).unwrap();
-    engine.create_table(&table()).unwrap();
-    let mut other = engine.session().unwrap().unwrap();
+    engine.idle().unwrap().create_table(&table()).unwrap();
+    let mut other = engine.sessions().unwrap().session().unwrap();
     let mut ids = 0..;
     while !reached.load(Ordering::SeqCst) {
         insert(&mut *engine, ids.next().unwrap()).unwrap();
     }
     fails.store(true, Ordering::SeqCst);
-    let own = engine.checkpoint().unwrap_err();
+    let own = engine.idle().and_then(Idle::checkpoint).unwrap_err();
     assert!(matches!(own, StorageError::Disk(_)), "{own:?}");
     let is_told = |session: &mut dyn Engine| {
         let error = session.begin().unwrap_err();
@@ -359,12 +362,12 @@ fn images_count_little_towards_the_next_checkpoint() {
     };
     let platform = TestPlatform(SimulatedWorld::new(WorldOptions::default()));
     let mut engine = create(&platform, Method::FullPageWrites, &options).unwrap();
-    engine.create_table(&table()).unwrap();
+    engine.idle().unwrap().create_table(&table()).unwrap();
     let ids = 0..800;
     for id in ids.clone() {
         insert(&mut *engine, id).unwrap();
     }
-    engine.checkpoint().unwrap();
+    engine.idle().unwrap().checkpoint().unwrap();
     let before = engine.status().checkpoints.by_sessions;
     let mut changes = Changes::new(Arc::clone(&engine.tables()[0].layout));
     let mut change_a_row_of_each_page = |note: &str| {

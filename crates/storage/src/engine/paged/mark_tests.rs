@@ -73,9 +73,21 @@ fn mark(
 ) {
     let number = GlobalTxnId(number);
     moments.insert(number, [0, 1].map(|at| ids(&mut *engines[at])));
-    engines[0].mark(number).unwrap();
+    engines[0]
+        .idle()
+        .unwrap()
+        .marks()
+        .unwrap()
+        .mark(number)
+        .unwrap();
     meanwhile(&mut *engines[0]);
-    engines[1].mark(number).unwrap();
+    engines[1]
+        .idle()
+        .unwrap()
+        .marks()
+        .unwrap()
+        .mark(number)
+        .unwrap();
 }
 
 /// Opens the image of a cut, goes on and ends; the archives have the last mark then.
@@ -93,7 +105,7 @@ fn go_on(image: &SimulatedWorld, method: Method, copies: &[Copy], moments: &mut 
     }
     mark(&mut engines, moments, number, |_| ());
     for engine in &mut engines {
-        engine.close().unwrap();
+        engine.idle().unwrap().close().unwrap();
     }
     drop(engines);
     let newest = check(image, copies, moments);
@@ -138,15 +150,15 @@ fn a_power_cut_leaves_one_moment_that_both_archives_have() {
             mark(&mut engines, &mut known, number, |first| {
                 // A cut between the two marks finds the first one in its archive.
                 if round % 2 == 1 {
-                    first.checkpoint().unwrap();
-                    first.assist().unwrap();
+                    first.idle().unwrap().checkpoint().unwrap();
+                    first.sessions().unwrap().assist().unwrap();
                 }
             });
             // The first one goes on without the second one.
             change(&mut *engines[0], 10 + round).unwrap();
             if round == 2 {
-                engines[1].checkpoint().unwrap();
-                engines[1].assist().unwrap();
+                engines[1].idle().unwrap().checkpoint().unwrap();
+                engines[1].sessions().unwrap().assist().unwrap();
             }
         }
         world.unobserve();

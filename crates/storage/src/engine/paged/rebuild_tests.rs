@@ -36,7 +36,8 @@ pub(super) struct Copy {
 
 pub(super) fn copy(engine: &mut dyn Engine) -> Copy {
     let mut pages = Vec::new();
-    let base = engine.copy_pages(&mut |_, id, page| {
+    let file = engine.idle().unwrap().page_file().unwrap();
+    let base = file.copy_pages(&mut |_, id, page| {
         pages.push((id, page.to_vec()));
         ControlFlow::Continue(())
     });
@@ -91,7 +92,9 @@ pub(super) fn begun(
     other: &SimulatedWorld,
 ) -> Result<Rebuild<SimulatedDirectory>> {
     let options = other_options();
-    create(&Alone(other.clone()), Method::DwbOff, &options)?.close()?;
+    create(&Alone(other.clone()), Method::DwbOff, &options)?
+        .idle()?
+        .close()?;
     let files = || SimulatedDirectory::new(other);
     let end = archive.end().unwrap_or_default();
     let mut rebuild = Rebuild::begin((files(), files()), &options, copy.base, end)?;
@@ -154,10 +157,10 @@ fn work(world: &SimulatedWorld, method: Method) -> (Copy, BTreeMap<Lsn, Vec<i64>
             // The ticket is the place of the commit's record.
             moments.insert(Lsn(engine.promised().0 + 1), ids(&mut *engine));
         }
-        engine.checkpoint().unwrap();
-        engine.assist().unwrap();
+        engine.idle().unwrap().checkpoint().unwrap();
+        engine.sessions().unwrap().assist().unwrap();
     }
-    engine.close().unwrap();
+    engine.idle().unwrap().close().unwrap();
     let all = ids(&mut *engine);
     drop(engine);
     reopen(world, method).unwrap();
@@ -273,11 +276,11 @@ fn work_timed(
         change(&mut *engine, id % 7).unwrap();
         moments.push((time(now), ids(&mut *engine)));
         if id % 5 == 4 {
-            engine.checkpoint().unwrap();
-            engine.assist().unwrap();
+            engine.idle().unwrap().checkpoint().unwrap();
+            engine.sessions().unwrap().assist().unwrap();
         }
     }
-    engine.close().unwrap();
+    engine.idle().unwrap().close().unwrap();
     (copied, moments)
 }
 
@@ -449,7 +452,7 @@ fn hostile_archives_are_refused_or_give_a_partition() {
             },
         );
         change(&mut *engine, 1).unwrap();
-        engine.close().unwrap();
+        engine.idle().unwrap().close().unwrap();
         let foreign: Vec<Vec<u8>> = read(&foreign).into_values().collect();
         for _ in 0..HOSTILE {
             let mut files = whole.clone();

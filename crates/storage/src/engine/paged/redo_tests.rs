@@ -67,7 +67,7 @@ fn threads_repeat_what_one_repeats() {
             Column::new("note", DataType::Varchar { max: 200 }),
         ];
         let table = TableDef::new(TABLE, "t", columns, vec![0]);
-        engine.create_table(&table).unwrap();
+        engine.idle().unwrap().create_table(&table).unwrap();
         let mut expected = BTreeSet::new();
         for id in 0..ROWS {
             let mut row = Row::new(Arc::clone(&engine.tables()[0].layout));

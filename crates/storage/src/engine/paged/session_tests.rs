@@ -68,7 +68,7 @@ impl Case {
             ..self.options()
         };
         let mut engine = create(&platform, self.0, &options).unwrap();
-        engine.create_table(&table()).unwrap();
+        engine.idle().unwrap().create_table(&table()).unwrap();
         engine
     }
 }
@@ -338,10 +338,9 @@ impl Play {
     fn go_on(mut self, last: Last) -> Self {
         let mut actors: Vec<Actor> = (0..3)
             .map(|_| {
-                let mut engine = self.first.session().unwrap().unwrap();
-                engine.set_isolation(Isolation::Serializable, Duration::ZERO);
+                let isolation = Isolation::Serializable;
                 Actor {
-                    engine,
+                    engine: session(&mut *self.first, isolation, Duration::ZERO),
                     changed: None,
                 }
             })
@@ -354,10 +353,10 @@ impl Play {
             actors[who].step(&mut random, &expected);
             if step % 60 == 59 {
                 // By another session, while the three are in the middle of their transactions.
-                self.first.checkpoint().unwrap();
+                self.first.idle().unwrap().checkpoint().unwrap();
             }
             if step % 8 == 7 {
-                self.first.assist().unwrap();
+                self.first.sessions().unwrap().assist().unwrap();
             }
         }
         while actors
@@ -367,7 +366,7 @@ impl Play {
             actors[0].step(&mut random, &expected);
         }
         match last {
-            Last::Checkpoint => self.first.checkpoint().unwrap(),
+            Last::Checkpoint => self.first.idle().unwrap().checkpoint().unwrap(),
             Last::Statements => {
                 for _ in 0..60 {
                     let who = random.below(3) as usize;
@@ -408,7 +407,8 @@ fn sessions_go_on_before_what_a_crash_has_left_is_undone() {
         let mut play = Play::new(case, seed).go_on(Last::Checkpoint);
         // Most rows can be read, and some cannot yet.
         let locked = |engine: &mut Box<dyn Engine>| {
-            engine.set_isolation(Isolation::ReadCommitted, Duration::ZERO);
+            let sessions = engine.sessions().unwrap();
+            sessions.set_isolation(Isolation::ReadCommitted, Duration::ZERO);
             engine.begin().unwrap();
             let mut row = Row::new(Arc::clone(&engine.tables()[0].layout));
             let ids = 0..40_i64;
@@ -425,11 +425,11 @@ fn sessions_go_on_before_what_a_crash_has_left_is_undone() {
         assert!((1..30).contains(&at_first), "{at_first}");
         let mut play = play.go_on(Last::Checkpoint);
         for _ in 0..1000 {
-            play.first.assist().unwrap();
+            play.first.sessions().unwrap().assist().unwrap();
         }
         assert_eq!(locked(&mut play.first), 0);
-        play.first
-            .set_isolation(Isolation::Serializable, Duration::ZERO);
+        let sessions = play.first.sessions().unwrap();
+        sessions.set_isolation(Isolation::Serializable, Duration::ZERO);
         play.first.begin().unwrap();
         assert_eq!(read_all(&mut *play.first, false).unwrap(), play.content);
         play.first.abort().unwrap();
@@ -444,7 +444,7 @@ fn a_ring_that_is_full_lets_the_undo_end_first() {
         let case = Case(method, Persist::OnInsert);
         let world = SimulatedWorld::new(WorldOptions::default());
         let mut first = case.create(&world, Cleaning::BySessions);
-        let mut other = first.session().unwrap().unwrap();
+        let mut other = first.sessions().unwrap().session().unwrap();
         first.begin().unwrap();
         first.insert(TABLE, &row_of(&*first, 1, 1, 20)).unwrap();
         first.commit(Durability::Immediate).unwrap();
@@ -458,7 +458,8 @@ fn a_ring_that_is_full_lets_the_undo_end_first() {
         let image = world.image(&ImageChoice::default()).unwrap();
         let platform = TestPlatform(image);
         let mut engine = open(&platform, method, &case.options(), &|_| false).unwrap();
-        engine.set_isolation(Isolation::ReadCommitted, Duration::ZERO);
+        let sessions = engine.sessions().unwrap();
+        sessions.set_isolation(Isolation::ReadCommitted, Duration::ZERO);
         let mut row = row_of(&*engine, 0, 0, 0);
         let value = |engine: &mut dyn Engine, row: &mut Row| {
             engine.begin().unwrap();
@@ -499,11 +500,11 @@ fn sessions_go_on_before_pages_have_what_the_log_has() {
     );
     let mut play = play.go_on(Last::Statements);
     for _ in 0..100 {
-        play.first.assist().unwrap();
+        play.first.sessions().unwrap().assist().unwrap();
     }
     let put = play.first.status().area.pages_put;
     assert!(put > 0, "no checkpoint has followed");
-    play.first.checkpoint().unwrap();
+    play.first.idle().unwrap().checkpoint().unwrap();
     assert_eq!(play.first.status().area.pages_put, put);
     play.first.begin().unwrap();
     assert_eq!(read_all(&mut *play.first, true).unwrap(), play.content);
@@ -541,11 +542,16 @@ fn transfer(engine: &mut dyn Engine, random: &mut Random) -> Result<()> {
     Ok(())
 }
 
-/// A session whose waits end by a lock or a deadlock, however little time others get.
-fn patient_session(first: &dyn Engine) -> Box<dyn Engine> {
-    let mut engine = first.session().unwrap().unwrap();
-    engine.set_isolation(Isolation::Serializable, Duration::from_hours(1));
+fn session(first: &mut dyn Engine, isolation: Isolation, limit: Duration) -> Box<dyn Engine> {
+    let mut engine = first.sessions().unwrap().session().unwrap();
+    let sessions = engine.sessions().unwrap();
+    sessions.set_isolation(isolation, limit);
     engine
+}
+
+/// A session whose waits end by a lock or a deadlock, however little time others get.
+fn patient_session(first: &mut dyn Engine) -> Box<dyn Engine> {
+    session(first, Isolation::Serializable, Duration::from_hours(1))
 }
 
 fn run(engine: &mut dyn Engine, body: &mut dyn FnMut(&mut dyn Engine) -> Result<bool>) {
@@ -577,7 +583,7 @@ fn nobody_sees_half_of_a_transfer() {
         let stop = AtomicBool::new(false);
         std::thread::scope(|threads| {
             for number in 0..4 {
-                let mut engine = patient_session(&*first);
+                let mut engine = patient_session(&mut *first);
                 let stop = &stop;
                 threads.spawn(move || {
                     let mut random = Random(number);
@@ -587,14 +593,14 @@ fn nobody_sees_half_of_a_transfer() {
                             transfer(engine, &mut random).map(|()| is_kept)
                         });
                         if round % 100 == 99 {
-                            engine.checkpoint().unwrap();
+                            engine.idle().unwrap().checkpoint().unwrap();
                         }
                     }
                     stop.store(number == 3 || stop.load(Ordering::SeqCst), Ordering::SeqCst);
                 });
             }
             for is_index in [false, true] {
-                let mut engine = patient_session(&*first);
+                let mut engine = patient_session(&mut *first);
                 let stop = &stop;
                 threads.spawn(move || {
                     while !stop.load(Ordering::SeqCst) {
@@ -651,13 +657,8 @@ fn a_reader_keeps_from_others_what_its_isolation_says() {
                 first.insert(TABLE, &row).unwrap();
             }
             first.commit(Durability::Immediate).unwrap();
-            let session = |isolation| {
-                let mut engine = first.session().unwrap().unwrap();
-                engine.set_isolation(isolation, Duration::ZERO);
-                engine
-            };
-            let mut reader = session(isolation);
-            let mut writer = session(Isolation::Serializable);
+            let mut reader = session(&mut *first, isolation, Duration::ZERO);
+            let mut writer = session(&mut *first, Isolation::Serializable, Duration::ZERO);
             reader.begin().unwrap();
             let mut row = row_of(&*reader, 0, 0, 0);
             assert!(reader.get(TABLE, &key_of(&*reader, 1), &mut row).unwrap());

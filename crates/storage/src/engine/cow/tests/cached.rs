@@ -40,7 +40,7 @@ fn found(image: &SimulatedWorld) -> Result<Content, String> {
 fn with_a_log() -> Subject {
     let mut subject = Subject::with(Method::Nvwal, 5, &options_of_a_long_log());
     subject.change(0..200, 40);
-    subject.engine.checkpoint().unwrap();
+    subject.engine.idle().unwrap().checkpoint().unwrap();
     for first in 0..5 {
         subject.change((first..200).step_by(5), 60);
         subject.change((first..200).step_by(7), 60);
@@ -79,7 +79,7 @@ fn cut_in_a_checkpoint(rows: std::ops::Range<i64>, disabled: &str) -> Result<(),
                 .push(found(&world.image(&choice).unwrap()));
         }
     });
-    subject.engine.checkpoint().unwrap();
+    subject.engine.idle().unwrap().checkpoint().unwrap();
     image.unobserve();
     let images = std::mem::take(&mut *images.lock().unwrap());
     assert!(images.len() > 20, "{} images", images.len());
@@ -117,7 +117,7 @@ fn transactions_go_on_over_a_log_that_is_not_applied() {
         subject.world = image;
         subject.change((10 * round..10 * round + 8).chain([900]), 50);
         if round == 2 {
-            subject.engine.checkpoint().unwrap();
+            subject.engine.idle().unwrap().checkpoint().unwrap();
         }
         let image = subject.world.image(&ImageChoice::default()).unwrap();
         assert_eq!(found(&image).as_ref(), Ok(&subject.content));

@@ -17,7 +17,12 @@ fn with_rows(method: Method, page_bytes: u32, rows: i64) -> Subject {
 }
 
 fn filled(mut subject: Subject, rows: i64) -> Subject {
-    subject.engine.drop_index(TABLE, INDEX).unwrap();
+    subject
+        .engine
+        .idle()
+        .unwrap()
+        .drop_index(TABLE, INDEX)
+        .unwrap();
     subject.change((0..rows).map(|row| 2 * row), 0);
     subject
 }
@@ -235,7 +240,7 @@ fn closed_and_flipped(method: Method, disabled: &str) -> Result<(), String> {
     subject.change([2, 60], 0);
     subject.world.unobserve();
     subject.world.disable(disabled);
-    subject.engine.close().unwrap();
+    subject.engine.idle().unwrap().close().unwrap();
     let lines = std::mem::take(&mut *lines.lock().unwrap());
     assert_eq!(lines.len(), 2);
     for byte in lines.iter().flat_map(|line| 64 * line..64 * (line + 1)) {
