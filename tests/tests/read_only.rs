@@ -12,7 +12,7 @@ mod common;
 use common::{Directory, people};
 use disk::Directory as _;
 use disk::simulated::SimulatedDirectory;
-use indelible::{Database, Error, Method, Mode, Options};
+use indelible::{Database, Error, Method, MethodOption, Mode, Options};
 use pmem::device::simulated::{ImageChoices, SimulatedWorld, WorldOptions};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -29,16 +29,14 @@ fn readable() -> impl Iterator<Item = Method> {
 }
 
 fn options(method: Method) -> Options {
-    let mut options = Options::new().method(method).partitions(2);
-    if method.has_buffer_bytes() {
-        options = options.buffer_bytes(1 << 20);
-    }
+    let options = Options::new()
+        .fitting(method, [MethodOption::BufferBytes(1 << 20)])
+        .partitions(2);
     match method {
         // A simulated memory has 8 MiB.
         Method::DistributedLog => options.ring_bytes(0).rings(2),
         Method::NvmDwbLogOpt => options.ring_bytes(0).area_bytes(2 << 20),
-        method if method.has_ring_bytes() => options.ring_bytes(0),
-        _ => options,
+        _ => options.fitting(method, [MethodOption::RingBytes(0)]),
     }
 }
 

@@ -41,11 +41,6 @@ pub(crate) fn create(path: &Path, args: &NewDatabaseArgs) -> Result<Database> {
     if let Some(bytes) = args.node_bytes {
         options = options.node_bytes(bytes);
     }
-    if let Some(bytes) = args.memtable_bytes {
-        options = options.memtable_bytes(bytes);
-    }
-    if let Some(bytes) = args.area {
-        options = options.area_bytes(bytes);
-    }
-    Ok(Database::create(path, &args.places.add_to(options))?)
+    let options = args.method_options().fold(options, Options::with);
+    Ok(Database::create(path, &options)?)
 }

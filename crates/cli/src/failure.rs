@@ -143,6 +143,7 @@ fn words(cause: &(dyn std::error::Error + 'static)) -> String {
     let name = match *option {
         "area_bytes" => "area",
         "buffer_bytes" => "pool",
+        "outline_bytes" => "outlines",
         "ring_bytes" => "ring",
         "sessions" => "threads",
         option => option,

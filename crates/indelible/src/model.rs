@@ -333,7 +333,7 @@ pub(crate) fn database_with(
         .partitions(partitions)
         .group_wait_us_max(group_wait.as_micros() as u64)
         .wait_limit(std::time::Duration::from_millis(200));
-    let descriptor = crate::open::new_descriptor(&options);
+    let descriptor = options.descriptor();
     let words = Box::new(crate::commit_table::VolatileWords::new());
     let commits = crate::commit_table::CommitTable::new(words);
     let start = std::time::Instant::now();

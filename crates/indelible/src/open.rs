@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::limits::{self, Purpose};
 use crate::lock_policy::LockPolicy;
 use crate::mark::MarkBit;
-use crate::options::{Choice, Options, TRANSACTION_MEMORY_MAX, check_archive, check_direct};
+use crate::options::{Options, TRANSACTION_MEMORY_MAX};
 use crate::partition::Partition;
 use crate::platform::{self, NativePlatform, native_options};
 use crate::retry::Turns;
@@ -26,17 +26,16 @@ use crate::roster::{Keeper, Kept, Roster};
 use crate::sync::Mutex;
 use crate::table::{Table, TableEntry};
 use crate::trace::Recording;
-use disk::{Directory, DiskError, IoMode};
+use disk::{Directory, DiskError};
 use pmem::device::{Medium, NativeOptions};
 use pmem::{Access, ProcessMark};
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::Path;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use storage::engine::{Engine, EngineOptions, GlobalTxnId, Method};
-use storage::record::{LayoutKind, TableId};
+use storage::record::TableId;
 use storage::{Platform, StorageError};
 
 const WAIT_LIMIT: Duration = Duration::from_secs(10);
@@ -53,7 +52,7 @@ impl Database {
         let mut native = NativePlatform::prepare(path, options)?;
         native.share_addresses(options.partitions.unwrap_or(1));
         let mut options = options.clone();
-        if matches!(options.method, None | Some(Choice::Auto)) {
+        if options.explicit_method().is_none() {
             options.method = Some(best_method(native.medium()?, native.has_log()).into());
         }
         if let Err(error) = options.check() {
@@ -81,16 +80,11 @@ impl Database {
         let access = options.mode.access();
         let mut native =
             NativePlatform::new(path, access, native_options(options, options.domain))?;
-        native.check_log(options.log_directory.as_deref())?;
+        native.check_log(options.log_path())?;
         let recorded = native.descriptor().map_err(|error| at(path, error))?;
-        if let Some(archive) = &options.archive {
-            check_archive(recorded.method, archive)?;
-        }
-        if options.io == IoMode::Direct {
-            check_direct(recorded.method, recorded.node_bytes)?;
-        }
-        native.devices.pages = options.io;
-        native.begin_archive(options.archive.as_deref())?;
+        options.check_against(&recorded)?;
+        native.devices.pages = options.io_mode();
+        native.begin_archive(options.archive_path())?;
         if options.domain.is_none() {
             native.devices.options = native_options(options, recorded.domain);
         }
@@ -139,7 +133,7 @@ impl Database {
                 path: descriptor::DESCRIPTOR.into(),
             });
         }
-        let recorded = new_descriptor(options);
+        let recorded = options.descriptor();
         let words: Box<dyn Words> = if recorded.method.is_durable() {
             let memories = platform.memories(0);
             Box::new(PoolWords::create(&memories, &recorded)?)
@@ -410,38 +404,6 @@ fn writable(access: Access, partition: u32) -> Result<()> {
         Access::Write => Ok(()),
         Access::Read => Err(StorageError::NeedsRecovery(format!("partition {partition}")).into()),
     }
-}
-
-/// The descriptor of a new database.
-pub(crate) fn new_descriptor(options: &Options) -> Descriptor {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let (database_id, created_s) = match options.identity {
-        Some(identity) => (identity, 0),
-        None => (random_identity(), now.map_or(0, |since| since.as_secs())),
-    };
-    let method = match options.method {
-        Some(Choice::Explicit(method)) => method,
-        _ => Method::NvmInp,
-    };
-    Descriptor {
-        database_id,
-        method,
-        partitions: options.partitions.unwrap_or(1),
-        layout: options.layout.unwrap_or(LayoutKind::Together),
-        node_bytes: options
-            .node_bytes
-            .unwrap_or_else(|| method.node_bytes_default()),
-        domain: options.domain,
-        fences: options.fences.unwrap_or_default(),
-        created_s,
-        memtable_bytes: options.memtable_bytes,
-    }
-}
-
-/// The standard library seeds its hashers from the operating system's random source.
-fn random_identity() -> u128 {
-    let word = || RandomState::new().build_hasher().finish();
-    u128::from(word()) << 64 | u128::from(word())
 }
 
 /// The best method for the medium: that of the database, or that of its log if the log `is_apart`.

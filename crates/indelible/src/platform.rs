@@ -65,19 +65,19 @@ impl NativePlatform {
         make_directory(path)?;
         // An existing database keeps its log: the checks below report it.
         let is_new = is_empty_directory(path);
-        if let Some(log) = options.log_directory.as_deref().filter(|_| is_new) {
+        if let Some(log) = options.log_path().filter(|_| is_new) {
             link_log(path, log)?;
         }
-        if let Some(archive) = options.archive.as_deref().filter(|_| is_new) {
+        if let Some(archive) = options.archive_path().filter(|_| is_new) {
             link_archive(path, archive)?;
         }
         let new = || {
             let native = native_options(options, options.domain);
             let mut native = Self::new(path, Access::Write, native)?;
-            native.devices.pages = options.io;
+            native.devices.pages = options.io_mode();
             native.check_empty()?;
-            native.check_log(options.log_directory.as_deref())?;
-            native.check_archive(options.archive.as_deref())?;
+            native.check_log(options.log_path())?;
+            native.check_archive(options.archive_path())?;
             native.check_writable()?;
             native.check_domain()?;
             Ok(native)

@@ -10,7 +10,9 @@
 mod common;
 
 use common::Directory;
-use indelible::{DataType, Database, Error, Method, Options, Partitioning, Result, Table};
+use indelible::{
+    DataType, Database, Error, Method, MethodOption, Options, Partitioning, Result, Table,
+};
 use std::sync::Barrier;
 use std::time::Duration;
 use storage::StorageError;
@@ -23,17 +25,15 @@ const BALANCE: usize = 1;
 const LONG: Duration = Duration::from_mins(10);
 
 fn database(directory: &Directory, method: Method, sessions: u32) -> (Database, Table) {
-    let mut options = Options::new()
-        .method(method)
+    let of_method = [
+        MethodOption::Sessions(sessions),
+        MethodOption::RingBytes(1 << 20),
+        MethodOption::BufferBytes(4 << 20),
+    ];
+    let options = Options::new()
+        .fitting(method, of_method)
         .partitions(2)
-        .sessions(sessions)
         .wait_limit(LONG);
-    if method.has_ring_bytes() {
-        options = options.ring_bytes(1 << 20);
-    }
-    if method.has_buffer_pool() {
-        options = options.buffer_bytes(4 << 20);
-    }
     let db = Database::create(directory.path(), &options).unwrap();
     let accounts = db
         .create_table("accounts")

@@ -11,7 +11,7 @@
 use crate::check::{Failure, lock};
 use crate::search::{Config, FailureReport, Report, live_failure};
 use indelible::SimulatedPlatform;
-use indelible::{Database, Method, Options, TransactionOptions};
+use indelible::{Database, Method, MethodOption, Options, TransactionOptions};
 use pmem::device::simulated::{
     CrashPoint, ImageChoice, ImageChoices, SimulatedWorld, WorldOptions, mix,
 };
@@ -209,30 +209,27 @@ fn image_of(
 fn options(method: Method) -> Options {
     // Small nodes make deep trees of few rows; small MemTables and logs freeze and checkpoint on
     // the way.
-    let options = match method {
-        Method::Log | Method::NvmLog => Options::new().memtable_bytes(32 << 10),
-        Method::InPlace => Options::new().ring_bytes(2 << 20),
-        Method::GroupCommit => Options::new().ring_bytes(32 << 10),
+    let rings = MethodOption::Rings(2);
+    let ring_bytes = match method {
+        Method::GroupCommit => 32 << 10,
         // So small that there are checkpoints.
-        Method::Nvwal => Options::new().buffer_bytes(0).ring_bytes(64 << 10),
-        // The fewest frames there can be, so that pages are written while transactions are open.
-        method if method.shares_rings() => {
-            Options::new().buffer_bytes(0).ring_bytes(1 << 20).rings(2)
-        }
-        method if method.has_rings() => Options::new().buffer_bytes(0).ring_bytes(2 << 20),
-        method if method.is_paged() => Options::new().buffer_bytes(0),
-        _ => Options::new(),
+        Method::Nvwal => 64 << 10,
+        _ if rings.fits(method) => 1 << 20,
+        _ => 2 << 20,
     };
+    let of_method = [
+        MethodOption::MemtableBytes(32 << 10),
+        // The fewest frames there can be, so that pages are written while transactions are open.
+        MethodOption::BufferBytes(0),
+        MethodOption::RingBytes(ring_bytes),
+        rings,
+        // So small that pages leave it again, and that an opening has little to look at.
+        MethodOption::AreaBytes(128 << 10),
+    ];
     // Pages that are guarded have two sectors, so that they can tear.
     let is_guarded = method.is_paged() && method.survives_torn_pages();
-    let options = if method.has_area() {
-        // So small that pages leave it again, and that an opening has little to look at.
-        options.area_bytes(128 << 10)
-    } else {
-        options
-    };
-    options
-        .method(method)
+    Options::new()
+        .fitting(method, of_method)
         .partitions(PARTITIONS)
         .node_bytes(if is_guarded { 1024 } else { 512 })
         .pool_bytes(1 << 20)

@@ -7,7 +7,7 @@
 //! is cut at the crash points of that opening and after it. Each flush, fence and sync of these
 //! steps is left out once, and its loss must be noticed.
 
-use indelible::{DataType, Database, Method, Options};
+use indelible::{DataType, Database, Method, MethodOption, Options};
 use pmem::device::simulated::{CrashPoint, ImageChoices, SimulatedWorld, WorldOptions, mix};
 use std::sync::{Arc, Mutex};
 use torture::SimulatedPlatform;
@@ -32,25 +32,23 @@ const SITES: [&str; 8] = [
 type Found = Arc<Mutex<Result<u64, String>>>;
 
 fn options(method: Method) -> Options {
-    let options = Options::new().method(method).partitions(2).identity(7);
-    let options = match method {
-        Method::Log | Method::NvmLog => options.memtable_bytes(16 << 10),
-        Method::GroupCommit => options.ring_bytes(32 << 10),
-        Method::DistributedLog => options.ring_bytes(1 << 20).rings(2),
-        method if method.has_rings() => options.ring_bytes(2 << 20),
-        Method::Nvwal => options.ring_bytes(16 << 10),
-        _ => options,
+    let ring_bytes = match method {
+        Method::GroupCommit => 32 << 10,
+        Method::Nvwal => 16 << 10,
+        Method::DistributedLog => 1 << 20,
+        _ => 2 << 20,
     };
-    let options = if method.has_area() {
-        options.area_bytes(128 << 10)
-    } else {
-        options
-    };
-    let options = if method.has_buffer_bytes() {
-        options.buffer_bytes(0)
-    } else {
-        options
-    };
+    let of_method = [
+        MethodOption::MemtableBytes(16 << 10),
+        MethodOption::BufferBytes(0),
+        MethodOption::RingBytes(ring_bytes),
+        MethodOption::Rings(2),
+        MethodOption::AreaBytes(128 << 10),
+    ];
+    let options = Options::new()
+        .fitting(method, of_method)
+        .partitions(2)
+        .identity(7);
     // Pages that nothing guards have one sector, which no power cut tears.
     let options = if method.is_paged() && method.survives_torn_pages() {
         options.node_bytes(1024)

@@ -7,7 +7,7 @@
 
 use disk::Directory;
 use disk::simulated::SimulatedDirectory;
-use indelible::{DataType, Database, Method, Options, Partitioning};
+use indelible::{DataType, Database, Method, MethodOption, Options, Partitioning};
 use pmem::device::simulated::{
     CrashPoint, ImageChoice, ImageChoices, SimulatedWorld, WorldOptions, mix,
 };
@@ -35,28 +35,26 @@ struct Watch {
 }
 
 fn options(method: Method) -> Options {
-    let options = match method {
+    let ring_bytes = match method {
+        Method::GroupCommit => 32 << 10,
+        Method::Nvwal => 16 << 10,
+        Method::DistributedLog => 1 << 20,
+        _ => 2 << 20,
+    };
+    let of_method = [
         // Segments of the log are as long as a MemTable, and each opening reads one.
-        Method::Log | Method::NvmLog => Options::new().memtable_bytes(16 << 10),
+        MethodOption::MemtableBytes(16 << 10),
         // The fewest possible frames: each opening makes them, and pages are written while
         // transactions are open.
-        Method::InPlace => Options::new().ring_bytes(2 << 20),
-        Method::GroupCommit => Options::new().ring_bytes(32 << 10),
-        Method::Nvwal => Options::new().buffer_bytes(0).ring_bytes(16 << 10),
-        Method::DistributedLog => Options::new().buffer_bytes(0).ring_bytes(1 << 20).rings(2),
-        method if method.has_rings() => Options::new().buffer_bytes(0).ring_bytes(2 << 20),
-        method if method.is_paged() => Options::new().buffer_bytes(0),
-        _ => Options::new(),
-    };
+        MethodOption::BufferBytes(0),
+        MethodOption::RingBytes(ring_bytes),
+        MethodOption::Rings(2),
+        MethodOption::AreaBytes(128 << 10),
+    ];
     // Pages that are guarded have two sectors, so that they can tear.
     let is_guarded = method.is_paged() && method.survives_torn_pages();
-    let options = if method.has_area() {
-        options.area_bytes(128 << 10)
-    } else {
-        options
-    };
-    options
-        .method(method)
+    Options::new()
+        .fitting(method, of_method)
         .partitions(PARTITIONS)
         // Else the smallest page of the copy-on-write methods.
         .node_bytes(if is_guarded { 1024 } else { 512 })

@@ -13,8 +13,8 @@ use crate::input::Input;
 use crate::mutate::Seed;
 use crate::random::Random;
 use indelible::{
-    AREA_BYTES_MIN, DataType, Database, Direction, LayoutKind, Method, Options, Prefix, Reader,
-    Row, Table, Value,
+    AREA_BYTES_MIN, DataType, Database, Direction, LayoutKind, Method, MethodOption, Options,
+    Prefix, Reader, Row, Table, Value,
 };
 use std::ops::ControlFlow;
 
@@ -67,20 +67,13 @@ fn seeds(method: Method) -> Result<Vec<Seed>, String> {
 
 /// A method with as little memory as it does with.
 fn small(method: Method) -> Options {
-    let mut options = Options::new().method(method);
-    if method.has_buffer_bytes() {
-        options = options.buffer_bytes(BUFFER_BYTES);
-    }
-    if method.has_ring_bytes() {
-        options = options.ring_bytes(RING_BYTES);
-    }
-    if method.shares_rings() {
-        options = options.rings(RINGS);
-    }
-    if method.has_area() {
-        options = options.area_bytes(AREA_BYTES_MIN);
-    }
-    options
+    let of_method = [
+        MethodOption::BufferBytes(BUFFER_BYTES),
+        MethodOption::RingBytes(RING_BYTES),
+        MethodOption::Rings(RINGS),
+        MethodOption::AreaBytes(AREA_BYTES_MIN),
+    ];
+    Options::new().fitting(method, of_method)
 }
 
 pub(super) fn populate(db: &Database) -> indelible::Result<()> {

@@ -308,7 +308,7 @@ fn methods(chosen: &[Method]) -> Result<Vec<Method>> {
         ));
     }
     let wanted = |method: &Method| {
-        let has_buffers = method.is_paged() || method.has_buffer_bytes();
+        let has_buffers = method.is_paged() || *method == Method::Nvwal;
         let by_default = method.is_durable() && !has_buffers;
         chosen.contains(method) || chosen.is_empty() && by_default
     };

@@ -9,7 +9,7 @@ use super::{
 };
 use clap::{Args, Subcommand, ValueEnum};
 use disk::FileProfile;
-use indelible::{IoMode, Isolation, Method, Persist};
+use indelible::{FenceOrder, IoMode, Isolation, LogImages, Method, MethodOption, Persist};
 use pmem::device::emulated::Loads;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -304,7 +304,8 @@ pub(crate) struct SysbenchArgs {
     pub(crate) run: RunArgs,
 }
 
-/// Options of all workloads.
+/// Options of all workloads. One that only some methods take is for these in a comparison, and is
+/// refused if none of them runs.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -381,17 +382,16 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) rings: Option<u32>,
     /// Images of a changed row in the write-ahead log of inp or log: after, the row after the
-    /// change; or both, with the row before it, as in the paper; other methods ignore it
+    /// change; or both, with the row before it, as in the paper
     #[arg(long, value_enum, default_value_t = LogImagesName::After)]
     pub(crate) log_images: LogImagesName,
     /// Bytes of an index node
     #[arg(long)]
     pub(crate) node_bytes: Option<u32>,
-    /// Bytes of changes after which a MemTable of log or nvm-log is full; other methods ignore it
+    /// Bytes of changes after which a MemTable of log or nvm-log is full
     #[arg(long)]
     pub(crate) memtable_bytes: Option<u64>,
-    /// Bytes of the buffer pool of each partition of the page methods, and of the frames of nvwal;
-    /// other methods ignore it
+    /// Bytes of the buffer pool of each partition of the page methods, and of the frames of nvwal
     #[arg(long)]
     pub(crate) pool: Option<u64>,
     /// How pages travel between their file and the buffer pool, in methods that have one: buffered,
@@ -447,6 +447,28 @@ impl RunArgs {
     /// Threads of the run.
     pub(crate) fn threads(&self) -> u32 {
         self.threads.unwrap_or(self.partitions)
+    }
+
+    /// The options that only some methods take. In a comparison, these use them.
+    pub(crate) fn method_options(&self) -> impl Iterator<Item = MethodOption> {
+        let chosen = [
+            MethodOption::Fences(self.fences.into()),
+            MethodOption::PowerFailAtomicity(self.power_fail_atomicity.into()),
+            MethodOption::Persist(self.persist.into()),
+            MethodOption::LogImages(self.log_images.into()),
+            MethodOption::Io(self.io.into()),
+            MethodOption::Sessions(self.threads_each()),
+        ];
+        let given = [
+            self.ring.map(MethodOption::RingBytes),
+            self.rings.map(MethodOption::Rings),
+            self.area.map(MethodOption::AreaBytes),
+            self.outlines.map(MethodOption::OutlineBytes),
+            self.memtable_bytes.map(MethodOption::MemtableBytes),
+            self.pool.map(MethodOption::BufferBytes),
+            self.archive.clone().map(MethodOption::Archive),
+        ];
+        chosen.into_iter().chain(given.into_iter().flatten())
     }
 
     /// Threads of each partition.
@@ -505,6 +527,15 @@ pub(crate) enum LogImagesName {
     Both,
 }
 
+impl From<LogImagesName> for LogImages {
+    fn from(name: LogImagesName) -> Self {
+        match name {
+            LogImagesName::After => Self::After,
+            LogImagesName::Both => Self::BeforeAndAfter,
+        }
+    }
+}
+
 /// Loads on the emulated device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LoadsName {
@@ -532,6 +563,16 @@ pub(crate) enum FencesName {
     Shared,
     /// A sync after each step
     Paper,
+}
+
+impl From<FencesName> for FenceOrder {
+    fn from(name: FencesName) -> Self {
+        match name {
+            FencesName::Single => Self::Single,
+            FencesName::Shared => Self::Shared,
+            FencesName::Paper => Self::Paper,
+        }
+    }
 }
 
 /// The step at which a log record in durable memory becomes durable.

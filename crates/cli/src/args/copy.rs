@@ -5,7 +5,7 @@
 
 use super::{DomainName, LayoutName};
 use clap::Args;
-use indelible::{Choice, Options, Timestamp};
+use indelible::{Choice, MethodOption, Options, Timestamp};
 use std::path::PathBuf;
 
 pub(super) const BACKUP_EXAMPLES: &str = "\
@@ -146,15 +146,11 @@ pub(crate) struct PlacesArgs {
 }
 
 impl PlacesArgs {
-    /// Adds them to the options of a new database.
-    pub(crate) fn add_to(&self, mut options: Options) -> Options {
-        if let Some(log) = &self.log_directory {
-            options = options.log_directory(log);
-        }
-        if let Some(archive) = &self.archive {
-            options = options.archive(archive);
-        }
-        options
+    /// As options of a new database.
+    pub(crate) fn method_options(&self) -> impl Iterator<Item = MethodOption> {
+        let log = self.log_directory.clone().map(MethodOption::LogDirectory);
+        let archive = self.archive.clone().map(MethodOption::Archive);
+        log.into_iter().chain(archive)
     }
 }
 
@@ -177,7 +173,7 @@ impl OtherDatabaseArgs {
         if let Some(bytes) = self.node_bytes {
             options = options.node_bytes(bytes);
         }
-        self.places.add_to(options)
+        self.places.method_options().fold(options, Options::with)
     }
 }
 

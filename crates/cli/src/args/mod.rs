@@ -34,7 +34,7 @@ pub(crate) use torture::{SizeName, TortureArgs, WorkloadName};
 
 use crate::output::Format;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use indelible::{Domain, LayoutKind, PowerFailAtomicity, Primitive};
+use indelible::{Domain, LayoutKind, MethodOption, PowerFailAtomicity, Primitive};
 use std::path::PathBuf;
 
 /// The whole command line.
@@ -188,6 +188,20 @@ pub(crate) struct NewDatabaseArgs {
     /// nvm-dwb-log-opt: 128 KiB or more
     #[arg(long, value_name = "BYTES")]
     pub(crate) area: Option<u64>,
+}
+
+impl NewDatabaseArgs {
+    /// The options that only some methods take.
+    pub(crate) fn method_options(&self) -> impl Iterator<Item = MethodOption> {
+        let sizes = [
+            self.memtable_bytes.map(MethodOption::MemtableBytes),
+            self.area.map(MethodOption::AreaBytes),
+        ];
+        sizes
+            .into_iter()
+            .flatten()
+            .chain(self.places.method_options())
+    }
 }
 
 /// `create`.

@@ -11,7 +11,7 @@
 //! The process dies, not the machine, so its last writes may still be in the page cache: reads of
 //! files are as fast as these.
 
-use super::runs::{AREA, RING, print_row};
+use super::runs::print_row;
 use crate::args::{FillArgs, RecoveryArgs, RecoveryVictimArgs};
 use crate::failure::Usage;
 use crate::machine::{COMMIT, Machine};
@@ -19,7 +19,9 @@ use crate::output::{Cell, Format, Listing, bytes, duration};
 use crate::progress;
 use crate::scratch::Scratch;
 use anyhow::{Context, Result, bail};
-use indelible::{BUFFER_BYTES, DataType, Database, Durability, Method, Options, Statistics};
+use indelible::{
+    BUFFER_BYTES, DataType, Database, Durability, Method, MethodOption, Options, Statistics,
+};
 use pmem::Part;
 use serde::Serialize;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -90,8 +92,9 @@ pub(super) fn run(args: &RecoveryArgs, format: Format) -> Result<()> {
         }
         args.fill.options(*method).check()?;
     }
-    RING.check(args.fill.ring.is_some(), &args.method)?;
-    AREA.check(args.fill.area.is_some(), &args.method)?;
+    for option in args.fill.method_options() {
+        option.check_for(&args.method)?;
+    }
     let mut rows = Vec::new();
     for _ in 0..args.repeat {
         for method in &args.method {
@@ -141,18 +144,20 @@ fn listing(rows: &[RecoveryRow]) -> Listing {
 
 impl FillArgs {
     fn options(&self, method: Method) -> Options {
-        let mut options = Options::new()
-            .method(method)
-            .sessions(self.sessions + 1)
-            .buffer_bytes(self.pool_bytes())
-            .checkpoint_log_bytes(self.log_bytes.saturating_mul(CHECKPOINT_FACTOR));
-        if let (true, Some(bytes)) = (method.has_area(), self.area) {
-            options = options.area_bytes(bytes);
-        }
-        if let (true, Some(bytes)) = (method.has_ring_bytes(), self.ring) {
-            options = options.ring_bytes(bytes);
-        }
-        options
+        Options::new()
+            .fitting(method, self.method_options())
+            .checkpoint_log_bytes(self.log_bytes.saturating_mul(CHECKPOINT_FACTOR))
+    }
+
+    /// The options that only some methods take.
+    fn method_options(&self) -> impl Iterator<Item = MethodOption> {
+        let given = [
+            Some(MethodOption::Sessions(self.sessions + 1)),
+            Some(MethodOption::BufferBytes(self.pool_bytes())),
+            self.area.map(MethodOption::AreaBytes),
+            self.ring.map(MethodOption::RingBytes),
+        ];
+        given.into_iter().flatten()
     }
 
     fn pool_bytes(&self) -> u64 {

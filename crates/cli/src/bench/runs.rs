@@ -5,9 +5,7 @@
 //! is the difference of the database's statistics before and after; each workload adds the fields
 //! that only it knows.
 
-use crate::args::{
-    CommitName, DeviceKind, FencesName, IoName, LoadsName, LogImagesName, PrimitiveName, RunArgs,
-};
+use crate::args::{CommitName, DeviceKind, IoName, LoadsName, PrimitiveName, RunArgs};
 use crate::failure::Usage;
 use crate::machine::{COMMIT, Machine};
 use crate::output::{Cell, Format, Listing, bytes, duration, note, print_json, whole};
@@ -19,8 +17,8 @@ use crate::scratch::Scratch;
 use anyhow::{Result, bail};
 use disk::{Delays, FileProfile};
 use indelible::{
-    BUFFER_BYTES, Database, Disks, Domain, EmulatedPlatform, FenceOrder, LayoutKind, LogImages,
-    LogKind, Method, Options, PageAxes, PagesKind, Statistics,
+    BUFFER_BYTES, Database, Disks, Domain, EmulatedPlatform, LayoutKind, LogKind, Method,
+    MethodOption, Options, PageAxes, PagesKind, Statistics,
 };
 use measure::{Acknowledge, Limit, Measured};
 use pmem::Part;
@@ -66,13 +64,10 @@ pub(super) fn check(args: &RunArgs, methods: &[Method], others: bool) -> Result<
             "--log-path, --log-files and --commit asynchronous are for methods with a buffer pool, such as full-page-writes or nv-logging; leave them out for others",
         );
     }
-    check_archive_option(args, methods, others)?;
-    check_sizes(args, methods)?;
-    check_io(args, methods, others)?;
-    if args.fences != FencesName::Single && (others || methods.iter().any(|m| *m != Method::NvmInp))
+    if args.device == DeviceKind::Emulated && (args.io == IoName::Direct || args.archive.is_some())
     {
         return wrong(
-            "--fences chooses the order of nvm-inp's fences; run it with --method nvm-inp alone",
+            "--io direct and --archive are for files of this machine, and those of the emulated device are imitated; leave them out there",
         );
     }
     if args.domain.is_some() && (others || methods.iter().any(|method| !method.is_durable())) {
@@ -81,104 +76,13 @@ pub(super) fn check(args: &RunArgs, methods: &[Method], others: bool) -> Result<
         );
     }
     check_threads(args, methods, others)?;
+    for option in args.method_options() {
+        option.check_for(methods)?;
+    }
+    for method in methods {
+        options(args, *method).check()?;
+    }
     profile(args).map(drop)
-}
-
-/// An option for the size of something that only some methods have, with the words that name these
-/// methods.
-pub(super) struct SizeOption {
-    name: &'static str,
-    has_it: fn(Method) -> bool,
-    whose: &'static str,
-}
-
-pub(super) const RING: SizeOption = SizeOption {
-    name: "--ring",
-    has_it: Method::has_ring_bytes,
-    whose: "methods with a log in durable memory, such as nv-logging, distributed-log or nvwal",
-};
-const RINGS: SizeOption = SizeOption {
-    name: "--rings",
-    has_it: Method::shares_rings,
-    whose: "distributed-log, whose sessions share rings",
-};
-const OUTLINES: SizeOption = SizeOption {
-    name: "--outlines",
-    has_it: Method::has_outlines,
-    whose: "methods with slotted pages in durable memory: fash and fast",
-};
-pub(super) const AREA: SizeOption = SizeOption {
-    name: "--area",
-    has_it: Method::has_area,
-    whose: "methods with copies of pages in durable memory: nvm-dwb, nvm-dwb-log and nvm-dwb-log-opt",
-};
-
-impl SizeOption {
-    /// Refuses it where every method would ignore it. In a comparison the methods that have such a
-    /// thing use it.
-    pub(super) fn check(&self, is_given: bool, methods: &[Method]) -> Result<()> {
-        if !is_given || methods.iter().any(|method| (self.has_it)(*method)) {
-            return Ok(());
-        }
-        let Self { name, whose, .. } = self;
-        Err(Usage::error(format!(
-            "{name} is for {whose}, and none of them runs here; leave it out"
-        )))
-    }
-}
-
-/// Checks the sizes of things that only some methods have.
-fn check_sizes(args: &RunArgs, methods: &[Method]) -> Result<()> {
-    RING.check(args.ring.is_some(), methods)?;
-    RINGS.check(args.rings.is_some(), methods)?;
-    OUTLINES.check(args.outlines.is_some(), methods)?;
-    AREA.check(args.area.is_some(), methods)
-}
-
-/// Direct transfers are possible only for pages in files of this machine.
-fn check_io(args: &RunArgs, methods: &[Method], others: bool) -> Result<()> {
-    if args.io == IoName::Buffered {
-        return Ok(());
-    }
-    if args.device == DeviceKind::Emulated {
-        return Err(Usage::error(
-            "--io direct is for files of this machine, and those of the emulated device are imitated; leave one of the two out",
-        ));
-    }
-    if others {
-        return Err(Usage::error(
-            "--io direct is for the page methods with pages in files; leave it out for std-map and static-tree",
-        ));
-    }
-    for method in methods {
-        let mut options = Options::new().method(*method).io(args.io.into());
-        if let Some(bytes) = args.node_bytes {
-            options = options.node_bytes(bytes);
-        }
-        options.check()?;
-    }
-    Ok(())
-}
-
-/// Only methods with pages in files archive their log.
-fn check_archive_option(args: &RunArgs, methods: &[Method], others: bool) -> Result<()> {
-    let Some(path) = &args.archive else {
-        return Ok(());
-    };
-    if others {
-        return Err(Usage::error(
-            "--archive is for the page methods with pages in files; leave it out for std-map and static-tree",
-        ));
-    }
-    if args.device == DeviceKind::Emulated {
-        return Err(Usage::error(
-            "--archive is a real directory, which the emulated device has not; leave one of the two out",
-        ));
-    }
-    for method in methods {
-        Options::new().method(*method).archive(path).check()?;
-    }
-    Ok(())
 }
 
 /// Threads that share a partition need sessions in it.
@@ -266,18 +170,13 @@ fn pool_bytes(args: &RunArgs) -> u64 {
     args.pool.unwrap_or(BUFFER_BYTES)
 }
 
-/// Creates the database of a run, and returns the emulators of its partitions (none on the native
-/// device) and the delays of its disks.
-pub(super) fn open(
-    args: &RunArgs,
-    method: Method,
-    scratch: &Scratch,
-) -> Result<(Database, Vec<Emulator>, Delays)> {
-    let directory = scratch.path();
+/// The options of a run's database, but for the places of its files.
+fn options(args: &RunArgs, method: Method) -> Options {
     let mut options = Options::new()
-        .method(method)
+        .fitting(method, args.method_options())
         .partitions(args.partitions)
         .layout(args.layout.into())
+        .isolation(args.isolation.into())
         .group_transactions_max(args.group.unwrap_or(GROUP));
     if let Some(domain) = args.domain {
         options = options.domain(domain.into());
@@ -285,61 +184,32 @@ pub(super) fn open(
     if let Some(primitives) = args.primitives {
         options = options.primitives(primitives.into());
     }
-    if method == Method::Fast {
-        options = options.power_fail_atomicity(args.power_fail_atomicity.into());
-    }
     if let Some(bytes) = args.node_bytes {
         options = options.node_bytes(bytes);
-    }
-    if let Some(bytes) = args.memtable_bytes
-        && matches!(method, Method::Log | Method::NvmLog)
-    {
-        options = options.memtable_bytes(bytes);
-    }
-    if method.is_paged() {
-        options = options
-            .sessions(args.threads_each())
-            .isolation(args.isolation.into());
-    }
-    if method.has_buffer_bytes() {
-        options = options.buffer_bytes(pool_bytes(args));
-    }
-    if method.has_buffer_pool() {
-        options = options.io(args.io.into());
-    }
-    if method.chooses_persist() {
-        options = options.persist(args.persist.into());
-    }
-    if let (true, Some(bytes)) = (method.has_ring_bytes(), args.ring) {
-        options = options.ring_bytes(bytes);
-    }
-    if let (true, Some(bytes)) = (method.has_area(), args.area) {
-        options = options.area_bytes(bytes);
-    }
-    if let (true, Some(bytes)) = (method.has_outlines(), args.outlines) {
-        options = options.outline_bytes(bytes);
     }
     if let Some(bytes) = args.log_bytes {
         options = options.checkpoint_log_bytes(bytes);
     }
-    if let (true, Some(rings)) = (method.shares_rings(), args.rings) {
-        options = options.rings(rings);
-    }
-    if let Some(path) = scratch.log_path() {
-        options = options.log_directory(path);
-    }
-    if let Some(path) = scratch.archive_path() {
-        options = options.archive(path);
-    }
-    if args.log_images == LogImagesName::Both && matches!(method, Method::Inp | Method::Log) {
-        options = options.log_images(LogImages::BeforeAndAfter);
-    }
-    match args.fences {
-        FencesName::Single => {}
-        FencesName::Shared => options = options.fences(FenceOrder::Shared),
-        FencesName::Paper => options = options.fences(FenceOrder::Paper),
-    }
-    create(args, directory, &options)
+    options
+}
+
+/// Creates the database of a run, and returns the emulators of its partitions (none on the native
+/// device) and the delays of its disks.
+pub(super) fn open(
+    args: &RunArgs,
+    method: Method,
+    scratch: &Scratch,
+) -> Result<(Database, Vec<Emulator>, Delays)> {
+    let places = [
+        scratch
+            .log_path()
+            .map(|path| MethodOption::LogDirectory(path.into())),
+        scratch
+            .archive_path()
+            .map(|path| MethodOption::Archive(path.into())),
+    ];
+    let options = options(args, method).fitting(method, places.into_iter().flatten());
+    create(args, scratch.path(), &options)
 }
 
 /// Creates a database on the device of a run.

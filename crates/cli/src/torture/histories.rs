@@ -12,7 +12,7 @@ use crate::progress;
 use crate::scratch::Scratch;
 use ::torture::history::{CutOptions, HistoryOptions, HistoryReport, run, run_with_cuts};
 use anyhow::{Context, Result, bail};
-use indelible::{Database, Method, Options};
+use indelible::{Database, Method, MethodOption, Options};
 use std::time::Instant;
 
 /// Small enough that pages are written back and read again during the run.
@@ -39,19 +39,15 @@ pub(super) fn histories(
         );
     }
     let start = Instant::now();
+    let of_method = [
+        MethodOption::Sessions(args.sessions),
+        MethodOption::BufferBytes(BUFFER_BYTES),
+        MethodOption::AreaBytes(AREA_BYTES),
+    ];
     let mut options = Options::new()
-        .method(method)
+        .fitting(method, of_method)
         .partitions(args.partitions)
         .checkpoint_log_bytes(CHECKPOINT_LOG_BYTES);
-    if method.is_paged() {
-        options = options.sessions(args.sessions);
-    }
-    if method.has_buffer_pool() {
-        options = options.buffer_bytes(BUFFER_BYTES);
-    }
-    if method.has_area() {
-        options = options.area_bytes(AREA_BYTES);
-    }
     if method.has_rings() {
         options = options.ring_bytes(RING_BYTES);
     }

@@ -63,7 +63,8 @@ fn what_it_cannot_measure_is_refused() {
     for size in ["--ring", "--area"] {
         let ignored = ["bench", "recovery", "--method", "full-page-writes", size];
         let error = fail(2, &[&ignored[..], &["4000000"]].concat());
-        assert!(error.contains(&format!("{size} is for")), "{error}");
+        let told = format!("option `{size}`: method `full-page-writes` has no");
+        assert!(error.contains(&told), "{error}");
     }
     // Half of a ring is less than the requested length.
     let short = [

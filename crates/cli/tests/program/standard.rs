@@ -279,7 +279,8 @@ fn threads_share_a_partition() {
     assert!(refused(&["--method", "dwb,inp"]).contains("use --partitions 2"));
     for size in ["--ring", "--rings", "--area", "--outlines"] {
         let ignored = refused(&["--method", "dwb,full-page-writes", size, "4000000"]);
-        assert!(ignored.contains(&format!("{size} is for")), "{ignored}");
+        let told = format!("option `{size}`: methods `dwb`, `full-page-writes` have no");
+        assert!(ignored.contains(&told), "{ignored}");
     }
     assert!(
         refused(&["--method", "dwb", "--partitions", "3"]).contains("leave one of the two out")
@@ -320,9 +321,9 @@ fn the_log_is_archived_where_it_is_wanted() {
         let fixed = ["bench", "tpcb", "--archive", &cold];
         fail(2, &[&fixed, arguments].concat())
     };
-    assert!(refused(&["--method", "nv-logging,in-place"]).contains("nothing to archive"));
+    assert!(refused(&["--method", "in-place"]).contains("something to archive"));
     let emulated = ["--method", "nv-logging", "--device", "emulated"];
-    assert!(refused(&emulated).contains("leave one of the two out"));
+    assert!(refused(&emulated).contains("leave them out there"));
     let scale = ["bench", "ycsb", "--archive", &cold, "--method", "std-map"];
     assert!(fail(2, &scale).contains("leave it out"));
 }

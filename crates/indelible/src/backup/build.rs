@@ -12,7 +12,7 @@ use super::source;
 use crate::database::Database;
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
-use crate::options::{Choice, Mode, Options};
+use crate::options::Options;
 use crate::platform::{is_empty_directory, remove_files, remove_own_files, sync_parent};
 use std::ffi::OsStr;
 use std::fs;
@@ -28,8 +28,8 @@ pub(super) fn build(
     watch: CopyWatch<'_>,
     fill: impl FnOnce(&mut Loader<'_>, CopyWatch<'_>) -> Result<Totals>,
 ) -> Result<(Method, Totals)> {
-    let options = complete(options, recorded);
-    if options.method == Some(Choice::Explicit(Method::Volatile)) {
+    let options = options.for_copy(recorded);
+    if options.explicit_method() == Some(Method::Volatile) {
         return Err(Error::option(
             "method",
             "`volatile` keeps nothing, so a copy would be gone at once",
@@ -39,7 +39,7 @@ pub(super) fn build(
     options.check()?;
     check_free(path)?;
     let temporary = beside(path)?;
-    let mut unfinished = Unfinished::new(&temporary, options.archive.as_deref());
+    let mut unfinished = Unfinished::new(&temporary, options.archive_path());
     let database = Database::create(&temporary, &options)?;
     let method = database.method();
     let filled = fill(&mut Loader::new(&database), watch)?;
@@ -63,26 +63,6 @@ pub(super) fn build(
     unfinished.has_its_name = true;
     sync_parent(path)?;
     Ok((method, found))
-}
-
-/// Options that are not given stay as recorded. Node sizes and fences mean something only to the
-/// method that they were chosen for.
-fn complete(asked: &Options, recorded: &Descriptor) -> Options {
-    let mut options = asked.clone();
-    options.mode = Mode::ReadWrite;
-    options.identity = None;
-    options.method = options.method.or(Some(recorded.method.into()));
-    options.partitions = options.partitions.or(Some(recorded.partitions));
-    options.layout = options.layout.or(Some(recorded.layout));
-    options.domain = options.domain.or(recorded.domain);
-    if options.method == Some(recorded.method.into()) {
-        options.node_bytes = options.node_bytes.or(Some(recorded.node_bytes));
-        if matches!(recorded.method, Method::NvmInp | Method::NvmLog) {
-            options.fences = options.fences.or(Some(recorded.fences));
-        }
-        options.memtable_bytes = options.memtable_bytes.or(recorded.memtable_bytes);
-    }
-    options
 }
 
 /// Fails unless a database can be made at `path`.

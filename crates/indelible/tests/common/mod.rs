@@ -3,7 +3,7 @@
 //! A directory is removed when its guard is dropped, also when a test fails. Every test names its
 //! own directory, so tests run in parallel.
 
-use indelible::{DataType, Database, LogKind, Method, Options, Partitioning, Table};
+use indelible::{DataType, Database, LogKind, Method, MethodOption, Options, Partitioning, Table};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -26,17 +26,12 @@ pub(crate) fn methods() -> Vec<Method> {
 #[allow(dead_code, reason = "each test file uses a part of this module")]
 pub(crate) fn small_options(method: Method) -> Options {
     const BYTES: u64 = 1 << 20;
-    let mut options = Options::new().method(method).pool_bytes(BYTES);
-    if method.has_buffer_bytes() {
-        options = options.buffer_bytes(BYTES);
-    }
-    if method.has_ring_bytes() {
-        options = options.ring_bytes(BYTES);
-    }
-    if method.has_area() {
-        options = options.area_bytes(BYTES);
-    }
-    options
+    let of_method = [
+        MethodOption::BufferBytes(BYTES),
+        MethodOption::RingBytes(BYTES),
+        MethodOption::AreaBytes(BYTES),
+    ];
+    Options::new().fitting(method, of_method).pool_bytes(BYTES)
 }
 
 /// A directory that is removed with everything in it.

@@ -7,6 +7,7 @@
 use super::Method;
 use crate::buffer::Guard;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 /// Location of the page engine's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -114,13 +115,22 @@ pub struct PageAxes {
 }
 
 impl PageAxes {
+    fn published(self) -> Option<Method> {
+        Method::ALL
+            .into_iter()
+            .find(|method| method.axes() == Some(self))
+    }
+
     /// The method that is this combination: a published one if there is one.
     ///
     /// # Errors
     /// A combination that makes no sense, with the reason.
     pub fn method(self) -> Result<Method, String> {
-        if let Some(method) = Method::every().find(|method| method.axes() == Some(self)) {
+        if let Some(method) = self.published() {
             return Ok(method);
+        }
+        if let Some(combination) = Combination::new(self) {
+            return Ok(Method::Combined(combination));
         }
         let reason = match (self.pages, self.log, self.guard) {
             (PagesKind::Ssd, LogKind::Volatile, _) => {
@@ -153,91 +163,46 @@ impl PageAxes {
 pub struct Combination {
     log: LogKind,
     guard: Guard,
-    /// By which it is selected: the published method with its log, and the guard.
-    name: &'static str,
 }
 
+/// All combinations with their names, which are those of the plainest method with the log, and of
+/// the guard.
+static COMBINATIONS: LazyLock<Vec<(Combination, String)>> = LazyLock::new(|| {
+    let pairs = LogKind::ALL
+        .into_iter()
+        .flat_map(|log| Guard::ALL.map(|guard| (log, guard)));
+    let combinations = pairs.filter_map(|(log, guard)| {
+        let combination = Combination::new(PageAxes {
+            pages: PagesKind::Ssd,
+            guard,
+            log,
+        })?;
+        let plainest = match log {
+            LogKind::Central => Method::Dwb,
+            LogKind::Decentralized => Method::NvDiskDecentralized,
+            LogKind::PerTransaction => Method::NvLogging,
+            LogKind::Distributed => Method::DistributedLog,
+            LogKind::Volatile => return None,
+        };
+        Some((combination, format!("{plainest}+{}", guard.name())))
+    });
+    combinations.collect()
+});
+
 impl Combination {
-    const fn new(log: LogKind, guard: Guard, name: &'static str) -> Self {
-        Self { log, guard, name }
+    /// The combination of these axes, if they make sense together and are no published method.
+    fn new(axes: PageAxes) -> Option<Self> {
+        let PageAxes { pages, guard, log } = axes;
+        let is_possible = pages == PagesKind::Ssd
+            && log != LogKind::Volatile
+            && guard != Guard::BeforeImages
+            && axes.published().is_none();
+        is_possible.then_some(Self { log, guard })
     }
 
-    pub(super) const ALL: [Self; 18] = [
-        Self::new(
-            LogKind::Decentralized,
-            Guard::Off,
-            "nv-disk-decentralized+dwb-off",
-        ),
-        Self::new(
-            LogKind::Decentralized,
-            Guard::FullPageWrites,
-            "nv-disk-decentralized+full-page-writes",
-        ),
-        Self::new(LogKind::PerTransaction, Guard::Off, "nv-logging+dwb-off"),
-        Self::new(
-            LogKind::PerTransaction,
-            Guard::FullPageWrites,
-            "nv-logging+full-page-writes",
-        ),
-        Self::new(LogKind::Distributed, Guard::Off, "distributed-log+dwb-off"),
-        Self::new(
-            LogKind::Distributed,
-            Guard::FullPageWrites,
-            "distributed-log+full-page-writes",
-        ),
-        Self::new(
-            LogKind::Decentralized,
-            Guard::NvDoubleWrite,
-            "nv-disk-decentralized+nvm-dwb",
-        ),
-        Self::new(
-            LogKind::Distributed,
-            Guard::NvDoubleWrite,
-            "distributed-log+nvm-dwb",
-        ),
-        Self::new(
-            LogKind::Decentralized,
-            Guard::DoubleWriteSingles,
-            "nv-disk-decentralized+dwb",
-        ),
-        Self::new(
-            LogKind::PerTransaction,
-            Guard::DoubleWriteSingles,
-            "nv-logging+dwb",
-        ),
-        Self::new(
-            LogKind::Distributed,
-            Guard::DoubleWriteSingles,
-            "distributed-log+dwb",
-        ),
-        Self::new(LogKind::Central, Guard::OffBatched, "dwb+dwb-off-batched"),
-        Self::new(
-            LogKind::Decentralized,
-            Guard::OffBatched,
-            "nv-disk-decentralized+dwb-off-batched",
-        ),
-        Self::new(
-            LogKind::PerTransaction,
-            Guard::OffBatched,
-            "nv-logging+dwb-off-batched",
-        ),
-        Self::new(
-            LogKind::Distributed,
-            Guard::OffBatched,
-            "distributed-log+dwb-off-batched",
-        ),
-        Self::new(LogKind::Central, Guard::NvPageCache, "dwb+nvm-dwb-log-opt"),
-        Self::new(
-            LogKind::Decentralized,
-            Guard::NvPageCache,
-            "nv-disk-decentralized+nvm-dwb-log-opt",
-        ),
-        Self::new(
-            LogKind::Distributed,
-            Guard::NvPageCache,
-            "distributed-log+nvm-dwb-log-opt",
-        ),
-    ];
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        COMBINATIONS.iter().map(|(combination, _)| *combination)
+    }
 
     pub(super) fn axes(self) -> PageAxes {
         PageAxes {
@@ -248,7 +213,10 @@ impl Combination {
     }
 
     pub(super) fn name(self) -> &'static str {
-        self.name
+        let mut named = COMBINATIONS.iter();
+        let found = named.find(|(combination, _)| *combination == self);
+        let (_, name) = found.expect("every combination is in the list of all");
+        name
     }
 
     /// Stable number for headers, beyond those of the published methods.
@@ -296,6 +264,34 @@ mod tests {
         );
         let codes: HashSet<u32> = Method::every().map(Method::code).collect();
         assert_eq!(codes.len(), Method::every().count());
+    }
+
+    #[test]
+    fn the_names_of_combinations_stay() {
+        let names: Vec<&str> = Method::combinations().map(Method::name).collect();
+        assert_eq!(
+            names,
+            [
+                "dwb+dwb-off-batched",
+                "dwb+nvm-dwb-log-opt",
+                "nv-disk-decentralized+dwb-off",
+                "nv-disk-decentralized+dwb-off-batched",
+                "nv-disk-decentralized+dwb",
+                "nv-disk-decentralized+full-page-writes",
+                "nv-disk-decentralized+nvm-dwb",
+                "nv-disk-decentralized+nvm-dwb-log-opt",
+                "nv-logging+dwb-off",
+                "nv-logging+dwb-off-batched",
+                "nv-logging+dwb",
+                "nv-logging+full-page-writes",
+                "distributed-log+dwb-off",
+                "distributed-log+dwb-off-batched",
+                "distributed-log+dwb",
+                "distributed-log+full-page-writes",
+                "distributed-log+nvm-dwb",
+                "distributed-log+nvm-dwb-log-opt",
+            ]
+        );
     }
 
     #[test]

@@ -219,46 +219,18 @@ impl Method {
         pages == Some(PagesKind::Ssd)
     }
 
-    /// Whether [`EngineOptions::buffer_bytes`] is for it: with a buffer pool, or with frames for
-    /// slotted pages.
-    pub fn has_buffer_bytes(self) -> bool {
-        self.has_buffer_pool() || self == Self::Nvwal
-    }
-
     /// Whether its log is rings in durable memory.
     pub fn has_rings(self) -> bool {
         let log = self.axes().map(|axes| axes.log);
         matches!(log, Some(LogKind::PerTransaction | LogKind::Distributed))
     }
 
-    /// Whether [`EngineOptions::rings`] is for it: sessions share the rings.
-    pub fn shares_rings(self) -> bool {
-        self.axes().map(|axes| axes.log) == Some(LogKind::Distributed)
-    }
-
-    /// Whether [`EngineOptions::persist`] is for it: a record need not be durable before its
-    /// commit.
-    pub fn chooses_persist(self) -> bool {
-        let log = self.axes().map(|axes| axes.log);
-        log == Some(LogKind::PerTransaction) && self.has_buffer_pool()
-    }
-
-    /// Whether [`EngineOptions::ring_bytes`] is for it.
-    pub fn has_ring_bytes(self) -> bool {
-        self.has_rings() || matches!(self, Self::GroupCommit | Self::Nvwal)
-    }
-
-    /// Whether [`EngineOptions::log_images`] is for it: a log of changed rows lies in files.
+    /// Whether its log in files has rows before and after a change.
     pub fn has_log_images(self) -> bool {
         matches!(self, Self::Inp | Self::Log)
     }
 
-    /// Whether [`EngineOptions::outline_bytes`] is for it: slotted pages lie in durable memory.
-    pub fn has_outlines(self) -> bool {
-        matches!(self, Self::Fash | Self::Fast)
-    }
-
-    /// Whether [`EngineOptions::area_bytes`] is for it: copies of pages lie in durable memory.
+    /// Whether copies of its pages lie in durable memory.
     pub fn has_area(self) -> bool {
         self.axes().is_some_and(|axes| axes.guard.has_slots())
     }
@@ -331,7 +303,7 @@ impl Method {
 
     /// The page engine's parts in combinations that no published method is.
     pub fn combinations() -> impl Iterator<Item = Self> {
-        Combination::ALL.into_iter().map(Self::Combined)
+        Combination::all().map(Self::Combined)
     }
 
     /// The published ones and the combinations.
