@@ -32,8 +32,8 @@ const STEP_MIN: Duration = Duration::from_micros(1);
 /// The thread that makes records durable ahead of their commits, where records wait for a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Daemon {
-    /// The caller of [`Sessions::assist`](crate::engine::Sessions::assist). Runs are reproducible, as
-    /// simulated devices need it.
+    /// The caller of [`Sessions::assist`](crate::engine::Sessions::assist). Runs are reproducible,
+    /// as simulated devices need it.
     #[default]
     BySteps,
     /// A thread of its own a partition.

@@ -19,30 +19,28 @@
 mod reader;
 mod slotted;
 
-pub use slotted::{Slotted, create_behind_cache, create_slotted, open_behind_cache, open_slotted};
+pub(super) use slotted::{create_behind_cache, create_slotted, open_behind_cache, open_slotted};
 
+use super::serial::driver::{Fault, Policy, Serial};
 use super::serial::pool::{self, FIRST_ROOT, Opened};
+use super::serial::store::DeviceOf;
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
-    Idle, Reads, ScanRange, VerifyReport,
+    VerifyReport,
 };
 use crate::error::{Result, StorageError};
-use crate::failure::Failure;
 use crate::index::cow::file::{FileIdentity, FileStore};
 use crate::index::cow::pool::PoolStore;
-use crate::index::cow::{PageStore, Pages, Purpose};
+use crate::index::cow::{PageStore, Pages};
 use crate::index::trees::Trees;
 use crate::log::{Due, GroupCommit, GroupCommitOptions};
 use crate::platform::Platform;
 use crate::probe::{self, Activity};
-use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
-use crate::table::Table;
+use crate::record::LayoutKind;
 use crate::table::cow::{CowSpace, ImageRows, Rows, TupleRows};
-use pmem::{Access, Arena, Block, Memory, MemorySource, Outcome, POOL_BYTES_MIN, PoolKind};
+use pmem::{Access, Arena, Block, Memory, MemorySource as _, Outcome, POOL_BYTES_MIN, PoolKind};
 use reader::RowsIn;
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
-use std::sync::Arc;
 
 /// Kind of the pools of `nvm-cow`.
 const POOL_KIND: PoolKind = PoolKind(0x6e76_636f);
@@ -51,15 +49,14 @@ const PAGES: (&str, fn(u64) -> bool) = ("pages", is_page_size);
 /// First size of the volatile memory for frames.
 const FRAMES_BYTES: u64 = 1 << 20;
 
-type DeviceOf<P> = <<P as Platform>::Memories as MemorySource>::Memory;
-
 /// One partition of `nvm-cow`.
-pub type NvCow<P> = CowEngine<Pages<PoolStore<DeviceOf<P>>>, TupleRows>;
+pub(super) type NvCow<P> = Serial<CowEngine<Pages<PoolStore<DeviceOf<P>>>, TupleRows>>;
 /// One partition of `cow`.
-pub type Cow<P> = CowEngine<Pages<FileStore<DeviceOf<P>, <P as Platform>::Files>>, ImageRows>;
+pub(super) type Cow<P> =
+    Serial<CowEngine<Pages<FileStore<DeviceOf<P>, <P as Platform>::Files>>, ImageRows>>;
 
 /// Operations of trees, and of the place where they live, that the engine needs beyond [`Trees`].
-pub trait TreeStore: Trees {
+pub(super) trait TreeStore: Trees {
     /// Reports blocks in use that belong to no table, and compares all blocks in use with the
     /// allocated ones.
     fn check_space(&mut self, reachable: &mut BTreeSet<u64>, report: &mut VerifyReport);
@@ -86,32 +83,14 @@ pub trait TreeStore: Trees {
 }
 
 /// One partition that is copied on write.
-pub struct CowEngine<T: TreeStore, R: Rows<T>> {
+pub(super) struct CowEngine<T: TreeStore, R: Rows<T>> {
     space: CowSpace<T, R>,
     group: GroupCommit,
-    state: State,
-    /// Of the step after which it is [`State::Poisoned`].
-    failure: Failure,
     /// State of the trees at the beginning of the open transaction.
     begin: Option<T::Mark>,
     /// Bytes that its group held then.
     group_bytes: usize,
     undone: u64,
-}
-
-/// States of the engine, which decide the calls that it accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Idle,
-    Open,
-    /// Only `commit` and `abort` are possible.
-    Prepared {
-        wrote: bool,
-    },
-    /// An operation failed half-way: only `abort` is possible.
-    MustAbort,
-    /// A durable step failed: nothing is possible.
-    Poisoned,
 }
 
 impl<S: PageStore, R: Rows<Pages<S>>> CowEngine<Pages<S>, R>
@@ -125,7 +104,7 @@ where
         layout: LayoutKind,
         options: &EngineOptions,
         undone: bool,
-    ) -> Result<Self> {
+    ) -> Result<Serial<Self>> {
         let pages = Pages::new(store, memory, directory)?;
         Self::over(pages, layout, options, undone)
     }
@@ -133,130 +112,109 @@ where
 
 impl<T: TreeStore, R: Rows<T>> CowEngine<T, R> {
     /// The partition whose tables the directory of `trees` has.
-    fn over(trees: T, layout: LayoutKind, options: &EngineOptions, undone: bool) -> Result<Self> {
+    fn over(
+        trees: T,
+        layout: LayoutKind,
+        options: &EngineOptions,
+        undone: bool,
+    ) -> Result<Serial<Self>> {
         let group = GroupCommitOptions {
             transactions_max: options.group_transactions_max,
             wait_us_max: options.group_wait_us_max,
         };
-        Ok(Self {
+        Ok(Serial::new(Self {
             space: CowSpace::open(trees, layout)?,
             group: GroupCommit::new(group, CommitTicket(0)),
-            state: State::Idle,
-            failure: Failure::default(),
             begin: None,
             group_bytes: 0,
             undone: u64::from(undone),
-        })
+        }))
     }
 
-    /// Runs one operation. If it fails without damage its traces are taken back and the transaction
-    /// goes on.
-    #[inline]
-    fn operate<V>(
-        &mut self,
-        copies: Purpose,
-        operation: impl Fn(&mut CowSpace<T, R>) -> Result<V>,
-    ) -> Result<V> {
-        let _database = probe::begin(Activity::Database);
-        self.require(State::Open)?;
-        self.space.trees.begin_statement(copies);
-        let mut mark = self.space.trees.mark();
-        let mut result = operation(&mut self.space);
-        if result.as_ref().is_err_and(StorageError::is_out_of_space) && self.make_space(mark)? {
-            mark = self.space.trees.mark();
-            result = operation(&mut self.space);
-        }
-        let error = match result {
-            Ok(value) => {
-                self.space.trees.end_statement(mark);
-                return Ok(value);
-            }
-            Err(error) => error,
-        };
-        self.state = State::MustAbort;
-        if error.is_statement_error() && self.space.trees.rollback(mark).is_ok() {
-            self.state = State::Open;
-        }
-        Err(error)
-    }
-
-    /// On a full device: ends the group, which frees its old pages. Says whether that has helped. A
-    /// transaction that has changed trees before cannot be separated from its group.
-    #[cold]
-    fn make_space(&mut self, mark: T::Mark) -> Result<bool> {
-        self.space.trees.rollback(mark)?;
-        if self.space.trees.is_changed() || !self.space.trees.is_dirty() {
-            return Ok(false);
-        }
-        self.end_group()?;
+    /// Notes where a transaction begins.
+    fn note_begin(&mut self) {
         self.begin = Some(self.space.trees.mark());
         self.group_bytes = self.space.trees.transaction_bytes();
-        Ok(true)
-    }
-
-    /// Runs a change of definitions as a group of its own. If it fails, the definitions are read
-    /// again.
-    fn define(&mut self, operation: impl FnOnce(&mut CowSpace<T, R>) -> Result<()>) -> Result<()> {
-        self.require(State::Idle)?;
-        self.force()?;
-        self.begin()?;
-        self.space.trees.begin_statement(Purpose::Copy);
-        let result = operation(&mut self.space)
-            .and_then(|()| self.space.end_definition())
-            .and_then(|()| self.commit(Durability::Immediate).map(|_| ()));
-        if result.is_err() && self.state != State::Poisoned {
-            self.abort()?;
-            self.space.reload()?;
-        }
-        result
-    }
-
-    fn require(&self, state: State) -> Result<()> {
-        if self.state == state {
-            return Ok(());
-        }
-        let refuse = |text: &str| StorageError::Unsupported(text.to_owned());
-        Err(match self.state {
-            State::Poisoned => self.failure.refusal(),
-            State::MustAbort => refuse("an operation failed half-way; abort the transaction"),
-            State::Prepared { .. } => refuse("the transaction is prepared; commit or abort it"),
-            State::Idle => refuse("no transaction is open"),
-            State::Open => refuse("a transaction is open already"),
-        })
-    }
-
-    /// Remembers that a durable step failed, after which memory and medium may differ.
-    fn durable_step<V>(&mut self, result: Result<V>) -> Result<V> {
-        result.inspect_err(|error| {
-            self.state = State::Poisoned;
-            self.failure.note_of(error);
-        })
     }
 
     /// Writes the group. Nothing of an open transaction may be in it.
     fn end_group(&mut self) -> Result<()> {
         if self.space.trees.is_dirty() {
-            let result = self.space.write_roots().and_then(|()| {
-                self.space.trees.end_transaction();
-                self.space.trees.commit()
-            });
-            self.durable_step(result)?;
+            self.space.write_roots()?;
+            self.space.trees.end_transaction();
+            self.space.trees.commit()?;
         }
         self.group.synced();
         Ok(())
     }
+}
 
-    /// Ends the transaction; its group goes on or ends.
-    fn join(&mut self, durability: Durability, wrote: bool) -> Result<CommitTicket> {
-        self.begin = None;
-        self.state = State::Idle;
-        if !wrote {
-            let result = self.space.trees.settle_reads();
-            self.durable_step(result)?;
+impl<T: TreeStore, R: Rows<T>> Policy for CowEngine<T, R> {
+    type Space = CowSpace<T, R>;
+    type Mark = T::Mark;
+
+    fn space(&self) -> &CowSpace<T, R> {
+        &self.space
+    }
+
+    #[inline]
+    fn space_mut(&mut self) -> &mut CowSpace<T, R> {
+        &mut self.space
+    }
+
+    #[inline]
+    fn begin(&mut self) {
+        self.space.trees.reclaim();
+        self.note_begin();
+    }
+
+    #[inline]
+    fn mark(&mut self) -> T::Mark {
+        self.space.trees.mark()
+    }
+
+    #[inline]
+    fn end_change(&mut self, mark: T::Mark) -> Result<()> {
+        self.space.trees.end_statement(mark);
+        Ok(())
+    }
+
+    fn rollback_to(&mut self, mark: T::Mark) -> Result<()> {
+        self.space.trees.rollback(mark)
+    }
+
+    /// Ends the group, which frees its old pages. A transaction that has changed trees before
+    /// cannot be separated from its group.
+    fn make_space(&mut self) -> Result<bool, Fault> {
+        if self.space.trees.is_changed() || !self.space.trees.is_dirty() {
+            return Ok(false);
         }
+        self.end_group()?;
+        self.note_begin();
+        Ok(true)
+    }
+
+    #[inline]
+    fn commit(
+        &mut self,
+        prepared: Option<GlobalTxnId>,
+        durability: Durability,
+    ) -> Result<CommitTicket, Fault> {
+        let _commit = probe::begin(Activity::Commit);
+        let mut wrote = self.space.trees.is_changed();
+        self.space.trees.end_transaction();
+        if prepared.is_some() && wrote {
+            self.space.trees.resolve(true)?;
+            // The earlier transactions of the group are durable with the prepared one.
+            self.group.join(Durability::None);
+            self.group.synced();
+            wrote = false;
+        }
+        self.begin = None;
         let due = if wrote {
             self.group.join(durability)
         } else {
+            self.space.trees.settle_reads()?;
             self.group.wait(durability)
         };
         if due == Due::Now || self.space.trees.dirty_bytes() > T::DIRTY_BYTES_MAX {
@@ -264,69 +222,80 @@ impl<T: TreeStore, R: Rows<T>> CowEngine<T, R> {
         }
         Ok(self.group.newest())
     }
-}
 
-impl<T: TreeStore, R: Rows<T>> Reads for CowEngine<T, R> {
-    fn tables(&self) -> Vec<Arc<Table>> {
-        self.space.tables()
-    }
-
-    #[inline]
-    fn begin(&mut self) -> Result<()> {
-        self.require(State::Idle)?;
-        self.space.trees.reclaim();
+    fn prepare(&mut self, global: GlobalTxnId) -> Result<(), Fault> {
+        if self.space.trees.is_changed() {
+            let written = self.space.write_roots();
+            let prepared = written.and_then(|()| self.space.trees.prepare(global));
+            return prepared.map_err(Fault::of);
+        }
+        self.end_group()?;
         self.begin = Some(self.space.trees.mark());
-        self.group_bytes = self.space.trees.transaction_bytes();
-        self.state = State::Open;
         Ok(())
     }
 
-    #[inline]
-    fn get(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
-        self.require(State::Open)?;
-        self.space.get(table, key, row)
-    }
-
-    fn get_many(
-        &mut self,
-        table: TableId,
-        keys: &[KeyBuf],
-        visit: &mut dyn FnMut(usize, Option<&Row>),
-    ) -> Result<()> {
-        self.require(State::Open)?;
-        self.space.get_many(table, keys, visit)
-    }
-
-    fn scan(
-        &mut self,
-        range: &ScanRange,
-        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
-    ) -> Result<()> {
-        self.require(State::Open)?;
-        self.space.scan(range, visit)
-    }
-
-    fn abort(&mut self) -> Result<()> {
-        match self.state {
-            State::Prepared { wrote: true } => {
-                let result = self.space.trees.resolve(false);
-                self.durable_step(result)?;
-            }
-            State::MustAbort | State::Prepared { wrote: false } => {}
-            _ => self.require(State::Open)?,
+    fn abort(&mut self, prepared: Option<GlobalTxnId>) -> Result<(), Fault> {
+        if prepared.is_some() && self.space.trees.is_changed() {
+            self.space.trees.resolve(false)?;
         }
         if let Some(mark) = self.begin.take() {
-            let result = self.space.trees.rollback(mark);
-            self.durable_step(result)?;
+            self.space.trees.rollback(mark)?;
         }
-        self.state = State::Idle;
         // The caller may have passed the transaction's reads on.
-        let result = self.space.trees.settle_reads();
-        self.durable_step(result)
+        Ok(self.space.trees.settle_reads()?)
+    }
+
+    /// Definitions change in groups of their own, so a group that has begun has changed none.
+    fn reload(&mut self) -> Result<()> {
+        if self.space.trees.is_dirty() {
+            return Ok(());
+        }
+        self.space.reload()
+    }
+
+    fn prepare_definition(&mut self) -> Result<()> {
+        self.end_group()
+    }
+
+    #[inline]
+    fn transaction_bytes(&self) -> usize {
+        let bytes = self.space.trees.transaction_bytes();
+        bytes.saturating_sub(self.group_bytes)
     }
 
     fn durable(&self) -> CommitTicket {
         self.group.durable()
+    }
+
+    fn force(&mut self) -> Result<(), Fault> {
+        if self.begin.is_none() {
+            return Ok(self.end_group()?);
+        }
+        if self.space.trees.is_changed() {
+            // They are not apart from the group's.
+            let text = "a transaction that has changed something is open".to_owned();
+            return Err(Fault::Harmless(StorageError::Unsupported(text)));
+        }
+        self.end_group()?;
+        self.begin = Some(self.space.trees.mark());
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<(), Fault> {
+        Ok(self.space.trees.checkpoint()?)
+    }
+
+    fn close(&mut self) -> Result<(), Fault> {
+        self.end_group()?;
+        Ok(self.space.trees.close()?)
+    }
+
+    /// Makes the content of the snapshot durable; the group that goes on after it is empty.
+    fn snapshot(&mut self) -> Result<Option<Box<dyn Engine>>, Fault> {
+        self.end_group()?;
+        let layout = self.space.layout();
+        let taken = self.space.trees.snapshot(layout);
+        taken.map_err(Fault::Harmless)
     }
 
     fn footprint(&mut self) -> Result<Footprint> {
@@ -342,151 +311,20 @@ impl<T: TreeStore, R: Rows<T>> Reads for CowEngine<T, R> {
         status
     }
 
-    fn verify(&mut self) -> Result<VerifyReport> {
-        self.require(State::Idle)?;
+    fn verify(&mut self) -> Result<VerifyReport, Fault> {
         self.end_group()?;
         let mut report = VerifyReport::default();
         let mut reachable = BTreeSet::new();
         self.space.check(&mut reachable, &mut report);
         self.space.trees.check_space(&mut reachable, &mut report);
-        let result = self.space.trees.settle_reads();
-        self.durable_step(result)?;
+        self.space.trees.settle_reads()?;
         Ok(report)
     }
-}
 
-impl<T: TreeStore, R: Rows<T>> Engine for CowEngine<T, R> {
-    fn insert(&mut self, table: TableId, row: &Row) -> Result<()> {
-        self.operate(Purpose::CopyToAdd, |space| space.insert(table, row))
-    }
-
-    fn update(&mut self, table: TableId, key: &[u64], changes: &Changes) -> Result<bool> {
-        self.operate(Purpose::Copy, |space| space.update(table, key, changes))
-    }
-
-    fn delete(&mut self, table: TableId, key: &[u64]) -> Result<bool> {
-        self.operate(Purpose::Copy, |space| space.delete(table, key))
-    }
-
-    #[inline]
-    fn commit(&mut self, durability: Durability) -> Result<CommitTicket> {
-        let _commit = probe::begin(Activity::Commit);
-        if let State::Prepared { wrote } = self.state {
-            self.space.trees.end_transaction();
-            if wrote {
-                let result = self.space.trees.resolve(true);
-                self.durable_step(result)?;
-                // The earlier transactions of the group are durable with the prepared one.
-                self.group.join(Durability::None);
-                self.group.synced();
-            }
-            return self.join(durability, false);
-        }
-        self.require(State::Open)?;
-        let wrote = self.space.trees.is_changed();
-        self.space.trees.end_transaction();
-        self.join(durability, wrote)
-    }
-
-    fn prepare(&mut self, global: GlobalTxnId) -> Result<()> {
-        self.require(State::Open)?;
-        let wrote = self.space.trees.is_changed();
-        if wrote {
-            let result = self
-                .space
-                .write_roots()
-                .and_then(|()| self.space.trees.prepare(global));
-            if let Err(error) = &result {
-                self.state = if error.is_statement_error() {
-                    State::MustAbort
-                } else {
-                    self.failure.note_of(error);
-                    State::Poisoned
-                };
-            }
-            result?;
-        } else {
-            self.end_group()?;
-            self.begin = Some(self.space.trees.mark());
-        }
-        self.state = State::Prepared { wrote };
-        Ok(())
-    }
-
-    #[inline]
-    fn transaction_bytes(&self) -> usize {
-        let bytes = self.space.trees.transaction_bytes();
-        bytes.saturating_sub(self.group_bytes)
-    }
-
-    fn force(&mut self) -> Result<()> {
-        match self.state {
-            State::Poisoned => Err(self.failure.refusal()),
-            State::Idle => self.end_group(),
-            State::Open if !self.space.trees.is_changed() => {
-                self.end_group()?;
-                self.begin = Some(self.space.trees.mark());
-                Ok(())
-            }
-            // The open transaction's changes are not apart from the group's.
-            _ => Err(StorageError::Unsupported(
-                "a transaction that has changed something is open".to_owned(),
-            )),
-        }
-    }
-
-    fn idle(&mut self) -> Result<&mut dyn Idle> {
-        self.require(State::Idle)?;
-        Ok(self)
-    }
-}
-
-impl<T: TreeStore, R: Rows<T>> Idle for CowEngine<T, R> {
-    fn create_table(&mut self, def: &TableDef) -> Result<()> {
-        self.define(|space| space.create_table(def))
-    }
-
-    fn drop_table(&mut self, table: TableId) -> Result<()> {
-        self.define(|space| space.drop_table(table))
-    }
-
-    fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
-        self.define(|space| space.create_index(table, index))
-    }
-
-    fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
-        self.define(|space| space.drop_index(table, index))
-    }
-
-    fn checkpoint(&mut self) -> Result<()> {
-        let result = self.space.trees.checkpoint();
-        self.durable_step(result)
-    }
-
-    fn close(&mut self) -> Result<()> {
-        self.end_group()?;
-        let result = self.space.trees.close();
-        self.durable_step(result)
-    }
-
-    fn snapshot(&mut self) -> Result<Option<Box<dyn Engine>>> {
-        // Makes the content of the snapshot durable; the group that goes on after it is empty.
-        self.end_group()?;
-        let layout = self.space.layout();
-        self.space.trees.snapshot(layout)
-    }
-}
-
-impl<T: TreeStore, R: Rows<T>> Drop for CowEngine<T, R> {
     /// Ends the last group in order. Commits that cannot be written are not acknowledged either, so
     /// a failure here loses nothing.
-    fn drop(&mut self) {
-        let ends = match self.state {
-            State::Idle => true,
-            State::Open | State::MustAbort => self.abort().is_ok(),
-            State::Prepared { .. } | State::Poisoned => false,
-        };
-        if ends && !std::thread::panicking() {
+    fn leave(&mut self) {
+        if self.begin.is_none() || self.abort(None).is_ok() {
             let _ = self.end_group();
         }
     }
@@ -575,7 +413,10 @@ impl<M: Memory, D: disk::Directory> TreeStore for Pages<FileStore<M, D>> {
 }
 
 /// Makes the pool of a partition of `nvm-cow`.
-pub fn create_in_pool<P: Platform>(platform: &P, options: &EngineOptions) -> Result<NvCow<P>> {
+pub(super) fn create_in_pool<P: Platform>(
+    platform: &P,
+    options: &EngineOptions,
+) -> Result<NvCow<P>> {
     check_page_size(options)?;
     let memories = platform.memories(options.partition);
     let identity = pool::identity(POOL_KIND, options.page_bytes, options);
@@ -591,7 +432,7 @@ pub fn create_in_pool<P: Platform>(platform: &P, options: &EngineOptions) -> Res
 
 /// Opens the pool of a partition of `nvm-cow`. With [`Access::Read`] it stores and flushes nothing,
 /// and fails where a group is to be decided or its bitmap words are to be changed again.
-pub fn open_in_pool<P: Platform>(
+pub(super) fn open_in_pool<P: Platform>(
     platform: &P,
     options: &EngineOptions,
     decide: Decide<'_>,
@@ -618,7 +459,7 @@ pub fn open_in_pool<P: Platform>(
 }
 
 /// Makes the file of a partition of `cow`.
-pub fn create_in_file<P: Platform>(platform: &P, options: &EngineOptions) -> Result<Cow<P>> {
+pub(super) fn create_in_file<P: Platform>(platform: &P, options: &EngineOptions) -> Result<Cow<P>> {
     check_page_size(options)?;
     let files = platform.files(options.partition)?;
     let store = FileStore::create(files, file_identity(options), options.page_bytes as usize)?;
@@ -630,7 +471,7 @@ pub fn create_in_file<P: Platform>(platform: &P, options: &EngineOptions) -> Res
 
 /// Opens the file of a partition of `cow`. With [`Access::Read`] nothing is written, whatever state
 /// the file is in.
-pub fn open_in_file<P: Platform>(
+pub(super) fn open_in_file<P: Platform>(
     platform: &P,
     options: &EngineOptions,
     decide: Decide<'_>,

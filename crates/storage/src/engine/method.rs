@@ -526,8 +526,8 @@ pub fn create<P: Platform>(
         return Ok(Box::new(Paged::create(platform, options, axes)?));
     }
     Ok(match method {
-        Method::Volatile => Box::new(super::in_place::InPlace::<P>::volatile(platform, options)?),
-        Method::Inp => Box::new(super::in_place::InPlace::<P>::create(platform, options)?),
+        Method::Volatile => Box::new(super::volatile::create(platform, options)?),
+        Method::Inp => Box::new(super::in_place::create(platform, options)?),
         Method::NvmInp => Box::new(super::nv_pool::NvInPlace::<P>::create(platform, options)?),
         Method::Cow => Box::new(super::cow::create_in_file(platform, options)?),
         Method::NvmCow => Box::new(super::cow::create_in_pool(platform, options)?),
@@ -535,9 +535,7 @@ pub fn create<P: Platform>(
             Box::new(super::cow::create_slotted(platform, method, options)?)
         }
         Method::Nvwal => Box::new(super::cow::create_behind_cache(platform, options)?),
-        Method::Log => Box::new(super::log_structured::LogStructured::<P>::create(
-            platform, options,
-        )?),
+        Method::Log => Box::new(super::log_structured::create(platform, options)?),
         Method::NvmLog => Box::new(super::nv_pool::NvLogStructured::<P>::create(
             platform, options,
         )?),
@@ -580,10 +578,8 @@ fn open_engine<P: Platform>(
         return Ok(Box::new(Paged::open(platform, options, axes, decide)?));
     }
     Ok(match method {
-        Method::Volatile => Box::new(super::in_place::InPlace::<P>::volatile(platform, options)?),
-        Method::Inp => Box::new(super::in_place::InPlace::<P>::open(
-            platform, options, decide,
-        )?),
+        Method::Volatile => Box::new(super::volatile::create(platform, options)?),
+        Method::Inp => Box::new(super::in_place::open(platform, options, decide)?),
         Method::NvmInp => Box::new(super::nv_pool::NvInPlace::<P>::open(
             platform, options, decide,
         )?),
@@ -593,9 +589,7 @@ fn open_engine<P: Platform>(
             Box::new(super::cow::open_slotted(platform, method, options, decide)?)
         }
         Method::Nvwal => Box::new(super::cow::open_behind_cache(platform, options, decide)?),
-        Method::Log => Box::new(super::log_structured::LogStructured::<P>::open(
-            platform, options, decide,
-        )?),
+        Method::Log => Box::new(super::log_structured::open(platform, options, decide)?),
         Method::NvmLog => Box::new(super::nv_pool::NvLogStructured::<P>::open(
             platform, options, decide,
         )?),

@@ -8,14 +8,15 @@
 //! be aborted otherwise.
 
 mod axes;
-pub mod cow;
-pub mod in_place;
-pub mod log_structured;
+mod cow;
+mod in_place;
+mod log_structured;
 mod method;
 pub(crate) mod nv_pool;
 pub mod paged;
 mod read_only;
 mod serial;
+mod volatile;
 
 pub use crate::buffer::file::is_page_file;
 pub use crate::buffer::{AreaCounters, Cleaning, Daemon, Guard, PageWrites, Persist, Persisted};
@@ -30,6 +31,7 @@ pub use crate::vocabulary::{
 pub use axes::{Combination, LogKind, PageAxes, PagesKind};
 pub use method::{AfterCrash, Decide, EngineOptions, Method, create, open};
 pub use paged::{CheckpointCounters, Mark, PagesBase, Rebuild, Replayed, Until, VisitPage};
+pub use serial::driver::{Fault, Policy, Serial};
 
 use crate::error::Result;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};

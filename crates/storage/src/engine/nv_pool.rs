@@ -18,26 +18,28 @@
 //! After SIGMOD 2015 (N-Store), sections 4.1 and 4.3 and Table 2; docs/methods.md says where we
 //! differ.
 
+use super::serial::driver::{Fault, Policy, Serial};
 use super::serial::pool::{self, FIRST_ROOT, Opened};
+use super::serial::store::DeviceOf;
 use super::{
-    CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
-    Idle, Reads, ScanRange, VerifyReport,
+    CommitTicket, Decide, Durability, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
+    VerifyReport,
 };
 use crate::error::{Result, StorageError};
-use crate::failure::Failure;
 use crate::index::NvBptree;
 use crate::log::nv_write_set::{LOG_BYTES, OVERFLOW_BYTES};
-use crate::log::{NvWriteSet, Recovered};
+use crate::log::{NvWriteSet, Recovered, UndoMark};
 use crate::lsm::filter::Filters;
 use crate::lsm::nv::{LevelSizes, NvSettings, NvTables};
 use crate::platform::Platform;
-use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
+use crate::record::LayoutKind;
 use crate::table::blocks::BlocksInUse;
 use crate::table::space::TableSpace;
-use crate::table::{Table, Tables};
-use pmem::{Access, Arena, Memory, MemorySource, Outcome, Owner, Part, PoolKind, RootIndex, site};
-use std::ops::ControlFlow;
-use std::sync::Arc;
+use crate::table::{InArena, Tables};
+use pmem::{
+    Access, Arena, HeapMark, Memory, MemorySource as _, Outcome, Owner, Part, PoolKind, RootIndex,
+    site,
+};
 
 const LOG_ROOT: RootIndex = RootIndex::new(1);
 const SPARE_ROOT: RootIndex = RootIndex::new(2);
@@ -45,8 +47,6 @@ const SPARE_ROOT: RootIndex = RootIndex::new(2);
 const DIRECTORY_BYTES: usize = 8;
 /// First size of the memory for filters.
 const FILTER_BYTES: u64 = 1 << 20;
-
-type DeviceOf<P> = <<P as Platform>::Memories as MemorySource>::Memory;
 
 /// One partition of `nvm-inp`.
 pub(crate) type NvInPlace<P> = NvPool<P, TableSpace<DeviceOf<P>, NvWriteSet, NvBptree>>;
@@ -110,33 +110,15 @@ impl<P: Platform> PoolTables<P> for NvTables<DeviceOf<P>> {
 
 /// One partition in a durable pool.
 pub(crate) struct NvPool<P: Platform, T> {
-    arena: Arena<DeviceOf<P>>,
-    log: NvWriteSet,
-    tables: T,
+    space: InArena<DeviceOf<P>, NvWriteSet, T>,
     log_block: u64,
-    state: State,
-    /// Of the step after which it is [`State::Poisoned`].
-    failure: Failure,
     tickets: u64,
     undone: u64,
 }
 
-/// States of the engine, which decide the calls that it accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Idle,
-    Open,
-    /// Only `commit` and `abort` are possible.
-    Prepared,
-    /// An operation failed half-way: only `abort` is possible.
-    MustAbort,
-    /// A durable step failed: nothing is possible.
-    Poisoned,
-}
-
 impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
     /// Makes the partition's pool.
-    pub(crate) fn create(platform: &P, options: &EngineOptions) -> Result<Self> {
+    pub(crate) fn create(platform: &P, options: &EngineOptions) -> Result<Serial<Self>> {
         let memories = platform.memories(options.partition);
         let identity = pool::identity(T::POOL_KIND, options.node_bytes, options);
         let mut arena = pool::create(&memories, &identity, options)?;
@@ -166,7 +148,11 @@ impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
     /// Opens the partition's pool and undoes the transaction that was open, unless the commit table
     /// has it. With [`Access::Read`] it stores and flushes nothing, and fails where there is
     /// something to undo or to do again.
-    pub(crate) fn open(platform: &P, options: &EngineOptions, decide: Decide<'_>) -> Result<Self> {
+    pub(crate) fn open(
+        platform: &P,
+        options: &EngineOptions,
+        decide: Decide<'_>,
+    ) -> Result<Serial<Self>> {
         let memories = platform.memories(options.partition);
         let nodes = ("index nodes", is_node_size as fn(u64) -> bool);
         let Opened {
@@ -197,297 +183,176 @@ impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
 
     fn new(
         arena: Arena<DeviceOf<P>>,
-        mut log: NvWriteSet,
+        mut writes: NvWriteSet,
         tables: T,
         recovered: Recovered,
-    ) -> Self {
-        log.set_spare(arena.root(SPARE_ROOT));
-        Self {
+    ) -> Serial<Self> {
+        writes.set_spare(arena.root(SPARE_ROOT));
+        Serial::new(Self {
             log_block: arena.root(LOG_ROOT),
-            arena,
-            log,
-            tables,
-            state: State::Idle,
-            failure: Failure::default(),
+            space: InArena {
+                arena,
+                writes,
+                tables,
+            },
             tickets: 0,
             undone: u64::from(recovered == Recovered::Undone),
-        }
-    }
-
-    /// Runs one operation. If it fails without damage its traces are taken back and the transaction
-    /// goes on.
-    #[inline]
-    fn operate<V>(&mut self, operation: impl FnOnce(&mut Self) -> Result<V>) -> Result<V> {
-        self.require(State::Open)?;
-        let (log_mark, heap_mark) = (self.log.mark(), self.arena.heap_mark());
-        let error = match operation(self).and_then(|value| {
-            self.log.end_operation(&mut self.arena)?;
-            Ok(value)
-        }) {
-            Ok(value) => return Ok(value),
-            Err(error) => error,
-        };
-        self.state = State::MustAbort;
-        if error.is_statement_error() && self.log.rollback_to(&mut self.arena, log_mark).is_ok() {
-            self.arena.heap_rollback(heap_mark);
-            self.state = State::Open;
-        }
-        Err(error)
-    }
-
-    /// Runs a change of the schema as a transaction of its own. If it fails, the definitions in
-    /// DRAM are read again.
-    fn define(&mut self, operation: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
-        self.begin()?;
-        let result = operation(self).and_then(|()| self.commit(Durability::Immediate).map(|_| ()));
-        if result.is_err() && self.state != State::Poisoned {
-            self.abort()?;
-            self.tables.reload(&self.arena)?;
-        }
-        result
-    }
-
-    /// Commits the changes of the open transaction.
-    #[inline]
-    fn end_transaction(&mut self) -> Result<()> {
-        let result = self.log.commit(&mut self.arena);
-        self.durable_step(result)?;
-        self.arena.settle(Outcome::Committed);
-        self.tables.end_transaction();
-        self.state = State::Idle;
-        Ok(())
-    }
-
-    fn require(&self, state: State) -> Result<()> {
-        if self.state == state {
-            return Ok(());
-        }
-        Err(match self.state {
-            State::Poisoned => self.failure.refusal(),
-            State::MustAbort => StorageError::Unsupported(
-                "an operation failed half-way; abort the transaction".into(),
-            ),
-            State::Prepared => {
-                StorageError::Unsupported("the transaction is prepared; commit or abort it".into())
-            }
-            State::Idle => StorageError::Unsupported("no transaction is open".into()),
-            State::Open => StorageError::Unsupported("a transaction is open already".into()),
         })
     }
 
-    /// Remembers that a durable step failed, after which the state of the medium is unknown. A log
-    /// that has found no room is as it was: then the transaction can be aborted.
-    fn durable_step<V>(&mut self, result: Result<V>) -> Result<V> {
-        if let Err(error) = &result {
-            self.state = if error.is_statement_error() {
-                State::MustAbort
-            } else {
-                self.failure.note_of(error);
-                State::Poisoned
-            };
-        }
-        result
+    /// Commits the changes of the open transaction. A log that has found no room is as it was.
+    #[inline]
+    fn end_transaction(&mut self) -> Result<(), Fault> {
+        let InArena {
+            arena,
+            writes,
+            tables,
+        } = &mut self.space;
+        writes.commit(arena).map_err(Fault::of)?;
+        arena.settle(Outcome::Committed);
+        tables.end_transaction();
+        Ok(())
+    }
+
+    /// Does one step of upkeep that has begun, as a transaction; false if there is none.
+    fn settle_step(&mut self) -> Result<bool, Fault> {
+        let InArena {
+            arena,
+            writes,
+            tables,
+        } = &mut self.space;
+        let more = tables.settle(arena, writes).map_err(Fault::Harmless)?;
+        self.end_transaction()?;
+        Ok(more)
     }
 }
 
-impl<P: Platform, T: PoolTables<P>> Reads for NvPool<P, T> {
-    fn tables(&self) -> Vec<Arc<Table>> {
-        self.tables.tables()
+impl<P: Platform, T: PoolTables<P>> Policy for NvPool<P, T> {
+    type Space = InArena<DeviceOf<P>, NvWriteSet, T>;
+    type Mark = (UndoMark, HeapMark);
+
+    fn space(&self) -> &Self::Space {
+        &self.space
     }
 
     #[inline]
-    fn begin(&mut self) -> Result<()> {
-        self.require(State::Idle)?;
-        self.state = State::Open;
+    fn space_mut(&mut self) -> &mut Self::Space {
+        &mut self.space
+    }
+
+    #[inline]
+    fn mark(&mut self) -> Self::Mark {
+        (self.space.writes.mark(), self.space.arena.heap_mark())
+    }
+
+    #[inline]
+    fn end_change(&mut self, _: Self::Mark) -> Result<()> {
+        self.space.writes.end_operation(&mut self.space.arena)
+    }
+
+    fn rollback_to(&mut self, (log_mark, heap_mark): Self::Mark) -> Result<()> {
+        let InArena { arena, writes, .. } = &mut self.space;
+        writes.rollback_to(arena, log_mark)?;
+        arena.heap_rollback(heap_mark);
         Ok(())
     }
 
     #[inline]
-    fn get(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
-        self.require(State::Open)?;
-        self.tables
-            .get(&mut self.arena, &mut self.log, table, key, row)
-    }
-
-    fn get_many(
+    fn commit(
         &mut self,
-        table: TableId,
-        keys: &[KeyBuf],
-        visit: &mut dyn FnMut(usize, Option<&Row>),
-    ) -> Result<()> {
-        self.require(State::Open)?;
-        self.tables
-            .get_many(&mut self.arena, &mut self.log, table, keys, visit)
+        prepared: Option<GlobalTxnId>,
+        _: Durability,
+    ) -> Result<CommitTicket, Fault> {
+        if prepared.is_none() {
+            let InArena {
+                arena,
+                writes,
+                tables,
+            } = &mut self.space;
+            tables.maintain(arena, writes).map_err(Fault::Harmless)?;
+        }
+        self.end_transaction()?;
+        self.tickets += 1;
+        Ok(self.durable())
     }
 
-    fn scan(
-        &mut self,
-        range: &ScanRange,
-        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
-    ) -> Result<()> {
-        self.require(State::Open)?;
-        self.tables
-            .scan(&mut self.arena, &mut self.log, range, visit)
+    fn prepare(&mut self, global: GlobalTxnId) -> Result<(), Fault> {
+        let InArena { arena, writes, .. } = &mut self.space;
+        writes.prepare(arena, global).map_err(Fault::of)
     }
 
-    fn abort(&mut self) -> Result<()> {
-        let reload = self.state == State::MustAbort;
-        if !reload && self.state != State::Prepared {
-            self.require(State::Open)?;
-        }
-        let result = self.log.abort(&mut self.arena);
-        self.durable_step(result)?;
-        self.arena.settle(Outcome::Aborted);
-        self.tables.end_transaction();
-        if reload {
-            let result = self.tables.reload(&self.arena);
-            self.durable_step(result)?;
-        }
-        self.state = State::Idle;
+    fn abort(&mut self, _: Option<GlobalTxnId>) -> Result<(), Fault> {
+        let InArena {
+            arena,
+            writes,
+            tables,
+        } = &mut self.space;
+        writes.abort(arena).map_err(Fault::of)?;
+        arena.settle(Outcome::Aborted);
+        tables.end_transaction();
         Ok(())
+    }
+
+    fn reload(&mut self) -> Result<()> {
+        self.space.tables.reload(&self.space.arena)
+    }
+
+    #[inline]
+    fn transaction_bytes(&self) -> usize {
+        self.space.writes.bytes() + self.space.arena.transaction_bytes()
     }
 
     fn durable(&self) -> CommitTicket {
         CommitTicket(self.tickets)
     }
 
+    fn force(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// Recovery needs none; upkeep that has begun is brought to its end, a transaction a step.
+    fn checkpoint(&mut self) -> Result<(), Fault> {
+        loop {
+            match self.settle_step() {
+                Ok(true) => {}
+                Err(Fault::Harmless(error)) => {
+                    self.abort(None)?;
+                    self.reload()?;
+                    return Err(Fault::Harmless(error));
+                }
+                result => return result.map(drop),
+            }
+        }
+    }
+
+    fn close(&mut self) -> Result<(), Fault> {
+        Ok(self.space.writes.close(&mut self.space.arena)?)
+    }
+
     fn footprint(&mut self) -> Result<Footprint> {
-        Ok(pool::footprint(&self.arena.footprint()?))
+        Ok(pool::footprint(&self.space.arena.footprint()?))
     }
 
     fn status(&self) -> EngineStatus {
         EngineStatus {
-            memory: self.arena.counters(),
+            memory: self.space.arena.counters(),
             recovery_undone: self.undone,
             ..EngineStatus::default()
         }
     }
 
-    fn verify(&mut self) -> Result<VerifyReport> {
-        self.require(State::Idle)?;
+    fn verify(&mut self) -> Result<VerifyReport, Fault> {
+        let InArena { arena, tables, .. } = &mut self.space;
         let mut report = VerifyReport::default();
         let mut blocks = BlocksInUse::default();
         blocks.meet(self.log_block);
-        if self.arena.root(SPARE_ROOT) != 0 {
-            blocks.meet(self.arena.root(SPARE_ROOT));
+        if arena.root(SPARE_ROOT) != 0 {
+            blocks.meet(arena.root(SPARE_ROOT));
         }
-        blocks.meet(self.arena.root(FIRST_ROOT));
-        self.tables
-            .check(&self.arena, &mut |at| blocks.meet(at), &mut report);
-        blocks.compare(&self.arena, &mut report);
+        blocks.meet(arena.root(FIRST_ROOT));
+        tables.check(arena, &mut |at| blocks.meet(at), &mut report);
+        blocks.compare(arena, &mut report);
         Ok(report)
-    }
-}
-
-impl<P: Platform, T: PoolTables<P>> Engine for NvPool<P, T> {
-    fn insert(&mut self, table: TableId, row: &Row) -> Result<()> {
-        self.operate(|this| {
-            this.tables
-                .insert(&mut this.arena, &mut this.log, table, row)
-        })
-    }
-
-    fn update(&mut self, table: TableId, key: &[u64], changes: &Changes) -> Result<bool> {
-        self.operate(|this| {
-            this.tables
-                .update(&mut this.arena, &mut this.log, table, key, changes)
-        })
-    }
-
-    fn delete(&mut self, table: TableId, key: &[u64]) -> Result<bool> {
-        self.operate(|this| {
-            this.tables
-                .delete(&mut this.arena, &mut this.log, table, key)
-        })
-    }
-
-    fn commit(&mut self, _durability: Durability) -> Result<CommitTicket> {
-        if self.state != State::Prepared {
-            self.require(State::Open)?;
-            if let Err(error) = self.tables.maintain(&mut self.arena, &mut self.log) {
-                self.state = State::MustAbort;
-                return Err(error);
-            }
-        }
-        self.end_transaction()?;
-        self.tickets += 1;
-        Ok(CommitTicket(self.tickets))
-    }
-
-    fn prepare(&mut self, global: GlobalTxnId) -> Result<()> {
-        self.require(State::Open)?;
-        let result = self.log.prepare(&mut self.arena, global);
-        self.durable_step(result)?;
-        self.state = State::Prepared;
-        Ok(())
-    }
-
-    #[inline]
-    fn transaction_bytes(&self) -> usize {
-        self.log.bytes() + self.arena.transaction_bytes()
-    }
-
-    fn force(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn idle(&mut self) -> Result<&mut dyn Idle> {
-        self.require(State::Idle)?;
-        Ok(self)
-    }
-}
-
-impl<P: Platform, T: PoolTables<P>> Idle for NvPool<P, T> {
-    fn create_table(&mut self, def: &TableDef) -> Result<()> {
-        self.define(|this| {
-            this.tables
-                .create_table(&mut this.arena, &mut this.log, def)
-        })
-    }
-
-    fn drop_table(&mut self, table: TableId) -> Result<()> {
-        self.define(|this| {
-            this.tables
-                .drop_table(&mut this.arena, &mut this.log, table)
-        })
-    }
-
-    fn create_index(&mut self, table: TableId, index: &IndexDef) -> Result<()> {
-        self.define(|this| {
-            this.tables
-                .create_index(&mut this.arena, &mut this.log, table, index)
-        })
-    }
-
-    fn drop_index(&mut self, table: TableId, index: IndexId) -> Result<()> {
-        self.define(|this| {
-            this.tables
-                .drop_index(&mut this.arena, &mut this.log, table, index)
-        })
-    }
-
-    /// Recovery needs none; upkeep that has begun is brought to its end, a transaction a step.
-    fn checkpoint(&mut self) -> Result<()> {
-        loop {
-            self.begin()?;
-            let more = match self.tables.settle(&mut self.arena, &mut self.log) {
-                Ok(more) => more,
-                Err(error) => {
-                    self.state = State::MustAbort;
-                    self.abort()?;
-                    return Err(error);
-                }
-            };
-            self.end_transaction()?;
-            if !more {
-                return Ok(());
-            }
-        }
-    }
-
-    fn close(&mut self) -> Result<()> {
-        let result = self.log.close(&mut self.arena);
-        self.durable_step(result)
     }
 }
 

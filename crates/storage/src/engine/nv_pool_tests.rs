@@ -7,8 +7,8 @@
 //! which opening stores nothing.
 
 use super::*;
-use crate::engine::FenceOrder;
-use crate::record::{Column, DataType, Value, ValueRef};
+use crate::engine::{Engine, FenceOrder, Idle, Reads};
+use crate::record::{Changes, Column, DataType, KeyBuf, Row, TableDef, TableId, Value, ValueRef};
 use disk::simulated::SimulatedDirectory;
 use pmem::device::simulated::{
     CrashPoint, ImageChoice, ImageChoices, SimulatedSource, SimulatedWorld, WorldOptions,
@@ -33,7 +33,7 @@ impl Platform for TestPlatform {
     }
 }
 
-type TestEngine = NvInPlace<TestPlatform>;
+type TestEngine = Serial<NvInPlace<TestPlatform>>;
 
 fn options(fences: FenceOrder) -> EngineOptions {
     EngineOptions {

@@ -5,7 +5,7 @@
 //! nothing to take back. A row is found through the tree of the primary key; a secondary index maps
 //! its key to the primary key.
 
-use crate::error::{Result, StorageError};
+use crate::error::Result;
 use crate::record::{Changes, KeyBuf, Row};
 use crate::table::Table;
 use std::sync::Arc;
@@ -130,28 +130,4 @@ pub(crate) fn delete<T: Trees>(trees: &mut T, scratch: &mut Scratch, key: &[u64]
         trees.remove_key(number, &scratch.keys[number].0, key)?;
     }
     Ok(true)
-}
-
-impl Table {
-    /// The error for a key that is taken: of the secondary index in this place of the definition,
-    /// or of the primary key.
-    #[cold]
-    pub(crate) fn duplicate(&self, number: Option<usize>, row: &Row) -> StorageError {
-        let (index, columns) = match number {
-            None => ("primary".to_owned(), &self.def.primary_key),
-            Some(number) => {
-                let index = &self.def.indexes[number];
-                (index.name.clone(), &index.columns)
-            }
-        };
-        let values: Vec<_> = columns
-            .iter()
-            .map(|&column| row.get(column).to_string())
-            .collect();
-        StorageError::DuplicateKey {
-            table: self.def.name.clone(),
-            index,
-            key: format!("({})", values.join(", ")),
-        }
-    }
 }

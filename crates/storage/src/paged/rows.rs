@@ -17,7 +17,6 @@ use super::values::{
 use crate::error::Result;
 use crate::lock::KeyMode;
 use crate::record::{Changes, KeyBuf, Row, TableId};
-use crate::table::space::{duplicate, index_number};
 use crate::vocabulary::ScanRange;
 use disk::Directory;
 use std::ops::ControlFlow;
@@ -80,7 +79,7 @@ impl Tables {
         let (tree, search_path, primary_trail) = match range.index {
             None => (primary, &mut state.search_path, None),
             Some(index) => {
-                let number = index_number(&state.table, index)?;
+                let number = state.table.index_number(index)?;
                 let search_path = &mut state.secondary_trails[number];
                 (
                     state.secondary[number],
@@ -123,7 +122,7 @@ impl Tables {
         row.write_image(image);
         let place = (state.primary, &mut state.search_path);
         if !put_value(pages, place, &state.key, image, txn)? {
-            return Err(duplicate(table, None, row));
+            return Err(table.duplicate(None, row));
         }
         let mut primary_key = Vec::new();
         for (number, tree) in state.secondary.iter().enumerate() {
@@ -134,7 +133,7 @@ impl Tables {
             locks.change(id, tree.root, &state.changed_key)?;
             let place = (*tree, &mut state.secondary_trails[number]);
             if !put_value(pages, place, &state.changed_key, &primary_key, txn)? {
-                return Err(duplicate(table, Some(number), row));
+                return Err(table.duplicate(Some(number), row));
             }
         }
         Ok(())
@@ -228,7 +227,7 @@ impl TableState {
             let search_path = &mut self.secondary_trails[number];
             let place = (*tree, &mut *search_path);
             if !put_value(pages, place, &self.changed_key, &primary_key, txn)? {
-                return Err(duplicate(&self.table, Some(number), &self.changed));
+                return Err(self.table.duplicate(Some(number), &self.changed));
             }
             remove_value(pages, (*tree, search_path), &self.key, txn)?;
         }

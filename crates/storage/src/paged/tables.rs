@@ -25,7 +25,6 @@ use crate::error::{Result, StorageError};
 use crate::page::{PageId, Undo};
 use crate::record::{IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
 use crate::table::Table;
-use crate::table::space::{duplicate, index_number};
 use crate::vocabulary::Direction;
 use disk::Directory;
 use std::collections::HashMap;
@@ -312,7 +311,7 @@ impl Tables {
             if tree.insert(pages, place, primary_key, &mut Entry::Quiet(txn))? {
                 Ok(ControlFlow::Continue(()))
             } else {
-                Err(duplicate(table, Some(number), row))
+                Err(table.duplicate(Some(number), row))
             }
         };
         primary.scan(pages, (&low, &high), Direction::Forward, visit)?;
@@ -329,7 +328,7 @@ impl Tables {
         txn: &mut Transaction,
     ) -> Result<()> {
         let state = self.find(id)?;
-        let number = index_number(&state.table, index)?;
+        let number = state.table.index_number(index)?;
         let tree = state.secondary[number];
         let mut def = state.table.def.clone();
         def.indexes.remove(number);

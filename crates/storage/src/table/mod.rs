@@ -10,7 +10,7 @@ pub mod cow;
 pub mod space;
 mod tuples;
 
-use crate::error::Result;
+use crate::error::{Result, StorageError};
 use crate::record::{
     Changes, IndexDef, IndexId, KeyBuf, KeyEncoder, LayoutKind, Row, SchemaError, TableDef,
     TableId, TupleLayout,
@@ -128,6 +128,127 @@ pub trait Tables<M: Memory, W>: Send {
     fn check(&mut self, arena: &Arena<M>, block: &mut dyn FnMut(u64), report: &mut VerifyReport);
 }
 
+/// All tables of one partition, as an engine calls them.
+pub trait Space {
+    /// Definitions of all tables, in the order of their numbers.
+    fn tables(&self) -> Vec<Arc<Table>>;
+
+    /// Makes an empty table.
+    fn create_table(&mut self, def: &TableDef) -> Result<()>;
+
+    /// Drops a table and frees everything that it holds.
+    fn drop_table(&mut self, id: TableId) -> Result<()>;
+
+    /// Builds a secondary index over the rows that are there.
+    fn create_index(&mut self, id: TableId, index: &IndexDef) -> Result<()>;
+
+    /// Drops a secondary index.
+    fn drop_index(&mut self, id: TableId, index: IndexId) -> Result<()>;
+
+    /// Copies the row with this primary key into `row`; false if there is none.
+    fn get(&mut self, id: TableId, key: &[u64], row: &mut Row) -> Result<bool>;
+
+    /// Looks several primary keys up at once.
+    fn get_many(
+        &mut self,
+        id: TableId,
+        keys: &[KeyBuf],
+        visit: &mut dyn FnMut(usize, Option<&Row>),
+    ) -> Result<()>;
+
+    /// Visits the rows of a range in key order.
+    fn scan(
+        &mut self,
+        range: &ScanRange,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()>;
+
+    /// Inserts a row.
+    fn insert(&mut self, id: TableId, row: &Row) -> Result<()>;
+
+    /// Changes columns of the row with this primary key; false if there is none.
+    fn update(&mut self, id: TableId, key: &[u64], changes: &Changes) -> Result<bool>;
+
+    /// Deletes the row with this primary key; false if there is none.
+    fn delete(&mut self, id: TableId, key: &[u64]) -> Result<bool>;
+}
+
+/// Tables in an arena, with the write set of their changes.
+pub(crate) struct InArena<M: Memory, W, T> {
+    pub(crate) arena: Arena<M>,
+    pub(crate) writes: W,
+    pub(crate) tables: T,
+}
+
+impl<M: Memory, W, T: Tables<M, W>> Space for InArena<M, W, T> {
+    fn tables(&self) -> Vec<Arc<Table>> {
+        self.tables.tables()
+    }
+
+    fn create_table(&mut self, def: &TableDef) -> Result<()> {
+        self.tables
+            .create_table(&mut self.arena, &mut self.writes, def)
+    }
+
+    fn drop_table(&mut self, id: TableId) -> Result<()> {
+        self.tables
+            .drop_table(&mut self.arena, &mut self.writes, id)
+    }
+
+    fn create_index(&mut self, id: TableId, index: &IndexDef) -> Result<()> {
+        self.tables
+            .create_index(&mut self.arena, &mut self.writes, id, index)
+    }
+
+    fn drop_index(&mut self, id: TableId, index: IndexId) -> Result<()> {
+        self.tables
+            .drop_index(&mut self.arena, &mut self.writes, id, index)
+    }
+
+    #[inline]
+    fn get(&mut self, id: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
+        self.tables
+            .get(&mut self.arena, &mut self.writes, id, key, row)
+    }
+
+    fn get_many(
+        &mut self,
+        id: TableId,
+        keys: &[KeyBuf],
+        visit: &mut dyn FnMut(usize, Option<&Row>),
+    ) -> Result<()> {
+        self.tables
+            .get_many(&mut self.arena, &mut self.writes, id, keys, visit)
+    }
+
+    fn scan(
+        &mut self,
+        range: &ScanRange,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.tables
+            .scan(&mut self.arena, &mut self.writes, range, visit)
+    }
+
+    #[inline]
+    fn insert(&mut self, id: TableId, row: &Row) -> Result<()> {
+        self.tables
+            .insert(&mut self.arena, &mut self.writes, id, row)
+    }
+
+    #[inline]
+    fn update(&mut self, id: TableId, key: &[u64], changes: &Changes) -> Result<bool> {
+        self.tables
+            .update(&mut self.arena, &mut self.writes, id, key, changes)
+    }
+
+    #[inline]
+    fn delete(&mut self, id: TableId, key: &[u64]) -> Result<bool> {
+        self.tables
+            .delete(&mut self.arena, &mut self.writes, id, key)
+    }
+}
+
 /// One table's definition with everything that is derived from it.
 #[derive(Debug)]
 pub struct Table {
@@ -173,12 +294,35 @@ impl Table {
                 .any(|column| self.secondary.iter().any(|index| index.uses_column(column)))
     }
 
-    /// The values of some columns of a row, for a message.
-    fn key_text(row: &Row, columns: &[usize]) -> String {
+    /// The place of a secondary index in `def.indexes`.
+    pub fn index_number(&self, index: IndexId) -> Result<usize> {
+        let mut all = self.def.indexes.iter();
+        all.position(|def| def.id == index)
+            .ok_or_else(|| StorageError::NoSuchIndex {
+                table: self.def.name.clone(),
+                index: index.0,
+            })
+    }
+
+    /// The error for a key of this row that is taken: of the secondary index in this place of
+    /// `def.indexes`, or of the primary key.
+    #[cold]
+    pub fn duplicate(&self, number: Option<usize>, row: &Row) -> StorageError {
+        let (index, columns) = match number {
+            None => ("primary", &self.def.primary_key),
+            Some(number) => {
+                let index = &self.def.indexes[number];
+                (index.name.as_str(), &index.columns)
+            }
+        };
         let values: Vec<_> = columns
             .iter()
             .map(|&column| row.get(column).to_string())
             .collect();
-        format!("({})", values.join(", "))
+        StorageError::DuplicateKey {
+            table: self.def.name.clone(),
+            index: index.to_owned(),
+            key: format!("({})", values.join(", ")),
+        }
     }
 }

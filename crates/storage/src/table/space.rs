@@ -159,7 +159,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
             state.tuples.read(arena, tuple, &mut state.row)?;
             state.table.secondary[number].encode_row(&state.row, &mut self.key)?;
             if !state.secondary[number].insert(arena, writes, &self.key, tuple)? {
-                return Err(duplicate(&state.table, Some(number), &state.row));
+                return Err(state.table.duplicate(Some(number), &state.row));
             }
         }
         self.add(state);
@@ -175,7 +175,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
     ) -> Result<()> {
         writes.visible_all(arena)?;
         let old = self.find(id)?;
-        let number = index_number(&old.table, index)?;
+        let number = old.table.index_number(index)?;
         old.secondary[number].free(arena, writes)?;
         let mut def = old.table.def.clone();
         def.indexes.remove(number);
@@ -247,7 +247,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
         let state = self.find_mut(range.table)?;
         let index = match range.index {
             None => &state.primary,
-            Some(id) => &state.secondary[index_number(&state.table, id)?],
+            Some(id) => &state.secondary[state.table.index_number(id)?],
         };
         let (tuples, row) = (&state.tuples, &mut state.row);
         let arena = &*arena;
@@ -276,12 +276,12 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
         let tuple = state.tuples.insert(arena, writes, row)?;
         state.table.primary.encode_row(row, &mut key)?;
         if !state.primary.insert(arena, writes, &key, tuple)? {
-            return Err(duplicate(&state.table, None, row));
+            return Err(state.table.duplicate(None, row));
         }
         for (number, index) in state.secondary.iter_mut().enumerate() {
             state.table.secondary[number].encode_row(row, &mut key)?;
             if !index.insert(arena, writes, &key, tuple)? {
-                return Err(duplicate(&state.table, Some(number), row));
+                return Err(state.table.duplicate(Some(number), row));
             }
         }
         self.key = key;
@@ -567,7 +567,7 @@ impl<I> TableState<I> {
                 continue;
             }
             if !index.insert(arena, writes, &new, tuple)? {
-                return Err(duplicate(&self.table, Some(number), &self.changed));
+                return Err(self.table.duplicate(Some(number), &self.changed));
             }
             index.remove(arena, writes, &old)?;
         }
@@ -666,36 +666,7 @@ fn collect<M: Memory, W, I: OrderedIndex<M, W>>(
     )
 }
 
-pub(crate) fn index_number(table: &Table, index: IndexId) -> Result<usize> {
-    table
-        .def
-        .indexes
-        .iter()
-        .position(|def| def.id == index)
-        .ok_or_else(|| StorageError::NoSuchIndex {
-            table: table.def.name.clone(),
-            index: index.0,
-        })
-}
-
 pub(super) fn tag(table: TableId) -> u16 {
     // Numbers that differ by 65,536 share runs; the tag is a check, not an identity.
     table.0 as u16
-}
-
-#[cold]
-pub(crate) fn duplicate(table: &Table, number: Option<usize>, row: &Row) -> StorageError {
-    let (index, columns) = match number {
-        None => ("primary".to_owned(), &table.def.primary_key),
-        Some(number) => {
-            let index = &table.def.indexes[number];
-            (index.name.clone(), &index.columns)
-        }
-    };
-    let key = Table::key_text(row, columns);
-    StorageError::DuplicateKey {
-        table: table.def.name.clone(),
-        index,
-        key,
-    }
 }

@@ -18,6 +18,7 @@ use super::{
     CowEngine, DeviceOf, FRAMES_BYTES, PAGES, TreeStore, check_blocks, check_page_size, check_pool,
     reader,
 };
+use crate::engine::serial::driver::Serial;
 use crate::engine::serial::pool::{self, FIRST_ROOT, Opened};
 use crate::engine::{Decide, Engine, EngineOptions, EngineStatus, Footprint, Method, VerifyReport};
 use crate::error::{Result, StorageError};
@@ -44,9 +45,9 @@ const PAGE_BYTES_MAX: u32 = 8 << 10;
 const LINE_BYTES: usize = 64;
 
 /// One partition of `fash` or `fast`.
-pub type Slotted<P> = CowEngine<SlottedPages<DeviceOf<P>>, ImageRows>;
+pub(in crate::engine) type Slotted<P> = Serial<CowEngine<SlottedPages<DeviceOf<P>>, ImageRows>>;
 /// One partition of `nvwal`, whose frames are in ordinary memory on every device.
-pub(super) type BehindCache = CowEngine<SlottedPages<NativeMemory>, ImageRows>;
+pub(super) type BehindCache = Serial<CowEngine<SlottedPages<NativeMemory>, ImageRows>>;
 
 impl<M: Memory> TreeStore for SlottedPages<M> {
     fn check_space(&mut self, reachable: &mut BTreeSet<u64>, report: &mut VerifyReport) {
@@ -142,7 +143,7 @@ fn check_size(options: &EngineOptions) -> Result<()> {
 }
 
 /// Makes the pool of a partition of `fash` or `fast`.
-pub fn create_slotted<P: Platform>(
+pub(in crate::engine) fn create_slotted<P: Platform>(
     platform: &P,
     method: Method,
     options: &EngineOptions,
@@ -163,7 +164,7 @@ pub fn create_slotted<P: Platform>(
 
 /// Opens the pool of a partition of `fash` or `fast`. With [`Access::Read`] it stores and flushes
 /// nothing, and fails where recovery would have to.
-pub fn open_slotted<P: Platform>(
+pub(in crate::engine) fn open_slotted<P: Platform>(
     platform: &P,
     method: Method,
     options: &EngineOptions,
@@ -194,7 +195,7 @@ pub fn open_slotted<P: Platform>(
 }
 
 /// Makes the file and the log of a partition of `nvwal`.
-pub fn create_behind_cache<P: Platform>(
+pub(in crate::engine) fn create_behind_cache<P: Platform>(
     platform: &P,
     options: &EngineOptions,
 ) -> Result<BehindCache> {
@@ -217,7 +218,7 @@ pub fn create_behind_cache<P: Platform>(
 
 /// Opens a partition of `nvwal`. Its log is applied in volatile memory, page by page. With
 /// [`Access::Read`] nothing is stored, flushed or written.
-pub fn open_behind_cache<P: Platform>(
+pub(in crate::engine) fn open_behind_cache<P: Platform>(
     platform: &P,
     options: &EngineOptions,
     decide: Decide<'_>,

@@ -9,16 +9,19 @@
 mod cached;
 mod slotted;
 
-use super::super::{Direction, Method, create, open};
+use super::super::{Direction, Method, ScanRange, create, open};
 use super::*;
-use crate::record::{Column, DataType, Value};
+use crate::record::{
+    Changes, Column, DataType, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId, Value,
+};
 use disk::Directory as _;
 use disk::simulated::SimulatedDirectory;
 use pmem::device::simulated::{
     ImageChoice, ImageChoices, SimulatedSource, SimulatedWorld, WorldOptions, mix,
 };
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
 
 const TABLE: TableId = TableId(3);
 const INDEX: IndexId = IndexId(7);

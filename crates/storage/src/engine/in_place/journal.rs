@@ -12,15 +12,15 @@
 //! `clear_piece` … → *none*; *writing* → `give_up` (a full disk, an explicit checkpoint) → *none*.
 
 use super::snapshot::Snapshot;
-use super::store::Store;
 use crate::engine::serial::commit_log::{CommitLog, identity, wal_options};
-use crate::engine::{CommitTicket, EngineOptions, GlobalTxnId, VerifyReport};
+use crate::engine::serial::driver::Fault;
+use crate::engine::serial::store::Store;
+use crate::engine::{CommitTicket, EngineOptions, VerifyReport};
 use crate::error::{Result, StorageError};
 use crate::log::checkpoint::{self, CheckpointHead, CheckpointReader, CheckpointWriter};
-use crate::log::redo::Fate;
 use crate::log::{LogIdentity, LogStart, Wal};
 use crate::record::{Row, TableId};
-use crate::table::Tables;
+use crate::table::Space;
 use disk::{Directory, DiskError};
 use pmem::Memory;
 use std::io::ErrorKind;
@@ -98,26 +98,22 @@ impl<D: Directory> Journal<D> {
         }
     }
 
-    /// Puts the open transaction into the log. Fails without effect if there is no space.
-    pub(super) fn append(&mut self) -> Result<()> {
-        self.append_as(Fate::Committed)
-    }
-
-    /// A checkpoint that is being written gives its room to the log where the disk is full.
-    fn append_as(&mut self, fate: Fate) -> Result<()> {
-        match self.log.append_as(fate) {
-            Err(error) if checkpoint::is_harmless(&error) && self.snapshot.is_some() => {
-                self.give_up()?;
-                self.log.append_as(fate)
+    /// Runs a step of the log. A checkpoint that is being written gives its room to the log where
+    /// the disk is full.
+    pub(super) fn append<T>(
+        &mut self,
+        step: impl Fn(&mut CommitLog<D>) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        match step(&mut self.log) {
+            Err(Fault::Harmless(error))
+                if checkpoint::is_harmless(&error) && self.snapshot.is_some() =>
+            {
+                let given_up = self.give_up();
+                given_up.map_err(|error| self.log.fault(error))?;
+                step(&mut self.log)
             }
-            appended => appended,
+            result => result,
         }
-    }
-
-    /// Makes the open transaction survive a crash without deciding it.
-    pub(super) fn prepare(&mut self, global: GlobalTxnId) -> Result<()> {
-        self.append_as(Fate::Prepared(global))?;
-        self.log.wal.flush()
     }
 
     /// Whether a checkpoint is being written.
@@ -172,7 +168,8 @@ impl<D: Directory> Journal<D> {
         }
     }
 
-    /// Writes the rest of a checkpoint that still needs a table, before the table goes.
+    /// Writes the rest of a checkpoint that still needs a table, before the table goes. After a
+    /// failure the log takes no more transactions.
     pub(super) fn release<M: Memory>(
         &mut self,
         store: &mut Store<M>,
@@ -181,7 +178,8 @@ impl<D: Directory> Journal<D> {
         match &mut self.snapshot {
             Some(snapshot) if snapshot.needs(table) => {
                 let result = snapshot.complete(store).and_then(|()| self.publish());
-                self.unless_harmless(result)
+                let result = self.unless_harmless(result);
+                result.inspect_err(|error| self.log.refuse(error))
             }
             _ => Ok(()),
         }

@@ -24,13 +24,13 @@
 //! pays for its own share of that. A table that is very large for its log stretches the time
 //! instead, so that no single step becomes long.
 
-use super::store::Store;
+use crate::engine::serial::store::Store;
 use crate::engine::{Direction, ScanRange};
 use crate::error::{Result, StorageError};
 use crate::log::LogIdentity;
 use crate::log::checkpoint::{CheckpointHead, CheckpointWriter};
 use crate::record::{KeyBuf, Row, TableId};
-use crate::table::{Table, Tables};
+use crate::table::{Space, Table};
 use disk::{Directory, File};
 use pmem::Memory;
 use std::collections::BTreeSet;
@@ -168,8 +168,7 @@ impl<F: File> Snapshot<F> {
         };
         let mut result = Ok(());
         let mut has_ended = true;
-        let (space, arena, writes) = store.parts();
-        space.scan(arena, writes, &range, &mut |row| {
+        store.space.scan(&range, &mut |row| {
             result = self.visit(&table, row);
             if result.is_ok() && self.work_bytes() < due {
                 return ControlFlow::Continue(());

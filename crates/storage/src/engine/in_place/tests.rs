@@ -8,14 +8,16 @@
 mod snapshots;
 
 use super::*;
-use crate::engine::Direction;
-use crate::record::{Column, DataType, Value};
+use crate::engine::{Direction, Engine, Idle, Reads, ScanRange, volatile};
+use crate::error::StorageError;
+use crate::record::{Column, DataType, KeyBuf, Value};
 use disk::simulated::{Call, Effect, Fault, Repeat, SimulatedDirectory};
 use pmem::device::simulated::{CrashPoint, WorldOptions};
 use pmem::device::simulated::{ImageChoice, ImageChoices, SimulatedSource, SimulatedWorld};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::sync::Mutex;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
 
 const TABLE: TableId = TableId(0);
 const INDEX: IndexId = IndexId(1);
@@ -36,7 +38,7 @@ impl Platform for TestPlatform {
     }
 }
 
-type TestEngine = InPlace<TestPlatform>;
+type TestEngine = Partition<TestPlatform>;
 type Content = BTreeMap<i64, i64>;
 
 fn options() -> EngineOptions {
@@ -69,14 +71,14 @@ fn index() -> IndexDef {
 }
 
 fn create(world: &SimulatedWorld) -> TestEngine {
-    let mut engine = InPlace::create(&TestPlatform(world.clone()), &options()).unwrap();
+    let mut engine = super::create(&TestPlatform(world.clone()), &options()).unwrap();
     engine.create_table(&table()).unwrap();
     engine.create_index(TABLE, &index()).unwrap();
     engine
 }
 
 fn open(world: &SimulatedWorld) -> Result<TestEngine> {
-    InPlace::open(&TestPlatform(world.clone()), &options(), &|_| false)
+    super::open(&TestPlatform(world.clone()), &options(), &|_| false)
 }
 
 fn new_world(seed: u64) -> SimulatedWorld {
@@ -91,7 +93,7 @@ fn cut(world: &SimulatedWorld) -> SimulatedWorld {
     world.image(&ImageChoice::default()).unwrap()
 }
 
-fn key_of(engine: &TestEngine, id: i64) -> KeyBuf {
+fn key_of(engine: &dyn Engine, id: i64) -> KeyBuf {
     let mut key = KeyBuf::default();
     engine.tables()[0]
         .primary
@@ -100,7 +102,7 @@ fn key_of(engine: &TestEngine, id: i64) -> KeyBuf {
     key
 }
 
-fn insert(engine: &mut TestEngine, id: i64, value: i64) -> Result<()> {
+fn insert(engine: &mut dyn Engine, id: i64, value: i64) -> Result<()> {
     let mut row = Row::new(engine.tables()[0].layout.clone());
     row.set(0, id).unwrap();
     row.set(1, value).unwrap();
@@ -114,14 +116,14 @@ fn insert(engine: &mut TestEngine, id: i64, value: i64) -> Result<()> {
     engine.insert(TABLE, &row)
 }
 
-fn update(engine: &mut TestEngine, id: i64, value: i64) -> Result<bool> {
+fn update(engine: &mut dyn Engine, id: i64, value: i64) -> Result<bool> {
     let mut changes = Changes::new(engine.tables()[0].layout.clone());
     changes.set(1, value).unwrap();
     let key = key_of(engine, id);
     engine.update(TABLE, &key, &changes)
 }
 
-fn delete(engine: &mut TestEngine, id: i64) -> Result<bool> {
+fn delete(engine: &mut dyn Engine, id: i64) -> Result<bool> {
     let key = key_of(engine, id);
     engine.delete(TABLE, &key)
 }
@@ -133,7 +135,7 @@ fn int(row: &Row, column: usize) -> i64 {
     value
 }
 
-fn content(engine: &mut TestEngine) -> Content {
+fn content(engine: &mut dyn Engine) -> Content {
     let words = engine.tables()[0].primary.shape().words;
     let bound = |word: u64| KeyBuf::from_words(&vec![word; words]);
     let range = ScanRange {
@@ -155,7 +157,7 @@ fn content(engine: &mut TestEngine) -> Content {
     found
 }
 
-fn check(engine: &mut TestEngine) {
+fn check(engine: &mut dyn Engine) {
     assert_eq!(engine.verify().unwrap().damage, Vec::<String>::new());
 }
 
@@ -240,13 +242,7 @@ fn torture(seed: u64, disabled: Option<&str>, transactions: usize) -> Oracle {
             engine.checkpoint().unwrap();
         }
         let mut oracle = oracle.lock().unwrap();
-        if engine.durable()
-            == engine
-                .journal
-                .as_ref()
-                .map(|journal| journal.log.newest())
-                .unwrap()
-        {
+        if engine.durable() == engine.policy.journal.log.newest() {
             oracle.acknowledged = oracle.states.len() - 1;
         }
     }
@@ -255,7 +251,7 @@ fn torture(seed: u64, disabled: Option<&str>, transactions: usize) -> Oracle {
     Arc::into_inner(oracle).map_or_else(Oracle::default, |oracle| oracle.into_inner().unwrap())
 }
 
-fn step(engine: &mut TestEngine, model: &mut Content, random: &mut Random) {
+fn step(engine: &mut dyn Engine, model: &mut Content, random: &mut Random) {
     let id = random.below(KEYS).cast_signed();
     let value = random.below(1000).cast_signed();
     match random.below(4) {
@@ -370,7 +366,7 @@ fn the_commit_table_decides_about_prepared_transactions() {
         let crashed = cut(&world);
         let decide = |global| global == GlobalTxnId(9) && outcome;
         let platform = TestPlatform(crashed.clone());
-        let mut engine = InPlace::open(&platform, &options(), &decide).unwrap();
+        let mut engine = super::open(&platform, &options(), &decide).unwrap();
         assert_eq!(content(&mut engine).len(), usize::from(outcome));
         drop(engine);
         // The outcome is in the log now: the commit table may forget it.
@@ -621,7 +617,7 @@ fn a_missing_file_is_an_error() {
 fn volatile_writes_no_file_and_undoes_an_abort() {
     let world = new_world(12);
     let platform = TestPlatform(world.clone());
-    let mut engine = InPlace::volatile(&platform, &options()).unwrap();
+    let mut engine = volatile::create(&platform, &options()).unwrap();
     engine.create_table(&table()).unwrap();
     engine.create_index(TABLE, &index()).unwrap();
     let mut random = Random(1);
@@ -684,7 +680,7 @@ fn replay_rate() {
     let mut columns = vec![Column::new("id", DataType::Int64)];
     columns.extend((0..10).map(|n| Column::new(format!("c{n}"), DataType::Char { length: 100 })));
     let def = TableDef::new(TABLE, "usertable", columns, vec![0]);
-    let mut engine = InPlace::create(&platform, &options).unwrap();
+    let mut engine = super::create(&platform, &options).unwrap();
     engine.create_table(&def).unwrap();
     let layout = engine.tables()[0].layout.clone();
     let text = "x".repeat(100);
@@ -716,7 +712,7 @@ fn replay_rate() {
     println!("updates {:?}", start.elapsed());
     drop(engine);
     let start = std::time::Instant::now();
-    let engine = InPlace::open(&platform, &options, &|_| false).unwrap();
+    let engine = super::open(&platform, &options, &|_| false).unwrap();
     println!(
         "open {:?}, {} replayed",
         start.elapsed(),

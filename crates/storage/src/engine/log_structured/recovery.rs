@@ -5,31 +5,17 @@
 //! undone. Files that no manifest names are removed, after the manifest is known to be durable.
 //! Replay repeats the transactions with the code that first ran them.
 
+use super::LogStructured;
 use crate::engine::serial::commit_log::{CommitLog, identity, wal_options};
-use crate::engine::serial::replay::{Failure, Redo, Replay, read_settings};
+use crate::engine::serial::replay::{Redo, Replay, read_settings};
 use crate::engine::{Decide, EngineOptions};
 use crate::error::{Result, StorageError};
-use crate::log::redo::{self, Operation};
 use crate::lsm::file::compaction::{Compaction, Head, RunSizes, remove_orphans};
 use crate::lsm::file::manifest::Manifest;
 use crate::lsm::file::run::Run;
 use crate::lsm::file::store::{LeveledRun, Store, StoreSettings};
-use crate::record::{Changes, KeyBuf, Row, TableId};
-use crate::table::Table;
-use disk::Directory;
+use disk::{Directory, File};
 use pmem::{Access, MemorySource};
-use std::sync::Arc;
-
-/// The recovered store and its log.
-pub(super) struct Recovered<S: MemorySource, D: Directory> {
-    pub(super) store: Store<S, D::File>,
-    pub(super) journal: CommitLog<D>,
-    pub(super) compaction: Compaction<D::File>,
-    /// Transactions that were replayed.
-    pub(super) replayed: u64,
-    /// Prepared transactions that were dropped.
-    pub(super) undone: u64,
-}
 
 /// Recovers a partition from its files. With [`Access::Read`] nothing is written or removed: the
 /// log is replayed into memory only, and content that only the system's cache may have is read as
@@ -39,7 +25,7 @@ pub(super) fn recover<S: MemorySource, D: Directory>(
     memories: S,
     options: &EngineOptions,
     decide: Decide<'_>,
-) -> Result<Recovered<S, D>> {
+) -> Result<LogStructured<S, D>> {
     let identity = identity(options);
     let (manifest, is_durable) = Manifest::read(&directory, identity)?;
     let store = open_store(&directory, memories, options, &manifest)?;
@@ -53,11 +39,7 @@ pub(super) fn recover<S: MemorySource, D: Directory>(
         tables: store.catalogue(),
         next_tree: manifest.next_tree,
     };
-    let target = Target::<S, D> {
-        store,
-        key: KeyBuf::default(),
-    };
-    let mut replay = Replay::new(target, manifest.ticket, decide);
+    let mut replay = Replay::new(store, manifest.ticket, decide);
     let sizes = wal_options(options.memtable_bytes);
     let (wal, resolved) = replay.open_log(&directory, options, sizes, manifest.start)?;
     let next_number = match options.access {
@@ -72,15 +54,17 @@ pub(super) fn recover<S: MemorySource, D: Directory>(
         head,
         next_number,
     );
-    compaction.resume(&replay.target.store);
+    compaction.resume(&replay.target);
     let mut journal = CommitLog::new(directory, options, wal, replay.ticket);
     journal.settle(resolved, options.access)?;
-    Ok(Recovered {
-        store: replay.target.store,
+    Ok(LogStructured {
+        store: replay.target,
         journal,
         compaction,
         replayed: replay.replayed,
         undone: replay.undone,
+        before: None,
+        schema: None,
     })
 }
 
@@ -135,66 +119,14 @@ pub(super) fn store_settings(settings: [u64; 2], options: &EngineOptions) -> Res
     })
 }
 
-/// The runs and MemTables that the log is replayed into.
-struct Target<S: MemorySource, D: Directory> {
-    store: Store<S, D::File>,
-    key: KeyBuf,
-}
+impl<S: MemorySource, F: File> Redo for Store<S, F> {
+    type Space = Self;
 
-impl<S: MemorySource, D: Directory> Redo for Target<S, D> {
-    fn redo(&mut self, operation: Operation<'_>) -> Result<(), Failure> {
-        match operation {
-            Operation::Insert(table, image) => {
-                let mut row = Row::new(Arc::clone(&self.table(table)?.layout));
-                redo::read_row(image, &mut row)?;
-                self.store.insert(table, &row)?;
-            }
-            Operation::Update(table, key, image) => {
-                let mut changes = Changes::new(Arc::clone(&self.table(table)?.layout));
-                redo::read_changes(image, &mut changes)?;
-                key.copy_to(&mut self.key);
-                self.must(table)?;
-                if !self.store.update(table, &self.key, None, &changes)? {
-                    return Err("it updates a row that is not there".into());
-                }
-            }
-            Operation::Delete(table, key) => {
-                key.copy_to(&mut self.key);
-                self.must(table)?;
-                if !self.store.delete(table, &self.key)? {
-                    return Err("it deletes a row that is not there".into());
-                }
-            }
-            Operation::CreateTable(def) => self.store.create_table(&def)?,
-            Operation::DropTable(table) => self.store.drop_table(table)?,
-            Operation::CreateIndex(def, id) => {
-                let index = def.index_by_id(id).ok_or_else(|| {
-                    Failure::from("it creates an index that its table does not have")
-                })?;
-                self.store.create_index(def.id, index)?;
-            }
-            Operation::DropIndex(table, index) => self.store.drop_index(table, index)?,
-        }
-        Ok(())
+    fn space(&mut self) -> &mut Self {
+        self
     }
 
     fn commit(&mut self) {
-        self.store.commit();
-    }
-}
-
-impl<S: MemorySource, D: Directory> Target<S, D> {
-    /// Fails if the key that was read does not fit the table.
-    fn must(&self, id: TableId) -> Result<(), Failure> {
-        if self.key.len() == self.table(id)?.primary.shape().words {
-            Ok(())
-        } else {
-            Err("its key has a wrong length".into())
-        }
-    }
-
-    fn table(&self, id: TableId) -> Result<Arc<Table>, Failure> {
-        let table = self.store.table(id)?;
-        Ok(Arc::clone(table))
+        Self::commit(self);
     }
 }

@@ -9,6 +9,7 @@
 //! Invariant: after a failed append or sync that may have changed the files, the log refuses
 //! everything.
 
+use super::driver::Fault;
 use super::replay::Resolution;
 use crate::engine::{CommitTicket, Durability, EngineOptions, GlobalTxnId};
 use crate::error::{Result, StorageError};
@@ -27,6 +28,8 @@ pub(in crate::engine) struct CommitLog<D: Directory> {
     group: GroupCommit,
     /// The open transaction.
     pub(in crate::engine) record: RedoRecord,
+    /// Whether the transaction that ended last is in the log.
+    pub(in crate::engine) has_grown: bool,
 }
 
 impl<D: Directory> CommitLog<D> {
@@ -46,19 +49,78 @@ impl<D: Directory> CommitLog<D> {
             wal,
             group: GroupCommit::new(group, recovered),
             record: RedoRecord::new(options.log_images),
+            has_grown: false,
         }
     }
 
-    /// Puts the open transaction into the log. Fails without effect if there is no space.
-    pub(in crate::engine) fn append(&mut self) -> Result<()> {
-        self.append_as(Fate::Committed)
+    /// Commits the open transaction, and makes it durable if that is due. One without effects gets
+    /// the ticket of the newest one that it may have read. Fails harmlessly if there is no space.
+    pub(in crate::engine) fn commit(
+        &mut self,
+        prepared: Option<GlobalTxnId>,
+        durability: Durability,
+    ) -> Result<CommitTicket, Fault> {
+        self.has_grown = !self.record.is_empty();
+        let due = if self.has_grown {
+            match prepared {
+                Some(global) => self.resolve(global, Outcome::Committed)?,
+                None => self.append(Fate::Committed)?,
+            }
+            self.group.join(durability)
+        } else {
+            self.group.wait(durability)
+        };
+        self.record.clear();
+        if due == Due::Now {
+            self.force()?;
+        }
+        Ok(self.group.newest())
     }
 
-    pub(in crate::engine) fn append_as(&mut self, fate: Fate) -> Result<()> {
+    /// Makes the open transaction survive a crash without deciding it. Fails harmlessly if there is
+    /// no space.
+    pub(in crate::engine) fn prepare(&mut self, global: GlobalTxnId) -> Result<(), Fault> {
+        if self.record.is_empty() {
+            return self.force().map_err(|error| self.fault(error));
+        }
+        self.append(Fate::Prepared(global))?;
+        self.wal.flush().map_err(|error| self.fault(error))
+    }
+
+    /// Drops the open transaction.
+    pub(in crate::engine) fn abort(&mut self, prepared: Option<GlobalTxnId>) -> Result<()> {
+        let prepared = prepared.filter(|_| !self.record.is_empty());
+        self.has_grown = prepared.is_some();
+        if let Some(global) = prepared {
+            self.resolve(global, Outcome::Aborted)?;
+        }
+        self.record.clear();
+        Ok(())
+    }
+
+    fn append(&mut self, fate: Fate) -> Result<(), Fault> {
         let purpose = self.record.purpose();
         let record = self.record.seal(fate, self.group.next());
-        self.wal.append_for(&self.directory, record, purpose)?;
-        Ok(())
+        let appended = self.wal.append_for(&self.directory, record, purpose);
+        appended.map(drop).map_err(|error| self.fault(error))
+    }
+
+    /// A failure that is harmless as long as the log is sound.
+    pub(in crate::engine) fn fault(&self, error: StorageError) -> Fault {
+        if self.is_poisoned() {
+            Fault::Stop(error)
+        } else {
+            Fault::Harmless(error)
+        }
+    }
+
+    /// The failure of a checkpoint.
+    pub(in crate::engine) fn checkpoint_fault(&self, error: StorageError) -> Fault {
+        if is_harmless(&error) {
+            self.fault(error)
+        } else {
+            Fault::Stop(error)
+        }
     }
 
     /// Makes the reserve file for operations that free space, unless it is there, and says whether
@@ -72,41 +134,11 @@ impl<D: Directory> CommitLog<D> {
         self.wal.give_up_reserve(&self.directory)
     }
 
-    /// Gives the transaction in the log its ticket, and makes it durable if that is due.
-    pub(in crate::engine) fn join(&mut self, durability: Durability) -> Result<CommitTicket> {
-        let due = self.group.join(durability);
-        self.end(due)
-    }
-
-    /// The ticket of a transaction without effects: of the newest one that it may have read.
-    pub(in crate::engine) fn wait(&mut self, durability: Durability) -> Result<CommitTicket> {
-        let due = self.group.wait(durability);
-        self.end(due)
-    }
-
-    fn end(&mut self, due: Due) -> Result<CommitTicket> {
-        self.record.clear();
-        if due == Due::Now {
-            self.force()?;
-        }
-        Ok(self.group.newest())
-    }
-
-    /// Makes the open transaction survive a crash without deciding it.
-    pub(in crate::engine) fn prepare(&mut self, global: GlobalTxnId) -> Result<()> {
-        self.append_as(Fate::Prepared(global))?;
-        self.wal.flush()
-    }
-
     /// Notes how the commit table decided about the prepared transaction. A note of an abort may be
     /// left out where the disk is full: recovery does not find the transaction in the commit table.
     /// Without the note of a commit the table's slot must never be used again, so the partition
     /// stops and recovery asks the table.
-    pub(in crate::engine) fn resolve(
-        &mut self,
-        global: GlobalTxnId,
-        outcome: Outcome,
-    ) -> Result<()> {
+    fn resolve(&mut self, global: GlobalTxnId, outcome: Outcome) -> Result<()> {
         let record = redo::header(Fate::Resolved(global, outcome), self.group.next());
         let purpose = Purpose::Release;
         match self.wal.append_for(&self.directory, &record, purpose) {
@@ -167,14 +199,6 @@ impl<D: Directory> CommitLog<D> {
 
     pub(in crate::engine) fn is_poisoned(&self) -> bool {
         self.wal.is_poisoned()
-    }
-
-    /// Why nothing is possible any more.
-    pub(in crate::engine) fn refusal(&self) -> StorageError {
-        self.wal
-            .require_sound()
-            .err()
-            .unwrap_or(StorageError::Poisoned)
     }
 
     pub(in crate::engine) fn refuse(&mut self, error: &StorageError) {

@@ -9,17 +9,24 @@ use crate::engine::{CommitTicket, Decide, EngineOptions, GlobalTxnId};
 use crate::error::{Result, StorageError};
 use crate::log::checkpoint::NUMBER_MAX;
 use crate::log::numbered::InFront;
-use crate::log::redo::{Fate, ImageError, Operation, Outcome, Record};
+use crate::log::redo::{self, Fate, ImageError, KeyBytes, Operation, Outcome, Record};
 use crate::log::{LogStart, Lsn, Wal, WalOptions};
-use crate::record::{DecodeError, LayoutKind};
+use crate::record::{Changes, DecodeError, KeyBuf, LayoutKind, Row, TableId};
+use crate::table::Space;
 use disk::Directory;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
 /// A prepared transaction and its outcome, if there is one.
 pub(in crate::engine) type Resolution = Option<(GlobalTxnId, Outcome)>;
 
 /// The state that transactions are done again on.
 pub(in crate::engine) trait Redo {
-    fn redo(&mut self, operation: Operation<'_>) -> Result<(), Failure>;
+    /// Its tables.
+    type Space: Space;
+
+    fn space(&mut self) -> &mut Self::Space;
 
     /// Ends a transaction.
     fn commit(&mut self);
@@ -28,6 +35,7 @@ pub(in crate::engine) trait Redo {
 /// A replay, with its counts.
 pub(in crate::engine) struct Replay<'d, T> {
     pub(in crate::engine) target: T,
+    buffers: BTreeMap<TableId, Buffers>,
     decide: Decide<'d>,
     /// The prepared transaction of which no outcome was read yet.
     in_doubt: Option<(GlobalTxnId, Vec<u8>)>,
@@ -43,6 +51,7 @@ impl<'d, T: Redo> Replay<'d, T> {
     pub(in crate::engine) fn new(target: T, ticket: CommitTicket, decide: Decide<'d>) -> Self {
         Self {
             target,
+            buffers: BTreeMap::new(),
             decide,
             in_doubt: None,
             ticket,
@@ -113,13 +122,106 @@ impl<'d, T: Redo> Replay<'d, T> {
             return Err("its ticket is impossibly large".into());
         }
         while let Some(operation) = record.next_operation()? {
-            self.target.redo(operation)?;
+            self.redo(operation)?;
         }
         self.target.commit();
         self.ticket = record.ticket;
         self.replayed += 1;
         Ok(())
     }
+}
+
+impl<T: Redo> Replay<'_, T> {
+    fn redo(&mut self, operation: Operation<'_>) -> Result<(), Failure> {
+        let space = self.target.space();
+        match operation {
+            Operation::Insert(id, image) => {
+                let buffers = Buffers::of(&mut self.buffers, space, id)?;
+                redo::read_row(image, &mut buffers.row)?;
+                space.insert(id, &buffers.row)?;
+                return Ok(());
+            }
+            Operation::Update(id, key, image) => {
+                let buffers = Buffers::of(&mut self.buffers, space, id)?;
+                redo::read_changes(image, &mut buffers.changes)?;
+                buffers.read_key(key)?;
+                if !space.update(id, &buffers.key, &buffers.changes)? {
+                    return Err("it updates a row that is not there".into());
+                }
+                return Ok(());
+            }
+            Operation::Delete(id, key) => {
+                let buffers = Buffers::of(&mut self.buffers, space, id)?;
+                buffers.read_key(key)?;
+                if !space.delete(id, &buffers.key)? {
+                    return Err("it deletes a row that is not there".into());
+                }
+                return Ok(());
+            }
+            Operation::CreateTable(def) => {
+                check_number(def.id)?;
+                space.create_table(&def)?;
+            }
+            Operation::DropTable(table) => space.drop_table(table)?,
+            Operation::CreateIndex(def, id) => {
+                let index = def.index_by_id(id).ok_or_else(|| {
+                    Failure::from("it creates an index that its table does not have")
+                })?;
+                space.create_index(def.id, index)?;
+            }
+            Operation::DropIndex(table, index) => space.drop_index(table, index)?,
+        }
+        self.buffers.clear();
+        Ok(())
+    }
+}
+
+/// The operands of a table's operations, which are used again.
+struct Buffers {
+    row: Row,
+    changes: Changes,
+    key: KeyBuf,
+    key_words: usize,
+}
+
+impl Buffers {
+    fn of<'b>(
+        all: &'b mut BTreeMap<TableId, Self>,
+        space: &impl Space,
+        id: TableId,
+    ) -> Result<&'b mut Self> {
+        let entry = match all.entry(id) {
+            Entry::Occupied(entry) => return Ok(entry.into_mut()),
+            Entry::Vacant(entry) => entry,
+        };
+        let tables = space.tables();
+        let table = tables.iter().find(|table| table.def.id == id);
+        let table = table.ok_or(StorageError::NoSuchTable(id.0))?;
+        Ok(entry.insert(Self {
+            row: Row::new(Arc::clone(&table.layout)),
+            changes: Changes::new(Arc::clone(&table.layout)),
+            key: KeyBuf::default(),
+            key_words: table.primary.shape().words,
+        }))
+    }
+
+    fn read_key(&mut self, key: KeyBytes<'_>) -> Result<(), Failure> {
+        key.copy_to(&mut self.key);
+        if self.key.len() == self.key_words {
+            return Ok(());
+        }
+        Err("its key has a wrong length".into())
+    }
+}
+
+/// Tables are kept by their numbers, so a number that no catalogue gives is not believed.
+pub(in crate::engine) fn check_number(table: TableId) -> Result<()> {
+    const TABLES_MAX: u32 = 1 << 20;
+    if table.0 < TABLES_MAX {
+        return Ok(());
+    }
+    let text = format!("a file has a table of the impossible number {}", table.0);
+    Err(StorageError::Unsupported(text))
 }
 
 /// Why a record could not be replayed.

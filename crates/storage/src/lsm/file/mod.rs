@@ -11,7 +11,7 @@ mod format;
 mod job;
 mod lookup;
 pub(crate) mod manifest;
-mod mem_table;
+pub(crate) mod mem_table;
 pub(crate) mod run;
 mod sources;
 pub(crate) mod store;

@@ -25,7 +25,7 @@ use crate::lsm::rows::{self, Scratch};
 use crate::record::{
     Changes, IndexDef, IndexId, KeyBuf, LayoutKind, MAX_KEY_WORDS, Row, TableDef, TableId,
 };
-use crate::table::Table;
+use crate::table::{Space, Table};
 use crate::vocabulary::{Direction, ScanRange, VerifyReport};
 use disk::File;
 use pmem::{Arena, Counters, Memory, MemorySource, PmemError};
@@ -153,12 +153,6 @@ impl<S: MemorySource, F: File> Store<S, F> {
             .max(MemTable::<S::Memory>::bytes_min())
     }
 
-    /// Definitions of all tables, in the order of their numbers.
-    pub(crate) fn tables(&self) -> Vec<Arc<Table>> {
-        let tables = self.tables.iter().flatten();
-        tables.map(|state| Arc::clone(&state.table)).collect()
-    }
-
     /// All tables with their trees.
     pub(crate) fn catalogue(&self) -> Vec<TableTrees> {
         let tables = self.tables.iter().flatten();
@@ -276,86 +270,9 @@ impl<S: MemorySource, F: File> Store<S, F> {
         self.active.set_trees(mark.trees);
     }
 
-    #[inline]
-    pub(crate) fn get(&self, id: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
-        let tree = find(&self.tables, id)?.trees[0];
-        self.all().read(tree, key, row)
-    }
-
-    pub(crate) fn get_many(
-        &mut self,
-        id: TableId,
-        keys: &[KeyBuf],
-        visit: &mut dyn FnMut(usize, Option<&Row>),
-    ) -> Result<()> {
-        let state = find(&self.tables, id)?;
-        let mut row = state.row.clone();
-        self.all().read_many(state.trees[0], keys, &mut row, visit)
-    }
-
-    pub(crate) fn scan(
-        &mut self,
-        range: &ScanRange,
-        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
-    ) -> Result<()> {
-        let state = find(&self.tables, range.table)?;
-        let primary = state.trees[0];
-        let words = state.table.primary.shape().words;
-        let mut row = state.row.clone();
-        let mut read = Range {
-            tree: primary,
-            low: range.low.clone(),
-            high: range.high.clone(),
-            direction: range.direction,
-        };
-        let index = match range.index {
-            Some(id) => Some(state.trees[index_number(&state.table, id)? + 1]),
-            None => None,
-        };
-        read.tree = index.unwrap_or(primary);
-        let is_forward = range.direction == Direction::Forward;
-        if is_forward
-            && let Some(gaps) = self.gaps.get(&read.tree)
-            && !gaps.skip(&mut read.low)
-        {
-            return Ok(());
-        }
-        let (mut key, mut dead) = (KeyBuf::default(), Dead::default());
-        let runs = self.all();
-        runs.scan(&read, &mut |found, entries| {
-            let is_row = match (index, entries.first()) {
-                (None, _) => coalesce(entries, &mut row)?,
-                (Some(_), Some((EntryKind::Row, owner))) => {
-                    read_owner(owner, words, &mut key)?;
-                    if !runs.read(primary, &key, &mut row)? {
-                        return Err(damaged("an index entry leads to no row"));
-                    }
-                    true
-                }
-                _ => false,
-            };
-            if !is_row {
-                dead.key(found);
-                return Ok(ControlFlow::Continue(()));
-            }
-            dead.row();
-            Ok(visit(&row))
-        })?;
-        if is_forward && !self.has_deleted && dead.is_worth_it() {
-            let gaps = self.gaps.entry(read.tree).or_default();
-            gaps.note(&range.low, &dead);
-        }
-        Ok(())
-    }
-
-    pub(crate) fn insert(&mut self, id: TableId, row: &Row) -> Result<()> {
-        let (mut trees, scratch) = self.trees(id)?;
-        rows::insert(&mut trees, scratch, row)
-    }
-
     /// Changes columns of the row with this key, which is `before` if the caller has read it; false
     /// if there is none.
-    pub(crate) fn update(
+    pub(crate) fn update_from(
         &mut self,
         id: TableId,
         key: &[u64],
@@ -365,11 +282,6 @@ impl<S: MemorySource, F: File> Store<S, F> {
         let (mut trees, scratch) = self.trees(id)?;
         trees.before = before;
         rows::update(&mut trees, scratch, key, changes)
-    }
-
-    pub(crate) fn delete(&mut self, id: TableId, key: &[u64]) -> Result<bool> {
-        let (mut trees, scratch) = self.trees(id)?;
-        rows::delete(&mut trees, scratch, key)
     }
 
     fn trees(&mut self, id: TableId) -> Result<(Trees<'_, S, F>, &mut Scratch)> {
@@ -392,58 +304,9 @@ impl<S: MemorySource, F: File> Store<S, F> {
         Ok((trees, &mut state.scratch))
     }
 
-    /// Makes an empty table.
-    pub(crate) fn create_table(&mut self, def: &TableDef) -> Result<()> {
-        if find(&self.tables, def.id).is_ok() {
-            let text = format!("table number {} is taken", def.id.0);
-            return Err(StorageError::Unsupported(text));
-        }
-        let table = Arc::new(Table::new(def.clone(), self.settings.layout)?);
-        let trees = (0..=table.secondary.len())
-            .map(|_| self.new_tree())
-            .collect();
-        self.add_table(table, trees)
-    }
-
     fn new_tree(&mut self) -> TreeId {
         self.next_tree += 1;
         TreeId(self.next_tree - 1)
-    }
-
-    /// Drops a table. Merges drop its entries in runs.
-    pub(crate) fn drop_table(&mut self, id: TableId) -> Result<()> {
-        let trees = Arc::clone(&find(&self.tables, id)?.trees);
-        for &tree in trees.iter() {
-            self.active.drop_tree(tree)?;
-        }
-        self.tables[id.0 as usize] = None;
-        Ok(())
-    }
-
-    /// Builds a secondary index over the rows that are there.
-    pub(crate) fn create_index(&mut self, id: TableId, index: &IndexDef) -> Result<()> {
-        let old = find(&self.tables, id)?;
-        let (mut def, mut trees) = (old.table.def.clone(), old.trees.to_vec());
-        let primary = trees[0];
-        def.indexes.push(index.clone());
-        let table = Arc::new(Table::new(def, self.settings.layout)?);
-        let number = table.secondary.len() - 1;
-        let shape = self.shape(table.secondary[number].shape().words);
-        let tree = self.new_tree();
-        self.active.add_tree(tree, shape)?;
-        trees.push(tree);
-        let keys = self.keys_of(&table, primary, number)?;
-        self.put_table(Arc::clone(&table), trees.into());
-        for (key, own) in keys {
-            let (mut trees, _) = self.trees(id)?;
-            if rows::Trees::has_key(&mut trees, number, &key)? {
-                let mut row = Row::new(Arc::clone(&table.layout));
-                self.get(id, &own, &mut row)?;
-                return Err(table.duplicate(Some(number), &row));
-            }
-            rows::Trees::add_key(&mut trees, number, &key, &own)?;
-        }
-        Ok(())
     }
 
     /// The keys that a secondary index has to have, and whose they are.
@@ -466,19 +329,6 @@ impl<S: MemorySource, F: File> Store<S, F> {
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(keys)
-    }
-
-    /// Drops a secondary index.
-    pub(crate) fn drop_index(&mut self, id: TableId, index: IndexId) -> Result<()> {
-        let old = find(&self.tables, id)?;
-        let number = index_number(&old.table, index)?;
-        let (mut def, mut trees) = (old.table.def.clone(), old.trees.to_vec());
-        def.indexes.remove(number);
-        let tree = trees.remove(number + 1);
-        let table = Arc::new(Table::new(def, self.settings.layout)?);
-        self.active.drop_tree(tree)?;
-        self.put_table(table, trees.into());
-        Ok(())
     }
 
     fn add_table(&mut self, table: Arc<Table>, trees: Arc<[TreeId]>) -> Result<()> {
@@ -586,6 +436,157 @@ impl<S: MemorySource, F: File> Store<S, F> {
     }
 }
 
+impl<S: MemorySource, F: File> Space for Store<S, F> {
+    fn tables(&self) -> Vec<Arc<Table>> {
+        let tables = self.tables.iter().flatten();
+        tables.map(|state| Arc::clone(&state.table)).collect()
+    }
+
+    fn create_table(&mut self, def: &TableDef) -> Result<()> {
+        if find(&self.tables, def.id).is_ok() {
+            let text = format!("table number {} is taken", def.id.0);
+            return Err(StorageError::Unsupported(text));
+        }
+        let table = Arc::new(Table::new(def.clone(), self.settings.layout)?);
+        let trees = (0..=table.secondary.len())
+            .map(|_| self.new_tree())
+            .collect();
+        self.add_table(table, trees)
+    }
+
+    fn drop_table(&mut self, id: TableId) -> Result<()> {
+        let trees = Arc::clone(&find(&self.tables, id)?.trees);
+        for &tree in trees.iter() {
+            self.active.drop_tree(tree)?;
+        }
+        self.tables[id.0 as usize] = None;
+        Ok(())
+    }
+
+    fn create_index(&mut self, id: TableId, index: &IndexDef) -> Result<()> {
+        let old = find(&self.tables, id)?;
+        let (mut def, mut trees) = (old.table.def.clone(), old.trees.to_vec());
+        let primary = trees[0];
+        def.indexes.push(index.clone());
+        let table = Arc::new(Table::new(def, self.settings.layout)?);
+        let number = table.secondary.len() - 1;
+        let shape = self.shape(table.secondary[number].shape().words);
+        let tree = self.new_tree();
+        self.active.add_tree(tree, shape)?;
+        trees.push(tree);
+        let keys = self.keys_of(&table, primary, number)?;
+        self.put_table(Arc::clone(&table), trees.into());
+        for (key, own) in keys {
+            let (mut trees, _) = self.trees(id)?;
+            if rows::Trees::has_key(&mut trees, number, &key)? {
+                let mut row = Row::new(Arc::clone(&table.layout));
+                self.get(id, &own, &mut row)?;
+                return Err(table.duplicate(Some(number), &row));
+            }
+            rows::Trees::add_key(&mut trees, number, &key, &own)?;
+        }
+        Ok(())
+    }
+
+    fn drop_index(&mut self, id: TableId, index: IndexId) -> Result<()> {
+        let old = find(&self.tables, id)?;
+        let number = old.table.index_number(index)?;
+        let (mut def, mut trees) = (old.table.def.clone(), old.trees.to_vec());
+        def.indexes.remove(number);
+        let tree = trees.remove(number + 1);
+        let table = Arc::new(Table::new(def, self.settings.layout)?);
+        self.active.drop_tree(tree)?;
+        self.put_table(table, trees.into());
+        Ok(())
+    }
+
+    #[inline]
+    fn get(&mut self, id: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
+        let tree = find(&self.tables, id)?.trees[0];
+        self.all().read(tree, key, row)
+    }
+
+    fn get_many(
+        &mut self,
+        id: TableId,
+        keys: &[KeyBuf],
+        visit: &mut dyn FnMut(usize, Option<&Row>),
+    ) -> Result<()> {
+        let state = find(&self.tables, id)?;
+        let mut row = state.row.clone();
+        self.all().read_many(state.trees[0], keys, &mut row, visit)
+    }
+
+    fn scan(
+        &mut self,
+        range: &ScanRange,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let state = find(&self.tables, range.table)?;
+        let primary = state.trees[0];
+        let words = state.table.primary.shape().words;
+        let mut row = state.row.clone();
+        let mut read = Range {
+            tree: primary,
+            low: range.low.clone(),
+            high: range.high.clone(),
+            direction: range.direction,
+        };
+        let index = match range.index {
+            Some(id) => Some(state.trees[state.table.index_number(id)? + 1]),
+            None => None,
+        };
+        read.tree = index.unwrap_or(primary);
+        let is_forward = range.direction == Direction::Forward;
+        if is_forward
+            && let Some(gaps) = self.gaps.get(&read.tree)
+            && !gaps.skip(&mut read.low)
+        {
+            return Ok(());
+        }
+        let (mut key, mut dead) = (KeyBuf::default(), Dead::default());
+        let runs = self.all();
+        runs.scan(&read, &mut |found, entries| {
+            let is_row = match (index, entries.first()) {
+                (None, _) => coalesce(entries, &mut row)?,
+                (Some(_), Some((EntryKind::Row, owner))) => {
+                    read_owner(owner, words, &mut key)?;
+                    if !runs.read(primary, &key, &mut row)? {
+                        return Err(damaged("an index entry leads to no row"));
+                    }
+                    true
+                }
+                _ => false,
+            };
+            if !is_row {
+                dead.key(found);
+                return Ok(ControlFlow::Continue(()));
+            }
+            dead.row();
+            Ok(visit(&row))
+        })?;
+        if is_forward && !self.has_deleted && dead.is_worth_it() {
+            let gaps = self.gaps.entry(read.tree).or_default();
+            gaps.note(&range.low, &dead);
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, id: TableId, row: &Row) -> Result<()> {
+        let (mut trees, scratch) = self.trees(id)?;
+        rows::insert(&mut trees, scratch, row)
+    }
+
+    fn update(&mut self, id: TableId, key: &[u64], changes: &Changes) -> Result<bool> {
+        self.update_from(id, key, None, changes)
+    }
+
+    fn delete(&mut self, id: TableId, key: &[u64]) -> Result<bool> {
+        let (mut trees, scratch) = self.trees(id)?;
+        rows::delete(&mut trees, scratch, key)
+    }
+}
+
 fn add_trees<M: pmem::Memory>(
     mem_table: &mut MemTable<M>,
     entry: &TableTrees,
@@ -605,15 +606,6 @@ fn add_trees<M: pmem::Memory>(
 fn find(tables: &[Option<TableState>], id: TableId) -> Result<&TableState> {
     let slot = tables.get(id.0 as usize).and_then(Option::as_ref);
     slot.ok_or(StorageError::NoSuchTable(id.0))
-}
-
-fn index_number(table: &Table, index: IndexId) -> Result<usize> {
-    let mut all = table.def.indexes.iter();
-    all.position(|def| def.id == index)
-        .ok_or_else(|| StorageError::NoSuchIndex {
-            table: table.def.name.clone(),
-            index: index.0,
-        })
 }
 
 /// Makes a row of the entries for a key, newest first; false if that is no row.

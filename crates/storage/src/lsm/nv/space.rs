@@ -203,7 +203,7 @@ impl<M: Memory> Tables<M, NvWriteSet> for NvTables<M> {
             return state.scan(arena, range, !self.has_deleted, visit);
         };
         let (levels, row) = (&state.levels, &mut state.row);
-        let number = index_number(&state.table, id)?;
+        let number = state.table.index_number(id)?;
         let (index, owners) = (&state.secondary[number], &state.owners);
         let arena = &*arena;
         OrderedIndex::<M, NvWriteSet>::scan(
@@ -362,7 +362,7 @@ impl<M: Memory> Tables<M, NvWriteSet> for NvTables<M> {
     ) -> Result<()> {
         log.visible_all(arena)?;
         let old = find(&self.tables, id)?;
-        let number = index_number(&old.table, index)?;
+        let number = old.table.index_number(index)?;
         old.owners.free_all(arena, log, &old.secondary[number])?;
         OrderedIndex::free(&old.secondary[number], arena, log)?;
         let mut def = old.table.def.clone();
@@ -606,15 +606,6 @@ fn find(tables: &[Option<TableState>], id: TableId) -> Result<&TableState> {
 fn find_mut(tables: &mut [Option<TableState>], id: TableId) -> Result<&mut TableState> {
     let slot = tables.get_mut(id.0 as usize).and_then(Option::as_mut);
     slot.ok_or(StorageError::NoSuchTable(id.0))
-}
-
-fn index_number(table: &Table, index: IndexId) -> Result<usize> {
-    let mut all = table.def.indexes.iter();
-    all.position(|def| def.id == index)
-        .ok_or_else(|| StorageError::NoSuchIndex {
-            table: table.def.name.clone(),
-            index: index.0,
-        })
 }
 
 fn tag(table: TableId) -> u16 {

@@ -23,11 +23,12 @@ mod views;
 pub use rows::{ImageRows, Rows, TupleRows};
 pub use views::ViewRows;
 
-use super::Table;
-use super::space::{duplicate, index_number, tag};
+use super::space::tag;
+use super::{Space, Table};
 use crate::error::{Result, StorageError};
-use crate::index::cow::Value;
+use crate::index::cow::{Purpose, Value};
 use crate::index::trees::Trees;
+use crate::probe::{self, Activity};
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
 use crate::vocabulary::{Direction, ScanRange};
 use pmem::PmemError;
@@ -158,103 +159,6 @@ impl<T: Trees, R: Rows<T>> CowSpace<T, R> {
         self.layout
     }
 
-    /// Definitions of all tables, in the order of their numbers.
-    pub fn tables(&self) -> Vec<Arc<Table>> {
-        let open = self.tables.iter().flatten();
-        open.map(|state| Arc::clone(&state.table)).collect()
-    }
-
-    /// Makes an empty table.
-    pub fn create_table(&mut self, def: &TableDef) -> Result<()> {
-        if self.find(def.id).is_ok() {
-            let text = format!("table number {} is taken", def.id.0);
-            return Err(StorageError::Unsupported(text));
-        }
-        let state = self.table_state(def, &mut |_| Ok(0))?;
-        self.put_entry([u64::from(def.id.0), DEFINITION], &def.encode())?;
-        for tree in std::iter::once(&state.primary).chain(&state.secondary) {
-            let key = self.tree_keys[T::number(*tree)];
-            self.put_entry(key, &[0; 8])?;
-        }
-        self.add(state);
-        Ok(())
-    }
-
-    /// Drops a table and gives up everything that it holds.
-    pub fn drop_table(&mut self, id: TableId) -> Result<()> {
-        let state = find_mut(&mut self.tables, id)?;
-        let (trees, rows) = (&mut self.trees, &mut state.rows);
-        trees.clear(state.primary, &mut |trees, value| rows.leave(trees, value))?;
-        for index in &state.secondary {
-            trees.clear(*index, &mut |_, _| Ok(()))?;
-        }
-        let trees = std::iter::once(&state.primary).chain(&state.secondary);
-        let keys: Vec<_> = trees.map(|tree| self.tree_keys[T::number(*tree)]).collect();
-        let definition = [u64::from(id.0), DEFINITION];
-        self.trees.remove(self.directory, &definition)?;
-        for key in keys {
-            self.trees.remove(self.directory, &key)?;
-        }
-        self.tables[id.0 as usize] = None;
-        Ok(())
-    }
-
-    /// Builds a secondary index over the rows that are there.
-    pub fn create_index(&mut self, id: TableId, index: &IndexDef) -> Result<()> {
-        let mut def = self.find(id)?.table.def.clone();
-        def.indexes.push(index.clone());
-        let mut state = self.changed_table(&def)?;
-        let tree = state.secondary[state.secondary.len() - 1];
-        let key = self.tree_keys[T::number(tree)];
-        self.put_entry(key, &[0; 8])?;
-        self.add_touch(tree)?;
-        let number = state.secondary.len() - 1;
-        let primary = state.primary;
-        let words = state.table.primary.shape().words;
-        let (low, high) = (vec![0; words], vec![u64::MAX; words]);
-        let state_ref = &mut state;
-        self.trees.scan(
-            primary,
-            (&low, &high),
-            Direction::Forward,
-            0,
-            &mut |trees, primary_key, value| {
-                let TableState {
-                    rows,
-                    row,
-                    key,
-                    table,
-                    secondary,
-                    ..
-                } = &mut *state_ref;
-                rows.read(trees, value, row)?;
-                table.secondary[number].encode_row(row, key)?;
-                if trees.insert(secondary[number], key, Value::Words(primary_key))? {
-                    Ok(ControlFlow::Continue(()))
-                } else {
-                    Err(duplicate(table, Some(number), row))
-                }
-            },
-        )?;
-        self.add(state);
-        Ok(())
-    }
-
-    /// Drops a secondary index.
-    pub fn drop_index(&mut self, id: TableId, index: IndexId) -> Result<()> {
-        let state = self.find(id)?;
-        let number = index_number(&state.table, index)?;
-        let tree = state.secondary[number];
-        let mut def = state.table.def.clone();
-        def.indexes.remove(number);
-        self.trees.clear(tree, &mut |_, _| Ok(()))?;
-        let key = self.tree_keys[T::number(tree)];
-        self.trees.remove(self.directory, &key)?;
-        let state = self.changed_table(&def)?;
-        self.add(state);
-        Ok(())
-    }
-
     /// The table with another definition in the directory; trees that it had before go on. Nothing
     /// else may be dirty.
     fn changed_table(&mut self, def: &TableDef) -> Result<TableState<T, R>> {
@@ -286,113 +190,6 @@ impl<T: Trees, R: Rows<T>> CowSpace<T, R> {
         let text = format!("the directory has an entry {key:?} already");
         Err(StorageError::Unsupported(text))
     }
-}
-
-impl<T: Trees, R: Rows<T>> CowSpace<T, R> {
-    /// Copies the row with this primary key into `row`.
-    #[inline]
-    pub fn get(&mut self, id: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
-        let state = find_mut(&mut self.tables, id)?;
-        state.rows.get(&mut self.trees, state.primary, key, row)
-    }
-
-    /// Looks several primary keys up.
-    pub fn get_many(
-        &mut self,
-        id: TableId,
-        keys: &[KeyBuf],
-        visit: &mut dyn FnMut(usize, Option<&Row>),
-    ) -> Result<()> {
-        let state = find_mut(&mut self.tables, id)?;
-        let (rows, row) = (&mut state.rows, &mut state.row);
-        rows.get_many(&mut self.trees, state.primary, keys, row, visit)
-    }
-
-    /// Visits the rows of a range in key order.
-    pub fn scan(
-        &mut self,
-        range: &ScanRange,
-        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
-    ) -> Result<()> {
-        let state = find_mut(&mut self.tables, range.table)?;
-        let (rows, row, primary) = (&mut state.rows, &mut state.row, state.primary);
-        let (bounds, direction) = ((&*range.low, &*range.high), range.direction);
-        let trees = &mut self.trees;
-        let Some(id) = range.index else {
-            let block_bytes = rows.block_bytes();
-            let mut read = |trees: &mut T, _: &[u64], value: Value<'_>| {
-                rows.read(trees, value, row)?;
-                Ok(visit(row))
-            };
-            return trees.scan(primary, bounds, direction, block_bytes, &mut read);
-        };
-        let index = state.secondary[index_number(&state.table, id)?];
-        trees.scan(index, bounds, direction, 0, &mut |trees, key, value| {
-            if rows.get(trees, primary, value.words(), row)? {
-                return Ok(visit(row));
-            }
-            let text = format!("key {key:x?} has no row");
-            Err(PmemError::corrupted("secondary index", 0, text).into())
-        })
-    }
-
-    /// Inserts a row.
-    pub fn insert(&mut self, id: TableId, row: &Row) -> Result<()> {
-        let state = find_mut(&mut self.tables, id)?;
-        let (trees, table) = (&mut self.trees, &state.table);
-        table.primary.encode_row(row, &mut state.primary_key)?;
-        if !state
-            .rows
-            .insert(trees, state.primary, &state.primary_key, row)?
-        {
-            return Err(duplicate(table, None, row));
-        }
-        for (number, index) in state.secondary.iter().enumerate() {
-            table.secondary[number].encode_row(row, &mut state.key)?;
-            if !trees.insert(*index, &state.key, Value::Words(&state.primary_key))? {
-                return Err(duplicate(table, Some(number), row));
-            }
-        }
-        self.end_operation(id)
-    }
-
-    /// Changes columns of the row with this primary key.
-    pub fn update(&mut self, id: TableId, key: &[u64], changes: &Changes) -> Result<bool> {
-        let state = find_mut(&mut self.tables, id)?;
-        if state.table.changes_an_index(changes)
-            && !state.update_keys(&mut self.trees, key, changes)?
-        {
-            return Ok(false);
-        }
-        if !state
-            .rows
-            .update(&mut self.trees, state.primary, key, changes)?
-        {
-            return Ok(false);
-        }
-        self.end_operation(id)?;
-        Ok(true)
-    }
-
-    /// Deletes the row with this primary key.
-    pub fn delete(&mut self, id: TableId, key: &[u64]) -> Result<bool> {
-        let state = find_mut(&mut self.tables, id)?;
-        let (trees, table) = (&mut self.trees, &state.table);
-        if !state.secondary.is_empty() {
-            if !state.rows.get(trees, state.primary, key, &mut state.row)? {
-                return Ok(false);
-            }
-            for (number, index) in state.secondary.iter().enumerate() {
-                table.secondary[number].encode_row(&state.row, &mut state.key)?;
-                trees.remove(*index, &state.key)?;
-            }
-        }
-        if !state.rows.remove(trees, state.primary, key)? {
-            return Ok(false);
-        }
-        self.end_operation(id)?;
-        Ok(true)
-    }
 
     /// Makes the directory ready for the new roots of a table's trees.
     fn end_operation(&mut self, id: TableId) -> Result<()> {
@@ -411,7 +208,7 @@ impl<T: Trees, R: Rows<T>> CowSpace<T, R> {
     }
 
     /// Makes the directory ready for the new roots of all trees, after a change of definitions.
-    pub fn end_definition(&mut self) -> Result<()> {
+    fn end_definition(&mut self) -> Result<()> {
         let ids: Vec<_> = self.tables().iter().map(|table| table.def.id).collect();
         for id in ids {
             self.end_operation(id)?;
@@ -447,6 +244,209 @@ impl<T: Trees, R: Rows<T>> CowSpace<T, R> {
             self.tables.resize_with(slot + 1, || None);
         }
         self.tables[slot] = Some(state);
+    }
+}
+
+impl<T: Trees, R: Rows<T>> Space for CowSpace<T, R> {
+    fn tables(&self) -> Vec<Arc<Table>> {
+        let open = self.tables.iter().flatten();
+        open.map(|state| Arc::clone(&state.table)).collect()
+    }
+
+    fn create_table(&mut self, def: &TableDef) -> Result<()> {
+        self.trees.begin_statement(Purpose::Copy);
+        if self.find(def.id).is_ok() {
+            let text = format!("table number {} is taken", def.id.0);
+            return Err(StorageError::Unsupported(text));
+        }
+        let state = self.table_state(def, &mut |_| Ok(0))?;
+        self.put_entry([u64::from(def.id.0), DEFINITION], &def.encode())?;
+        for tree in std::iter::once(&state.primary).chain(&state.secondary) {
+            let key = self.tree_keys[T::number(*tree)];
+            self.put_entry(key, &[0; 8])?;
+        }
+        self.add(state);
+        self.end_definition()
+    }
+
+    fn drop_table(&mut self, id: TableId) -> Result<()> {
+        self.trees.begin_statement(Purpose::Copy);
+        let state = find_mut(&mut self.tables, id)?;
+        let (trees, rows) = (&mut self.trees, &mut state.rows);
+        trees.clear(state.primary, &mut |trees, value| rows.leave(trees, value))?;
+        for index in &state.secondary {
+            trees.clear(*index, &mut |_, _| Ok(()))?;
+        }
+        let trees = std::iter::once(&state.primary).chain(&state.secondary);
+        let keys: Vec<_> = trees.map(|tree| self.tree_keys[T::number(*tree)]).collect();
+        let definition = [u64::from(id.0), DEFINITION];
+        self.trees.remove(self.directory, &definition)?;
+        for key in keys {
+            self.trees.remove(self.directory, &key)?;
+        }
+        self.tables[id.0 as usize] = None;
+        self.end_definition()
+    }
+
+    fn create_index(&mut self, id: TableId, index: &IndexDef) -> Result<()> {
+        self.trees.begin_statement(Purpose::Copy);
+        let mut def = self.find(id)?.table.def.clone();
+        def.indexes.push(index.clone());
+        let mut state = self.changed_table(&def)?;
+        let tree = state.secondary[state.secondary.len() - 1];
+        let key = self.tree_keys[T::number(tree)];
+        self.put_entry(key, &[0; 8])?;
+        self.add_touch(tree)?;
+        let number = state.secondary.len() - 1;
+        let primary = state.primary;
+        let words = state.table.primary.shape().words;
+        let (low, high) = (vec![0; words], vec![u64::MAX; words]);
+        let state_ref = &mut state;
+        self.trees.scan(
+            primary,
+            (&low, &high),
+            Direction::Forward,
+            0,
+            &mut |trees, primary_key, value| {
+                let TableState {
+                    rows,
+                    row,
+                    key,
+                    table,
+                    secondary,
+                    ..
+                } = &mut *state_ref;
+                rows.read(trees, value, row)?;
+                table.secondary[number].encode_row(row, key)?;
+                if trees.insert(secondary[number], key, Value::Words(primary_key))? {
+                    Ok(ControlFlow::Continue(()))
+                } else {
+                    Err(table.duplicate(Some(number), row))
+                }
+            },
+        )?;
+        self.add(state);
+        self.end_definition()
+    }
+
+    fn drop_index(&mut self, id: TableId, index: IndexId) -> Result<()> {
+        self.trees.begin_statement(Purpose::Copy);
+        let state = self.find(id)?;
+        let number = state.table.index_number(index)?;
+        let tree = state.secondary[number];
+        let mut def = state.table.def.clone();
+        def.indexes.remove(number);
+        self.trees.clear(tree, &mut |_, _| Ok(()))?;
+        let key = self.tree_keys[T::number(tree)];
+        self.trees.remove(self.directory, &key)?;
+        let state = self.changed_table(&def)?;
+        self.add(state);
+        self.end_definition()
+    }
+
+    #[inline]
+    fn get(&mut self, id: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
+        let state = find_mut(&mut self.tables, id)?;
+        state.rows.get(&mut self.trees, state.primary, key, row)
+    }
+
+    fn get_many(
+        &mut self,
+        id: TableId,
+        keys: &[KeyBuf],
+        visit: &mut dyn FnMut(usize, Option<&Row>),
+    ) -> Result<()> {
+        let state = find_mut(&mut self.tables, id)?;
+        let (rows, row) = (&mut state.rows, &mut state.row);
+        rows.get_many(&mut self.trees, state.primary, keys, row, visit)
+    }
+
+    fn scan(
+        &mut self,
+        range: &ScanRange,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let state = find_mut(&mut self.tables, range.table)?;
+        let (rows, row, primary) = (&mut state.rows, &mut state.row, state.primary);
+        let (bounds, direction) = ((&*range.low, &*range.high), range.direction);
+        let trees = &mut self.trees;
+        let Some(id) = range.index else {
+            let block_bytes = rows.block_bytes();
+            let mut read = |trees: &mut T, _: &[u64], value: Value<'_>| {
+                rows.read(trees, value, row)?;
+                Ok(visit(row))
+            };
+            return trees.scan(primary, bounds, direction, block_bytes, &mut read);
+        };
+        let index = state.secondary[state.table.index_number(id)?];
+        trees.scan(index, bounds, direction, 0, &mut |trees, key, value| {
+            if rows.get(trees, primary, value.words(), row)? {
+                return Ok(visit(row));
+            }
+            let text = format!("key {key:x?} has no row");
+            Err(PmemError::corrupted("secondary index", 0, text).into())
+        })
+    }
+
+    fn insert(&mut self, id: TableId, row: &Row) -> Result<()> {
+        let _database = probe::begin(Activity::Database);
+        self.trees.begin_statement(Purpose::CopyToAdd);
+        let state = find_mut(&mut self.tables, id)?;
+        let (trees, table) = (&mut self.trees, &state.table);
+        table.primary.encode_row(row, &mut state.primary_key)?;
+        if !state
+            .rows
+            .insert(trees, state.primary, &state.primary_key, row)?
+        {
+            return Err(table.duplicate(None, row));
+        }
+        for (number, index) in state.secondary.iter().enumerate() {
+            table.secondary[number].encode_row(row, &mut state.key)?;
+            if !trees.insert(*index, &state.key, Value::Words(&state.primary_key))? {
+                return Err(table.duplicate(Some(number), row));
+            }
+        }
+        self.end_operation(id)
+    }
+
+    fn update(&mut self, id: TableId, key: &[u64], changes: &Changes) -> Result<bool> {
+        let _database = probe::begin(Activity::Database);
+        self.trees.begin_statement(Purpose::Copy);
+        let state = find_mut(&mut self.tables, id)?;
+        if state.table.changes_an_index(changes)
+            && !state.update_keys(&mut self.trees, key, changes)?
+        {
+            return Ok(false);
+        }
+        if !state
+            .rows
+            .update(&mut self.trees, state.primary, key, changes)?
+        {
+            return Ok(false);
+        }
+        self.end_operation(id)?;
+        Ok(true)
+    }
+
+    fn delete(&mut self, id: TableId, key: &[u64]) -> Result<bool> {
+        let _database = probe::begin(Activity::Database);
+        self.trees.begin_statement(Purpose::Copy);
+        let state = find_mut(&mut self.tables, id)?;
+        let (trees, table) = (&mut self.trees, &state.table);
+        if !state.secondary.is_empty() {
+            if !state.rows.get(trees, state.primary, key, &mut state.row)? {
+                return Ok(false);
+            }
+            for (number, index) in state.secondary.iter().enumerate() {
+                table.secondary[number].encode_row(&state.row, &mut state.key)?;
+                trees.remove(*index, &state.key)?;
+            }
+        }
+        if !state.rows.remove(trees, state.primary, key)? {
+            return Ok(false);
+        }
+        self.end_operation(id)?;
+        Ok(true)
     }
 }
 
@@ -500,7 +500,7 @@ impl<T: Trees, R: Rows<T>> TableState<T, R> {
                 continue;
             }
             if !trees.insert(*index, &new, Value::Words(primary_key))? {
-                return Err(duplicate(&self.table, Some(number), &self.changed));
+                return Err(self.table.duplicate(Some(number), &self.changed));
             }
             trees.remove(*index, &self.key)?;
         }

@@ -15,7 +15,7 @@ fn slow() -> EngineOptions {
 }
 
 fn create_slow(world: &SimulatedWorld) -> TestEngine {
-    let mut engine = InPlace::create(&TestPlatform(world.clone()), &slow()).unwrap();
+    let mut engine = super::super::create(&TestPlatform(world.clone()), &slow()).unwrap();
     engine.create_table(&table()).unwrap();
     engine.create_index(TABLE, &unique_index()).unwrap();
     engine
@@ -32,7 +32,7 @@ fn unique_index() -> IndexDef {
 }
 
 fn is_writing(engine: &TestEngine) -> bool {
-    engine.journal.as_ref().unwrap().is_writing()
+    engine.policy.journal.is_writing()
 }
 
 /// Commits changes until a checkpoint is being written.
@@ -214,7 +214,7 @@ fn no_transaction_writes_much_of_a_checkpoint() {
         checkpoint_log_bytes: 4 << 20,
         ..slow()
     };
-    let mut engine = InPlace::create(&TestPlatform(world.clone()), &options).unwrap();
+    let mut engine = super::super::create(&TestPlatform(world.clone()), &options).unwrap();
     engine.create_table(&table()).unwrap();
     let mut random = Random(24);
     let layout = engine.tables()[0].layout.clone();
@@ -259,7 +259,7 @@ fn reading_after_a_recovery_writes_nothing_however_long_the_log_is() {
         engine.begin().unwrap();
         insert(&mut engine, 100, 100).unwrap();
         engine.prepare(GlobalTxnId(7)).unwrap();
-        let journal = engine.journal.as_ref().unwrap();
+        let journal = &engine.policy.journal;
         let options = EngineOptions {
             checkpoint_log_bytes: journal.live_bytes() + rest * 8,
             ..options()
@@ -268,12 +268,11 @@ fn reading_after_a_recovery_writes_nothing_however_long_the_log_is() {
         for round in 0..3 {
             let stores = image.stores();
             let platform = TestPlatform(image.clone());
-            let mut engine = InPlace::open(&platform, &options, &|_| false).unwrap();
+            let mut engine = super::super::open(&platform, &options, &|_| false).unwrap();
             assert_eq!(content(&mut engine).len(), 60);
             check(&mut engine);
-            lengths += u32::from(
-                engine.journal.as_ref().unwrap().live_bytes() >= options.checkpoint_log_bytes,
-            );
+            lengths +=
+                u32::from(engine.policy.journal.live_bytes() >= options.checkpoint_log_bytes);
             drop(engine);
             assert!(
                 round == 0 || image.stores() == stores,
@@ -308,7 +307,7 @@ fn a_failed_checkpoint_is_told_to_the_next_transaction() {
                 // A new segment of the log met the fault, not the checkpoint.
                 break;
             }
-            if engine.state == State::Poisoned {
+            if engine.idle().is_err() {
                 // Every call returns the reason, however often it is repeated.
                 for _ in 0..2 {
                     let error = engine.begin().unwrap_err();
