@@ -115,7 +115,7 @@ impl Session {
     /// Creates a partition in `place`.
     pub fn new(place: Place, method: Method, options: EngineOptions) -> Result<Self, String> {
         let engine = place.create(method, &options).map_err(text)?;
-        Ok(Self::with_engine(place, method, options, engine))
+        Ok(Self::over(place, method, options, engine))
     }
 
     /// Opens the partition in `place`; the commit table has the transactions in `decided`.
@@ -127,12 +127,13 @@ impl Session {
     ) -> Result<Self, String> {
         let decide = |global: GlobalTxnId| decided.contains(&global.0);
         let engine = place.open(method, &options, &decide).map_err(text)?;
-        let mut session = Self::with_engine(place, method, options, engine);
+        let mut session = Self::over(place, method, options, engine);
         session.decided.extend(decided);
         Ok(session)
     }
 
-    fn with_engine(
+    /// The partition of an engine that was made in `place`.
+    pub fn over(
         place: Place,
         method: Method,
         options: EngineOptions,
