@@ -10,6 +10,9 @@ use crate::error::Result;
 use disk::Directory;
 use pmem::MemorySource;
 
+/// A memory of a platform.
+pub(crate) type DeviceOf<P> = <<P as Platform>::Memories as MemorySource>::Memory;
+
 /// The devices of one database.
 pub trait Platform: Sized + Send + Sync + 'static {
     /// Memories: pools and volatile arenas.

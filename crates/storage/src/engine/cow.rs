@@ -23,7 +23,6 @@ pub(super) use slotted::{create_behind_cache, create_slotted, open_behind_cache,
 
 use super::serial::driver::{Fault, Policy, Serial};
 use super::serial::pool::{self, FIRST_ROOT, Opened};
-use super::serial::store::DeviceOf;
 use super::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
     VerifyReport,
@@ -34,7 +33,7 @@ use crate::index::cow::pool::PoolStore;
 use crate::index::cow::{PageStore, Pages};
 use crate::index::trees::Trees;
 use crate::log::{Due, GroupCommit, GroupCommitOptions};
-use crate::platform::Platform;
+use crate::platform::{DeviceOf, Platform};
 use crate::probe::{self, Activity};
 use crate::record::LayoutKind;
 use crate::table::cow::{CowSpace, ImageRows, Rows, TupleRows};

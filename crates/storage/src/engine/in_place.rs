@@ -20,14 +20,14 @@ mod snapshot;
 
 use super::serial::driver::{Fault, Policy, Serial};
 use super::serial::replay::settings;
-use super::serial::store::{self, DeviceOf, Store, StoreMark, new_memory, new_store};
+use super::serial::store::{self, Store, StoreMark, new_memory, new_store};
 use super::{
     CommitTicket, Decide, Durability, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
     VerifyReport,
 };
 use crate::error::Result;
 use crate::log::redo::{RedoMark, RedoRecord};
-use crate::platform::Platform;
+use crate::platform::{DeviceOf, Platform};
 use crate::record::{Changes, IndexDef, IndexId, Row, TableDef, TableId};
 use crate::table::Space as _;
 use disk::Directory;

@@ -138,8 +138,8 @@ pub trait Engine: Reads {
     /// A transaction is open, or a durable step failed earlier.
     fn idle(&mut self) -> Result<&mut dyn Idle>;
 
-    /// What several sessions of one partition need; none where a partition runs one transaction at
-    /// a time: there all of them are serializable, and none waits.
+    /// The calls of a partition that several sessions share; none where a partition runs one
+    /// transaction at a time: there all of them are serializable, and none waits.
     fn sessions(&mut self) -> Option<&mut dyn Sessions> {
         None
     }

@@ -20,7 +20,6 @@
 
 use super::serial::driver::{Fault, Policy, Serial};
 use super::serial::pool::{self, FIRST_ROOT, Opened};
-use super::serial::store::DeviceOf;
 use super::{
     CommitTicket, Decide, Durability, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
     VerifyReport,
@@ -31,7 +30,7 @@ use crate::log::nv_write_set::{LOG_BYTES, OVERFLOW_BYTES};
 use crate::log::{NvWriteSet, Recovered, UndoMark};
 use crate::lsm::filter::Filters;
 use crate::lsm::nv::{LevelSizes, NvSettings, NvTables};
-use crate::platform::Platform;
+use crate::platform::{DeviceOf, Platform};
 use crate::record::LayoutKind;
 use crate::table::blocks::BlocksInUse;
 use crate::table::space::TableSpace;

@@ -5,12 +5,12 @@
 //! empty partition.
 
 use super::serial::driver::{Fault, Policy, Serial};
-use super::serial::store::{DeviceOf, Space, Store, StoreMark, new_store};
+use super::serial::store::{Space, Store, StoreMark, new_store};
 use super::{
     CommitTicket, Durability, EngineOptions, EngineStatus, Footprint, GlobalTxnId, VerifyReport,
 };
 use crate::error::Result;
-use crate::platform::Platform;
+use crate::platform::{DeviceOf, Platform};
 use pmem::Memory;
 
 /// One partition of `volatile`: empty, and gone when it is dropped.

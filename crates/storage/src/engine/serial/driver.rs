@@ -400,12 +400,11 @@ impl<P: Policy> Engine for Serial<P> {
 
     #[inline]
     fn commit(&mut self, durability: Durability) -> Result<CommitTicket> {
-        let prepared = match self.state {
-            State::Prepared(global) => Some(global),
-            _ => {
-                self.require(State::Open)?;
-                None
-            }
+        let prepared = if let State::Prepared(global) = self.state {
+            Some(global)
+        } else {
+            self.require(State::Open)?;
+            None
         };
         let committed = self.policy.commit(prepared, durability);
         let ticket = self.settle(committed, State::MustAbort)?;

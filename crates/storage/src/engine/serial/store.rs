@@ -9,7 +9,7 @@ use crate::engine::{EngineOptions, Footprint, VerifyReport};
 use crate::error::{Result, StorageError};
 use crate::index::Bptree;
 use crate::log::{Keep, VolatileMark, VolatileUndo, WriteSet};
-use crate::platform::Platform;
+use crate::platform::{DeviceOf, Platform};
 use crate::record::{LayoutKind, Row, TableId};
 use crate::table::blocks::BlocksInUse;
 use crate::table::space::TableSpace;
@@ -24,7 +24,6 @@ use std::sync::Arc;
 /// Kind of the arenas of this engine.
 const POOL_KIND: PoolKind = PoolKind(0x696e_7020);
 
-pub(in crate::engine) type DeviceOf<P> = <<P as Platform>::Memories as MemorySource>::Memory;
 /// Its tables.
 pub(in crate::engine) type Space<M> = InArena<M, VolatileUndo, TableSpace<M, VolatileUndo, Bptree>>;
 
