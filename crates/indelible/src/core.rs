@@ -5,6 +5,7 @@
 //! because everything belongs to the parent.
 
 use crate::commit_table::{CommitTable, VolatileWords};
+use crate::connection::Shared;
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
 use crate::lock_policy::LockPolicy;
@@ -36,6 +37,8 @@ pub(crate) struct Core {
     /// Order in which failed transactions run again.
     pub(crate) turns: Turns,
     pub(crate) commits: CommitTable,
+    /// State that connections share.
+    pub(crate) shared: Shared,
     pub(crate) catalogue: RwLock<BTreeMap<String, Table>>,
     pub(crate) descriptor: Descriptor,
     pub(crate) mode: Mode,
@@ -63,6 +66,11 @@ impl Core {
     #[inline]
     pub(crate) fn commits_fence(&self) -> bool {
         matches!(self.descriptor.method, Method::NvmInp | Method::NvmLog)
+    }
+
+    /// Whether partitions have several session slots, so that transactions run there at once.
+    pub(crate) fn has_many_slots(&self) -> bool {
+        self.partitions.iter().any(Partition::has_many_seats)
     }
 
     #[inline]

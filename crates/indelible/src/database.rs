@@ -91,6 +91,13 @@ impl Database {
                         Err(error) => Err(error),
                     };
                 }
+                Some(partitions) if matches!(outcome, Err(Error::RowLocked { .. })) => {
+                    seen = partitions;
+                    drop(transaction);
+                    if !retry.wait_for_connection() {
+                        return outcome;
+                    }
+                }
                 Some(partitions) if retry.failures() < self.core.retries_max => {
                     seen = partitions;
                     drop(transaction);

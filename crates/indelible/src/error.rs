@@ -309,6 +309,36 @@ pub enum Error {
          end it first, or do the work inside it"
     )]
     TransactionOpen,
+    /// The connection has a transaction open. Commit or abort it first.
+    #[error("the connection has a transaction open; commit or abort it first")]
+    TransactionBegun,
+    /// The connection has no transaction open, or not the one that the scan belongs to. Begin one.
+    #[error("the connection has no such transaction open; begin one, and its scans, first")]
+    NoTransaction,
+    /// Another transaction has committed changes that this one's isolation forbids it to miss.
+    /// Abort the transaction and run it again.
+    #[error("could not serialize access: {reason}; abort the transaction and run it again")]
+    Serialization {
+        /// The changes that were found.
+        reason: &'static str,
+    },
+    /// Rows as they were for the transaction's snapshot took too much memory, so the snapshot has
+    /// ended. Abort the transaction and run it again.
+    #[error(
+        "the snapshot is too old: rows that changed since took more than `snapshot_memory_max` ({limit_bytes} bytes); abort \
+         the transaction and run it again, make it shorter, or raise the limit"
+    )]
+    SnapshotTooOld {
+        /// The limit.
+        limit_bytes: u64,
+    },
+    /// A connection has locked a row that a closure wants to change. The transaction was undone;
+    /// retry it.
+    #[error("a connection has locked a row of table `{table}`; retry the transaction")]
+    RowLocked {
+        /// The table.
+        table: String,
+    },
     /// A partition was not free within the wait limit. The transaction was undone; retry it.
     #[error(
         "partition {partition} was not free within {waited_ms} ms; retry the transaction, \
@@ -447,7 +477,11 @@ impl Error {
     /// The kind of remedy.
     pub fn advice(&self) -> Advice {
         match self {
-            Self::Conflict { .. } | Self::InUse { .. } => Advice::Retry,
+            Self::Conflict { .. }
+            | Self::InUse { .. }
+            | Self::Serialization { .. }
+            | Self::SnapshotTooOld { .. }
+            | Self::RowLocked { .. } => Advice::Retry,
             Self::Storage(StorageError::Deadlock { .. } | StorageError::LockTimeout { .. }) => {
                 Advice::Retry
             }
@@ -526,6 +560,7 @@ impl Error {
         match self {
             Self::Storage(error) => error.is_statement_error(),
             Self::Conflict { .. }
+            | Self::RowLocked { .. }
             | Self::Doomed
             | Self::Forked
             | Self::Stopped { .. }

@@ -76,6 +76,7 @@
 //! |---|---|
 //! | `open`, `descriptor`, `roster`, `platform`, `options` | from a directory to a ready database |
 //! | `database`, `transaction`, `worker`, `key_value` | the interface for callers |
+//! | `connection` | transactions that outlive a call, beside each other and beside closures |
 //! | `core`, `lock_policy` | state that all handles and sessions of a database share |
 //! | `definitions`, `table`, `key`, `row_source` | tables, indexes; how keys and rows are written |
 //! | `snapshot` | reading one moment of the database while it changes |
@@ -101,6 +102,7 @@ mod backup;
 mod clues;
 mod commit_pool;
 mod commit_table;
+mod connection;
 mod core;
 mod database;
 mod definitions;
@@ -145,6 +147,7 @@ mod worker;
 pub use backup::{
     CopyProgress, CopyReport, CopyStage, CopyWatch, Existing, Replay, ReplayEnd, ReplayReport,
 };
+pub use connection::{CommitReport, Connection, Found, RowLock, Scan, StatementMark, Wait};
 pub use database::Database;
 pub use definitions::{TableBuilder, Uniqueness};
 pub use emulated::{Disks, EmulatedPlatform};
@@ -155,8 +158,8 @@ pub use key::{IntoColumn, IntoKey, IntoKeyRange, KEY_COLUMNS_MAX, Prefix};
 pub use key_value::{KEY_BYTES_MAX, KeyValue};
 pub use options::{
     AREA_BYTES, AREA_BYTES_MIN, BUFFER_BYTES, CACHE_BYTES, Choice, DIRECT_BYTES_MIN, MethodOption,
-    Mode, Options, PARTITIONS_MAX, RINGS_MAX, SESSIONS_MAX, TRANSACTION_MEMORY_MAX,
-    TransactionOptions,
+    Mode, Options, PARTITIONS_MAX, RINGS_MAX, SESSIONS_MAX, SNAPSHOT_MEMORY_MAX,
+    TRANSACTION_MEMORY_MAX, TransactionOptions,
 };
 pub use repair::{Effect, Repair, Repaired};
 pub use retry::Retry;
@@ -178,6 +181,7 @@ pub use storage::engine::{
     Durability, FenceOrder, Footprint, Guard, Isolation, LogImages, LogKind, Method, PageAxes,
     PageWrites, PagesKind, Persist, Persisted, Shrunk, VerifyReport, is_page_file,
 };
+pub use storage::lock::{Interrupt, Mode as TableLock};
 pub use storage::probe::{Activity, Inserts, Probe};
 pub use storage::record::{
     Changes, Column, DataType, Date, Decimal, IndexDef, IndexId, LayoutKind, ParseError,

@@ -11,8 +11,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const SHARED_BIT: u64 = 1 << 63;
 
+#[cfg(not(feature = "schedules"))]
 thread_local! {
     static OPEN: Cell<u64> = const { Cell::new(0) };
+}
+#[cfg(feature = "schedules")]
+shuttle::thread_local! {
+    static OPEN: Cell<u64> = Cell::new(0);
 }
 static IN_USE: AtomicU64 = AtomicU64::new(0);
 
@@ -25,11 +30,11 @@ pub(crate) struct OpenMark {
 impl OpenMark {
     #[inline]
     pub(crate) fn set(bit: u64) -> Result<Self> {
-        let open = OPEN.get();
+        let open = OPEN.with(Cell::get);
         if open & bit != 0 {
             return Err(Error::TransactionOpen);
         }
-        OPEN.set(open | bit);
+        OPEN.with(|word| word.set(open | bit));
         Ok(Self {
             bit,
             thread: PhantomData,

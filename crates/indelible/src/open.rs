@@ -11,6 +11,7 @@
 
 use crate::commit_pool::PoolWords;
 use crate::commit_table::{CommitTable, VolatileWords, Words};
+use crate::connection::Shared;
 use crate::core::Core;
 use crate::database::Database;
 use crate::descriptor::{self, Descriptor};
@@ -18,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::limits::{self, Purpose};
 use crate::lock_policy::LockPolicy;
 use crate::mark::MarkBit;
-use crate::options::{Options, TRANSACTION_MEMORY_MAX};
+use crate::options::{Options, SNAPSHOT_MEMORY_MAX, TRANSACTION_MEMORY_MAX};
 use crate::partition::Partition;
 use crate::platform::{self, NativePlatform, native_options};
 use crate::retry::Turns;
@@ -261,6 +262,7 @@ impl Database {
             mark_bit: mark.0,
             partitions,
             commits,
+            shared: Shared::new(options.snapshot_memory_max.unwrap_or(SNAPSHOT_MEMORY_MAX)),
             catalogue: RwLock::new(catalogue),
             descriptor,
             mode: options.mode,

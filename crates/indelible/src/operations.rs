@@ -123,17 +123,13 @@ impl Session<'_> {
         let entry = table.check(self.core.serial)?;
         check_row(entry, row)?;
         row.check_complete()?;
-        if entry.unique_elsewhere.load(Ordering::Acquire) {
+        if self.checks_elsewhere(entry) {
             self.check_unique(entry, row, None)?;
         }
-        let first = row.get(entry.shape.def.primary_key[0]);
-        let inserted = match entry.place(first)? {
-            Placement::One(partition) => {
-                self.change(partition, |engine| engine.insert(entry.id, row))
-            }
-            Placement::All => self.everywhere(|session, partition| {
-                session.change(partition, |engine| engine.insert(entry.id, row))
-            }),
+        let inserted = if self.is_beside() {
+            self.insert_beside(table, row)
+        } else {
+            self.insert_placed(entry, row)
         };
         if inserted.is_ok() {
             if self.notes.is_some() {
@@ -144,6 +140,40 @@ impl Session<'_> {
             }
         }
         inserted
+    }
+
+    #[cold]
+    fn insert_beside(&mut self, table: &Table, row: &Row) -> Result<()> {
+        let entry = &*table.entry;
+        let primary_key = &entry.shape.def.primary_key;
+        let key: Vec<ValueRef<'_>> = primary_key.iter().map(|&column| row.get(column)).collect();
+        if self.row_before(table, &key.as_slice())?.is_some() {
+            // It fails, and changes nothing.
+            return self.insert_placed(entry, row);
+        }
+        self.change_beside(table, None, Some(row.clone()), |session| {
+            session.insert_placed(&table.entry, row)
+        })
+    }
+
+    #[inline]
+    fn insert_placed(&mut self, entry: &TableEntry, row: &Row) -> Result<()> {
+        let first = row.get(entry.shape.def.primary_key[0]);
+        match entry.place(first)? {
+            Placement::One(partition) => {
+                self.change(partition, |engine| engine.insert(entry.id, row))
+            }
+            Placement::All => self.everywhere(|session, partition| {
+                session.change(partition, |engine| engine.insert(entry.id, row))
+            }),
+        }
+    }
+
+    /// Whether a unique key has to be looked for in other partitions. A connection has done so
+    /// under the key's lock.
+    #[inline]
+    fn checks_elsewhere(&self, entry: &TableEntry) -> bool {
+        entry.unique_elsewhere.load(Ordering::Acquire) && !self.is_of_connection
     }
 
     /// Changes columns of the row with this primary key; false if there is none.
@@ -164,27 +194,40 @@ impl Session<'_> {
             if entry.changes_primary_key(changes) {
                 return self.move_row(table, values, changes);
             }
-            let before = match self.savepoints {
-                Some(_) => self.row_before(table, &values)?,
-                None => None,
+            let is_beside = self.is_beside();
+            let before = if is_beside || self.savepoints.is_some() {
+                self.row_before(table, &values)?
+            } else {
+                None
             };
-            if entry.unique_elsewhere.load(Ordering::Acquire)
+            if self.checks_elsewhere(entry)
                 && !self.check_update(table, values, &encoded, changes)?
             {
                 return Ok(false);
             }
-            let updated = match entry.place(values[0])? {
-                Placement::One(partition) => self.change(partition, |engine| {
+            let placement = entry.place(values[0])?;
+            let run = |session: &mut Self| match placement {
+                Placement::One(partition) => session.change(partition, |engine| {
                     engine.update(entry.id, &encoded, changes)
                 }),
-                Placement::All => self.update_everywhere(entry, &encoded, changes),
+                Placement::All => session.update_everywhere(entry, &encoded, changes),
+            };
+            let updated = match &before {
+                Some(before) if is_beside => {
+                    let mut after = before.clone();
+                    changes.apply(&mut after)?;
+                    self.change_beside(table, Some(before.clone()), Some(after), run)
+                }
+                _ => run(self),
             };
             if self.notes.is_some()
                 && let Ok(found) = updated
             {
                 self.note_update(entry, &encoded, changes, found);
             }
-            if let (Some(before), Ok(true)) = (before, &updated) {
+            if self.savepoints.is_some()
+                && let (Some(before), Ok(true)) = (before, &updated)
+            {
                 self.note_changed(table, before);
             }
             updated
@@ -289,17 +332,20 @@ impl Session<'_> {
         key.lend(|values| {
             let mut encoded = KeyBuf::new();
             entry.shape.primary.encode_values(values, &mut encoded)?;
-            let before = match self.savepoints {
-                Some(_) => self.row_before(table, &values)?,
-                None => None,
+            let is_beside = self.is_beside();
+            let before = if is_beside || self.savepoints.is_some() {
+                self.row_before(table, &values)?
+            } else {
+                None
             };
-            let deleted = match entry.place(values[0])? {
+            let placement = entry.place(values[0])?;
+            let run = |session: &mut Self| match placement {
                 Placement::One(partition) => {
-                    self.change(partition, |engine| engine.delete(entry.id, &encoded))
+                    session.change(partition, |engine| engine.delete(entry.id, &encoded))
                 }
                 Placement::All => {
                     let mut found = false;
-                    self.everywhere(|session, partition| {
+                    session.everywhere(|session, partition| {
                         found = session
                             .change(partition, |engine| engine.delete(entry.id, &encoded))?;
                         Ok(())
@@ -307,12 +353,20 @@ impl Session<'_> {
                     Ok(found)
                 }
             };
+            let deleted = match &before {
+                Some(before) if is_beside => {
+                    self.change_beside(table, Some(before.clone()), None, run)
+                }
+                _ => run(self),
+            };
             if self.notes.is_some()
                 && let Ok(found) = deleted
             {
                 self.note_delete(entry, &encoded, found);
             }
-            if let (Some(before), Ok(true)) = (before, &deleted) {
+            if self.savepoints.is_some()
+                && let (Some(before), Ok(true)) = (before, &deleted)
+            {
                 self.note_deleted(table, before);
             }
             deleted
@@ -402,7 +456,10 @@ fn check_row(entry: &TableEntry, row: &Row) -> Result<()> {
 }
 
 #[inline]
-fn check_layout(entry: &TableEntry, layout: &Arc<storage::record::TupleLayout>) -> Result<()> {
+pub(crate) fn check_layout(
+    entry: &TableEntry,
+    layout: &Arc<storage::record::TupleLayout>,
+) -> Result<()> {
     let expected = &entry.shape.layout;
     if Arc::ptr_eq(layout, expected) || layout == expected {
         return Ok(());

@@ -27,7 +27,7 @@ use crate::sync::{
     AtomicBool, AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, spin_loop,
 };
 use std::sync::atomic::AtomicUsize;
-use std::sync::{PoisonError, TryLockError};
+use std::sync::{Arc, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 use storage::engine::{CommitTicket, Engine, GlobalTxnId};
 
@@ -40,7 +40,11 @@ const PAUSES: u32 = 8;
 
 /// A seat and its lock, alone on their cache lines: each transaction stores to them.
 #[repr(align(128))]
-struct Place(Mutex<Seat>);
+struct Place {
+    seat: Mutex<Seat>,
+    /// The period of connections in which the newest transaction here has begun.
+    period: Arc<AtomicU64>,
+}
 
 /// A session of the partition's engine, and the state of its commits, for the holder of the lock.
 pub(crate) struct Seat {
@@ -53,9 +57,21 @@ pub(crate) struct Seat {
     pub(crate) promised: CommitTicket,
     /// Newest commit that the engine reported as durable when last asked.
     settled: CommitTicket,
+    /// See [`Place`]; what was stored there last.
+    period: u64,
+    published_period: Arc<AtomicU64>,
 }
 
 impl Seat {
+    /// Notes that a transaction begins in this period of connections.
+    #[inline]
+    pub(crate) fn note_period(&mut self, period: u64) {
+        if self.period != period {
+            self.period = period;
+            self.published_period.store(period, Ordering::SeqCst);
+        }
+    }
+
     /// Tells the engine the lock policy of the next transaction.
     #[inline]
     pub(crate) fn prepare(&mut self, lock_policy: LockPolicy) {
@@ -141,6 +157,14 @@ fn try_lock<T>(seat: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     }
 }
 
+/// A pause before the next try for a lock that nobody signals.
+fn pause() {
+    #[cfg(not(feature = "schedules"))]
+    std::thread::sleep(PATIENCE / 10);
+    #[cfg(feature = "schedules")]
+    shuttle::thread::yield_now();
+}
+
 /// A number for this thread, its own while there are few threads.
 fn thread_number() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
@@ -181,13 +205,19 @@ impl Partition {
         let durable = durable.unwrap_or_default();
         let is_shared = sessions.len() > 1;
         let seat = |engine| {
-            Place(Mutex::new(Seat {
-                engine,
-                is_shared,
-                lock_policy: None,
-                promised: durable,
-                settled: durable,
-            }))
+            let period = Arc::new(AtomicU64::new(0));
+            Place {
+                seat: Mutex::new(Seat {
+                    engine,
+                    is_shared,
+                    lock_policy: None,
+                    promised: durable,
+                    settled: durable,
+                    period: 0,
+                    published_period: Arc::clone(&period),
+                }),
+                period,
+            }
         };
         Self {
             number,
@@ -220,12 +250,12 @@ impl Partition {
     #[inline]
     fn try_take(&self) -> Option<MutexGuard<'_, Seat>> {
         let seat = match &*self.seats {
-            [only] => try_lock(&only.0)?,
+            [only] => try_lock(&only.seat)?,
             // Each thread tries its own seat first, where its caches are warm.
             seats => {
                 let (front, back) = seats.split_at(thread_number() % seats.len());
                 let mut places = back.iter().chain(front);
-                places.find_map(|place| try_lock(&place.0))?
+                places.find_map(|place| try_lock(&place.seat))?
             }
         };
         // The lock orders this load after the store of the holder that stopped the partition.
@@ -302,7 +332,7 @@ impl Partition {
         let mut at = 0;
         while rest.len() < others && !self.is_stopped() {
             // One of them is the caller's own and stays locked.
-            match try_lock(&self.seats[at % self.seats.len()].0) {
+            match try_lock(&self.seats[at % self.seats.len()].seat) {
                 Some(seat) => rest.push(seat),
                 None if start.elapsed() >= limit => {
                     return Err(Error::Conflict {
@@ -321,6 +351,33 @@ impl Partition {
             });
         }
         Ok(rest)
+    }
+
+    /// Waits until each seat was free once, or a transaction has begun there in this period of
+    /// connections: no transaction from before is open then.
+    pub(crate) fn pass(&self, period: u64, limit: Duration) -> Result<()> {
+        let start = Instant::now();
+        for place in &self.seats {
+            while place.period.load(Ordering::SeqCst) != period {
+                if let Some(seat) = try_lock(&place.seat) {
+                    self.put(seat);
+                    break;
+                }
+                if start.elapsed() >= limit {
+                    return Err(Error::Conflict {
+                        partition: self.number,
+                        waited_ms: start.elapsed().as_millis() as u64,
+                    });
+                }
+                pause();
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it has several seats, so that transactions run at the same time.
+    pub(crate) fn has_many_seats(&self) -> bool {
+        self.seats.len() > 1
     }
 
     /// Puts the seat back.

@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 
 /// Failures that are retried at once: undoing one transaction resolves most deadlocks.
 const AT_ONCE: u32 = 1;
+/// Pauses between looks at a row that a connection has locked.
+const PAUSE_MIN: Duration = Duration::from_micros(50);
+const PAUSE_MAX: Duration = Duration::from_millis(5);
 
 /// The attempts of one transaction, for callers who run it again themselves.
 /// [`crate::Database::transaction`] and [`crate::Database::read`] have one inside. To be dropped
@@ -49,6 +52,8 @@ pub struct Retry<'db> {
     limit: Duration,
     failures: u32,
     has_turn: bool,
+    /// When a row that a connection has locked was met first.
+    blocked: Option<Instant>,
 }
 
 impl<'db> Retry<'db> {
@@ -59,7 +64,17 @@ impl<'db> Retry<'db> {
             limit,
             failures: 0,
             has_turn: false,
+            blocked: None,
         }
+    }
+
+    /// Waits a little for a connection that has locked a row, which may last as long as its
+    /// transaction. False if it has lasted as long as a wait for a partition may.
+    #[cold]
+    pub(crate) fn wait_for_connection(&mut self) -> bool {
+        let since = *self.blocked.get_or_insert_with(Instant::now);
+        std::thread::sleep((since.elapsed() / 4).clamp(PAUSE_MIN, PAUSE_MAX));
+        since.elapsed() < self.limit
     }
 
     /// Attempts that failed so far.

@@ -103,29 +103,14 @@ impl Session<'_> {
         }
     }
 
-    /// The partition that holds a whole range of the primary key, if there is one.
     fn only_partition(
         &self,
         entry: &TableEntry,
         low: Bound<&[ValueRef<'_>]>,
         high: Bound<&[ValueRef<'_>]>,
     ) -> Result<Option<u32>> {
-        if entry.replicated || self.core.partitions.len() == 1 {
-            return Ok(Some(self.any_partition()));
-        }
-        let first = |bound: Bound<&[ValueRef<'_>]>| match bound {
-            Bound::Included(values) | Bound::Excluded(values) => {
-                values.first().map(|v| v.to_value())
-            }
-            Bound::Unbounded => None,
-        };
-        match (first(low), first(high)) {
-            (Some(low), Some(high)) if low == high => match entry.place(low.as_ref())? {
-                Placement::One(partition) => Ok(Some(partition)),
-                Placement::All => Ok(Some(self.any_partition())),
-            },
-            _ => Ok(None),
-        }
+        let partitions = (self.core.descriptor.partitions, self.any_partition());
+        only_partition(entry, partitions, low, high)
     }
 
     fn scan_one(
@@ -210,6 +195,31 @@ impl Session<'_> {
     }
 }
 
+/// The partition that holds a whole range of the primary key, if there is one. `partitions` are how
+/// many there are, and the one to read if any will do.
+pub(crate) fn only_partition(
+    entry: &TableEntry,
+    partitions: (u32, u32),
+    low: Bound<&[ValueRef<'_>]>,
+    high: Bound<&[ValueRef<'_>]>,
+) -> Result<Option<u32>> {
+    let (count, any) = partitions;
+    if entry.replicated || count == 1 {
+        return Ok(Some(any));
+    }
+    let first = |bound: Bound<&[ValueRef<'_>]>| match bound {
+        Bound::Included(values) | Bound::Excluded(values) => values.first().map(|v| v.to_value()),
+        Bound::Unbounded => None,
+    };
+    match (first(low), first(high)) {
+        (Some(low), Some(high)) if low == high => match entry.place(low.as_ref())? {
+            Placement::One(partition) => Ok(Some(partition)),
+            Placement::All => Ok(Some(any)),
+        },
+        _ => Ok(None),
+    }
+}
+
 /// The rest of a range in one partition.
 struct Stream {
     partition: u32,
@@ -235,8 +245,8 @@ impl Stream {
     fn go_on(&mut self, wanted: usize) {
         let last = self.rows.back().map(|(key, _)| key.clone());
         let next = match self.range.direction {
-            Direction::Forward => last.as_ref().and_then(after),
-            Direction::Backward => last.as_ref().and_then(before),
+            Direction::Forward => last.as_ref().and_then(key_after),
+            Direction::Backward => last.as_ref().and_then(key_before),
         };
         match next {
             Some(next) if self.rows.len() == wanted => match self.range.direction {
@@ -250,7 +260,7 @@ impl Stream {
 }
 
 /// The range of keys between two bounds; `None` if there is nothing between them.
-fn key_range(
+pub(crate) fn key_range(
     entry: &TableEntry,
     index: Option<IndexId>,
     encoder: &KeyEncoder,
@@ -266,7 +276,9 @@ fn key_range(
         Bound::Included(values) => encoder
             .lower_bound(values, &mut key)
             .map(|()| Some(key.clone())),
-        Bound::Excluded(values) => encoder.upper_bound(values, &mut key).map(|()| after(&key)),
+        Bound::Excluded(values) => encoder
+            .upper_bound(values, &mut key)
+            .map(|()| key_after(&key)),
     }?;
     let high = match high {
         Bound::Unbounded => encoder
@@ -275,7 +287,9 @@ fn key_range(
         Bound::Included(values) => encoder
             .upper_bound(values, &mut key)
             .map(|()| Some(key.clone())),
-        Bound::Excluded(values) => encoder.lower_bound(values, &mut key).map(|()| before(&key)),
+        Bound::Excluded(values) => encoder
+            .lower_bound(values, &mut key)
+            .map(|()| key_before(&key)),
     }?;
     Ok(match (low, high) {
         (Some(low), Some(high)) if low <= high => Some(ScanRange {
@@ -290,12 +304,12 @@ fn key_range(
 }
 
 /// The next greater key of the same length; `None` after the greatest.
-fn after(key: &KeyBuf) -> Option<KeyBuf> {
+pub(crate) fn key_after(key: &KeyBuf) -> Option<KeyBuf> {
     step(key, |word| word.overflowing_add(1))
 }
 
 /// The next smaller key of the same length; `None` before the least.
-fn before(key: &KeyBuf) -> Option<KeyBuf> {
+pub(crate) fn key_before(key: &KeyBuf) -> Option<KeyBuf> {
     step(key, |word| word.overflowing_sub(1))
 }
 
@@ -320,9 +334,12 @@ mod tests {
     #[test]
     fn keys_step_over_words() {
         let key = KeyBuf::from_words(&[1, u64::MAX]);
-        assert_eq!(*after(&key).unwrap(), [2, 0]);
-        assert_eq!(*before(&after(&key).unwrap()).unwrap(), [1, u64::MAX]);
-        assert_eq!(after(&KeyBuf::from_words(&[u64::MAX; 3])), None);
-        assert_eq!(before(&KeyBuf::from_words(&[0, 0])), None);
+        assert_eq!(*key_after(&key).unwrap(), [2, 0]);
+        assert_eq!(
+            *key_before(&key_after(&key).unwrap()).unwrap(),
+            [1, u64::MAX]
+        );
+        assert_eq!(key_after(&KeyBuf::from_words(&[u64::MAX; 3])), None);
+        assert_eq!(key_before(&KeyBuf::from_words(&[0, 0])), None);
     }
 }

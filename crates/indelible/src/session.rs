@@ -32,6 +32,7 @@
 //! were only read do not take part in it but stay held to its end, which makes the order of
 //! transactions serializable.
 
+use crate::connection::Beside;
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::lock_policy::LockPolicy;
@@ -41,6 +42,8 @@ use crate::retry::Retry;
 use crate::savepoint::Savepoints;
 use crate::sync::MutexGuard;
 use crate::trace::Note;
+use disk::DiskCounters;
+use pmem::Counters;
 use std::time::Duration;
 use storage::StorageError;
 use storage::engine::{CommitTicket, Durability, Engine, GlobalTxnId, Idle, Sessions};
@@ -68,6 +71,10 @@ pub(crate) struct Session<'db> {
     pub(crate) savepoints: Option<Box<Savepoints>>,
     /// Limit on the memory of a transaction, checked before each further change.
     pub(crate) memory_max: u64,
+    /// Whether it does the work of a connection, which has its own locks and images.
+    pub(crate) is_of_connection: bool,
+    /// Locks and images of a typed transaction, if it has made changes while connections are open.
+    pub(crate) beside: Option<Box<Beside>>,
     _mark: OpenMark,
 }
 
@@ -194,8 +201,17 @@ impl<'db> Session<'db> {
             notes: core.recording.is_on().then(Vec::new),
             savepoints: None,
             memory_max: core.memory_max,
+            is_of_connection: false,
+            beside: None,
             _mark: OpenMark::set(core.mark_bit)?,
         })
+    }
+
+    /// As [`Session::new`], for the work of a connection.
+    pub(crate) fn of_connection(core: &'db Core, lock_policy: LockPolicy) -> Result<Self> {
+        let mut session = Self::new(core, lock_policy)?;
+        session.is_of_connection = true;
+        Ok(session)
     }
 
     /// Holds every partition, with no transaction open in any, waiting as long as `lock_policy`
@@ -350,11 +366,13 @@ impl<'db> Session<'db> {
     pub(crate) fn failed(&mut self, error: Error) -> Error {
         if !error.is_statement_error() && self.soundness == Soundness::Sound {
             self.soundness = match &error {
-                // The same partitions again: the deadlock is broken.
-                Error::Storage(StorageError::Deadlock { .. }) => Soundness::Conflicting {
-                    partition: self.any_partition(),
-                    runs_again: true,
-                },
+                // The same partitions again: the deadlock is broken, or the row free.
+                Error::Storage(StorageError::Deadlock { .. }) | Error::RowLocked { .. } => {
+                    Soundness::Conflicting {
+                        partition: self.any_partition(),
+                        runs_again: true,
+                    }
+                }
                 _ => Soundness::Doomed,
             };
         }
@@ -386,7 +404,7 @@ impl<'db> Session<'db> {
 
     #[inline]
     fn begun(&mut self, partition: u32) -> Result<&mut Held<'db>> {
-        let lock_policy = self.lock_policy;
+        let (lock_policy, shared) = (self.lock_policy, &self.core.shared);
         let held = match self.held(partition) {
             Ok(held) => held,
             Err(error) => return Err(error),
@@ -396,6 +414,7 @@ impl<'db> Session<'db> {
         }
         held.seat.prepare(lock_policy);
         if !held.state.is_open() {
+            held.seat.note_period(shared.period());
             match held.seat.engine.begin() {
                 Ok(()) => held.state = State::Reading,
                 Err(error) => return Err(error.into()),
@@ -491,12 +510,35 @@ impl<'db> Session<'db> {
     #[inline]
     pub(crate) fn commit(&mut self, durability: Durability) -> Result<PendingAcks> {
         self.core.check_process()?;
+        if self.beside.is_some() {
+            self.settle_beside()?;
+        }
         let committed = self.commit_held(durability);
         self.savepoints = None;
+        if committed.is_ok() {
+            self.end_beside();
+        }
         if self.notes.is_some() {
             self.settle_notes(committed.is_ok());
         }
         committed
+    }
+
+    /// Gives the transaction its number among those of connections, if it is going to commit.
+    #[cold]
+    fn settle_beside(&mut self) -> Result<()> {
+        match &mut self.beside {
+            Some(beside) if self.soundness == Soundness::Sound => beside.settle(self.core),
+            _ => Ok(()),
+        }
+    }
+
+    /// The transaction has ended, and connections may have its rows.
+    #[inline]
+    fn end_beside(&mut self) {
+        if let Some(beside) = &mut self.beside {
+            beside.end(self.core);
+        }
     }
 
     #[inline]
@@ -678,9 +720,28 @@ impl<'db> Session<'db> {
         }
         self.soundness = Soundness::Sound;
         self.savepoints = None;
+        self.end_beside();
         if self.notes.is_some() {
             self.settle_notes(false);
         }
+    }
+
+    /// Ends a transaction that has only read, and puts the partitions back.
+    pub(crate) fn end_reading(&mut self) -> Result<()> {
+        self.commit(Durability::None)?;
+        self.release();
+        Ok(())
+    }
+
+    /// Counts of the devices of the partitions held.
+    pub(crate) fn counts(&self) -> (Counters, DiskCounters) {
+        let mut counts = (Counters::default(), DiskCounters::default());
+        for held in self.all() {
+            let status = held.seat.engine.status();
+            counts.0 += &status.memory;
+            counts.1 += status.disk;
+        }
+        counts
     }
 
     /// Puts all partitions back. Nothing may be open in them.
@@ -748,13 +809,13 @@ impl<'db> Session<'db> {
         if promises.is_empty() {
             return Ok(());
         }
-        self.keep(&promises)
+        self.await_acks(&promises)
     }
 
     /// Waits until the promised commits are durable.
     #[cold]
     #[inline(never)]
-    fn keep(&self, promises: &PendingAcks) -> Result<()> {
+    pub(crate) fn await_acks(&self, promises: &PendingAcks) -> Result<()> {
         promises.iter().try_for_each(|(partition, ticket)| {
             self.core.partitions[partition as usize].wait_durable(ticket, self.core.group_wait)
         })
@@ -913,7 +974,7 @@ impl Held<'_> {
 impl Drop for Session<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.first.is_some() {
+        if self.first.is_some() || self.beside.is_some() {
             self.leave();
         }
     }
@@ -926,7 +987,8 @@ impl Session<'_> {
     fn leave(&mut self) {
         if !self.core.process.is_here() {
             // They belong to the parent's session.
-            std::mem::forget((self.first.take(), std::mem::take(&mut self.more)));
+            let held = (self.first.take(), std::mem::take(&mut self.more));
+            std::mem::forget((held, self.beside.take()));
             return;
         }
         self.abort();

@@ -118,6 +118,10 @@ pub enum StorageError {
         /// How long the request had waited.
         waited_ms: u64,
     },
+    /// The session was interrupted while it waited. The operation had no effect; the transaction may
+    /// go on.
+    #[error("the wait was interrupted")]
+    Interrupted,
     /// All locks of the partition are taken. The operation had no effect; the transaction may go
     /// on.
     #[error(
@@ -161,6 +165,7 @@ impl StorageError {
                 | Self::Schema(_)
                 | Self::Unsupported(_)
                 | Self::LocksExhausted { .. }
+                | Self::Interrupted
                 | Self::LogFull { .. }
                 | Self::Memory(PmemError::OutOfSpace { .. })
                 | Self::Disk(DiskError::OutOfSpace { .. })

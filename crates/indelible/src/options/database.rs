@@ -17,6 +17,8 @@ use storage::record::LayoutKind;
 /// Bytes of memory that a transaction may hold unless an option says otherwise: some millions of
 /// small rows.
 pub const TRANSACTION_MEMORY_MAX: u64 = 1 << 30;
+/// Default of [`Options::snapshot_memory_max`].
+pub const SNAPSHOT_MEMORY_MAX: u64 = 256 << 20;
 
 /// Choice of the method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -97,6 +99,7 @@ pub struct Options {
     pub(crate) wait_limit: Option<Duration>,
     pub(crate) isolation: Isolation,
     pub(crate) transaction_memory_max: Option<u64>,
+    pub(crate) snapshot_memory_max: Option<u64>,
     pub(crate) retries_max: Option<u32>,
     pub(crate) identity: Option<u128>,
     pub(super) of_method: Vec<MethodOption>,
@@ -338,6 +341,15 @@ impl Options {
     /// the cost of a row in each method. Default [`TRANSACTION_MEMORY_MAX`].
     pub fn transaction_memory_max(mut self, bytes: u64) -> Self {
         self.transaction_memory_max = Some(bytes);
+        self
+    }
+
+    /// Most bytes of memory for rows as they were, which connections read in their snapshots while
+    /// others commit changes. Beyond that the oldest snapshots end, and reads of their transactions
+    /// fail with [`Error::SnapshotTooOld`](crate::Error::SnapshotTooOld). Default
+    /// [`SNAPSHOT_MEMORY_MAX`].
+    pub fn snapshot_memory_max(mut self, bytes: u64) -> Self {
+        self.snapshot_memory_max = Some(bytes);
         self
     }
 

@@ -41,3 +41,4 @@ pub use graph::{LockOwner, WaitGraph};
 pub use manager::{LockCounters, LockManager, LockOptions};
 pub use mode::{KeyMode, Mode};
 pub use session::{LockSession, Mark};
+pub use wait::Interrupt;

@@ -21,7 +21,7 @@ use super::name::{Name, Space};
 use super::owned::{Owned, OwnedKey, OwnedRange, RANGE_WEIGHT, Whole};
 use super::range::Interval;
 use super::shard::ExclusiveKey;
-use super::wait::{Parker, Queue, Visible, Wait};
+use super::wait::{Interrupt, Parker, Queue, Visible, Wait};
 use crate::error::{Result, StorageError};
 use crate::page::PageId;
 use crate::record::TableId;
@@ -101,6 +101,11 @@ impl LockSession {
     /// Changes how long the requests of this session wait.
     pub fn set_wait_limit(&mut self, limit: Duration) {
         self.wait_limit = limit;
+    }
+
+    /// Ends waits of this session from other threads.
+    pub fn interrupt(&self) -> Interrupt {
+        Interrupt(Arc::clone(&self.parker))
     }
 
     /// The transaction that its locks belong to, for its sessions in other partitions.
@@ -629,6 +634,7 @@ impl LockSession {
             }
             // The holder may never release the lock.
             Outcome::Stopped => Err(StorageError::Poisoned),
+            Outcome::Interrupted => Err(StorageError::Interrupted),
             Outcome::TooLong => {
                 self.counters.timeouts += 1;
                 Err(StorageError::LockTimeout {
@@ -655,17 +661,22 @@ impl LockSession {
             }
             let left = self.wait_limit.saturating_sub(started.elapsed());
             let is_stopped = self.manager.is_stopped();
-            if left.is_zero() || is_stopped {
+            let is_interrupted = self.parker.is_interrupted();
+            if left.is_zero() || is_stopped || is_interrupted {
                 if self.withdraw(queue) {
                     return if is_stopped {
                         Outcome::Stopped
+                    } else if is_interrupted {
+                        Outcome::Interrupted
                     } else {
                         Outcome::TooLong
                     };
                 }
                 // It is out of the queue, so it is granted and the signal is on its way: the next
                 // wait must not get it.
-                while !self.parker.sleep(SEARCH_AGAIN, || false) {}
+                while !self.parker.is_granted() {
+                    self.parker.sleep(SEARCH_AGAIN, || false);
+                }
                 return Outcome::Granted;
             }
             let manager = &self.manager;
@@ -815,6 +826,7 @@ enum Outcome {
     Deadlock,
     TooLong,
     Stopped,
+    Interrupted,
 }
 
 #[inline]

@@ -7,7 +7,7 @@
 use super::head::SessionId;
 use super::manager::{LockCounters, LockManager};
 use crate::page::PageId;
-use crate::sync::{AtomicU32, Condvar, Mutex, Ordering, lock, spin_loop};
+use crate::sync::{AtomicBool, AtomicU32, Condvar, Mutex, Ordering, lock, spin_loop};
 // Counters order nothing, so no schedule of theirs is worth a test.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -24,6 +24,7 @@ const SPINS: u32 = if cfg!(feature = "schedules") { 0 } else { 100 };
 #[repr(align(128))]
 pub(super) struct Parker {
     word: AtomicU32,
+    interrupted: AtomicBool,
     mutex: Mutex<()>,
     signal: Condvar,
 }
@@ -32,6 +33,7 @@ impl Parker {
     pub(super) fn new() -> Self {
         Self {
             word: AtomicU32::new(GRANTED),
+            interrupted: AtomicBool::new(false),
             mutex: Mutex::new(()),
             signal: Condvar::new(),
         }
@@ -72,18 +74,54 @@ impl Parker {
         drop(guard);
     }
 
-    /// Sleeps until the request is granted or the partition is stopped, `limit` at most. Says
-    /// whether it is granted.
+    /// Whether waits of the session end at once.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::SeqCst)
+    }
+
+    /// Sleeps until the request is granted, the session interrupted or the partition stopped,
+    /// `limit` at most. Says whether it is granted.
     pub(super) fn sleep(&self, limit: Duration, is_stopped: impl Fn() -> bool) -> bool {
         let guard = lock(&self.mutex);
         if self.is_granted() {
             return true;
         }
-        if is_stopped() {
+        if is_stopped() || self.is_interrupted() {
             return false;
         }
         drop(self.signal.wait_timeout(guard, limit));
         self.is_granted()
+    }
+}
+
+/// Ends what one session does, from any thread: its waits for locks fail with
+/// [`StorageError::Interrupted`](crate::StorageError::Interrupted) while it is raised. Clones are
+/// handles on the same one.
+#[derive(Clone)]
+pub struct Interrupt(pub(super) Arc<Parker>);
+
+impl Interrupt {
+    /// Ends the session's wait, and each later one at once, until [`Interrupt::clear`].
+    pub fn raise(&self) {
+        self.0.interrupted.store(true, Ordering::SeqCst);
+        // A session that has not seen the flag before it sleeps holds the mutex, so it is woken.
+        self.0.rouse();
+    }
+
+    /// Lets the session wait again.
+    pub fn clear(&self) {
+        self.0.interrupted.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether it is raised.
+    pub fn is_raised(&self) -> bool {
+        self.0.is_interrupted()
+    }
+}
+
+impl std::fmt::Debug for Interrupt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Interrupt").field(&self.is_raised()).finish()
     }
 }
 

@@ -171,3 +171,23 @@ fn who_waits_is_told_at_once_that_the_partition_is_stopped() {
     holder.end();
     assert!(granted(key(&mut hasty(&manager), 1, KeyMode::Exclusive)));
 }
+
+#[test]
+fn an_interrupt_ends_a_wait_and_leaves_the_lock_alone() {
+    let manager = manager();
+    let mut holder = manager.session();
+    key(&mut holder, 1, KeyMode::Exclusive).unwrap();
+    let waiter = manager.session();
+    let interrupt = waiter.interrupt();
+    let request = start(&manager, waiter, |waiter| key(waiter, 1, KeyMode::Shared));
+    interrupt.raise();
+    let (mut waiter, ended) = request.join().unwrap();
+    assert!(matches!(ended, Err(StorageError::Interrupted)));
+    // Raised still: the next wait ends at once, a lock that is free is granted.
+    let ended = key(&mut waiter, 1, KeyMode::Shared);
+    assert!(matches!(ended, Err(StorageError::Interrupted)));
+    key(&mut waiter, 2, KeyMode::Shared).unwrap();
+    interrupt.clear();
+    holder.end();
+    key(&mut waiter, 1, KeyMode::Exclusive).unwrap();
+}

@@ -1,0 +1,367 @@
+//! The connection: begin, marks, the end, and what it holds between calls.
+
+use super::clock::View;
+use super::interval::Interval;
+use super::row_locks::Wait;
+use super::writes::{StatementMark, WriteSet};
+use crate::core::Core;
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::lock_policy::LockPolicy;
+use crate::options::Mode;
+use crate::session::Session;
+use crate::table::Table;
+use std::fmt;
+use std::sync::Arc;
+use storage::StorageError;
+use storage::engine::{Engine, Isolation};
+use storage::lock::{Interrupt, LockSession, Mode as TableLock};
+
+/// One client of a database: a transaction at a time, which may last over any number of calls.
+///
+/// Between calls it holds locks of rows, and never a partition: others go on, whatever it does. It
+/// may move between threads. Reads never wait for writers. Dropping it undoes an open transaction.
+///
+/// A statement that fails has no effect. After an error that
+/// [`Error::should_retry`] names, abort and run the transaction again, or roll back to a mark.
+///
+/// ```
+/// # use indelible::{DataType, Database, Durability, Isolation, Options};
+/// # fn main() -> indelible::Result<()> {
+/// # let directory =
+/// #     std::env::temp_dir().join(format!("indelible-connection-{}", std::process::id()));
+/// # let _ = std::fs::remove_dir_all(&directory);
+/// let db = Database::create(&directory, &Options::new())?;
+/// let stock = db
+///     .create_table("stock")
+///     .column("item", DataType::Int64)
+///     .column("pieces", DataType::Int64)
+///     .primary_key(["item"])
+///     .create()?;
+/// let (mut clerk, mut report) = (db.connect()?, db.connect()?);
+///
+/// clerk.begin(Isolation::ReadCommitted)?;
+/// clerk.insert(&stock, (1_i64, 10_i64))?;
+/// let before_the_gift = clerk.statement()?;
+/// clerk.insert(&stock, (2_i64, 1_i64))?;
+/// clerk.roll_back_to(before_the_gift)?;
+///
+/// // The clerk is at lunch; nobody waits, and nobody sees what is not committed.
+/// report.begin(Isolation::RepeatableRead)?;
+/// assert_eq!(report.collect(&stock, ..)?.len(), 0);
+///
+/// clerk.commit(Durability::Immediate)?;
+/// assert_eq!(report.collect(&stock, ..)?.len(), 0);
+/// report.abort();
+/// report.begin(Isolation::RepeatableRead)?;
+/// assert_eq!(report.collect(&stock, ..)?.len(), 1);
+/// # drop((clerk, report, stock, db));
+/// # let _ = std::fs::remove_dir_all(&directory);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Connection {
+    pub(super) database: Database,
+    /// Taken out only when the connection is dropped.
+    locks: Option<LockSession>,
+    interrupt: Interrupt,
+    open: Option<Open>,
+    /// Transactions begun so far.
+    transactions: u64,
+    /// How long a statement waits for a row that others have locked.
+    pub(super) wait: Wait,
+}
+
+/// The open transaction.
+pub(super) struct Open {
+    pub(super) isolation: Isolation,
+    access: Mode,
+    pub(super) writes: WriteSet,
+    /// The snapshot: of the statement, if the isolation is read committed.
+    view: Option<Arc<View>>,
+    /// What it has read, if it is serializable.
+    pub(super) reads: Vec<Interval>,
+    /// Partitions that it has read, ascending.
+    pub(super) touched: Vec<u32>,
+}
+
+impl Open {
+    /// What the commit has to validate. Ends the snapshot otherwise, so that no images are kept for
+    /// it.
+    pub(super) fn end_snapshot(&mut self) -> Option<(Arc<View>, Vec<Interval>)> {
+        let view = self.view.take();
+        if self.isolation != Isolation::Serializable {
+            return None;
+        }
+        view.map(|view| (view, std::mem::take(&mut self.reads)))
+    }
+}
+
+impl Database {
+    /// Opens a connection. The first one waits until typed transactions that are open now have
+    /// ended, as long as [`Options::wait_limit`](crate::Options::wait_limit) says.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] if a typed transaction stays open; [`Error::TransactionOpen`] if it is
+    /// this thread's own.
+    pub fn connect(&self) -> Result<Connection> {
+        let core = &*self.core;
+        core.check_process()?;
+        core.shared.enter(core)?;
+        let locks = core.shared.locks.session();
+        Ok(Connection {
+            interrupt: locks.interrupt(),
+            locks: Some(locks),
+            open: None,
+            transactions: 0,
+            wait: Wait::Limit(core.lock_policy.wait_limit),
+            database: self.clone(),
+        })
+    }
+
+    /// Bytes of memory that hold rows as they were, for snapshots of connections that live:
+    /// one image at most for each changed row and snapshot, freed when its last snapshot ends.
+    pub fn snapshot_bytes(&self) -> u64 {
+        self.core.shared.clock.images_bytes()
+    }
+}
+
+impl Connection {
+    /// Begins a transaction that reads and writes.
+    ///
+    /// | isolation | reads | may fail, to be run again |
+    /// |---|---|---|
+    /// | [`Isolation::ReadCommitted`] | one snapshot a statement; changes see the newest rows | deadlock |
+    /// | [`Isolation::RepeatableRead`] | one snapshot, of the first statement | and if a row that it changes or locks has changed since |
+    /// | [`Isolation::Serializable`] | the same | and at commit, if anything that it has read has changed since |
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TransactionBegun`] if one is open.
+    pub fn begin(&mut self, isolation: Isolation) -> Result<()> {
+        self.begin_with(isolation, Mode::ReadWrite)
+    }
+
+    /// As [`Connection::begin`], with a choice of what the transaction may do. One that only reads
+    /// never fails at commit.
+    pub fn begin_with(&mut self, isolation: Isolation, access: Mode) -> Result<()> {
+        self.core().check_process()?;
+        if self.open.is_some() {
+            return Err(Error::TransactionBegun);
+        }
+        self.transactions += 1;
+        self.open = Some(Open {
+            isolation,
+            access,
+            writes: WriteSet::default(),
+            view: None,
+            reads: Vec::new(),
+            touched: Vec::new(),
+        });
+        Ok(())
+    }
+
+    /// Begins a statement, and returns a mark for rolling back to this moment: a savepoint is one,
+    /// and the mark of a failed statement of many rows. With read committed, reads from here on see
+    /// what was committed until the first of them; a [`Scan`](crate::Scan) that is open keeps its
+    /// own moment.
+    pub fn statement(&mut self) -> Result<StatementMark> {
+        let transaction = self.transactions;
+        let open = self.open()?;
+        if open.isolation == Isolation::ReadCommitted {
+            open.view = None;
+        }
+        Ok(open.writes.mark(transaction))
+    }
+
+    /// Forgets the changes since a mark, which stays. Locks stay until the transaction ends.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchSavepoint`], and then nothing is forgotten, if the mark is of another
+    /// transaction, or of a part that was rolled back.
+    pub fn roll_back_to(&mut self, mark: StatementMark) -> Result<()> {
+        let transaction = self.transactions;
+        let open = self.open()?;
+        if mark.transaction != transaction || !open.writes.roll_back_to(mark) {
+            return Err(Error::NoSuchSavepoint);
+        }
+        Ok(())
+    }
+
+    /// Undoes the transaction, if one is open, and gives its locks back.
+    pub fn abort(&mut self) {
+        if self.core().process.is_here() {
+            self.open = None;
+            self.locks().end();
+        }
+    }
+
+    /// Whether a transaction is open.
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Locks a table for the transaction. Rows that it locks later in a mode that this one covers
+    /// cost no lock of their own.
+    ///
+    /// # Errors
+    ///
+    /// `LockTimeout` if others have the table, or rows of it, for longer than `wait`; `Deadlock`.
+    pub fn lock_table(&mut self, table: &Table, mode: TableLock, wait: Wait) -> Result<()> {
+        let id = table.check(self.core().serial)?.id;
+        self.begin_statement()?;
+        let locks = self.locks();
+        locks.set_wait_limit(wait.limit());
+        Ok(locks.lock_table(id, mode)?)
+    }
+
+    /// Sets how long statements wait for rows that others have locked. Default:
+    /// [`Options::wait_limit`](crate::Options::wait_limit).
+    pub fn set_wait(&mut self, wait: Wait) {
+        self.wait = wait;
+    }
+
+    /// Ends this connection's waits and scans from any thread, while it is raised: they fail with
+    /// `Interrupted`, which has no effect on the transaction. A commit is not interrupted.
+    pub fn interrupt(&self) -> Interrupt {
+        self.interrupt.clone()
+    }
+
+    pub(super) fn core(&self) -> &Core {
+        &self.database.core
+    }
+
+    pub(super) fn open(&mut self) -> Result<&mut Open> {
+        self.open.as_mut().ok_or(Error::NoTransaction)
+    }
+
+    pub(super) fn take_open(&mut self) -> Result<Open> {
+        self.open.take().ok_or(Error::NoTransaction)
+    }
+
+    pub(super) fn locks(&mut self) -> &mut LockSession {
+        let locks = self.locks.as_mut();
+        locks.expect("only the drop of the connection takes them out")
+    }
+
+    /// The number of the open transaction.
+    pub(super) fn transaction(&self) -> u64 {
+        self.transactions
+    }
+
+    /// To be called by each operation first: fails without a transaction or if interrupted.
+    pub(super) fn begin_statement(&mut self) -> Result<()> {
+        self.core().check_process()?;
+        if self.interrupt.is_raised() {
+            return Err(StorageError::Interrupted.into());
+        }
+        self.open().map(drop)
+    }
+
+    /// As [`Connection::begin_statement`], for a change.
+    pub(super) fn begin_change(&mut self) -> Result<()> {
+        self.begin_statement()?;
+        if self.core().is_read_only() {
+            return Err(Error::ReadOnly);
+        }
+        let limit_bytes = self.core().memory_max;
+        let open = self.open()?;
+        if open.access == Mode::ReadOnly {
+            return Err(Error::ReadOnly);
+        }
+        let used_bytes = open.writes.bytes();
+        if used_bytes > limit_bytes {
+            return Err(Error::TransactionMemory {
+                used_bytes,
+                limit_bytes,
+            });
+        }
+        Ok(())
+    }
+
+    /// The snapshot that reads see, registered by the first of them.
+    pub(super) fn view(&mut self) -> Result<Arc<View>> {
+        let clock = &self.database.core.shared.clock;
+        let open = self.open.as_mut().ok_or(Error::NoTransaction)?;
+        let view = open.view.get_or_insert_with(|| Arc::new(clock.view()));
+        Ok(Arc::clone(view))
+    }
+
+    /// The snapshot that changes must find unchanged, unless the isolation is read committed.
+    pub(super) fn strict_view(&mut self) -> Result<Option<Arc<View>>> {
+        match self.open()?.isolation {
+            Isolation::ReadCommitted => Ok(None),
+            Isolation::RepeatableRead | Isolation::Serializable => self.view().map(Some),
+        }
+    }
+
+    /// Notes what a serializable transaction has read; the note's number, if one was made.
+    pub(super) fn note_read(
+        &mut self,
+        interval: impl FnOnce() -> Interval,
+    ) -> Result<Option<usize>> {
+        let limit_bytes = self.core().memory_max;
+        let open = self.open()?;
+        if open.isolation != Isolation::Serializable || open.access == Mode::ReadOnly {
+            return Ok(None);
+        }
+        let used_bytes = (open.reads.len() * size_of::<Interval>()) as u64;
+        if used_bytes > limit_bytes {
+            return Err(Error::TransactionMemory {
+                used_bytes,
+                limit_bytes,
+            });
+        }
+        open.reads.push(interval());
+        Ok(Some(open.reads.len() - 1))
+    }
+
+    /// Reads in a partition, while holding a session slot of it for the time of the call.
+    pub(super) fn read_in<R>(
+        &mut self,
+        partition: u32,
+        read: impl FnOnce(&mut dyn Engine) -> Result<R>,
+    ) -> Result<R> {
+        let open = self.open()?;
+        if let Err(at) = open.touched.binary_search(&partition) {
+            open.touched.insert(at, partition);
+        }
+        let mut session = Session::of_connection(self.core(), self.policy())?;
+        let value = read(session.engine(partition)?)?;
+        session.end_reading()?;
+        Ok(value)
+    }
+
+    /// The engine isolates its own short transactions; a connection's reads and changes need no
+    /// more of it than that they are not torn.
+    pub(super) fn policy(&self) -> LockPolicy {
+        LockPolicy {
+            isolation: Isolation::ReadCommitted,
+            ..self.core().lock_policy
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if self.core().process.is_here() {
+            self.open = None;
+            self.locks = None;
+            self.core().shared.leave();
+        } else {
+            // Mutexes of the parent's may be locked for ever in a forked child.
+            std::mem::forget((self.open.take(), self.locks.take()));
+        }
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("database", &self.database)
+            .field("is_open", &self.is_open())
+            .finish_non_exhaustive()
+    }
+}

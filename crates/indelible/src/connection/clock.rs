@@ -1,0 +1,267 @@
+//! The clock: numbers of commits, snapshots that are registered, and the images that they need.
+//!
+//! Invariants:
+//! 1. A snapshot s sees exactly the transactions with a number up to s.
+//! 2. For each registered s, every row that a transaction with a number above s has changed has an
+//!    image of it as of s, from before the change can be seen until s ends.
+//! 3. Validation, stamping and, where a partition has one session slot, registration of the images
+//!    are one critical section.
+//!
+//! A commit gets its number in one of two orders, because a snapshot that registers after a stamp
+//! counts the transaction as its past.
+//!
+//! - *One slot a partition* ([`Clock::commit`]): the committing thread has all slots of the
+//!   partitions that it writes. Nobody can read there before it gives them back, so it stamps
+//!   first and changes rows afterwards, and images are needed only if a snapshot is registered.
+//! - *Many slots* ([`Clock::announce`], [`Clock::settle`]): others read while it changes rows, so
+//!   images are there before the first change, above all snapshots; the stamp then gives them
+//!   their number. Locks of the engine cover the time from the stamp to the engine's commit.
+//!
+//! The mutex is the last one in the order of locks: its holder takes no other and does not wait.
+
+use super::change::{Change, Version};
+use super::images::{Active, Images, Stamp};
+use super::interval::Interval;
+use crate::error::{Error, Result};
+use crate::sync::{Mutex, MutexGuard};
+use pmem::ProcessMark;
+use std::sync::{Arc, PoisonError};
+use storage::record::{KeyBuf, TableId};
+
+/// Order of commits and snapshots of a database.
+pub(crate) struct Clock {
+    state: Mutex<State>,
+    process: ProcessMark,
+    /// Most bytes of images; beyond it the oldest snapshots end.
+    images_bytes_max: u64,
+}
+
+#[derive(Default)]
+struct State {
+    /// Number of the newest commit.
+    last: u64,
+    active: Active,
+    images: Images,
+    /// Snapshots up to this number were ended because their images took too much memory.
+    ended: Option<u64>,
+}
+
+/// A snapshot that is registered, until it is dropped.
+pub(super) struct View {
+    clock: Arc<Clock>,
+    number: u64,
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        // In a forked child the mutex may be locked for ever.
+        if self.clock.process.is_here() {
+            let mut state = self.clock.lock();
+            state.release(self.number);
+        }
+    }
+}
+
+/// Images of changes whose commit has no number yet. To be given to [`Clock::settle`] or
+/// [`Clock::cancel`].
+pub(super) struct Pending {
+    stamp: Arc<Stamp>,
+    rows: Vec<(TableId, KeyBuf)>,
+}
+
+impl Default for Pending {
+    fn default() -> Self {
+        Self {
+            stamp: Stamp::pending(),
+            rows: Vec::new(),
+        }
+    }
+}
+
+/// What a commit must find as it has read it.
+#[derive(Clone, Copy)]
+pub(super) struct Reads<'r> {
+    pub(super) view: &'r View,
+    pub(super) intervals: &'r [Interval],
+}
+
+impl Clock {
+    pub(crate) fn new(images_bytes_max: u64) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::default(),
+            process: ProcessMark::new(),
+            images_bytes_max,
+        })
+    }
+
+    /// Registers a snapshot of this moment.
+    pub(super) fn view(self: &Arc<Self>) -> View {
+        let mut state = self.lock();
+        let number = state.last;
+        *state.active.entry(number).or_default() += 1;
+        drop(state);
+        View {
+            clock: Arc::clone(self),
+            number,
+        }
+    }
+
+    /// Validates, stamps, and keeps images if a snapshot needs them. The caller has all slots of
+    /// the partitions in which it is going to make the changes. Fails if something read is not as
+    /// it was.
+    pub(super) fn commit<'c>(
+        &self,
+        reads: Option<Reads<'_>>,
+        changes: impl Iterator<Item = &'c Change>,
+    ) -> Result<()> {
+        let state = &mut *self.lock();
+        state.validate(reads)?;
+        state.last += 1;
+        if !state.active.is_empty() {
+            let mut pending = Pending::default();
+            changes.for_each(|change| pending.add(&mut state.images, change));
+            state.stamp(&pending.stamp, pending.rows);
+            state.shrink(self.images_bytes_max);
+        }
+        Ok(())
+    }
+
+    /// Keeps images before their rows change, for a commit that is to come.
+    pub(super) fn announce<'c>(
+        &self,
+        pending: &mut Pending,
+        changes: impl Iterator<Item = &'c Change>,
+    ) {
+        let state = &mut *self.lock();
+        changes.for_each(|change| pending.add(&mut state.images, change));
+    }
+
+    /// Validates, and gives announced changes their number. If it fails they stay announced.
+    pub(super) fn settle(&self, pending: &mut Pending, reads: Option<Reads<'_>>) -> Result<()> {
+        let state = &mut *self.lock();
+        state.validate(reads)?;
+        state.last += 1;
+        state.stamp(&pending.stamp, std::mem::take(&mut pending.rows));
+        state.shrink(self.images_bytes_max);
+        Ok(())
+    }
+
+    /// Ends announced changes that were undone. They get a number that no commit has, and rows stay
+    /// as their images say, because a reader may have looked at one while it was changed.
+    pub(super) fn cancel(&self, pending: Pending) {
+        if !pending.is_open() {
+            // It has a number already, and a later step failed.
+            return;
+        }
+        let state = &mut *self.lock();
+        state.last += 1;
+        state.images.undo(&pending.stamp, &pending.rows);
+        state.stamp(&pending.stamp, pending.rows);
+    }
+
+    /// Bytes of memory that images take.
+    pub(crate) fn images_bytes(&self) -> u64 {
+        self.lock().images.bytes()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Its holder does not panic between changes that belong together.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl View {
+    /// The row as of the snapshot, if it has changed since; to be asked after the engine was.
+    pub(super) fn version(&self, table: TableId, key: &KeyBuf) -> Result<Option<Version>> {
+        let state = self.clock.lock();
+        state.check(self.number, self.clock.images_bytes_max)?;
+        Ok(state.images.version(table, key, self.number).cloned())
+    }
+
+    /// Whether a commit has changed a row since the snapshot.
+    pub(super) fn has_changed(&self, table: TableId, key: &KeyBuf) -> Result<bool> {
+        let state = self.clock.lock();
+        state.check(self.number, self.clock.images_bytes_max)?;
+        Ok(state.images.has_changed(table, key, self.number))
+    }
+
+    /// Lends the images of this moment, with the snapshot's number.
+    pub(super) fn with_images<R>(&self, look: impl FnOnce(&Images, u64) -> R) -> Result<R> {
+        let state = self.clock.lock();
+        state.check(self.number, self.clock.images_bytes_max)?;
+        Ok(look(&state.images, self.number))
+    }
+}
+
+impl Pending {
+    /// Whether its commit has no number yet.
+    pub(super) fn is_open(&self) -> bool {
+        self.stamp.is_pending()
+    }
+
+    fn add(&mut self, images: &mut Images, change: &Change) {
+        if images.add(&self.stamp, change) {
+            self.rows.push((change.table.id(), change.key.clone()));
+        }
+    }
+}
+
+impl State {
+    /// Fails if the snapshot was ended.
+    fn check(&self, snapshot: u64, limit_bytes: u64) -> Result<()> {
+        if self.ended.is_some_and(|ended| snapshot <= ended) {
+            return Err(Error::SnapshotTooOld { limit_bytes });
+        }
+        Ok(())
+    }
+
+    fn validate(&self, reads: Option<Reads<'_>>) -> Result<()> {
+        let Some(Reads { view, intervals }) = reads else {
+            return Ok(());
+        };
+        self.check(view.number, view.clock.images_bytes_max)?;
+        if self.images.conflicts(view.number, intervals)? {
+            return Err(Error::Serialization {
+                reason: "another transaction has changed what this one has read",
+            });
+        }
+        Ok(())
+    }
+
+    /// Gives a commit the newest number, and frees its images if no snapshot needs them.
+    fn stamp(&mut self, stamp: &Stamp, rows: Vec<(TableId, KeyBuf)>) {
+        self.images.stamp(stamp, self.last, rows);
+        self.images.free(self.last - 1, self.last, &self.active);
+    }
+
+    fn release(&mut self, snapshot: u64) {
+        let Some(count) = self.active.get_mut(&snapshot) else {
+            // It was ended.
+            return;
+        };
+        *count -= 1;
+        if *count == 0 {
+            self.end(snapshot);
+        }
+    }
+
+    /// Ends a snapshot. The images that only it needs are those of commits up to the next snapshot:
+    /// that one needs the others as well, if they are old enough for this one.
+    fn end(&mut self, snapshot: u64) {
+        self.active.remove(&snapshot);
+        let next = self.active.range(snapshot..).next();
+        let high = next.map_or(u64::MAX, |(next, _)| *next);
+        self.images.free(snapshot, high, &self.active);
+    }
+
+    /// Ends the oldest snapshots until the images take no more than the limit. All of them are
+    /// older than the commit that was just stamped, so no later snapshot has the number of one.
+    fn shrink(&mut self, limit_bytes: u64) {
+        while self.images.bytes() > limit_bytes
+            && let Some((&oldest, _)) = self.active.first_key_value()
+        {
+            self.ended = Some(oldest);
+            self.end(oldest);
+        }
+    }
+}

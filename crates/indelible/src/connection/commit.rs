@@ -1,0 +1,242 @@
+//! The end of a transaction: validation, its number, one engine transaction, the acknowledgement.
+//!
+//! The engine transaction is a [`Session`] like that of a typed closure, so several partitions
+//! commit by the commit table, and an error leaves nothing behind. It takes the partitions in
+//! ascending order before it changes anything.
+//!
+//! Partitions that the transaction has only read take part where commits become durable later:
+//! what it has shown to its client must be durable before it is acknowledged, and before what it
+//! writes is.
+
+use super::change::{Change, difference};
+use super::client::{Connection, Open};
+use super::clock::{Pending, Reads};
+use crate::core::Core;
+use crate::error::{Error, Result};
+use crate::lock_policy::LockPolicy;
+use crate::session::{PendingAcks, Session};
+use std::sync::Arc;
+use storage::StorageError;
+use storage::engine::{Durability, Isolation};
+use storage::record::{Placement, ValueRef};
+
+/// Cost of a commit, as counted in the partitions while they were held for it. Where a partition
+/// has several session slots, work of others at the same time is in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommitReport {
+    /// Changes of rows that were applied.
+    pub changes: u64,
+    /// Fences.
+    pub fences: u64,
+    /// Cache lines flushed.
+    pub lines_flushed: u64,
+    /// Bytes stored to memory devices.
+    pub bytes_stored: u64,
+    /// Bytes written to files.
+    pub bytes_written: u64,
+}
+
+impl Connection {
+    /// Commits the open transaction, and waits until it may be acknowledged. Whatever happens, the
+    /// transaction has ended: after an error it is undone, except where the error says that its
+    /// outcome is not known.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Serialization`] if it is serializable and something that it has read has changed;
+    /// errors of the medium, [`Error::InDoubt`] among them.
+    pub fn commit(&mut self, durability: Durability) -> Result<CommitReport> {
+        self.core().check_process()?;
+        let open = self.take_open()?;
+        let policy = self.policy();
+        let core = Arc::clone(&self.database.core);
+        let committed = commit(&core, policy, open, durability, || self.locks().end());
+        // After an error it has not been called.
+        self.locks().end();
+        committed
+    }
+
+    /// Runs a closure as a transaction and commits it, durable at once; after a deadlock or a
+    /// serialization failure it runs again, and transactions that failed twice take turns.
+    pub fn run<R>(
+        &mut self,
+        isolation: Isolation,
+        mut body: impl FnMut(&mut Self) -> Result<R>,
+    ) -> Result<R> {
+        let core = Arc::clone(&self.database.core);
+        let mut retry = core.retry(core.lock_policy);
+        loop {
+            self.begin(isolation)?;
+            let outcome = body(self).and_then(|value| {
+                self.commit(core.durability)?;
+                Ok(value)
+            });
+            self.abort();
+            match outcome {
+                Err(error) if error.should_retry() && retry.failures() < core.retries_max => {
+                    retry.wait();
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+}
+
+/// Commits, and calls `give_back` once others may have the rows, before it waits for durability.
+fn commit(
+    core: &Core,
+    policy: LockPolicy,
+    mut open: Open,
+    durability: Durability,
+    give_back: impl FnOnce(),
+) -> Result<CommitReport> {
+    let written = written_partitions(core, &open)?;
+    let mut partitions = if core.commits_fence() {
+        Vec::new()
+    } else {
+        std::mem::take(&mut open.touched)
+    };
+    partitions.extend(&written);
+    partitions.sort_unstable();
+    partitions.dedup();
+    let reads = open.end_snapshot();
+    if open.writes.is_empty() {
+        // A snapshot is a prefix of the order of commits, so nothing needs to be validated.
+        drop(open);
+        give_back();
+        let mut session = Session::of_connection(core, policy)?;
+        session.declare(&partitions)?;
+        session.finish(durability)?;
+        return Ok(CommitReport::default());
+    }
+    let changes: Vec<&Change> = open.writes.changes().collect();
+    let mut pending = core.has_many_slots().then(Pending::default);
+    if let Some(pending) = &mut pending {
+        core.shared.clock.announce(pending, changes.iter().copied());
+    }
+    let mut retry = core.retry(policy);
+    let (mut session, report, acks) = loop {
+        let mut session = Session::of_connection(core, policy)?;
+        let attempt = attempt(
+            &mut session,
+            &partitions,
+            &changes,
+            &mut pending,
+            reads
+                .as_ref()
+                .map(|(view, intervals)| Reads { view, intervals }),
+            durability,
+        );
+        match attempt {
+            Ok((report, acks)) => break (session, report, acks),
+            // Engines with many slots have locks of their own, also between keys. The write set is
+            // still there, so it is applied again.
+            Err(error)
+                if is_conflict(&error)
+                    && retry.failures() < core.retries_max
+                    && pending.as_ref().is_some_and(Pending::is_open) =>
+            {
+                drop(session);
+                retry.wait();
+            }
+            Err(error) => {
+                // Readers look at rows and then for their images, so the rows go back first.
+                drop(session);
+                if let Some(pending) = pending {
+                    core.shared.clock.cancel(pending);
+                }
+                return Err(error);
+            }
+        }
+    };
+    session.release();
+    give_back();
+    session.await_acks(&acks)?;
+    Ok(report)
+}
+
+/// One try to make the changes and to commit them.
+fn attempt(
+    session: &mut Session<'_>,
+    partitions: &[u32],
+    changes: &[&Change],
+    pending: &mut Option<Pending>,
+    reads: Option<Reads<'_>>,
+    durability: Durability,
+) -> Result<(CommitReport, PendingAcks)> {
+    let clock = &session.core.shared.clock;
+    session.declare(partitions)?;
+    for &partition in partitions {
+        // Those that are only read are made durable first, if others have committed there.
+        session.engine(partition)?;
+    }
+    let before = session.counts();
+    if pending.is_none() {
+        clock.commit(reads, changes.iter().copied())?;
+    }
+    session.without_memory_limit(|session| {
+        let mut changes = changes.iter();
+        changes.try_for_each(|change| apply(session, change))
+    })?;
+    if let Some(pending) = pending {
+        clock.settle(pending, reads)?;
+    }
+    let acks = session.commit(durability)?;
+    let (memory, disk) = session.counts();
+    let (total, total_before) = (memory.total(), before.0.total());
+    let report = CommitReport {
+        changes: changes.len() as u64,
+        fences: memory.fences - before.0.fences,
+        lines_flushed: total.lines_flushed - total_before.lines_flushed,
+        bytes_stored: total.bytes_stored - total_before.bytes_stored,
+        bytes_written: disk.bytes_written - before.1.bytes_written,
+    };
+    Ok((report, acks))
+}
+
+/// Makes one change in the engines.
+fn apply(session: &mut Session<'_>, change: &Change) -> Result<()> {
+    let table = &change.table;
+    let (before, after) = match (&change.before, &change.after) {
+        (None, None) => return Ok(()),
+        (None, Some(after)) => return session.insert(table, after),
+        (Some(before), after) => (before, after),
+    };
+    let primary_key = &table.entry.shape.def.primary_key;
+    let key: Vec<ValueRef<'_>> = primary_key.iter().map(|&at| before.get(at)).collect();
+    let is_there = match after {
+        Some(after) => {
+            let changes = difference(table, before, after)?;
+            changes.is_empty() || session.update(table, &key.as_slice(), &changes)?
+        }
+        None => session.delete(table, &key.as_slice())?,
+    };
+    // Its lock was held since it was read, and typed transactions keep to that too.
+    assert!(is_there, "a row that is locked stays where it is");
+    Ok(())
+}
+
+/// The partitions in which changes are made, in any order.
+fn written_partitions(core: &Core, open: &Open) -> Result<Vec<u32>> {
+    let mut partitions = Vec::new();
+    for change in open.writes.changes() {
+        let entry = &*change.table.entry;
+        let Some(row) = change.before.as_ref().or(change.after.as_ref()) else {
+            continue;
+        };
+        match entry.place(row.get(entry.shape.def.primary_key[0]))? {
+            Placement::One(partition) if partitions.last() == Some(&partition) => {}
+            Placement::One(partition) => partitions.push(partition),
+            Placement::All => partitions.extend(0..core.descriptor.partitions),
+        }
+    }
+    Ok(partitions)
+}
+
+/// Whether engine locks were in the way.
+fn is_conflict(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Storage(StorageError::Deadlock { .. } | StorageError::LockTimeout { .. })
+    )
+}

@@ -1,0 +1,54 @@
+//! Connections: transactions that outlive a call, many at once, on every method.
+//!
+//! ```text
+//! Connection (Send, one transaction at a time)
+//!   ├─ LockSession   rows, unique keys, tables, advisory keys     row_locks.rs over storage::lock
+//!   ├─ WriteSet      what the transaction will change, in DRAM    writes.rs
+//!   ├─ View          its snapshot, registered in the clock        clock.rs, images.rs
+//!   └─ reads         engine batch − shadowed rows + own writes + before images   merge.rs
+//! ```
+//!
+//! The layer is above the engines and durable nowhere. A transaction's writes wait in DRAM until it
+//! commits; then one engine transaction makes all of them, so atomicity after a crash is the
+//! method's own. Between calls a connection holds locks, and no session slot of a partition: an
+//! idle client stops nobody but those who want its rows. Readers see a snapshot: the clock keeps
+//! what rows were before later commits, while somebody reads an older moment.
+//!
+//! | commit | steps |
+//! |---|---|
+//! | one session slot a partition | slots of the written partitions, ascending → clock: validate, stamp, keep images if a snapshot is registered → changes → commit of the engine → slots, locks → wait until durable |
+//! | many slots | images → changes → clock: validate, stamp → commit of the engine → slots, locks → wait until durable |
+//!
+//! Typed closures and workers go on beside connections (`beside.rs`). While no connection is open
+//! they pay one load a transaction and one a change.
+//!
+//! Order of locks: locks of rows → session slots in ascending partition number → the clock. Nobody
+//! waits for one on the left while holding one on the right.
+
+mod beside;
+mod change;
+mod client;
+mod clock;
+mod commit;
+mod images;
+mod interval;
+mod merge;
+mod modify;
+mod read;
+mod row_locks;
+mod scan;
+#[cfg(test)]
+#[cfg(feature = "schedules")]
+mod schedule_tests;
+mod shared;
+mod writes;
+
+pub use client::Connection;
+pub use commit::CommitReport;
+pub use read::Found;
+pub use row_locks::{RowLock, Wait};
+pub use scan::Scan;
+pub use writes::StatementMark;
+
+pub(crate) use beside::Beside;
+pub(crate) use shared::Shared;

@@ -1,0 +1,380 @@
+//! Changes of rows: lock, look, and put into the write set.
+//!
+//! Each change locks what it touches before it looks, so what it finds stays until the transaction
+//! ends: the row, and each unique key that it takes or frees. A change that fails leaves the write
+//! set as it was.
+
+use super::change::{Change, Version};
+use super::client::Connection;
+use super::interval::Interval;
+use super::row_locks::{RowLock, lock_unique};
+use crate::error::{Error, Result};
+use crate::key::IntoKey;
+use crate::operations::{check_layout, columns_text};
+use crate::row_source::IntoRow;
+use crate::table::Table;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use storage::engine::{Direction, ScanRange};
+use storage::record::{Changes, IndexId, KeyBuf, KeyEncoder, Row, Value};
+use storage::table::Table as Shape;
+
+impl Connection {
+    /// Inserts a row. Waits for transactions that have locked its primary key or one of its unique
+    /// keys.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DuplicateKey`] if one of them is taken, also by a row that the snapshot does not
+    /// show.
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "rows are written at the call, so `&` would be noise"
+    )]
+    pub fn insert(&mut self, table: &Table, row: impl IntoRow) -> Result<()> {
+        self.begin_change()?;
+        row.lend_row(table, |row| self.insert_row(table, Arc::new(row.clone())))
+    }
+
+    fn insert_row(&mut self, table: &Table, row: Arc<Row>) -> Result<()> {
+        let entry = table.check(self.core().serial)?;
+        check_layout(entry, row.layout())?;
+        row.check_complete()?;
+        let mut key = KeyBuf::new();
+        entry.shape.primary.encode_row(&row, &mut key)?;
+        let partition = self.partition_of(table, row.get(entry.shape.def.primary_key[0]))?;
+        self.lock(table, &key, RowLock::Update, self.wait)?;
+        if self.newest_for_insert(table, &key, partition)? {
+            self.note_key(table, &key)?;
+            return Err(Error::DuplicateKey {
+                table: table.name().to_owned(),
+                index: "primary".to_owned(),
+                key: columns_text(&row, &entry.shape.def.primary_key),
+            });
+        }
+        self.take_unique_keys(table, &key, None, &row)?;
+        self.put(table, key, None, Some(row))
+    }
+
+    /// Whether a key is taken. A snapshot does not matter: a unique key is unique at all times.
+    fn newest_for_insert(&mut self, table: &Table, key: &KeyBuf, partition: u32) -> Result<bool> {
+        let id = table.id();
+        let open = self.open()?;
+        if let Some(own) = open.writes.version(id, key, open.writes.number()) {
+            return Ok(own.is_some());
+        }
+        if let Some(view) = self.strict_view()?
+            && view.has_changed(id, key)?
+        {
+            // Somebody has inserted or deleted the row since the snapshot.
+            let mut row = table.row();
+            let is_there = self.read_in(partition, |engine| Ok(engine.get(id, key, &mut row)?))?;
+            return if is_there {
+                Ok(true)
+            } else {
+                Err(Error::Serialization {
+                    reason: "another transaction has deleted the row since this one's snapshot",
+                })
+            };
+        }
+        let mut row = table.row();
+        self.read_in(partition, |engine| Ok(engine.get(id, key, &mut row)?))
+    }
+
+    /// Changes columns of the newest row with this primary key, which it locks; false if there is
+    /// none. A change of the primary key deletes the row and inserts it under its new key.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DuplicateKey`]; [`Error::Serialization`] above read committed, if the row has
+    /// changed since the snapshot.
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "keys are written at the call, so `&` would be noise"
+    )]
+    pub fn update(&mut self, table: &Table, key: impl IntoKey, changes: &Changes) -> Result<bool> {
+        self.begin_change()?;
+        let (key, partition) = self.locate(table, &key)?;
+        let entry = &*table.entry;
+        check_layout(entry, changes.layout())?;
+        let shape = entry.current();
+        let moves = entry.changes_primary_key(changes);
+        let strength = if moves || changes_unique(&shape, changes) {
+            RowLock::Update
+        } else {
+            RowLock::NoKeyUpdate
+        };
+        self.lock(table, &key, strength, self.wait)?;
+        self.note_key(table, &key)?;
+        let Some(before) = self.newest(table, &key, partition)? else {
+            return Ok(false);
+        };
+        let mut after = Row::clone(&before);
+        changes.apply(&mut after)?;
+        let after = Arc::new(after);
+        if moves {
+            self.move_row(table, key, before, after)?;
+            return Ok(true);
+        }
+        if strength == RowLock::Update {
+            self.take_unique_keys(table, &key, Some(&before), &after)?;
+        }
+        self.put(table, key, Some(before), Some(after))?;
+        Ok(true)
+    }
+
+    fn move_row(
+        &mut self,
+        table: &Table,
+        key: KeyBuf,
+        before: Arc<Row>,
+        after: Arc<Row>,
+    ) -> Result<()> {
+        let transaction = self.transaction();
+        let mark = self.open()?.writes.mark(transaction);
+        self.free_unique_keys(table, &before)?;
+        self.put(table, key, Some(before), None)?;
+        let inserted = self.insert_row(table, after);
+        if inserted.is_err() {
+            self.open()?.writes.roll_back_to(mark);
+        }
+        inserted
+    }
+
+    /// Deletes the newest row with this primary key, which it locks; false if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Serialization`] above read committed, if the row has changed since the snapshot.
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "keys are written at the call, so `&` would be noise"
+    )]
+    pub fn delete(&mut self, table: &Table, key: impl IntoKey) -> Result<bool> {
+        self.begin_change()?;
+        let (key, partition) = self.locate(table, &key)?;
+        self.lock(table, &key, RowLock::Update, self.wait)?;
+        self.note_key(table, &key)?;
+        let Some(before) = self.newest(table, &key, partition)? else {
+            return Ok(false);
+        };
+        self.free_unique_keys(table, &before)?;
+        self.put(table, key, Some(before), None)?;
+        Ok(true)
+    }
+
+    fn put(&mut self, table: &Table, key: KeyBuf, before: Version, after: Version) -> Result<()> {
+        let table = table.clone();
+        self.open()?.writes.push(Change {
+            table,
+            key,
+            before,
+            after,
+        });
+        Ok(())
+    }
+
+    /// Locks the unique keys of a row that is going to be deleted, until it is known whether it is.
+    fn free_unique_keys(&mut self, table: &Table, row: &Row) -> Result<()> {
+        for unique in unique_keys(&table.entry.current(), row)? {
+            self.lock_unique_key(table, unique)?;
+        }
+        Ok(())
+    }
+
+    fn lock_unique_key(&mut self, table: &Table, unique: UniqueKey) -> Result<()> {
+        let wait = self.wait.limit();
+        let locks = self.locks();
+        locks.set_wait_limit(wait);
+        lock_unique(locks, table.id(), unique.index, &unique.key)?;
+        let writes = &mut self.open()?.writes;
+        writes.note_unique(table.id(), unique.index, unique.key);
+        Ok(())
+    }
+
+    /// Locks the unique keys that a row frees and takes, and fails if another row has one of the
+    /// latter.
+    fn take_unique_keys(
+        &mut self,
+        table: &Table,
+        key: &KeyBuf,
+        before: Option<&Row>,
+        after: &Row,
+    ) -> Result<()> {
+        let shape = table.entry.current();
+        let old = match before {
+            Some(before) => unique_keys(&shape, before)?,
+            None => Vec::new(),
+        };
+        let new = unique_keys(&shape, after)?;
+        let is_kept = |unique: &UniqueKey, others: &[UniqueKey]| {
+            let same = |other: &&UniqueKey| other.number == unique.number;
+            let other = others.iter().find(same);
+            other.is_some_and(|other| other.key == unique.key)
+        };
+        for unique in &new {
+            if !is_kept(unique, &old) {
+                self.take_unique_key(table, &shape, key, after, unique)?;
+            }
+        }
+        for unique in old {
+            if !is_kept(&unique, &new) {
+                self.lock_unique_key(table, unique)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_unique_key(
+        &mut self,
+        table: &Table,
+        shape: &Shape,
+        key: &KeyBuf,
+        row: &Row,
+        unique: &UniqueKey,
+    ) -> Result<()> {
+        let writes = &self.open()?.writes;
+        let may_be_own = writes.may_have(table.id(), unique.index, &unique.key);
+        self.lock_unique_key(table, unique.clone())?;
+        let is_own =
+            may_be_own && self.has_own(table, &shape.secondary[unique.number], unique, key)?;
+        if !is_own && !self.is_taken(table, shape, key, unique)? {
+            return Ok(());
+        }
+        let index = &shape.def.indexes[unique.number];
+        let read = table.index(&index.name)?;
+        self.note_read(|| Interval {
+            table: table.clone(),
+            index: Some(read),
+            low: unique.key.clone(),
+            high: unique.key.clone(),
+        })?;
+        Err(Error::DuplicateKey {
+            table: table.name().to_owned(),
+            index: index.name.clone(),
+            key: columns_text(row, &index.columns),
+        })
+    }
+
+    /// Whether another row of the write set has a unique key.
+    fn has_own(
+        &mut self,
+        table: &Table,
+        encoder: &KeyEncoder,
+        unique: &UniqueKey,
+        key: &KeyBuf,
+    ) -> Result<bool> {
+        let writes = &self.open()?.writes;
+        let (mut found, mut failure) = (false, Ok(()));
+        let mut other = KeyBuf::new();
+        writes.visit(
+            table.id(),
+            None,
+            writes.number(),
+            &mut |primary, version| {
+                if let Some(row) = version
+                    && primary != key
+                {
+                    match encoder.encode_row(row, &mut other) {
+                        Ok(()) => found |= other == unique.key,
+                        Err(error) => failure = Err(error),
+                    }
+                }
+            },
+        );
+        failure?;
+        Ok(found)
+    }
+
+    /// Whether another committed row, which the transaction has not changed, has a unique key.
+    fn is_taken(
+        &mut self,
+        table: &Table,
+        shape: &Shape,
+        key: &KeyBuf,
+        unique: &UniqueKey,
+    ) -> Result<bool> {
+        let first = shape.def.primary_key[0];
+        let index = &shape.def.indexes[unique.number];
+        let is_everywhere = !table.entry.replicated && !index.columns.contains(&first);
+        let partitions = if is_everywhere {
+            0..self.core().descriptor.partitions
+        } else {
+            let partition = self.partition_of(table, unique.first.as_ref())?;
+            partition..partition + 1
+        };
+        let range = ScanRange {
+            table: table.id(),
+            index: Some(unique.index),
+            low: unique.key.clone(),
+            high: unique.key.clone(),
+            direction: Direction::Forward,
+        };
+        for partition in partitions {
+            let mut holders: Vec<KeyBuf> = Vec::new();
+            self.read_in(partition, |engine| {
+                let mut failure = Ok(());
+                engine.scan(&range, &mut |row| {
+                    let mut primary = KeyBuf::new();
+                    failure = shape.primary.encode_row(row, &mut primary);
+                    holders.push(primary);
+                    ControlFlow::Continue(())
+                })?;
+                Ok(failure?)
+            })?;
+            let writes = &self.open()?.writes;
+            let is_other = |holder: &KeyBuf| {
+                holder != key
+                    && writes
+                        .version(table.id(), holder, writes.number())
+                        .is_none()
+            };
+            if holders.iter().any(is_other) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// A key of a row in a unique index; rows with a NULL in it have none.
+#[derive(Clone)]
+pub(super) struct UniqueKey {
+    /// Position of the index in the definition.
+    number: usize,
+    pub(super) index: IndexId,
+    pub(super) key: KeyBuf,
+    /// The first column of the primary key, which decides the partition.
+    first: Value,
+}
+
+pub(super) fn unique_keys(shape: &Shape, row: &Row) -> Result<Vec<UniqueKey>> {
+    let mut keys = Vec::new();
+    for (number, (index, encoder)) in shape.def.indexes.iter().zip(&shape.secondary).enumerate() {
+        let has_null = || {
+            index
+                .columns
+                .iter()
+                .any(|&column| row.get(column).is_null())
+        };
+        if !index.unique || has_null() {
+            continue;
+        }
+        let mut key = KeyBuf::new();
+        encoder.encode_row(row, &mut key)?;
+        keys.push(UniqueKey {
+            number,
+            index: index.id,
+            key,
+            first: row.get(shape.def.primary_key[0]).to_value(),
+        });
+    }
+    Ok(keys)
+}
+
+/// Whether changes touch a unique secondary index.
+fn changes_unique(shape: &Shape, changes: &Changes) -> bool {
+    let unique = shape.def.indexes.iter().filter(|index| index.unique);
+    let mut columns = unique.flat_map(|index| &index.columns);
+    columns.any(|column| changes.columns().any(|changed| changed == *column))
+}

@@ -1,0 +1,158 @@
+//! Reads of one row: from the snapshot, or the newest one under a lock.
+
+use super::change::Version;
+use super::client::Connection;
+use super::interval::Interval;
+use super::row_locks::{RowLock, Wait, is_busy, lock_row};
+use crate::error::{Error, Result};
+use crate::key::IntoKey;
+use crate::operations::check_layout;
+use crate::table::Table;
+use std::sync::Arc;
+use storage::record::{KeyBuf, Placement, Row, ValueRef};
+
+/// Outcome of [`Connection::get_locked`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// There is no such row. Its key is locked all the same.
+    No,
+    /// The row is locked, and is the newest one.
+    Yes,
+    /// Others have locked it, and the call was not to wait.
+    Busy,
+}
+
+impl Connection {
+    /// Copies the row with this primary key into `row`, which comes from [`Table::row`]; false if
+    /// there is none. Reads the snapshot and the transaction's own changes, and waits for nobody.
+    pub fn get_into(&mut self, table: &Table, key: impl IntoKey, row: &mut Row) -> Result<bool> {
+        self.begin_statement()?;
+        let (key, partition) = self.locate(table, &key)?;
+        check_layout(&table.entry, row.layout())?;
+        let id = table.id();
+        let open = self.open()?;
+        if let Some(own) = open.writes.version(id, &key, open.writes.number()) {
+            return Ok(copy(own, row));
+        }
+        let view = self.view()?;
+        self.note_key(table, &key)?;
+        self.read_in(partition, |engine| {
+            let is_there = engine.get(id, &key, row)?;
+            match view.version(id, &key)? {
+                Some(image) => Ok(copy(&image, row)),
+                None => Ok(is_there),
+            }
+        })
+    }
+
+    /// The row with this primary key, as [`Connection::get_into`].
+    pub fn get(&mut self, table: &Table, key: impl IntoKey) -> Result<Option<Row>> {
+        let mut row = table.row();
+        Ok(self.get_into(table, key, &mut row)?.then_some(row))
+    }
+
+    /// Locks the row with this primary key until the transaction ends, and copies the newest
+    /// committed one, or the transaction's own, into `row`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Serialization`] above read committed, if the row has changed since the snapshot;
+    /// `LockTimeout` if others keep it locked; `Deadlock`.
+    pub fn get_locked(
+        &mut self,
+        table: &Table,
+        key: impl IntoKey,
+        strength: RowLock,
+        wait: Wait,
+        row: &mut Row,
+    ) -> Result<Found> {
+        self.begin_statement()?;
+        let (key, partition) = self.locate(table, &key)?;
+        check_layout(&table.entry, row.layout())?;
+        match self.lock(table, &key, strength, wait) {
+            Err(error) if wait == Wait::Never && is_busy(&error) => return Ok(Found::Busy),
+            locked => locked?,
+        }
+        self.note_key(table, &key)?;
+        let newest = self.newest(table, &key, partition)?;
+        Ok(if copy(&newest, row) {
+            Found::Yes
+        } else {
+            Found::No
+        })
+    }
+
+    /// The encoded primary key and the partition in which to read it.
+    pub(super) fn locate(&self, table: &Table, key: &impl IntoKey) -> Result<(KeyBuf, u32)> {
+        let entry = table.check(self.core().serial)?;
+        key.lend(|values| {
+            let mut encoded = KeyBuf::new();
+            entry.shape.primary.encode_values(values, &mut encoded)?;
+            Ok((encoded, self.partition_of(table, values[0])?))
+        })
+    }
+
+    /// The partition in which to read rows with this first key column.
+    pub(super) fn partition_of(&self, table: &Table, first: ValueRef<'_>) -> Result<u32> {
+        Ok(match table.entry.place(first)? {
+            Placement::One(partition) => partition,
+            Placement::All => 0,
+        })
+    }
+
+    pub(super) fn lock(
+        &mut self,
+        table: &Table,
+        key: &KeyBuf,
+        strength: RowLock,
+        wait: Wait,
+    ) -> Result<()> {
+        let locks = self.locks();
+        locks.set_wait_limit(wait.limit());
+        lock_row(locks, table.id(), key, strength)
+    }
+
+    /// The newest version of a row that is locked: the transaction's own, or the committed one.
+    /// Fails if it has changed since the snapshot and the isolation forbids that.
+    pub(super) fn newest(
+        &mut self,
+        table: &Table,
+        key: &KeyBuf,
+        partition: u32,
+    ) -> Result<Version> {
+        let id = table.id();
+        let open = self.open()?;
+        if let Some(own) = open.writes.version(id, key, open.writes.number()) {
+            return Ok(own.clone());
+        }
+        if let Some(view) = self.strict_view()?
+            && view.has_changed(id, key)?
+        {
+            return Err(Error::Serialization {
+                reason: "another transaction has changed the row since this one's snapshot",
+            });
+        }
+        let mut row = table.row();
+        let is_there = self.read_in(partition, |engine| Ok(engine.get(id, key, &mut row)?))?;
+        Ok(is_there.then(|| Arc::new(row)))
+    }
+
+    /// Notes that a serializable transaction has read a row, or that there is none.
+    pub(super) fn note_key(&mut self, table: &Table, key: &KeyBuf) -> Result<()> {
+        self.note_read(|| Interval {
+            table: table.clone(),
+            index: None,
+            low: key.clone(),
+            high: key.clone(),
+        })?;
+        Ok(())
+    }
+}
+
+/// Copies a version into a row of the caller's; false if it is no row.
+fn copy(version: &Version, row: &mut Row) -> bool {
+    if let Some(version) = version {
+        row.clone_from(version);
+    }
+    version.is_some()
+}

@@ -1,0 +1,266 @@
+//! Goal: no order of threads breaks an invariant of the clock, of before images, or of the barrier.
+//!
+//! Method: two or three threads with a few steps each, on the real code. Partitions with one slot
+//! have the model engine. One with many slots is played by two rows, each with a mutex that its
+//! changer holds until it commits, as the page engine's locks do. The sum of two rows never
+//! changes, so a reader that sees another sum has not seen one moment.
+//!
+//! `cargo test -p indelible --features schedules --lib connection`
+
+use super::change::Change;
+use super::clock::{Clock, Pending};
+use super::{RowLock, Wait};
+use crate::model::database;
+use crate::{
+    Connection, DataType, Database, Durability, Error, Isolation, Partitioning, Result, Row, Table,
+};
+use shuttle::sync::Mutex;
+use shuttle::thread::spawn;
+use std::sync::Arc;
+use std::time::Duration;
+use storage::record::KeyBuf;
+
+/// Schedules of each kind that a test tries.
+const SCHEDULES: usize = 2_000;
+const CHANGES: usize = 3;
+const LONG: Wait = Wait::Limit(Duration::from_hours(1));
+
+fn explore(test: impl Fn() + Send + Sync + 'static) {
+    let test = Arc::new(test);
+    let same = Arc::clone(&test);
+    shuttle::check_random(move || test(), SCHEDULES);
+    shuttle::check_pct(move || same(), SCHEDULES, CHANGES);
+}
+
+/// Rows 0 and 1 in a partition each, both 100.
+fn filled() -> (Database, Table) {
+    let (db, _) = database(2);
+    let table = db
+        .create_table("numbers")
+        .column("id", DataType::Int64)
+        .column("value", DataType::Int64)
+        .partitioning(Partitioning::Modulo)
+        .create()
+        .unwrap();
+    db.transaction(|t| (0..2_i64).try_for_each(|id| t.insert(&table, (id, 100_i64))))
+        .unwrap();
+    (db, table)
+}
+
+fn value(row: &Row) -> i64 {
+    row.get(1).as_i64().unwrap()
+}
+
+fn set(connection: &mut Connection, table: &Table, id: i64, value: i64) -> Result<bool> {
+    let mut changes = table.changes();
+    changes.set(1, value)?;
+    connection.update(table, id, &changes)
+}
+
+fn read(connection: &mut Connection, table: &Table, id: i64) -> i64 {
+    value(&connection.get(table, id).unwrap().unwrap())
+}
+
+fn check_sum(db: &Database, table: &Table) {
+    let mut reader = db.connect().unwrap();
+    reader.begin(Isolation::RepeatableRead).unwrap();
+    let first = read(&mut reader, table, 0);
+    assert_eq!(first + read(&mut reader, table, 1), 200);
+    // The same rows by a scan, which is a later look at the same snapshot.
+    let rows = reader.collect(table, ..).unwrap();
+    assert_eq!(
+        rows.iter().map(value).collect::<Vec<_>>(),
+        [first, 200 - first]
+    );
+}
+
+#[test]
+fn a_snapshot_has_all_of_a_commit_or_nothing() {
+    explore(|| {
+        let (db, table) = filled();
+        let reader = {
+            let (db, table) = (db.clone(), table.clone());
+            spawn(move || check_sum(&db, &table))
+        };
+        let mut writer = db.connect().unwrap();
+        writer.begin(Isolation::ReadCommitted).unwrap();
+        set(&mut writer, &table, 0, 90).unwrap();
+        set(&mut writer, &table, 1, 110).unwrap();
+        writer.commit(Durability::None).unwrap();
+        reader.join().unwrap();
+        drop(writer);
+        assert_eq!(db.snapshot_bytes(), 0);
+    });
+}
+
+#[test]
+fn a_snapshot_has_all_of_a_closure_or_nothing() {
+    explore(|| {
+        let (db, table) = filled();
+        let reader = {
+            let (db, table) = (db.clone(), table.clone());
+            spawn(move || check_sum(&db, &table))
+        };
+        db.transaction(|t| {
+            for (id, value) in [(0_i64, 90_i64), (1, 110)] {
+                let mut changes = table.changes();
+                changes.set(1, value)?;
+                t.update(&table, id, &changes)?;
+            }
+            Ok(())
+        })
+        .unwrap();
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn increments_are_not_lost() {
+    explore(|| {
+        let (db, table) = filled();
+        let increment = |db: Database, table: Table| {
+            move || {
+                let mut connection = db.connect().unwrap();
+                connection.begin(Isolation::ReadCommitted).unwrap();
+                let mut row = table.row();
+                connection
+                    .get_locked(&table, 0_i64, RowLock::NoKeyUpdate, LONG, &mut row)
+                    .unwrap();
+                set(&mut connection, &table, 0, value(&row) + 1).unwrap();
+                connection.commit(Durability::None).unwrap();
+            }
+        };
+        let other = spawn(increment(db.clone(), table.clone()));
+        increment(db.clone(), table.clone())();
+        other.join().unwrap();
+        let row = db.read(|r| r.get(&table, 0_i64)).unwrap().unwrap();
+        assert_eq!(value(&row), 102);
+    });
+}
+
+#[test]
+fn serializable_transactions_do_not_skew() {
+    explore(|| {
+        let (db, table) = filled();
+        let empty = |db: Database, table: Table, own: i64| {
+            move || {
+                let mut connection = db.connect().unwrap();
+                connection.begin(Isolation::Serializable).unwrap();
+                if read(&mut connection, &table, 1 - own) > 0 {
+                    set(&mut connection, &table, own, 0).unwrap();
+                }
+                match connection.commit(Durability::None) {
+                    Ok(_) | Err(Error::Serialization { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        };
+        let other = spawn(empty(db.clone(), table.clone(), 0));
+        empty(db.clone(), table.clone(), 1)();
+        other.join().unwrap();
+        let rows = db.read(|r| r.collect(&table, ..)).unwrap();
+        assert!(rows.iter().any(|row| value(row) > 0));
+    });
+}
+
+/// Two rows that others read while they are changed.
+struct Slots {
+    clock: Arc<Clock>,
+    table: Table,
+    rows: [Mutex<i64>; 2],
+}
+
+impl Slots {
+    fn new() -> Arc<Self> {
+        let (_, table) = filled();
+        Arc::new(Self {
+            clock: Clock::new(u64::MAX),
+            table,
+            rows: [Mutex::new(100), Mutex::new(100)],
+        })
+    }
+
+    fn key(&self, row: &Row) -> KeyBuf {
+        let mut key = KeyBuf::new();
+        self.table
+            .entry
+            .shape
+            .primary
+            .encode_row(row, &mut key)
+            .unwrap();
+        key
+    }
+
+    fn row(&self, id: usize, value: i64) -> Arc<Row> {
+        let mut row = self.table.row();
+        row.set(0, id as i64).unwrap();
+        row.set(1, value).unwrap();
+        Arc::new(row)
+    }
+
+    fn change(&self, id: usize, before: i64, after: i64) -> Change {
+        let (before, after) = (self.row(id, before), self.row(id, after));
+        Change {
+            table: self.table.clone(),
+            key: self.key(&before),
+            before: Some(before),
+            after: Some(after),
+        }
+    }
+
+    /// Moves money, or takes it back after all.
+    fn transfer(&self, takes_back: bool) {
+        let changes = [self.change(0, 100, 90), self.change(1, 100, 110)];
+        let mut pending = Pending::default();
+        self.clock.announce(&mut pending, changes.iter());
+        let mut held = self.rows.each_ref().map(|row| row.lock().unwrap());
+        *held[0] = 90;
+        *held[1] = 110;
+        if takes_back {
+            *held[0] = 100;
+            *held[1] = 100;
+            drop(held);
+            self.clock.cancel(pending);
+        } else {
+            self.clock.settle(&mut pending, None).unwrap();
+            drop(held);
+        }
+    }
+
+    fn check(&self) {
+        let view = self.clock.view();
+        let sum: i64 = [0, 1]
+            .map(|id| {
+                let seen = *self.rows[id].lock().unwrap();
+                let key = self.key(&self.row(id, 0));
+                let image = view.version(self.table.id(), &key).unwrap();
+                image.map_or(seen, |image| value(&image.unwrap()))
+            })
+            .iter()
+            .sum();
+        assert_eq!(sum, 200);
+    }
+}
+
+fn with_many_slots(takes_back: bool) {
+    explore(move || {
+        let slots = Slots::new();
+        let readers = [(); 2].map(|()| {
+            let slots = Arc::clone(&slots);
+            spawn(move || slots.check())
+        });
+        slots.transfer(takes_back);
+        readers.map(|reader| reader.join().unwrap());
+        assert_eq!(slots.clock.images_bytes(), 0);
+    });
+}
+
+#[test]
+fn images_of_many_slots_show_one_moment() {
+    with_many_slots(false);
+}
+
+#[test]
+fn images_of_changes_that_were_undone_show_one_moment() {
+    with_many_slots(true);
+}

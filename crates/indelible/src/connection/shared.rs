@@ -1,0 +1,92 @@
+//! State that all connections of a database share, and the barrier between them and typed
+//! transactions.
+//!
+//! A typed transaction keeps no images while no connection is open. The first connection therefore
+//! begins a *period* and waits until every typed transaction that may not know of it has ended:
+//! once for each session slot, until the slot is free, or its holder has begun a transaction in
+//! this period. Whoever takes a slot later finds the period's number, because the slot's mutex
+//! orders the two. The last connection ends the period.
+
+use super::clock::Clock;
+use crate::core::Core;
+use crate::error::Result;
+use crate::mark::OpenMark;
+use crate::sync::{AtomicU64, Mutex, Ordering};
+use std::sync::{Arc, PoisonError};
+use storage::lock::{LockManager, LockOptions};
+
+/// Key locks of one table and transaction after which the table is tried to be locked whole.
+const ESCALATE_AT: usize = 100_000;
+/// Locks of all connections together.
+const LOCKS_MAX: usize = 1 << 22;
+
+/// What connections share.
+pub(crate) struct Shared {
+    pub(crate) clock: Arc<Clock>,
+    pub(super) locks: Arc<LockManager>,
+    /// Number of the period in which connections are open; 0 if none is.
+    period: AtomicU64,
+    connections: Mutex<Connections>,
+}
+
+#[derive(Default)]
+struct Connections {
+    open: u64,
+    periods: u64,
+}
+
+impl Shared {
+    pub(crate) fn new(snapshot_memory_max: u64) -> Self {
+        Self {
+            clock: Clock::new(snapshot_memory_max),
+            locks: LockManager::new(LockOptions {
+                locks_max: LOCKS_MAX,
+                escalate_at: ESCALATE_AT,
+                ..LockOptions::default()
+            }),
+            period: AtomicU64::new(0),
+            connections: Mutex::default(),
+        }
+    }
+
+    /// Number of the period; 0 while no connection is open.
+    #[inline]
+    pub(crate) fn period(&self) -> u64 {
+        self.period.load(Ordering::Relaxed)
+    }
+
+    /// A connection opens. Waits for typed transactions if it is the first one.
+    pub(super) fn enter(&self, core: &Core) -> Result<()> {
+        // The wait could be for this thread's own transaction.
+        drop(OpenMark::set(core.mark_bit)?);
+        let mut connections = self
+            .connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if connections.open == 0 {
+            connections.periods += 1;
+            self.period.store(connections.periods, Ordering::SeqCst);
+            let limit = core.lock_policy.wait_limit;
+            let mut partitions = core.partitions.iter();
+            let passed = partitions.try_for_each(|one| one.pass(connections.periods, limit));
+            if let Err(error) = passed {
+                self.period.store(0, Ordering::SeqCst);
+                return Err(error);
+            }
+        }
+        connections.open += 1;
+        Ok(())
+    }
+
+    /// A connection has closed, with everything that it had registered.
+    pub(super) fn leave(&self) {
+        let mut connections = self
+            .connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        connections.open -= 1;
+        if connections.open == 0 {
+            self.period.store(0, Ordering::SeqCst);
+        }
+    }
+}

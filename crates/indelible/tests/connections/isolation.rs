@@ -1,0 +1,252 @@
+//! What each level allows and forbids, by the anomalies of Berenson et al. and Hermitage's names.
+
+use super::{LEVELS, accounts, begun, everywhere, filled, get, pairs, set};
+use indelible::{Direction, Durability, Error, Isolation, Row};
+
+const NOW: Durability = Durability::Immediate;
+
+fn is_serialization<T: std::fmt::Debug>(result: Result<T, Error>) -> bool {
+    match result {
+        Err(Error::Serialization { .. }) => true,
+        Err(error) => panic!("{error}"),
+        Ok(_) => false,
+    }
+}
+
+#[test]
+fn nobody_sees_what_is_not_committed() {
+    everywhere(|db| {
+        let table = filled(db, 2);
+        for level in LEVELS {
+            let mut writer = begun(db, level);
+            set(&mut writer, &table, 0, 1).unwrap();
+            writer.insert(&table, (7_i64, 7_i64)).unwrap();
+            let mut reader = begun(db, level);
+            assert_eq!(
+                pairs(&reader.collect(&table, ..).unwrap()),
+                [(0, 100), (1, 100)]
+            );
+            assert_eq!(get(&mut writer, &table, 0), Some(1));
+            writer.abort();
+            assert_eq!(get(&mut reader, &table, 7), None);
+            reader.commit(NOW).unwrap();
+        }
+    });
+}
+
+/// Read skew (G-single) and non-repeatable reads: forbidden above read committed.
+#[test]
+fn a_snapshot_is_one_moment() {
+    everywhere(|db| {
+        for level in LEVELS {
+            let table = filled(db, 2);
+            let mut reader = begun(db, level);
+            assert_eq!(get(&mut reader, &table, 0), Some(100));
+            let mut writer = begun(db, level);
+            set(&mut writer, &table, 0, 50).unwrap();
+            set(&mut writer, &table, 1, 150).unwrap();
+            writer.insert(&table, (2_i64, 1_i64)).unwrap();
+            writer.commit(NOW).unwrap();
+            reader.statement().unwrap();
+            let seen = pairs(&reader.collect(&table, ..).unwrap());
+            if level == Isolation::ReadCommitted {
+                assert_eq!(seen, [(0, 50), (1, 150), (2, 1)]);
+            } else {
+                assert_eq!(seen, [(0, 100), (1, 100)]);
+                assert_eq!(get(&mut reader, &table, 2), None);
+            }
+            // One that has only read never fails.
+            reader.commit(NOW).unwrap();
+            db.drop_table("accounts").unwrap();
+        }
+    });
+}
+
+/// Lost update (P4): the second writer finds the newest row, or fails.
+#[test]
+fn no_update_is_lost() {
+    everywhere(|db| {
+        for level in LEVELS {
+            let table = filled(db, 2);
+            let mut one = begun(db, level);
+            let mut two = begun(db, level);
+            let before = get(&mut one, &table, 0).unwrap();
+            assert_eq!(get(&mut two, &table, 0), Some(before));
+            set(&mut two, &table, 0, before + 10).unwrap();
+            assert!(
+                set(&mut one, &table, 0, before + 1).is_err(),
+                "it is locked"
+            );
+            two.commit(NOW).unwrap();
+            let changed = set(&mut one, &table, 0, before + 1);
+            if level == Isolation::ReadCommitted {
+                assert!(changed.unwrap());
+            } else {
+                assert!(is_serialization(changed));
+            }
+            db.drop_table("accounts").unwrap();
+        }
+    });
+}
+
+/// Write skew (G2-item): allowed below serializable only.
+#[test]
+fn write_skew() {
+    everywhere(|db| {
+        for level in LEVELS {
+            let table = filled(db, 5);
+            let mut one = begun(db, level);
+            let mut two = begun(db, level);
+            for connection in [&mut one, &mut two] {
+                assert_eq!(get(connection, &table, 1), Some(100));
+                assert_eq!(get(connection, &table, 4), Some(100));
+            }
+            set(&mut one, &table, 1, 0).unwrap();
+            set(&mut two, &table, 4, 0).unwrap();
+            one.commit(NOW).unwrap();
+            let failed = is_serialization(two.commit(NOW));
+            assert_eq!(failed, level == Isolation::Serializable);
+            db.drop_table("accounts").unwrap();
+        }
+    });
+}
+
+/// Phantoms (G2): each inserts what the other has looked for, by primary key and by an index.
+#[test]
+fn phantoms() {
+    everywhere(|db| {
+        for level in LEVELS {
+            for by_index in [false, true] {
+                let table = filled(db, 3);
+                let by_amount = table.index("by_amount").unwrap();
+                let mut one = begun(db, level);
+                let mut two = begun(db, level);
+                for connection in [&mut one, &mut two] {
+                    let seen = if by_index {
+                        connection.find(&by_amount, 7_i64).unwrap()
+                    } else {
+                        connection.collect(&table, 10_i64..20).unwrap()
+                    };
+                    assert!(seen.is_empty());
+                }
+                one.insert(&table, (11_i64, 7_i64)).unwrap();
+                two.insert(&table, (12_i64, 7_i64)).unwrap();
+                one.commit(NOW).unwrap();
+                let failed = is_serialization(two.commit(NOW));
+                assert_eq!(failed, level == Isolation::Serializable, "{by_index}");
+                db.drop_table("accounts").unwrap();
+            }
+        }
+    });
+}
+
+/// A deletion of a row that was found, and a change that moves a row out of a range of an index.
+#[test]
+fn what_was_found_must_stay() {
+    everywhere(|db| {
+        for deletes in [false, true] {
+            let table = filled(db, 3);
+            let by_amount = table.index("by_amount").unwrap();
+            let mut one = begun(db, Isolation::Serializable);
+            assert_eq!(one.find(&by_amount, 100_i64).unwrap().len(), 3);
+            one.insert(&table, (10_i64, 3_i64)).unwrap();
+            let mut two = begun(db, Isolation::ReadCommitted);
+            if deletes {
+                two.delete(&table, 2_i64).unwrap();
+            } else {
+                set(&mut two, &table, 2, 99).unwrap();
+            }
+            two.commit(NOW).unwrap();
+            assert!(is_serialization(one.commit(NOW)));
+            db.drop_table("accounts").unwrap();
+        }
+    });
+}
+
+/// What others change elsewhere is no reason to fail.
+#[test]
+fn unrelated_changes_do_not_fail_a_serializable_transaction() {
+    everywhere(|db| {
+        let table = filled(db, 30);
+        let mut one = begun(db, Isolation::Serializable);
+        assert_eq!(one.collect(&table, 0_i64..10).unwrap().len(), 10);
+        assert_eq!(get(&mut one, &table, 25), Some(100));
+        set(&mut one, &table, 25, 1).unwrap();
+        let mut two = begun(db, Isolation::Serializable);
+        set(&mut two, &table, 12, 1).unwrap();
+        two.insert(&table, (40_i64, 1_i64)).unwrap();
+        two.commit(NOW).unwrap();
+        one.commit(NOW).unwrap();
+    });
+}
+
+/// The read-only anomaly of Fekete et al.: a reader's moment decides the order of two writers.
+#[test]
+fn the_read_only_anomaly_is_prevented() {
+    everywhere(|db| {
+        let table = accounts(db);
+        db.transaction(|t| {
+            t.insert(&table, (0_i64, 0_i64))?;
+            t.insert(&table, (1_i64, 0_i64))
+        })
+        .unwrap();
+        let mut withdrawal = begun(db, Isolation::Serializable);
+        assert_eq!(get(&mut withdrawal, &table, 0), Some(0));
+        assert_eq!(get(&mut withdrawal, &table, 1), Some(0));
+        let mut deposit = begun(db, Isolation::Serializable);
+        set(&mut deposit, &table, 1, 20).unwrap();
+        deposit.commit(NOW).unwrap();
+        let mut report = begun(db, Isolation::Serializable);
+        assert_eq!(
+            pairs(&report.collect(&table, ..).unwrap()),
+            [(0, 0), (1, 20)]
+        );
+        report.commit(NOW).unwrap();
+        set(&mut withdrawal, &table, 0, -11).unwrap();
+        assert!(is_serialization(withdrawal.commit(NOW)));
+    });
+}
+
+#[test]
+fn a_scan_sees_its_own_moment_in_every_batch() {
+    everywhere(|db| {
+        let table = filled(db, 900);
+        let mut changes = table.changes();
+        changes.set(1, 5_i64).unwrap();
+        for level in LEVELS {
+            for direction in [Direction::Forward, Direction::Backward] {
+                let mut one = begun(db, level);
+                let by_amount = table.index("by_amount").unwrap();
+                let mut scan = one.scan_index(&by_amount, .., direction).unwrap();
+                let (mut rows, mut seen) = (Vec::new(), Vec::<Row>::new());
+                let mut at = 0;
+                while scan.next_batch(&mut one, &mut rows).unwrap() {
+                    assert!(rows.len() <= 256);
+                    seen.append(&mut rows);
+                    // Its own changes move rows along the index that it scans, and so do others'.
+                    set(&mut one, &table, at, 1_000 + at).unwrap();
+                    let mut two = begun(db, level);
+                    set(&mut two, &table, 899 - at, 1_000 + at).unwrap();
+                    two.delete(&table, 500 + at).unwrap();
+                    two.insert(&table, (1_000 + at, 100_i64)).unwrap();
+                    two.commit(NOW).unwrap();
+                    at += 1;
+                }
+                let mut ids: Vec<i64> = pairs(&seen).iter().map(|pair| pair.0).collect();
+                assert!(pairs(&seen).iter().all(|pair| pair.1 == 100));
+                if direction == Direction::Backward {
+                    ids.reverse();
+                }
+                assert_eq!(ids, (0..900).collect::<Vec<i64>>(), "{level:?}");
+                one.abort();
+                let mut repair = begun(db, Isolation::ReadCommitted);
+                for back in 0..at {
+                    set(&mut repair, &table, 899 - back, 100).unwrap();
+                    repair.insert(&table, (500 + back, 100_i64)).unwrap();
+                    repair.delete(&table, 1_000 + back).unwrap();
+                }
+                repair.commit(NOW).unwrap();
+            }
+        }
+    });
+}

@@ -1,0 +1,262 @@
+//! Locks of rows, unique keys and tables: who excludes whom, how waits end.
+
+use super::{Directory, begun, database, everywhere, filled, get, set};
+use indelible::{
+    Connection, Database, Durability, Error, Found, Isolation, Method, RowLock, StorageError,
+    Table, TableLock, Uniqueness, Wait,
+};
+use std::time::{Duration, Instant};
+
+const STRENGTHS: [RowLock; 4] = [
+    RowLock::KeyShare,
+    RowLock::Share,
+    RowLock::NoKeyUpdate,
+    RowLock::Update,
+];
+const LONG: Wait = Wait::Limit(Duration::from_mins(10));
+
+fn lock(connection: &mut Connection, table: &Table, id: i64, strength: RowLock) -> Found {
+    let mut row = table.row();
+    connection
+        .get_locked(table, id, strength, Wait::Never, &mut row)
+        .unwrap()
+}
+
+fn one_of(method: Method, test: impl Fn(&Database)) {
+    let directory = Directory::new();
+    test(&database(&directory, method, 3, |options| options));
+}
+
+/// PostgreSQL's table of conflicts.
+#[test]
+fn the_four_strengths_exclude_each_other() {
+    everywhere(|db| {
+        let table = filled(db, 1);
+        for (held, excluded) in STRENGTHS.into_iter().zip([1, 2, 3, 4]) {
+            for (at, wanted) in STRENGTHS.into_iter().enumerate() {
+                let (mut one, mut two) = (
+                    begun(db, Isolation::ReadCommitted),
+                    begun(db, Isolation::ReadCommitted),
+                );
+                assert_eq!(lock(&mut one, &table, 0, held), Found::Yes);
+                let expected = if at + excluded >= 4 {
+                    Found::Busy
+                } else {
+                    Found::Yes
+                };
+                assert_eq!(
+                    lock(&mut two, &table, 0, wanted),
+                    expected,
+                    "{held:?} {wanted:?}"
+                );
+                // Readers wait for nobody.
+                assert_eq!(get(&mut two, &table, 0), Some(100));
+                one.abort();
+                assert_eq!(lock(&mut two, &table, 0, wanted), Found::Yes);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_change_of_other_columns_leaves_references_valid() {
+    everywhere(|db| {
+        let table = filled(db, 1);
+        let mut child = begun(db, Isolation::ReadCommitted);
+        assert_eq!(lock(&mut child, &table, 0, RowLock::KeyShare), Found::Yes);
+        let mut parent = begun(db, Isolation::ReadCommitted);
+        assert!(set(&mut parent, &table, 0, 1).unwrap());
+        assert!(parent.delete(&table, 0_i64).is_err());
+        child.commit(Durability::Immediate).unwrap();
+        assert!(parent.delete(&table, 0_i64).unwrap());
+    });
+}
+
+#[test]
+fn a_locked_row_is_the_newest_and_stays() {
+    everywhere(|db| {
+        let table = filled(db, 2);
+        let mut one = begun(db, Isolation::ReadCommitted);
+        assert_eq!(get(&mut one, &table, 0), Some(100));
+        let mut two = begun(db, Isolation::ReadCommitted);
+        set(&mut two, &table, 0, 7).unwrap();
+        two.commit(Durability::Immediate).unwrap();
+        let mut row = table.row();
+        let found = one.get_locked(&table, 0_i64, RowLock::Update, Wait::Never, &mut row);
+        assert_eq!((found.unwrap(), super::amount(&row)), (Found::Yes, 7));
+        assert_eq!(lock(&mut one, &table, 5, RowLock::Update), Found::No);
+        two.begin(Isolation::ReadCommitted).unwrap();
+        assert!(
+            two.insert(&table, (5_i64, 1_i64)).is_err(),
+            "its key is locked"
+        );
+        let mut three = begun(db, Isolation::RepeatableRead);
+        assert_eq!(get(&mut three, &table, 0), Some(7));
+        set(&mut one, &table, 0, 8).unwrap();
+        one.commit(Durability::Immediate).unwrap();
+        let found = three.get_locked(&table, 0_i64, RowLock::Share, Wait::Never, &mut row);
+        assert!(matches!(found, Err(Error::Serialization { .. })));
+    });
+}
+
+#[test]
+fn unique_keys_wait_for_those_who_take_and_free_them() {
+    everywhere(|db| {
+        let table = filled(db, 0);
+        db.create_index(&table, "unique_amount", ["amount"], Uniqueness::Unique)
+            .unwrap();
+        let (mut one, mut two) = (
+            begun(db, Isolation::ReadCommitted),
+            begun(db, Isolation::ReadCommitted),
+        );
+        one.insert(&table, (1_i64, 10_i64)).unwrap();
+        one.insert(&table, (2_i64, 20_i64)).unwrap();
+        let is_duplicate =
+            |result: indelible::Result<()>| matches!(result, Err(Error::DuplicateKey { .. }));
+        let is_busy = |result: indelible::Result<()>| {
+            matches!(
+                result,
+                Err(Error::Storage(StorageError::LockTimeout { .. }))
+            )
+        };
+        assert!(is_duplicate(one.insert(&table, (3_i64, 20_i64))));
+        assert!(is_duplicate(one.insert(&table, (1_i64, 30_i64))));
+        assert!(is_busy(two.insert(&table, (4_i64, 10_i64))));
+        // Two rows swap their keys over a third value.
+        for (id, amount) in [(1, 0), (2, 10), (1, 20)] {
+            assert!(set(&mut one, &table, id, amount).unwrap());
+        }
+        one.commit(Durability::Immediate).unwrap();
+        assert!(is_duplicate(two.insert(&table, (4_i64, 10_i64))));
+        two.insert(&table, (4_i64, 0_i64)).unwrap();
+        // Locks stay until the transaction ends, those of failed statements too.
+        two.abort();
+        two.begin(Isolation::ReadCommitted).unwrap();
+        one.begin(Isolation::ReadCommitted).unwrap();
+        one.delete(&table, 2_i64).unwrap();
+        assert!(
+            is_busy(two.insert(&table, (5_i64, 10_i64))),
+            "it may come back"
+        );
+        one.insert(&table, (6_i64, 10_i64)).unwrap();
+        one.commit(Durability::Immediate).unwrap();
+        assert!(is_duplicate(two.insert(&table, (5_i64, 10_i64))));
+        // The failed statements have left nothing.
+        two.commit(Durability::Immediate).unwrap();
+        assert_eq!(db.read(|r| r.count(&table, ..)).unwrap(), 2);
+    });
+}
+
+#[test]
+fn a_table_can_be_locked() {
+    everywhere(|db| {
+        let table = filled(db, 2);
+        let (mut one, mut two) = (
+            begun(db, Isolation::ReadCommitted),
+            begun(db, Isolation::ReadCommitted),
+        );
+        one.lock_table(&table, TableLock::Shared, Wait::Never)
+            .unwrap();
+        assert!(set(&mut two, &table, 0, 1).is_err());
+        assert_eq!(get(&mut two, &table, 0), Some(100));
+        let refused = two.lock_table(&table, TableLock::IntentExclusive, Wait::Never);
+        assert!(matches!(
+            refused,
+            Err(Error::Storage(StorageError::LockTimeout { .. }))
+        ));
+        one.abort();
+        assert!(set(&mut two, &table, 0, 1).unwrap());
+        one.begin(Isolation::ReadCommitted).unwrap();
+        assert!(
+            one.lock_table(&table, TableLock::Shared, Wait::Never)
+                .is_err()
+        );
+    });
+}
+
+#[test]
+fn a_deadlock_over_partitions_has_one_victim_at_once() {
+    everywhere(|db| {
+        let table = filled(db, 2);
+        let started = Instant::now();
+        let barrier = &std::sync::Barrier::new(2);
+        let deadlocks: usize = std::thread::scope(|threads| {
+            let both = [(0, 1), (1, 0)].map(|(first, second)| {
+                let (db, table) = (db, &table);
+                threads.spawn(move || {
+                    let mut connection = begun(db, Isolation::ReadCommitted);
+                    connection.set_wait(LONG);
+                    set(&mut connection, table, first, 1).unwrap();
+                    barrier.wait();
+                    match set(&mut connection, table, second, 2) {
+                        Ok(changed) => {
+                            assert!(changed);
+                            connection.commit(Durability::Immediate).unwrap();
+                            0
+                        }
+                        Err(error) => {
+                            let deadlock = Error::Storage(StorageError::Deadlock { waited_ms: 0 });
+                            assert_eq!(
+                                std::mem::discriminant(&error),
+                                std::mem::discriminant(&deadlock)
+                            );
+                            assert!(error.should_retry());
+                            1
+                        }
+                    }
+                })
+            });
+            both.map(|thread| thread.join().unwrap()).iter().sum()
+        });
+        assert_eq!(deadlocks, 1);
+        assert!(started.elapsed() < Duration::from_mins(2));
+    });
+}
+
+#[test]
+fn an_interrupt_ends_a_wait_and_a_scan() {
+    one_of(Method::NvmInp, |db| {
+        let table = filled(db, 2);
+        let mut holder = begun(db, Isolation::ReadCommitted);
+        set(&mut holder, &table, 0, 1).unwrap();
+        let mut waiter = begun(db, Isolation::ReadCommitted);
+        waiter.set_wait(LONG);
+        let interrupt = waiter.interrupt();
+        std::thread::scope(|threads| {
+            let thread = threads.spawn(|| set(&mut waiter, &table, 0, 2));
+            std::thread::sleep(Duration::from_millis(50));
+            assert!(!thread.is_finished());
+            interrupt.raise();
+            let ended = thread.join().unwrap();
+            assert!(matches!(
+                ended,
+                Err(Error::Storage(StorageError::Interrupted))
+            ));
+        });
+        assert!(waiter.collect(&table, ..).is_err());
+        interrupt.clear();
+        // The transaction goes on.
+        assert!(set(&mut waiter, &table, 1, 2).unwrap());
+        holder.abort();
+        assert!(set(&mut waiter, &table, 0, 2).unwrap());
+        waiter.commit(Durability::Immediate).unwrap();
+    });
+}
+
+#[test]
+fn a_wait_has_a_limit() {
+    one_of(Method::FullPageWrites, |db| {
+        let table = filled(db, 1);
+        let mut holder = begun(db, Isolation::ReadCommitted);
+        set(&mut holder, &table, 0, 1).unwrap();
+        let mut waiter = begun(db, Isolation::ReadCommitted);
+        waiter.set_wait(Wait::Limit(Duration::from_millis(30)));
+        let started = Instant::now();
+        let ended = set(&mut waiter, &table, 0, 2);
+        assert!(matches!(
+            ended,
+            Err(Error::Storage(StorageError::LockTimeout { .. }))
+        ));
+        assert!(started.elapsed() >= Duration::from_millis(30));
+    });
+}
