@@ -256,7 +256,7 @@ impl Connection {
         })
     }
 
-    /// Whether another row of the write set has a unique key.
+    /// Whether another row of the write set has a unique key that the transaction has locked before.
     fn has_own(
         &mut self,
         table: &Table,
@@ -286,7 +286,7 @@ impl Connection {
         Ok(found)
     }
 
-    /// Whether another committed row, which the transaction has not changed, has a unique key.
+    /// Whether another committed row has a unique key, and keeps it in the transaction.
     fn is_taken(
         &mut self,
         table: &Table,
@@ -323,14 +323,19 @@ impl Connection {
                 Ok(failure?)
             })?;
             let writes = &self.open()?.writes;
-            let is_other = |holder: &KeyBuf| {
-                holder != key
-                    && writes
-                        .version(table.id(), holder, writes.number())
-                        .is_none()
-            };
-            if holders.iter().any(is_other) {
-                return Ok(true);
+            for holder in holders.iter().filter(|holder| *holder != key) {
+                match writes.version(table.id(), holder, writes.number()) {
+                    None => return Ok(true),
+                    // Its own row, which may have kept the key.
+                    Some(Some(own)) => {
+                        let mut kept = KeyBuf::new();
+                        shape.secondary[unique.number].encode_row(own, &mut kept)?;
+                        if kept == unique.key {
+                            return Ok(true);
+                        }
+                    }
+                    Some(None) => {}
+                }
             }
         }
         Ok(false)

@@ -38,7 +38,7 @@ struct Entry {
 pub(super) struct WriteSet {
     log: Vec<Entry>,
     newest: BTreeMap<TableId, BTreeMap<KeyBuf, usize>>,
-    /// Unique keys that the transaction has locked. Rows of the set have no others.
+    /// Unique keys that the transaction has locked: rows of the set have got no others.
     unique_keys: BTreeSet<(TableId, IndexId, KeyBuf)>,
     number: u64,
     bytes: u64,
@@ -152,7 +152,7 @@ impl WriteSet {
         }
     }
 
-    /// Whether a row of the set may have this unique key.
+    /// Whether a row of the set may have got this unique key.
     pub(super) fn may_have(&self, table: TableId, index: IndexId, key: &KeyBuf) -> bool {
         self.unique_keys.contains(&(table, index, key.clone()))
     }
