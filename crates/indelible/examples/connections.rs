@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p indelible --example connections`
 
+#![allow(clippy::print_stdout, reason = "an example talks to its reader")]
+
 use indelible::{
     Connection, DataType, Database, Durability, Found, Isolation, Options, Result, RowLock, Table,
     Wait,

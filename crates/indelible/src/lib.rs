@@ -147,7 +147,10 @@ mod worker;
 pub use backup::{
     CopyProgress, CopyReport, CopyStage, CopyWatch, Existing, Replay, ReplayEnd, ReplayReport,
 };
-pub use connection::{CommitReport, Connection, Found, RowLock, Scan, StatementMark, Wait};
+pub use connection::{
+    AdvisoryKey, AdvisoryMode, CommitReport, Connection, Found, RowLock, Scan, Scope,
+    StatementMark, Wait,
+};
 pub use database::Database;
 pub use definitions::{TableBuilder, Uniqueness};
 pub use emulated::{Disks, EmulatedPlatform};

@@ -12,7 +12,8 @@ mod common;
 
 use common::{Directory, methods, people};
 use indelible::{
-    Database, Durability, Error, Method, Options, Result, Snapshot, Table, Transaction, Worker,
+    Database, Direction, Durability, Error, Isolation, Method, Options, Result, Snapshot, Table,
+    Transaction, Worker,
 };
 use pmem::run_forked;
 use std::process::Command;
@@ -133,6 +134,8 @@ fn a_child_is_refused_and_changes_nothing() {
         assert_eq!(code, 0, "{method}");
         let code = beside_worker(&db, &handles.table);
         assert_eq!(code, 0, "{method}");
+        let code = within_connection(&db, &handles.table);
+        assert_eq!(code, 0, "{method}");
         drop(db);
         check(handles, &directory, method, 22);
     }
@@ -183,6 +186,33 @@ fn beside_worker(db: &Database, table: &Table) -> i32 {
             .is_some()
     );
     worker.close().unwrap();
+    code.unwrap()
+}
+
+/// Forks while a connection has locks, changes and a scan open.
+fn within_connection(db: &Database, table: &Table) -> i32 {
+    let mut open = Some(db.connect().unwrap());
+    let connection = open.as_mut().unwrap();
+    connection.begin(Isolation::Serializable).unwrap();
+    assert!(connection.delete(table, 3_i64).unwrap());
+    let mut scan = Some(connection.scan(table, .., Direction::Forward).unwrap());
+    let mut rows = Vec::new();
+    let code = run_forked(|| {
+        let (mut connection, mut scan) = (open.take().unwrap(), scan.take().unwrap());
+        let refused = [
+            is_refused(&connection.get(table, 1_i64)),
+            is_refused(&connection.insert(table, (100_i64, "x", None::<i64>))),
+            is_refused(&connection.statement()),
+            is_refused(&scan.next_batch(&mut connection, &mut Vec::new())),
+            is_refused(&connection.commit(Durability::Immediate)),
+            is_refused(&db.connect()),
+        ];
+        connection.abort();
+        u8::from(refused != [true; 6])
+    });
+    let (mut connection, mut scan) = (open.unwrap(), scan.unwrap());
+    assert!(scan.next_batch(&mut connection, &mut rows).unwrap());
+    connection.abort();
     code.unwrap()
 }
 

@@ -1,5 +1,6 @@
 //! The connection: begin, marks, the end, and what it holds between calls.
 
+use super::advisory::Advisory;
 use super::clock::View;
 use super::interval::Interval;
 use super::row_locks::Wait;
@@ -62,6 +63,8 @@ use storage::lock::{Interrupt, LockSession, Mode as TableLock};
 /// ```
 pub struct Connection {
     pub(super) database: Database,
+    /// Advisory locks, once there are any. Goes before the session that it acts for.
+    advisory: Option<Box<Advisory>>,
     /// Taken out only when the connection is dropped.
     locks: Option<LockSession>,
     interrupt: Interrupt,
@@ -113,6 +116,7 @@ impl Database {
         Ok(Connection {
             interrupt: locks.interrupt(),
             locks: Some(locks),
+            advisory: None,
             open: None,
             transactions: 0,
             wait: Wait::Limit(core.lock_policy.wait_limit),
@@ -167,6 +171,7 @@ impl Connection {
     /// what was committed until the first of them; a [`Scan`](crate::Scan) that is open keeps its
     /// own moment.
     pub fn statement(&mut self) -> Result<StatementMark> {
+        self.core().check_process()?;
         let transaction = self.transactions;
         let open = self.open()?;
         if open.isolation == Isolation::ReadCommitted {
@@ -194,7 +199,7 @@ impl Connection {
     pub fn abort(&mut self) {
         if self.core().process.is_here() {
             self.open = None;
-            self.locks().end();
+            self.end_locks();
         }
     }
 
@@ -246,17 +251,37 @@ impl Connection {
         locks.expect("only the drop of the connection takes them out")
     }
 
+    /// Gives the transaction's locks back.
+    pub(super) fn end_locks(&mut self) {
+        self.locks().end();
+        if let Some(advisory) = &mut self.advisory {
+            advisory.end_transaction();
+        }
+    }
+
+    /// The session of the transaction's locks, and the advisory locks.
+    pub(super) fn lock_sessions(&mut self) -> (&LockSession, &mut Option<Box<Advisory>>) {
+        let locks = self.locks.as_ref();
+        let locks = locks.expect("only the drop of the connection takes them out");
+        (locks, &mut self.advisory)
+    }
+
     /// The number of the open transaction.
     pub(super) fn transaction(&self) -> u64 {
         self.transactions
     }
 
-    /// To be called by each operation first: fails without a transaction or if interrupted.
-    pub(super) fn begin_statement(&mut self) -> Result<()> {
+    pub(super) fn check_interrupt(&self) -> Result<()> {
         self.core().check_process()?;
         if self.interrupt.is_raised() {
             return Err(StorageError::Interrupted.into());
         }
+        Ok(())
+    }
+
+    /// To be called by each operation first: fails without a transaction or if interrupted.
+    pub(super) fn begin_statement(&mut self) -> Result<()> {
+        self.check_interrupt()?;
         self.open().map(drop)
     }
 
@@ -348,11 +373,12 @@ impl Drop for Connection {
     fn drop(&mut self) {
         if self.core().process.is_here() {
             self.open = None;
+            self.advisory = None;
             self.locks = None;
             self.core().shared.leave();
         } else {
             // Mutexes of the parent's may be locked for ever in a forked child.
-            std::mem::forget((self.open.take(), self.locks.take()));
+            std::mem::forget((self.open.take(), self.advisory.take(), self.locks.take()));
         }
     }
 }

@@ -50,9 +50,9 @@ impl Connection {
         let open = self.take_open()?;
         let policy = self.policy();
         let core = Arc::clone(&self.database.core);
-        let committed = commit(&core, policy, open, durability, || self.locks().end());
+        let committed = commit(&core, policy, open, durability, || self.end_locks());
         // After an error it has not been called.
-        self.locks().end();
+        self.end_locks();
         committed
     }
 

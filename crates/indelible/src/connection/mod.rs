@@ -25,6 +25,7 @@
 //! Order of locks: locks of rows → session slots in ascending partition number → the clock. Nobody
 //! waits for one on the left while holding one on the right.
 
+mod advisory;
 mod beside;
 mod change;
 mod client;
@@ -43,6 +44,7 @@ mod schedule_tests;
 mod shared;
 mod writes;
 
+pub use advisory::{AdvisoryKey, AdvisoryMode, Scope};
 pub use client::Connection;
 pub use commit::CommitReport;
 pub use read::Found;

@@ -7,6 +7,7 @@
 use super::change::{Change, Version};
 use super::client::Connection;
 use super::interval::Interval;
+use super::read::partition_to_read;
 use super::row_locks::{RowLock, lock_unique};
 use crate::error::{Error, Result};
 use crate::key::IntoKey;
@@ -42,7 +43,7 @@ impl Connection {
         row.check_complete()?;
         let mut key = KeyBuf::new();
         entry.shape.primary.encode_row(&row, &mut key)?;
-        let partition = self.partition_of(table, row.get(entry.shape.def.primary_key[0]))?;
+        let partition = partition_to_read(table, row.get(entry.shape.def.primary_key[0]))?;
         self.lock(table, &key, RowLock::Update, self.wait)?;
         if self.newest_for_insert(table, &key, partition)? {
             self.note_key(table, &key)?;
@@ -300,7 +301,7 @@ impl Connection {
         let partitions = if is_everywhere {
             0..self.core().descriptor.partitions
         } else {
-            let partition = self.partition_of(table, unique.first.as_ref())?;
+            let partition = partition_to_read(table, unique.first.as_ref())?;
             partition..partition + 1
         };
         let range = ScanRange {

@@ -22,6 +22,10 @@ pub enum Found {
     Busy,
 }
 
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "keys are written at the call, so `&` would be noise"
+)]
 impl Connection {
     /// Copies the row with this primary key into `row`, which comes from [`Table::row`]; false if
     /// there is none. Reads the snapshot and the transaction's own changes, and waits for nobody.
@@ -88,15 +92,7 @@ impl Connection {
         key.lend(|values| {
             let mut encoded = KeyBuf::new();
             entry.shape.primary.encode_values(values, &mut encoded)?;
-            Ok((encoded, self.partition_of(table, values[0])?))
-        })
-    }
-
-    /// The partition in which to read rows with this first key column.
-    pub(super) fn partition_of(&self, table: &Table, first: ValueRef<'_>) -> Result<u32> {
-        Ok(match table.entry.place(first)? {
-            Placement::One(partition) => partition,
-            Placement::All => 0,
+            Ok((encoded, partition_to_read(table, values[0])?))
         })
     }
 
@@ -147,6 +143,14 @@ impl Connection {
         })?;
         Ok(())
     }
+}
+
+/// The partition in which to read rows with this first key column.
+pub(super) fn partition_to_read(table: &Table, first: ValueRef<'_>) -> Result<u32> {
+    Ok(match table.entry.place(first)? {
+        Placement::One(partition) => partition,
+        Placement::All => 0,
+    })
 }
 
 /// Copies a version into a row of the caller's; false if it is no row.

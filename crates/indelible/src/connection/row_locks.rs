@@ -9,7 +9,7 @@
 //! | no key update | – | exclusive | a change of columns that are in no unique key |
 //! | update | exclusive | exclusive | an insertion, a deletion, a change of a unique key |
 //!
-//! That is PostgreSQL's table of conflicts without a mode of its own. A unique secondary key has a
+//! These are the conflicts of `PostgreSQL`, without a mode for each. A unique secondary key has a
 //! name too: whoever takes or frees it holds that, so another transaction waits for the outcome.
 //! One lock manager has all partitions, so one search finds a deadlock over several of them.
 //!

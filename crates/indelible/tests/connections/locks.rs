@@ -2,8 +2,8 @@
 
 use super::{Directory, begun, database, everywhere, filled, get, set};
 use indelible::{
-    Connection, Database, Durability, Error, Found, Isolation, Method, RowLock, StorageError,
-    Table, TableLock, Uniqueness, Wait,
+    AdvisoryKey, AdvisoryMode, Connection, Database, Durability, Error, Found, Isolation, Method,
+    RowLock, Scope, StorageError, Table, TableLock, Uniqueness, Wait,
 };
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ fn one_of(method: Method, test: impl Fn(&Database)) {
     test(&database(&directory, method, 3, |options| options));
 }
 
-/// PostgreSQL's table of conflicts.
+/// Each pair of strengths, in the order of the enum.
 #[test]
 fn the_four_strengths_exclude_each_other() {
     everywhere(|db| {
@@ -258,5 +258,90 @@ fn a_wait_has_a_limit() {
             Err(Error::Storage(StorageError::LockTimeout { .. }))
         ));
         assert!(started.elapsed() >= Duration::from_millis(30));
+    });
+}
+
+#[test]
+fn advisory_locks_last_as_long_as_their_scope() {
+    one_of(Method::NvmInp, |db| {
+        let key = AdvisoryKey::One(7);
+        let (mut one, mut two) = (
+            begun(db, Isolation::ReadCommitted),
+            begun(db, Isolation::ReadCommitted),
+        );
+        let lock = |connection: &mut Connection, key, mode, scope| {
+            connection
+                .advisory_lock(key, mode, scope, Wait::Never)
+                .unwrap()
+        };
+        let (shared, exclusive) = (AdvisoryMode::Shared, AdvisoryMode::Exclusive);
+        assert!(lock(&mut one, key, shared, Scope::Transaction));
+        assert!(lock(&mut two, key, shared, Scope::Connection));
+        assert!(!lock(&mut two, key, exclusive, Scope::Transaction));
+        assert!(lock(
+            &mut two,
+            AdvisoryKey::Two(0, 7),
+            exclusive,
+            Scope::Transaction
+        ));
+        one.abort();
+        // For the transaction and twice for the connection.
+        assert!(lock(&mut two, key, exclusive, Scope::Transaction));
+        assert!(lock(&mut two, key, exclusive, Scope::Connection));
+        two.commit(Durability::Immediate).unwrap();
+        one.begin(Isolation::ReadCommitted).unwrap();
+        assert!(!lock(&mut one, key, shared, Scope::Connection));
+        assert!(lock(
+            &mut one,
+            AdvisoryKey::Two(0, 7),
+            shared,
+            Scope::Connection
+        ));
+        assert!(two.advisory_unlock(key, exclusive));
+        assert!(!two.advisory_unlock(key, exclusive));
+        assert!(!lock(&mut one, key, exclusive, Scope::Connection));
+        assert!(two.advisory_unlock(key, shared));
+        assert!(lock(&mut one, key, exclusive, Scope::Connection));
+        drop(one);
+        assert!(lock(&mut two, key, exclusive, Scope::Connection));
+        assert!(
+            two.advisory_lock(key, exclusive, Scope::Transaction, Wait::Never)
+                .is_err()
+        );
+    });
+}
+
+/// One waits for a row of the other, which waits for an advisory lock.
+#[test]
+fn a_deadlock_over_advisory_locks_is_found() {
+    one_of(Method::NvmInp, |db| {
+        let table = filled(db, 1);
+        let key = AdvisoryKey::One(1);
+        let mut one = begun(db, Isolation::ReadCommitted);
+        let mut two = begun(db, Isolation::ReadCommitted);
+        for connection in [&mut one, &mut two] {
+            connection.set_wait(LONG);
+        }
+        let exclusive = AdvisoryMode::Exclusive;
+        one.advisory_lock(key, exclusive, Scope::Connection, LONG)
+            .unwrap();
+        set(&mut two, &table, 0, 1).unwrap();
+        let deadlocks = std::thread::scope(|threads| {
+            let row = threads.spawn(|| {
+                let ended = set(&mut one, &table, 0, 2).is_err();
+                one.abort();
+                one.advisory_unlock(key, exclusive);
+                ended
+            });
+            let name = threads.spawn(|| {
+                let ended = two
+                    .advisory_lock(key, exclusive, Scope::Transaction, LONG)
+                    .is_err();
+                two.abort();
+                ended
+            });
+            u8::from(row.join().unwrap()) + u8::from(name.join().unwrap())
+        });
+        assert_eq!(deadlocks, 1);
     });
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 const CONNECTIONS: usize = 4;
 const KEYS: u64 = 24;
-const STEPS: usize = 400;
+const STEPS: usize = 600;
 
 /// A class and a code.
 type Values = (i64, Option<i64>);

@@ -75,7 +75,7 @@ fn every_snapshot_has_the_whole_sum() {
                                     closure(db, table, from, to).unwrap();
                                     continue;
                                 }
-                                let level = LEVELS[(round % 3) as usize];
+                                let level = LEVELS[round.unsigned_abs() as usize % 3];
                                 connection
                                     .run(level, |one| transfer(one, table, from, to))
                                     .unwrap();
@@ -105,11 +105,13 @@ fn every_snapshot_has_the_whole_sum() {
                         })
                     })
                     .collect();
-                movers.into_iter().for_each(|thread| thread.join().unwrap());
+                for thread in movers {
+                    thread.join().unwrap();
+                }
                 is_over.store(true, Ordering::Relaxed);
-                readers
-                    .into_iter()
-                    .for_each(|thread| thread.join().unwrap());
+                for thread in readers {
+                    thread.join().unwrap();
+                }
             });
             let rows = db.read(|r| r.collect(&table, ..)).unwrap();
             assert_eq!(rows.iter().map(amount).sum::<i64>(), ACCOUNTS * 100);
@@ -136,7 +138,7 @@ fn a_rule_over_several_rows_holds() {
                             let rows = one.collect(table, first..first + 3)?;
                             let empty = rows.iter().filter(|row| amount(row) == 0).count();
                             assert!(empty <= 1, "{method}: {empty} of three are empty");
-                            let is_empty = amount(&rows[(at - first) as usize]) == 0;
+                            let is_empty = amount(&rows[(at - first).unsigned_abs() as usize]) == 0;
                             std::thread::yield_now();
                             if is_empty {
                                 set(one, table, at, 100)?;
@@ -210,9 +212,10 @@ fn unique_keys_are_unique_under_contention() {
                         let mut taken = 0;
                         for code in 0..ROUNDS / 2 {
                             let id = thread * 1_000 + code;
-                            let inserted = connection.run(LEVELS[thread as usize % 3], |one| {
-                                one.insert(table, (id, code))
-                            });
+                            let inserted = connection
+                                .run(LEVELS[thread.unsigned_abs() as usize % 3], |one| {
+                                    one.insert(table, (id, code))
+                                });
                             match inserted {
                                 Ok(()) => taken += 1,
                                 Err(Error::DuplicateKey { .. }) => {}

@@ -108,6 +108,32 @@ impl LockSession {
         Interrupt(Arc::clone(&self.parker))
     }
 
+    /// A session of the same thread, whose locks belong to this one's transactions and outlive them.
+    /// The two do not wait at the same time, and an interrupt ends the waits of both. To be dropped
+    /// first.
+    #[must_use]
+    pub fn companion(&self) -> Self {
+        let manager = &self.manager;
+        let visible = manager
+            .graph()
+            .add(|id| Visible::with_parker(id, Arc::clone(manager), Arc::clone(&self.parker)));
+        let mut companion = Self::new(Arc::clone(manager), visible);
+        companion.act_for(Some(self.owner()));
+        companion
+    }
+
+    /// Gives the lock of one key back; false if the session has none.
+    pub fn unlock_key(&mut self, tree: PageId, key: &[u64]) -> bool {
+        let name = Name::of(Space::Tree(tree), key);
+        let Some(number) = self.owned.keys.find(&name) else {
+            return false;
+        };
+        self.owned.order.retain(|held| *held != number);
+        self.release_key(number);
+        self.wake_all();
+        true
+    }
+
     /// The transaction that its locks belong to, for its sessions in other partitions.
     pub fn owner(&self) -> LockOwner {
         let own = || LockOwner(Arc::clone(&self.visible));

@@ -19,7 +19,7 @@ const GRANTED: u32 = 1;
 /// Looks at the word before it sleeps: some microseconds, the length of a short transaction's end.
 const SPINS: u32 = if cfg!(feature = "schedules") { 0 } else { 100 };
 
-/// The place where one session sleeps. Alone on its cache lines, as the next one is another
+/// The place where one session sleeps, and its companion. Alone on its cache lines, as the next one is another
 /// session's.
 #[repr(align(128))]
 pub(super) struct Parker {
@@ -165,10 +165,19 @@ pub(super) struct Visible {
 
 impl Visible {
     pub(super) fn new(id: SessionId, manager: Arc<LockManager>) -> Self {
+        Self::with_parker(id, manager, Arc::new(Parker::new()))
+    }
+
+    /// As [`Visible::new`], for a session that sleeps where another one does.
+    pub(super) fn with_parker(
+        id: SessionId,
+        manager: Arc<LockManager>,
+        parker: Arc<Parker>,
+    ) -> Self {
         Self {
             id,
             manager,
-            parker: Arc::new(Parker::new()),
+            parker,
             owner: AtomicU32::new(id),
             waiting: Mutex::new(None),
             counters: VisibleCounters::default(),
