@@ -118,8 +118,8 @@ pub enum StorageError {
         /// How long the request had waited.
         waited_ms: u64,
     },
-    /// The session was interrupted while it waited. The operation had no effect; the transaction may
-    /// go on.
+    /// The session was interrupted while it waited. The operation had no effect; the transaction
+    /// may go on.
     #[error("the wait was interrupted")]
     Interrupted,
     /// All locks of the partition are taken. The operation had no effect; the transaction may go

@@ -134,11 +134,12 @@ impl Database {
 impl Connection {
     /// Begins a transaction that reads and writes.
     ///
-    /// | isolation | reads | may fail, to be run again |
-    /// |---|---|---|
-    /// | [`Isolation::ReadCommitted`] | one snapshot a statement; changes see the newest rows | deadlock |
-    /// | [`Isolation::RepeatableRead`] | one snapshot, of the first statement | and if a row that it changes or locks has changed since |
-    /// | [`Isolation::Serializable`] | the same | and at commit, if anything that it has read has changed since |
+    /// - [`Isolation::ReadCommitted`]: each statement has a snapshot, and changes find the newest
+    ///   rows.
+    /// - [`Isolation::RepeatableRead`]: all reads have the snapshot of the first statement. Fails
+    ///   with [`Error::Serialization`] if a row that it changes or locks has changed since.
+    /// - [`Isolation::Serializable`]: the same, and the commit fails if anything that it has read
+    ///   has changed since.
     ///
     /// # Errors
     ///

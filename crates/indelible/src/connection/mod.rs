@@ -14,10 +14,13 @@
 //! idle client stops nobody but those who want its rows. Readers see a snapshot: the clock keeps
 //! what rows were before later commits, while somebody reads an older moment.
 //!
-//! | commit | steps |
-//! |---|---|
-//! | one session slot a partition | slots of the written partitions, ascending → clock: validate, stamp, keep images if a snapshot is registered → changes → commit of the engine → slots, locks → wait until durable |
-//! | many slots | images → changes → clock: validate, stamp → commit of the engine → slots, locks → wait until durable |
+//! The steps of a commit:
+//!
+//! - *One session slot a partition*: slots of the written partitions, ascending → clock: validate,
+//!   stamp, keep images if a snapshot is registered → changes → commit of the engine → slots, locks
+//!   → wait until durable.
+//! - *Many slots*: images → changes → clock: validate, stamp → commit of the engine → slots, locks
+//!   → wait until durable.
 //!
 //! Typed closures and workers go on beside connections (`beside.rs`). While no connection is open
 //! they pay one load a transaction and one a change.

@@ -257,7 +257,8 @@ impl Connection {
         })
     }
 
-    /// Whether another row of the write set has a unique key that the transaction has locked before.
+    /// Whether another row of the write set has a unique key that the transaction has locked
+    /// before.
     fn has_own(
         &mut self,
         table: &Table,

@@ -108,9 +108,9 @@ impl LockSession {
         Interrupt(Arc::clone(&self.parker))
     }
 
-    /// A session of the same thread, whose locks belong to this one's transactions and outlive them.
-    /// The two do not wait at the same time, and an interrupt ends the waits of both. To be dropped
-    /// first.
+    /// A session of the same thread, whose locks belong to this one's transactions and outlive
+    /// them. The two do not wait at the same time, and an interrupt ends the waits of both. To be
+    /// dropped first.
     #[must_use]
     pub fn companion(&self) -> Self {
         let manager = &self.manager;

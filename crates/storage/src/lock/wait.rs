@@ -19,8 +19,8 @@ const GRANTED: u32 = 1;
 /// Looks at the word before it sleeps: some microseconds, the length of a short transaction's end.
 const SPINS: u32 = if cfg!(feature = "schedules") { 0 } else { 100 };
 
-/// The place where one session sleeps, and its companion. Alone on its cache lines, as the next one is another
-/// session's.
+/// The place where one session sleeps, and its companion. Alone on its cache lines, as the next one
+/// is another session's.
 #[repr(align(128))]
 pub(super) struct Parker {
     word: AtomicU32,
