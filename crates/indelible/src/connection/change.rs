@@ -1,4 +1,6 @@
 //! The change of one row, as write sets and before images have it.
+//!
+//! Rows are shared and never change, so a write set and an image of the same row take memory once.
 
 use crate::error::Result;
 use crate::table::Table;

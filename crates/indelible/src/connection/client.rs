@@ -1,4 +1,7 @@
-//! The connection: begin, marks, the end, and what it holds between calls.
+//! The connection: begin, marks, the end, and the state that it holds between calls.
+//!
+//! Between calls it holds locks, a write set and a registered snapshot. Each read takes a session
+//! slot of one partition for the time of the call, through a [`Session`] of its own.
 
 use super::advisory::Advisory;
 use super::clock::View;

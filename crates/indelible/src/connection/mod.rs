@@ -41,8 +41,8 @@ mod modify;
 mod read;
 mod row_locks;
 mod scan;
-#[cfg(test)]
 #[cfg(feature = "schedules")]
+#[cfg(test)]
 mod schedule_tests;
 mod shared;
 mod writes;

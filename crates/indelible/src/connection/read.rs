@@ -1,4 +1,7 @@
 //! Reads of one row: from the snapshot, or the newest one under a lock.
+//!
+//! The engine is asked first and the images afterwards, under one hold of the slot. A row under a
+//! lock is the newest committed one, because each committer has given its locks back last.
 
 use super::change::Version;
 use super::client::Connection;

@@ -1,4 +1,7 @@
 //! Typed closures and workers beside open connections.
+//!
+//! Goal: snapshots do not see later closures, a serializable connection notices them, and each
+//! waits for rows that the other has changed. Method: steps in turn, threads where one waits.
 
 use super::{accounts, begun, everywhere, filled, get, pairs, set};
 use indelible::{Durability, Error, Isolation, Table, Transaction};

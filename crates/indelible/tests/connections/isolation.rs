@@ -1,4 +1,7 @@
-//! What each level allows and forbids, by the anomalies of Berenson et al. and Hermitage's names.
+//! Anomalies that each level allows and forbids.
+//!
+//! Goal: the table of `docs/isolation.md`, with the names of Berenson et al. and Hermitage. Method:
+//! two connections take the steps of the anomaly in turn.
 
 use super::{LEVELS, accounts, begun, everywhere, filled, get, pairs, set};
 use indelible::{Direction, Durability, Error, Isolation, Row};

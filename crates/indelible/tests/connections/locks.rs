@@ -1,4 +1,7 @@
-//! Locks of rows, unique keys and tables: who excludes whom, how waits end.
+//! Locks of rows, unique keys and tables: conflicts, and the ends of waits.
+//!
+//! Goal: exactly the conflicts of the tables in `row_locks.rs`. Method: probes without waiting;
+//! threads for deadlocks, limits and interrupts, with waits that are longer than any test.
 
 use super::{Directory, begun, database, everywhere, filled, get, set};
 use indelible::{
