@@ -115,7 +115,9 @@ pub fn value(data_type: DataType, literal: &Literal) -> Result<Value, String> {
         }
         _ if literal.is_quoted => return Ok(Value::Text(text.to_owned())),
         DataType::Int16 | DataType::Int32 | DataType::Int64 => Value::parse(DataType::Int64, text),
-        DataType::Bytes { .. } => Value::parse(DataType::Bytes { max: None }, text),
+        DataType::Bytes { .. } | DataType::Sortable { .. } => {
+            Value::parse(DataType::Bytes { max: None }, text)
+        }
         other => Value::parse(other, text),
     };
     parsed.map_err(|error| error.to_string())
@@ -151,7 +153,7 @@ pub fn generated(
             text.truncate(bytes.min(data_type.bytes_max() as usize));
             Value::Text(text)
         }
-        DataType::Bytes { .. } => {
+        DataType::Bytes { .. } | DataType::Sortable { .. } => {
             let mut bytes = vec![number.cast_unsigned() as u8; text_bytes.unwrap_or(5)];
             bytes.truncate(data_type.bytes_max() as usize);
             Value::Bytes(bytes)

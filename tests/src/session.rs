@@ -7,6 +7,7 @@
 //! | command | effect |
 //! |---|---|
 //! | `create-table t a=int64 b=varchar(20)? key=a [index:i=b] [unique:u=b]` | `?` may be NULL |
+//! | `create-table t … [truncated] [highest]` | truncated keys; the highest number of all |
 //! | `drop-table t`, `create-index t i=b [unique]`, `drop-index t i` | changes of the schema |
 //! | `begin`, `commit [group] [none]`, `abort`, `force`, `checkpoint` | transactions |
 //! | `prepare 7`, `decide 7` | first phase; the commit table has transaction 7 from now on |
@@ -32,7 +33,9 @@ use storage::engine::{
     Direction, Durability, Engine, EngineOptions, EngineStatus, GlobalTxnId, Idle, Method,
     ScanRange,
 };
-use storage::record::{Changes, Column, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId, Value};
+use storage::record::{
+    Changes, Column, IndexDef, IndexId, KeyBuf, KeyRule, Row, TableDef, TableId, Value,
+};
 use storage::table::Table;
 
 /// Rows of a `fill` in one transaction.
@@ -290,6 +293,10 @@ impl Session {
                     .collect()
             };
             match name.split_once(':') {
+                _ if argument.name.is_none() && word == "highest" => def.id = TableId(u32::MAX),
+                _ if argument.name.is_none() && word == "truncated" => {
+                    def.keys = KeyRule::Truncated { hash_key: 0 };
+                }
                 _ if name == "key" => def.primary_key = columns(&def)?,
                 None => {
                     let (data_type, nullable) = word

@@ -83,7 +83,9 @@ fn random_value(data_type: DataType, random: &mut Random) -> Value {
         DataType::Text => {
             Value::Text(random.text(if number.is_multiple_of(20) { 9000 } else { 30 }))
         }
-        DataType::Bytes { .. } => Value::Bytes(random.text(20).into_bytes()),
+        DataType::Bytes { .. } | DataType::Sortable { .. } => {
+            Value::Bytes(random.text(20).into_bytes())
+        }
         DataType::Date => Value::Date(Date(i32::from(number as i16))),
         DataType::Timestamp => Value::Timestamp(Timestamp(i64::from(number as i32) * 1000)),
         DataType::Uuid => Value::Uuid(Uuid(number.to_le_bytes().repeat(2).try_into().unwrap())),

@@ -95,6 +95,9 @@ pub struct VerifyReport {
     pub index_entries: u64,
     /// Allocated blocks checked against the reachable ones.
     pub blocks: u64,
+    /// Contents that keys have only the beginning and the hash of, so that their order there is not
+    /// that of the contents.
+    pub truncated_keys: u64,
     /// One sentence for each damage, with its place.
     pub damage: Vec<String>,
 }

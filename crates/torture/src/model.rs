@@ -6,9 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use storage::record::{
-    Column, DataType, IndexDef, IndexId, Partitioning, TableDef, TableId, Value,
-};
+use storage::record::{Column, DataType, IndexDef, IndexId, TableDef, TableId, Value};
 
 pub(crate) const MAIN: TableId = TableId(1);
 pub(crate) const SIDE: TableId = TableId(2);
@@ -78,12 +76,8 @@ pub(crate) fn main_table(indexes: &[IndexId]) -> TableDef {
         Column::new("code", DataType::Int64),
     ];
     TableDef {
-        id: MAIN,
-        name: "people".into(),
-        columns,
-        primary_key: vec![KEY],
         indexes: indexes.iter().map(|&id| index(id)).collect(),
-        partitioning: Partitioning::Hash,
+        ..TableDef::new(MAIN, "people", columns, vec![KEY])
     }
 }
 
@@ -92,14 +86,7 @@ pub(crate) fn side_table() -> TableDef {
         Column::new("id", DataType::Int64),
         Column::new("body", DataType::Text).nullable(),
     ];
-    TableDef {
-        id: SIDE,
-        name: "notes".into(),
-        columns,
-        primary_key: vec![0],
-        indexes: Vec::new(),
-        partitioning: Partitioning::Hash,
-    }
+    TableDef::new(SIDE, "notes", columns, vec![0])
 }
 
 pub(crate) fn index(id: IndexId) -> IndexDef {

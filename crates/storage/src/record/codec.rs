@@ -2,26 +2,32 @@
 //!
 //! Both are written to pools, logs and dumps, so their bytes must mean the same for ever. Numbers
 //! are little-endian; a name or content is preceded by its length in four bytes. A definition
-//! begins with a version byte and ends with the crc32c of all before it. Decoding checks every
-//! length and tag: damaged bytes give a [`DecodeError`], never a panic and never a large
-//! allocation.
+//! begins with a version byte and ends with the crc32c of all before it; it has the oldest version
+//! that can express it. Decoding checks every length and tag: damaged bytes give a [`DecodeError`],
+//! never a panic and never a large allocation.
 //!
 //! | part | bytes |
 //! |---|---|
 //! | value | tag 0 to 11 as in [`ValueRef`], then its number, or scale and units, or content |
-//! | type | tag 0 to 12 as in [`DataType`]; decimal: precision, scale; lengths: 4 (0: unlimited) |
+//! | type | tag 0 to 13 as in [`put_type`]; decimal: precision, scale; lengths: 4 (0: unlimited) |
 //! | table | version 1, number 4, name, columns, primary key, indexes, partitioning, checksum 4 |
+//! | table | version 2: before the checksum the rule of keys, owner 1, replaced table 4 (0: none) |
+//! | rule of keys | 0: exact; 1: truncated, key of the hash 16 |
 //! | column | name, type, nullable 1 |
 //! | index | number 4, name, columns, unique 1 |
 
 use super::error::SchemaError;
-use super::schema::{Column, IndexDef, IndexId, Partitioning, RangeStart, TableDef, TableId};
+use super::schema::{
+    Column, IndexDef, IndexId, KeyRule, Owner, Partitioning, RangeStart, TableDef, TableId,
+};
 use super::types::DataType;
 use super::value::{Uuid, ValueRef};
 use super::{Date, Decimal, Timestamp};
 
-/// The version of the definition's format that this build writes, and the only one that it reads.
-const VERSION: u8 = 1;
+/// The newest version of the definition's format.
+const VERSION: u8 = 2;
+/// The version of definitions without the fields that the newest one adds.
+const VERSION_PLAIN: u8 = 1;
 
 /// Why bytes are no value or definition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,9 +51,11 @@ pub enum DecodeError {
         found: u64,
     },
     /// Written by a newer version of this program.
-    #[error("the table definition has format version {found}; this build reads version {expected}")]
+    #[error(
+        "the table definition has format version {found}; this build reads versions up to {expected}"
+    )]
     Version {
-        /// The version that this build reads.
+        /// The newest version that this build reads.
         expected: u8,
         /// The value found.
         found: u8,
@@ -236,7 +244,12 @@ pub fn decode_value<'b>(reader: &mut Reader<'b>) -> Result<ValueRef<'b>, DecodeE
 impl TableDef {
     /// The definition as bytes that every later version can read.
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![VERSION];
+        let version = if self.is_plain() {
+            VERSION_PLAIN
+        } else {
+            VERSION
+        };
+        let mut bytes = vec![version];
         put_number(self.id.0, &mut bytes);
         put_content(self.name.as_bytes(), &mut bytes);
         put_number(self.columns.len() as u32, &mut bytes);
@@ -254,8 +267,30 @@ impl TableDef {
             bytes.push(u8::from(index.unique));
         }
         put_partitioning(&self.partitioning, &mut bytes);
+        if version == VERSION {
+            match self.keys {
+                KeyRule::Exact => bytes.push(0),
+                KeyRule::Truncated { hash_key } => {
+                    put_tagged(1, &hash_key.to_le_bytes(), &mut bytes);
+                }
+            }
+            bytes.push(match self.owner {
+                Owner::Typed => 0,
+                Owner::Sql => 1,
+            });
+            put_number(self.replaces.map_or(0, |table| table.0), &mut bytes);
+        }
         put_number(crc32c::crc32c(&bytes), &mut bytes);
         bytes
+    }
+
+    /// Whether the definition is one of version 1.
+    fn is_plain(&self) -> bool {
+        let is_new = |column: &Column| matches!(column.data_type, DataType::Sortable { .. });
+        self.keys == KeyRule::Exact
+            && self.owner == Owner::Typed
+            && self.replaces.is_none()
+            && !self.columns.iter().any(is_new)
     }
 
     /// The definition from all of these bytes; it is valid.
@@ -270,7 +305,7 @@ impl TableDef {
         let (body, checksum) = bytes.split_last_chunk::<4>().ok_or(cut_off)?;
         let mut reader = Reader::new(body);
         let version = reader.byte(WHAT)?;
-        if version != VERSION {
+        if !(VERSION_PLAIN..=VERSION).contains(&version) {
             return Err(DecodeError::Version {
                 expected: VERSION,
                 found: version,
@@ -280,14 +315,27 @@ impl TableDef {
         if expected != found {
             return Err(DecodeError::Checksum { expected, found });
         }
-        let table = Self {
+        let mut table = Self {
             id: TableId(reader.number(WHAT)?),
             name: reader.text("a table name")?.to_owned(),
             columns: reader.list("columns", take_column)?,
             primary_key: take_positions(&mut reader)?,
             indexes: reader.list("indexes", take_index)?,
             partitioning: take_partitioning(&mut reader)?,
+            keys: KeyRule::Exact,
+            owner: Owner::Typed,
+            replaces: None,
         };
+        if version == VERSION {
+            table.keys = take_key_rule(&mut reader)?;
+            table.owner = if reader.flag("an owner")? {
+                Owner::Sql
+            } else {
+                Owner::Typed
+            };
+            let replaced = reader.number("a replaced table")?;
+            table.replaces = (replaced != 0).then_some(TableId(replaced));
+        }
         if reader.remaining() > 0 {
             let found = reader.remaining() as u64;
             return Err(DecodeError::Unknown {
@@ -336,6 +384,7 @@ fn put_type(data_type: DataType, bytes: &mut Vec<u8>) {
         DataType::Date => bytes.push(10),
         DataType::Timestamp => bytes.push(11),
         DataType::Uuid => bytes.push(12),
+        DataType::Sortable { max } => put_tagged(13, &max.to_le_bytes(), bytes),
     }
 }
 
@@ -403,12 +452,26 @@ fn take_type(reader: &mut Reader<'_>) -> Result<DataType, DecodeError> {
         10 => DataType::Date,
         11 => DataType::Timestamp,
         12 => DataType::Uuid,
+        13 => DataType::Sortable {
+            max: reader.number(WHAT)?,
+        },
         tag => {
             return Err(DecodeError::Unknown {
                 what: WHAT,
                 found: tag.into(),
             });
         }
+    })
+}
+
+fn take_key_rule(reader: &mut Reader<'_>) -> Result<KeyRule, DecodeError> {
+    const WHAT: &str = "a rule of keys";
+    Ok(if reader.flag(WHAT)? {
+        KeyRule::Truncated {
+            hash_key: u128::from_le_bytes(reader.array(WHAT)?),
+        }
+    } else {
+        KeyRule::Exact
     })
 }
 
@@ -439,6 +502,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// The checksum of the plain table, as the first build of version 1 wrote it.
+    const PLAIN_CHECKSUM: u32 = 0xA2CC_ADBF;
+
     fn table() -> TableDef {
         let columns = vec![
             Column::new("id", DataType::Int32),
@@ -466,6 +532,11 @@ mod tests {
         TableDef {
             indexes: vec![index],
             partitioning: Partitioning::Ranges(starts.into()),
+            keys: KeyRule::Truncated {
+                hash_key: 1 << 127 | 5,
+            },
+            owner: Owner::Sql,
+            replaces: Some(TableId(6)),
             ..TableDef::new(TableId(7), "goods", columns, vec![0])
         }
     }
@@ -474,6 +545,7 @@ mod tests {
     fn definitions_read_back_and_every_damage_is_seen() {
         let bytes = table().encode();
         assert_eq!(TableDef::decode(&bytes), Ok(table()));
+        assert_eq!(bytes[0], VERSION);
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
@@ -484,6 +556,33 @@ mod tests {
                 TableDef::decode(&bytes[..length]).is_err(),
                 "{length} bytes"
             );
+        }
+    }
+
+    #[test]
+    fn a_definition_that_version_1_can_express_has_its_bytes() {
+        let plain = TableDef {
+            keys: KeyRule::Exact,
+            owner: Owner::Typed,
+            replaces: None,
+            ..table()
+        };
+        let bytes = plain.encode();
+        assert_eq!(bytes[0], VERSION_PLAIN);
+        assert_eq!(bytes.last_chunk(), Some(&PLAIN_CHECKSUM.to_le_bytes()));
+        assert_eq!(TableDef::decode(&bytes), Ok(plain.clone()));
+        let sortable = Column::new("sum", DataType::Sortable { max: 20 });
+        let later: [fn(&mut TableDef, Column); 4] = [
+            |def, _| def.keys = KeyRule::Truncated { hash_key: 0 },
+            |def, _| def.owner = Owner::Sql,
+            |def, _| def.replaces = Some(TableId(16)),
+            |def, column| def.columns.push(column),
+        ];
+        for change in later {
+            let mut def = plain.clone();
+            change(&mut def, sortable.clone());
+            let bytes = def.encode();
+            assert_eq!((bytes[0], TableDef::decode(&bytes)), (2, Ok(def)));
         }
     }
 

@@ -10,9 +10,19 @@
 //! | integers, dates, timestamps, decimals | as they are with the sign flipped |
 //! | float64 | sign flipped if positive, all bits if negative; -0.0 as 0.0, one NaN, last |
 //! | char(n) | n bytes padded with blanks |
-//! | varchar, text | escaped and ended by 0; text has 120 bytes of room |
-//! | bytes | groups of eight; unlimited ones have 117 bytes of room, enough for 104 |
+//! | varchar, text | each byte plus one, ended by 0; exact keys: escaped and ended by 0 |
+//! | bytes | groups of eight |
+//! | sortable(n) | as they are, padded with zeros |
 //! | bool, uuid | as they are |
+//!
+//! Keys are exact or truncated by the rule of their table ([`KeyRule`]). Exact ones have room for
+//! 119 bytes of a text and for 104 of unlimited bytes, and refuse longer contents. In truncated
+//! ones a content of variable length has at most 64 bytes of room (`Rooms`). One that needs more is
+//! *cut*: its first bytes (room less 17), 255, which no whole text or bytes have there, and 16
+//! bytes of a keyed hash of all of it (SipHash-2-4). So keys are as unique as contents. Contents
+//! that are cut after the same bytes are in the order of their hashes; so the ends of ranges are
+//! widened to all contents with those first bytes, and the rows are compared
+//! ([`KeyEncoder::range_bound`], [`KeyEncoder::compare_row`]).
 //!
 //! A key of the primary index is the primary key. A key of a secondary index is its columns and
 //! then the primary key's other columns, which make it unique; in a unique index these are left out
@@ -20,20 +30,32 @@
 
 use super::checksum::weight;
 use super::error::{RecordError, Result};
-use super::key_word::{WordReader, WordWriter, escaped_bytes, grouped_bytes};
+use super::key_word::{WordReader, WordWriter, escaped_bytes, grouped_bytes, whole_groups};
 use super::row::Row;
-use super::schema::{Column, IndexDef, TableDef};
-use super::types::DataType;
+use super::schema::{Column, IndexDef, KeyRule, TableDef};
+use super::types::{DataType, VALUE_BYTES_MAX};
 use super::value::{AsValue, Uuid, Value, ValueRef, float_from_order, float_order};
 use super::{Date, Decimal, Timestamp};
+use siphasher::sip128::{Hasher128, SipHasher24};
+use std::cmp::Ordering;
+use std::hash::Hasher;
 use std::ops::Deref;
 
 /// The most words of a key.
 pub const MAX_KEY_WORDS: usize = 32;
 /// Words of a [`KeyBuf`] that need no allocation; with its other fields it fills a cache line.
 const SHORT_WORDS: usize = 6;
-/// Room of an unlimited text or bytes column in a key, in encoded bytes.
+/// Room of an unlimited text or bytes column in an exact key, in encoded bytes.
 const UNLIMITED_BYTES: usize = 120;
+/// Room of a long column in a truncated key, of one of three or more such columns, and of one of so
+/// many that they have to share.
+const ROOM_BYTES: usize = 64;
+const ROOM_BYTES_OF_SEVERAL: usize = 48;
+const ROOM_BYTES_MIN: usize = 32;
+/// The byte before the hash of a content that is cut.
+const CUT: u8 = 255;
+/// Bytes of the hash of a content that is cut.
+const HASH_BYTES: usize = 16;
 
 const SIGN: u64 = 1 << 63;
 
@@ -47,25 +69,31 @@ pub struct KeyShape {
 impl KeyShape {
     /// Encoded bytes that the columns may need together.
     pub(crate) fn encoded_bytes(table: &TableDef, columns: &[usize]) -> usize {
+        let rooms = Rooms::new(table, columns);
         columns
             .iter()
             .map(|position| &table.columns[*position])
-            .map(|column| usize::from(column.nullable) + room_bytes(column.data_type))
+            .map(|column| usize::from(column.nullable) + rooms.of(column.data_type))
             .sum()
     }
 
-    /// Encoded bytes that a key of this secondary index may need. A unique index without nullable
-    /// columns never has the primary key in its keys, so they need no room for it.
+    /// Encoded bytes that a key of this secondary index may need.
     pub(crate) fn secondary_bytes(table: &TableDef, index: &IndexDef) -> usize {
+        Self::encoded_bytes(table, &Self::secondary_columns(table, index))
+    }
+
+    /// The columns that need room in the keys of a secondary index. A unique index without nullable
+    /// columns never has the primary key in its keys.
+    fn secondary_columns(table: &TableDef, index: &IndexDef) -> Vec<usize> {
         if index.unique
             && index
                 .columns
                 .iter()
                 .all(|column| !table.columns[*column].nullable)
         {
-            return Self::encoded_bytes(table, &index.columns);
+            return index.columns.clone();
         }
-        Self::encoded_bytes(table, &table.secondary_columns(index))
+        table.secondary_columns(index)
     }
 }
 
@@ -154,6 +182,56 @@ impl Ord for KeyBuf {
     }
 }
 
+/// The rooms of the columns of a key.
+#[derive(Clone, Copy, Debug)]
+struct Rooms {
+    is_exact: bool,
+    /// Encoded bytes of a column of variable length.
+    limit: usize,
+}
+
+impl Rooms {
+    fn new(table: &TableDef, columns: &[usize]) -> Self {
+        if table.keys == KeyRule::Exact {
+            return Self {
+                is_exact: true,
+                limit: usize::MAX,
+            };
+        }
+        let (mut long, mut rest) = (0, 0);
+        for column in columns.iter().map(|position| &table.columns[*position]) {
+            let bytes = whole_bytes(column.data_type);
+            rest += usize::from(column.nullable);
+            if column.data_type.fixed_bytes().is_none() && bytes > ROOM_BYTES_MIN {
+                long += 1;
+            } else {
+                rest += bytes;
+            }
+        }
+        let usual = if long > 2 {
+            ROOM_BYTES_OF_SEVERAL
+        } else {
+            ROOM_BYTES
+        };
+        let share = (MAX_KEY_WORDS * 8).saturating_sub(rest) / long.max(1);
+        Self {
+            is_exact: false,
+            limit: usual.min(share).max(ROOM_BYTES_MIN),
+        }
+    }
+
+    /// Encoded bytes that a column of this type may take in the key, without the NULL marker.
+    fn of(self, data_type: DataType) -> usize {
+        if self.is_exact {
+            return exact_bytes(data_type);
+        }
+        match data_type.fixed_bytes() {
+            Some(bytes) => bytes as usize,
+            None => whole_bytes(data_type).min(self.limit),
+        }
+    }
+}
+
 /// One column of a key.
 #[derive(Clone, Debug)]
 struct KeyPart {
@@ -161,6 +239,8 @@ struct KeyPart {
     column: Column,
     /// Encoded bytes that the column may take, without the NULL marker.
     room_bytes: usize,
+    /// Whether contents may need more than the room, and are cut.
+    is_limited: bool,
 }
 
 /// When the columns after the index's own belong to a key.
@@ -181,18 +261,18 @@ pub struct KeyEncoder {
     shape: KeyShape,
     /// The key is one int64 that is never NULL, so it is one word.
     is_single_int64: bool,
+    rule: KeyRule,
 }
 
 impl KeyEncoder {
     /// The encoder of the primary key of a valid table.
     pub fn primary(table: &TableDef) -> Self {
-        let bytes = KeyShape::encoded_bytes(table, &table.primary_key);
         Self::new(
             table,
             table.primary_key.clone(),
             table.primary_key.len(),
             Suffix::Always,
-            bytes,
+            &table.primary_key,
         )
     }
 
@@ -203,13 +283,12 @@ impl KeyEncoder {
         } else {
             Suffix::Always
         };
-        let bytes = KeyShape::secondary_bytes(table, index);
         Self::new(
             table,
             table.secondary_columns(index),
             index.columns.len(),
             suffix,
-            bytes,
+            &KeyShape::secondary_columns(table, index),
         )
     }
 
@@ -218,15 +297,17 @@ impl KeyEncoder {
         positions: Vec<usize>,
         own_columns: usize,
         suffix: Suffix,
-        bytes: usize,
+        in_keys: &[usize],
     ) -> Self {
+        let rooms = Rooms::new(table, in_keys);
         let parts: Box<[KeyPart]> = positions
             .iter()
             .map(|position| {
                 let column = table.columns[*position].clone();
-                let room_bytes = room_bytes(column.data_type);
+                let room_bytes = rooms.of(column.data_type);
                 KeyPart {
                     position: *position,
+                    is_limited: !rooms.is_exact && room_bytes < whole_bytes(column.data_type),
                     column,
                     room_bytes,
                 }
@@ -241,9 +322,10 @@ impl KeyEncoder {
             own_columns,
             suffix,
             shape: KeyShape {
-                words: bytes.div_ceil(8),
+                words: KeyShape::encoded_bytes(table, in_keys).div_ceil(8),
             },
             is_single_int64,
+            rule: table.keys,
         }
     }
 
@@ -265,6 +347,32 @@ impl KeyEncoder {
     /// Whether a key depends on the column at this position.
     pub fn uses_column(&self, position: usize) -> bool {
         self.positions.contains(&position)
+    }
+
+    /// Whether keys have all of this column, so that its order in them is the order of its values.
+    /// False for a column that is not in the keys.
+    pub fn is_exact(&self, position: usize) -> bool {
+        let part = self.parts.iter().find(|part| part.position == position);
+        part.is_some_and(|part| !part.is_limited)
+    }
+
+    /// Whether keys have all of each column.
+    pub fn is_all_exact(&self) -> bool {
+        !self.parts.iter().any(|part| part.is_limited)
+    }
+
+    /// The number of the row's contents that are cut in its key.
+    pub fn cut_contents(&self, row: &Row) -> usize {
+        let has_null = |part: &KeyPart| row.get(part.position).is_null();
+        let (own, rest) = self.parts.split_at(self.own_columns);
+        let has_rest = self.suffix == Suffix::Always || own.iter().any(has_null);
+        let is_cut = |part: &&KeyPart| {
+            let content = row.get(part.position).as_bytes();
+            part.is_limited
+                && content.is_some_and(|content| part.bytes_of(content) > part.room_bytes)
+        };
+        let rest = if has_rest { rest } else { &[] };
+        own.iter().chain(rest).filter(is_cut).count()
     }
 
     /// The key of a row.
@@ -337,16 +445,66 @@ impl KeyEncoder {
         self.encode_prefix(prefix, u8::MAX, key)
     }
 
+    /// One end of a range, inclusive: the least key that begins with these values (`fill` 0) or the
+    /// greatest (255), where both ends have the same first `equal` values. If the order of keys
+    /// around this end is not that of the values, all keys there are included; then it is true, and
+    /// the rows of the range must be compared ([`KeyEncoder::compare_row`]).
+    pub fn range_bound<V: AsValue>(
+        &self,
+        values: &[V],
+        equal: usize,
+        fill: u8,
+        key: &mut KeyBuf,
+    ) -> Result<bool> {
+        self.encode_prefix(values, fill, key)?;
+        let written = self.written(values);
+        let Some(part) = self.parts.get(equal).filter(|part| part.is_limited) else {
+            return Ok(false);
+        };
+        let value = written
+            .get(equal)
+            .map(|value| part.fitted(value.as_value()));
+        let content = value.and_then(ValueRef::as_bytes);
+        let Some(content) = content.filter(|content| content.len() > part.kept_bytes()) else {
+            return Ok(false);
+        };
+        let mut writer = WordWriter::new(key.resized(self.shape.words));
+        for (part, value) in self.parts.iter().zip(&written[..equal]) {
+            self.put(part, value.as_value(), &mut writer)?;
+        }
+        if part.column.nullable {
+            writer.put(1, 1);
+        }
+        part.put_beginning(content, &mut writer);
+        writer.finish(fill);
+        Ok(true)
+    }
+
+    /// Compares the row's columns with values in the order of [`KeyEncoder::columns`], as a key
+    /// that had all of each content would.
+    pub fn compare_row<V: AsValue>(&self, row: &Row, values: &[V]) -> Ordering {
+        self.parts
+            .iter()
+            .zip(self.written(values))
+            .map(|(part, value)| part.order(row.get(part.position), part.fitted(value.as_value())))
+            .find(|order| order.is_ne())
+            .unwrap_or(Ordering::Equal)
+    }
+
+    /// Those of the values that are in a key that begins with them.
+    fn written<'v, V: AsValue>(&self, prefix: &'v [V]) -> &'v [V] {
+        let own_prefix = &prefix[..prefix.len().min(self.own_columns)];
+        let has_suffix = self.suffix == Suffix::Always
+            || own_prefix.iter().any(|value| value.as_value().is_null());
+        if has_suffix { prefix } else { own_prefix }
+    }
+
     fn encode_prefix<V: AsValue>(&self, prefix: &[V], fill: u8, key: &mut KeyBuf) -> Result<()> {
         if prefix.len() > self.parts.len() {
             return Err(self.wrong_columns(self.parts.len(), prefix.len()));
         }
-        let own_prefix = &prefix[..prefix.len().min(self.own_columns)];
-        let has_suffix = self.suffix == Suffix::Always
-            || own_prefix.iter().any(|value| value.as_value().is_null());
-        let written = if has_suffix { prefix } else { own_prefix };
         let mut writer = WordWriter::new(key.resized(self.shape.words));
-        for (part, value) in self.parts.iter().zip(written) {
+        for (part, value) in self.parts.iter().zip(self.written(prefix)) {
             self.put(part, value.as_value(), &mut writer)?;
         }
         writer.finish(fill);
@@ -354,7 +512,8 @@ impl KeyEncoder {
     }
 
     /// The column values of a key, in the order of [`KeyEncoder::columns`]; a unique index's key
-    /// without NULL has only its own.
+    /// without NULL has only its own. An error for a key with a content that is cut, and for any
+    /// whose `sortable` column may be.
     pub fn decode(&self, key: &[u64]) -> Result<Vec<Value>> {
         let damaged = |column: &str, detail: &str| RecordError::Damaged {
             table: self.table.to_string(),
@@ -372,7 +531,7 @@ impl KeyEncoder {
             if is_suffix && self.suffix == Suffix::IfNull && !values.iter().any(Value::is_null) {
                 break;
             }
-            let value = take(part, &mut reader);
+            let value = take(part, self.rule, &mut reader);
             values.push(value.ok_or_else(|| damaged(&part.column.name, "no value in the key"))?);
         }
         if !reader.rest_is_zero() {
@@ -425,21 +584,39 @@ impl KeyEncoder {
                 writer.put(number as u64, 8);
             }
             ValueRef::Text(text) => self.put_text(part, text.as_bytes(), writer)?,
-            ValueRef::Bytes(bytes) => {
-                self.check_room(part, grouped_bytes(bytes.len()))?;
-                writer.put_bytes(bytes);
-            }
+            ValueRef::Bytes(bytes) => self.put_bytes(part, bytes, writer)?,
         }
         Ok(false)
     }
 
     fn put_text(&self, part: &KeyPart, text: &[u8], writer: &mut WordWriter<'_>) -> Result<()> {
         if let DataType::Char { length } = part.column.data_type {
-            writer.put_padded_text(text, length as usize);
+            writer.put_padded(text, length as usize, b' ');
             return Ok(());
         }
-        self.check_room(part, escaped_bytes(text))?;
-        writer.put_text(text);
+        match self.rule {
+            KeyRule::Exact => {
+                self.check_room(part, escaped_bytes(text))?;
+                writer.put_escaped_text(text);
+            }
+            KeyRule::Truncated { .. } if text.len() < part.room_bytes => writer.put_text(text),
+            KeyRule::Truncated { hash_key } => part.put_cut(text, hash_key, writer),
+        }
+        Ok(())
+    }
+
+    fn put_bytes(&self, part: &KeyPart, bytes: &[u8], writer: &mut WordWriter<'_>) -> Result<()> {
+        let found_bytes = part.bytes_of(bytes);
+        if found_bytes > part.room_bytes {
+            let KeyRule::Truncated { hash_key } = self.rule else {
+                return self.check_room(part, found_bytes);
+            };
+            part.put_cut(bytes, hash_key, writer);
+        } else if let DataType::Sortable { .. } = part.column.data_type {
+            writer.put_padded(bytes, part.room_bytes, 0);
+        } else {
+            writer.put_bytes(bytes);
+        }
         Ok(())
     }
 
@@ -472,9 +649,77 @@ pub(crate) fn stable_hash(key: &[u64]) -> u64 {
     })
 }
 
-/// Encoded bytes that a column of this type may take in a key, without the NULL marker.
-fn room_bytes(data_type: DataType) -> usize {
+impl KeyPart {
+    /// Encoded bytes of a content of variable length that is not cut.
+    fn bytes_of(&self, content: &[u8]) -> usize {
+        match self.column.data_type {
+            DataType::Bytes { .. } => grouped_bytes(content.len()),
+            DataType::Sortable { .. } => content.len(),
+            _ => content.len() + 1,
+        }
+    }
+
+    /// Bytes of a content that its key has if it is cut.
+    fn kept_bytes(&self) -> usize {
+        let kept = self.room_bytes - HASH_BYTES;
+        match self.column.data_type {
+            DataType::Bytes { .. } => whole_groups(kept),
+            _ => kept - 1,
+        }
+    }
+
+    /// Writes the beginning that a content shares with all that are cut after the same bytes.
+    fn put_beginning(&self, content: &[u8], writer: &mut WordWriter<'_>) {
+        let kept = &content[..self.kept_bytes()];
+        match self.column.data_type {
+            DataType::Bytes { .. } => writer.put_beginning_of_bytes(kept),
+            DataType::Sortable { .. } => writer.put_padded(kept, kept.len(), 0),
+            _ => writer.put_beginning_of_text(kept),
+        }
+    }
+
+    /// A value as the column has it.
+    fn fitted<'v>(&self, value: ValueRef<'v>) -> ValueRef<'v> {
+        value.fit(self.column.data_type).unwrap_or(value)
+    }
+
+    /// Compares two values that the column may have.
+    fn order(&self, left: ValueRef<'_>, right: ValueRef<'_>) -> Ordering {
+        match (self.column.data_type, left, right) {
+            (DataType::Char { length }, ValueRef::Text(left), ValueRef::Text(right)) => {
+                let padded = |text: &str| format!("{text:length$}", length = length as usize);
+                padded(left).cmp(&padded(right))
+            }
+            _ => left.cmp(&right),
+        }
+    }
+
+    #[cold]
+    fn put_cut(&self, content: &[u8], hash_key: u128, writer: &mut WordWriter<'_>) {
+        let mut hasher = SipHasher24::new_with_key(&hash_key.to_le_bytes());
+        hasher.write(content);
+        let hash = hasher.finish128();
+        self.put_beginning(content, writer);
+        writer.put(u64::from(CUT), 1);
+        writer.put(hash.h1, 8);
+        writer.put(hash.h2, 8);
+    }
+}
+
+/// Encoded bytes that the longest content of this type takes in a truncated key if it is not cut.
+fn whole_bytes(data_type: DataType) -> usize {
     match data_type {
+        DataType::Varchar { max } => max as usize + 1,
+        DataType::Sortable { max } => max as usize,
+        DataType::Bytes { .. } => grouped_bytes(data_type.bytes_max() as usize),
+        fixed => fixed.fixed_bytes().unwrap_or(VALUE_BYTES_MAX) as usize,
+    }
+}
+
+/// Encoded bytes that a column of this type may take in an exact key, without the NULL marker.
+fn exact_bytes(data_type: DataType) -> usize {
+    match data_type {
+        DataType::Sortable { max } => max as usize,
         DataType::Varchar { max } => max as usize + 1,
         DataType::Text => UNLIMITED_BYTES,
         DataType::Bytes { max: Some(max) } => grouped_bytes(max as usize),
@@ -484,7 +729,7 @@ fn room_bytes(data_type: DataType) -> usize {
 }
 
 /// Reads one column; `None` if the bytes are no encoding of its type.
-fn take(part: &KeyPart, reader: &mut WordReader<'_>) -> Option<Value> {
+fn take(part: &KeyPart, rule: KeyRule, reader: &mut WordReader<'_>) -> Option<Value> {
     if part.column.nullable {
         match reader.byte()? {
             0 => return Some(Value::Null),
@@ -518,8 +763,13 @@ fn take(part: &KeyPart, reader: &mut WordReader<'_>) -> Option<Value> {
             let number = u128::from(reader.take(8)?) << 64 | u128::from(reader.take(8)?);
             Value::Uuid(Uuid(number.to_be_bytes()))
         }
-        DataType::Char { length } => text(reader.padded_text(length as usize)?)?,
+        DataType::Char { length } => text(reader.padded(length as usize, b' ')?)?,
+        DataType::Varchar { .. } | DataType::Text if rule == KeyRule::Exact => {
+            text(reader.escaped_text()?)?
+        }
         DataType::Varchar { .. } | DataType::Text => text(reader.text()?)?,
         DataType::Bytes { .. } => Value::Bytes(reader.bytes()?),
+        DataType::Sortable { .. } if part.is_limited => return None,
+        DataType::Sortable { .. } => Value::Bytes(reader.padded(part.room_bytes, 0)?),
     })
 }

@@ -5,22 +5,30 @@
 //! Bytes that are missing in the last words are filled up with zeros (keys, lower bounds) or ones
 //! (upper bounds). No byte is staged elsewhere: words are built in a register.
 //!
-//! Texts end with a 0 byte; bytes 0 and 1 within a text become 1 1 and 1 2, so the end sorts before
-//! anything else and no encoding is a prefix of another. Bytes are written in groups of eight, zero
-//! padded, each followed by how many of them count (0 to 8), or 9 where another group follows: this
-//! bounds the size for any content, where escapes would double it.
+//! UTF-8 has no byte above 244, so the bytes of a text are written plus one, and 0 ends it: the end
+//! sorts before anything else and no encoding is a prefix of another. In exact keys bytes 0 and 1
+//! become 1 1 and 1 2 instead, and the others are as they are. Bytes are written in groups of
+//! eight, zero padded, each followed by how many of them count (0 to 8), or 9 where another group
+//! follows: this bounds the size for any content, where escapes would double it.
 
 /// Content bytes in a group of a `bytes` column.
 const GROUP_BYTES: usize = 8;
 /// Says that another group follows.
 const GROUP_FOLLOWS: u8 = 9;
+/// One in each byte of a word.
+const EACH_BYTE: u64 = 0x0101_0101_0101_0101;
 
 /// Encoded bytes of a `bytes` column with this many bytes.
 pub(super) fn grouped_bytes(content_bytes: usize) -> usize {
     content_bytes.div_ceil(GROUP_BYTES).max(1) * (GROUP_BYTES + 1)
 }
 
-/// Encoded bytes of a text.
+/// Content bytes of the whole groups that fit in so many encoded bytes.
+pub(super) fn whole_groups(encoded_bytes: usize) -> usize {
+    encoded_bytes / (GROUP_BYTES + 1) * GROUP_BYTES
+}
+
+/// Encoded bytes of a text in an exact key.
 pub(super) fn escaped_bytes(content: &[u8]) -> usize {
     content.len() + content.iter().filter(|byte| **byte < 2).count() + 1
 }
@@ -60,7 +68,32 @@ impl<'k> WordWriter<'k> {
         self.pending_bytes = rest;
     }
 
+    /// Writes a text, whose bytes are UTF-8.
     pub(super) fn put_text(&mut self, content: &[u8]) {
+        let rest = self.put_shifted_groups(content);
+        let last = rest
+            .iter()
+            .fold(0, |word, byte| word << 8 | u64::from(byte + 1));
+        self.put(last << 8, rest.len() as u32 + 1);
+    }
+
+    /// Writes the bytes of a text, or of the beginning of one, without an end.
+    pub(super) fn put_beginning_of_text(&mut self, content: &[u8]) {
+        for byte in self.put_shifted_groups(content) {
+            self.put(u64::from(byte + 1), 1);
+        }
+    }
+
+    /// Returns what is left after the last whole group. No byte of UTF-8 is 255, so none carries.
+    fn put_shifted_groups<'c>(&mut self, content: &'c [u8]) -> &'c [u8] {
+        let (groups, rest) = content.as_chunks::<8>();
+        for group in groups {
+            self.put(u64::from_be_bytes(*group) + EACH_BYTE, 8);
+        }
+        rest
+    }
+
+    pub(super) fn put_escaped_text(&mut self, content: &[u8]) {
         let (groups, rest) = content.as_chunks::<8>();
         for group in groups {
             let word = u64::from_be_bytes(*group);
@@ -78,7 +111,7 @@ impl<'k> WordWriter<'k> {
         self.put(0, 1);
     }
 
-    pub(super) fn put_padded_text(&mut self, content: &[u8], length: usize) {
+    pub(super) fn put_padded(&mut self, content: &[u8], length: usize, padding: u8) {
         let (groups, rest) = content.as_chunks::<8>();
         for group in groups {
             self.put(u64::from_be_bytes(*group), 8);
@@ -86,7 +119,7 @@ impl<'k> WordWriter<'k> {
         for byte in rest {
             self.put(u64::from(*byte), 1);
         }
-        (content.len()..length).for_each(|_| self.put(u64::from(b' '), 1));
+        (content.len()..length).for_each(|_| self.put(u64::from(padding), 1));
     }
 
     pub(super) fn put_bytes(&mut self, content: &[u8]) {
@@ -96,6 +129,17 @@ impl<'k> WordWriter<'k> {
             self.put_group(group, GROUP_FOLLOWS);
         }
         self.put_group(last, last.len() as u8);
+    }
+
+    /// Writes bytes, at least one group of them, without the last byte of the encoding.
+    pub(super) fn put_beginning_of_bytes(&mut self, content: &[u8]) {
+        let (groups, _) = content.as_chunks::<GROUP_BYTES>();
+        for (place, group) in groups.iter().enumerate() {
+            if place > 0 {
+                self.put(u64::from(GROUP_FOLLOWS), 1);
+            }
+            self.put(u64::from_be_bytes(*group), 8);
+        }
     }
 
     /// Fills the remaining words up with bytes that are all `fill` (0 or 0xFF).
@@ -141,8 +185,7 @@ impl<'k> WordWriter<'k> {
 
 /// Whether one of the eight bytes is 0 or 1.
 fn has_byte_below_two(word: u64) -> bool {
-    const LOW: u64 = 0x0101_0101_0101_0101;
-    word.wrapping_sub(LOW * 2) & !word & (LOW << 7) != 0
+    word.wrapping_sub(EACH_BYTE * 2) & !word & (EACH_BYTE << 7) != 0
 }
 
 /// Reads bytes from words; `None` where the key ends too early or is no encoding.
@@ -174,17 +217,27 @@ impl<'k> WordReader<'k> {
         loop {
             match self.byte()? {
                 0 => return Some(content),
+                byte => content.push(byte - 1),
+            }
+        }
+    }
+
+    pub(super) fn escaped_text(&mut self) -> Option<Vec<u8>> {
+        let mut content = Vec::new();
+        loop {
+            match self.byte()? {
+                0 => return Some(content),
                 1 => content.push(self.byte()?.checked_sub(1).filter(|byte| *byte < 2)?),
                 byte => content.push(byte),
             }
         }
     }
 
-    pub(super) fn padded_text(&mut self, length: usize) -> Option<Vec<u8>> {
+    pub(super) fn padded(&mut self, length: usize, padding: u8) -> Option<Vec<u8>> {
         let mut content = (0..length)
             .map(|_| self.byte())
             .collect::<Option<Vec<u8>>>()?;
-        while content.last() == Some(&b' ') {
+        while content.last() == Some(&padding) {
             content.pop();
         }
         Some(content)

@@ -393,7 +393,7 @@ pub(super) fn decode(data_type: DataType, bytes: &[u8]) -> ValueRef<'_> {
             ValueRef::Decimal(Decimal::new(i128::from_le_bytes(array(bytes)), scale))
         }
         DataType::Uuid => ValueRef::Uuid(Uuid(array(bytes))),
-        DataType::Bytes { .. } => ValueRef::Bytes(bytes),
+        DataType::Bytes { .. } | DataType::Sortable { .. } => ValueRef::Bytes(bytes),
         DataType::Varchar { .. } | DataType::Text => text(bytes),
         DataType::Char { .. } => {
             let blanks = bytes.iter().rev().take_while(|byte| **byte == b' ').count();

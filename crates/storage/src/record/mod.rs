@@ -44,7 +44,9 @@ pub use key::{KeyBuf, KeyEncoder, KeyShape, MAX_KEY_WORDS};
 pub use layout::{Field, LayoutKind, Place, TupleLayout};
 pub use partition::{Partitioner, Placement};
 pub use row::Row;
-pub use schema::{Column, IndexDef, IndexId, Partitioning, RangeStart, TableDef, TableId};
+pub use schema::{
+    Column, IndexDef, IndexId, KeyRule, Owner, Partitioning, RangeStart, TableDef, TableId,
+};
 pub use text::ParseError;
 pub use types::{DataType, TypeNameError};
 pub use value::{AsValue, Uuid, Value, ValueRef};

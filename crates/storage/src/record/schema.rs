@@ -110,6 +110,30 @@ pub struct RangeStart {
     pub partition: u32,
 }
 
+/// The part of a long content that its key has. The rule of a table never changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyRule {
+    /// All of it: rows come in exact order, and a table whose keys could need over 256 bytes, or a
+    /// row with a content beyond its room, is refused.
+    Exact,
+    /// All of it up to 64 bytes (48 in keys of more than two long columns, down to 32 where those
+    /// have no room). A longer content is represented by its first bytes and a hash of all of it:
+    /// keys are as unique as contents, but long contents that begin alike are out of order.
+    Truncated {
+        /// The key of the hash, secret so that nobody can make contents with the same hash.
+        hash_key: u128,
+    },
+}
+
+/// The layer that keeps the constraints of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// The engine's own are all: types, NOT NULL and unique keys.
+    Typed,
+    /// SQL, whose checks, defaults and references the typed interface does not know.
+    Sql,
+}
+
 /// A table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableDef {
@@ -125,10 +149,16 @@ pub struct TableDef {
     pub indexes: Vec<IndexDef>,
     /// Mapping of its rows to partitions.
     pub partitioning: Partitioning,
+    /// The part of long contents in its keys.
+    pub keys: KeyRule,
+    /// The layer that keeps its constraints.
+    pub owner: Owner,
+    /// The table that this one replaces: it counts from when that one is dropped.
+    pub replaces: Option<TableId>,
 }
 
 impl TableDef {
-    /// A table without secondary indexes, partitioned by hash.
+    /// A table without secondary indexes, partitioned by hash, with exact keys.
     pub fn new(
         id: TableId,
         name: impl Into<String>,
@@ -142,6 +172,9 @@ impl TableDef {
             primary_key,
             indexes: Vec::new(),
             partitioning: Partitioning::Hash,
+            keys: KeyRule::Exact,
+            owner: Owner::Typed,
+            replaces: None,
         }
     }
 

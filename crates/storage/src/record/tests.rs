@@ -29,6 +29,7 @@ fn any_type() -> impl Strategy<Value = DataType> {
         Just(DataType::Text),
         (1_u32..20).prop_map(|max| DataType::Bytes { max: Some(max) }),
         Just(DataType::Bytes { max: None }),
+        (1_u32..20).prop_map(|max| DataType::Sortable { max }),
         Just(DataType::Date),
         Just(DataType::Timestamp),
         Just(DataType::Uuid),
@@ -70,6 +71,7 @@ fn value_of(data_type: DataType) -> BoxedStrategy<Value> {
         DataType::Varchar { max } => text(max as usize).boxed(),
         DataType::Text => text(60).boxed(),
         DataType::Bytes { max } => bytes(max.unwrap_or(40) as usize).boxed(),
+        DataType::Sortable { max } => bytes(max as usize).boxed(),
         DataType::Date => any::<i32>()
             .prop_map(|days| Value::Date(Date(days)))
             .boxed(),
@@ -114,6 +116,10 @@ fn shown(value: &Value, data_type: DataType) -> Value {
         (Value::Text(text), DataType::Char { .. }) => {
             Value::Text(text.trim_end_matches(' ').to_owned())
         }
+        (Value::Bytes(bytes), DataType::Sortable { .. }) => {
+            let end = bytes.iter().rposition(|byte| *byte != 0);
+            Value::Bytes(bytes[..end.map_or(0, |end| end + 1)].to_owned())
+        }
         _ => value.clone(),
     }
 }
@@ -125,6 +131,7 @@ fn order(left: &Value, right: &Value, data_type: DataType) -> Ordering {
             let padded = |text: &str| format!("{text:length$}", length = length as usize);
             padded(left).cmp(&padded(right))
         }
+        (_, _, DataType::Sortable { .. }) => shown(left, data_type).cmp(&shown(right, data_type)),
         _ => left.cmp(right),
     }
 }
@@ -146,19 +153,81 @@ fn ycsb() -> TableDef {
     TableDef::new(TableId(1), "usertable", columns, vec![0])
 }
 
+/// A column whose contents may be too long for its room in a truncated key.
+fn any_long_type() -> impl Strategy<Value = DataType> {
+    prop_oneof![
+        Just(DataType::Text),
+        Just(DataType::Varchar { max: 150 }),
+        Just(DataType::Bytes { max: None }),
+        Just(DataType::Bytes { max: Some(100) }),
+        Just(DataType::Sortable { max: 90 }),
+    ]
+}
+
+/// A content of about the length of a room, which begins like most others.
+fn long_value_of(data_type: DataType) -> BoxedStrategy<Value> {
+    let ends = prop::collection::vec(prop::sample::select(vec![0_u8, 1, 97, 98]), 0..=2);
+    let content = (10_usize..85, ends, any::<bool>()).prop_map(|(same, ends, tail)| {
+        let tail = if tail {
+            "a".repeat(20).into_bytes()
+        } else {
+            vec![]
+        };
+        [vec![b'a'; same], ends, tail].concat()
+    });
+    let content = content.prop_filter("too long", |content| content.len() <= 90);
+    if matches!(data_type, DataType::Text | DataType::Varchar { .. }) {
+        content
+            .prop_map(|content| Value::Text(String::from_utf8(content).unwrap()))
+            .boxed()
+    } else {
+        content.prop_map(Value::Bytes).boxed()
+    }
+}
+
+/// A table with a primary key of long columns and truncated keys, rows, and two ends of a range.
+fn long_keys() -> impl Strategy<Value = (TableDef, Vec<Vec<Value>>, [Vec<Value>; 2])> {
+    let column = |(at, data_type): (usize, &DataType)| Column::new(format!("c{at}"), *data_type);
+    prop::collection::vec(any_long_type(), 1..=8).prop_flat_map(move |types| {
+        let columns: Vec<Column> = types.iter().enumerate().map(column).collect();
+        let key = (0..columns.len()).collect();
+        let table = TableDef {
+            keys: KeyRule::Truncated { hash_key: 7 },
+            ..TableDef::new(TableId(1), "t", columns, key)
+        };
+        let row: Vec<_> = types.iter().map(|of| long_value_of(*of)).collect();
+        let rows = prop::collection::vec(row.clone(), 5);
+        let ends = (row.clone(), row, 0..=types.len(), 0..=types.len());
+        let ends = ends.prop_map(|(mut low, mut high, few, many)| {
+            low.truncate(few);
+            high.truncate(many);
+            // The same first value is common only if it is made so.
+            if few % 2 == 0 && few.min(many) > 0 {
+                high[0] = low[0].clone();
+            }
+            [low, high]
+        });
+        (Just(table), rows, ends)
+    })
+}
+
 fn one_column(data_type: DataType) -> TableDef {
     TableDef::new(TableId(1), "t", vec![Column::new("c", data_type)], vec![0])
 }
 
 proptest! {
     #[test]
-    fn key_order_is_value_order((mut table, rows) in columns_and_rows(3, 2), unique: bool) {
+    fn key_order_is_value_order((mut table, rows) in columns_and_rows(3, 2), unique: bool, truncated: bool) {
+        if truncated {
+            table.keys = KeyRule::Truncated { hash_key: 7 };
+        }
         let columns: Vec<usize> = (1..table.columns.len()).collect();
         table.indexes.push(IndexDef { id: IndexId(1), name: "i".into(), columns, unique });
         // Three unlimited columns exceed what a key may have.
         prop_assume!(table.validate().is_ok());
         let encoder = KeyEncoder::secondary(&table, &table.indexes[0]);
         let layout = Arc::new(TupleLayout::new(&table, LayoutKind::Together));
+        prop_assume!(rows.iter().all(|values| encoder.cut_contents(&filled(&layout, values)) == 0));
         let keys: Vec<KeyBuf> = rows.iter().map(|values| {
             let mut key = KeyBuf::new();
             encoder.encode_row(&filled(&layout, values), &mut key).unwrap();
@@ -193,6 +262,46 @@ proptest! {
                     });
                     prop_assert_eq!(same, lower <= *other && *other <= upper);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn ranges_of_truncated_keys_have_the_right_rows((table, mut rows, ends) in long_keys(), mixed: prop::sample::Index) {
+        prop_assert_eq!(table.validate(), Ok(()));
+        let encoder = KeyEncoder::primary(&table);
+        // One row with a beginning of the low end, so that the two tie.
+        let at = mixed.index(rows.len());
+        for (value, end) in rows[at].iter_mut().zip(&ends[0]) {
+            *value = end.clone();
+        }
+        let layout = Arc::new(TupleLayout::new(&table, LayoutKind::Together));
+        let key_of = |row: &Row| {
+            let mut key = KeyBuf::new();
+            encoder.encode_row(row, &mut key).unwrap();
+            key
+        };
+        let shown_as = |values: &[Value]| -> Vec<Value> {
+            values.iter().zip(&table.columns).map(|(value, column)| shown(value, column.data_type)).collect()
+        };
+        let [low, high] = &ends;
+        let equal = low.iter().zip(high).take_while(|(low, high)| low == high).count();
+        let (mut low_key, mut high_key) = (KeyBuf::new(), KeyBuf::new());
+        let wide_low = encoder.range_bound(low, equal, 0, &mut low_key).unwrap();
+        let wide_high = encoder.range_bound(high, equal, 255, &mut high_key).unwrap();
+        for values in &rows {
+            let row = filled(&layout, values);
+            let key = key_of(&row);
+            let values = shown_as(values);
+            let within = values[..low.len()] >= *shown_as(low) && values[..high.len()] <= *shown_as(high);
+            let in_keys = low_key <= key && key <= high_key;
+            prop_assert!(in_keys || !within, "a row of the range is not between its keys");
+            let compared = (!wide_low || encoder.compare_row(&row, low).is_ge())
+                && (!wide_high || encoder.compare_row(&row, high).is_le());
+            prop_assert_eq!(in_keys && compared, within);
+            for other in &rows {
+                let other_key = key_of(&filled(&layout, other));
+                prop_assert_eq!(key == other_key, values == shown_as(other));
             }
         }
     }
@@ -342,7 +451,16 @@ fn keys_of_all_lengths_are_kept() {
 
 #[test]
 fn texts_with_control_characters_keep_their_order() {
-    let encoder = KeyEncoder::primary(&one_column(DataType::Text));
+    let truncated = TableDef {
+        keys: KeyRule::Truncated { hash_key: 0 },
+        ..one_column(DataType::Text)
+    };
+    for table in [one_column(DataType::Text), truncated] {
+        control_characters_in(&KeyEncoder::primary(&table));
+    }
+}
+
+fn control_characters_in(encoder: &KeyEncoder) {
     let mut texts = vec![
         "",
         "\0",
@@ -412,6 +530,86 @@ fn keys_have_limits() {
             ..
         })
     ));
+}
+
+#[test]
+fn long_columns_share_the_room_of_truncated_keys() {
+    const CHAR: DataType = DataType::Char { length: 200 };
+    let words = |types: &[DataType]| {
+        let columns = types.iter().enumerate();
+        let columns = columns.map(|(at, of)| Column::new(format!("c{at}"), *of));
+        let table = TableDef {
+            keys: KeyRule::Truncated { hash_key: 0 },
+            ..TableDef::new(
+                TableId(1),
+                "t",
+                columns.collect(),
+                (0..types.len()).collect(),
+            )
+        };
+        let encoder = KeyEncoder::primary(&table);
+        assert_eq!(
+            encoder.is_exact(0),
+            encoder.is_all_exact() || types[0] == CHAR
+        );
+        table
+            .validate()
+            .map(|()| (encoder.shape().words, encoder.is_all_exact()))
+    };
+    let user_name = DataType::Varchar { max: 600 };
+    assert_eq!(words(&[user_name]), Ok((8, false)));
+    assert_eq!(words(&[user_name; 2]), Ok((16, false)));
+    assert_eq!(words(&[user_name; 5]), Ok((30, false)));
+    assert_eq!(
+        words(&[DataType::Text; 6]),
+        Ok((252_usize.div_ceil(8), false))
+    );
+    assert_eq!(words(&[DataType::Text; 8]), Ok((32, false)));
+    assert!(words(&[DataType::Text; 9]).is_err());
+    assert_eq!(words(&[DataType::Varchar { max: 63 }]), Ok((8, true)));
+    assert_eq!(words(&[DataType::Varchar { max: 31 }; 3]), Ok((12, true)));
+    assert_eq!(words(&[DataType::Char { length: 250 }]), Ok((32, true)));
+    assert_eq!(words(&[CHAR, DataType::Text]), Ok((32, false)));
+    assert_eq!(words(&[DataType::Sortable { max: 20 }]), Ok((3, true)));
+}
+
+/// The bytes of these keys are on media, so they must never change.
+#[test]
+fn cut_contents_have_the_keys_that_they_always_had() {
+    let key_of = |data_type, value: Value| {
+        let table = TableDef {
+            keys: KeyRule::Truncated {
+                hash_key: 1 << 127 | 3,
+            },
+            ..one_column(data_type)
+        };
+        let mut key = KeyBuf::new();
+        let encoder = KeyEncoder::primary(&table);
+        encoder.encode_values(&[value], &mut key).unwrap();
+        assert!(encoder.decode(&key).is_err());
+        key.iter()
+            .map(|word| format!("{word:016x}"))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let text = "b".repeat(100);
+    let hash = "eb69ea8f180e3c95 9c3a0403b8e2b492";
+    assert_eq!(
+        key_of(DataType::Text, text.clone().into()),
+        format!("{}63636363636363ff {hash}", "6363636363636363 ".repeat(5))
+    );
+    assert_eq!(
+        key_of(
+            DataType::Bytes { max: None },
+            text.clone().into_bytes().into()
+        ),
+        "6262626262626262 0962626262626262 6209626262626262 6262096262626262 6262620962626262 \
+         62626262ffeb69ea 8f180e3c959c3a04 03b8e2b492000000"
+    );
+    assert_eq!(
+        key_of(DataType::Sortable { max: 100 }, text.into_bytes().into()),
+        format!("{}62626262626262ff {hash}", "6262626262626262 ".repeat(5))
+    );
 }
 
 #[test]

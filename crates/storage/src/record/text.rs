@@ -37,7 +37,9 @@ impl Value {
             DataType::Char { .. } | DataType::Varchar { .. } | DataType::Text => {
                 Some(Self::Text(text.to_owned()))
             }
-            DataType::Bytes { .. } => parse_bytes(trimmed).map(Self::Bytes),
+            DataType::Bytes { .. } | DataType::Sortable { .. } => {
+                parse_bytes(trimmed).map(Self::Bytes)
+            }
             DataType::Date => Date::parse(trimmed).map(Self::Date),
             DataType::Timestamp => Timestamp::parse(trimmed).map(Self::Timestamp),
             DataType::Uuid => Uuid::parse(trimmed).map(Self::Uuid),
@@ -142,7 +144,7 @@ fn hint(data_type: DataType) -> String {
         DataType::Char { .. } | DataType::Varchar { .. } | DataType::Text => {
             format!("; the limit is {} bytes", data_type.bytes_max())
         }
-        DataType::Bytes { .. } => {
+        DataType::Bytes { .. } | DataType::Sortable { .. } => {
             format!(
                 "; write \\x and hexadecimal digits of at most {} bytes",
                 data_type.bytes_max()
@@ -170,6 +172,7 @@ mod tests {
             ("char(3)", "ab"),
             ("text", " blanks stay "),
             ("bytes", "\\x00ff10"),
+            ("sortable(4)", "\\x00ff10"),
             ("date", "2026-11-21"),
             ("timestamp", "2026-11-21 05:19:14.000001"),
             ("uuid", "6ba7b810-9dad-11d1-80b4-00c04fd430c8"),

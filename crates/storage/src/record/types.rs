@@ -49,6 +49,12 @@ pub enum DataType {
         /// Bytes.
         max: Option<u32>,
     },
+    /// Bytes that sort as they stand, at most `max`; zeros at the end do not count. Made for values
+    /// that are encoded so that the order of the bytes is theirs, such as numbers of any size.
+    Sortable {
+        /// Bytes.
+        max: u32,
+    },
     /// Days since 1970-01-01; 4 bytes.
     Date,
     /// Microseconds since 1970-01-01 UTC; 8 bytes.
@@ -62,7 +68,7 @@ pub enum DataType {
 pub enum TypeNameError {
     /// There is no type of this name, or not with so many parameters.
     #[error(
-        "`{0}` is no data type; there are bool, int16, int32, int64, float64, decimal(p,s), char(n), varchar(n), text, bytes, bytes(n), date, timestamp, uuid"
+        "`{0}` is no data type; there are bool, int16, int32, int64, float64, decimal(p,s), char(n), varchar(n), text, bytes, bytes(n), sortable(n), date, timestamp, uuid"
     )]
     Unknown(String),
     /// The parameters of the type are not within their limits.
@@ -91,7 +97,9 @@ impl DataType {
                 Ok(())
             }
             Self::Char { length } => bytes_within(length),
-            Self::Varchar { max } | Self::Bytes { max: Some(max) } => bytes_within(max),
+            Self::Varchar { max } | Self::Bytes { max: Some(max) } | Self::Sortable { max } => {
+                bytes_within(max)
+            }
             _ => Ok(()),
         }
     }
@@ -106,14 +114,14 @@ impl DataType {
             Self::Decimal { precision, .. } => Some(if precision <= 18 { 8 } else { 16 }),
             Self::Uuid => Some(16),
             Self::Char { length } => Some(length),
-            Self::Varchar { .. } | Self::Text | Self::Bytes { .. } => None,
+            Self::Varchar { .. } | Self::Text | Self::Bytes { .. } | Self::Sortable { .. } => None,
         }
     }
 
     /// The most bytes of a value.
     pub fn bytes_max(self) -> u32 {
         match self {
-            Self::Varchar { max } | Self::Bytes { max: Some(max) } => max,
+            Self::Varchar { max } | Self::Bytes { max: Some(max) } | Self::Sortable { max } => max,
             Self::Text | Self::Bytes { max: None } => VALUE_BYTES_MAX,
             fixed => fixed.fixed_bytes().unwrap_or(VALUE_BYTES_MAX),
         }
@@ -139,6 +147,7 @@ impl fmt::Display for DataType {
             Self::Text => f.write_str("text"),
             Self::Bytes { max: Some(max) } => write!(f, "bytes({max})"),
             Self::Bytes { max: None } => f.write_str("bytes"),
+            Self::Sortable { max } => write!(f, "sortable({max})"),
             Self::Date => f.write_str("date"),
             Self::Timestamp => f.write_str("timestamp"),
             Self::Uuid => f.write_str("uuid"),
@@ -191,6 +200,7 @@ fn named(name: &str, parameters: &[u32]) -> Option<DataType> {
         ("text", []) => DataType::Text,
         ("bytes" | "bytea" | "blob", []) => DataType::Bytes { max: None },
         ("bytes" | "varbinary", &[max]) => DataType::Bytes { max: Some(max) },
+        ("sortable", &[max]) => DataType::Sortable { max },
         ("date", []) => DataType::Date,
         ("timestamp", []) => DataType::Timestamp,
         ("uuid", []) => DataType::Uuid,
@@ -216,6 +226,7 @@ mod tests {
             "text",
             "bytes",
             "bytes(16)",
+            "sortable(20)",
             "date",
             "timestamp",
             "uuid",

@@ -238,6 +238,12 @@ impl<'a> ValueRef<'a> {
                 within(bytes.len(), data_type.bytes_max())?;
                 Self::Bytes(bytes)
             }
+            (DataType::Sortable { max }, Self::Bytes(bytes)) => {
+                let zeros = bytes.iter().rev().take_while(|byte| **byte == 0).count();
+                let bytes = &bytes[..bytes.len() - zeros];
+                within(bytes.len(), max)?;
+                Self::Bytes(bytes)
+            }
             (DataType::Int64, other) => Self::Int64(other.as_i64().ok_or(Misfit::WrongType)?),
             (DataType::Int32, other) => {
                 let number = other.as_i64().ok_or(Misfit::WrongType)?;
