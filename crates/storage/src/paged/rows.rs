@@ -8,7 +8,7 @@
 use super::locking::RowLocks;
 use super::search_path::SearchPath;
 use super::space::Pages;
-use super::tables::{TableState, Tables, find_mut};
+use super::tables::{TableState, Tables};
 use super::transaction::Transaction;
 use super::tree::{ScanCells, Stored, Tree};
 use super::values::{
@@ -17,6 +17,7 @@ use super::values::{
 use crate::error::Result;
 use crate::lock::KeyMode;
 use crate::record::{Changes, KeyBuf, Row, TableId};
+use crate::table::find_mut;
 use crate::vocabulary::ScanRange;
 use disk::Directory;
 use std::ops::ControlFlow;

@@ -24,7 +24,7 @@ use super::values::{long_pages, put_value, read_row, remove_value, replace_value
 use crate::error::{Result, StorageError};
 use crate::page::{PageId, Undo};
 use crate::record::{IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
-use crate::table::Table;
+use crate::table::{Numbered, Table, find};
 use crate::vocabulary::Direction;
 use disk::Directory;
 use std::collections::HashMap;
@@ -36,14 +36,12 @@ pub const CATALOGUE_KEY_WORDS: usize = 2;
 const DEFINITION: u64 = 0;
 const PRIMARY: u64 = 1;
 const SECONDARY: u64 = 2;
-/// Tables are kept by their numbers, so a number that no catalogue gives is not believed.
-const TABLES_MAX: u64 = 1 << 20;
 
 /// All tables of one partition.
 pub struct Tables {
     /// The tree of definitions.
     pub catalogue: Tree,
-    pub(super) states: Vec<Option<TableState>>,
+    pub(super) states: Numbered<TableState>,
     pub(super) value: Vec<u8>,
     pub(super) image: Vec<u8>,
 }
@@ -106,7 +104,7 @@ impl Tables {
                 root: catalogue,
                 key_words: CATALOGUE_KEY_WORDS,
             },
-            states: Vec::new(),
+            states: Numbered::new(),
             value: Vec::new(),
             image: Vec::new(),
         };
@@ -144,7 +142,7 @@ impl Tables {
                 pages.pool.file().damage(self.catalogue.root, &text)
             };
             let def = TableDef::decode(&image).map_err(|error| wrong(error.to_string()))?;
-            if u64::from(def.id.0) != id || id >= TABLES_MAX {
+            if u64::from(def.id.0) != id {
                 return Err(wrong("it is another table's".to_owned()));
             }
             let state = TableState::new(pages, &def, |key| {
@@ -165,20 +163,15 @@ impl Tables {
     }
 
     pub(super) fn states(&self) -> impl Iterator<Item = &TableState> {
-        self.states.iter().flatten()
+        self.states.values()
     }
 
     pub(super) fn find(&self, id: TableId) -> Result<&TableState> {
-        let slot = self.states.get(id.0 as usize).and_then(Option::as_ref);
-        slot.ok_or(StorageError::NoSuchTable(id.0))
+        find(&self.states, id)
     }
 
     fn add(&mut self, state: TableState) {
-        let slot = state.table.def.id.0 as usize;
-        if self.states.len() <= slot {
-            self.states.resize_with(slot + 1, || None);
-        }
-        self.states[slot] = Some(state);
+        self.states.insert(state.table.def.id, state);
     }
 
     /// Makes an empty table. If it fails, the definitions must be read again after the undo.
@@ -188,10 +181,6 @@ impl Tables {
         def: &TableDef,
         txn: &mut Transaction,
     ) -> Result<()> {
-        if u64::from(def.id.0) >= TABLES_MAX {
-            let text = format!("table number {} is too high", def.id.0);
-            return Err(StorageError::Unsupported(text));
-        }
         if self.find(def.id).is_ok() {
             let text = format!("table number {} is taken", def.id.0);
             return Err(StorageError::Unsupported(text));
@@ -268,7 +257,7 @@ impl Tables {
         }
         long_pages(pages, primary, &mut txn.frees)?;
         txn.trees.extend(trees.iter().map(|tree| tree.root));
-        self.states[id.0 as usize] = None;
+        self.states.remove(&id);
         Ok(())
     }
 
@@ -428,10 +417,4 @@ fn new_root<D: Directory>(pages: &Pages<D>, tree: Tree, txn: &mut Transaction) -
     })?;
     txn.taken += 1;
     Ok(id)
-}
-
-#[inline]
-pub(super) fn find_mut(tables: &mut [Option<TableState>], id: TableId) -> Result<&mut TableState> {
-    let slot = tables.get_mut(id.0 as usize).and_then(Option::as_mut);
-    slot.ok_or(StorageError::NoSuchTable(id.0))
 }

@@ -17,6 +17,7 @@ use crate::record::{
 };
 use crate::vocabulary::{ScanRange, VerifyReport};
 use pmem::{Arena, Memory};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -247,6 +248,20 @@ impl<M: Memory, W, T: Tables<M, W>> Space for InArena<M, W, T> {
         self.tables
             .delete(&mut self.arena, &mut self.writes, id, key)
     }
+}
+
+/// The open tables of a partition by their numbers. Numbers are never used again, so they grow far
+/// beyond the count of tables.
+pub(crate) type Numbered<S> = BTreeMap<TableId, S>;
+
+#[inline]
+pub(crate) fn find<S>(tables: &Numbered<S>, id: TableId) -> Result<&S> {
+    tables.get(&id).ok_or(StorageError::NoSuchTable(id.0))
+}
+
+#[inline]
+pub(crate) fn find_mut<S>(tables: &mut Numbered<S>, id: TableId) -> Result<&mut S> {
+    tables.get_mut(&id).ok_or(StorageError::NoSuchTable(id.0))
 }
 
 /// One table's definition with everything that is derived from it.

@@ -16,7 +16,7 @@
 //! descriptor is linked at the head and replaces an old one of the same table in one step.
 
 use super::tuples::Tuples;
-use super::{Table, Tables};
+use super::{Numbered, Table, Tables, find, find_mut};
 use crate::error::{Result, StorageError};
 use crate::index::{IndexShape, OrderedIndex, bytes_of};
 use crate::log::WriteSet;
@@ -36,7 +36,7 @@ pub struct TableSpace<M: Memory, W, I> {
     directory: u64,
     layout: LayoutKind,
     node_bytes: usize,
-    tables: Vec<Option<TableState<I>>>,
+    tables: Numbered<TableState<I>>,
     key: KeyBuf,
     device: PhantomData<fn(M, W)>,
 }
@@ -66,7 +66,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
             directory,
             layout,
             node_bytes,
-            tables: Vec::new(),
+            tables: Numbered::new(),
             key: KeyBuf::default(),
             device: PhantomData,
         };
@@ -78,8 +78,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
 impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpace<M, W, I> {
     fn tables(&self) -> Vec<Arc<Table>> {
         self.tables
-            .iter()
-            .flatten()
+            .values()
             .map(|state| Arc::clone(&state.table))
             .collect()
     }
@@ -90,10 +89,6 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
         let mut known = 0;
         while at != 0 {
             let (next, table) = self.read_descriptor(arena, at)?;
-            if table.table.def.id.0 >= TABLES_MAX {
-                let detail = format!("table number {}", table.table.def.id.0);
-                return Err(PmemError::corrupted("table descriptor", at, detail).into());
-            }
             self.add(table);
             known += 1;
             if known > TABLES_MAX {
@@ -109,11 +104,6 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
             return Err(StorageError::Unsupported(format!(
                 "table number {} is taken",
                 def.id.0
-            )));
-        }
-        if def.id.0 >= TABLES_MAX {
-            return Err(StorageError::Unsupported(format!(
-                "table numbers end at {TABLES_MAX}; dump and load the database, which numbers its tables anew"
             )));
         }
         let next = arena.word(self.directory)?;
@@ -136,7 +126,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
         }
         let descriptor = state.descriptor;
         self.unlink(arena, writes, descriptor)?;
-        self.tables[id.0 as usize] = None;
+        self.tables.remove(&id);
         Ok(())
     }
 
@@ -335,33 +325,27 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
     }
 
     fn check(&mut self, arena: &Arena<M>, block: &mut dyn FnMut(u64), report: &mut VerifyReport) {
-        for state in self.tables.iter_mut().flatten() {
+        for state in self.tables.values_mut() {
             block(state.descriptor);
             state.check(arena, block, report);
         }
     }
 }
 
-/// Table numbers of a partition end here, and so does the list of descriptors.
+/// Descriptors on the list before it is called endless.
 const TABLES_MAX: u32 = 1 << 20;
 
 impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
     fn find(&self, id: TableId) -> Result<&TableState<I>> {
-        let slot = self.tables.get(id.0 as usize).and_then(Option::as_ref);
-        slot.ok_or(StorageError::NoSuchTable(id.0))
+        find(&self.tables, id)
     }
 
     fn find_mut(&mut self, id: TableId) -> Result<&mut TableState<I>> {
-        let slot = self.tables.get_mut(id.0 as usize).and_then(Option::as_mut);
-        slot.ok_or(StorageError::NoSuchTable(id.0))
+        find_mut(&mut self.tables, id)
     }
 
     fn add(&mut self, state: TableState<I>) {
-        let slot = state.table.def.id.0 as usize;
-        if self.tables.len() <= slot {
-            self.tables.resize_with(slot + 1, || None);
-        }
-        self.tables[slot] = Some(state);
+        self.tables.insert(state.table.def.id, state);
     }
 
     fn shape(&self, key_words: usize) -> IndexShape {

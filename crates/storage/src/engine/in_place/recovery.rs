@@ -8,7 +8,7 @@
 use super::InPlace;
 use super::journal::{Checkpoint, Journal};
 use crate::engine::serial::commit_log::{identity, wal_options};
-use crate::engine::serial::replay::{Replay, check_number, read_settings};
+use crate::engine::serial::replay::{Replay, read_settings};
 use crate::engine::serial::store::Store;
 use crate::engine::{Decide, EngineOptions};
 use crate::error::{Result, StorageError};
@@ -69,7 +69,6 @@ fn load<M: Memory, F: disk::File>(
     reader.read(&mut |entry| {
         match entry {
             CheckpointEntry::Table(def) => {
-                check_number(def.id)?;
                 store.space.create_table(&def)?;
                 current = Some((def.id, store.take_row(def.id)?));
             }

@@ -158,10 +158,7 @@ impl<T: Redo> Replay<'_, T> {
                 }
                 return Ok(());
             }
-            Operation::CreateTable(def) => {
-                check_number(def.id)?;
-                space.create_table(&def)?;
-            }
+            Operation::CreateTable(def) => space.create_table(&def)?,
             Operation::DropTable(table) => space.drop_table(table)?,
             Operation::CreateIndex(def, id) => {
                 let index = def.index_by_id(id).ok_or_else(|| {
@@ -212,16 +209,6 @@ impl Buffers {
         }
         Err("its key has a wrong length".into())
     }
-}
-
-/// Tables are kept by their numbers, so a number that no catalogue gives is not believed.
-pub(in crate::engine) fn check_number(table: TableId) -> Result<()> {
-    const TABLES_MAX: u32 = 1 << 20;
-    if table.0 < TABLES_MAX {
-        return Ok(());
-    }
-    let text = format!("a file has a table of the impossible number {}", table.0);
-    Err(StorageError::Unsupported(text))
 }
 
 /// Why a record could not be replayed.

@@ -25,7 +25,7 @@ use crate::lsm::rows::{self, Scratch};
 use crate::record::{
     Changes, IndexDef, IndexId, KeyBuf, LayoutKind, MAX_KEY_WORDS, Row, TableDef, TableId,
 };
-use crate::table::{Space, Table};
+use crate::table::{Numbered, Space, Table, find, find_mut};
 use crate::vocabulary::{Direction, ScanRange, VerifyReport};
 use disk::File;
 use pmem::{Arena, Counters, Memory, MemorySource, PmemError};
@@ -82,7 +82,7 @@ pub(crate) struct StoreSettings {
 pub(crate) struct Store<S: MemorySource, F: File> {
     memories: S,
     settings: StoreSettings,
-    tables: Vec<Option<TableState>>,
+    tables: Numbered<TableState>,
     /// The number of the next new tree.
     pub(crate) next_tree: u64,
     pub(crate) active: MemTable<S::Memory>,
@@ -124,7 +124,7 @@ impl<S: MemorySource, F: File> Store<S, F> {
             active: MemTable::new(first)?,
             memories,
             settings,
-            tables: Vec::new(),
+            tables: Numbered::new(),
             next_tree,
             full: None,
             runs: Vec::new(),
@@ -155,7 +155,7 @@ impl<S: MemorySource, F: File> Store<S, F> {
 
     /// All tables with their trees.
     pub(crate) fn catalogue(&self) -> Vec<TableTrees> {
-        let tables = self.tables.iter().flatten();
+        let tables = self.tables.values();
         tables
             .map(|state| TableTrees {
                 table: Arc::clone(&state.table),
@@ -285,8 +285,7 @@ impl<S: MemorySource, F: File> Store<S, F> {
     }
 
     fn trees(&mut self, id: TableId) -> Result<(Trees<'_, S, F>, &mut Scratch)> {
-        let slot = self.tables.get_mut(id.0 as usize).and_then(Option::as_mut);
-        let state = slot.ok_or(StorageError::NoSuchTable(id.0))?;
+        let state = find_mut(&mut self.tables, id)?;
         let trees = Trees {
             table: Arc::clone(&state.table),
             ids: Arc::clone(&state.trees),
@@ -339,16 +338,13 @@ impl<S: MemorySource, F: File> Store<S, F> {
     }
 
     fn put_table(&mut self, table: Arc<Table>, trees: Arc<[TreeId]>) {
-        let slot = table.def.id.0 as usize;
-        if self.tables.len() <= slot {
-            self.tables.resize_with(slot + 1, || None);
-        }
-        self.tables[slot] = Some(TableState {
+        let state = TableState {
             scratch: Scratch::new(&table),
             row: Row::new(Arc::clone(&table.layout)),
             table,
             trees,
-        });
+        };
+        self.tables.insert(state.table.def.id, state);
     }
 
     fn shape(&self, key_words: usize) -> IndexShape {
@@ -367,7 +363,7 @@ impl<S: MemorySource, F: File> Store<S, F> {
         for leveled in &self.runs {
             leveled.run.check(&mut report.damage);
         }
-        for state in self.tables.iter().flatten() {
+        for state in self.tables.values() {
             if let Err(error) = self.check_table(state, report) {
                 let name = &state.table.def.name;
                 report.damage.push(format!("table `{name}`: {error}"));
@@ -438,7 +434,7 @@ impl<S: MemorySource, F: File> Store<S, F> {
 
 impl<S: MemorySource, F: File> Space for Store<S, F> {
     fn tables(&self) -> Vec<Arc<Table>> {
-        let tables = self.tables.iter().flatten();
+        let tables = self.tables.values();
         tables.map(|state| Arc::clone(&state.table)).collect()
     }
 
@@ -459,7 +455,7 @@ impl<S: MemorySource, F: File> Space for Store<S, F> {
         for &tree in trees.iter() {
             self.active.drop_tree(tree)?;
         }
-        self.tables[id.0 as usize] = None;
+        self.tables.remove(&id);
         Ok(())
     }
 
@@ -601,11 +597,6 @@ fn add_trees<M: pmem::Memory>(
         mem_table.add_tree(tree, shape)?;
     }
     Ok(())
-}
-
-fn find(tables: &[Option<TableState>], id: TableId) -> Result<&TableState> {
-    let slot = tables.get(id.0 as usize).and_then(Option::as_ref);
-    slot.ok_or(StorageError::NoSuchTable(id.0))
 }
 
 /// Makes a row of the entries for a key, newest first; false if that is no row.

@@ -25,7 +25,7 @@ use crate::log::{NvWriteSet, WriteSet};
 use crate::lsm::filter::Filters;
 use crate::lsm::rows;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
-use crate::table::{Table, Tables};
+use crate::table::{Numbered, Table, Tables, find, find_mut};
 use crate::vocabulary::{ScanRange, VerifyReport};
 use pmem::{Arena, Memory, NvPtr, Owner, Part, PmemError};
 use std::ops::ControlFlow;
@@ -44,7 +44,7 @@ pub(crate) struct NvTables<M: Memory> {
     node_bytes: usize,
     sizes: LevelSizes,
     filters: Filters<M>,
-    tables: Vec<Option<TableState>>,
+    tables: Numbered<TableState>,
     /// Tables that the open transaction has written to.
     written: Vec<TableId>,
     /// Whether the open transaction has deleted a row: an abort may bring rows back that its scans
@@ -76,7 +76,7 @@ impl<M: Memory> NvTables<M> {
             node_bytes: settings.node_bytes,
             sizes: settings.sizes,
             filters,
-            tables: Vec::new(),
+            tables: Numbered::new(),
             written: Vec::new(),
             has_deleted: false,
             pause: 0,
@@ -88,7 +88,7 @@ impl<M: Memory> NvTables<M> {
 
 impl<M: Memory> Tables<M, NvWriteSet> for NvTables<M> {
     fn reload(&mut self, arena: &Arena<M>) -> Result<()> {
-        for mut state in self.tables.drain(..).flatten() {
+        for mut state in std::mem::take(&mut self.tables).into_values() {
             for filter in state.levels.take_filters() {
                 self.filters.free(filter)?;
             }
@@ -109,7 +109,7 @@ impl<M: Memory> Tables<M, NvWriteSet> for NvTables<M> {
     }
 
     fn tables(&self) -> Vec<Arc<Table>> {
-        let tables = self.tables.iter().flatten();
+        let tables = self.tables.values();
         tables.map(|state| Arc::clone(&state.table)).collect()
     }
 
@@ -134,7 +134,7 @@ impl<M: Memory> Tables<M, NvWriteSet> for NvTables<M> {
 
     fn settle(&mut self, arena: &mut Arena<M>, log: &mut NvWriteSet) -> Result<bool> {
         let sizes = self.sizes;
-        for state in self.tables.iter_mut().flatten() {
+        for state in self.tables.values_mut() {
             let mut pool = Pool {
                 arena,
                 log,
@@ -150,7 +150,7 @@ impl<M: Memory> Tables<M, NvWriteSet> for NvTables<M> {
     fn end_transaction(&mut self) {
         self.has_deleted = false;
         for id in self.written.drain(..) {
-            if let Some(state) = self.tables.get_mut(id.0 as usize).and_then(Option::as_mut) {
+            if let Some(state) = self.tables.get_mut(&id) {
                 state.written = 0;
             }
         }
@@ -327,7 +327,7 @@ impl<M: Memory> Tables<M, NvWriteSet> for NvTables<M> {
         }
         let descriptor = state.descriptor;
         self.unlink(arena, log, descriptor)?;
-        if let Some(mut state) = self.tables[id.0 as usize].take() {
+        if let Some(mut state) = self.tables.remove(&id) {
             for filter in state.levels.take_filters() {
                 self.filters.free(filter)?;
             }
@@ -373,7 +373,7 @@ impl<M: Memory> Tables<M, NvWriteSet> for NvTables<M> {
     }
 
     fn check(&mut self, arena: &Arena<M>, block: &mut dyn FnMut(u64), report: &mut VerifyReport) {
-        for state in self.tables.iter_mut().flatten() {
+        for state in self.tables.values_mut() {
             block(state.descriptor);
             state.check(arena, block, report);
         }
@@ -385,7 +385,7 @@ impl<M: Memory> NvTables<M> {
     fn compact(&mut self, arena: &mut Arena<M>, log: &mut NvWriteSet) -> Result<()> {
         for index in 0..self.written.len() {
             let (id, sizes) = (self.written[index], self.sizes);
-            let Some(state) = self.tables.get_mut(id.0 as usize).and_then(Option::as_mut) else {
+            let Some(state) = self.tables.get_mut(&id) else {
                 continue;
             };
             let mut pool = Pool {
@@ -417,7 +417,7 @@ impl<M: Memory> NvTables<M> {
     }
 
     fn note_written(&mut self, id: TableId) {
-        if let Some(state) = self.tables.get_mut(id.0 as usize).and_then(Option::as_mut) {
+        if let Some(state) = self.tables.get_mut(&id) {
             state.written += 1;
             if !self.written.contains(&id) {
                 self.written.push(id);
@@ -436,11 +436,7 @@ impl<M: Memory> NvTables<M> {
     }
 
     fn add(&mut self, state: TableState) {
-        let slot = state.table.def.id.0 as usize;
-        if self.tables.len() <= slot {
-            self.tables.resize_with(slot + 1, || None);
-        }
-        self.tables[slot] = Some(state);
+        self.tables.insert(state.table.def.id, state);
     }
 
     fn shape(&self, key_words: usize) -> IndexShape {
@@ -553,9 +549,7 @@ impl<M: Memory> NvTables<M> {
         }
         let next = arena.word(old_at)?;
         let table = Table::new(def.clone(), self.layout)?;
-        let slot = def.id.0 as usize;
-        let state = self.tables[slot].take();
-        let Some(state) = state else {
+        let Some(state) = self.tables.remove(&def.id) else {
             return Err(StorageError::NoSuchTable(def.id.0));
         };
         // Without an index it is shorter, so a full pool need not refuse a change that frees space.
@@ -594,18 +588,6 @@ impl<M: Memory> NvTables<M> {
         }
         Err(PmemError::corrupted("table directory", descriptor, "the table is not on it").into())
     }
-}
-
-#[inline]
-fn find(tables: &[Option<TableState>], id: TableId) -> Result<&TableState> {
-    let slot = tables.get(id.0 as usize).and_then(Option::as_ref);
-    slot.ok_or(StorageError::NoSuchTable(id.0))
-}
-
-#[inline]
-fn find_mut(tables: &mut [Option<TableState>], id: TableId) -> Result<&mut TableState> {
-    let slot = tables.get_mut(id.0 as usize).and_then(Option::as_mut);
-    slot.ok_or(StorageError::NoSuchTable(id.0))
 }
 
 fn tag(table: TableId) -> u16 {

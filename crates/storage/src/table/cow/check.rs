@@ -23,7 +23,7 @@ impl<T: Trees, R: Rows<T>> CowSpace<T, R> {
         };
         let mut found = TreeReport::default();
         self.trees.check(self.directory, &mut found);
-        for state in self.tables.iter_mut().flatten() {
+        for state in self.tables.values_mut() {
             let damaged = found.damage.len();
             state.check(&mut self.trees, &mut found, block, report);
             let name = &state.table.def.name;

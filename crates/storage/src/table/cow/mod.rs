@@ -24,7 +24,7 @@ pub use rows::{ImageRows, Rows, TupleRows};
 pub use views::ViewRows;
 
 use super::space::tag;
-use super::{Space, Table};
+use super::{Numbered, Space, Table, find, find_mut};
 use crate::error::{Result, StorageError};
 use crate::index::cow::{Purpose, Value};
 use crate::index::trees::Trees;
@@ -47,7 +47,7 @@ pub struct CowSpace<T: Trees, R> {
     pub trees: T,
     directory: T::Tree,
     layout: LayoutKind,
-    tables: Vec<Option<TableState<T, R>>>,
+    tables: Numbered<TableState<T, R>>,
     /// The directory's key of each tree, in the order of their numbers.
     tree_keys: Vec<[u64; DIRECTORY_KEY_WORDS]>,
 }
@@ -72,7 +72,7 @@ impl<T: Trees, R: Rows<T>> CowSpace<T, R> {
             trees,
             directory,
             layout: R::layout(layout),
-            tables: Vec::new(),
+            tables: Numbered::new(),
             tree_keys: Vec::new(),
         };
         space.reload()?;
@@ -234,22 +234,17 @@ impl<T: Trees, R: Rows<T>> CowSpace<T, R> {
     }
 
     fn find(&self, id: TableId) -> Result<&TableState<T, R>> {
-        let slot = self.tables.get(id.0 as usize).and_then(Option::as_ref);
-        slot.ok_or(StorageError::NoSuchTable(id.0))
+        find(&self.tables, id)
     }
 
     fn add(&mut self, state: TableState<T, R>) {
-        let slot = state.table.def.id.0 as usize;
-        if self.tables.len() <= slot {
-            self.tables.resize_with(slot + 1, || None);
-        }
-        self.tables[slot] = Some(state);
+        self.tables.insert(state.table.def.id, state);
     }
 }
 
 impl<T: Trees, R: Rows<T>> Space for CowSpace<T, R> {
     fn tables(&self) -> Vec<Arc<Table>> {
-        let open = self.tables.iter().flatten();
+        let open = self.tables.values();
         open.map(|state| Arc::clone(&state.table)).collect()
     }
 
@@ -284,7 +279,7 @@ impl<T: Trees, R: Rows<T>> Space for CowSpace<T, R> {
         for key in keys {
             self.trees.remove(self.directory, &key)?;
         }
-        self.tables[id.0 as usize] = None;
+        self.tables.remove(&id);
         self.end_definition()
     }
 
@@ -462,15 +457,6 @@ fn touch<T: Trees>(
     }
     let text = format!("it has no entry {key:?}");
     Err(PmemError::corrupted("directory", 0, text).into())
-}
-
-#[inline]
-fn find_mut<T: Trees, R>(
-    tables: &mut [Option<TableState<T, R>>],
-    id: TableId,
-) -> Result<&mut TableState<T, R>> {
-    let slot = tables.get_mut(id.0 as usize).and_then(Option::as_mut);
-    slot.ok_or(StorageError::NoSuchTable(id.0))
 }
 
 impl<T: Trees, R: Rows<T>> TableState<T, R> {
