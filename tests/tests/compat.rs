@@ -21,7 +21,7 @@
 mod common;
 
 use common::{Directory, people, small};
-use indelible::{Database, Existing, Options, Replay};
+use indelible::{Column, DataType, Database, Existing, Options, Owner, Replay, TransactionOptions};
 use lz4_flex::frame::{FrameDecoder, FrameEncoder};
 use pmem::POOL_FORMAT;
 use std::fs;
@@ -391,6 +391,85 @@ fn whole_databases_of_format_2_open_with_their_content() {
                     .unwrap();
             }
         }
+    }
+}
+
+/// Methods with golden databases that have definitions of version 2.
+const DEFINED: [Method; 3] = [Method::NvmInp, Method::Log, Method::FullPageWrites];
+
+/// A long content with its end, so that keys have only a hash of that.
+fn long(end: i64) -> String {
+    format!("{}{end}", "long ".repeat(30))
+}
+
+/// A content that is too long for its room in a key, too.
+fn amount(id: i64) -> Vec<u8> {
+    [vec![7; 80], id.to_be_bytes().to_vec()].concat()
+}
+
+/// A database with all that version 2 of definitions adds: truncated keys, a sortable column, a
+/// table of SQL, one that replaced another, and a hidden one.
+fn make_defined(method: Method) -> Files {
+    let here = Directory::new();
+    let database = Database::create(here.path(), &small(method, 1)).unwrap();
+    let table = database
+        .create_table("names")
+        .column("name", DataType::Text)
+        .column("amount", DataType::Sortable { max: 100 })
+        .owner(Owner::Sql)
+        .unique_index("by_amount", ["amount"])
+        .create()
+        .unwrap();
+    let unchecked = TransactionOptions::new().unchecked(true);
+    database
+        .transaction_with(&unchecked, |t| {
+            (0..9).try_for_each(|id| t.insert(&table, (long(id), amount(id))))
+        })
+        .unwrap();
+    let column = Column::new("more", DataType::Int32);
+    let changed = database
+        .alter_table(&table)
+        .add_column(column, 5_i32)
+        .apply();
+    database.analyze(&changed.unwrap()).unwrap();
+    drop(table);
+    database.close().unwrap();
+    files_in(&here)
+}
+
+#[test]
+fn definitions_of_version_2_open_with_their_content() {
+    for method in DEFINED {
+        let path = package().join(format!("golden/2/{method}-definitions.lz4"));
+        if std::env::var_os("CREATE_GOLDEN").is_some() && !path.exists() {
+            fs::write(&path, pack(&make_defined(method))).unwrap();
+        }
+        let here = Directory::new();
+        fs::create_dir(here.path()).unwrap();
+        for (name, content) in golden_of(&path) {
+            fs::write(here.path().join(name), content).unwrap();
+        }
+        let database = Database::open(here.path()).unwrap();
+        let report = database.verify().unwrap();
+        assert!(report.damage.is_empty(), "{method}: {report:?}");
+        assert_eq!(
+            report.truncated_keys, 18,
+            "{method}: two columns of nine rows"
+        );
+        let table = database.table("names").unwrap();
+        let def = table.definition();
+        assert_eq!(def.owner, Owner::Sql);
+        assert!(def.replaces.is_some_and(|replaced| replaced < def.id));
+        let by_amount = table.index("by_amount").unwrap();
+        let rows = database.read(|r| r.find(&by_amount, amount(7))).unwrap();
+        assert_eq!(rows[0].get(0).as_str(), Some(long(7).as_str()));
+        assert_eq!(rows[0].get(2).as_i64(), Some(5));
+        let found = database.read(|r| r.get(&table, long(8).as_str())).unwrap();
+        assert!(found.is_some(), "{method}");
+        let statistics = database.table_statistics(&table).unwrap().unwrap();
+        assert_eq!((statistics.rows, statistics.columns.len()), (9, 3));
+        let count = table.row_count().unwrap();
+        assert_eq!((count.rows, count.is_exact), (9, true), "{method}");
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::args::{AtomicityName, DatabaseArgs, DeviceArgs};
 use crate::failure::{FAILED, Usage};
-use crate::output::{Cell, Facts, Format, Listing, bytes, empty_line, stdout};
+use crate::output::{Cell, Facts, Format, Listing, bytes, counted, empty_line, stdout};
 use crate::printable::printable;
 use crate::reading;
 use crate::streams;
@@ -154,14 +154,26 @@ fn print_verdict(report: &VerifyReport, format: Format) -> Result<()> {
             "{verdict}: {} rows, {} index entries and {} blocks checked",
             report.rows, report.index_entries, report.blocks
         )?;
+        if report.truncated_keys > 0 {
+            let contents = counted(report.truncated_keys, "content", "contents");
+            writeln!(out, "truncated in keys: {contents}")?;
+        }
         out.flush()?;
     } else {
-        let mut listing = Listing::new(["sound", "rows", "index_entries", "blocks", "damage"]);
+        let mut listing = Listing::new([
+            "sound",
+            "rows",
+            "index_entries",
+            "blocks",
+            "truncated_keys",
+            "damage",
+        ]);
         listing.push(vec![
             Cell::Flag(report.damage.is_empty()),
             Cell::Whole(report.rows),
             Cell::Whole(report.index_entries),
             Cell::Whole(report.blocks),
+            Cell::Whole(report.truncated_keys),
             report.damage.join("; ").into(),
         ]);
         listing.print(format)?;

@@ -10,7 +10,7 @@ use crate::columns;
 use crate::output::{Cell, Facts, Format, Listing, counted, empty_line, thousands};
 use crate::reading;
 use anyhow::{Result, bail};
-use indelible::{Database, IndexDef, Partitioning, Table, TableDef, Uniqueness};
+use indelible::{Database, IndexDef, KeyRule, Owner, Partitioning, Table, TableDef, Uniqueness};
 
 /// Runs `tables`.
 pub(crate) fn run_tables(command: &TablesCommand, format: Format) -> Result<()> {
@@ -62,6 +62,14 @@ pub(crate) fn describe(args: &TableArgs, format: Format) -> Result<()> {
         );
         facts.add("primary key", names(&def, &def.primary_key));
         facts.add("partitioning", partitioning_name(&def));
+        let keys = match def.keys {
+            KeyRule::Exact => "exact",
+            KeyRule::Truncated { .. } => "long contents are truncated",
+        };
+        facts.add("keys", keys);
+        if def.owner == Owner::Sql {
+            facts.add("constraints", "kept by SQL");
+        }
         facts.print(format)?;
         empty_line()?;
     }
@@ -152,6 +160,9 @@ fn create_table(args: &CreateTableArgs, format: Format) -> Result<()> {
         PartitioningName::Modulo => Partitioning::Modulo,
         PartitioningName::Replicated => Partitioning::Replicated,
     };
+    if args.exact_keys {
+        builder = builder.exact_keys();
+    }
     let key = args.primary_key.iter().map(String::as_str);
     builder
         .primary_key(key)

@@ -19,9 +19,10 @@ use crate::table::Table;
 use crate::trace::Recording;
 use pmem::ProcessMark;
 use std::collections::BTreeMap;
-use std::sync::RwLock;
+use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 use storage::engine::{Durability, Idle, Method};
+use storage::record::{KeyRule, TableId};
 
 /// State that all threads share. The fields close in their order: the platform, which holds the
 /// directory's lock, is last.
@@ -40,12 +41,16 @@ pub(crate) struct Core {
     /// State that connections share.
     pub(crate) shared: Shared,
     pub(crate) catalogue: RwLock<BTreeMap<String, Table>>,
+    /// Tables of the database's own.
+    pub(crate) hidden: RwLock<BTreeMap<TableId, Table>>,
     pub(crate) descriptor: Descriptor,
     pub(crate) mode: Mode,
     pub(crate) durability: Durability,
     pub(crate) lock_policy: LockPolicy,
     pub(crate) memory_max: u64,
     pub(crate) retries_max: u32,
+    /// The rule of keys of new tables.
+    pub(crate) keys: KeyRule,
     pub(crate) group_wait: Duration,
     /// Whether a commit that nobody could join forces its group without waiting.
     pub(crate) leads_at_once: bool,
@@ -71,6 +76,13 @@ impl Core {
     /// Whether partitions have several session slots, so that transactions run there at once.
     pub(crate) fn has_many_slots(&self) -> bool {
         self.partitions.iter().any(Partition::has_many_seats)
+    }
+
+    /// The tables by their names, to be changed.
+    pub(crate) fn tables(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Table>> {
+        self.catalogue
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     #[inline]
@@ -110,6 +122,9 @@ impl Core {
         if std::mem::replace(&mut self.is_closed, true) || self.is_read_only() {
             return result;
         }
+        // Without them the next opening must not take older counts for exact, so it does not learn
+        // that this one has ended in order.
+        let has_counts = self.save_counts(Duration::ZERO).is_ok();
         // A partition that is stopped, or held by a transaction that was forgotten, is left to
         // recovery.
         let seats = self.partitions.iter();
@@ -126,7 +141,7 @@ impl Core {
         }
         drop(seats);
         match self.generation.take() {
-            Some(generation) if has_all && result.is_ok() => {
+            Some(generation) if has_all && has_counts && result.is_ok() => {
                 // Dropping the engines brings their last writes to the files before the seal.
                 self.partitions.clear();
                 self.commits = CommitTable::new(Box::new(VolatileWords::new()));

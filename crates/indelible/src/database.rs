@@ -42,7 +42,8 @@ impl Database {
     /// closure runs again, so its effects outside the database must allow repetition.
     #[inline]
     pub fn transaction<R>(&self, body: impl FnMut(&mut Transaction<'_>) -> Result<R>) -> Result<R> {
-        self.run(&[], self.core.durability, self.core.lock_policy, body)
+        let core = &*self.core;
+        self.run((&[], false), core.durability, core.lock_policy, body)
     }
 
     /// As [`Database::transaction`], with declared partitions, durability or wait limit of its own.
@@ -53,13 +54,14 @@ impl Database {
     ) -> Result<R> {
         let durability = options.durability.unwrap_or(self.core.durability);
         let lock_policy = options.lock_policy(self.core.lock_policy);
-        self.run(&options.partitions, durability, lock_policy, body)
+        let declared = (options.partitions.as_slice(), options.unchecked);
+        self.run(declared, durability, lock_policy, body)
     }
 
     #[inline]
     fn run<R>(
         &self,
-        declared: &[u32],
+        (declared, unchecked): (&[u32], bool),
         durability: Durability,
         lock_policy: LockPolicy,
         mut body: impl FnMut(&mut Transaction<'_>) -> Result<R>,
@@ -68,6 +70,7 @@ impl Database {
         let mut retry = self.core.retry(lock_policy);
         loop {
             let mut session = Session::new(&self.core, lock_policy)?;
+            session.unchecked = unchecked;
             session.declare(if retry.failures() == 0 {
                 declared
             } else {
@@ -154,6 +157,7 @@ impl Database {
     pub fn begin_with(&self, options: &TransactionOptions) -> Result<Transaction<'_>> {
         let lock_policy = options.lock_policy(self.core.lock_policy);
         let mut session = Session::new(&self.core, lock_policy)?;
+        session.unchecked = options.unchecked;
         session.declare(&options.partitions)?;
         let durability = options.durability.unwrap_or(self.core.durability);
         Ok(Transaction {
@@ -199,6 +203,15 @@ impl Database {
             .read()
             .unwrap_or_else(PoisonError::into_inner);
         catalogue.values().cloned().collect()
+    }
+
+    /// All tables, the database's own among them.
+    pub(crate) fn all_tables(&self) -> Vec<Table> {
+        let hidden = self.core.hidden.read();
+        let hidden = hidden.unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<Table> = hidden.values().cloned().collect();
+        all.extend(self.tables());
+        all
     }
 
     /// Number of partitions.

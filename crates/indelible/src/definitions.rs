@@ -11,15 +11,16 @@ use crate::core::Core;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::operations::columns_text;
+use crate::options::random_identity;
 use crate::session::Session;
 use crate::table::{Table, TableEntry};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use storage::engine::{Direction, ScanRange};
 use storage::record::{
-    Column, DataType, IndexDef, IndexId, KeyBuf, KeyEncoder, Partitioning, Row, TableDef, TableId,
-    ValueRef,
+    Column, DataType, IndexDef, IndexId, KeyBuf, KeyEncoder, KeyRule, Owner, Partitioner,
+    Partitioning, Row, TableDef, TableId, ValueRef,
 };
 use storage::table::Table as Shape;
 
@@ -82,6 +83,18 @@ impl TableBuilder<'_> {
         self
     }
 
+    /// Gives the table [exact](KeyRule::Exact) keys.
+    pub fn exact_keys(mut self) -> Self {
+        self.def.keys = KeyRule::Exact;
+        self
+    }
+
+    /// The layer that keeps the table's constraints. Default: [`Owner::Typed`].
+    pub fn owner(mut self, owner: Owner) -> Self {
+        self.def.owner = owner;
+        self
+    }
+
     /// Creates the table; durable when it returns.
     pub fn create(mut self) -> Result<Table> {
         if !self.primary_key.is_empty() {
@@ -103,68 +116,45 @@ impl TableBuilder<'_> {
 impl Database {
     /// Begins the definition of a new table.
     pub fn create_table(&self, name: &str) -> TableBuilder<'_> {
+        let mut def = TableDef::new(TableId(0), name, Vec::new(), vec![0]);
+        def.keys = self.core.keys;
         TableBuilder {
             database: self,
-            def: TableDef::new(TableId(0), name, Vec::new(), vec![0]),
+            def,
             primary_key: Vec::new(),
             indexes: Vec::new(),
         }
     }
 
     /// Creates a table from a definition, whose table number is ignored, as are numbers of indexes
-    /// from 16 on; durable when it returns.
+    /// from 16 on and the key of the hash in its keys; durable when it returns.
     pub fn create_table_from(&self, mut def: TableDef) -> Result<Table> {
+        if let KeyRule::Truncated { hash_key } = &mut def.keys {
+            *hash_key = random_identity();
+        }
         def.validate()?;
-        let core = &*self.core;
         let mut session = self.hold_all()?;
         if self.table(&def.name).is_ok() {
             return Err(Error::TableExists { table: def.name });
         }
-        // Checked before anything is stored: a range may name a partition that does not exist.
-        storage::record::Partitioner::new(&def, core.descriptor.partitions)?;
-        number(&mut def, core)?;
-        for partition in (0..core.descriptor.partitions).rev() {
-            // commit point: partition 0, which comes last, makes the table exist.
-            let created = session.define(partition, |engine| engine.create_table(&def));
-            if let Err(error) = created {
-                for partition in made_for_nothing(&error, partition, core.descriptor.partitions) {
-                    let _ = session.define(partition, |engine| engine.drop_table(def.id));
-                }
-                return Err(error);
-            }
-        }
-        let shape = shape_of(&mut session, def.id)?;
-        let entry = TableEntry::new(core.serial, shape, core.descriptor.partitions)?;
-        let table = Table { entry };
-        let mut catalogue = core
-            .catalogue
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        catalogue.insert(def.name, table.clone());
+        number(&mut def, &self.core)?;
+        let table = make(&mut session, &def)?;
+        self.core.tables().insert(def.name, table.clone());
         Ok(table)
     }
 
     /// Drops a table with its rows and indexes; durable when it returns.
     pub fn drop_table(&self, name: &str) -> Result<()> {
-        let core = &*self.core;
         let mut session = self.hold_all()?;
         let table = self.table(name)?;
         let id = table.entry.id;
-        // commit point: without it in partition 0 the table is gone.
-        session
-            .define(0, |engine| engine.drop_table(id))
-            .map_err(|error| error.of_drop(core.descriptor.method))?;
-        table.entry.dropped.store(true, Ordering::Release);
-        let mut catalogue = core
-            .catalogue
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        catalogue.remove(name);
-        drop(catalogue);
-        for partition in 1..core.descriptor.partitions {
+        leave(&mut session, &table)?;
+        self.core.tables().remove(name);
+        for partition in 1..self.core.descriptor.partitions {
             session.define(partition, |engine| engine.drop_table(id))?;
         }
-        Ok(())
+        drop(session);
+        self.forget_statistics(name)
     }
 
     /// Builds a secondary index over the rows that are there; durable when it returns. With
@@ -293,10 +283,44 @@ fn made_for_nothing(error: &Error, failed: u32, partitions: u32) -> std::ops::Ra
     }
 }
 
+/// Makes a table in all partitions; durable when it returns. It is not in the catalogue yet.
+pub(crate) fn make(session: &mut Session<'_>, def: &TableDef) -> Result<Table> {
+    let core = session.core;
+    let partitions = core.descriptor.partitions;
+    // Checked before anything is stored: a range may name a partition that does not exist.
+    Partitioner::new(def, partitions)?;
+    for partition in (0..partitions).rev() {
+        // commit point: partition 0, which comes last, makes the table exist, unless it replaces
+        // another one.
+        let created = session.define(partition, |engine| engine.create_table(def));
+        if let Err(error) = created {
+            for partition in made_for_nothing(&error, partition, partitions) {
+                let _ = session.define(partition, |engine| engine.drop_table(def.id));
+            }
+            return Err(error);
+        }
+    }
+    let shape = shape_of(session, def.id)?;
+    let entry = TableEntry::new(core.serial, shape, partitions)?;
+    entry.count.begin();
+    Ok(Table { entry })
+}
+
+/// Drops a table from partition 0; durable when it returns. The others still have it.
+pub(crate) fn leave(session: &mut Session<'_>, table: &Table) -> Result<()> {
+    let method = session.core.descriptor.method;
+    // commit point: without it in partition 0 the table is gone, and one that replaces it is there.
+    session
+        .define(0, |engine| engine.drop_table(table.entry.id))
+        .map_err(|error| error.of_drop(method))?;
+    table.entry.dropped.store(true, Ordering::Release);
+    Ok(())
+}
+
 /// Numbers a new table. Its indexes keep their numbers below those that the commit table hands out.
 /// Others get numbers from there, so that a later index never has the number of an earlier one, not
 /// even of a dropped one.
-fn number(def: &mut TableDef, core: &Core) -> Result<()> {
+pub(crate) fn number(def: &mut TableDef, core: &Core) -> Result<()> {
     let is_common = |index: &IndexDef| u64::from(index.id.0) >= FIRST_IDENTIFIER;
     let common = def.indexes.iter().filter(|index| is_common(index)).count();
     let first = core.commits.next_identifiers(1 + common as u32)?;

@@ -233,6 +233,16 @@ pub enum Error {
         /// The table's name when the handle was made.
         table: String,
     },
+    /// SQL keeps the constraints of the table, which a typed write would pass by. Write through
+    /// SQL.
+    #[error(
+        "SQL keeps the constraints of table `{table}`; write to it through SQL, or set the option \
+         `unchecked` of the transaction and keep them yourself"
+    )]
+    Managed {
+        /// The table.
+        table: String,
+    },
     /// The handle comes from another database. Resolve the name in this one.
     #[error("the handle of table `{table}` belongs to another database; look it up in this one")]
     ForeignTable {

@@ -5,6 +5,7 @@
 
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::scan::whole_table;
 use disk::DiskCounters;
 use pmem::{Counters, Domain};
 use std::ops::ControlFlow;
@@ -12,9 +13,9 @@ use std::time::Duration;
 use storage::StorageError;
 use storage::engine::{
     ArchiveRange, AreaCounters, CheckpointCounters, Direction, FenceOrder, Footprint, Method,
-    PageWrites, Persisted, ScanRange, Shrunk, VerifyReport,
+    PageWrites, Persisted, Shrunk, VerifyReport,
 };
-use storage::record::{KeyBuf, LayoutKind, Placement, ValueRef};
+use storage::record::{LayoutKind, Placement};
 
 /// Damages that are listed for one table; more of the same kind tell nothing new.
 const MISPLACED_MAX: usize = 10;
@@ -168,30 +169,44 @@ impl Database {
         drop(session);
         if report.damage.is_empty() {
             self.verify_placement(&mut report)?;
+            self.count_truncated(&mut report)?;
         }
         Ok(report)
     }
 
+    /// Counts the contents that keys have only the beginning and the hash of.
+    fn count_truncated(&self, report: &mut VerifyReport) -> Result<()> {
+        for table in self.all_tables() {
+            let shape = table.entry.current();
+            let encoders = std::iter::once(&shape.primary).chain(&shape.secondary);
+            let encoders: Vec<_> = encoders.filter(|keys| !keys.is_all_exact()).collect();
+            if encoders.is_empty() {
+                continue;
+            }
+            report.truncated_keys += self.read(|reader| {
+                let mut cut = 0;
+                reader.scan(&table, .., Direction::Forward, |row| {
+                    cut += encoders
+                        .iter()
+                        .map(|keys| keys.cut_contents(row))
+                        .sum::<usize>();
+                    ControlFlow::Continue(())
+                })?;
+                Ok(cut as u64)
+            })?;
+        }
+        Ok(())
+    }
+
     /// Checks that each row is in the partition of its key, and that replicas are equal in number.
     fn verify_placement(&self, report: &mut VerifyReport) -> Result<()> {
-        const NOTHING: &[ValueRef<'_>] = &[];
         if self.core.descriptor.partitions == 1 {
             return Ok(());
         }
         let mut session = self.hold_all_to_look()?;
-        for table in self.tables() {
+        for table in self.all_tables() {
             let entry = &table.entry;
-            let (mut low, mut high) = (KeyBuf::new(), KeyBuf::new());
-            entry.shape.primary.lower_bound(NOTHING, &mut low)?;
-            entry.shape.primary.upper_bound(NOTHING, &mut high)?;
-            let direction = Direction::Forward;
-            let range = ScanRange {
-                table: entry.id,
-                index: None,
-                low,
-                high,
-                direction,
-            };
+            let range = whole_table(entry)?;
             let first = entry.shape.def.primary_key[0];
             let mut rows = Vec::new();
             for partition in 0..self.core.descriptor.partitions {
@@ -231,11 +246,12 @@ impl Database {
     }
 
     /// Bounds recovery time: writes a checkpoint in every partition, where the method has one. Logs
-    /// with archives get a mark.
+    /// with archives get a mark, and row counts are saved.
     ///
     /// # Errors
     /// [`Error::Unmarked`] if everything but the mark succeeded.
     pub fn checkpoint(&self) -> Result<()> {
+        self.core.save_counts(self.core.lock_policy.wait_limit)?;
         let mut session = self.hold_all()?;
         let marked = session.mark();
         if !matches!(marked, Err(Error::Unmarked { .. })) {

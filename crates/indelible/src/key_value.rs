@@ -40,6 +40,8 @@ impl Database {
                         },
                     )
                     .column("value", DataType::Bytes { max: None })
+                    // All keys are in their order, and short enough for that.
+                    .exact_keys()
                     .create();
                 match made {
                     // Another thread was faster.

@@ -79,6 +79,9 @@
 //! | `connection` | transactions that outlive a call, beside each other and beside closures |
 //! | `core`, `lock_policy` | state that all handles and sessions of a database share |
 //! | `definitions`, `table`, `key`, `row_source` | tables, indexes; how keys and rows are written |
+//! | `alter` | changing a table by a rewrite into a new one |
+//! | `hidden` | tables of the database's own |
+//! | `row_counts`, `analyze` | numbers of rows; statistics of columns |
 //! | `snapshot` | reading one moment of the database while it changes |
 //! | `operations`, `scan` | routing of operations to partitions; merged scans |
 //! | `session`, `partition` | the partitions that a transaction holds, waiting for durability |
@@ -98,6 +101,8 @@
     reason = "on the hot path `?` copies a large result through memory where a match moves its parts (benches/overhead.rs)"
 )]
 
+mod alter;
+mod analyze;
 mod backup;
 mod clues;
 mod commit_pool;
@@ -109,6 +114,7 @@ mod definitions;
 mod descriptor;
 mod emulated;
 mod error;
+mod hidden;
 mod holder;
 mod inspect;
 mod key;
@@ -127,6 +133,7 @@ mod platform;
 mod repair;
 mod retry;
 mod roster;
+mod row_counts;
 mod row_source;
 mod savepoint;
 mod scan;
@@ -144,6 +151,8 @@ mod trace;
 mod transaction;
 mod worker;
 
+pub use alter::TableChange;
+pub use analyze::{ColumnStatistics, TableStatistics};
 pub use backup::{
     CopyProgress, CopyReport, CopyStage, CopyWatch, Existing, Replay, ReplayEnd, ReplayReport,
 };
@@ -155,6 +164,7 @@ pub use database::Database;
 pub use definitions::{TableBuilder, Uniqueness};
 pub use emulated::{Disks, EmulatedPlatform};
 pub use error::{Advice, Error, Result};
+pub use hidden::HiddenTable;
 pub use holder::Holder;
 pub use inspect::Statistics;
 pub use key::{IntoColumn, IntoKey, IntoKeyRange, KEY_COLUMNS_MAX, Prefix};
@@ -166,6 +176,7 @@ pub use options::{
 };
 pub use repair::{Effect, Repair, Repaired};
 pub use retry::Retry;
+pub use row_counts::RowCount;
 pub use row_source::IntoRow;
 pub use savepoint::Savepoint;
 pub use simulated::SimulatedPlatform;
@@ -187,8 +198,8 @@ pub use storage::engine::{
 pub use storage::lock::{Interrupt, Mode as TableLock};
 pub use storage::probe::{Activity, Inserts, Probe};
 pub use storage::record::{
-    Changes, Column, DataType, Date, Decimal, IndexDef, IndexId, LayoutKind, ParseError,
-    Partitioning, RangeStart, RecordError, Row, SchemaError, TableDef, TableId, Timestamp, Uuid,
-    Value, ValueRef,
+    Changes, Column, DataType, Date, Decimal, IndexDef, IndexId, KeyRule, LayoutKind, Owner,
+    ParseError, Partitioning, RangeStart, RecordError, Row, SchemaError, TableDef, TableId,
+    Timestamp, Uuid, Value, ValueRef,
 };
 pub use storage::{Platform, StorageError};

@@ -16,6 +16,7 @@ use crate::core::Core;
 use crate::database::Database;
 use crate::descriptor::{self, Descriptor};
 use crate::error::{Error, Result};
+use crate::hidden;
 use crate::limits::{self, Purpose};
 use crate::lock_policy::LockPolicy;
 use crate::mark::MarkBit;
@@ -32,11 +33,12 @@ use pmem::device::{Medium, NativeOptions};
 use pmem::{Access, ProcessMark};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 use storage::engine::{Engine, EngineOptions, GlobalTxnId, Method};
-use storage::record::TableId;
+use storage::record::{KeyRule, TableId};
+use storage::table::Table as Shape;
 use storage::{Platform, StorageError};
 
 const WAIT_LIMIT: Duration = Duration::from_secs(10);
@@ -202,7 +204,9 @@ impl Database {
             descriptor: recorded,
             generation,
         };
-        Self::assemble(parts, options, start, Box::new(Kept(platform)))
+        let database = Self::assemble(parts, options, start, Box::new(Kept(platform)))?;
+        database.load_counts(roster.is_some_and(|roster| roster.is_closed()))?;
+        Ok(database)
     }
 
     /// Assembles an open database.
@@ -234,15 +238,9 @@ impl Database {
             Some(first) => first.idle()?.marks().is_some(),
             None => false,
         };
-        let mut catalogue = BTreeMap::new();
-        for shape in engines
-            .first()
-            .map(|engine| engine.tables())
-            .unwrap_or_default()
-        {
-            let entry = TableEntry::new(serial, shape, descriptor.partitions)?;
-            catalogue.insert(entry.shape.def.name.clone(), Table { entry });
-        }
+        let shapes = engines.first().map(|engine| engine.tables());
+        let (catalogue, hidden) =
+            tables_of(shapes.unwrap_or_default(), serial, descriptor.partitions)?;
         let count = engines.len() as u32;
         let mut engines = engines.into_iter();
         let partitions = limits::for_each_partition(count, Purpose::Open, move |at| {
@@ -264,6 +262,7 @@ impl Database {
             commits,
             shared: Shared::new(options.snapshot_memory_max.unwrap_or(SNAPSHOT_MEMORY_MAX)),
             catalogue: RwLock::new(catalogue),
+            hidden: RwLock::new(hidden),
             descriptor,
             mode: options.mode,
             durability: options.durability,
@@ -275,6 +274,11 @@ impl Database {
                 .transaction_memory_max
                 .unwrap_or(TRANSACTION_MEMORY_MAX),
             retries_max: options.retries_max.unwrap_or(RETRIES_MAX),
+            keys: if options.exact_keys {
+                KeyRule::Exact
+            } else {
+                KeyRule::Truncated { hash_key: 0 }
+            },
             group_wait: Duration::from_micros(engine_options.group_wait_us_max),
             leads_at_once: engine_options.group_transactions_max > 1,
             opened_in: start.elapsed(),
@@ -303,6 +307,26 @@ pub(crate) struct Parts {
     pub(crate) descriptor: Descriptor,
     /// The generation of this opening; none if its end is not to be noted.
     pub(crate) generation: Option<u64>,
+}
+
+type Hidden = BTreeMap<TableId, Table>;
+
+/// The tables by name, and those of the database's own.
+fn tables_of(
+    shapes: Vec<Arc<Shape>>,
+    serial: u64,
+    partitions: u32,
+) -> Result<(BTreeMap<String, Table>, Hidden)> {
+    let (mut catalogue, mut hidden) = (BTreeMap::new(), Hidden::new());
+    for shape in shapes {
+        let entry = TableEntry::new(serial, shape, partitions)?;
+        if hidden::is_hidden(entry.id) {
+            hidden.insert(entry.id, Table { entry });
+        } else {
+            catalogue.insert(entry.shape.def.name.clone(), Table { entry });
+        }
+    }
+    Ok((catalogue, hidden))
 }
 
 /// Checks that all files are there and as new as the database, and begins the next generation if
@@ -358,13 +382,15 @@ fn with_sessions(first: Box<dyn Engine>, sessions: usize) -> Result<Vec<Box<dyn 
     Ok(all)
 }
 
-/// Drops tables and indexes that partition 0 does not have: their creation or drop was interrupted.
-/// A table that partition 0 has is in every other partition, because partition 0 creates it last
-/// and drops it first. With [`Access::Read`] it is an error if there is something to drop.
+/// Drops tables whose rewrite was interrupted: they replace a table that is still there. Then drops
+/// tables and indexes that partition 0 does not have: their creation or drop was interrupted. A
+/// table that partition 0 has is in every other partition, because partition 0 creates it last and
+/// drops it first. With [`Access::Read`] it is an error if there is something to drop.
 fn reconcile(engines: &mut [Box<dyn Engine>], access: Access) -> Result<()> {
     let Some((first, others)) = engines.split_first_mut() else {
         return Ok(());
     };
+    drop_unfinished(first.as_mut(), access)?;
     let known = first.tables();
     let find = |id: TableId| known.iter().find(|table| table.def.id == id);
     for (partition, engine) in (1_u32..).zip(others) {
@@ -395,6 +421,19 @@ fn reconcile(engines: &mut [Box<dyn Engine>], access: Access) -> Result<()> {
                      restore the database from a backup"
                 ),
             });
+        }
+    }
+    Ok(())
+}
+
+/// Drops the tables of partition 0 that replace a table which is still there.
+fn drop_unfinished(first: &mut dyn Engine, access: Access) -> Result<()> {
+    let tables = first.tables();
+    let is_there = |id: TableId| tables.iter().any(|table| table.def.id == id);
+    for table in &tables {
+        if table.def.replaces.is_some_and(is_there) {
+            writable(access, 0)?;
+            first.idle()?.drop_table(table.def.id)?;
         }
     }
     Ok(())

@@ -120,7 +120,7 @@ impl Session<'_> {
     pub(crate) fn insert(&mut self, table: &Table, row: &Row) -> Result<()> {
         self.check_writable()?;
         self.check_memory()?;
-        let entry = table.check(self.core.serial)?;
+        let entry = self.writable(table)?;
         check_row(entry, row)?;
         row.check_complete()?;
         if self.checks_elsewhere(entry) {
@@ -132,6 +132,7 @@ impl Session<'_> {
             self.insert_placed(entry, row)
         };
         if inserted.is_ok() {
+            self.row_changes.add(table, 1);
             if self.notes.is_some() {
                 self.note_insert(entry, row);
             }
@@ -186,7 +187,7 @@ impl Session<'_> {
     ) -> Result<bool> {
         self.check_writable()?;
         self.check_memory()?;
-        let entry = table.check(self.core.serial)?;
+        let entry = self.writable(table)?;
         check_layout(entry, changes.layout())?;
         key.lend(|values| {
             let mut encoded = KeyBuf::new();
@@ -303,7 +304,7 @@ impl Session<'_> {
     /// was inserted.
     pub(crate) fn upsert(&mut self, table: &Table, row: &Row) -> Result<bool> {
         self.check_writable()?;
-        let entry = table.check(self.core.serial)?;
+        let entry = self.writable(table)?;
         check_row(entry, row)?;
         row.check_complete()?;
         let primary_key = &entry.shape.def.primary_key;
@@ -328,7 +329,7 @@ impl Session<'_> {
     pub(crate) fn delete(&mut self, table: &Table, key: &impl IntoKey) -> Result<bool> {
         self.check_writable()?;
         self.check_memory()?;
-        let entry = table.check(self.core.serial)?;
+        let entry = self.writable(table)?;
         key.lend(|values| {
             let mut encoded = KeyBuf::new();
             entry.shape.primary.encode_values(values, &mut encoded)?;
@@ -359,6 +360,9 @@ impl Session<'_> {
                 }
                 _ => run(self),
             };
+            if let Ok(true) = deleted {
+                self.row_changes.add(table, -1);
+            }
             if self.notes.is_some()
                 && let Ok(found) = deleted
             {
@@ -402,6 +406,17 @@ impl Session<'_> {
         } else {
             Ok(())
         }
+    }
+
+    /// The table, if the transaction may write to it.
+    #[inline]
+    fn writable<'t>(&self, table: &'t Table) -> Result<&'t TableEntry> {
+        let entry = table.check(self.core.serial)?;
+        if entry.is_managed && !self.unchecked {
+            let table = table.name().to_owned();
+            return Err(Error::Managed { table });
+        }
+        Ok(entry)
     }
 
     /// Fails if another row, in any partition, has the row's key in a unique index whose columns do

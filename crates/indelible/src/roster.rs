@@ -243,6 +243,11 @@ impl Roster {
         recorded.write_roster(&places.files, &roster)
     }
 
+    /// Whether the database was closed in order.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
     /// The roster as bytes, for a database with this identity.
     pub(crate) fn encode(&self, database_id: u128) -> Vec<u8> {
         let mut bytes = vec![0; 8];

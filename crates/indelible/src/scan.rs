@@ -5,6 +5,9 @@
 //! each partition is read in batches that continue after the last key seen, and the partition with
 //! the least next key is served first. A batch starts small, so that a scan that ends early has
 //! read little too much.
+//!
+//! Where an end of a range lies among contents that keys have only the beginning of, the keys of
+//! the range are more than its rows, and each row is compared with that end (`Ends`).
 
 use crate::error::Result;
 use crate::key::IntoKeyRange;
@@ -14,7 +17,7 @@ use crate::trace::RowsSeen;
 use std::collections::VecDeque;
 use std::ops::{Bound, ControlFlow};
 use storage::engine::{Direction, ScanRange};
-use storage::record::{IndexId, KeyBuf, KeyEncoder, Placement, Row, ValueRef};
+use storage::record::{IndexId, KeyBuf, KeyEncoder, Placement, Row, Value, ValueRef};
 
 /// Rows of the first and of the largest batch of a partition.
 const BATCH_ROWS_MIN: usize = 16;
@@ -32,11 +35,12 @@ impl Session<'_> {
         let entry = table.check(self.core.serial)?;
         range.lend_bounds(|low, high| {
             let encoder = &entry.shape.primary;
-            let Some(range) = key_range(entry, None, encoder, (low, high), direction)? else {
+            let keys = key_range(entry, None, encoder, (low, high), direction)?;
+            let Some((range, ends)) = keys else {
                 return Ok(());
             };
             let only = self.only_partition(entry, low, high)?;
-            self.scan_in(only, entry, encoder, &range, visit)
+            self.scan_between(only, entry, encoder, (&range, &ends), visit)
         })
     }
 
@@ -52,7 +56,8 @@ impl Session<'_> {
         range.lend_bounds(|low, high| {
             let encoder = index.encoder();
             let bounds = (low, high);
-            let Some(range) = key_range(entry, Some(index.id), encoder, bounds, direction)? else {
+            let keys = key_range(entry, Some(index.id), encoder, bounds, direction)?;
+            let Some((range, ends)) = keys else {
                 return Ok(());
             };
             let everywhere = !entry.replicated && self.core.partitions.len() > 1;
@@ -61,7 +66,28 @@ impl Session<'_> {
             } else {
                 self.only_partition(entry, low, high)?
             };
-            self.scan_in(only, entry, encoder, &range, visit)
+            self.scan_between(only, entry, encoder, (&range, &ends), visit)
+        })
+    }
+
+    /// Visits the rows of a range of keys that are between the ends.
+    fn scan_between(
+        &mut self,
+        only: Option<u32>,
+        entry: &TableEntry,
+        encoder: &KeyEncoder,
+        (range, ends): (&ScanRange, &Ends<'_>),
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()> {
+        if ends.is_empty() {
+            return self.scan_in(only, entry, encoder, range, visit);
+        }
+        self.scan_in(only, entry, encoder, range, &mut |row| {
+            if ends.include(encoder, row) {
+                visit(row)
+            } else {
+                ControlFlow::Continue(())
+            }
         })
     }
 
@@ -259,46 +285,137 @@ impl Stream {
     }
 }
 
-/// The range of keys between two bounds; `None` if there is nothing between them.
-pub(crate) fn key_range(
+/// All rows of a table, in the order of their keys.
+pub(crate) fn whole_table(entry: &TableEntry) -> Result<ScanRange> {
+    const NOTHING: &[ValueRef<'_>] = &[];
+    let (mut low, mut high) = (KeyBuf::new(), KeyBuf::new());
+    entry.shape.primary.lower_bound(NOTHING, &mut low)?;
+    entry.shape.primary.upper_bound(NOTHING, &mut high)?;
+    Ok(ScanRange {
+        table: entry.id,
+        index: None,
+        low,
+        high,
+        direction: Direction::Forward,
+    })
+}
+
+/// The values of a bound.
+fn values_of<'v>(bound: Bound<&'v [ValueRef<'v>]>) -> &'v [ValueRef<'v>] {
+    match bound {
+        Bound::Included(values) | Bound::Excluded(values) => values,
+        Bound::Unbounded => &[],
+    }
+}
+
+/// The ends of a range whose keys are more than its rows.
+#[derive(Default)]
+pub(crate) struct Ends<'v> {
+    low: Option<Bound<&'v [ValueRef<'v>]>>,
+    high: Option<Bound<&'v [ValueRef<'v>]>>,
+}
+
+impl Ends<'_> {
+    /// Whether there is none, so that all keys are of rows of the range.
+    fn is_empty(&self) -> bool {
+        self.low.is_none() && self.high.is_none()
+    }
+
+    /// The ends for longer than their values live; none if there is none.
+    pub(crate) fn keep(&self) -> Option<KeptEnds> {
+        let keep = |end: Bound<&[ValueRef<'_>]>| {
+            end.map(|values| values.iter().map(|value| value.to_value()).collect())
+        };
+        (!self.is_empty()).then(|| KeptEnds {
+            low: self.low.map(keep),
+            high: self.high.map(keep),
+        })
+    }
+
+    /// Whether a row is between them.
+    fn include(&self, encoder: &KeyEncoder, row: &Row) -> bool {
+        let is_above = self.low.is_none_or(|low| match low {
+            Bound::Included(values) => encoder.compare_row(row, values).is_ge(),
+            Bound::Excluded(values) => encoder.compare_row(row, values).is_gt(),
+            Bound::Unbounded => true,
+        });
+        let is_below = self.high.is_none_or(|high| match high {
+            Bound::Included(values) => encoder.compare_row(row, values).is_le(),
+            Bound::Excluded(values) => encoder.compare_row(row, values).is_lt(),
+            Bound::Unbounded => true,
+        });
+        is_above && is_below
+    }
+}
+
+/// [`Ends`] with values of their own.
+pub(crate) struct KeptEnds {
+    low: Option<Bound<Vec<Value>>>,
+    high: Option<Bound<Vec<Value>>>,
+}
+
+impl KeptEnds {
+    /// Whether a row is between them.
+    pub(crate) fn include(&self, encoder: &KeyEncoder, row: &Row) -> bool {
+        type End = Option<Bound<Vec<Value>>>;
+        fn lent(end: &End) -> Option<Bound<Vec<ValueRef<'_>>>> {
+            let end = end.as_ref()?.as_ref();
+            Some(end.map(|values| values.iter().map(Value::as_ref).collect()))
+        }
+        let (low, high) = (lent(&self.low), lent(&self.high));
+        let ends = Ends {
+            low: low.as_ref().map(|end| end.as_ref().map(Vec::as_slice)),
+            high: high.as_ref().map(|end| end.as_ref().map(Vec::as_slice)),
+        };
+        ends.include(encoder, row)
+    }
+}
+
+/// The range of keys between two bounds, and those of them that rows must be compared with; `None`
+/// if there is nothing between them.
+pub(crate) fn key_range<'v>(
     entry: &TableEntry,
     index: Option<IndexId>,
     encoder: &KeyEncoder,
-    (low, high): (Bound<&[ValueRef<'_>]>, Bound<&[ValueRef<'_>]>),
+    (low, high): (Bound<&'v [ValueRef<'v>]>, Bound<&'v [ValueRef<'v>]>),
     direction: Direction,
-) -> Result<Option<ScanRange>> {
-    const NOTHING: &[ValueRef<'_>] = &[];
+) -> Result<Option<(ScanRange, Ends<'v>)>> {
+    const LEAST: u8 = 0;
+    const GREATEST: u8 = u8::MAX;
+    let (low_values, high_values) = (values_of(low), values_of(high));
+    let pairs = low_values.iter().zip(high_values);
+    let equal = pairs.take_while(|(low, high)| low == high).count();
+    let mut ends = Ends::default();
     let mut key = KeyBuf::new();
-    let low = match low {
-        Bound::Unbounded => encoder
-            .lower_bound(NOTHING, &mut key)
-            .map(|()| Some(key.clone())),
-        Bound::Included(values) => encoder
-            .lower_bound(values, &mut key)
-            .map(|()| Some(key.clone())),
-        Bound::Excluded(values) => encoder
-            .upper_bound(values, &mut key)
-            .map(|()| key_after(&key)),
-    }?;
-    let high = match high {
-        Bound::Unbounded => encoder
-            .upper_bound(NOTHING, &mut key)
-            .map(|()| Some(key.clone())),
-        Bound::Included(values) => encoder
-            .upper_bound(values, &mut key)
-            .map(|()| Some(key.clone())),
-        Bound::Excluded(values) => encoder
-            .lower_bound(values, &mut key)
-            .map(|()| key_before(&key)),
-    }?;
-    Ok(match (low, high) {
-        (Some(low), Some(high)) if low <= high => Some(ScanRange {
-            table: entry.id,
-            index,
-            low,
-            high,
-            direction,
-        }),
+    let low_key = if encoder.range_bound(low_values, equal, LEAST, &mut key)? {
+        ends.low = Some(low);
+        Some(key.clone())
+    } else if let Bound::Excluded(values) = low {
+        encoder.upper_bound(values, &mut key)?;
+        key_after(&key)
+    } else {
+        Some(key.clone())
+    };
+    let high_key = if encoder.range_bound(high_values, equal, GREATEST, &mut key)? {
+        ends.high = Some(high);
+        Some(key)
+    } else if let Bound::Excluded(values) = high {
+        encoder.lower_bound(values, &mut key)?;
+        key_before(&key)
+    } else {
+        Some(key)
+    };
+    Ok(match (low_key, high_key) {
+        (Some(low), Some(high)) if low <= high => {
+            let range = ScanRange {
+                table: entry.id,
+                index,
+                low,
+                high,
+                direction,
+            };
+            Some((range, ends))
+        }
         _ => None,
     })
 }

@@ -39,6 +39,7 @@ use crate::lock_policy::LockPolicy;
 use crate::mark::OpenMark;
 use crate::partition::{Partition, Seat, lock_within};
 use crate::retry::Retry;
+use crate::row_counts::RowChanges;
 use crate::savepoint::Savepoints;
 use crate::sync::MutexGuard;
 use crate::trace::Note;
@@ -69,6 +70,10 @@ pub(crate) struct Session<'db> {
     pub(crate) notes: Option<Vec<Note>>,
     /// Savepoints of the open transaction, if it has any.
     pub(crate) savepoints: Option<Box<Savepoints>>,
+    /// Rows that the open transaction has inserted and deleted.
+    pub(crate) row_changes: RowChanges,
+    /// Whether it may write to tables whose constraints SQL keeps.
+    pub(crate) unchecked: bool,
     /// Limit on the memory of a transaction, checked before each further change.
     pub(crate) memory_max: u64,
     /// Whether it does the work of a connection, which has its own locks and images.
@@ -200,6 +205,8 @@ impl<'db> Session<'db> {
             lock_policy,
             notes: core.recording.is_on().then(Vec::new),
             savepoints: None,
+            row_changes: RowChanges::default(),
+            unchecked: false,
             memory_max: core.memory_max,
             is_of_connection: false,
             beside: None,
@@ -211,6 +218,7 @@ impl<'db> Session<'db> {
     pub(crate) fn of_connection(core: &'db Core, lock_policy: LockPolicy) -> Result<Self> {
         let mut session = Self::new(core, lock_policy)?;
         session.is_of_connection = true;
+        session.unchecked = true;
         Ok(session)
     }
 
@@ -518,6 +526,9 @@ impl<'db> Session<'db> {
         if committed.is_ok() {
             self.end_beside();
         }
+        if !self.row_changes.is_empty() {
+            self.row_changes.settle(&committed);
+        }
         if self.notes.is_some() {
             self.settle_notes(committed.is_ok());
         }
@@ -721,6 +732,7 @@ impl<'db> Session<'db> {
         self.soundness = Soundness::Sound;
         self.savepoints = None;
         self.end_beside();
+        self.row_changes.clear();
         if self.notes.is_some() {
             self.settle_notes(false);
         }

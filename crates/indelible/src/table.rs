@@ -6,12 +6,13 @@
 //! indexes may come and go without affecting the handles of their table.
 
 use crate::error::{Error, Result};
+use crate::row_counts::Counter;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use storage::record::{
-    Changes, IndexId, KeyEncoder, Partitioner, Partitioning, Placement, Row, TableDef, TableId,
-    ValueRef,
+    Changes, IndexId, KeyEncoder, Owner, Partitioner, Partitioning, Placement, Row, TableDef,
+    TableId, ValueRef,
 };
 use storage::table::Table as Shape;
 
@@ -37,8 +38,11 @@ pub(crate) struct TableEntry {
     /// Bit n: column n is part of the primary key.
     primary_key_mask: u64,
     pub(crate) dropped: AtomicBool,
+    /// Whether SQL keeps its constraints.
+    pub(crate) is_managed: bool,
     /// Whether a unique index must be checked in other partitions than the row's own.
     pub(crate) unique_elsewhere: AtomicBool,
+    pub(crate) count: Counter,
     /// With the current indexes.
     current: RwLock<Arc<Shape>>,
 }
@@ -58,7 +62,9 @@ impl TableEntry {
                 .iter()
                 .fold(0, |mask, &at| mask | column_bit(at)),
             dropped: AtomicBool::new(false),
+            is_managed: shape.def.owner == Owner::Sql,
             unique_elsewhere: AtomicBool::new(false),
+            count: Counter::unknown(),
             current: RwLock::new(Arc::clone(&shape)),
             shape,
         };

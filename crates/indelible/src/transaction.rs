@@ -63,6 +63,9 @@ macro_rules! reads {
         }
 
         /// Visits the rows of a range of the primary key in its order, until `visit` breaks.
+        ///
+        /// Contents of over 64 bytes that begin with the same 47 are in no particular order among
+        /// themselves, unless the table has [exact keys](crate::KeyRule::Exact).
         pub fn scan(
             &mut self,
             table: &Table,

@@ -271,7 +271,7 @@ pub(crate) enum TablesCommand {
     #[command(after_help = "Example:\n  indelible tables create ./shop orders \
                             --columns 'id:int64,customer:varchar(40),total:decimal(10,2)?' --primary-key id\n\n\
                             A question mark allows NULL. Types: bool, int16, int32, int64, float64, decimal(p,s), \
-                            char(n), varchar(n), text, bytes, bytes(n), date, timestamp, uuid.")]
+                            char(n), varchar(n), text, bytes, bytes(n), sortable(n), date, timestamp, uuid.")]
     Create(CreateTableArgs),
     /// Drop a table with all its rows and indexes
     #[command(after_help = "Example:\n  indelible tables drop ./shop orders")]
@@ -294,6 +294,10 @@ pub(crate) struct CreateTableArgs {
     /// Which partition a row belongs to
     #[arg(long, value_enum, default_value_t = PartitioningName::Hash)]
     pub(crate) partitioning: PartitioningName,
+    /// Refuse contents that have no room in a key, instead of a hash in place of their ends: rows
+    /// are in exact order
+    #[arg(long)]
+    pub(crate) exact_keys: bool,
 }
 
 /// A table of a database: `describe`, `tables drop`, `indexes list`.

@@ -4,7 +4,7 @@
 //! which differs with the number of partitions. Whole images are hashed, so values that changed
 //! places between rows change the sum. It guards against mistakes and damage, not against forgers.
 
-use storage::record::{IndexId, Partitioning, TableDef, TableId};
+use storage::record::{IndexId, KeyRule, Partitioning, TableDef, TableId};
 
 /// Odd, with bits all over: the golden ratio.
 const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -57,12 +57,16 @@ impl Totals {
     }
 }
 
-/// The part of a definition that is the same in every copy: without the numbers and without the
-/// rule of partitioning, which depends on the number of partitions.
+/// The part of a definition that is the same in every copy: without the numbers, the key of
+/// the hash in its keys, and the rule of partitioning, which depends on the number of partitions.
 fn describe(def: &TableDef) -> Vec<u8> {
     let mut common = def.clone();
     common.id = TableId(0);
     common.partitioning = Partitioning::Hash;
+    common.replaces = None;
+    if let KeyRule::Truncated { hash_key } = &mut common.keys {
+        *hash_key = 0;
+    }
     for index in &mut common.indexes {
         index.id = IndexId(0);
     }

@@ -8,12 +8,13 @@ use super::copy::{CopyProgress, CopyStage, CopyWatch, Sink};
 use crate::database::Database;
 use crate::definitions::Uniqueness;
 use crate::error::Result;
+use crate::hidden;
 use crate::options::TransactionOptions;
 use crate::table::Table;
 use crate::transaction::Transaction;
 use storage::engine::Durability;
 use storage::log::redo::{ImageError, read_row};
-use storage::record::{Column, IndexDef, Partitioning, Row, TableDef, TableId};
+use storage::record::{Column, IndexDef, Partitioning, Row, TableDef};
 
 /// Rows, and bytes of rows, after which a transaction ends.
 const BATCH_ROWS: usize = 1000;
@@ -60,11 +61,14 @@ impl<'db> Loader<'db> {
 impl Sink for Loader<'_> {
     fn table(&mut self, def: &TableDef) -> Result<()> {
         let mut def = def.clone();
-        def.id = TableId(0);
         let indexes = std::mem::take(&mut def.indexes);
         fit(&mut def.partitioning, self.database.partitions());
         let columns = def.columns.clone();
-        let table = self.database.create_table_from(def)?;
+        let table = if hidden::is_hidden(def.id) {
+            self.database.create_hidden(&def)?
+        } else {
+            self.database.create_table_from(def)?
+        };
         let row = table.row();
         self.table = Some(Filling {
             table,
@@ -85,6 +89,7 @@ impl Sink for Loader<'_> {
             Some(transaction) => transaction,
             none => {
                 let options = TransactionOptions::new().durability(Durability::None);
+                let options = options.unchecked(true);
                 none.insert(self.database.begin_with(&options)?)
             }
         };

@@ -37,6 +37,7 @@ mod write;
 
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::hidden;
 use crate::options::Options;
 use copy::Nowhere;
 pub use copy::{CopyProgress, CopyReport, CopyStage, CopyWatch, ReplayEnd, ReplayReport};
@@ -299,16 +300,20 @@ impl Database {
     /// that were made, at the latest when the end of the backup is found damaged; other users of
     /// the database see them until then.
     pub fn restore_into(&self, input: &mut impl Read, watch: CopyWatch<'_>) -> Result<CopyReport> {
-        if let Some(table) = self.tables().first() {
+        if let Some(table) = self.all_tables().first() {
             let table = table.name().to_owned();
             return Err(Error::TableExists { table });
         }
         let mut reader = BackupReader::new(input, Path::new("the backup"))?;
         let filled = reader.read(&mut Loader::new(self), watch);
         if filled.is_err() {
-            for table in self.tables() {
+            for table in self.all_tables() {
                 // The first error is the one to report.
-                let _ = self.drop_table(table.name());
+                let _ = if hidden::is_hidden(table.id()) {
+                    self.drop_hidden(&table)
+                } else {
+                    self.drop_table(table.name())
+                };
             }
         }
         let (totals, bytes) = (filled?, reader.file_bytes());

@@ -8,13 +8,12 @@ use super::content::{Content, Totals};
 use super::copy::{CopyProgress, CopyStage, CopyWatch, Sink};
 use crate::database::Database;
 use crate::error::Result;
+use crate::scan::whole_table;
 use crate::session::Session;
 use crate::table::TableEntry;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
-use storage::engine::{Direction, ScanRange};
 use storage::log::redo::write_row;
-use storage::record::{KeyBuf, ValueRef};
 
 /// Rows between two reports of progress.
 const WATCH_ROWS: u64 = 512;
@@ -30,7 +29,7 @@ pub(super) fn read(
     let start = Instant::now();
     session.force()?;
     let mut totals = Totals::default();
-    for table in database.tables() {
+    for table in database.all_tables() {
         let entry = &table.entry;
         let def = &entry.current().def;
         sink.table(def)?;
@@ -84,18 +83,4 @@ fn read_rows(
         taken?;
     }
     Ok(content)
-}
-
-fn whole_table(entry: &TableEntry) -> Result<ScanRange> {
-    const NOTHING: &[ValueRef<'_>] = &[];
-    let (mut low, mut high) = (KeyBuf::new(), KeyBuf::new());
-    entry.shape.primary.lower_bound(NOTHING, &mut low)?;
-    entry.shape.primary.upper_bound(NOTHING, &mut high)?;
-    Ok(ScanRange {
-        table: entry.id,
-        index: None,
-        low,
-        high,
-        direction: Direction::Forward,
-    })
 }

@@ -289,9 +289,13 @@ impl Connection {
         self.open().map(drop)
     }
 
-    /// As [`Connection::begin_statement`], for a change.
-    pub(super) fn begin_change(&mut self) -> Result<()> {
+    /// As [`Connection::begin_statement`], for a change of rows of a table.
+    pub(super) fn begin_change(&mut self, table: &Table) -> Result<()> {
         self.begin_statement()?;
+        if table.check(self.core().serial)?.is_managed {
+            let table = table.name().to_owned();
+            return Err(Error::Managed { table });
+        }
         if self.core().is_read_only() {
             return Err(Error::ReadOnly);
         }

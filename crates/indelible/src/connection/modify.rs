@@ -33,7 +33,7 @@ impl Connection {
         reason = "rows are written at the call, so `&` would be noise"
     )]
     pub fn insert(&mut self, table: &Table, row: impl IntoRow) -> Result<()> {
-        self.begin_change()?;
+        self.begin_change(table)?;
         row.lend_row(table, |row| self.insert_row(table, Arc::new(row.clone())))
     }
 
@@ -94,7 +94,7 @@ impl Connection {
         reason = "keys are written at the call, so `&` would be noise"
     )]
     pub fn update(&mut self, table: &Table, key: impl IntoKey, changes: &Changes) -> Result<bool> {
-        self.begin_change()?;
+        self.begin_change(table)?;
         let (key, partition) = self.locate(table, &key)?;
         let entry = &*table.entry;
         check_layout(entry, changes.layout())?;
@@ -152,7 +152,7 @@ impl Connection {
         reason = "keys are written at the call, so `&` would be noise"
     )]
     pub fn delete(&mut self, table: &Table, key: impl IntoKey) -> Result<bool> {
-        self.begin_change()?;
+        self.begin_change(table)?;
         let (key, partition) = self.locate(table, &key)?;
         self.lock(table, &key, RowLock::Update, self.wait)?;
         self.note_key(table, &key)?;

@@ -13,7 +13,7 @@ use super::interval::Interval;
 use super::merge::{Batch, ImageLayer, WriteLayer};
 use crate::error::{Error, Result};
 use crate::key::{IntoKey, IntoKeyRange, Prefix};
-use crate::scan::{key_after, key_before, key_range, only_partition};
+use crate::scan::{KeptEnds, key_after, key_before, key_range, only_partition};
 use crate::table::{Index, Table};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -37,6 +37,8 @@ pub struct Scan {
     /// The newest of the transaction's own changes that it sees.
     number: u64,
     parts: Vec<Part>,
+    /// Ends that rows are compared with, where keys do not tell.
+    ends: Option<KeptEnds>,
     /// The transaction's note of what the scan has read.
     note: Option<usize>,
 }
@@ -90,7 +92,8 @@ impl Connection {
         let encoder = index.map_or(&entry.shape.primary, Index::encoder);
         let (range, only) = range.lend_bounds(|low, high| {
             let id = index.map(|index| index.id);
-            let range = key_range(entry, id, encoder, (low, high), direction)?;
+            let range = key_range(entry, id, encoder, (low, high), direction)?
+                .map(|(range, ends)| (range, ends.keep()));
             let is_everywhere = index.is_some_and(|index| !index.decides_partition())
                 && !entry.replicated
                 && count > 1;
@@ -101,12 +104,13 @@ impl Connection {
             };
             Ok::<_, Error>((range, only))
         })?;
-        let parts = match range {
-            None => Vec::new(),
-            Some(range) => only
-                .map_or(0..count, |only| only..only + 1)
-                .map(|partition| Part::new(partition, range.clone()))
-                .collect(),
+        let (parts, ends) = match range {
+            None => (Vec::new(), None),
+            Some((range, ends)) => {
+                let partitions = only.map_or(0..count, |only| only..only + 1);
+                let parts = partitions.map(|partition| Part::new(partition, range.clone()));
+                (parts.collect(), ends)
+            }
         };
         Ok(Scan {
             transaction: self.transaction(),
@@ -116,6 +120,7 @@ impl Connection {
             index: index.cloned(),
             direction,
             parts,
+            ends,
             note: None,
         })
     }
@@ -235,6 +240,9 @@ impl Scan {
             rows: mut read,
             ..
         } = batch;
+        if let Some(ends) = &self.ends {
+            read.retain(|(_, row)| ends.include(encoder, row));
+        }
         read.sort_unstable_by(|one, other| compare(&self.table, one, other));
         if self.direction == Direction::Backward {
             read.reverse();

@@ -101,6 +101,7 @@ pub struct Options {
     pub(crate) transaction_memory_max: Option<u64>,
     pub(crate) snapshot_memory_max: Option<u64>,
     pub(crate) retries_max: Option<u32>,
+    pub(crate) exact_keys: bool,
     pub(crate) identity: Option<u128>,
     pub(super) of_method: Vec<MethodOption>,
 }
@@ -350,6 +351,15 @@ impl Options {
     /// [`SNAPSHOT_MEMORY_MAX`].
     pub fn snapshot_memory_max(mut self, bytes: u64) -> Self {
         self.snapshot_memory_max = Some(bytes);
+        self
+    }
+
+    /// Whether tables that are created while the database is open have
+    /// [exact](crate::KeyRule::Exact) keys: those that could need over 256 bytes are refused, and
+    /// so are rows with a text of over 119 bytes in a key. Default false: long contents are
+    /// truncated in keys.
+    pub fn exact_keys(mut self, exact: bool) -> Self {
+        self.exact_keys = exact;
         self
     }
 

@@ -146,7 +146,7 @@ impl Options {
 }
 
 /// The standard library seeds its hashers from the operating system's random source.
-fn random_identity() -> u128 {
+pub(crate) fn random_identity() -> u128 {
     let word = || RandomState::new().build_hasher().finish();
     u128::from(word()) << 64 | u128::from(word())
 }

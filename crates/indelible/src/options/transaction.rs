@@ -14,6 +14,7 @@ pub struct TransactionOptions {
     pub(crate) durability: Option<Durability>,
     pub(crate) wait_limit: Option<Duration>,
     pub(crate) isolation: Option<Isolation>,
+    pub(crate) unchecked: bool,
 }
 
 impl TransactionOptions {
@@ -48,6 +49,14 @@ impl TransactionOptions {
     /// transaction at a time in a partition isolate all of them fully.
     pub fn isolation(mut self, isolation: Isolation) -> Self {
         self.isolation = Some(isolation);
+        self
+    }
+
+    /// Whether the transaction may write to tables whose constraints [SQL](crate::Owner::Sql)
+    /// keeps; the caller keeps them instead. Default false: such a write is
+    /// [`Error::Managed`](crate::Error::Managed).
+    pub fn unchecked(mut self, unchecked: bool) -> Self {
+        self.unchecked = unchecked;
         self
     }
 

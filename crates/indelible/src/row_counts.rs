@@ -1,0 +1,296 @@
+//! Numbers of rows, counted as transactions commit.
+//!
+//! A table's count is in DRAM. Once the database has [`HiddenTable::Statistics`], `checkpoint` and
+//! the orderly end save it there, and the next opening loads it: exact after an orderly end, else
+//! an estimate, because commits since then are not in it. Tables that were never counted have none.
+
+use crate::core::Core;
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::hidden::HiddenTable;
+use crate::key::Prefix;
+use crate::lock_policy::LockPolicy;
+use crate::options::TransactionOptions;
+use crate::session::Session;
+use crate::table::{Table, TableEntry};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use storage::engine::{Direction, Durability};
+use storage::record::{Reader, TableId};
+
+/// Version of the stored form.
+const VERSION: u8 = 1;
+/// The place of the count among the statistics of columns.
+const COLUMN: i32 = -1;
+
+/// The number of a table's rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowCount {
+    /// Rows of the transactions that have committed.
+    pub rows: u64,
+    /// Whether it is exact; otherwise an estimate, because the process was killed since rows were
+    /// counted.
+    pub is_exact: bool,
+}
+
+const UNKNOWN: u8 = 0;
+const ESTIMATE: u8 = 1;
+const EXACT: u8 = 2;
+
+/// The count of one table.
+pub(crate) struct Counter {
+    rows: AtomicI64,
+    state: AtomicU8,
+    /// The count that the table of statistics has.
+    saved: Mutex<Option<RowCount>>,
+}
+
+impl Counter {
+    /// The count of a table about which nothing is known.
+    pub(crate) fn unknown() -> Self {
+        Self {
+            rows: AtomicI64::new(0),
+            state: AtomicU8::new(UNKNOWN),
+            saved: Mutex::new(None),
+        }
+    }
+
+    /// Begins to count an empty table.
+    pub(crate) fn begin(&self) {
+        self.set(0, EXACT);
+    }
+
+    /// Notes a number that was counted while others may have changed it.
+    pub(crate) fn estimate(&self, rows: u64) {
+        if self.state.load(Ordering::Acquire) != EXACT {
+            self.set(rows, ESTIMATE);
+        }
+    }
+
+    fn set(&self, rows: u64, state: u8) {
+        self.rows.store(rows.cast_signed(), Ordering::Relaxed);
+        self.state.store(state, Ordering::Release);
+    }
+
+    fn get(&self) -> Option<RowCount> {
+        let state = self.state.load(Ordering::Acquire);
+        let rows = self.rows.load(Ordering::Relaxed).max(0).cast_unsigned();
+        (state != UNKNOWN).then_some(RowCount {
+            rows,
+            is_exact: state == EXACT,
+        })
+    }
+
+    /// A commit may have happened or not.
+    fn doubt(&self) {
+        let _ = self
+            .state
+            .compare_exchange(EXACT, ESTIMATE, Ordering::AcqRel, Ordering::Relaxed);
+    }
+}
+
+/// Rows that the open transaction has inserted, less those that it has deleted, by table.
+#[derive(Default)]
+pub(crate) struct RowChanges {
+    first: Option<(Arc<TableEntry>, i64)>,
+    more: Vec<(Arc<TableEntry>, i64)>,
+}
+
+impl RowChanges {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    #[inline]
+    pub(crate) fn add(&mut self, table: &Table, rows: i64) {
+        match &mut self.first {
+            Some((entry, count)) if Arc::ptr_eq(entry, &table.entry) => *count += rows,
+            None => self.first = Some((Arc::clone(&table.entry), rows)),
+            Some(_) => self.add_further(table, rows),
+        }
+    }
+
+    #[cold]
+    fn add_further(&mut self, table: &Table, rows: i64) {
+        let mut more = self.more.iter_mut();
+        match more.find(|(entry, _)| Arc::ptr_eq(entry, &table.entry)) {
+            Some((_, count)) => *count += rows,
+            None => self.more.push((Arc::clone(&table.entry), rows)),
+        }
+    }
+
+    fn drain(&mut self) -> impl Iterator<Item = (Arc<TableEntry>, i64)> + '_ {
+        self.first.take().into_iter().chain(self.more.drain(..))
+    }
+
+    /// Counts the rows of a transaction that has ended.
+    pub(crate) fn settle<R>(&mut self, committed: &Result<R>) {
+        for (entry, rows) in self.drain() {
+            match committed {
+                Ok(_) => {
+                    entry.count.rows.fetch_add(rows, Ordering::Relaxed);
+                }
+                Err(Error::InDoubt { .. }) => entry.count.doubt(),
+                Err(_) => {}
+            }
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.drain().for_each(drop);
+    }
+}
+
+impl Table {
+    /// The number of rows of committed transactions, without reading them; none if they were never
+    /// counted, or if the table is a snapshot's. Over openings it lasts once the database has
+    /// statistics ([`Database::analyze`]).
+    pub fn row_count(&self) -> Option<RowCount> {
+        self.entry.count.get()
+    }
+}
+
+fn encode(table: TableId, count: RowCount) -> Vec<u8> {
+    let mut bytes = vec![VERSION];
+    bytes.extend_from_slice(&table.0.to_le_bytes());
+    bytes.extend_from_slice(&count.rows.to_le_bytes());
+    bytes.push(u8::from(count.is_exact));
+    bytes
+}
+
+/// The count, if it is this table's.
+fn decode(bytes: &[u8], table: TableId) -> Option<RowCount> {
+    const WHAT: &str = "a row count";
+    let mut reader = Reader::new(bytes);
+    let is_its = reader.byte(WHAT).ok()? == VERSION && reader.number(WHAT).ok()? == table.0;
+    let rows = reader.array(WHAT).map(u64::from_le_bytes).ok()?;
+    let is_exact = reader.flag(WHAT).ok()?;
+    is_its.then_some(RowCount { rows, is_exact })
+}
+
+impl Core {
+    /// Saves the counts that have changed, if the database has a table for them.
+    pub(crate) fn save_counts(&self, wait_limit: Duration) -> Result<()> {
+        let Some(kept) = self.hidden_table(HiddenTable::Statistics) else {
+            return Ok(());
+        };
+        let tables: Vec<Table> = self.tables().values().cloned().collect();
+        let mut session = None;
+        let mut written = Vec::new();
+        for table in &tables {
+            let count = table.entry.count.get();
+            let saved = table.entry.count.saved.lock();
+            let saved = *saved.unwrap_or_else(PoisonError::into_inner);
+            let Some(count) = count.filter(|_| count != saved) else {
+                continue;
+            };
+            let session = match &mut session {
+                Some(session) => session,
+                none => {
+                    let policy = LockPolicy {
+                        wait_limit,
+                        ..self.lock_policy
+                    };
+                    let new = none.insert(Session::new(self, policy)?);
+                    new.unchecked = true;
+                    new
+                }
+            };
+            let body = encode(table.id(), count);
+            let mut row = kept.row();
+            row.set(0, table.name())?;
+            row.set(1, COLUMN)?;
+            row.set(2, body.as_slice())?;
+            session.upsert(&kept, &row)?;
+            written.push((table, count));
+        }
+        if let Some(mut session) = session {
+            session.finish(Durability::Immediate)?;
+        }
+        for (table, count) in written {
+            let saved = table.entry.count.saved.lock();
+            *saved.unwrap_or_else(PoisonError::into_inner) = Some(count);
+        }
+        Ok(())
+    }
+}
+
+impl Database {
+    /// Loads the counts of all tables. They are exact if the last user has closed the database in
+    /// order.
+    pub(crate) fn load_counts(&self, was_closed: bool) -> Result<()> {
+        let Some(kept) = self.core.hidden_table(HiddenTable::Statistics) else {
+            return Ok(());
+        };
+        self.read(|reader| {
+            for table in self.tables() {
+                let Some(row) = reader.get(&kept, (table.name(), COLUMN))? else {
+                    continue;
+                };
+                let body = row.get(2).as_bytes();
+                let Some(saved) = body.and_then(|body| decode(body, table.id())) else {
+                    continue;
+                };
+                let is_exact = was_closed && saved.is_exact;
+                let state = if is_exact { EXACT } else { ESTIMATE };
+                table.entry.count.set(saved.rows, state);
+                let place = table.entry.count.saved.lock();
+                *place.unwrap_or_else(PoisonError::into_inner) = Some(saved);
+            }
+            Ok(())
+        })
+    }
+
+    /// Forgets the count and the statistics of a table that is gone.
+    pub(crate) fn forget_statistics(&self, name: &str) -> Result<()> {
+        let Some(kept) = self.core.hidden_table(HiddenTable::Statistics) else {
+            return Ok(());
+        };
+        let options = TransactionOptions::new().unchecked(true);
+        self.transaction_with(&options, |t| {
+            let mut columns = Vec::new();
+            t.scan(&kept, Prefix(name), Direction::Forward, |row| {
+                columns.push(row.get(1).to_value());
+                ControlFlow::Continue(())
+            })?;
+            for column in &columns {
+                t.delete(&kept, (name, column))?;
+            }
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_read_back_for_their_own_table_only() {
+        let count = RowCount {
+            rows: 7,
+            is_exact: true,
+        };
+        let bytes = encode(TableId(20), count);
+        assert_eq!(decode(&bytes, TableId(20)), Some(count));
+        assert_eq!(decode(&bytes, TableId(21)), None);
+        assert_eq!(decode(&bytes[..9], TableId(20)), None);
+    }
+
+    #[test]
+    fn a_doubtful_commit_makes_an_estimate() {
+        let counter = Counter::unknown();
+        assert_eq!(counter.get(), None);
+        counter.doubt();
+        assert_eq!(counter.get(), None);
+        counter.begin();
+        counter.doubt();
+        let is_exact = false;
+        assert_eq!(counter.get(), Some(RowCount { rows: 0, is_exact }));
+        counter.estimate(9);
+        assert_eq!(counter.get(), Some(RowCount { rows: 9, is_exact }));
+    }
+}
