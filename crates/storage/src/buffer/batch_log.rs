@@ -34,7 +34,9 @@ use super::batch_store::{BatchStore, frame_open};
 use super::frame::{Original, PageBytes, unpoisoned};
 use super::home::{Home, Latched};
 use super::horizon::SESSIONS_MAX;
-use super::log::{ApplyRecord, CheckpointNeed, CheckpointStart, PageLog, Reserve};
+use super::log::{
+    ApplyRecord, CheckpointNeed, CheckpointStart, NewRecord, PageLog, RecordStart, Reserve,
+};
 use super::nv_pages::Edit;
 use super::page_access::PageAccess;
 use crate::error::{Result, StorageError};
@@ -213,15 +215,12 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
     fn add(
         &self,
         reserve: Reserve,
-        encode: &mut dyn FnMut(Lsn, &mut Vec<u8>),
-        record: &mut Vec<u8>,
+        record: &NewRecord<'_>,
         (pages, apply): (usize, &mut ApplyRecord<'_>),
     ) -> Result<Lsn> {
         self.require()?;
         let session = reserve.session();
         let part = &mut *lock_log(self.part(session)?);
-        record.clear();
-        encode(Lsn(0), record);
         if let Reserve::Bytes(_, bytes) = reserve {
             if pages > 0 {
                 self.make_room(pages as u64, (part.claim, bytes))?;
@@ -238,8 +237,8 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
         applied.map_err(|error| self.failure.note(error))?;
         if matches!(reserve, Reserve::End(_)) {
             self.forget(part);
-        } else if !is_change_only(record) {
-            frame_open(session, record, &mut part.records);
+        } else if !is_change_only(record.payload()) {
+            frame_open(session, record.payload(), &mut part.records);
         }
         Ok(lsn)
     }
@@ -459,7 +458,14 @@ where
     }
 
     /// No page is logged whole: a batch has the before images of its lines.
-    fn image_from(&self, _lsn: Lsn) {}
+    fn set_image_from(&self, _lsn: Lsn) {}
+
+    fn record_start(&self) -> RecordStart {
+        RecordStart {
+            image_from: Lsn(0),
+            header_bytes: 0,
+        }
+    }
 
     fn add_session(&self, session: u32) -> Result<()> {
         self.part(session).map(|_| ())
@@ -505,23 +511,18 @@ where
         }
     }
 
-    fn append(
-        &self,
-        reserve: Reserve,
-        encode: &mut dyn FnMut(Lsn, &mut Vec<u8>),
-        record: &mut Vec<u8>,
-    ) -> Result<Lsn> {
-        self.add(reserve, encode, record, (0, &mut |_, _| Ok(())))
+    fn append(&self, reserve: Reserve, record: NewRecord<'_>) -> Result<Option<Lsn>> {
+        self.add(reserve, &record, (0, &mut |_, _| Ok(())))
+            .map(Some)
     }
 
     fn append_applying(
         &self,
         reserve: Reserve,
-        encode: &mut dyn FnMut(Lsn, &mut Vec<u8>),
-        record: &mut Vec<u8>,
+        record: NewRecord<'_>,
         change: (usize, &mut ApplyRecord<'_>),
     ) -> Result<Lsn> {
-        self.add(reserve, encode, record, change)
+        self.add(reserve, &record, change)
     }
 
     fn end(&self, session: u32) {

@@ -38,9 +38,10 @@ fn log_with_a_page() -> (BatchLog<SimulatedSource, SimulatedDirectory>, PageId) 
         changed.push(first);
         Ok(())
     };
-    let encode = &mut |_: Lsn, record: &mut Vec<u8>| Head::Change.encode(record);
-    log.add(Reserve::Keep(0), encode, &mut Vec::new(), (1, apply))
-        .unwrap();
+    let buffer = &mut Vec::new();
+    let mut record = NewRecord::new(log.record_start(), buffer);
+    record.head(&Head::Change);
+    log.add(Reserve::Keep(0), &record, (1, apply)).unwrap();
     (log, first)
 }
 

@@ -18,7 +18,7 @@
 //! records, so a checkpoint sees a transaction exactly if it has an earlier record.
 
 use super::cold_segments::ColdSegments;
-use super::log::{CheckpointNeed, CheckpointStart, PageLog, Reserve};
+use super::log::{CheckpointNeed, CheckpointStart, NewRecord, PageLog, RecordStart, Reserve};
 use super::reservations::UndoReservations;
 use crate::error::{Result, StorageError};
 use crate::log::numbered::InFront;
@@ -191,27 +191,28 @@ impl<D: Directory> PageLog for CentralLog<D> {
         wal.replay(directory, redo)
     }
 
-    fn image_from(&self, lsn: Lsn) {
+    fn set_image_from(&self, lsn: Lsn) {
         self.image_from.store(lsn.0, Ordering::SeqCst);
     }
 
-    fn append(
-        &self,
-        reserve: Reserve,
-        encode: &mut dyn FnMut(Lsn, &mut Vec<u8>),
-        record: &mut Vec<u8>,
-    ) -> Result<Lsn> {
+    fn record_start(&self) -> RecordStart {
+        RecordStart {
+            image_from: Lsn(self.image_from.load(Ordering::SeqCst)),
+            header_bytes: 0,
+        }
+    }
+
+    fn append(&self, reserve: Reserve, new: NewRecord<'_>) -> Result<Option<Lsn>> {
+        let record = new.payload();
         let mut state = self.state();
-        let mut encoded = |record: &mut Vec<u8>| {
-            record.clear();
-            encode(Lsn(self.image_from.load(Ordering::SeqCst)), record);
-        };
-        encoded(record);
         if state.begins_segment(&reserve, record) {
             let end = state.wal.end();
             self.sync_until(state, end)?;
             state = self.state();
-            encoded(record);
+        }
+        // Checkpoints begin under the lock.
+        if new.is_outdated(Lsn(self.image_from.load(Ordering::SeqCst))) {
+            return Ok(None);
         }
         let state = &mut *state;
         if let Reserve::Bytes(session, bytes) = reserve {
@@ -223,7 +224,7 @@ impl<D: Directory> PageLog for CentralLog<D> {
         if let Reserve::End(session) = reserve {
             state.reservations.end(session);
         }
-        Ok(at)
+        Ok(Some(at))
     }
 
     fn end(&self, session: u32) {

@@ -10,6 +10,7 @@
 
 use super::super::test_device::Device;
 use super::*;
+use crate::buffer::log::append_bytes;
 use crate::log::LogIdentity;
 use shuttle::thread::{spawn, yield_now};
 use std::sync::Arc;
@@ -56,8 +57,7 @@ fn survivors(device: &Device) -> Vec<u8> {
 }
 
 fn append(log: &Log, number: u8) -> Result<Lsn> {
-    let encode = &mut |_, record: &mut Vec<u8>| record.extend_from_slice(&[number; 40]);
-    log.append(Reserve::Keep(0), encode, &mut Vec::new())
+    append_bytes(&log, Reserve::Keep(0), &[number; 40])
 }
 
 /// Two records, each durable before the next one.

@@ -8,6 +8,7 @@
 
 use super::super::test_device::Device;
 use super::*;
+use crate::buffer::log::append_bytes;
 use crate::sync::lock;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -69,8 +70,7 @@ fn segments(device: &Device) -> Vec<String> {
 }
 
 fn append(log: &Log, payload: &[u8]) -> Result<Lsn> {
-    let encode = &mut |_, record: &mut Vec<u8>| record.extend_from_slice(payload);
-    log.append(Reserve::Keep(0), encode, &mut Vec::new())
+    append_bytes(&**log, Reserve::Keep(0), payload)
 }
 
 /// The first bytes of all records that a power cut leaves now.

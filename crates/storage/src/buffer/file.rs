@@ -5,15 +5,16 @@
 //! used, so that a full disk is an error of the statement that needs a page and never of a
 //! write-back.
 
-use super::guard::{DoubleWrite, Guard, NvDoubleWrite, PageCache, PageGuard, SinglePages, Slots};
+use super::guard::page_cache::{PageCache, WRITE_BACK_THREADS};
+use super::guard::{DoubleWrite, Guard, NoCopies, NvDoubleWrite, PageGuard, SinglePages, Slots};
 use super::master::{HEAD_BYTES, Master};
+use super::write_back::{CopiesFirst, PageWrites, SyncAhead, WriteBack};
 use crate::error::{Result, StorageError, UNFINISHED};
 use crate::log::LogIdentity;
 use crate::page::{Header, PageId};
 use disk::{Directory, File};
 use pmem::{Access, Counters, Site, site};
-use std::ops::AddAssign;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The file grows by an eighth of itself, within these bounds.
@@ -23,9 +24,6 @@ const GROWTH_BYTES_MAX: u64 = 32 << 20;
 /// Suffixes of the names of files of pages, and of unfinished ones.
 const PAGES: &str = ".pages";
 const UNPUBLISHED: &str = ".tmp";
-
-/// Threads that bring pages home from a cache, each with a handle of the file.
-pub const FLIERS: usize = 2;
 
 /// The first master record of a new file. The second one repeats it; the third says that the file's
 /// name is durable; the fourth, that the third is.
@@ -50,13 +48,8 @@ pub struct PageFile<D: Directory> {
     name: String,
     identity: LogIdentity,
     guard: Guard,
-    area: Option<Box<dyn PageGuard>>,
-    /// The area, if pages stay there.
-    cache: Option<Arc<PageCache<D::File>>>,
-    /// Writer of single pages, if sessions write them.
-    singles: Option<Arc<SinglePages<D::File>>>,
-    /// Syncs pages ahead while others write; present where neither of the above is.
-    ahead: Option<Arc<SyncAhead<D::File>>>,
+    area: Box<dyn PageGuard>,
+    write_back: Arc<dyn WriteBack<D::File>>,
     page_bytes: usize,
     /// Pages that the file has room for; its readers know too.
     pages: Arc<AtomicU32>,
@@ -69,49 +62,6 @@ pub struct PageFile<D: Directory> {
     master: Master,
     /// Bytes that this handle has written.
     written: PageWrites,
-}
-
-/// A handle of its own that syncs pages while others write some.
-struct SyncAhead<F> {
-    file: Mutex<F>,
-    /// Whether a sync of the pages has failed, through whichever handle.
-    has_failed: AtomicBool,
-}
-
-impl<F> SyncAhead<F> {
-    /// Notes a failure for all threads that sync, and fails if there was one: another thread may
-    /// have received the error of this thread's write.
-    fn note(&self, outcome: disk::Result<()>) -> Result<()> {
-        self.has_failed.fetch_or(outcome.is_err(), Ordering::SeqCst);
-        outcome?;
-        if self.has_failed.load(Ordering::SeqCst) {
-            return Err(StorageError::Poisoned);
-        }
-        Ok(())
-    }
-}
-
-/// Bytes of pages that were written, by where they went.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PageWrites {
-    /// To their places in the file.
-    pub home_bytes: u64,
-    /// To a doublewrite area in a file.
-    pub copy_bytes: u64,
-    /// To an area in durable memory.
-    pub area_bytes: u64,
-    /// Pages that sessions have written one by one, each with two syncs that the session waited
-    /// for, or with one where there is no area.
-    pub single_pages: u64,
-}
-
-impl AddAssign for PageWrites {
-    fn add_assign(&mut self, more: Self) {
-        self.home_bytes += more.home_bytes;
-        self.copy_bytes += more.copy_bytes;
-        self.area_bytes += more.area_bytes;
-        self.single_pages += more.single_pages;
-    }
 }
 
 impl<D: Directory> PageFile<D> {
@@ -159,66 +109,67 @@ impl<D: Directory> PageFile<D> {
         // Needs no sync: that it can be read at all proves that the one before is durable.
         master.generation = SETTLED_GENERATION;
         master.write(options.identity, &mut file)?;
-        let mut made = Self {
+        let mut created = Self::over(directory, options, (file, name), master, (in_file, slots))?;
+        created.unsynced = false;
+        Ok(created)
+    }
+
+    /// The file with its guard, for which room in a file or slots may have been made. It has the
+    /// pages that the master promises.
+    fn over(
+        directory: &D,
+        options: &PageFileOptions,
+        (file, name): (D::File, String),
+        master: Master,
+        (in_file, slots): (Option<DoubleWrite<D::File>>, Option<Box<dyn Slots>>),
+    ) -> Result<Self> {
+        let page_bytes = master.page_bytes as usize;
+        let pages = Arc::new(AtomicU32::new(master.pages));
+        let mut area: Box<dyn PageGuard> = Box::new(NoCopies);
+        let write_back: Arc<dyn WriteBack<D::File>> = match (options.guard, slots, in_file) {
+            (Guard::NvDoubleWrite, Some(slots), _) => {
+                area = Box::new(NvDoubleWrite::new(slots, page_bytes));
+                Arc::new(CopiesFirst)
+            }
+            (Guard::NvPageCache, Some(slots), _) => {
+                let homes = (0..WRITE_BACK_THREADS).map(|_| Ok(directory.open(&name)?));
+                let homes = homes.collect::<Result<_>>()?;
+                let cache =
+                    PageCache::open(slots, page_bytes, options.access, homes, Arc::clone(&pages))?;
+                let cache = Arc::new(cache);
+                area = Box::new(Arc::clone(&cache));
+                cache
+            }
+            (guard, _, _) if guard.has_slots() => {
+                let text = format!("the guard `{}` has no slots", guard.name());
+                return Err(StorageError::Unsupported(text));
+            }
+            (Guard::Off, ..) => Arc::new(SinglePages::without_area(directory, &name, page_bytes)?),
+            (_, _, Some(in_file)) => {
+                let singles = in_file.singles(directory, &name)?;
+                area = Box::new(in_file);
+                match singles {
+                    Some(singles) => Arc::new(singles),
+                    None => Arc::new(CopiesFirst),
+                }
+            }
+            _ if options.access == Access::Read => Arc::new(CopiesFirst),
+            _ => Arc::new(SyncAhead::new(directory.open(&name)?)),
+        };
+        Ok(Self {
             file,
             name,
             identity: options.identity,
             guard: options.guard,
-            area: None,
-            cache: None,
-            singles: None,
-            ahead: None,
+            area,
+            write_back,
             written: PageWrites::default(),
             page_bytes,
-            pages: Arc::new(AtomicU32::new(master.pages)),
-            unsynced: false,
+            pages,
+            unsynced: true,
             may_be_torn: false,
             master,
-        };
-        made.set_guard(directory, in_file, slots, options.access)?;
-        Ok(made)
-    }
-
-    /// Puts the guard in its place.
-    fn set_guard(
-        &mut self,
-        directory: &D,
-        in_file: Option<DoubleWrite<D::File>>,
-        slots: Option<Box<dyn Slots>>,
-        access: Access,
-    ) -> Result<()> {
-        match (self.guard, slots) {
-            (Guard::NvDoubleWrite, Some(slots)) => {
-                self.area = Some(Box::new(NvDoubleWrite::new(slots, self.page_bytes)));
-            }
-            (Guard::NvPageCache, Some(slots)) => {
-                let homes = (0..FLIERS).map(|_| Ok(directory.open(&self.name)?));
-                let homes = homes.collect::<Result<_>>()?;
-                let pages = Arc::clone(&self.pages);
-                let cache = PageCache::open(slots, self.page_bytes, access, homes, pages)?;
-                self.cache = Some(Arc::new(cache));
-            }
-            (Guard::Off, _) => {
-                let singles = SinglePages::without_area(directory, &self.name, self.page_bytes)?;
-                self.singles = Some(Arc::new(singles));
-            }
-            (guard, _) if guard.has_slots() => {
-                let text = format!("the guard `{}` has no slots", guard.name());
-                return Err(StorageError::Unsupported(text));
-            }
-            _ => {
-                if let Some(area) = in_file {
-                    self.singles = area.singles(directory, &self.name)?.map(Arc::new);
-                    self.area = Some(Box::new(area));
-                } else if access == Access::Write {
-                    self.ahead = Some(Arc::new(SyncAhead {
-                        file: Mutex::new(directory.open(&self.name)?),
-                        has_failed: AtomicBool::new(false),
-                    }));
-                }
-            }
-        }
-        Ok(())
+        })
     }
 
     /// Opens the files; the pages may need recovery. A guard in durable memory gets the page size,
@@ -263,23 +214,10 @@ impl<D: Directory> PageFile<D> {
             .writes()
             .map(|writes| DoubleWrite::open(directory, area_name, page_bytes, writes))
             .transpose()?;
-        let mut opened = Self {
-            file,
-            name,
-            identity: options.identity,
-            guard: options.guard,
-            area: None,
-            cache: None,
-            singles: None,
-            ahead: None,
-            written: PageWrites::default(),
-            page_bytes,
-            pages: Arc::new(AtomicU32::new(pages)),
-            unsynced: true,
-            may_be_torn: false,
-            master,
-        };
-        opened.set_guard(directory, in_file, slots(page_bytes)?, options.access)?;
+        let slots = slots(page_bytes)?;
+        let found = Master { pages, ..master };
+        let mut opened = Self::over(directory, options, (file, name), found, (in_file, slots))?;
+        opened.master = master;
         Ok(opened)
     }
 
@@ -327,16 +265,13 @@ impl<D: Directory> PageFile<D> {
     /// Brings home what the guard has of pages that may be torn there. With [`Access::Read`] it is
     /// an error if anything has to be written.
     pub fn repair(&mut self, access: Access) -> Result<()> {
-        let Some(area) = &mut self.area else {
-            return Ok(());
-        };
-        let Some(copies) = area.found()? else {
+        let Some(copies) = self.area.found()? else {
             return Ok(());
         };
         if access == Access::Read {
             return Err(StorageError::NeedsRecovery(self.name.clone()));
         }
-        let replaces_older = area.secure()?;
+        let replaces_older = self.area.secure()?;
         let mut home = vec![0; self.page_bytes];
         for (id, copy) in copies {
             if id.0 >= self.pages() {
@@ -360,37 +295,19 @@ impl<D: Directory> PageFile<D> {
 
     /// Says that nothing is on its way home any more. Everything is synced.
     pub fn clear_area(&mut self) -> Result<()> {
-        match (&mut self.area, &self.cache) {
-            (Some(area), _) => area.clear(),
-            (None, Some(cache)) => cache.settle(),
-            (None, None) => Ok(()),
-        }
+        self.area.clear()
     }
 
     /// Bytes of pages that were written since it was opened, repairs apart, by where they went.
     pub fn written(&self) -> PageWrites {
         let mut written = self.written;
-        let page_bytes = self.page_bytes as u64;
-        if let Some(singles) = &self.singles {
-            written.single_pages = singles.pages();
-            written.home_bytes += written.single_pages * page_bytes;
-            written.copy_bytes += singles.copies() * page_bytes;
-        }
-        if let Some(cache) = &self.cache {
-            let counters = cache.counters();
-            written.home_bytes += counters.home_writes * page_bytes;
-            written.area_bytes += counters.pages_put * page_bytes;
-        }
+        written += self.write_back.written();
         written
     }
 
     /// Counters of its memories.
     pub fn memory(&self) -> Counters {
-        match (&self.area, &self.cache) {
-            (Some(area), _) => area.memory(),
-            (None, Some(cache)) => cache.memory(),
-            (None, None) => Counters::default(),
-        }
+        self.area.memory()
     }
 
     fn offset(&self, id: PageId) -> u64 {
@@ -402,9 +319,7 @@ impl<D: Directory> PageFile<D> {
         Ok(PageReaders {
             model: Mutex::new(self.file.reader()?),
             idle: Mutex::default(),
-            cache: self.cache.clone(),
-            singles: self.singles.clone(),
-            ahead: self.ahead.clone(),
+            write_back: Arc::clone(&self.write_back),
             pages: Arc::clone(&self.pages),
             page_bytes: self.page_bytes as u64,
         })
@@ -424,27 +339,24 @@ impl<D: Directory> PageFile<D> {
     /// `bytes`. Their log records are durable. After a failed write home of pages with copies in an
     /// area, every later call fails.
     pub fn write(&mut self, mut ids: &[PageId], mut bytes: &[u8]) -> Result<()> {
-        if let Some(cache) = &self.cache {
-            return cache.put(ids, bytes);
+        if self.write_back.put(ids, bytes)? {
+            return Ok(());
         }
-        if self.area.is_none() {
+        if !self.guard.copies_first() {
             return self.write_home(ids, bytes);
         }
         while !ids.is_empty() {
             self.check_home()?;
-            if self.room() == 0 {
+            if self.area.room() == 0 {
                 self.sync(site!("page-guard.home"))?;
             }
-            let count = ids.len().min(self.room());
+            let count = ids.len().min(self.area.room());
             let (now, later) = bytes.split_at(count * self.page_bytes);
-            if let Some(area) = &mut self.area {
-                area.protect(&ids[..count], now)?;
-                let bytes = now.len() as u64;
-                if self.guard.has_slots() {
-                    self.written.area_bytes += bytes;
-                } else {
-                    self.written.copy_bytes += bytes;
-                }
+            self.area.protect(&ids[..count], now)?;
+            if self.guard.has_slots() {
+                self.written.area_bytes += now.len() as u64;
+            } else {
+                self.written.copy_bytes += now.len() as u64;
             }
             let written = self.write_home(&ids[..count], now);
             self.may_be_torn = written.is_err();
@@ -463,10 +375,6 @@ impl<D: Directory> PageFile<D> {
         Ok(())
     }
 
-    fn room(&self) -> usize {
-        self.area.as_ref().map_or(usize::MAX, |area| area.room())
-    }
-
     /// Neighbours go in one call.
     fn write_home(&mut self, ids: &[PageId], bytes: &[u8]) -> Result<()> {
         self.unsynced = true;
@@ -480,16 +388,10 @@ impl<D: Directory> PageFile<D> {
         self.check_home()?;
         if self.unsynced {
             let synced = self.file.sync(site);
-            match (&self.singles, &self.ahead) {
-                (Some(singles), _) => singles.note(synced)?,
-                (None, Some(ahead)) => ahead.note(synced)?,
-                (None, None) => synced?,
-            }
+            self.write_back.note(synced)?;
             self.unsynced = false;
         }
-        if let Some(area) = &mut self.area {
-            area.note_synced();
-        }
+        self.area.note_synced();
         Ok(())
     }
 
@@ -565,18 +467,13 @@ impl<D: Directory> PageFile<D> {
     /// One sentence for each thing outside of the pages that is not what it must be.
     pub fn check(&mut self) -> Result<Vec<String>> {
         let (_, mut wrong) = Master::read(&self.name, self.identity, &mut self.file)?;
-        if let Some(area) = &mut self.area {
-            wrong.extend(area.check()?);
-        }
-        wrong.extend(self.cache.as_ref().and_then(|cache| cache.check()));
+        wrong.extend(self.area.check()?);
         Ok(wrong)
     }
 
     /// Bytes of the file before its pages, and of the doublewrite area.
     pub fn other_bytes(&self) -> u64 {
-        let area = self.area.as_ref().map_or(0, |area| area.bytes());
-        let cache = self.cache.as_ref().map_or(0, |cache| cache.bytes());
-        u64::from(first_page(self.page_bytes).0) * self.page_bytes as u64 + area + cache
+        u64::from(first_page(self.page_bytes).0) * self.page_bytes as u64 + self.area.bytes()
     }
 }
 
@@ -587,12 +484,7 @@ pub struct PageReaders<F> {
     model: Mutex<F>,
     /// Idle handles.
     idle: Mutex<Vec<F>>,
-    /// The cache of pages that need not be at home.
-    cache: Option<Arc<PageCache<F>>>,
-    /// Writer of single pages, if sessions write them.
-    singles: Option<Arc<SinglePages<F>>>,
-    /// Syncs pages ahead while others write.
-    ahead: Option<Arc<SyncAhead<F>>>,
+    write_back: Arc<dyn WriteBack<F>>,
     pages: Arc<AtomicU32>,
     page_bytes: u64,
 }
@@ -612,43 +504,20 @@ impl<F: File> PageReaders<F> {
     /// Says that pages are going to be read soon.
     pub fn will_read(&self, pages: impl Iterator<Item = PageId>) {
         let file = lock(&self.model);
-        let is_at_home = |id: &PageId| self.cache.as_ref().is_none_or(|cache| !cache.has(*id));
-        for id in pages.filter(is_at_home) {
+        for id in pages.filter(|id| !self.write_back.has(*id)) {
             file.will_read(u64::from(id.0) * self.page_bytes, self.page_bytes);
         }
     }
 
-    /// The area, if pages stay there.
-    pub fn cache(&self) -> Option<&Arc<PageCache<F>>> {
-        self.cache.as_ref()
-    }
-
-    /// Writer of single pages, if sessions write them.
-    pub fn singles(&self) -> Option<&SinglePages<F>> {
-        self.singles.as_deref()
-    }
-
-    /// Whether a batch of pages has syncs of its own.
-    pub fn have_batches_syncs(&self) -> bool {
-        self.ahead.is_none() && self.cache.is_none()
-    }
-
-    /// Lets the medium have what was written by now, so that the sync of a checkpoint, for which
-    /// others may have to wait, finds little. Where batches have syncs of their own there is
-    /// nothing to do.
-    pub fn sync_ahead(&self) -> Result<()> {
-        match &self.ahead {
-            Some(ahead) => ahead.note(lock(&ahead.file).sync(site!("page-file.ahead"))),
-            None => Ok(()),
-        }
+    /// The way of dirty pages to the medium.
+    pub fn write_back(&self) -> &dyn WriteBack<F> {
+        &*self.write_back
     }
 
     /// Reads a page from the medium; returns whether it is intact. Nobody writes it meanwhile.
     pub fn read(&self, id: PageId, page: &mut [u8]) -> Result<bool> {
-        if let Some(cache) = &self.cache
-            && cache.read(id, page)?
-        {
-            // The cache has checked it, and to do so again takes as long as to read it.
+        if self.write_back.read(id, page)? {
+            // It is checked, and to do so again takes as long as to read it.
             return Ok(true);
         }
         let idle = lock(&self.idle).pop();

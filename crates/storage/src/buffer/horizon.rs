@@ -38,7 +38,7 @@ mod opening;
 pub(super) use self::opening::without_gaps;
 use super::ahead::{Ahead, Persisted};
 use super::cold::{Cold, ColdStore};
-use super::log::{CheckpointNeed, CheckpointStart, PageLog, Reserve};
+use super::log::{CheckpointNeed, CheckpointStart, NewRecord, PageLog, RecordStart, Reserve};
 use super::reservations::UndoReservations;
 use crate::error::{Result, StorageError};
 use crate::failure::Failure;
@@ -490,21 +490,21 @@ impl<P: Places> PartitionedLog<P> {
         &self,
         kind: RecordKind,
         reserve: Reserve,
-        encode: &mut dyn FnMut(Lsn, &mut Vec<u8>),
-        record: &mut Vec<u8>,
-    ) -> Result<Lsn> {
+        record: NewRecord<'_>,
+    ) -> Result<Option<Lsn>> {
         self.require()?;
         let life = self.life()?;
         let (part, number) = self.part_of(reserve.session())?;
         let state = &mut *part.state();
-        record.clear();
-        record.resize(HEADER_BYTES, 0);
-        encode(Lsn(self.image_from.load(Ordering::SeqCst)), record);
+        // A checkpoint begins with all parts locked.
+        if record.is_outdated(Lsn(self.image_from.load(Ordering::SeqCst))) {
+            return Ok(None);
+        }
         let more = match reserve {
             Reserve::Bytes(_, bytes) => state.reservations.reserved_with(number, bytes),
             Reserve::Keep(_) | Reserve::End(_) => 0,
         };
-        self.make_room(state, record.len() - HEADER_BYTES, more)?;
+        self.make_room(state, record.payload().len(), more)?;
         if let Reserve::Bytes(_, bytes) = reserve {
             let newest = Lsn(self.newest.load(Ordering::SeqCst));
             state.reservations.claim(number, bytes, newest);
@@ -528,7 +528,7 @@ impl<P: Places> PartitionedLog<P> {
             life,
             kind,
         };
-        self.durable_step(state.place.append(stamp, record))?;
+        self.durable_step(state.place.append(stamp, record.bytes))?;
         let is_end = matches!(reserve, Reserve::End(..));
         if is_end {
             state.reservations.end(number);
@@ -542,7 +542,7 @@ impl<P: Places> PartitionedLog<P> {
             self.ahead.appended();
         }
         part.note_since(state);
-        Ok(lsn)
+        Ok(Some(lsn))
     }
 
     /// Appends records whose *known* says that all earlier ones are durable.
@@ -559,9 +559,10 @@ impl<P: Places> PartitionedLog<P> {
                     );
                 }
             }
-            let encode = &mut |_: Lsn, record: &mut Vec<u8>| record.extend_from_slice(&files);
-            let reserve = Reserve::Keep(session);
-            self.append_one(RecordKind::End, reserve, encode, &mut Vec::new())?;
+            let buffer = &mut Vec::new();
+            let mut record = NewRecord::new(self.record_start(), buffer);
+            record.raw(&files);
+            self.append_one(RecordKind::End, Reserve::Keep(session), record)?;
             self.flush()?;
         }
         Ok(())
@@ -619,17 +620,19 @@ impl<P: Places> PageLog for PartitionedLog<P> {
         Ok(())
     }
 
-    fn image_from(&self, lsn: Lsn) {
+    fn set_image_from(&self, lsn: Lsn) {
         self.image_from.store(lsn.0, Ordering::SeqCst);
     }
 
-    fn append(
-        &self,
-        reserve: Reserve,
-        encode: &mut dyn FnMut(Lsn, &mut Vec<u8>),
-        record: &mut Vec<u8>,
-    ) -> Result<Lsn> {
-        self.append_one(RecordKind::Ordinary, reserve, encode, record)
+    fn record_start(&self) -> RecordStart {
+        RecordStart {
+            image_from: Lsn(self.image_from.load(Ordering::SeqCst)),
+            header_bytes: HEADER_BYTES,
+        }
+    }
+
+    fn append(&self, reserve: Reserve, record: NewRecord<'_>) -> Result<Option<Lsn>> {
+        self.append_one(RecordKind::Ordinary, reserve, record)
     }
 
     fn end(&self, session: u32) {
@@ -769,7 +772,7 @@ impl<P: Places> PageLog for PartitionedLog<P> {
         self.learned(redo);
         self.newest.store(redo.0, Ordering::SeqCst);
         if self.image_from.load(Ordering::SeqCst) > 0 {
-            self.image_from(redo);
+            self.set_image_from(redo);
         }
         let open = states
             .iter()

@@ -4,6 +4,7 @@
 //! each history adds its own word, so that a lost record is noticed when it comes back.
 
 use super::horizon::{PartitionedLog, Places};
+use super::log::append_bytes;
 use super::{PageLog, Reserve};
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
@@ -110,8 +111,7 @@ fn append<P: Places>(
     let next = next_of(log);
     // Known before it is appended: it may be durable as soon as it is.
     lock(known).records.insert(next, record.clone());
-    let encode = &mut |_: Lsn, out: &mut Vec<u8>| out.extend_from_slice(&record);
-    match log.append(Reserve::Keep(session), encode, &mut Vec::new()) {
+    match append_bytes(log, Reserve::Keep(session), &record) {
         Ok(lsn) => {
             assert_eq!(lsn.0, next);
             true

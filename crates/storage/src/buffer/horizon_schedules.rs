@@ -5,6 +5,7 @@
 //! `cargo test -p storage --features schedules --lib schedule_tests`
 
 use super::horizon::{PartitionedLog, Places};
+use super::log::append_bytes;
 use super::{PageLog, Reserve};
 use crate::log::Lsn;
 use crate::sync::Ordering;
@@ -27,8 +28,7 @@ pub(super) trait Kind: Copy + Send + Sync + 'static {
 }
 
 fn append<P: Places>(log: &PartitionedLog<P>, session: u32) -> Lsn {
-    let encode = &mut |_: Lsn, out: &mut Vec<u8>| out.extend_from_slice(&[1; 40]);
-    let appended = log.append(Reserve::Keep(session), encode, &mut Vec::new());
+    let appended = append_bytes(&log, Reserve::Keep(session), &[1; 40]);
     appended.expect("there is room")
 }
 

@@ -1,8 +1,8 @@
 //! The interface between the page engine and its log.
 //!
-//! A record has changes of pages and is appended while they are latched. The log decides which
-//! pages it includes as whole images: those that have not changed since the newest checkpoint
-//! began; no checkpoint begins between the decision and the record.
+//! A record has changes of pages and is built and appended while they are latched. It includes
+//! pages as whole images that have not changed since the newest checkpoint began. If another
+//! checkpoint begins before the record is appended, the log refuses it, and it is built again.
 //!
 //! Space for undoing is reserved: a transaction says how many bytes its rollback may take, and the
 //! log makes sure that there is room for all open transactions together. So a full log stops a
@@ -11,7 +11,7 @@
 use super::ahead::Persisted;
 use crate::error::{Result, StorageError};
 use crate::log::{ArchiveRange, LogStart, Lsn};
-use crate::page::PageId;
+use crate::page::{Head, Header, PageId, Section};
 use crate::probe;
 use disk::DiskCounters;
 use pmem::Counters;
@@ -57,6 +57,89 @@ pub struct CheckpointStart {
     pub log: LogStart,
 }
 
+/// State of a log that a record is built for.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordStart {
+    /// Pages that have not changed since here are logged whole; 0 if none are.
+    pub image_from: Lsn,
+    /// Bytes that the log puts before the payload.
+    pub header_bytes: usize,
+}
+
+/// A record that is being built, in a buffer that has it afterwards, perhaps with more around it.
+pub struct NewRecord<'b> {
+    pub(super) bytes: &'b mut Vec<u8>,
+    start: RecordStart,
+    /// Whether pages may have to be logged whole that are not.
+    may_need_images: bool,
+    image_bytes: usize,
+    /// The time of an insertion includes that of building the record.
+    _insert: probe::Mark,
+}
+
+impl<'b> NewRecord<'b> {
+    /// A record with nothing in it, in this buffer.
+    pub fn new(start: RecordStart, bytes: &'b mut Vec<u8>) -> Self {
+        let insert = probe::begin_insert();
+        bytes.clear();
+        bytes.resize(start.header_bytes, 0);
+        Self {
+            bytes,
+            start,
+            may_need_images: false,
+            image_bytes: 0,
+            _insert: insert,
+        }
+    }
+
+    /// Adds the head.
+    pub fn head(&mut self, head: &Head<'_>) {
+        head.encode(self.bytes);
+    }
+
+    /// Adds operations on a page.
+    pub fn section(&mut self, page: PageId, ops: &[u8]) {
+        Section::encode(page, None, ops, self.bytes);
+    }
+
+    /// Adds operations on a page with this content, and the content itself if it has not changed
+    /// since the newest checkpoint began.
+    pub fn section_of(&mut self, page: PageId, content: &[u8], ops: &[u8]) {
+        self.may_need_images = true;
+        if Header(content).lsn() >= self.start.image_from {
+            return self.section(page, ops);
+        }
+        let start = self.bytes.len();
+        Section::encode(page, Some(content), ops, self.bytes);
+        self.image_bytes += self.bytes.len() - start - ops.len();
+    }
+
+    /// Adds bytes of any meaning.
+    pub(super) fn raw(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Bytes of pages that it has whole.
+    pub fn image_bytes(&self) -> usize {
+        self.image_bytes
+    }
+
+    /// What was added so far.
+    pub(super) fn payload(&self) -> &[u8] {
+        &self.bytes[self.start.header_bytes..]
+    }
+
+    /// Whether it may lack pages that have to be logged whole by now. The caller keeps checkpoints
+    /// from beginning.
+    pub(super) fn is_outdated(&self, image_from: Lsn) -> bool {
+        debug_assert!(
+            image_from >= self.start.image_from,
+            "the start of the newest checkpoint has gone back"
+        );
+        self.may_need_images && image_from != self.start.image_from
+    }
+}
+
 /// Makes the changes of a record in copies of their pages, and adds those to the list that have no
 /// change of their batch yet.
 pub type ApplyRecord<'a> = dyn FnMut(Lsn, &mut Vec<PageId>) -> Result<()> + 'a;
@@ -72,29 +155,25 @@ pub trait PageLog: Send + Sync {
     fn replay(&self, redo: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>) -> Result<()>;
 
     /// Lets pages that have not changed since `lsn` be logged whole.
-    fn image_from(&self, lsn: Lsn);
+    fn set_image_from(&self, lsn: Lsn);
 
-    /// Appends a record, which `encode` adds to the buffer: its argument says since when pages are
-    /// not logged whole. Afterwards the buffer has the record, perhaps with more around it.
-    fn append(
-        &self,
-        reserve: Reserve,
-        encode: &mut dyn FnMut(Lsn, &mut Vec<u8>),
-        record: &mut Vec<u8>,
-    ) -> Result<Lsn>;
+    /// The state that a record is built for which begins now.
+    fn record_start(&self) -> RecordStart;
+
+    /// Appends a record; none, with which nothing has happened, if a checkpoint has begun since the
+    /// record was begun and it may lack images of pages. Records without [`NewRecord::section_of`]
+    /// never do.
+    fn append(&self, reserve: Reserve, record: NewRecord<'_>) -> Result<Option<Lsn>>;
 
     /// Appends a record and makes its changes, of at most the given number of pages, before any of
-    /// it can become durable.
+    /// it can become durable. Only a log of batches does.
     fn append_applying(
         &self,
-        reserve: Reserve,
-        encode: &mut dyn FnMut(Lsn, &mut Vec<u8>),
-        record: &mut Vec<u8>,
-        (_, apply): (usize, &mut ApplyRecord<'_>),
+        _reserve: Reserve,
+        _record: NewRecord<'_>,
+        _change: (usize, &mut ApplyRecord<'_>),
     ) -> Result<Lsn> {
-        let lsn = self.append(reserve, encode, record)?;
-        apply(lsn, &mut Vec::new())?;
-        Ok(lsn)
+        unreachable!("pages change in copies only where a log of batches keeps them")
     }
 
     /// Notes that a session begins a transaction, perhaps after a wait for others to become
@@ -245,27 +324,25 @@ pub trait PageLog: Send + Sync {
 }
 
 impl dyn PageLog + '_ {
-    /// Appends a record, and lets a probe see how long it takes.
+    /// Begins a record in a buffer.
     #[inline]
-    pub fn insert(
-        &self,
-        reserve: Reserve,
-        encode: &mut dyn FnMut(Lsn, &mut Vec<u8>),
-        record: &mut Vec<u8>,
-    ) -> Result<Lsn> {
-        let _insert = probe::begin_insert();
-        self.append(reserve, encode, record)
+    pub fn begin_record<'b>(&self, buffer: &'b mut Vec<u8>) -> NewRecord<'b> {
+        NewRecord::new(self.record_start(), buffer)
     }
 
-    /// As [`PageLog::append_applying`], seen by a probe.
-    pub fn insert_applying(
-        &self,
-        reserve: Reserve,
-        encode: &mut dyn FnMut(Lsn, &mut Vec<u8>),
-        record: &mut Vec<u8>,
-        change: (usize, &mut ApplyRecord<'_>),
-    ) -> Result<Lsn> {
-        let _insert = probe::begin_insert();
-        self.append_applying(reserve, encode, record, change)
+    /// Appends a record without images of pages.
+    #[inline]
+    pub fn insert(&self, reserve: Reserve, record: NewRecord<'_>) -> Result<Lsn> {
+        let lsn = self.append(reserve, record)?;
+        Ok(lsn.expect("a record without images of pages is never outdated"))
     }
+}
+
+/// Appends a record with these bytes.
+#[cfg(test)]
+pub(crate) fn append_bytes(log: &dyn PageLog, reserve: Reserve, bytes: &[u8]) -> Result<Lsn> {
+    let buffer = &mut Vec::new();
+    let mut record = log.begin_record(buffer);
+    record.raw(bytes);
+    log.insert(reserve, record)
 }

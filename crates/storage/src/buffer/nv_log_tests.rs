@@ -8,6 +8,7 @@ use super::*;
 use crate::buffer::horizon_explore::{
     Kind, Known, Random, SESSIONS, explore, explore_without, go_on,
 };
+use crate::buffer::log::append_bytes;
 use crate::buffer::{PageLog, Reserve};
 use crate::log::LogStart;
 use disk::simulated::SimulatedDirectory;
@@ -94,10 +95,7 @@ fn end_after_three_lives(disabled: &[&str]) -> Result<Lsn> {
     Log::create(&world.source(), &options(KINDS[1]))?;
     let log = open(&world, KINDS[1], Lsn::FIRST)?;
     log.add_session(1)?;
-    let append = |log: &Log, session| {
-        let encode = &mut |_: Lsn, out: &mut Vec<u8>| out.extend_from_slice(&[1; 40]);
-        log.append(Reserve::Keep(session), encode, &mut Vec::new())
-    };
+    let append = |log: &Log, session| append_bytes(log, Reserve::Keep(session), &[1; 40]);
     append(&log, 0)?;
     append(&log, 1)?;
     // Without the one before it.
@@ -149,10 +147,7 @@ fn a_full_ring_is_an_error_until_a_checkpoint_ends() {
     let world = SimulatedWorld::new(WorldOptions::default());
     Log::create(&world.source(), &options(KINDS[0])).unwrap();
     let log = open(&world, KINDS[0], Lsn::FIRST).unwrap();
-    let append = |reserve| {
-        let encode = &mut |_: Lsn, out: &mut Vec<u8>| out.extend_from_slice(&[1; 1000]);
-        log.append(reserve, encode, &mut Vec::new())
-    };
+    let append = |reserve| append_bytes(&log, reserve, &[1; 1000]);
     // A transaction is open all the time, so a checkpoint gives nothing back.
     append(Reserve::Bytes(0, 2000)).unwrap();
     let error = loop {
@@ -181,10 +176,7 @@ fn sessions_of_one_ring_leave_each_other_room_for_their_rollbacks() {
     let world = SimulatedWorld::new(WorldOptions::default());
     Log::create(&world.source(), &options(KINDS[2])).unwrap();
     let log = open(&world, KINDS[2], Lsn::FIRST).unwrap();
-    let append = |reserve| {
-        let encode = &mut |_: Lsn, out: &mut Vec<u8>| out.extend_from_slice(&[1; 1000]);
-        log.append(reserve, encode, &mut Vec::new())
-    };
+    let append = |reserve| append_bytes(&log, reserve, &[1; 1000]);
     append(Reserve::Bytes(0, 5000)).unwrap();
     // The third session has the ring of the first one, the second another.
     while append(Reserve::Bytes(2, 5000)).is_ok() {}
@@ -207,11 +199,7 @@ fn a_commit_makes_durable_what_the_daemon_has_left() {
     let world = SimulatedWorld::new(WorldOptions::default());
     Log::create(&world.source(), &options(KINDS[1])).unwrap();
     let log = open(&world, KINDS[1], Lsn::FIRST).unwrap();
-    let append = || {
-        let encode = &mut |_: Lsn, out: &mut Vec<u8>| out.extend_from_slice(&[1; 200]);
-        log.append(Reserve::Keep(0), encode, &mut Vec::new())
-            .unwrap()
-    };
+    let append = || append_bytes(&log, Reserve::Keep(0), &[1; 200]).unwrap();
     let flushed = || log.memory().total().lines_flushed;
     let first = append();
     append();
@@ -235,10 +223,7 @@ fn a_daemon_whose_fence_fails_lets_nobody_take_its_records_for_durable() {
     let world = SimulatedWorld::new(WorldOptions::default());
     Log::create(&world.source(), &options(KINDS[1])).unwrap();
     let log = open(&world, KINDS[1], Lsn::FIRST).unwrap();
-    let encode = &mut |_: Lsn, out: &mut Vec<u8>| out.extend_from_slice(&[1; 40]);
-    let lsn = log
-        .append(Reserve::Keep(0), encode, &mut Vec::new())
-        .unwrap();
+    let lsn = append_bytes(&log, Reserve::Keep(0), &[1; 40]).unwrap();
     world.inject(MemoryFault {
         call: MemoryCall::Fence,
         nth: 0,
@@ -259,9 +244,7 @@ fn logs_without_waiting_records_have_no_daemon() {
         let world = SimulatedWorld::new(WorldOptions::default());
         Log::create(&world.source(), &options(kind)).unwrap();
         let log = open(&world, kind, Lsn::FIRST).unwrap();
-        let encode = &mut |_: Lsn, out: &mut Vec<u8>| out.extend_from_slice(&[1; 40]);
-        log.append(Reserve::Keep(0), encode, &mut Vec::new())
-            .unwrap();
+        append_bytes(&log, Reserve::Keep(0), &[1; 40]).unwrap();
         assert!(!log.persists_ahead() && !log.persist_ahead().unwrap());
     }
 }

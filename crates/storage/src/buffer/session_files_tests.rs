@@ -9,6 +9,7 @@ use super::*;
 use crate::buffer::horizon_explore::{
     Kind, Known, Random, SESSIONS, explore, explore_without, go_on,
 };
+use crate::buffer::log::append_bytes;
 use crate::buffer::{PageLog, Reserve};
 use crate::log::numbered::Place;
 use disk::File;
@@ -86,8 +87,7 @@ fn is_of_series(name: &str) -> bool {
 }
 
 fn append(log: &Log, session: u32, word: u8) -> Result<Lsn> {
-    let encode = &mut |_: Lsn, out: &mut Vec<u8>| out.extend_from_slice(&[word; 40]);
-    log.append(Reserve::Keep(session), encode, &mut Vec::new())
+    append_bytes(log, Reserve::Keep(session), &[word; 40])
 }
 
 /// First bytes of the records that an opening finds.
@@ -295,10 +295,7 @@ fn a_checkpoint_removes_the_files_in_front_of_it() {
     closed(&world);
     let log = Files.open(&world, Lsn::FIRST).unwrap();
     log.settle().unwrap();
-    let append = |reserve| {
-        let encode = &mut |_: Lsn, out: &mut Vec<u8>| out.extend_from_slice(&[1; 100]);
-        log.append(reserve, encode, &mut Vec::new()).unwrap()
-    };
+    let append = |reserve| append_bytes(&log, reserve, &[1; 100]).unwrap();
     // A transaction is open, so what it needs stays.
     append(Reserve::Bytes(0, 500));
     let start = log.begin_checkpoint().unwrap();

@@ -372,21 +372,18 @@ impl<P: Platform> Reads for Paged<P> {
     fn status(&self) -> EngineStatus {
         let pool = &self.shared.pages.pool;
         let mut memory = pool.log().memory();
-        if let Some(home) = pool.home() {
-            memory += &home.source().counters();
-        }
+        memory += &pool.memory();
         let file = pool.file();
         memory += &file.memory();
         let pages = file.written();
         drop(file);
-        let cache = pool.readers().cache();
         EngineStatus {
             memory,
             disk: self.shared.disk(),
             recovery_undone: self.shared.undone,
             recovery_replayed: self.shared.replayed,
             log_persisted: pool.log().persisted(),
-            area: cache.map(|cache| cache.counters()).unwrap_or_default(),
+            area: pool.readers().write_back().area(),
             pages,
             checkpoints: self.shared.checkpointer.counters(),
         }
@@ -542,7 +539,7 @@ impl<P: Platform> Idle for Paged<P> {
     }
 
     fn page_file(&mut self) -> Option<&mut dyn PageFile> {
-        let is_in_file = self.shared.pages.pool.home().is_none();
+        let is_in_file = self.shared.pages.pool.has_pages_in_file();
         is_in_file.then_some(self as _)
     }
 }
@@ -596,9 +593,8 @@ impl<P: Platform> Sessions for Paged<P> {
     fn assist(&mut self) -> Result<()> {
         let assisted = self.shared.pages.pool.log().persist_ahead();
         self.shared.durable_step(assisted)?;
-        if let Some(cache) = self.shared.pages.pool.readers().cache() {
-            self.shared.durable_step(cache.assist())?;
-        }
+        let assisted = self.shared.pages.pool.readers().write_back().assist();
+        self.shared.durable_step(assisted)?;
         self.shared.undo_unfinished_step()?;
         self.shared.catch_up_step()?;
         self.shared.move_cold()

@@ -1,21 +1,21 @@
 //! A change of one or more pages that a crash leaves whole or not at all.
 //!
-//! The pages are latched and the operations collected; then the log gets one record with all of
-//! them, and its operations are applied to the pages. Nothing is changed before the record is in
-//! the log, so a change that finds the log's disk full has no effect.
+//! The pages are latched and the operations collected; then one record is built of all of them and
+//! appended to the log, and its operations are applied to the pages. Nothing is changed before the
+//! record is in the log, so a change that finds the log's disk full has no effect.
 
 use super::{in_batch, in_place};
-use crate::buffer::{Home, PageAccess, Pool, Reserve, WriteGuard};
+use crate::buffer::{Changes, PageAccess, Pool, Reserve, WriteGuard};
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
-use crate::page::{Head, Header, Misfit, PageId, PageOp, Section};
+use crate::page::{Head, Misfit, PageId, PageOp, Section};
 use disk::Directory;
 use std::borrow::Cow;
 
 /// One change in the making.
 #[derive(Default)]
 pub struct Change<'p> {
-    pages: Vec<Touched<'p>>,
+    pub(super) pages: Vec<Touched<'p>>,
 }
 
 /// A page that a change touches.
@@ -95,98 +95,55 @@ impl<'p> Change<'p> {
         pool: &Pool<D>,
         head: &Head<'_>,
         reserve: Reserve,
-        record: &mut Vec<u8>,
+        buffer: &mut Vec<u8>,
     ) -> Result<Lsn> {
-        if let Some(home) = pool.home() {
-            return change_in_memory(pool, home, &mut self.pages, (head, reserve), record);
-        }
-        let mut images = 0;
-        let encode = &mut |image_from, record: &mut Vec<u8>| {
-            images = self.encode(head, image_from, record);
-        };
-        let lsn = pool.log().insert(reserve, encode, record)?;
-        pool.images().add(images);
-        for mut page in self.pages {
-            if !page.ops.is_empty() {
-                apply(pool, &mut page.guard, &page.ops, lsn)?;
-            }
-        }
-        Ok(lsn)
-    }
-
-    /// Says how many bytes of the record are images.
-    fn encode(&self, head: &Head<'_>, image_from: Lsn, record: &mut Vec<u8>) -> usize {
-        head.encode(record);
-        let changed = self.pages.iter().filter(|page| !page.ops.is_empty());
-        let images = changed.map(|page| {
-            let image_from = if page.is_new { Lsn(0) } else { image_from };
-            encode_section(&page.guard, image_from, &page.ops, record)
-        });
-        images.sum()
+        make(pool, &mut self.pages, (head, reserve), buffer)
     }
 }
 
-/// Logs a change of pages in durable memory and makes it.
-fn change_in_memory<D: Directory>(
+/// Logs a change of pages and makes it, in the pages or in copies of them.
+#[inline]
+pub(super) fn make<D: Directory>(
     pool: &Pool<D>,
-    home: &Home,
     pages: &mut [Touched<'_>],
     head: (&Head<'_>, Reserve),
-    record: &mut Vec<u8>,
+    buffer: &mut Vec<u8>,
 ) -> Result<Lsn> {
-    if home.has_copies() {
-        in_batch::change((pool, home), pages, head, record)
-    } else {
-        in_place::change(pool, pages, head, record)
+    match pool.changes() {
+        Changes::InBuffers => make_in_buffers(pool, pages, head, buffer),
+        Changes::InPlace(home) => in_place::change((pool, home), pages, head, buffer),
+        Changes::InCopies(home) => in_batch::change((pool, home), pages, head, buffer),
     }
 }
 
-/// Logs a change of one page under `head` and makes it: what a [`Change`] does, without a list of
-/// pages.
-#[inline]
-pub(super) fn change_one<D: Directory>(
+fn make_in_buffers<D: Directory>(
     pool: &Pool<D>,
-    mut guard: WriteGuard<'_>,
-    ops: &[u8],
+    pages: &mut [Touched<'_>],
     (head, reserve): (&Head<'_>, Reserve),
-    record: &mut Vec<u8>,
+    buffer: &mut Vec<u8>,
 ) -> Result<Lsn> {
-    if let Some(home) = pool.home() {
-        let touched = Touched {
-            guard,
-            ops: Cow::Borrowed(ops),
-            is_new: false,
-        };
-        return change_in_memory(pool, home, &mut [touched], (head, reserve), record);
-    }
-    let mut image = 0;
-    let encode = &mut |image_from, record: &mut Vec<u8>| {
-        head.encode(record);
-        image = encode_section(&guard, image_from, ops, record);
+    let log = pool.log();
+    let lsn = loop {
+        let mut record = log.begin_record(buffer);
+        record.head(head);
+        for Touched { guard, ops, is_new } in pages.iter().filter(|page| !page.ops.is_empty()) {
+            if *is_new {
+                record.section(guard.id(), ops);
+            } else {
+                record.section_of(guard.id(), guard.bytes(), ops);
+            }
+        }
+        let image_bytes = record.image_bytes();
+        if let Some(lsn) = log.append(reserve, record)? {
+            pool.images().add(image_bytes);
+            break lsn;
+        }
+        // A checkpoint has begun, after which the pages are logged whole.
     };
-    let lsn = pool.log().insert(reserve, encode, record)?;
-    pool.images().add(image);
-    apply(pool, &mut guard, ops, lsn)?;
-    Ok(lsn)
-}
-
-/// The operations on a page, with the page itself if it has not changed since `image_from`: returns
-/// the number of bytes that it takes.
-fn encode_section(
-    guard: &WriteGuard<'_>,
-    image_from: Lsn,
-    ops: &[u8],
-    record: &mut Vec<u8>,
-) -> usize {
-    let bytes = guard.bytes();
-    let before = (Header(bytes).lsn() < image_from).then_some(bytes);
-    let start = record.len();
-    Section::encode(guard.id(), before, ops, record);
-    if before.is_some() {
-        record.len() - start - ops.len()
-    } else {
-        0
+    for Touched { guard, ops, .. } in pages.iter_mut().filter(|page| !page.ops.is_empty()) {
+        apply(pool, guard, ops, lsn)?;
     }
+    Ok(lsn)
 }
 
 fn apply<D: Directory>(

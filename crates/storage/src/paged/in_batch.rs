@@ -16,7 +16,7 @@ pub(super) fn change<D: Directory>(
     (pool, home): (&Pool<D>, &Home),
     pages: &mut [Touched<'_>],
     (head, reserve): (&Head<'_>, Reserve),
-    record: &mut Vec<u8>,
+    buffer: &mut Vec<u8>,
 ) -> Result<Lsn> {
     let count = pages.len();
     let apply = &mut |lsn: Lsn, changed: &mut Vec<PageId>| {
@@ -34,7 +34,7 @@ pub(super) fn change<D: Directory>(
         }
         Ok(())
     };
-    let encode = &mut |_: Lsn, record: &mut Vec<u8>| head.encode(record);
-    pool.log()
-        .insert_applying(reserve, encode, record, (count, apply))
+    let mut record = pool.log().begin_record(buffer);
+    record.head(head);
+    pool.log().append_applying(reserve, record, (count, apply))
 }

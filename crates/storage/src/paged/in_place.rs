@@ -25,7 +25,7 @@
 
 use super::change::Touched;
 use crate::buffer::horizon::{PartitionedLog, Places};
-use crate::buffer::{Edit, NewLines, PageAccess, PageHome, Pool, Reserve};
+use crate::buffer::{Edit, Home, NewLines, PageAccess, PageHome, Pool, Reserve, store};
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
 use crate::page::{Draft, Head, Header, Misfit, PageId, Section};
@@ -50,40 +50,39 @@ fn plan(touched: &Touched<'_>) -> Result<Draft, Misfit> {
 
 /// Logs a change of pages and makes it in place.
 pub(super) fn change<D: Directory>(
-    pool: &Pool<D>,
+    at: (&Pool<D>, &Home),
     pages: &mut [Touched<'_>],
     head: (&Head<'_>, Reserve),
-    record: &mut Vec<u8>,
+    buffer: &mut Vec<u8>,
 ) -> Result<Lsn> {
     let plan = |touched: &Touched<'_>| {
         plan(touched).map_err(|Misfit| {
             let text = "the page does not fit what it was to become";
-            pool.file().damage(touched.guard.id(), text)
+            at.0.file().damage(touched.guard.id(), text)
         })
     };
     // Most changes are of one page, and need no list.
     if let [touched] = pages {
         let draft = &mut [plan(touched)?];
-        return make(pool, (pages, draft), head, record);
+        return make(at, (pages, draft), head, buffer);
     }
     let drafts: Result<Vec<_>> = pages.iter().map(plan).collect();
-    make(pool, (pages, &mut drafts?), head, record)
+    make(at, (pages, &mut drafts?), head, buffer)
 }
 
 /// Logs what pages were and stores what they are going to be.
 fn make<D: Directory>(
-    pool: &Pool<D>,
+    (pool, home): (&Pool<D>, &Home),
     (pages, drafts): (&mut [Touched<'_>], &mut [Draft]),
     (head, reserve): (&Head<'_>, Reserve),
-    record: &mut Vec<u8>,
+    buffer: &mut Vec<u8>,
 ) -> Result<Lsn> {
-    let encode = &mut |_: Lsn, record: &mut Vec<u8>| {
-        head.encode(record);
-        for (touched, draft) in pages.iter().zip(&*drafts) {
-            Section::encode(touched.guard.id(), None, draft.before(), record);
-        }
-    };
-    let lsn = pool.log().insert(reserve, encode, record)?;
+    let mut record = pool.log().begin_record(buffer);
+    record.head(head);
+    for (touched, draft) in pages.iter().zip(&*drafts) {
+        record.section(touched.guard.id(), draft.before());
+    }
+    let lsn = pool.log().insert(reserve, record)?;
     for (touched, draft) in pages.iter().zip(&mut *drafts) {
         draft.seal(touched.guard.bytes(), lsn);
     }
@@ -93,7 +92,7 @@ fn make<D: Directory>(
         new: draft.bytes(),
         lines: draft.lines(),
     });
-    let stored = pool.store(reserve.session(), changes);
+    let stored = store(home, reserve.session(), changes);
     stored.inspect_err(|error| pool.log().refuse(error))?;
     Ok(lsn)
 }

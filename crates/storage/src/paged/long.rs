@@ -40,9 +40,7 @@ pub fn write<D: Directory>(
         );
         change.push(page, PageOp::Content { bytes: piece });
         let undo = Undo::FreePage(id);
-        Entry::Undoable(txn).log(pages.log_room(), &undo, |head, reserve, record| {
-            change.finish(&pages.pool, head, reserve, record).map(drop)
-        })?;
+        Entry::Undoable(txn).log(&pages.pool, pages.log_room(), &undo, change)?;
         txn.taken += 1;
         next = id;
     }

@@ -189,9 +189,10 @@ impl<D: Directory> Pages<D> {
     }
 
     fn log_head(&self, head: &Head<'_>, reserve: Reserve) -> Result<Lsn> {
-        let mut record = Vec::with_capacity(HEAD_RECORD_BYTES);
-        let encode = &mut |_: Lsn, record: &mut Vec<u8>| head.encode(record);
-        self.pool.log().insert(reserve, encode, &mut record)
+        let buffer = &mut Vec::with_capacity(HEAD_RECORD_BYTES);
+        let mut record = self.pool.log().begin_record(buffer);
+        record.head(head);
+        self.pool.log().insert(reserve, record)
     }
 
     /// All pages that a transaction gives up as it ends, those of trees included.

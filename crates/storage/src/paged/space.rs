@@ -9,7 +9,7 @@ use super::change::{Change, wrong_page};
 use super::search_path::Structure;
 use super::transaction::LogRoom;
 use crate::buffer::file::first_page;
-use crate::buffer::{PageAccess, Pool};
+use crate::buffer::{Changes, PageAccess, Pool};
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::page::header::HEADER_BYTES;
@@ -155,9 +155,9 @@ impl<D: Directory> Pages<D> {
 
     /// Log space that records take.
     pub(super) fn log_room(&self) -> LogRoom {
-        let room = match self.pool.home() {
-            None => LogRoom::of_redo,
-            Some(_) => LogRoom::of_lines,
+        let room = match self.pool.changes() {
+            Changes::InBuffers => LogRoom::of_redo,
+            Changes::InPlace(_) | Changes::InCopies(_) => LogRoom::of_lines,
         };
         room(self.page_bytes())
     }

@@ -375,9 +375,7 @@ impl Tables {
             let new = change.add_new(pages.pool.blank(id)?);
             push_content(&mut change, new, &content);
             let undo = Undo::FreePage(id);
-            Entry::Undoable(txn).log(pages.log_room(), &undo, |head, reserve, record| {
-                change.finish(&pages.pool, head, reserve, record).map(drop)
-            })?;
+            Entry::Undoable(txn).log(&pages.pool, pages.log_room(), &undo, change)?;
             txn.taken += 1;
             self.put(pages, key, &id.0.to_le_bytes(), txn)?;
             txn.frees.push(root);
@@ -412,9 +410,7 @@ fn new_root<D: Directory>(pages: &Pages<D>, tree: Tree, txn: &mut Transaction) -
     let page = change.add_new(pages.pool.blank(id)?);
     change.push(page, tree.format_root());
     let undo = Undo::FreeTree(id);
-    Entry::Undoable(txn).log(pages.log_room(), &undo, |head, reserve, record| {
-        change.finish(&pages.pool, head, reserve, record).map(drop)
-    })?;
+    Entry::Undoable(txn).log(&pages.pool, pages.log_room(), &undo, change)?;
     txn.taken += 1;
     Ok(id)
 }

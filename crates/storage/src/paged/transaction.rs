@@ -3,9 +3,12 @@
 //! The undo entries are kept in memory as well as in the log: a rollback reads no log, and recovery
 //! collects them while it looks for transactions that have not ended.
 
-use crate::buffer::Reserve;
+use super::change::{Change, Touched, make};
+use crate::buffer::{Pool, Reserve, WriteGuard};
 use crate::error::Result;
 use crate::page::{Head, PageId, PageOp, TxnId, Undo, UndoEntries};
+use disk::Directory;
+use std::borrow::Cow;
 
 /// Log space that a rollback may take beyond its entries, in pages: the images of pages that it
 /// touches first after a checkpoint, and splits that it makes.
@@ -212,32 +215,48 @@ impl Entry<'_> {
         txn
     }
 
-    /// Runs `log` with the head of the record that makes a change which `undo` undoes.
-    pub fn log(
+    /// Logs a change of pages that `undo` undoes, and makes it.
+    pub fn log<D: Directory>(
         &mut self,
+        pool: &Pool<D>,
         room: LogRoom,
         undo: &Undo<'_>,
-        log: impl FnOnce(&Head<'_>, Reserve, &mut Vec<u8>) -> Result<()>,
+        mut change: Change<'_>,
     ) -> Result<()> {
         self.note_undo(undo);
-        self.log_noted(room, log)
+        self.log_pages(pool, room, &mut change.pages)
     }
 
-    /// As [`Entry::log`], with what was taken down.
+    /// Logs the change of one page that was taken down, and makes it.
     #[inline]
-    pub(super) fn log_noted(
+    pub(super) fn log_noted<D: Directory>(
         &mut self,
+        pool: &Pool<D>,
         room: LogRoom,
-        log: impl FnOnce(&Head<'_>, Reserve, &mut Vec<u8>) -> Result<()>,
+        page: WriteGuard<'_>,
+    ) -> Result<()> {
+        let ops = std::mem::take(&mut self.transaction().ops);
+        let touched = Touched {
+            guard: page,
+            ops: Cow::Borrowed(&ops),
+            is_new: false,
+        };
+        let logged = self.log_pages(pool, room, &mut [touched]);
+        self.transaction().ops = ops;
+        logged
+    }
+
+    #[inline]
+    fn log_pages<D: Directory>(
+        &mut self,
+        pool: &Pool<D>,
+        room: LogRoom,
+        pages: &mut [Touched<'_>],
     ) -> Result<()> {
         let is_undoable = matches!(self, Self::Undoable(_));
         let is_compensation = matches!(self, Self::Compensation(_));
+        let reserve = self.reserve(room);
         let txn = self.transaction();
-        let reserve = if is_compensation {
-            Reserve::Keep(txn.session)
-        } else {
-            txn.reserve(room)
-        };
         let mut record = std::mem::take(&mut txn.record);
         let head = if is_undoable {
             Head::Forward(txn.id, &txn.entry)
@@ -246,7 +265,7 @@ impl Entry<'_> {
         } else {
             Head::Change
         };
-        let logged = log(&head, reserve, &mut record);
+        let logged = make(pool, pages, (&head, reserve), &mut record);
         let logged_bytes = record.len() as u64;
         txn.record = record;
         logged?;

@@ -13,7 +13,7 @@
 //! 3. A cell takes at most half of a leaf, or a quarter of an inner page, so a page that has to be
 //!    split can be.
 
-use super::change::{change_one, wrong_page};
+use super::change::wrong_page;
 use super::search_path::{SearchPath, StructureVersion};
 use super::space::Pages;
 use super::transaction::Entry;
@@ -355,7 +355,7 @@ impl Tree {
                 self.split_for(pages, key, cell_bytes, entry.reserve(pages.log_room()))?;
                 continue;
             }
-            let cell = entry.take_cell(key, value.bytes);
+            let cell = take_cell(entry, key, value.bytes);
             let op = PageOp::Insert {
                 slot: slot as u16,
                 is_long: value.is_long,
@@ -363,7 +363,7 @@ impl Tree {
             };
             entry.note(&op, &Undo::Remove(self.key_of(&cell)));
             entry.transaction().cell = cell;
-            log_noted(pages, leaf, entry)?;
+            entry.log_noted(&pages.pool, pages.log_room(), leaf)?;
             return Ok(true);
         }
     }
@@ -389,7 +389,7 @@ impl Tree {
         let is_sparse = leaf.id() != self.root && left < view.capacity() / 4;
         let undo = Undo::Insert(self.key_of(cell), old.is_long, old.bytes);
         entry.note(&PageOp::Remove { slot: slot as u16 }, &undo);
-        log_noted(pages, leaf, entry)?;
+        entry.log_noted(&pages.pool, pages.log_room(), leaf)?;
         if is_sparse {
             self.merge_for(pages, key, entry.reserve(pages.log_room()))?;
         }
@@ -435,13 +435,13 @@ impl Tree {
                     bytes: &value.bytes[changed],
                 };
                 entry.note(&op, &undo);
-                log_noted(pages, leaf, entry)?;
+                entry.log_noted(&pages.pool, pages.log_room(), leaf)?;
                 return Ok(true);
             }
             if let Some(replaced) = replaced.take() {
                 replaced(old, entry)?;
             }
-            let cell = entry.take_cell(key, value.bytes);
+            let cell = take_cell(entry, key, value.bytes);
             let undo = Undo::Replace(self.key_of(raw), old.is_long, old.bytes);
             let op = PageOp::Replace {
                 slot: slot as u16,
@@ -450,7 +450,7 @@ impl Tree {
             };
             entry.note(&op, &undo);
             entry.transaction().cell = cell;
-            log_noted(pages, leaf, entry)?;
+            entry.log_noted(&pages.pool, pages.log_room(), leaf)?;
             return Ok(true);
         }
     }
@@ -474,7 +474,7 @@ impl Tree {
         let undo = Undo::Remove(self.key_of(view.raw(slot)));
         let slot = slot as u16;
         entry.note(&PageOp::Patch { slot, at, bytes }, &undo);
-        log_noted(pages, leaf, entry)?;
+        entry.log_noted(&pages.pool, pages.log_room(), leaf)?;
         Ok(true)
     }
 
@@ -484,21 +484,6 @@ impl Tree {
             key: &cell[..self.key_words * 8],
         }
     }
-}
-
-/// Logs the change of one page that was taken down, and makes it.
-#[inline]
-fn log_noted<D: Directory>(
-    pages: &Pages<D>,
-    leaf: WriteGuard<'_>,
-    entry: &mut Entry<'_>,
-) -> Result<()> {
-    let ops = std::mem::take(&mut entry.transaction().ops);
-    let logged = entry.log_noted(pages.log_room(), |head, reserve, record| {
-        change_one(&pages.pool, leaf, &ops, (head, reserve), record).map(drop)
-    });
-    entry.transaction().ops = ops;
-    logged
 }
 
 /// From the first to the last byte in which values of one length differ.
@@ -524,19 +509,17 @@ pub(super) fn stored(cell: Cell<'_>) -> Stored<'_> {
     }
 }
 
-impl Entry<'_> {
-    /// The bytes of a cell, in a buffer of the transaction.
-    fn take_cell(&mut self, key: &[u64], value: &[u8]) -> Vec<u8> {
-        let mut cell = std::mem::take(&mut self.transaction().cell);
-        cell.clear();
-        put_cell(key, value, &mut cell);
-        cell
-    }
-}
-
 /// The bytes of a cell.
 pub(super) fn cell_of(key: &[u64], value: &[u8]) -> Vec<u8> {
     let mut cell = Vec::with_capacity(key.len() * 8 + value.len());
+    put_cell(key, value, &mut cell);
+    cell
+}
+
+/// The bytes of a cell, in a buffer of the transaction.
+fn take_cell(entry: &mut Entry<'_>, key: &[u64], value: &[u8]) -> Vec<u8> {
+    let mut cell = std::mem::take(&mut entry.transaction().cell);
+    cell.clear();
     put_cell(key, value, &mut cell);
     cell
 }

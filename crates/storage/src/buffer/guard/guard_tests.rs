@@ -11,6 +11,7 @@
 use super::*;
 use crate::buffer::file::first_page;
 use crate::buffer::master::Master;
+use crate::buffer::write_back::SessionWrites;
 use crate::buffer::{PageFile, PageFileOptions};
 use crate::log::{LogIdentity, LogStart, Lsn};
 use crate::page::{Header, PageKind, PageOp, header};
@@ -126,8 +127,9 @@ fn look(image: &SimulatedWorld, guard: Guard, least: &[u64]) -> std::result::Res
 /// Writes a page by itself.
 fn write_single(pages: &Pages, number: u32, version: u64) -> Result<()> {
     let readers = pages.readers().unwrap();
-    let singles = readers.singles().unwrap();
-    singles.write(id(number), &page(number, version))
+    let write_back = readers.write_back();
+    assert_eq!(write_back.session_writes(), SessionWrites::Single);
+    write_back.write_single(id(number), &page(number, version))
 }
 
 /// Number of images of a run in which one step does nothing, and their errors. Each step writes one

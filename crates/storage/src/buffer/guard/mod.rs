@@ -10,13 +10,12 @@
 mod double_write;
 mod nv_double_write;
 mod nv_slots;
-mod page_cache;
+pub mod page_cache;
 mod single_pages;
 
 pub use double_write::{DoubleWrite, Writes};
 pub use nv_double_write::NvDoubleWrite;
 pub use nv_slots::{NvSlots, Slots};
-pub use page_cache::{AreaCounters, PageCache};
 pub use single_pages::SinglePages;
 
 use crate::error::Result;
@@ -105,6 +104,11 @@ impl Guard {
         matches!(self, Self::Off | Self::OffBatched)
     }
 
+    /// Whether a copy of each page is durable before the page is written home.
+    pub fn copies_first(self) -> bool {
+        self.writes().is_some() || self == Self::NvDoubleWrite
+    }
+
     /// Whether it keeps copies of pages in an area in durable memory.
     pub fn has_slots(self) -> bool {
         matches!(self, Self::NvDoubleWrite | Self::NvPageCache)
@@ -114,39 +118,59 @@ impl Guard {
 /// Pages with their numbers.
 pub type Copies = Vec<(PageId, Vec<u8>)>;
 
-/// A guard that has copies of pages which are on their way home.
+/// A guard that has copies of pages which are on their way home. The defaults are of one that has
+/// none.
 pub trait PageGuard: Send {
     /// Pages that it takes before a sync of the pages written home is needed.
-    fn room(&self) -> usize;
+    fn room(&self) -> usize {
+        usize::MAX
+    }
 
     /// Makes sealed pages durable that are going to be written home, as many as there is room for.
-    fn protect(&mut self, ids: &[PageId], pages: &[u8]) -> Result<()>;
+    fn protect(&mut self, _ids: &[PageId], _pages: &[u8]) -> Result<()> {
+        Ok(())
+    }
 
     /// Notes that everything is durable at home that was written there.
-    fn note_synced(&mut self);
+    fn note_synced(&mut self) {}
 
     /// Copies that an earlier process has left, the newest whole one of each page; none if nothing
     /// was on its way.
-    fn found(&mut self) -> Result<Option<Copies>>;
+    fn found(&mut self) -> Result<Option<Copies>> {
+        Ok(None)
+    }
 
     /// Makes the copies durable that were found, if it can: a process that has died may have left
     /// them in a cache only. Says whether they are, so that they may replace pages that are older.
-    fn secure(&mut self) -> Result<bool>;
+    fn secure(&mut self) -> Result<bool> {
+        Ok(false)
+    }
 
     /// Says on the medium that nothing is on its way. Everything is durable at home.
-    fn clear(&mut self) -> Result<()>;
+    fn clear(&mut self) -> Result<()> {
+        Ok(())
+    }
 
     /// Checks it while nothing is on its way; returns the error found.
-    fn check(&mut self) -> Result<Option<String>>;
+    fn check(&mut self) -> Result<Option<String>> {
+        Ok(None)
+    }
 
     /// Bytes that it takes.
-    fn bytes(&self) -> u64;
+    fn bytes(&self) -> u64 {
+        0
+    }
 
     /// Counters of its memories.
     fn memory(&self) -> Counters {
         Counters::default()
     }
 }
+
+/// Pages go home without a copy.
+pub struct NoCopies;
+
+impl PageGuard for NoCopies {}
 
 #[cfg(test)]
 #[cfg(not(feature = "schedules"))]

@@ -38,8 +38,10 @@
 //! flushes when the area is full, and ours earlier; its flight has the pages of a bucket, and ours
 //! the oldest versions, of the pages that are written least.
 
+use super::PageGuard;
 use super::nv_slots::{FoundCopy, NewCopy, PutOrder, Slots, in_shares};
 use crate::buffer::file::runs;
+use crate::buffer::write_back::{AreaCounters, BatchSync, PageWrites, WriteBack};
 use crate::error::{Result, StorageError};
 use crate::page::{Header, PageId};
 use crate::place::PlaceMap;
@@ -47,13 +49,15 @@ use disk::File;
 use pmem::{Access, Counters, site};
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
-use std::ops::{AddAssign, Range};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 /// Shards of the table of pages.
 const SHARDS: usize = 64;
+/// Threads that bring pages home, each with a handle of the file.
+pub const WRITE_BACK_THREADS: usize = 2;
 /// Slots in use, of all, from which on pages fly home: the longer a version waits, the more often a
 /// newer one takes its place.
 const FLIGHT_AT: (usize, usize) = (7, 8);
@@ -99,43 +103,6 @@ impl Versions {
             older: 0,
             chances: 0,
         }
-    }
-}
-
-/// Counters of the area.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AreaCounters {
-    /// Pages that were read from the area, without a call to the file.
-    pub pages_from_area: u64,
-    /// Pages that were put into it.
-    pub pages_put: u64,
-    /// Slots that became free since a newer version was put.
-    pub holes_reclaimed: u64,
-    /// Pages that were written home.
-    pub home_writes: u64,
-    /// Syncs after them.
-    pub home_syncs: u64,
-    /// Batches written home by threads that were to write other pages, since no slot was free.
-    pub flights_by_writers: u64,
-    /// Batches that were slowed down, since few slots were free.
-    pub slowed: u64,
-    /// Slots, and those in use.
-    pub slots: u64,
-    /// Those in use.
-    pub slots_used: u64,
-}
-
-impl AddAssign for AreaCounters {
-    fn add_assign(&mut self, more: Self) {
-        self.pages_from_area += more.pages_from_area;
-        self.pages_put += more.pages_put;
-        self.holes_reclaimed += more.holes_reclaimed;
-        self.home_writes += more.home_writes;
-        self.home_syncs += more.home_syncs;
-        self.flights_by_writers += more.flights_by_writers;
-        self.slowed += more.slowed;
-        self.slots += more.slots;
-        self.slots_used += more.slots_used;
     }
 }
 
@@ -352,70 +319,6 @@ impl<F: File> PageCache<F> {
         Ok(())
     }
 
-    /// Reads the page if it is here, which takes no call to the file, and checks it. Its frame is
-    /// latched, so nobody puts a version of it meanwhile.
-    pub fn read(&self, id: PageId, page: &mut [u8]) -> Result<bool> {
-        let shard = self.shard(id);
-        let Some(versions) = shard.get(&id) else {
-            return Ok(false);
-        };
-        let slot = versions.newest;
-        // Under the lock: a slot that leaves the table may have another page a moment later.
-        self.slots.read(slot, page);
-        drop(shard);
-        if !Header(page).is_intact(id) {
-            return Err(self.slots.damage(slot, NOT_WHOLE));
-        }
-        self.counts.read.fetch_add(1, Ordering::Relaxed);
-        Ok(true)
-    }
-
-    /// Whether it has the page.
-    pub fn has(&self, id: PageId) -> bool {
-        self.shard(id).contains_key(&id)
-    }
-
-    /// Makes sealed pages durable here. Their log records are durable, and nobody changes the pages
-    /// meanwhile.
-    pub fn put(&self, ids: &[PageId], bytes: &[u8]) -> Result<()> {
-        let mut done = 0;
-        while done < ids.len() {
-            let taken = self.take_slots(ids.len() - done)?;
-            let _in_use = self.in_use()?;
-            let _putting = lock(&self.putting);
-            let from = done;
-            done += taken.len();
-            let pages =
-                bytes[from * self.page_bytes..done * self.page_bytes].chunks(self.page_bytes);
-            let count = taken.len() as u64;
-            let first = self.next_sequence.fetch_add(count, Ordering::Relaxed);
-            let copies = ids[from..done].iter().zip(pages).zip(&taken);
-            let copies: Vec<_> = copies
-                .zip(first..)
-                .map(|(((&page, bytes), &slot), sequence)| NewCopy {
-                    slot,
-                    page,
-                    sequence,
-                    bytes,
-                })
-                .collect();
-            // If it fails the slots stay out of use: their content on the medium is unknown.
-            self.slots.put(&copies, PutOrder::CopyFirst)?;
-            self.counts.put.fetch_add(count, Ordering::Relaxed);
-            let found = copies.iter().map(|copy| FoundCopy {
-                slot: copy.slot,
-                page: copy.page,
-                sequence: copy.sequence,
-            });
-            let found: Vec<FoundCopy> = found.collect();
-            let holes = found.iter().filter_map(|copy| self.publish(copy));
-            let holes: Vec<Claim> = holes.collect();
-            self.age(found);
-            self.reclaim(&holes)?;
-        }
-        Ok(())
-    }
-
     /// Lets copies fly in their turn.
     fn age(&self, copies: Vec<FoundCopy>) {
         let mut ages = lock(&self.ages);
@@ -523,31 +426,6 @@ impl<F: File> PageCache<F> {
                 ));
             }
             // Others have taken all slots and put no page yet, or pages are on their way home.
-            self.taken.notify_all();
-            let woken = self.freed.wait_timeout(free, PAUSE);
-            free = woken.unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-
-    /// Waits until there is likely to be room for `pages` pages, at most for a share of the slots,
-    /// where threads make some: a thread that is going to latch pages and put them waits here,
-    /// where it holds up nobody. It first pauses, longer the fewer slots are free.
-    pub fn await_room(&self, pages: usize) {
-        let mut free = lock(&self.free);
-        let (now, few) = (free.slots.len(), self.count() / SLOW_SHARE);
-        if !free.has_threads || now >= few {
-            return;
-        }
-        drop(free);
-        self.counts.slowed.fetch_add(1, Ordering::Relaxed);
-        self.taken.notify_all();
-        let missing = (few - now) as u64;
-        let pause = Duration::from_micros(SLOW_US_MAX * missing / few as u64);
-        std::thread::sleep(pause);
-        let (start, wanted) = (Instant::now(), pages.min(few / 2));
-        free = lock(&self.free);
-        // If this takes too long, the `put` that follows reports it.
-        while free.has_threads && free.slots.len() < wanted && start.elapsed() < FULL_WAIT {
             self.taken.notify_all();
             let woken = self.freed.wait_timeout(free, PAUSE);
             free = woken.unwrap_or_else(PoisonError::into_inner).0;
@@ -736,24 +614,105 @@ impl<F: File> PageCache<F> {
         }
         Ok(self.fly()? > 0)
     }
+}
 
-    /// One step of a write-back thread: begins a batch if one is due, or ends the open one.
-    pub fn assist(&self) -> Result<()> {
-        let mut open = lock(&self.open_flight);
-        if self.land_open_flight(&mut open)? > 0
-            || !self.is_flight_due(lock(&self.free).slots.len())
-        {
-            return Ok(());
+impl<F: File> WriteBack<F> for PageCache<F> {
+    fn batch_sync(&self) -> BatchSync {
+        BatchSync::None
+    }
+
+    /// Waits until there is likely to be room for `pages` pages, at most for a share of the slots,
+    /// where threads make some: a thread that is going to latch pages and put them waits here,
+    /// where it holds up nobody. It first pauses, longer the fewer slots are free.
+    fn await_room(&self, pages: usize) {
+        let mut free = lock(&self.free);
+        let (now, few) = (free.slots.len(), self.count() / SLOW_SHARE);
+        if !free.has_threads || now >= few {
+            return;
         }
-        let _in_use = self.in_use()?;
-        *open = self.take_off()?;
-        Ok(())
+        drop(free);
+        self.counts.slowed.fetch_add(1, Ordering::Relaxed);
+        self.taken.notify_all();
+        let missing = (few - now) as u64;
+        let pause = Duration::from_micros(SLOW_US_MAX * missing / few as u64);
+        std::thread::sleep(pause);
+        let (start, wanted) = (Instant::now(), pages.min(few / 2));
+        free = lock(&self.free);
+        // If this takes too long, the `put` that follows reports it.
+        while free.has_threads && free.slots.len() < wanted && start.elapsed() < FULL_WAIT {
+            self.taken.notify_all();
+            let woken = self.freed.wait_timeout(free, PAUSE);
+            free = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Makes sealed pages durable here. Their log records are durable, and nobody changes the pages
+    /// meanwhile.
+    fn put(&self, ids: &[PageId], bytes: &[u8]) -> Result<bool> {
+        let mut done = 0;
+        while done < ids.len() {
+            let taken = self.take_slots(ids.len() - done)?;
+            let _in_use = self.in_use()?;
+            let _putting = lock(&self.putting);
+            let from = done;
+            done += taken.len();
+            let pages =
+                bytes[from * self.page_bytes..done * self.page_bytes].chunks(self.page_bytes);
+            let count = taken.len() as u64;
+            let first = self.next_sequence.fetch_add(count, Ordering::Relaxed);
+            let copies = ids[from..done].iter().zip(pages).zip(&taken);
+            let copies: Vec<_> = copies
+                .zip(first..)
+                .map(|(((&page, bytes), &slot), sequence)| NewCopy {
+                    slot,
+                    page,
+                    sequence,
+                    bytes,
+                })
+                .collect();
+            // If it fails the slots stay out of use: their content on the medium is unknown.
+            self.slots.put(&copies, PutOrder::CopyFirst)?;
+            self.counts.put.fetch_add(count, Ordering::Relaxed);
+            let found = copies.iter().map(|copy| FoundCopy {
+                slot: copy.slot,
+                page: copy.page,
+                sequence: copy.sequence,
+            });
+            let found: Vec<FoundCopy> = found.collect();
+            let holes = found.iter().filter_map(|copy| self.publish(copy));
+            let holes: Vec<Claim> = holes.collect();
+            self.age(found);
+            self.reclaim(&holes)?;
+        }
+        Ok(true)
+    }
+
+    fn has(&self, id: PageId) -> bool {
+        self.shard(id).contains_key(&id)
+    }
+
+    /// Reads the page if it is here, which takes no call to the file, and checks it. Its frame is
+    /// latched, so nobody puts a version of it meanwhile.
+    fn read(&self, id: PageId, page: &mut [u8]) -> Result<bool> {
+        let shard = self.shard(id);
+        let Some(versions) = shard.get(&id) else {
+            return Ok(false);
+        };
+        let slot = versions.newest;
+        // Under the lock: a slot that leaves the table may have another page a moment later.
+        self.slots.read(slot, page);
+        drop(shard);
+        if !Header(page).is_intact(id) {
+            return Err(self.slots.damage(slot, NOT_WHOLE));
+        }
+        self.counts.read.fetch_add(1, Ordering::Relaxed);
+        Ok(true)
     }
 
     /// Brings pages home whenever that is due, as a thread of its own, until [`PageCache::end`] or
     /// an error. A thread that needs a slot meets the error again, unless it leaves unknown which
     /// pages are durable: then it is returned, and nothing may go on.
-    pub fn run(&self) -> Result<()> {
+    fn run(&self) -> Result<()> {
         let mut free = lock(&self.free);
         free.has_threads = !free.is_ending;
         drop(free);
@@ -780,8 +739,7 @@ impl<F: File> PageCache<F> {
         }
     }
 
-    /// Lets [`PageCache::run`] return.
-    pub fn end(&self) {
+    fn end(&self) {
         let mut free = lock(&self.free);
         free.is_ending = true;
         free.has_threads = false;
@@ -789,8 +747,20 @@ impl<F: File> PageCache<F> {
         self.freed.notify_all();
     }
 
-    /// Counters of the area.
-    pub fn counters(&self) -> AreaCounters {
+    /// One step of a write-back thread: begins a batch if one is due, or ends the open one.
+    fn assist(&self) -> Result<()> {
+        let mut open = lock(&self.open_flight);
+        if self.land_open_flight(&mut open)? > 0
+            || !self.is_flight_due(lock(&self.free).slots.len())
+        {
+            return Ok(());
+        }
+        let _in_use = self.in_use()?;
+        *open = self.take_off()?;
+        Ok(())
+    }
+
+    fn area(&self) -> AreaCounters {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let slots = self.count() as u64;
         AreaCounters {
@@ -806,18 +776,35 @@ impl<F: File> PageCache<F> {
         }
     }
 
-    /// Checks the headers of the slots; returns the error found.
-    pub fn check(&self) -> Option<String> {
-        self.slots.scan().err().map(|error| error.to_string())
+    fn written(&self) -> PageWrites {
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed) * self.page_bytes as u64;
+        PageWrites {
+            home_bytes: count(&self.counts.home_writes),
+            area_bytes: count(&self.counts.put),
+            ..PageWrites::default()
+        }
     }
 
-    /// Bytes of the memory.
-    pub fn bytes(&self) -> u64 {
+    fn threads(&self) -> usize {
+        WRITE_BACK_THREADS
+    }
+}
+
+/// The cache takes part in what the file does with copies of its pages.
+impl<F: File> PageGuard for Arc<PageCache<F>> {
+    fn clear(&mut self) -> Result<()> {
+        self.settle()
+    }
+
+    fn check(&mut self) -> Result<Option<String>> {
+        Ok(self.slots.scan().err().map(|error| error.to_string()))
+    }
+
+    fn bytes(&self) -> u64 {
         self.slots.bytes()
     }
 
-    /// Counters of the memory.
-    pub fn memory(&self) -> Counters {
+    fn memory(&self) -> Counters {
         self.slots.counters()
     }
 }

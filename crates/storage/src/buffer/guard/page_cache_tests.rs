@@ -89,7 +89,7 @@ fn put(cache: &Cache, pages: &[(u32, u64)]) -> crate::error::Result<()> {
         .iter()
         .flat_map(|(page_number, version)| page(number(*page_number), *version))
         .collect();
-    cache.put(&ids, &bytes)
+    cache.put(&ids, &bytes).map(drop)
 }
 
 /// The version of a page, wherever it is.
@@ -119,10 +119,10 @@ fn a_page_is_read_where_it_was_put_and_goes_home_when_room_is_needed() {
         before,
         "a page of the area is read from the file"
     );
-    assert_eq!(cache.counters().pages_from_area, 2);
+    assert_eq!(cache.area().pages_from_area, 2);
     let all: Vec<(u32, u64)> = (0..PAGES).map(|page| (page, 10)).collect();
     put(&cache, &all).unwrap();
-    let counters = cache.counters();
+    let counters = cache.area();
     assert!(
         counters.home_writes >= u64::from(PAGES) - counters.slots,
         "{counters:?}"
@@ -143,7 +143,7 @@ fn versions_that_newer_ones_replace_are_never_written_home() {
     for version in 2..200 {
         put(&cache, &[(1, version), (2, version)]).unwrap();
     }
-    let counters = cache.counters();
+    let counters = cache.area();
     assert_eq!(
         (counters.home_writes, counters.slots_used),
         (0, 2),
@@ -157,7 +157,7 @@ fn versions_that_newer_ones_replace_are_never_written_home() {
 fn a_version_that_flies_is_left_alone_and_a_newer_one_waits_for_it() {
     let world = SimulatedWorld::new(WorldOptions::default());
     let cache = new(&world);
-    let most = cache.counters().slots as u32;
+    let most = cache.area().slots as u32;
     let all: Vec<(u32, u64)> = (0..most - 1).map(|page| (page, 2)).collect();
     put(&cache, &all).unwrap();
     cache.assist().unwrap();
@@ -180,13 +180,9 @@ fn a_version_that_flies_is_left_alone_and_a_newer_one_waits_for_it() {
             .all(|claim| claim.page.0 != number(flying[0]))
     );
     assert_eq!(version(&world, &cache, flying[0]), 3);
-    let holes = cache.counters().holes_reclaimed;
+    let holes = cache.area().holes_reclaimed;
     cache.assist().unwrap();
-    assert_eq!(
-        cache.counters().holes_reclaimed,
-        holes,
-        "what flies is no hole"
-    );
+    assert_eq!(cache.area().holes_reclaimed, holes, "what flies is no hole");
     assert_eq!(version(&world, &cache, flying[0]), 3);
     assert!(
         !flying
@@ -202,7 +198,7 @@ fn a_version_that_flies_is_left_alone_and_a_newer_one_waits_for_it() {
 fn the_oldest_versions_fly_first_and_replaced_ones_never() {
     let world = SimulatedWorld::new(WorldOptions::default());
     let cache = new(&world);
-    let most = cache.counters().slots as u32 - 1;
+    let most = cache.area().slots as u32 - 1;
     for page in 0..most {
         put(&cache, &[(page, 2)]).unwrap();
     }
@@ -249,7 +245,7 @@ fn a_flight_that_fails_leaves_its_versions() {
     let world = SimulatedWorld::new(WorldOptions::default());
     let cache = new(&world);
     let directory = SimulatedDirectory::new(&world);
-    let most = cache.counters().slots as u32;
+    let most = cache.area().slots as u32;
     let all: Vec<(u32, u64)> = (0..most).map(|page| (page, 5)).collect();
     put(&cache, &all).unwrap();
     for call in [Call::Write, Call::Sync] {
@@ -284,7 +280,7 @@ fn a_foreign_or_damaged_area_is_an_error_that_names_it() {
     let world = SimulatedWorld::new(WorldOptions::default());
     let cache = new(&world);
     put(&cache, &[(1, 2)]).unwrap();
-    let (front, slots) = (128, cache.counters().slots);
+    let (front, slots) = (128, cache.area().slots);
     drop(cache);
     let opened = |identity, bytes| {
         let slots = NvSlots::open(&world.source(), identity, Access::Write, bytes);
@@ -439,7 +435,7 @@ fn explore(seed: u64, disabled: &[&str]) -> (u64, Vec<String>) {
     });
     run(&cache, seed, &made, &begun);
     world.unobserve();
-    assert!(cache.counters().home_writes > 0 && cache.counters().holes_reclaimed > 0);
+    assert!(cache.area().home_writes > 0 && cache.area().holes_reclaimed > 0);
     let mut images = images.lock().unwrap();
     (images.0, std::mem::take(&mut images.1))
 }
@@ -502,7 +498,7 @@ fn threads_put_read_and_fly_at_once() {
             flier.join().unwrap();
         }
     });
-    let counters = cache.counters();
+    let counters = cache.area();
     assert!(
         counters.home_writes > 0 && counters.holes_reclaimed > 0,
         "{counters:?}"

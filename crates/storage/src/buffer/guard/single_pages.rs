@@ -20,6 +20,7 @@
 //! After the single-page flushes of `InnoDB` 5.6 (thesis of NVM-DWB, section 2.1). `InnoDB` has 392
 //! places and takes the first free one; here there are as many places as lanes.
 
+use crate::buffer::write_back::{BatchSync, PageWrites, SessionWrites, WriteBack};
 use crate::error::{Result, StorageError};
 use crate::page::PageId;
 use disk::{Directory, File};
@@ -78,23 +79,6 @@ impl<F: File> SinglePages<F> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a sealed page, durable at home when it returns. Its log records are durable.
-    pub fn write(&self, id: PageId, page: &[u8]) -> Result<()> {
-        let mut free = self.free();
-        let mut lane = loop {
-            if let Some(lane) = free.pop() {
-                break lane;
-            }
-            let woken = self.freed.wait(free);
-            free = woken.unwrap_or_else(PoisonError::into_inner);
-        };
-        drop(free);
-        let written = self.write_with(&mut lane, id, page);
-        self.free().push(lane);
-        self.freed.notify_one();
-        written
-    }
-
     fn write_with(&self, lane: &mut Lane<F>, id: PageId, page: &[u8]) -> Result<()> {
         self.check()?;
         if let Some((area, at)) = &mut lane.copy {
@@ -117,28 +101,54 @@ impl<F: File> SinglePages<F> {
         Ok(())
     }
 
-    /// Notes a failure for all writers, and fails if there was one: another thread may have
-    /// received the error of this thread's write.
-    pub fn note(&self, outcome: disk::Result<()>) -> Result<()> {
-        self.has_failed.fetch_or(outcome.is_err(), Ordering::SeqCst);
-        outcome?;
-        self.check()
-    }
-
     fn check(&self) -> Result<()> {
         if self.has_failed.load(Ordering::SeqCst) {
             return Err(StorageError::Poisoned);
         }
         Ok(())
     }
+}
 
-    /// Pages that were written.
-    pub fn pages(&self) -> u64 {
-        self.pages.load(Ordering::Relaxed)
+impl<F: File> WriteBack<F> for SinglePages<F> {
+    fn batch_sync(&self) -> BatchSync {
+        BatchSync::Shared
     }
 
-    /// Copies that were written before them.
-    pub fn copies(&self) -> u64 {
-        if self.has_area { self.pages() } else { 0 }
+    fn session_writes(&self) -> SessionWrites {
+        SessionWrites::Single
+    }
+
+    fn write_single(&self, id: PageId, page: &[u8]) -> Result<()> {
+        let mut free = self.free();
+        let mut lane = loop {
+            if let Some(lane) = free.pop() {
+                break lane;
+            }
+            let woken = self.freed.wait(free);
+            free = woken.unwrap_or_else(PoisonError::into_inner);
+        };
+        drop(free);
+        let written = self.write_with(&mut lane, id, page);
+        self.free().push(lane);
+        self.freed.notify_one();
+        written
+    }
+
+    /// Another thread may have received the error of this thread's write.
+    fn note(&self, outcome: disk::Result<()>) -> Result<()> {
+        self.has_failed.fetch_or(outcome.is_err(), Ordering::SeqCst);
+        outcome?;
+        self.check()
+    }
+
+    fn written(&self) -> PageWrites {
+        let single_pages = self.pages.load(Ordering::Relaxed);
+        let home_bytes = single_pages * self.page_bytes;
+        PageWrites {
+            home_bytes,
+            copy_bytes: if self.has_area { home_bytes } else { 0 },
+            single_pages,
+            ..PageWrites::default()
+        }
     }
 }

@@ -10,7 +10,7 @@
 
 use super::checkpointer::Writer;
 use super::shared::Shared;
-use crate::buffer::{CheckpointNeed, CheckpointStart, Master};
+use crate::buffer::{BatchSync, CheckpointNeed, CheckpointStart, Master};
 use crate::error::Result;
 use crate::platform::Platform;
 use std::sync::atomic::Ordering;
@@ -208,10 +208,11 @@ impl<P: Platform> Shared<P> {
         }
         // Pages that go to an area where pages stay are durable at once, and are written home
         // later.
-        if pool.readers().cache().is_some() || self.checkpointer.is_hurried() {
+        let write_back = pool.readers().write_back();
+        if write_back.batch_sync() == BatchSync::None || self.checkpointer.is_hurried() {
             return Ok(());
         }
-        pool.readers().sync_ahead()?;
+        write_back.sync_ahead()?;
         let mut waited = Duration::ZERO;
         let most = PACE_WAIT_EACH.min(*left);
         let is_early = || {

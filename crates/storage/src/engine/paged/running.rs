@@ -19,7 +19,6 @@
 
 use super::shared::Shared;
 use crate::buffer::fetcher::FETCHERS;
-use crate::buffer::file::FLIERS;
 use crate::buffer::{Cleaning, Daemon};
 use crate::engine::{AfterCrash, EngineOptions};
 use crate::platform::Platform;
@@ -84,16 +83,9 @@ impl<P: Platform> Running<P> {
             running.spawn(format!("checkpointer-{partition}"), |shared, _| {
                 shared.run_checkpoints();
             });
-        }
-        if options.cleaning == Cleaning::InBackground
-            && options.access == Access::Write
-            && running.shared.pages.pool.readers().cache().is_some()
-        {
-            for number in 0..FLIERS {
-                let name = format!("flier-{}-{number}", options.partition);
-                running.spawn(name, |shared, _| {
-                    let cache = shared.pages.pool.readers().cache();
-                    if let Some(Err(error)) = cache.map(|cache| cache.run()) {
+            for number in 0..running.shared.pages.pool.readers().write_back().threads() {
+                running.spawn(format!("write-back-{partition}-{number}"), |shared, _| {
+                    if let Err(error) = shared.pages.pool.readers().write_back().run() {
                         shared.stop(&error);
                     }
                 });
@@ -176,9 +168,7 @@ impl<P: Platform> Drop for Running<P> {
         self.shared.checkpointer.end();
         self.shared.pages.pool.end_cleaning();
         self.shared.pages.pool.end_fetching();
-        if let Some(cache) = self.shared.pages.pool.readers().cache() {
-            cache.end();
-        }
+        self.shared.pages.pool.readers().write_back().end();
         self.shared.pages.pool.log().end_ahead();
         for thread in self.threads.drain(..) {
             // If it has panicked, sessions have done its work.

@@ -9,16 +9,19 @@
 
 use super::super::central_log::CentralLog;
 use super::super::file::{PageFileOptions, first_page};
+use super::super::frame::Frame;
 use super::super::guard::Guard;
 use super::super::master::Master;
+use super::super::replacement::{AHEAD_MIN, FULL_WAIT};
 use super::super::test_device::{Call, Device};
 use super::*;
+use crate::buffer::PageFile;
 use crate::log::{LogIdentity, LogStart, WalOptions};
-use crate::page::{PageKind, PageOp};
+use crate::page::{Header, PageKind, PageOp, header};
 use pmem::Access;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
@@ -32,7 +35,31 @@ const PAGES: u32 = 200;
 /// Longer than anything takes that does not wait for ever.
 const LONG: Duration = Duration::from_mins(30);
 
-type TestPool = Arc<Pool<Device>>;
+type TestPool = Arc<TestFrames>;
+
+/// Frames with what is below them, as a pool has them.
+struct TestFrames {
+    frames: Buffered,
+    below: Below<Device>,
+}
+
+impl TestFrames {
+    fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
+        self.frames.read(&self.below, id)
+    }
+
+    fn write(&self, id: PageId) -> Result<WriteGuard<'_>> {
+        self.frames.write(&self.below, id, Fill::Read)
+    }
+
+    fn write_all(&self) -> Result<()> {
+        self.frames.write_all(&self.below, &mut |_, _| Ok(()))
+    }
+
+    fn clean(&self) -> Result<()> {
+        self.frames.clean(&self.below)
+    }
+}
 
 fn page_at(number: u32) -> PageId {
     PageId(first_page(PAGE_BYTES).0 + number)
@@ -80,7 +107,10 @@ fn pool_on(device: &Device) -> TestPool {
         &mut |_, _| Ok(()),
         None,
     );
-    Arc::new(Pool::new(file, Box::new(log.unwrap()), 0).unwrap())
+    Arc::new(TestFrames {
+        frames: Buffered::new(file.page_bytes(), 0).unwrap(),
+        below: Below::new(file, Box::new(log.unwrap())).unwrap(),
+    })
 }
 
 /// A call of one kind waits in its middle until the test lets it go on, once the test has asked for
@@ -193,7 +223,12 @@ fn pool_with_writers() -> (TestPool, Arc<Mutex<Vec<ThreadId>>>) {
 
 fn dirty_frames(pool: &TestPool) -> usize {
     let is_dirty = |frame: &&Frame| frame.dirty.load(Ordering::SeqCst);
-    pool.frames.iter().filter(is_dirty).count()
+    pool.frames
+        .replacement
+        .frames
+        .iter()
+        .filter(is_dirty)
+        .count()
 }
 
 /// Waits until something holds.
@@ -212,7 +247,9 @@ fn the_cleaner_writes_ahead_of_those_who_need_frames() {
         let pool = Arc::clone(&pool);
         move || pool.clean()
     });
-    wait_until("the cleaner has begun", || pool.cleaner.is_present());
+    wait_until("the cleaner has begun", || {
+        pool.frames.replacement.cleaner.is_present()
+    });
     let cleaner_id = cleaner.thread().id();
     // Three times around, with a dirty page in every fourth frame.
     for number in 0..PAGES - 1 {
@@ -221,21 +258,23 @@ fn the_cleaner_writes_ahead_of_those_who_need_frames() {
         } else {
             drop(pool.read(page_at(number)).unwrap());
         }
-        let hand = pool.hand.load(Ordering::SeqCst);
+        let hand = pool.frames.replacement.hand.load(Ordering::SeqCst);
         wait_until("the frames in front of the hand are clean", || {
             let ahead = (hand..FRAMES_MIN).chain(0..hand).take(AHEAD_MIN / 2);
-            pool.cleaner.wake();
-            ahead
-                .into_iter()
-                .all(|number| !pool.frames[number].dirty.load(Ordering::SeqCst))
+            pool.frames.replacement.cleaner.wake();
+            ahead.into_iter().all(|number| {
+                !pool.frames.replacement.frames[number]
+                    .dirty
+                    .load(Ordering::SeqCst)
+            })
         });
     }
     let writers = writers.lock().unwrap().clone();
     assert!(writers.len() > 5);
     assert!(writers.iter().all(|&writer| writer == cleaner_id));
-    pool.end_cleaning();
+    Frames::<Device>::end_cleaning(&pool.frames);
     cleaner.join().unwrap().unwrap();
-    assert!(!pool.cleaner.is_present());
+    assert!(!pool.frames.replacement.cleaner.is_present());
 }
 
 #[test]
@@ -284,7 +323,7 @@ fn a_cleaner_that_cannot_write_stops_who_needs_a_frame() {
         matches!(again, Err(StorageError::Stopped { .. })),
         "{again:?}"
     );
-    pool.end_cleaning();
+    Frames::<Device>::end_cleaning(&pool.frames);
     // It may have come to nothing before the session did.
     assert!(cleaner.join().unwrap().as_ref().err().is_none_or(is_told));
 }
@@ -301,9 +340,9 @@ fn a_sync_that_has_failed_ahead_is_one_of_the_checkpoint() {
     pool.write(page_at(0)).unwrap().bytes_mut();
     pool.write_all().unwrap();
     fails.store(true, Ordering::SeqCst);
-    assert!(pool.readers().sync_ahead().is_err());
-    let master = pool.file().master();
-    let failed = pool.file().checkpoint(master);
+    assert!(pool.below.readers.write_back().sync_ahead().is_err());
+    let master = pool.below.file().master();
+    let failed = pool.below.file().checkpoint(master);
     assert!(matches!(failed, Err(StorageError::Poisoned)), "{failed:?}");
 }
 
@@ -359,18 +398,21 @@ fn pages_that_were_fetched_wait_for_who_asked_and_keep_no_frame_from_others() {
     let (pool, _) = pool_with_writers();
     let fetcher = std::thread::spawn({
         let pool = Arc::clone(&pool);
-        move || pool.fetch()
+        move || pool.frames.fetch(&pool.below)
     });
-    wait_until("the fetcher has begun", || pool.fetcher.is_present());
-    let is_here = |number| pool.table.get(page_at(number)).is_some();
+    wait_until("the fetcher has begun", || pool.frames.fetcher.is_present());
+    let is_here = |number| pool.frames.replacement.table.get(page_at(number)).is_some();
     // Behind the end is a page that nobody can read; it ends nothing.
-    pool.will_read([150, 20_000, 151].map(page_at).into_iter());
+    let mut pages = [150, 20_000, 151].map(page_at).into_iter();
+    pool.frames.will_read(&pool.below, &mut pages);
     wait_until("pages are here that nobody has read", || {
         is_here(150) && is_here(151)
     });
     let uses = |number| {
-        let frame = pool.table.get(page_at(number)).unwrap();
-        pool.frames[frame].uses.load(Ordering::SeqCst)
+        let frame = pool.frames.replacement.table.get(page_at(number)).unwrap();
+        pool.frames.replacement.frames[frame]
+            .uses
+            .load(Ordering::SeqCst)
     };
     wait_until("they count as not used", || uses(151) == FETCHED);
     drop(pool.read(page_at(150)).unwrap());
@@ -384,7 +426,7 @@ fn pages_that_were_fetched_wait_for_who_asked_and_keep_no_frame_from_others() {
     }
     assert!(!is_here(150) && !is_here(151));
     assert!(!is_here(20_000));
-    pool.end_fetching();
+    Frames::<Device>::end_fetching(&pool.frames);
     fetcher.join().unwrap();
-    assert!(!pool.fetcher.is_present());
+    assert!(!pool.frames.fetcher.is_present());
 }

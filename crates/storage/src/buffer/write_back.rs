@@ -1,0 +1,219 @@
+//! The way of dirty pages from their frames to the medium, one implementation a design.
+//!
+//! | implementation | guards | a batch of pages | a session that finds no clean frame |
+//! |---|---|---|---|
+//! | [`SyncAhead`] | `full-page-writes`, `dwb-off-batched` | home, durable with a later sync | writes a batch |
+//! | [`CopiesFirst`] | `dwb-batched`, `nvm-dwb` | copied, then home | writes a batch |
+//! | `SinglePages` | `dwb`, `dwb-off` | copied if there is an area, then home | writes one page, and waits for its syncs |
+//! | `PageCache` | `nvm-dwb-log-opt` | stays in an area of durable memory | writes a batch |
+
+use crate::error::{Result, StorageError};
+use crate::page::PageId;
+use disk::File;
+use pmem::site;
+use std::ops::AddAssign;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// When the pages of a batch that was written are durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchSync {
+    /// With a later sync, that of a checkpoint at the latest.
+    Later,
+    /// With the batch, by syncs that its pages share.
+    Shared,
+    /// At once, each by itself: there are no syncs to share.
+    None,
+}
+
+/// Pages that a session writes when it finds no clean frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionWrites {
+    /// A batch.
+    Batch,
+    /// One page, with syncs of its own.
+    Single,
+}
+
+/// Bytes of pages that were written, by where they went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageWrites {
+    /// To their places in the file.
+    pub home_bytes: u64,
+    /// To a doublewrite area in a file.
+    pub copy_bytes: u64,
+    /// To an area in durable memory.
+    pub area_bytes: u64,
+    /// Pages that sessions have written one by one, each with two syncs that the session waited
+    /// for, or with one where there is no area.
+    pub single_pages: u64,
+}
+
+impl AddAssign for PageWrites {
+    fn add_assign(&mut self, more: Self) {
+        self.home_bytes += more.home_bytes;
+        self.copy_bytes += more.copy_bytes;
+        self.area_bytes += more.area_bytes;
+        self.single_pages += more.single_pages;
+    }
+}
+
+/// Counters of an area in durable memory where pages stay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AreaCounters {
+    /// Pages that were read from the area, without a call to the file.
+    pub pages_from_area: u64,
+    /// Pages that were put into it.
+    pub pages_put: u64,
+    /// Slots that became free since a newer version was put.
+    pub holes_reclaimed: u64,
+    /// Pages that were written home.
+    pub home_writes: u64,
+    /// Syncs after them.
+    pub home_syncs: u64,
+    /// Batches written home by threads that were to write other pages, since no slot was free.
+    pub flights_by_writers: u64,
+    /// Batches that were slowed down, since few slots were free.
+    pub slowed: u64,
+    /// Slots, and those in use.
+    pub slots: u64,
+    /// Those in use.
+    pub slots_used: u64,
+}
+
+impl AddAssign for AreaCounters {
+    fn add_assign(&mut self, more: Self) {
+        self.pages_from_area += more.pages_from_area;
+        self.pages_put += more.pages_put;
+        self.holes_reclaimed += more.holes_reclaimed;
+        self.home_writes += more.home_writes;
+        self.home_syncs += more.home_syncs;
+        self.flights_by_writers += more.flights_by_writers;
+        self.slowed += more.slowed;
+        self.slots += more.slots;
+        self.slots_used += more.slots_used;
+    }
+}
+
+/// The way of dirty pages to the medium, for many threads.
+pub trait WriteBack<F: File>: Send + Sync {
+    /// When the pages of a batch are durable.
+    fn batch_sync(&self) -> BatchSync;
+
+    /// Pages that a session writes when it finds no clean frame.
+    fn session_writes(&self) -> SessionWrites {
+        SessionWrites::Batch
+    }
+
+    /// Writes a sealed page by itself, durable at home when it returns, where sessions do so. Its
+    /// log records are durable.
+    fn write_single(&self, _id: PageId, _page: &[u8]) -> Result<()> {
+        unreachable!("sessions write batches of pages")
+    }
+
+    /// Waits for room for pages, which are not latched yet.
+    fn await_room(&self, _pages: usize) {}
+
+    /// Takes a batch of sealed pages; false if they are to be written to the file.
+    fn put(&self, _ids: &[PageId], _bytes: &[u8]) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Whether it has a page that may not be at home.
+    fn has(&self, _id: PageId) -> bool {
+        false
+    }
+
+    /// Reads such a page, which is intact; false if the page is at home.
+    fn read(&self, _id: PageId, _page: &mut [u8]) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Lets the medium have what was written by now, so that the sync of a checkpoint, for which
+    /// others may have to wait, finds little.
+    fn sync_ahead(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Notes a failed sync of the pages, for all threads that sync, and fails if there was one.
+    fn note(&self, outcome: disk::Result<()>) -> Result<()> {
+        Ok(outcome?)
+    }
+
+    /// Bytes that it has written itself.
+    fn written(&self) -> PageWrites {
+        PageWrites::default()
+    }
+
+    /// Threads that it needs for [`WriteBack::run`].
+    fn threads(&self) -> usize {
+        0
+    }
+
+    /// Brings pages home, as a thread of its own, until [`WriteBack::end`].
+    fn run(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Lets the threads end.
+    fn end(&self) {}
+
+    /// Does some of the threads' work, for a driver without threads.
+    fn assist(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Counters of the area in durable memory where pages stay.
+    fn area(&self) -> AreaCounters {
+        AreaCounters::default()
+    }
+}
+
+/// Pages go home, and a handle of its own syncs them while others write some.
+pub struct SyncAhead<F> {
+    file: Mutex<F>,
+    /// Whether a sync of the pages has failed, through whichever handle.
+    has_failed: AtomicBool,
+}
+
+impl<F: File> SyncAhead<F> {
+    /// Syncs through `file`, a handle of the file of pages.
+    pub fn new(file: F) -> Self {
+        Self {
+            file: Mutex::new(file),
+            has_failed: AtomicBool::new(false),
+        }
+    }
+}
+
+impl<F: File> WriteBack<F> for SyncAhead<F> {
+    fn batch_sync(&self) -> BatchSync {
+        BatchSync::Later
+    }
+
+    fn sync_ahead(&self) -> Result<()> {
+        // The handle has no state of its own, so a poisoned lock is safe to use.
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        self.note(file.sync(site!("page-file.ahead")))
+    }
+
+    /// Another thread may have received the error of this thread's write.
+    fn note(&self, outcome: disk::Result<()>) -> Result<()> {
+        self.has_failed.fetch_or(outcome.is_err(), Ordering::SeqCst);
+        outcome?;
+        if self.has_failed.load(Ordering::SeqCst) {
+            return Err(StorageError::Poisoned);
+        }
+        Ok(())
+    }
+}
+
+/// A copy of each page is made durable before it goes home, by the file's guard; or nothing is
+/// written at all.
+pub struct CopiesFirst;
+
+impl<F: File> WriteBack<F> for CopiesFirst {
+    fn batch_sync(&self) -> BatchSync {
+        BatchSync::Shared
+    }
+}
