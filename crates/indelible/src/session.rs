@@ -963,7 +963,10 @@ impl Held<'_> {
         if self.partition.is_wanted() || !self.seat.is_pending(promised) {
             return Ok(());
         }
-        self.seat.engine.force().map_err(|error| Error::InDoubt {
+        // A failure does not stop the partition here: the engine refuses every later step, and says
+        // why. A step that panics does.
+        let forced = self.enter(State::Idle, State::Idle, |engine| engine.force());
+        forced.map_err(|error| Error::InDoubt {
             cause: error.to_string(),
         })
     }

@@ -274,7 +274,7 @@ fn what_is_made_of_archives_in_flight_is_one_moment() {
         let told = refused(now());
         assert!(told.contains("cannot be reached"), "{told}");
         let told = refused(Timestamp(1 << 50));
-        assert!(told.contains("in front of the backup"), "{told}");
+        assert!(told.contains("before the backup"), "{told}");
     }
 }
 
@@ -305,7 +305,7 @@ fn without_a_mark_behind_the_backup_it_is_the_backup() {
     );
     assert_eq!(counter, 0);
     let told = restored(&base, &copy, Some(now())).unwrap_err().to_string();
-    assert!(told.contains("no mark behind the backup"), "{told}");
+    assert!(told.contains("no mark after the backup"), "{told}");
     let last = count();
     drop((table, database));
     let (report, counter) = restored(&base, &archive, None).unwrap();

@@ -184,7 +184,7 @@ fn an_archive_is_replayed_over_a_backup_of_pages() {
     assert!(told.contains("the newest commit of the archive"), "{told}");
     let past = ["--replay", &archive, "--until", "2001-01-01T00:00:00Z"];
     let told = refused(&[&[base.as_str(), &none], &past[..]].concat());
-    assert!(told.contains("in front of the backup"), "{told}");
+    assert!(told.contains("before the backup"), "{told}");
     let early = ["--replay", &archive, "--until", "1"];
     let told = refused(&[&[base.as_str(), &none], &early[..]].concat());
     assert!(told.contains("the backup stands at"), "{told}");

@@ -266,7 +266,7 @@ fn newest_common(marks: &[Vec<Mark>], until: Option<Timestamp>) -> Result<Option
     match marks.iter().map(newest).min().flatten() {
         None => {
             return refuse(
-                "the archive of a partition has no mark behind the backup".to_owned(),
+                "the archive of a partition has no mark after the backup".to_owned(),
                 "choose no end",
             );
         }
@@ -293,7 +293,7 @@ fn newest_common(marks: &[Vec<Mark>], until: Option<Timestamp>) -> Result<Option
     if cut.is_none() {
         return refuse(
             format!(
-                "the first mark behind the backup that the archives of all partitions have is {first}, so {until} may be in front of the backup"
+                "the first mark after the backup that the archives of all partitions have is {first}, so {until} may be before the backup"
             ),
             "choose a later time, an older backup, or this one without its archive",
         );

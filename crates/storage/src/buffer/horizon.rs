@@ -176,7 +176,7 @@ pub(super) struct Part<P> {
     /// has ended, to be read without the lock; and how many make one urgent.
     since: AtomicU64,
     since_ended: AtomicU64,
-    due: u64,
+    urgent: u64,
     /// Held while records are made durable and others append. Taken before the state.
     syncing: Mutex<()>,
     /// On other cache lines than the fields that other sessions read.
@@ -201,7 +201,7 @@ pub(super) struct State<P> {
 
 impl<P: Place> Part<P> {
     fn new(place: P) -> Self {
-        let due = place.due_bytes();
+        let urgent = place.urgent_bytes();
         let state = State {
             checkpoint: place.tail(),
             ended: place.tail(),
@@ -215,7 +215,7 @@ impl<P: Place> Part<P> {
             missing: AtomicU64::new(NOTHING),
             since: AtomicU64::new(0),
             since_ended: AtomicU64::new(0),
-            due,
+            urgent,
             syncing: Mutex::new(()),
             state: CachePadded(Mutex::new(state)),
         }
@@ -812,8 +812,8 @@ impl<P: Places> PageLog for PartitionedLog<P> {
             let of_part_ended = part.since_ended.load(Ordering::Relaxed);
             // The space that is left when sessions wait is for the next transaction of each: half
             // of a ring.
-            is_due |= of_part > part.due - part.due / DUE_EARLY;
-            is_urgent |= of_part_ended > part.due;
+            is_due |= of_part > part.urgent - part.urgent / DUE_EARLY;
+            is_urgent |= of_part_ended > part.urgent;
             since += of_part;
             since_ended += of_part_ended;
         }
@@ -827,7 +827,7 @@ impl<P: Places> PageLog for PartitionedLog<P> {
     }
 
     fn checkpoint_span(&self) -> u64 {
-        let spans = self.parts().map(|part| part.due / DUE_EARLY);
+        let spans = self.parts().map(|part| part.urgent / DUE_EARLY);
         spans.min().unwrap_or(u64::MAX)
     }
 

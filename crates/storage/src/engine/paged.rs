@@ -27,12 +27,12 @@ mod ahead_tests;
 mod archive_tests;
 #[cfg(test)]
 mod batch_tests;
-mod batches;
 #[cfg(test)]
 mod checkpoint_tests;
 mod checkpointer;
 mod checkpoints;
 mod group;
+mod logs;
 #[cfg(test)]
 mod mark_tests;
 mod rebuild;
@@ -73,7 +73,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A session of one partition of the page engine.
+/// A session of one partition of the page engine. Its `shrink` has a file of its own.
 pub struct Paged<P: Platform> {
     shared: Arc<Running<P>>,
     session: u32,

@@ -171,7 +171,7 @@ pub trait Place: Send {
     fn tail(&self) -> u64;
 
     /// Bytes of records after which sessions wait for a checkpoint.
-    fn due_bytes(&self) -> u64;
+    fn urgent_bytes(&self) -> u64;
 
     /// The numbers of its files, if it has files; none of them is missing in between.
     fn files(&self) -> Option<RangeInclusive<u64>> {

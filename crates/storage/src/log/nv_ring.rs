@@ -699,7 +699,7 @@ where
         self.tail
     }
 
-    fn due_bytes(&self) -> u64 {
+    fn urgent_bytes(&self) -> u64 {
         self.bytes / DUE_SHARE
     }
 

@@ -552,7 +552,7 @@ impl<D: Directory> Place for Series<D> {
         self.wal.as_ref().map_or(0, |wal| wal.end().0)
     }
 
-    fn due_bytes(&self) -> u64 {
+    fn urgent_bytes(&self) -> u64 {
         u64::MAX
     }
 

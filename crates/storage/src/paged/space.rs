@@ -19,6 +19,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The pages of one partition: the pool, and which of its pages are in use.
+///
+/// Allocation is here. Transactions end in `commit` and `rollback`, or in `recovery` after a crash;
+/// `compact` and `verify` have the methods for all pages in use, with `check`.
 pub struct Pages<D: Directory> {
     /// The frames.
     pub pool: Pool<D>,

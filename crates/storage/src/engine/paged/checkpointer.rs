@@ -3,8 +3,8 @@
 //! It begins a checkpoint as soon as one is due, when the log still has room for records that are
 //! appended meanwhile. A session that finds one due wakes it and goes on. A session waits only if
 //! the log has become so long that the thread does not keep up. It waits at the end of its
-//! transaction, when it has neither locks nor latches, and at most until the thread has looked once
-//! more. Without the thread, sessions write checkpoints themselves.
+//! transaction, when it has neither locks nor latches, and at most until the thread has looked
+//! twice. Without the thread, sessions write checkpoints themselves.
 //!
 //! An error ends the thread and stops the partition. A full disk is no such error: the next
 //! checkpoint that is due may find room.

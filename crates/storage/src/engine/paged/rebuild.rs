@@ -12,7 +12,7 @@
 //! archives have marks in common ([`Mark`]): a rebuild of the database looks for the newest one
 //! that all archives have, and repeats each of them up to there.
 
-use super::shared::file_options;
+use super::logs::file_options;
 use crate::buffer::{CentralLog, Guard, Master, PageFile, Pool};
 use crate::engine::{EngineOptions, GlobalTxnId};
 use crate::error::{Result, StorageError};
@@ -422,13 +422,13 @@ impl Times {
     fn check(&self) -> Result<()> {
         let wrong = match (self.until, self.last, self.next) {
             (Some(until), None, Some(next)) => format!(
-                "the first commit behind the backup is of {next}, so {until} may be in front of the backup: choose a later time, an older backup, or this one without its archive"
+                "the first commit after the backup is of {next}, so {until} may be before the backup: choose a later time, an older backup, or this one without its archive"
             ),
             (Some(until), Some(last), None) if last < until => format!(
                 "the newest commit of the archive is of {last}, so {until} cannot be reached: choose that time or an earlier one, or no end at all"
             ),
             (Some(_), None, None) => {
-                "the archive has no commit behind the backup: choose no end".to_owned()
+                "the archive has no commit after the backup: choose no end".to_owned()
             }
             _ => return Ok(()),
         };

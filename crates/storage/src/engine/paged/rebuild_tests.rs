@@ -315,7 +315,7 @@ fn every_time_in_the_archive_can_be_reached() {
             let refused = rebuilt_until(&copy, &archive, Some(at(until)));
             refused.unwrap_err().to_string()
         };
-        assert!(told(9).contains("in front of the backup"), "{}", told(9));
+        assert!(told(9).contains("before the backup"), "{}", told(9));
         assert!(told(92).contains("cannot be reached"), "{}", told(92));
         let (all, _) = rebuilt_until(&copy, &archive, None).unwrap();
         assert_eq!(all.committed, times.len() as u64);

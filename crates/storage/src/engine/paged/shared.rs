@@ -5,27 +5,22 @@
 //! ticket is the place of its record in the log (`group`), and it becomes durable by a sync that
 //! covers its record, its own or another's.
 
-use super::batches::{Batches, Known, OpenLog, in_frames};
 use super::checkpointer::Checkpointer;
 use super::group::Group;
+use super::logs::{Found, Looker, NewHome, Site, file_options, log_of};
 use super::unfinished::{Unfinished, is_for_later};
 use crate::buffer::file::first_page;
-use crate::buffer::horizon::{self, PartitionedLog, VisitRecord};
 use crate::buffer::{
-    BatchStore, CentralLog, CheckpointNeed, ColdSegments, ColdStore, Content, Daemon, FilesLog,
-    Guard, Master, NvLog, NvLogOptions, NvPages, NvSlots, PageFile, PageFileOptions, PageLog,
-    Persist, Pool, Rings, SessionFilesOptions, Slots, open_store,
+    CheckpointNeed, Daemon, Guard, Master, NvPages, NvSlots, PageFile, Pool, Slots,
 };
 use crate::clock::Clock;
 use crate::engine::{
-    AfterCrash, CommitTicket, Decide, Durability, EngineOptions, LogKind, PageAxes, PagesKind,
+    AfterCrash, CommitTicket, Decide, Durability, EngineOptions, PageAxes, PagesKind,
 };
 use crate::error::{Result, StorageError};
 use crate::lock::{LockManager, LockOptions};
-use crate::log::numbered::InFront;
-use crate::log::{Due, GroupCommitOptions, LogIdentity, LogStart, Lsn, WalOptions, has_needless};
+use crate::log::{Due, GroupCommitOptions, LogStart, Lsn};
 use crate::page::{PAGE_BYTES, PageId, TxnId, header};
-use crate::paged::in_place::undo_unfinished;
 use crate::paged::recovery::Analysis;
 use crate::paged::redo::Redo;
 use crate::paged::tables::CATALOGUE_KEY_WORDS;
@@ -34,15 +29,14 @@ use crate::platform::Platform;
 use crate::probe::{self, Activity};
 use crate::sync::CachePadded;
 use disk::{Directory, DiskCounters};
-use pmem::{Access, Page};
+use pmem::Access;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Segments are a fraction of the log's limit, so that a small limit has small files. The room that
-/// a rollback may need in a segment is kept free, and is a fraction of this many pages.
-const SEGMENT_PAGES_MIN: u64 = 128;
-
 /// One partition, for all of its sessions.
+///
+/// Its checkpoints are in `checkpoints`, its undo after an opening in `unfinished`, and its end of
+/// the file in `shrink`.
 pub(super) struct Shared<P: Platform> {
     pub(super) pages: Pages<P::Files>,
     /// The directory of the page files, if those of the log are elsewhere.
@@ -61,18 +55,6 @@ pub(super) struct Shared<P: Platform> {
     pub(super) log_bytes_max: u64,
     pub(super) replayed: u64,
     pub(super) undone: u64,
-}
-
-/// Pages in durable memory without frames, if the pages are there. The vector is empty if the log
-/// tells which pages may be in use.
-type NewHome<P> = Option<(NvPages<<P as Platform>::Memories>, Vec<Page>)>;
-
-/// The parts that a partition is made of.
-struct Parts<P: Platform> {
-    axes: PageAxes,
-    file: PageFile<P::Files>,
-    /// The pages, if they are in durable memory.
-    home: NewHome<P>,
 }
 
 /// Directories of a partition's files.
@@ -122,81 +104,6 @@ fn lock_options(options: &EngineOptions) -> LockOptions {
     }
 }
 
-fn identity(options: &EngineOptions) -> LogIdentity {
-    LogIdentity {
-        database: options.database_id,
-        partition: options.partition,
-    }
-}
-
-fn wal_options(options: &EngineOptions, guard: Guard) -> WalOptions {
-    let usual = WalOptions::default();
-    let share = (options.checkpoint_log_bytes / 4).next_multiple_of(4096);
-    let shortest = segment_bytes_min(options);
-    // With images the log grows many times as fast.
-    let long = match guard {
-        Guard::FullPageWrites => 64 << 20,
-        _ => 0,
-    };
-    WalOptions {
-        segment_bytes: share.min(usual.segment_bytes).max(shortest),
-        long_segment_bytes: share.min(long),
-        // The log until the next checkpoint needs the space that the last one frees.
-        spare_bytes_max: options.checkpoint_log_bytes,
-        ..usual
-    }
-}
-
-/// On a full disk a checkpoint frees the room of one segment, so each has room for a deletion and
-/// its undo.
-fn segment_bytes_min(options: &EngineOptions) -> u64 {
-    SEGMENT_PAGES_MIN * u64::from(options.page_bytes)
-}
-
-fn session_files_options(options: &EngineOptions) -> SessionFilesOptions {
-    let central = wal_options(options, Guard::Off);
-    SessionFilesOptions {
-        identity: identity(options),
-        access: options.access,
-        // Each session has a file.
-        series: WalOptions {
-            segment_bytes: (central.segment_bytes / 4).max(segment_bytes_min(options)),
-            // There is one of them for each session.
-            spare_bytes_max: 0,
-            ..central
-        },
-    }
-}
-
-fn nv_log_options(options: &EngineOptions, axes: PageAxes) -> NvLogOptions {
-    let (rings, persist) = match axes.log {
-        LogKind::Distributed => (Rings::Shared(options.rings), Persist::OnCommit),
-        _ if axes.pages == PagesKind::Nvm => (Rings::PerSession, Persist::OnInsert),
-        _ => (Rings::PerSession, options.persist),
-    };
-    let content = match axes.pages {
-        PagesKind::Ssd => Content::Redo,
-        PagesKind::Nvm => Content::Undo,
-    };
-    NvLogOptions {
-        rings,
-        persist,
-        identity: identity(options),
-        access: options.access,
-        ring_bytes: options.ring_bytes,
-        page_bytes: u64::from(options.page_bytes),
-        content,
-    }
-}
-
-pub(super) fn file_options(options: &EngineOptions, guard: Guard) -> PageFileOptions {
-    PageFileOptions {
-        identity: identity(options),
-        access: options.access,
-        guard,
-    }
-}
-
 /// A new file's pages: the first map of space, and the root of an empty catalogue.
 fn first_pages(page_bytes: usize) -> Result<(Vec<Vec<u8>>, PageId)> {
     let map = first_page(page_bytes);
@@ -215,35 +122,6 @@ fn first_pages(page_bytes: usize) -> Result<(Vec<Vec<u8>>, PageId)> {
         header::seal(page);
     }
     Ok((pages, catalogue))
-}
-
-/// The archive to which a log moves records that it needs no more, if there is one. Undo records
-/// are of no use after their transactions.
-fn archive<P: Platform>(
-    platform: &P,
-    options: &EngineOptions,
-    axes: PageAxes,
-) -> Result<Option<Box<dyn ColdStore>>> {
-    if axes.pages == PagesKind::Nvm {
-        return Ok(None);
-    }
-    let files = platform.archive_files(options.partition)?;
-    files
-        .map(|files| open_store(files, identity(options), options.access))
-        .transpose()
-}
-
-/// A log of which every record was looked at, and is durable then.
-fn settled<L: horizon::Places + 'static>(
-    log: PartitionedLog<L>,
-    access: Access,
-    look: &mut VisitRecord<'_>,
-) -> Result<Box<dyn PageLog>> {
-    log.visit(look)?;
-    if access == Access::Write {
-        log.settle()?;
-    }
-    Ok(Box::new(log))
 }
 
 impl<P: Platform> Shared<P> {
@@ -267,27 +145,16 @@ impl<P: Platform> Shared<P> {
             catalogue,
             pages: 0,
         };
-        let memories = platform.memories(options.partition);
-        match axes.log {
-            LogKind::Central | LogKind::Decentralized => {}
-            LogKind::PerTransaction | LogKind::Distributed => {
-                NvLog::<_, P::Files>::create(&memories, &nv_log_options(options, axes))?;
-            }
-            LogKind::Volatile => {
-                BatchStore::create(&memories, identity(options), options.ring_bytes)?;
-            }
-        }
+        let site = Site {
+            platform,
+            options,
+            axes,
+        };
+        log_of::<P>(axes.log).create(&site)?;
+        let (memories, bytes) = (site.memories(), page_bytes as usize);
         let home = match axes.pages {
             PagesKind::Ssd => None,
-            PagesKind::Nvm => {
-                let bytes = page_bytes as usize;
-                Some(NvPages::create(
-                    &memories,
-                    identity(options),
-                    bytes,
-                    &pages,
-                )?)
-            }
+            PagesKind::Nvm => Some(NvPages::create(&memories, site.identity(), bytes, &pages)?),
         };
         if let Some((source, pages)) = &home {
             master.pages = source.first().0 + pages.len() as u32;
@@ -297,13 +164,11 @@ impl<P: Platform> Shared<P> {
         let options_file = file_options(options, axes.guard);
         let mut slots: Option<Box<dyn Slots>> = None;
         if axes.guard.has_slots() {
-            let (identity, bytes) = (identity(options), page_bytes as usize);
-            let made = NvSlots::create(&memories, identity, bytes, options.area_bytes)?;
+            let made = NvSlots::create(&memories, site.identity(), bytes, options.area_bytes)?;
             slots = Some(Box::new(made));
         }
         let file = PageFile::create(places.pages(), &options_file, master, pages_in_file, slots)?;
-        let parts = Parts { axes, file, home };
-        Self::start(platform, places, options, parts, &|_| false)
+        Self::start(&site, places, (file, home), &|_| false)
     }
 
     /// Opens a partition and recovers it.
@@ -313,92 +178,71 @@ impl<P: Platform> Shared<P> {
         axes: PageAxes,
         decide: Decide<'_>,
     ) -> Result<Self> {
+        let site = Site {
+            platform,
+            options,
+            axes,
+        };
         let places = Places::of(platform, options.partition)?;
-        let mut file = Self::open_file(platform, places.pages(), options, axes.guard)?;
+        let mut file = Self::open_file(&site, places.pages())?;
         if options.access == Access::Write {
-            let start = file.master().start;
-            match axes.log {
-                LogKind::Central => {
-                    file.secure_master(has_needless(&places.log, identity(options), start)?)?;
-                }
-                LogKind::Decentralized => {
-                    let log = Places::of(platform, options.partition)?.log;
-                    let series = session_files_options(options);
-                    file.secure_master(FilesLog::has_needless(log, series, start.lsn)?)?;
-                }
-                LogKind::PerTransaction | LogKind::Distributed => {
-                    let memories = platform.memories(options.partition);
-                    let rings = nv_log_options(options, axes);
-                    let is_known = NvLog::<_, P::Files>::knows(&memories, &rings, start.lsn)?;
-                    file.secure_master(!is_known)?;
-                    if !is_known {
-                        let in_front = match archive(platform, options, axes)? {
-                            Some(_) => InFront::Kept,
-                            None => InFront::GivenUp,
-                        };
-                        NvLog::<_, P::Files>::learn(&memories, &rings, start.lsn, in_front)?;
-                    }
-                }
-                // Nothing is removed that an older checkpoint needs: its pages are those of the
-                // newest batch as well.
-                LogKind::Volatile => file.secure_master(false)?,
-            }
+            log_of::<P>(axes.log).secure_master(&site, &mut file)?;
         }
         file.repair(options.access)?;
         let home = match axes.pages {
             PagesKind::Ssd => None,
             PagesKind::Nvm => {
-                let memories = platform.memories(options.partition);
                 let sizes = (file.page_bytes(), file.pages());
-                let identity = identity(options);
-                let opened = NvPages::open(&memories, identity, options.access, sizes)?;
+                let memories = site.memories();
+                let opened = NvPages::open(&memories, site.identity(), options.access, sizes)?;
                 // The log tells which pages may be in use.
                 Some((opened, Vec::new()))
             }
         };
-        let parts = Parts { axes, file, home };
-        Self::start(platform, places, options, parts, decide)
+        Self::start(&site, places, (file, home), decide)
     }
 
-    fn open_file(
-        platform: &P,
-        directory: &P::Files,
-        options: &EngineOptions,
-        guard: Guard,
-    ) -> Result<PageFile<P::Files>> {
+    fn open_file(site: &Site<'_, P>, directory: &P::Files) -> Result<PageFile<P::Files>> {
+        let guard = site.axes.guard;
         let slots = &mut |page_bytes| -> Result<Option<Box<dyn Slots>>> {
             if !guard.has_slots() {
                 return Ok(None);
             }
-            let memories = platform.memories(options.partition);
-            let (identity, access) = (identity(options), options.access);
-            let slots = NvSlots::open(&memories, identity, access, page_bytes)?;
+            let (memories, access) = (site.memories(), site.options.access);
+            let slots = NvSlots::open(&memories, site.identity(), access, page_bytes)?;
             Ok(Some(Box::new(slots)))
         };
-        PageFile::open(directory, &file_options(options, guard), slots)
+        PageFile::open(directory, &file_options(site.options, guard), slots)
     }
 
     fn start(
-        platform: &P,
+        site: &Site<'_, P>,
         places: Places<P::Files>,
-        options: &EngineOptions,
-        parts: Parts<P>,
+        (mut file, home): (PageFile<P::Files>, NewHome<P>),
         decide: Decide<'_>,
     ) -> Result<Self> {
-        let Parts {
+        let Site {
+            platform,
+            options,
             axes,
-            mut file,
-            home,
-        } = parts;
+        } = *site;
         let master = file.master();
         let name = file.name().to_owned();
         let mut analysis = Analysis {
             next_txn: master.next_txn,
             ..Analysis::default()
         };
-        let kind = (axes, master.start, file.pages());
-        let OpenLog { log, home } =
-            Self::open_log(platform, places.log, options, kind, home, &mut analysis)?;
+        let found = Found {
+            files: places.log,
+            start: master.start,
+            pages: file.pages(),
+            home,
+        };
+        let looker = &mut Looker {
+            analysis: &mut analysis,
+            partition: options.partition,
+        };
+        let (log, home) = log_of::<P>(axes.log).open(site, found, looker)?;
         let is_found = analysis.records > 0;
         if is_found && options.access == Access::Read {
             return Err(StorageError::NeedsRecovery(name));
@@ -487,106 +331,6 @@ impl<P: Platform> Shared<P> {
         } else {
             redo.repeat()
         }
-    }
-
-    /// Opens the log and looks at its records; afterwards they are durable.
-    fn open_log(
-        platform: &P,
-        files: P::Files,
-        options: &EngineOptions,
-        (axes, start, known_pages): (PageAxes, LogStart, u32),
-        mut home: NewHome<P>,
-        analysis: &mut Analysis,
-    ) -> Result<OpenLog> {
-        let (access, identity) = (options.access, identity(options));
-        let mut look = |lsn: Lsn, session, bytes: &[u8]| {
-            let looked = analysis.record(session, bytes);
-            looked.map_err(|error| StorageError::DamagedFile {
-                file: format!("the log of partition {}", options.partition),
-                offset: lsn.0,
-                detail: error.to_string(),
-            })
-        };
-        let log: Box<dyn PageLog> = match axes.log {
-            LogKind::Central => {
-                let found = &mut |lsn, bytes: &[u8]| look(lsn, 0, bytes);
-                let wal = wal_options(options, axes.guard);
-                let cold = match archive(platform, options, axes)? {
-                    Some(store) => {
-                        let files = Places::of(platform, options.partition)?.log;
-                        Some(ColdSegments::new(store, identity, files))
-                    }
-                    None => None,
-                };
-                let log = CentralLog::open(access, files, identity, wal, start, found, cold)?;
-                Box::new(log)
-            }
-            LogKind::PerTransaction | LogKind::Distributed => {
-                let memories = platform.memories(options.partition);
-                let rings = nv_log_options(options, axes);
-                let store = archive(platform, options, axes)?;
-                let log = NvLog::open_rings(memories, files, rings, start.lsn, store)?;
-                let mut given_up = 0;
-                if let Some((source, pages)) = &mut home {
-                    let mut has_records = false;
-                    log.visit(&mut |_, _, _| {
-                        has_records = true;
-                        Ok(())
-                    })?;
-                    if pages.is_empty() {
-                        let has_records = has_records && access == Access::Write;
-                        *pages = source.take(known_pages, has_records)?;
-                    }
-                    if access == Access::Write {
-                        given_up = undo_unfinished(&log, source, source.first(), pages)?;
-                    }
-                }
-                let log = settled(log, access, &mut look)?;
-                analysis.records += given_up;
-                log
-            }
-            LogKind::Decentralized => {
-                let series = session_files_options(options);
-                let store = archive(platform, options, axes)?;
-                let log = FilesLog::open_files(files, series, start.lsn, store)?;
-                settled(log, access, &mut look)?
-            }
-            LogKind::Volatile => {
-                let known = Known {
-                    at: start.lsn,
-                    pages: known_pages,
-                };
-                let look = &mut |session, bytes: &[u8]| look(start.lsn, session, bytes);
-                let opened = Self::open_batches(platform, files, options, (home, known), look);
-                let (opened, is_found) = opened?;
-                analysis.records += u64::from(is_found);
-                return Ok(opened);
-            }
-        };
-        let home = home.map(|(source, pages)| in_frames(source, pages, None));
-        Ok(OpenLog { log, home })
-    }
-
-    /// Opens the log of batches and hands the records of transactions that were open at the end of
-    /// the newest one to `look`. Says whether anything is found.
-    fn open_batches(
-        platform: &P,
-        files: P::Files,
-        options: &EngineOptions,
-        (home, known): (NewHome<P>, Known),
-        look: &mut dyn FnMut(u32, &[u8]) -> Result<()>,
-    ) -> Result<(OpenLog, bool)> {
-        let Some((source, pages)) = home else {
-            let text = "batches are of pages in durable memory".to_owned();
-            return Err(StorageError::Unsupported(text));
-        };
-        let (access, memories) = (options.access, platform.memories(options.partition));
-        let batches = Batches {
-            store: BatchStore::open(&memories, identity(options), access)?,
-            source,
-            pages,
-        };
-        batches.open(files, access, known, look)
     }
 
     /// The number of a new session.
