@@ -211,38 +211,6 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
         part.records.clear();
     }
 
-    /// Appends a record, and makes its changes, of `pages` pages at most.
-    fn add(
-        &self,
-        reserve: Reserve,
-        record: &NewRecord<'_>,
-        (pages, apply): (usize, &mut ApplyRecord<'_>),
-    ) -> Result<Lsn> {
-        self.require()?;
-        let session = reserve.session();
-        let part = &mut *lock_log(self.part(session)?);
-        if let Reserve::Bytes(_, bytes) = reserve {
-            if pages > 0 {
-                self.make_room(pages as u64, (part.claim, bytes))?;
-            }
-            self.claim(part, bytes);
-        }
-        let lsn = Lsn(self.next.fetch_add(1, Ordering::SeqCst));
-        let known = part.changed.len();
-        let applied = apply(lsn, &mut part.changed);
-        let new = (part.changed.len() - known) as u64;
-        if new > 0 {
-            self.changed_pages.fetch_add(new, Ordering::Relaxed);
-        }
-        applied.map_err(|error| self.failure.note(error))?;
-        if matches!(reserve, Reserve::End(_)) {
-            self.forget(part);
-        } else if !is_change_only(record.payload()) {
-            frame_open(session, record.payload(), &mut part.records);
-        }
-        Ok(lsn)
-    }
-
     /// Closes batches until one counts that has the record.
     fn close_to(&self, lsn: Lsn) -> Result<()> {
         let here = thread::current().id();
@@ -512,7 +480,8 @@ where
     }
 
     fn append(&self, reserve: Reserve, record: NewRecord<'_>) -> Result<Option<Lsn>> {
-        self.add(reserve, &record, (0, &mut |_, _| Ok(())))
+        let nothing: &mut ApplyRecord<'_> = &mut |_, _| Ok(());
+        self.append_applying(reserve, record, (0, nothing))
             .map(Some)
     }
 
@@ -520,9 +489,31 @@ where
         &self,
         reserve: Reserve,
         record: NewRecord<'_>,
-        change: (usize, &mut ApplyRecord<'_>),
+        (pages, apply): (usize, &mut ApplyRecord<'_>),
     ) -> Result<Lsn> {
-        self.add(reserve, &record, change)
+        self.require()?;
+        let session = reserve.session();
+        let part = &mut *lock_log(self.part(session)?);
+        if let Reserve::Bytes(_, bytes) = reserve {
+            if pages > 0 {
+                self.make_room(pages as u64, (part.claim, bytes))?;
+            }
+            self.claim(part, bytes);
+        }
+        let lsn = Lsn(self.next.fetch_add(1, Ordering::SeqCst));
+        let known = part.changed.len();
+        let applied = apply(lsn, &mut part.changed);
+        let new = (part.changed.len() - known) as u64;
+        if new > 0 {
+            self.changed_pages.fetch_add(new, Ordering::Relaxed);
+        }
+        applied.map_err(|error| self.failure.note(error))?;
+        if matches!(reserve, Reserve::End(_)) {
+            self.forget(part);
+        } else if !is_change_only(record.payload()) {
+            frame_open(session, record.payload(), &mut part.records);
+        }
+        Ok(lsn)
     }
 
     fn end(&self, session: u32) {

@@ -41,7 +41,8 @@ fn log_with_a_page() -> (BatchLog<SimulatedSource, SimulatedDirectory>, PageId) 
     let buffer = &mut Vec::new();
     let mut record = NewRecord::new(log.record_start(), buffer);
     record.head(&Head::Change);
-    log.add(Reserve::Keep(0), &record, (1, apply)).unwrap();
+    log.append_applying(Reserve::Keep(0), record, (1, apply))
+        .unwrap();
     (log, first)
 }
 

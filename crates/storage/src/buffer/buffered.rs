@@ -14,6 +14,7 @@ use crate::error::{Result, StorageError};
 use crate::page::PageId;
 use disk::{Directory, DiskError};
 use pmem::Buffers;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Fewest frames of a pool.
@@ -22,40 +23,41 @@ pub(super) const FRAMES_MIN: usize = 64;
 const LINES_AHEAD: usize = 2;
 
 /// Frames with buffers, of which each has one page at a time.
-pub(super) struct Buffered {
+pub(super) struct Buffered<D: Directory> {
     buffers: Buffers,
-    replacement: Replacement,
+    replacement: Replacement<D>,
     fetcher: Fetcher,
 }
 
-impl Buffered {
+impl<D: Directory> Buffered<D> {
     /// Frames of about `bytes`.
-    pub(super) fn new(page_bytes: usize, bytes: u64) -> Result<Self> {
+    pub(super) fn new(below: Arc<Below<D>>, bytes: u64) -> Result<Self> {
+        let page_bytes = below.page_bytes;
         let frames = (bytes / page_bytes as u64).clamp(FRAMES_MIN as u64, u64::from(NOT_HERE - 1));
         let (buffers, frames) = Buffers::new(page_bytes, frames as usize)?;
         Ok(Self {
             buffers,
-            replacement: Replacement::new(frames.into_iter().map(PageBytes::Buffer)),
+            replacement: Replacement::new(below, frames.into_iter().map(PageBytes::Buffer)),
             fetcher: Fetcher::new(),
         })
     }
 
+    fn below(&self) -> &Below<D> {
+        &self.replacement.below
+    }
+
     /// Takes a frame for a page and fills it.
     #[cold]
-    fn load<D: Directory>(
-        &self,
-        below: &Below<D>,
-        id: PageId,
-        fill: Fill,
-    ) -> Result<WriteGuard<'_>> {
+    fn load(&self, id: PageId, fill: Fill) -> Result<WriteGuard<'_>> {
+        let below = self.below();
         // The table has room for pages of the file only: a wrong number must not make it larger.
         if id.0 >= below.readers.pages() {
             return Err(below.file().damage(id, END_BEFORE_PAGE));
         }
         let uses = if fill == Fill::Fetch { FETCHED } else { 0 };
-        let Some((number, mut content)) = self.replacement.take(below, id, uses)? else {
+        let Some((number, mut content)) = self.replacement.take(id, uses)? else {
             // Another thread was faster.
-            return self.write(below, id, fill);
+            return self.write(id, fill);
         };
         let frame = self.replacement.frame(number);
         match fill_bytes(below, id, content.bytes.buffer(), fill) {
@@ -69,12 +71,12 @@ impl Buffered {
     }
 }
 
-impl<D: Directory> Frames<D> for Buffered {
+impl<D: Directory> Frames for Buffered<D> {
     #[inline]
-    fn read<'p>(&'p self, below: &Below<D>, id: PageId) -> Result<ReadGuard<'p>> {
+    fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
         loop {
             let Some(number) = self.replacement.table.get(id) else {
-                return self.load(below, id, Fill::Read).map(WriteGuard::downgrade);
+                return self.load(id, Fill::Read).map(WriteGuard::downgrade);
             };
             // The page and its latch are two misses; one need not wait for the other.
             self.buffers.prefetch(number, LINES_AHEAD);
@@ -88,10 +90,10 @@ impl<D: Directory> Frames<D> for Buffered {
     }
 
     #[inline]
-    fn write<'p>(&'p self, below: &Below<D>, id: PageId, fill: Fill) -> Result<WriteGuard<'p>> {
+    fn write(&self, id: PageId, fill: Fill) -> Result<WriteGuard<'_>> {
         loop {
             let Some(number) = self.replacement.table.get(id) else {
-                return self.load(below, id, fill);
+                return self.load(id, fill);
             };
             self.buffers.prefetch(number, LINES_AHEAD);
             let frame = self.replacement.frame(number);
@@ -103,16 +105,16 @@ impl<D: Directory> Frames<D> for Buffered {
         }
     }
 
-    fn is_intact(&self, below: &Below<D>, id: PageId) -> Result<bool> {
-        let mut page = vec![0; below.page_bytes];
-        below.readers.read(id, &mut page)
+    fn is_intact(&self, id: PageId) -> Result<bool> {
+        let mut page = vec![0; self.below().page_bytes];
+        self.below().readers.read(id, &mut page)
     }
 
-    fn grow(&self, below: &Below<D>, pages: u32) -> Result<()> {
-        let mut file = below.file();
+    fn grow(&self, pages: u32) -> Result<()> {
+        let mut file = self.below().file();
         match file.grow(pages) {
             Err(StorageError::Disk(DiskError::OutOfSpace { .. }))
-                if below.log.give_up_spares()? =>
+                if self.below().log.give_up_spares()? =>
             {
                 file.grow(pages)
             }
@@ -120,31 +122,31 @@ impl<D: Directory> Frames<D> for Buffered {
         }
     }
 
-    fn write_all(&self, below: &Below<D>, written: &mut Written<'_>) -> Result<()> {
-        self.replacement.write_all(below, written)
+    fn write_all(&self, written: &mut Written<'_>) -> Result<()> {
+        self.replacement.write_all(written)
     }
 
     fn changes(&self) -> Changes<'_> {
         Changes::InBuffers
     }
 
-    fn will_read(&self, below: &Below<D>, pages: &mut dyn Iterator<Item = PageId>) {
+    fn will_read(&self, pages: &mut dyn Iterator<Item = PageId>) {
         let is_missing = |id: &PageId| self.replacement.table.get(*id).is_none();
         let mut missing = pages.filter(is_missing).peekable();
         if missing.peek().is_some() {
             if self.fetcher.is_present() {
                 self.fetcher.ask(missing);
             } else {
-                below.readers.will_read(missing);
+                self.below().readers.will_read(missing);
             }
         }
     }
 
-    fn fetch(&self, below: &Below<D>) {
+    fn fetch(&self) {
         while let Some(id) = self.fetcher.next() {
             if self.replacement.table.get(id).is_none() {
                 // A reader of the page meets the error again.
-                let _ = self.load(below, id, Fill::Fetch);
+                let _ = self.load(id, Fill::Fetch);
             }
         }
     }
@@ -153,8 +155,8 @@ impl<D: Directory> Frames<D> for Buffered {
         self.fetcher.end();
     }
 
-    fn clean(&self, below: &Below<D>) -> Result<()> {
-        self.replacement.clean(below)
+    fn clean(&self) -> Result<()> {
+        self.replacement.clean()
     }
 
     fn end_cleaning(&self) {

@@ -21,7 +21,7 @@ use crate::page::{Header, PageKind, PageOp, header};
 use pmem::Access;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Condvar, Mutex};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
@@ -39,25 +39,25 @@ type TestPool = Arc<TestFrames>;
 
 /// Frames with what is below them, as a pool has them.
 struct TestFrames {
-    frames: Buffered,
-    below: Below<Device>,
+    frames: Buffered<Device>,
+    below: Arc<Below<Device>>,
 }
 
 impl TestFrames {
     fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
-        self.frames.read(&self.below, id)
+        self.frames.read(id)
     }
 
     fn write(&self, id: PageId) -> Result<WriteGuard<'_>> {
-        self.frames.write(&self.below, id, Fill::Read)
+        self.frames.write(id, Fill::Read)
     }
 
     fn write_all(&self) -> Result<()> {
-        self.frames.write_all(&self.below, &mut |_, _| Ok(()))
+        self.frames.write_all(&mut |_, _| Ok(()))
     }
 
     fn clean(&self) -> Result<()> {
-        self.frames.clean(&self.below)
+        self.frames.clean()
     }
 }
 
@@ -107,9 +107,10 @@ fn pool_on(device: &Device) -> TestPool {
         &mut |_, _| Ok(()),
         None,
     );
+    let below = Arc::new(Below::new(file, Box::new(log.unwrap())).unwrap());
     Arc::new(TestFrames {
-        frames: Buffered::new(file.page_bytes(), 0).unwrap(),
-        below: Below::new(file, Box::new(log.unwrap())).unwrap(),
+        frames: Buffered::new(Arc::clone(&below), 0).unwrap(),
+        below,
     })
 }
 
@@ -272,7 +273,7 @@ fn the_cleaner_writes_ahead_of_those_who_need_frames() {
     let writers = writers.lock().unwrap().clone();
     assert!(writers.len() > 5);
     assert!(writers.iter().all(|&writer| writer == cleaner_id));
-    Frames::<Device>::end_cleaning(&pool.frames);
+    pool.frames.end_cleaning();
     cleaner.join().unwrap().unwrap();
     assert!(!pool.frames.replacement.cleaner.is_present());
 }
@@ -323,7 +324,7 @@ fn a_cleaner_that_cannot_write_stops_who_needs_a_frame() {
         matches!(again, Err(StorageError::Stopped { .. })),
         "{again:?}"
     );
-    Frames::<Device>::end_cleaning(&pool.frames);
+    pool.frames.end_cleaning();
     // It may have come to nothing before the session did.
     assert!(cleaner.join().unwrap().as_ref().err().is_none_or(is_told));
 }
@@ -398,13 +399,13 @@ fn pages_that_were_fetched_wait_for_who_asked_and_keep_no_frame_from_others() {
     let (pool, _) = pool_with_writers();
     let fetcher = std::thread::spawn({
         let pool = Arc::clone(&pool);
-        move || pool.frames.fetch(&pool.below)
+        move || pool.frames.fetch()
     });
     wait_until("the fetcher has begun", || pool.frames.fetcher.is_present());
     let is_here = |number| pool.frames.replacement.table.get(page_at(number)).is_some();
     // Behind the end is a page that nobody can read; it ends nothing.
     let mut pages = [150, 20_000, 151].map(page_at).into_iter();
-    pool.frames.will_read(&pool.below, &mut pages);
+    pool.frames.will_read(&mut pages);
     wait_until("pages are here that nobody has read", || {
         is_here(150) && is_here(151)
     });
@@ -426,7 +427,7 @@ fn pages_that_were_fetched_wait_for_who_asked_and_keep_no_frame_from_others() {
     }
     assert!(!is_here(150) && !is_here(151));
     assert!(!is_here(20_000));
-    Frames::<Device>::end_fetching(&pool.frames);
+    pool.frames.end_fetching();
     fetcher.join().unwrap();
     assert!(!pool.frames.fetcher.is_present());
 }

@@ -47,22 +47,22 @@ pub enum Changes<'p> {
 }
 
 /// Where pages are while threads use them.
-pub(super) trait Frames<D: Directory>: Send + Sync {
+pub(super) trait Frames: Send + Sync {
     /// The page, for reading.
-    fn read<'p>(&'p self, below: &Below<D>, id: PageId) -> Result<ReadGuard<'p>>;
+    fn read(&self, id: PageId) -> Result<ReadGuard<'_>>;
 
     /// The page, for changing.
-    fn write<'p>(&'p self, below: &Below<D>, id: PageId, fill: Fill) -> Result<WriteGuard<'p>>;
+    fn write(&self, id: PageId, fill: Fill) -> Result<WriteGuard<'_>>;
 
     /// Whether a page is intact on the medium, where everything has been written.
-    fn is_intact(&self, below: &Below<D>, id: PageId) -> Result<bool>;
+    fn is_intact(&self, id: PageId) -> Result<bool>;
 
     /// Makes room for more pages, at least for `pages` in all.
-    fn grow(&self, below: &Below<D>, pages: u32) -> Result<()>;
+    fn grow(&self, pages: u32) -> Result<()>;
 
     /// Makes every change of a page durable, or ready for the sync of a checkpoint, that the log
     /// has now. For `written`, see [`Pool::write_all_by`](super::Pool::write_all_by).
-    fn write_all(&self, below: &Below<D>, written: &mut Written<'_>) -> Result<()>;
+    fn write_all(&self, written: &mut Written<'_>) -> Result<()>;
 
     /// How pages change.
     fn changes(&self) -> Changes<'_>;
@@ -73,16 +73,16 @@ pub(super) trait Frames<D: Directory>: Send + Sync {
     }
 
     /// Prefetches pages.
-    fn will_read(&self, _below: &Below<D>, _pages: &mut dyn Iterator<Item = PageId>) {}
+    fn will_read(&self, _pages: &mut dyn Iterator<Item = PageId>) {}
 
     /// Brings prefetched pages into frames until [`Frames::end_fetching`].
-    fn fetch(&self, _below: &Below<D>) {}
+    fn fetch(&self) {}
 
     /// Lets [`Frames::fetch`] return.
     fn end_fetching(&self) {}
 
     /// Writes dirty pages before their frames are needed until [`Frames::end_cleaning`].
-    fn clean(&self, _below: &Below<D>) -> Result<()> {
+    fn clean(&self) -> Result<()> {
         Ok(())
     }
 

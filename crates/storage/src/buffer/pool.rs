@@ -24,46 +24,52 @@ use std::sync::{Arc, MutexGuard};
 
 /// The pages of one partition.
 pub struct Pool<D: Directory> {
-    below: Below<D>,
-    frames: Box<dyn Frames<D>>,
+    below: Arc<Below<D>>,
+    frames: Box<dyn Frames>,
     images: Images,
 }
 
 impl<D: Directory> Pool<D> {
     /// A pool of about `bytes` for the pages of a file.
     pub fn new(file: PageFile<D>, log: Box<dyn PageLog>, bytes: u64) -> Result<Self> {
-        let frames = Buffered::new(file.page_bytes(), bytes)?;
-        Self::over(file, log, Box::new(frames))
+        let below = Arc::new(Below::new(file, log)?);
+        let frames = Buffered::new(Arc::clone(&below), bytes)?;
+        Ok(Self::over(below, Box::new(frames)))
     }
 
     /// The pages of a memory, without a copy of any.
     pub fn in_memory(file: PageFile<D>, log: Box<dyn PageLog>, home: Arc<Home>) -> Result<Self> {
-        Self::over(file, log, Box::new(Resident(home)))
+        let below = Arc::new(Below::new(file, log)?);
+        let frames = Resident {
+            below: Arc::clone(&below),
+            home,
+        };
+        Ok(Self::over(below, Box::new(frames)))
     }
 
-    fn over(file: PageFile<D>, log: Box<dyn PageLog>, frames: Box<dyn Frames<D>>) -> Result<Self> {
-        Ok(Self {
-            below: Below::new(file, log)?,
+    fn over(below: Arc<Below<D>>, frames: Box<dyn Frames>) -> Self {
+        Self {
+            below,
             frames,
             images: Images::default(),
-        })
+        }
     }
 
     /// The page, for reading.
     #[inline]
     pub fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
-        self.frames.read(&self.below, id)
+        self.frames.read(id)
     }
 
     /// The page, for changing.
     #[inline]
     pub fn write(&self, id: PageId) -> Result<WriteGuard<'_>> {
-        self.frames.write(&self.below, id, Fill::Read)
+        self.frames.write(id, Fill::Read)
     }
 
     /// A page whose content does not matter: it is to be formatted, or brought back from the log.
     pub fn blank(&self, id: PageId) -> Result<WriteGuard<'_>> {
-        self.frames.write(&self.below, id, Fill::Blank)
+        self.frames.write(id, Fill::Blank)
     }
 
     /// The page for recovery, and whether it is intact. If it is not, its bytes are zeros: the log
@@ -74,7 +80,7 @@ impl<D: Directory> Pool<D> {
         } else {
             Fill::Recover
         };
-        let page = self.frames.write(&self.below, id, fill)?;
+        let page = self.frames.write(id, fill)?;
         let is_intact = page.bytes()[..HEADER_BYTES] != [0; HEADER_BYTES];
         Ok((page, is_intact))
     }
@@ -92,12 +98,12 @@ impl<D: Directory> Pool<D> {
 
     /// Makes room for more pages, at least for `pages` in all.
     pub fn grow(&self, pages: u32) -> Result<()> {
-        self.frames.grow(&self.below, pages)
+        self.frames.grow(pages)
     }
 
     /// Whether a page is intact on the medium, where everything has been written.
     pub fn is_intact(&self, id: PageId) -> Result<bool> {
-        self.frames.is_intact(&self.below, id)
+        self.frames.is_intact(id)
     }
 
     /// Bytes of a page.
@@ -145,12 +151,12 @@ impl<D: Directory> Pool<D> {
     /// Says that pages are going to be read soon: those that have no frame are fetched by a device
     /// that can do so meanwhile.
     pub fn will_read(&self, mut pages: impl Iterator<Item = PageId>) {
-        self.frames.will_read(&self.below, &mut pages);
+        self.frames.will_read(&mut pages);
     }
 
     /// Brings pages into frames that are going to be read soon, until [`Pool::end_fetching`].
     pub fn fetch(&self) {
-        self.frames.fetch(&self.below);
+        self.frames.fetch();
     }
 
     /// Lets [`Pool::fetch`] return.
@@ -164,7 +170,7 @@ impl<D: Directory> Pool<D> {
     /// # Errors
     /// A failed write or sync, after which it is unknown what is durable of the pages.
     pub fn clean(&self) -> Result<()> {
-        self.frames.clean(&self.below)
+        self.frames.clean()
     }
 
     /// Lets [`Pool::clean`] return.
@@ -204,6 +210,6 @@ impl<D: Directory> Pool<D> {
     /// the number of frames visited so far and of all frames.
     pub fn write_all_by(&self, written: &mut dyn FnMut(usize, usize) -> Result<()>) -> Result<()> {
         while self.is_behind() && self.catch_up_step()? {}
-        self.frames.write_all(&self.below, written)
+        self.frames.write_all(written)
     }
 }

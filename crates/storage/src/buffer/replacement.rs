@@ -19,13 +19,13 @@
 use super::cleaner::Cleaner;
 use super::frame::{Content, FETCHED, Frame, PageBytes, PageTable, unpoisoned};
 use super::frames::{Below, Written};
-use super::write_back::{BatchSync, SessionWrites};
+use super::write_back::{BatchSync, SessionWrites, WriteBack};
 use crate::error::{Result, StorageError};
 use crate::page::header;
 use crate::page::{Header, PageId};
 use disk::Directory;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, RwLockReadGuard, RwLockWriteGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 use std::time::Duration;
 
 /// Most pages that are written together when a frame is needed.
@@ -47,7 +47,8 @@ const SINGLES_PAUSE: Duration = Duration::from_secs(1);
 const SINGLES_AHEAD: usize = 1024;
 const SINGLES_SCAN: usize = 100;
 /// The frames, and which pages they have.
-pub(super) struct Replacement {
+pub(super) struct Replacement<D: Directory> {
+    pub(super) below: Arc<Below<D>>,
     pub(super) frames: Box<[Frame]>,
     pub(super) table: PageTable,
     clock: Mutex<Clock>,
@@ -89,10 +90,11 @@ struct Latched<'p> {
     content: RwLockReadGuard<'p, Content>,
 }
 
-impl Replacement {
+impl<D: Directory> Replacement<D> {
     /// Frames over these buffers, without pages.
-    pub(super) fn new(buffers: impl Iterator<Item = PageBytes>) -> Self {
+    pub(super) fn new(below: Arc<Below<D>>, buffers: impl Iterator<Item = PageBytes>) -> Self {
         Self {
+            below,
             frames: buffers.map(Frame::new).collect(),
             table: PageTable::new(),
             clock: Mutex::new(Clock { hand: 0, moved: 0 }),
@@ -112,9 +114,8 @@ impl Replacement {
     }
 
     /// Gives a page a frame, with any content and this use count; none if it has one by now.
-    pub(super) fn take<D: Directory>(
+    pub(super) fn take(
         &self,
-        below: &Below<D>,
         id: PageId,
         uses: u8,
     ) -> Result<Option<(usize, RwLockWriteGuard<'_, Content>)>> {
@@ -127,14 +128,14 @@ impl Replacement {
             let cleaned = written.take().and_then(|number| self.take_frame(number));
             let found = match cleaned {
                 Some(found) => found,
-                None => self.free_frame(below, &mut clock),
+                None => self.free_frame(&mut clock),
             };
             // Threads that hold latches may need a frame too before they release them.
             match found {
                 Found::Free(number, content) => break (clock, (number, content)),
                 Found::Dirty(number) => {
                     drop(clock);
-                    if self.write_from(below, number)? {
+                    if self.write_from(number)? {
                         written = Some(number);
                         continue;
                     }
@@ -153,7 +154,7 @@ impl Replacement {
         self.frames[number].uses.store(uses, Ordering::Relaxed);
         content.page = Some(id);
         self.table.set(id, number);
-        self.note_hand(below, &mut clock);
+        self.note_hand(&mut clock);
         // Others that want the page wait for its latch, and nobody waits for the clock.
         drop(clock);
         Ok(Some((number, content)))
@@ -166,11 +167,11 @@ impl Replacement {
     }
 
     /// A frame without a page, if there is one now.
-    fn free_frame<D: Directory>(&self, below: &Below<D>, clock: &mut Clock) -> Found<'_> {
-        let mut left_to_cleaner = match session_writes(below) {
+    fn free_frame(&self, clock: &mut Clock) -> Found<'_> {
+        let mut left_to_cleaner = match self.session_writes() {
             _ if !self.cleaner.is_present() => 0,
             SessionWrites::Single => SINGLES_SCAN,
-            SessionWrites::Batch => self.frames_ahead(below),
+            SessionWrites::Batch => self.frames_ahead(),
         };
         for _ in 0..self.frames.len() * ROUNDS_MAX {
             let number = clock.hand;
@@ -213,15 +214,13 @@ impl Replacement {
 
     /// Writes the page of a frame, with others where pages go in batches. Says whether any page was
     /// written, by whomever.
-    fn write_from<D: Directory>(&self, below: &Below<D>, number: usize) -> Result<bool> {
-        if session_writes(below) == SessionWrites::Single {
-            return self.write_single(below, number);
+    fn write_from(&self, number: usize) -> Result<bool> {
+        if self.session_writes() == SessionWrites::Single {
+            return self.write_single(number);
         }
         match self.writing.try_lock() {
-            Ok(mut batch) => self.write_out(below, &mut batch, number),
-            Err(TryLockError::Poisoned(batch)) => {
-                self.write_out(below, &mut batch.into_inner(), number)
-            }
+            Ok(mut batch) => self.write_out(&mut batch, number),
+            Err(TryLockError::Poisoned(batch)) => self.write_out(&mut batch.into_inner(), number),
             // The batch of the other writer frees frames for many.
             Err(TryLockError::WouldBlock) => {
                 drop(unpoisoned(self.writing.lock()));
@@ -232,16 +231,18 @@ impl Replacement {
 
     /// Writes one dirty page by itself; returns whether it is clean then, which it is not if its
     /// latch is held.
-    fn write_single<D: Directory>(&self, below: &Below<D>, number: usize) -> Result<bool> {
+    fn write_single(&self, number: usize) -> Result<bool> {
         let Ok(content) = self.frames[number].latch.try_read() else {
             return Ok(false);
         };
         if let Some(page) = self.dirty_page(number, content) {
-            below.failure.require_none()?;
+            self.below.failure.require_none()?;
             let mut bytes = page.content.bytes.to_vec();
             header::seal_whole(&mut bytes);
-            below.written(below.log.flush_to(Header(&bytes).lsn()))?;
-            below.written(below.readers.write_back().write_single(page.id, &bytes))?;
+            self.below
+                .written(self.below.log.flush_to(Header(&bytes).lsn()))?;
+            self.below
+                .written(self.write_back().write_single(page.id, &bytes))?;
             // Still latched, so nobody has changed it since it was copied.
             self.frames[number].dirty.store(false, Ordering::Relaxed);
         }
@@ -249,8 +250,8 @@ impl Replacement {
     }
 
     /// Frames ahead of the hand that the cleaner examines.
-    fn frames_ahead<D: Directory>(&self, below: &Below<D>) -> usize {
-        let most = match session_writes(below) {
+    fn frames_ahead(&self) -> usize {
+        let most = match self.session_writes() {
             SessionWrites::Single => SINGLES_AHEAD,
             SessionWrites::Batch => AHEAD_MAX,
         };
@@ -258,9 +259,9 @@ impl Replacement {
     }
 
     /// Lets the cleaner go on where the hand has moved enough.
-    fn note_hand<D: Directory>(&self, below: &Below<D>, clock: &mut Clock) {
+    fn note_hand(&self, clock: &mut Clock) {
         self.hand.store(clock.hand, Ordering::Relaxed);
-        if clock.moved >= BATCH_PAGES.min(self.frames_ahead(below) / 2) {
+        if clock.moved >= BATCH_PAGES.min(self.frames_ahead() / 2) {
             clock.moved = 0;
             self.cleaner.wake();
         }
@@ -271,10 +272,10 @@ impl Replacement {
     ///
     /// # Errors
     /// A failed write or sync, after which it is unknown what is durable of the pages.
-    pub(super) fn clean<D: Directory>(&self, below: &Below<D>) -> Result<()> {
+    pub(super) fn clean(&self) -> Result<()> {
         let present = self.cleaner.begin();
         while present.next() {
-            if session_writes(below) == SessionWrites::Single {
+            if self.session_writes() == SessionWrites::Single {
                 present.pause(SINGLES_PAUSE);
             }
             let hand = self.hand.load(Ordering::Relaxed);
@@ -283,24 +284,21 @@ impl Replacement {
                 frame.dirty.load(Ordering::Relaxed) && frame.uses.load(Ordering::Relaxed) == 0
             };
             let ahead = (hand..self.frames.len()).chain(0..hand);
-            let dirty: Vec<usize> = ahead
-                .take(self.frames_ahead(below))
-                .filter(is_next)
-                .collect();
+            let dirty: Vec<usize> = ahead.take(self.frames_ahead()).filter(is_next).collect();
             for numbers in dirty.chunks(BATCH_PAGES) {
-                below.readers.write_back().await_room(numbers.len());
+                self.write_back().await_room(numbers.len());
                 let mut batch = unpoisoned(self.writing.lock());
                 let latched = numbers.iter().filter_map(|&number| {
                     let content = self.frames[number].latch.try_read().ok()?;
                     self.dirty_page(number, content)
                 });
                 let pages = latched.collect();
-                match self.write_latched(below, &mut batch, pages) {
+                match self.write_latched(&mut batch, pages) {
                     Err(error) if error.is_statement_error() => return Ok(()),
                     written => written?,
                 }
                 drop(batch);
-                below.readers.write_back().sync_ahead()?;
+                self.write_back().sync_ahead()?;
             }
         }
         Ok(())
@@ -313,13 +311,8 @@ impl Replacement {
 
     /// Writes dirty pages from a frame on, as many as go together, without those whose latches are
     /// held. Says whether there were any.
-    fn write_out<D: Directory>(
-        &self,
-        below: &Below<D>,
-        batch: &mut Batch,
-        from: usize,
-    ) -> Result<bool> {
-        below.readers.write_back().await_room(BATCH_PAGES);
+    fn write_out(&self, batch: &mut Batch, from: usize) -> Result<bool> {
+        self.write_back().await_room(BATCH_PAGES);
         let frames = self.frames.len();
         let dirty = (from..frames)
             .chain(0..from)
@@ -331,22 +324,18 @@ impl Replacement {
             });
         let pages: Vec<_> = dirty.collect();
         let is_any = !pages.is_empty();
-        self.write_latched(below, batch, pages)?;
+        self.write_latched(batch, pages)?;
         Ok(is_any)
     }
 
     /// Writes every page that has a change which the log has now; see
     /// [`Pool::write_all_by`](super::Pool::write_all_by).
-    pub(super) fn write_all<D: Directory>(
-        &self,
-        below: &Below<D>,
-        written: &mut Written<'_>,
-    ) -> Result<()> {
+    pub(super) fn write_all(&self, written: &mut Written<'_>) -> Result<()> {
         let batch = &mut Batch::default();
         let all: Vec<usize> = (0..self.frames.len()).collect();
         // Where a batch has syncs, many pages share them; else a thread that needs one of the pages
         // waits for few others, and a sync of the log for little else.
-        let batch_sync = below.readers.write_back().batch_sync();
+        let batch_sync = self.write_back().batch_sync();
         let at_once = if batch_sync == BatchSync::Shared || !self.cleaner.is_present() {
             4 * BATCH_PAGES
         } else {
@@ -356,7 +345,7 @@ impl Replacement {
             let is_dirty = |number: &usize| self.frames[*number].dirty.load(Ordering::Relaxed);
             let has_pages = numbers.iter().any(is_dirty);
             if has_pages {
-                below.readers.write_back().await_room(numbers.len());
+                self.write_back().await_room(numbers.len());
             }
             let (mut busy, mut latched) = (Vec::new(), Vec::new());
             for &number in numbers {
@@ -365,11 +354,11 @@ impl Replacement {
                     Err(_) => busy.push(number),
                 }
             }
-            self.write_latched(below, batch, latched)?;
+            self.write_latched(batch, latched)?;
             for number in busy {
                 let content = unpoisoned(self.frames[number].latch.read());
                 let latched = self.dirty_page(number, content);
-                self.write_latched(below, batch, latched.into_iter().collect())?;
+                self.write_latched(batch, latched.into_iter().collect())?;
             }
             if has_pages {
                 written(all.len().min(part * at_once), all.len())?;
@@ -394,12 +383,7 @@ impl Replacement {
     }
 
     /// Writes dirty pages that are latched.
-    fn write_latched<D: Directory>(
-        &self,
-        below: &Below<D>,
-        batch: &mut Batch,
-        mut pages: Vec<Latched<'_>>,
-    ) -> Result<()> {
+    fn write_latched(&self, batch: &mut Batch, mut pages: Vec<Latched<'_>>) -> Result<()> {
         pages.sort_unstable_by_key(|page| page.id);
         batch.ids.clear();
         batch.bytes.clear();
@@ -412,13 +396,13 @@ impl Replacement {
             header::seal_whole(&mut batch.bytes[start..]);
         }
         if let Some(lsn) = newest {
-            below.failure.require_none()?;
-            below.written(below.log.flush_to(lsn))?;
+            self.below.failure.require_none()?;
+            self.below.written(self.below.log.flush_to(lsn))?;
             let Batch { ids, bytes } = &*batch;
             // Where pages stay in an area its own locks do: extending the file waits for no batch.
-            let put = below.written(below.readers.write_back().put(ids, bytes))?;
+            let put = self.below.written(self.write_back().put(ids, bytes))?;
             if !put {
-                below.written(below.file().write(ids, bytes))?;
+                self.below.written(self.below.file().write(ids, bytes))?;
             }
         }
         for Latched {
@@ -431,8 +415,12 @@ impl Replacement {
         }
         Ok(())
     }
-}
 
-fn session_writes<D: Directory>(below: &Below<D>) -> SessionWrites {
-    below.readers.write_back().session_writes()
+    fn write_back(&self) -> &dyn WriteBack<D::File> {
+        self.below.readers.write_back()
+    }
+
+    fn session_writes(&self) -> SessionWrites {
+        self.write_back().session_writes()
+    }
 }

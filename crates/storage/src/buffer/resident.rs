@@ -12,67 +12,73 @@ use pmem::Counters;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The pages of a memory. A log of batches shares them.
-pub(super) struct Resident(pub(super) Arc<Home>);
+/// The pages of a memory.
+pub(super) struct Resident<D: Directory> {
+    pub(super) below: Arc<Below<D>>,
+    /// A log of batches shares them.
+    pub(super) home: Arc<Home>,
+}
 
-impl<D: Directory> Frames<D> for Resident {
+impl<D: Directory> Resident<D> {
+    #[cold]
+    fn unusable(&self, id: PageId, why: Unusable) -> StorageError {
+        let text = match why {
+            Unusable::Missing => END_BEFORE_PAGE,
+            Unusable::Damaged => WRONG_PAGE,
+        };
+        self.below.file().damage(id, text)
+    }
+}
+
+impl<D: Directory> Frames for Resident<D> {
     #[inline]
-    fn read<'p>(&'p self, below: &Below<D>, id: PageId) -> Result<ReadGuard<'p>> {
-        let content = self.0.read(id).map_err(|why| unusable(below, id, why))?;
-        Ok(ReadGuard::new(content, self.0.meter()))
+    fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
+        let content = self.home.read(id).map_err(|why| self.unusable(id, why))?;
+        Ok(ReadGuard::new(content, self.home.meter()))
     }
 
     #[inline]
-    fn write<'p>(&'p self, below: &Below<D>, id: PageId, fill: Fill) -> Result<WriteGuard<'p>> {
-        let found = self.0.write(id, fill == Fill::Blank);
-        let (content, frame) = found.map_err(|why| unusable(below, id, why))?;
-        Ok(WriteGuard::new(content, frame, id, self.0.meter()))
+    fn write(&self, id: PageId, fill: Fill) -> Result<WriteGuard<'_>> {
+        let found = self.home.write(id, fill == Fill::Blank);
+        let (content, frame) = found.map_err(|why| self.unusable(id, why))?;
+        Ok(WriteGuard::new(content, frame, id, self.home.meter()))
     }
 
-    fn is_intact(&self, below: &Below<D>, id: PageId) -> Result<bool> {
-        let mut page = self.write(below, id, Fill::Blank)?;
+    fn is_intact(&self, id: PageId) -> Result<bool> {
+        let mut page = self.write(id, Fill::Blank)?;
         page.drop_clean_copy();
         page.account(PageAccess::Whole);
         Ok(Header(page.bytes()).is_intact(id))
     }
 
-    fn grow(&self, below: &Below<D>, pages: u32) -> Result<()> {
-        let mut file = below.file();
+    fn grow(&self, pages: u32) -> Result<()> {
+        let mut file = self.below.file();
         if pages > file.pages() {
-            let end = self.0.grow(file.pages(), pages)?;
+            let end = self.home.grow(file.pages(), pages)?;
             file.set_pages(end);
         }
         Ok(())
     }
 
     /// A batch has its pages written as it becomes durable.
-    fn write_all(&self, below: &Below<D>, _written: &mut Written<'_>) -> Result<()> {
-        match Frames::<D>::changes(self) {
-            Changes::InCopies(_) => below.log.flush(),
+    fn write_all(&self, _written: &mut Written<'_>) -> Result<()> {
+        match self.changes() {
+            Changes::InCopies(_) => self.below.log.flush(),
             Changes::InPlace(_) | Changes::InBuffers => Ok(()),
         }
     }
 
     fn changes(&self) -> Changes<'_> {
-        if self.0.has_copies() {
-            Changes::InCopies(&self.0)
+        if self.home.has_copies() {
+            Changes::InCopies(&self.home)
         } else {
-            Changes::InPlace(&self.0)
+            Changes::InPlace(&self.home)
         }
     }
 
     fn memory(&self) -> Counters {
-        self.0.source().counters()
+        self.home.source().counters()
     }
-}
-
-#[cold]
-fn unusable<D: Directory>(below: &Below<D>, id: PageId, why: Unusable) -> StorageError {
-    let text = match why {
-        Unusable::Missing => END_BEFORE_PAGE,
-        Unusable::Damaged => WRONG_PAGE,
-    };
-    below.file().damage(id, text)
 }
 
 /// Changes lines of latched pages, durable when it returns.
