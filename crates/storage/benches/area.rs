@@ -168,11 +168,11 @@ fn measure(arguments: &Arguments, page_bytes: usize, bytes: usize, memory: &str)
         assert!(Header(black_box(&out)).is_intact(id));
     });
     let pool = Pool::new(file, Box::new(log(&arguments.path)), POOL_BYTES).unwrap();
-    let before = pool.readers().cache().unwrap().counters().pages_from_area;
+    let before = pool.readers().write_back().area().pages_from_area;
     let of_pool = median_ns(pages, first, |id| {
         black_box(pool.read(id).unwrap().bytes());
     });
-    let after = pool.readers().cache().unwrap().counters().pages_from_area;
+    let after = pool.readers().write_back().area().pages_from_area;
     // A page that is still in its frame is no read of the area.
     let reads = ((ROUNDS + 1) * READS) as f64;
     let share = (after - before) as f64 / reads;

@@ -57,6 +57,10 @@ pub(crate) struct Geometry {
 impl Geometry {
     /// The cut for blocks of `block_bytes`, which [`rounded`] has given or the table has checked.
     pub(crate) fn new(block_bytes: u32) -> Self {
+        debug_assert!(
+            (8..=BLOCK_BYTES_MAX as u32).contains(&block_bytes) && block_bytes.is_multiple_of(8),
+            "no run has blocks of {block_bytes} bytes"
+        );
         let align = if block_bytes.is_multiple_of(LINE_BYTES) {
             LINE_BYTES
         } else {
@@ -73,6 +77,10 @@ impl Geometry {
             first = (bitmap_words * 8).next_multiple_of(align);
             blocks = (chunk - first) / block_bytes;
         }
+        debug_assert!(
+            blocks <= bitmap_words * 64,
+            "the bitmap of a run is too short for its blocks"
+        );
         Self {
             block_bytes,
             first,
@@ -113,6 +121,11 @@ struct Bits {
 
 impl Bits {
     fn new(geometry: Geometry, words: &[u64]) -> Self {
+        assert_eq!(
+            words.len(),
+            geometry.bitmap_words as usize,
+            "a bitmap is not as long as its run needs"
+        );
         let mut bits = Self {
             few: [u64::MAX; INLINE_WORDS],
             many: Box::default(),
@@ -232,6 +245,14 @@ impl Classes {
         let geometry = self.class(class).geometry;
         let mut taken = Bits::new(geometry, words);
         let free = taken.words().iter().map(|word| word.count_zeros()).sum();
+        assert_eq!(
+            self.run_of_chunk[chunk as usize], 0,
+            "a chunk is noted as two runs"
+        );
+        debug_assert!(
+            free <= geometry.blocks,
+            "more blocks are free than there are"
+        );
         let run = Run {
             chunk,
             class,
@@ -268,6 +289,7 @@ impl Classes {
         let class = &mut self.all[id.0 as usize];
         let &run_id = class.with_room.last()?;
         let run = &mut self.runs[run_id.0 as usize];
+        debug_assert!(run.free > 0, "a run without a free block is listed");
         let mut index = run.hint as usize;
         let words = run.taken.words();
         while words[index] == u64::MAX {
@@ -284,7 +306,12 @@ impl Classes {
             run.listed_at = NONE;
             class.with_room.pop();
         }
-        Some((run_id, index as u32 * 64 + bit))
+        let block = index as u32 * 64 + bit;
+        debug_assert!(
+            block < class.geometry.blocks,
+            "a block after the end of its run is handed out"
+        );
+        Some((run_id, block))
     }
 
     /// Whether a block is taken.
@@ -307,6 +334,10 @@ impl Classes {
         run.hint = run.hint.min(index);
         run.free += 1;
         let (free, class) = (run.free, run.class);
+        debug_assert!(
+            free <= self.all[class.0 as usize].geometry.blocks,
+            "more blocks are free than there are"
+        );
         if free == 1 {
             self.list(id);
         }
@@ -326,6 +357,7 @@ impl Classes {
     pub(crate) fn block_offset(&self, id: RunId, block: u32) -> u64 {
         let run = &self.runs[id.0 as usize];
         let geometry = self.all[run.class.0 as usize].geometry;
+        debug_assert!(block < geometry.blocks, "a run has no block of that number");
         chunk_offset(run.chunk) + u64::from(geometry.first + block * geometry.block_bytes)
     }
 
@@ -334,6 +366,7 @@ impl Classes {
     pub(crate) fn block_at(&self, id: RunId, offset: u64) -> Option<u32> {
         let run = &self.runs[id.0 as usize];
         let inside = offset - chunk_offset(run.chunk);
+        debug_assert!(inside < CHUNK_BYTES, "the offset is in another chunk");
         self.all[run.class.0 as usize]
             .geometry
             .block_at(inside as u32)
@@ -368,6 +401,7 @@ impl Classes {
     fn list(&mut self, id: RunId) {
         let run = &mut self.runs[id.0 as usize];
         let with_room = &mut self.all[run.class.0 as usize].with_room;
+        debug_assert_eq!(run.listed_at, NONE, "a run is listed twice");
         run.listed_at = with_room.len() as u32;
         with_room.push(id);
     }
@@ -376,6 +410,11 @@ impl Classes {
         let run = &self.runs[id.0 as usize];
         let (class, place) = (run.class.0 as usize, run.listed_at);
         let with_room = &mut self.all[class].with_room;
+        debug_assert_eq!(
+            with_room.get(place as usize),
+            Some(&id),
+            "a run is not where it says that it is listed"
+        );
         with_room.swap_remove(place as usize);
         if let Some(&moved) = with_room.get(place as usize) {
             self.runs[moved.0 as usize].listed_at = place;

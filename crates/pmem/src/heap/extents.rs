@@ -30,6 +30,7 @@ impl FreeExtents {
             mut start,
             mut chunks,
         } = range;
+        debug_assert!(chunks > 0, "a free range has no chunk");
         let last = self.by_start.range(..start + chunks).next_back();
         if let Some((&before, &length)) = last {
             if before + length > start {
@@ -61,6 +62,7 @@ impl FreeExtents {
         let found = behind.or_else(|| self.by_length.range((shortest, 0)..).next());
         let &(length, start) = found.expect("a range of the shortest length exists");
         self.remove(start, length);
+        debug_assert!(length >= chunks, "a range is too short that was found");
         self.rotor = start + chunks;
         Some(Range {
             start,
@@ -76,8 +78,12 @@ impl FreeExtents {
     }
 
     fn remove(&mut self, start: u32, chunks: u32) {
-        self.by_start.remove(&start);
-        self.by_length.remove(&(chunks, start));
+        let by_start = self.by_start.remove(&start);
+        let by_length = self.by_length.remove(&(chunks, start));
+        assert!(
+            by_start == Some(chunks) && by_length,
+            "the two orders of the free ranges differ"
+        );
     }
 }
 

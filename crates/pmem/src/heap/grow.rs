@@ -39,6 +39,7 @@ fn format_chunks<M: Memory>(memory: &mut M, start: u32, end: u32) -> Result<()> 
         memory.flush(table::word_offset(chunk), 8, site!("heap.grow-table"));
         chunk += entry.chunks();
     }
+    assert_eq!(chunk, end, "the tables do not end with the pool");
     memory.fence(site!("heap.grow-table-fence"))
 }
 
@@ -85,6 +86,10 @@ impl<M: Memory> Arena<M> {
     /// Makes a new run in the first chunk of a free range; the rest stays free.
     fn make_run(&mut self, range: Range, class: ClassId) -> Result<()> {
         let chunk = range.start;
+        assert!(
+            self.heap.classes.run_in(chunk).is_none(),
+            "a run is made where there is one"
+        );
         let (geometry, owner) = {
             let class = self.heap.classes.class(class);
             (class.geometry, class.owner)
@@ -113,6 +118,10 @@ impl<M: Memory> Arena<M> {
     }
 
     fn cut_extent(&mut self, range: Range, chunks: u32) -> Result<u32> {
+        assert!(
+            range.chunks >= chunks,
+            "a range is too short for its extent"
+        );
         self.heap.changes += 1;
         let chunk = range.start;
         let rest = self.write_rest(range, chunks)?;
@@ -137,6 +146,7 @@ impl<M: Memory> Arena<M> {
         if range.chunks == chunks {
             return Ok(None);
         }
+        debug_assert!(range.chunks > chunks, "a range has no rest");
         let rest = Range {
             start: range.start + chunks,
             chunks: range.chunks - chunks,
@@ -207,8 +217,14 @@ impl<M: Memory> Arena<M> {
             }
             result => result.map(|()| wanted)?,
         };
+        assert!(grown > u64::from(count), "a pool has not grown");
         format_chunks(&mut self.memory, count, grown as u32)?;
         self.header.pool_bytes = bytes_of(grown);
+        debug_assert_eq!(
+            u64::from(table::chunk_count(self.header.pool_bytes)),
+            grown,
+            "the header counts other chunks than the table"
+        );
         // commit point: with the header's new size the chunks belong to the pool.
         store_header(&mut self.memory, &mut self.header)?;
         self.heap.chunk_count = grown as u32;

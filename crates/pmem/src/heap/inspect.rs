@@ -182,6 +182,7 @@ impl<M: Memory> Arena<M> {
             visit(chunk, entry)?;
             chunk += entry.chunks();
         }
+        debug_assert_eq!(chunk, self.heap.chunk_count, "the chain of a table goes on");
         Ok(())
     }
 
@@ -192,6 +193,7 @@ impl<M: Memory> Arena<M> {
             head = chunk;
         }
         loop {
+            debug_assert!(head <= chunk, "the head of a chunk comes after it");
             let entry = self.entry(head)?;
             if chunk < head + entry.chunks() {
                 return Ok((head, entry));

@@ -193,6 +193,10 @@ impl Heap {
 
     /// Makes a range free for others. Ahead of the cursor nothing is done: the walk will find it.
     fn release_range(&mut self, range: Range) {
+        debug_assert!(
+            range.start + range.chunks <= self.chunk_count,
+            "a free range ends behind the pool"
+        );
         if range.start < self.cursor {
             self.free.insert(range);
         }
@@ -221,6 +225,10 @@ impl<M: Memory> Arena<M> {
             Some(found) => found,
             None => self.take_after_refill(class)?,
         };
+        debug_assert!(
+            self.heap.classes.is_taken(run, block),
+            "a block that is handed out is not taken"
+        );
         self.heap.actions.push(Action::BlockReserved(run, block));
         self.heap.reserved += 1;
         Ok(self.heap.classes.block_offset(run, block))
@@ -252,7 +260,8 @@ impl<M: Memory> Arena<M> {
             activated: false,
             freed: false,
         };
-        self.heap.pending.insert(chunk, pending);
+        let before = self.heap.pending.insert(chunk, pending);
+        assert!(before.is_none(), "an extent is handed out twice");
         self.heap.actions.push(Action::ExtentReserved(chunk));
         Ok(table::chunk_offset(chunk))
     }
@@ -352,6 +361,10 @@ impl<M: Memory> Arena<M> {
     /// undoes changes.
     pub fn heap_rollback(&mut self, mark: HeapMark) {
         let heap = &mut self.heap;
+        assert!(
+            mark.actions <= heap.actions.len() && mark.reserved <= heap.reserved,
+            "a mark is of another transaction"
+        );
         let mut kept = Vec::new();
         for action in heap.actions.drain(mark.actions..).rev() {
             match action {
@@ -457,6 +470,10 @@ impl<M: Memory> Arena<M> {
         if !heap.pending.is_empty() || !heap.abandoned.is_empty() {
             heap.settle_extents(outcome, hold);
         }
+        debug_assert!(
+            heap.pending.is_empty() && heap.abandoned.is_empty(),
+            "a transaction has ended, and extents are left of it"
+        );
     }
 
     /// Reports a block's fate in a run to `hold`; returns whether it is held back.
@@ -545,6 +562,10 @@ impl Heap {
             self.release_range(range);
         }
         for (start, pending) in std::mem::take(&mut self.pending) {
+            assert!(
+                pending.activated || !pending.freed,
+                "an extent is freed that was not allocated"
+            );
             let becomes_free = match outcome {
                 Outcome::Committed => pending.freed || !pending.activated,
                 Outcome::Aborted => pending.reserved,
@@ -561,7 +582,8 @@ impl Heap {
             // One that the transaction itself has made was never seen by anybody else.
             let is_held = !pending.reserved && hold.as_mut().is_some_and(|h| h(offset, Fate::Died));
             if is_held {
-                self.held.insert(start, pending.chunks);
+                let before = self.held.insert(start, pending.chunks);
+                assert!(before.is_none(), "an extent is held back twice");
             } else {
                 self.release_range(Range {
                     start,
@@ -580,6 +602,10 @@ enum BitState {
 
 #[inline]
 fn bit_change(chunk: u32, block: u32, state: BitState) -> WordChange {
+    debug_assert!(
+        !chunk.is_multiple_of(table::ZONE_CHUNKS),
+        "a chunk of tables has no blocks"
+    );
     let bit = 1 << (block % 64);
     let offset = table::chunk_offset(chunk) + u64::from(block / 64) * 8;
     match state {
@@ -597,6 +623,10 @@ fn bit_change(chunk: u32, block: u32, state: BitState) -> WordChange {
 }
 
 fn entry_change(chunk: u32, entry: Entry) -> WordChange {
+    debug_assert!(
+        !chunk.is_multiple_of(table::ZONE_CHUNKS),
+        "the word of a table never changes"
+    );
     WordChange {
         offset: table::word_offset(chunk),
         clear: u64::MAX,

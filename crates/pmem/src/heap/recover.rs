@@ -26,6 +26,10 @@ impl<M: Memory> Arena<M> {
 
     /// The bitmap of a run.
     pub(super) fn bitmap(&self, chunk: u32, geometry: Geometry) -> Result<&[u64]> {
+        debug_assert!(
+            !chunk.is_multiple_of(table::ZONE_CHUNKS),
+            "a chunk of tables has no bitmap"
+        );
         self.slice::<u64>(table::chunk_offset(chunk), geometry.bitmap_words as usize)
     }
 
@@ -67,6 +71,10 @@ impl<M: Memory> Arena<M> {
                 _ => {}
             }
             self.heap.cursor = chunk + entry.chunks();
+            assert!(
+                self.heap.cursor > chunk && self.heap.cursor <= self.heap.chunk_count,
+                "the chain of a table does not end with its pool"
+            );
         }
         Ok(())
     }

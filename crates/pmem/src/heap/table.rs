@@ -72,6 +72,10 @@ impl Entry {
                 3 | u64::from(chunks) << LENGTH_SHIFT | owner_bits(owner)
             }
         };
+        assert!(
+            u64::from(self.chunks()) <= LENGTH_MASK && payload >> USED_BITS == 0,
+            "a field of {self:?} does not fit its bits"
+        );
         payload | check_bits(payload, chunk)
     }
 

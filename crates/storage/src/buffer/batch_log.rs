@@ -275,6 +275,10 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
                 .flat_map(|part| part.changed.iter().copied())
                 .collect();
             ids.sort_unstable();
+            debug_assert!(
+                ids.is_sorted_by(|one, next| one < next),
+                "two sessions were the first to change a page"
+            );
             let Some(mut pages) = self.home.try_latch(&ids) else {
                 drop(parts);
                 if begun.elapsed() > self.latch_wait {
@@ -504,6 +508,10 @@ where
         let known = part.changed.len();
         let applied = apply(lsn, &mut part.changed);
         let new = (part.changed.len() - known) as u64;
+        debug_assert!(
+            new <= pages as u64,
+            "a record changes more pages than there is room for"
+        );
         if new > 0 {
             self.changed_pages.fetch_add(new, Ordering::Relaxed);
         }

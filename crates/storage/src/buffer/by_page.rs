@@ -23,6 +23,10 @@ fn place(page: PageId) -> (usize, usize) {
     let number = u64::from(page.0) + (1 << FIRST_LOG2);
     let piece = number.ilog2() - FIRST_LOG2;
     let first = 1 << (piece + FIRST_LOG2);
+    debug_assert!(
+        (first..2 * first).contains(&number),
+        "a page is looked up in the wrong piece"
+    );
     (piece as usize, (number - first) as usize)
 }
 

@@ -224,6 +224,7 @@ impl<D: Directory> PageLog for CentralLog<D> {
         if let Reserve::End(session) = reserve {
             state.reservations.end(session);
         }
+        debug_assert!(state.wal.end() > at, "a record takes no room in the log");
         Ok(Some(at))
     }
 
@@ -260,6 +261,10 @@ impl<D: Directory> PageLog for CentralLog<D> {
         if self.image_from.load(Ordering::SeqCst) > 0 {
             self.image_from.store(start.lsn.0, Ordering::SeqCst);
         }
+        debug_assert!(
+            start.lsn >= state.newest.lsn,
+            "a checkpoint begins before an earlier one"
+        );
         state.newest = start;
         let oldest = state.reservations.since().min_by_key(|since| since.lsn);
         Ok(CheckpointStart {
@@ -270,6 +275,10 @@ impl<D: Directory> PageLog for CentralLog<D> {
 
     fn end_checkpoint(&self, start: LogStart) -> Result<()> {
         let mut state = self.state();
+        debug_assert!(
+            start.lsn <= state.newest.lsn,
+            "the log is given up after the start of the newest checkpoint"
+        );
         state.ended = state.newest.lsn;
         state.wal.end_checkpoint(start);
         if let Some(cold) = &self.cold {
@@ -287,6 +296,7 @@ impl<D: Directory> PageLog for CentralLog<D> {
             Err(error) if error.is_statement_error() => return Ok(None),
             result => result?,
         }
+        assert!(number > 0, "number 0 is for the undo of the opening itself");
         state.unfinished = number;
         Ok(Some(number))
     }

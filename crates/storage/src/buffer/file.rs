@@ -96,6 +96,7 @@ impl<D: Directory> PageFile<D> {
         master.generation = FIRST_GENERATION;
         file.set_bytes(bytes)?;
         for (page, number) in pages.iter().zip(0_u64..) {
+            debug_assert_eq!(page.len(), page_bytes, "a first page has another length");
             file.write_at(first + number * page_bytes as u64, page)?;
         }
         master.write_both(options.identity, &mut file, site!("page-file.create"))?;
@@ -339,6 +340,11 @@ impl<D: Directory> PageFile<D> {
     /// `bytes`. Their log records are durable. After a failed write home of pages with copies in an
     /// area, every later call fails.
     pub fn write(&mut self, mut ids: &[PageId], mut bytes: &[u8]) -> Result<()> {
+        assert_eq!(
+            bytes.len(),
+            ids.len() * self.page_bytes,
+            "each page to write has its bytes"
+        );
         if self.write_back.put(ids, bytes)? {
             return Ok(());
         }
@@ -377,6 +383,10 @@ impl<D: Directory> PageFile<D> {
 
     /// Neighbours go in one call.
     fn write_home(&mut self, ids: &[PageId], bytes: &[u8]) -> Result<()> {
+        debug_assert!(
+            ids.is_sorted() && ids.last().is_none_or(|last| last.0 < self.pages()),
+            "pages are written in their order, where the file has room for them"
+        );
         self.unsynced = true;
         self.written.home_bytes += bytes.len() as u64;
         let writes = runs(ids, bytes, self.page_bytes);
@@ -398,6 +408,10 @@ impl<D: Directory> PageFile<D> {
     /// Puts another master record in force. All pages that it promises are written.
     pub fn checkpoint(&mut self, master: Master) -> Result<()> {
         self.sync(site!("page-file.checkpoint"))?;
+        assert!(
+            master.start.lsn <= master.redo,
+            "the log begins after the redo of a checkpoint"
+        );
         let master = Master {
             generation: self.master.generation + 1,
             pages: self.pages(),
@@ -431,6 +445,10 @@ impl<D: Directory> PageFile<D> {
         grown?;
         // The new length is made durable before a master record promises it.
         self.unsynced = true;
+        assert!(
+            self.file.bytes()? >= wanted,
+            "the file has not grown as far as it says"
+        );
         let pages = (self.file.bytes()? / page_bytes) as u32;
         self.pages.store(pages, Ordering::Release);
         Ok(())

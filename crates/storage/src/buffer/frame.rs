@@ -50,7 +50,9 @@ impl PageBytes {
         match self {
             Self::Buffer(buffer) => buffer.bytes_mut(),
             Self::Copied(_, bytes, _) => bytes,
-            Self::Memory(_) | Self::Nothing => &mut [],
+            Self::Memory(_) | Self::Nothing => {
+                unreachable!("a page in durable memory changes in a copy or by its lines")
+            }
         }
     }
 
@@ -60,6 +62,10 @@ impl PageBytes {
 
     /// Makes a copy of a page in durable memory, unless it has one.
     pub(super) fn copy(&mut self, home: &Home, original: Original) {
+        debug_assert!(
+            matches!(self, Self::Memory(_) | Self::Copied(..)),
+            "only pages in durable memory are copied"
+        );
         if let Self::Memory(page) = self {
             let copy = home.copy_of(page.bytes());
             if let Self::Memory(page) = self.take() {
@@ -145,6 +151,7 @@ impl PageTable {
     }
 
     pub(super) fn set(&self, page: PageId, frame: usize) {
+        debug_assert!(frame < NOT_HERE as usize, "a frame's number means no frame");
         let entry = self.frames.entry(page);
         entry.store(frame as u32, Ordering::Release);
     }

@@ -113,6 +113,7 @@ impl Home {
     /// Notes that the memory has what the copies of latched pages have. A copy without a current
     /// reader is given up.
     pub(super) fn settle(&self, ids: &[PageId], pages: Vec<Latched<'_>>) {
+        assert_eq!(ids.len(), pages.len(), "each page of a batch is latched");
         let mut spare = lock(&self.spare);
         for (&id, page) in ids.iter().zip(pages) {
             if let Ok(frame) = self.frame(id) {
@@ -130,6 +131,7 @@ impl Home {
         for (page, number) in pages.into_iter().zip(first..) {
             let frame = self.frames.entry(PageId(number));
             let mut content = unpoisoned(frame.latch.write());
+            assert!(content.page.is_none(), "a page gets a second frame");
             content.page = Some(PageId(number));
             content.bytes = PageBytes::Memory(page);
         }
@@ -140,6 +142,7 @@ impl Home {
     pub(super) fn grow(&self, now: u32, pages: u32) -> Result<u32> {
         let new = self.source.grow(pages)?;
         let end = now + new.len() as u32;
+        assert!(end >= pages, "the memory has not grown as far as it says");
         self.add(now, new);
         Ok(end)
     }

@@ -228,6 +228,10 @@ impl<P: Place> Part<P> {
     /// Lets others read how much there is since checkpoints.
     fn note_since(&self, state: &State<P>) {
         let tail = state.place.tail();
+        debug_assert!(
+            state.ended <= state.checkpoint && state.checkpoint <= tail,
+            "a checkpoint has ended before it began"
+        );
         self.since.store(tail - state.checkpoint, Ordering::Relaxed);
         self.since_ended
             .store(tail - state.ended, Ordering::Relaxed);
@@ -359,6 +363,10 @@ impl<P: Places> PartitionedLog<P> {
 
     /// Notes that everything before `horizon` is durable.
     fn learned(&self, horizon: Lsn) {
+        debug_assert!(
+            horizon.0 <= self.next.load(Ordering::SeqCst),
+            "a record is durable that was not appended"
+        );
         if self.known.load(Ordering::Relaxed) < horizon.0 {
             self.known.fetch_max(horizon.0, Ordering::SeqCst);
         }
@@ -463,6 +471,7 @@ impl<P: Places> PartitionedLog<P> {
                 meanwhile();
             });
             state = part.state();
+            assert!(state.is_syncing, "two threads sync one part of the log");
             state.is_syncing = false;
             self.durable_step(state.place.end_persist(ended))?;
         }
@@ -517,6 +526,10 @@ impl<P: Places> PartitionedLog<P> {
             state.behind = bound;
         }
         let lsn = Lsn(self.next.fetch_add(1, Ordering::SeqCst));
+        debug_assert!(
+            lsn.0 >= bound && part.missing.load(Ordering::Relaxed) <= lsn.0,
+            "a record is missing that its part does not say to be"
+        );
         let known = if self.has_gaps.load(Ordering::Relaxed) {
             self.proven
         } else {
@@ -769,6 +782,11 @@ impl<P: Places> PageLog for PartitionedLog<P> {
             state.checkpoint = state.place.tail();
             part.note_since(state);
         }
+        debug_assert_eq!(
+            self.horizon(),
+            redo,
+            "a checkpoint begins while a record is missing"
+        );
         self.learned(redo);
         self.newest.store(redo.0, Ordering::SeqCst);
         if self.image_from.load(Ordering::SeqCst) > 0 {

@@ -94,11 +94,16 @@ impl<'b> NewRecord<'b> {
 
     /// Adds the head.
     pub fn head(&mut self, head: &Head<'_>) {
+        debug_assert!(
+            self.payload().is_empty(),
+            "the head of a record comes first"
+        );
         head.encode(self.bytes);
     }
 
     /// Adds operations on a page.
     pub fn section(&mut self, page: PageId, ops: &[u8]) {
+        debug_assert!(!self.payload().is_empty(), "a section comes after a head");
         Section::encode(page, None, ops, self.bytes);
     }
 

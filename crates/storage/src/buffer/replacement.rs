@@ -151,6 +151,7 @@ impl<D: Directory> Replacement<D> {
             std::thread::sleep(FULL_PAUSE);
             waited += FULL_PAUSE;
         };
+        assert!(content.page.is_none(), "a frame is taken that has a page");
         self.frames[number].uses.store(uses, Ordering::Relaxed);
         content.page = Some(id);
         self.table.set(id, number);
@@ -162,6 +163,7 @@ impl<D: Directory> Replacement<D> {
 
     /// Takes the frame, which could not be filled, from its page.
     pub(super) fn give_back(&self, id: PageId, content: &mut Content) {
+        debug_assert_eq!(content.page, Some(id), "a frame has another page");
         self.table.clear(id);
         content.page = None;
     }
@@ -239,6 +241,10 @@ impl<D: Directory> Replacement<D> {
             self.below.failure.require_none()?;
             let mut bytes = page.content.bytes.to_vec();
             header::seal_whole(&mut bytes);
+            debug_assert!(
+                Header(&bytes).is_intact(page.id),
+                "a frame has another page than its content"
+            );
             self.below
                 .written(self.below.log.flush_to(Header(&bytes).lsn()))?;
             self.below
@@ -394,10 +400,22 @@ impl<D: Directory> Replacement<D> {
             batch.bytes.extend_from_slice(&content.bytes);
             newest = newest.max(Some(Header(&content.bytes).lsn()));
             header::seal_whole(&mut batch.bytes[start..]);
+            debug_assert!(
+                Header(&batch.bytes[start..]).is_intact(*id),
+                "a frame has another page than its content"
+            );
         }
+        debug_assert!(
+            batch.ids.is_sorted_by(|one, next| one < next),
+            "a page has two frames"
+        );
         if let Some(lsn) = newest {
             self.below.failure.require_none()?;
             self.below.written(self.below.log.flush_to(lsn))?;
+            debug_assert!(
+                self.below.log.synced() > lsn,
+                "a page is written before its last record is durable"
+            );
             let Batch { ids, bytes } = &*batch;
             // Where pages stay in an area its own locks do: extending the file waits for no batch.
             let put = self.below.written(self.write_back().put(ids, bytes))?;

@@ -56,6 +56,7 @@ impl<S: Copy> UndoReservations<S> {
         let claim = &mut self.reservations[place];
         claim.bytes = bytes;
         claim.since.get_or_insert(newest);
+        self.check();
     }
 
     /// Notes that a session needs nothing any more.
@@ -65,6 +66,15 @@ impl<S: Copy> UndoReservations<S> {
             claim.bytes = 0;
             claim.since = None;
         }
+        self.check();
+    }
+
+    fn check(&self) {
+        debug_assert_eq!(
+            self.reserved,
+            self.reservations.iter().map(|claim| claim.bytes).sum(),
+            "the reserved bytes are not the sum of all reservations"
+        );
     }
 
     /// The newest checkpoints when the open transactions began.

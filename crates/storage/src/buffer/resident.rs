@@ -87,11 +87,13 @@ pub fn store<'g, 'p: 'g>(
     session: u32,
     changes: impl Iterator<Item = NewLines<'g, 'p>>,
 ) -> Result<()> {
-    let edits = changes.filter_map(|NewLines { guard, new, lines }| {
+    let edits = changes.map(|NewLines { guard, new, lines }| {
         // If this fails, nobody uses it any more.
         guard.frame.uses.store(CHECKED, Ordering::Relaxed);
-        let page = guard.page_mut()?;
-        Some(Edit { page, new, lines })
+        let page = guard.page_mut();
+        let page = page.expect("only pages in durable memory change in place");
+        debug_assert_eq!(page.bytes().len(), new.len(), "a page keeps its length");
+        Edit { page, new, lines }
     });
     home.source.store(session, &mut edits.collect::<Vec<_>>())
 }

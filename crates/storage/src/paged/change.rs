@@ -8,7 +8,7 @@ use super::{in_batch, in_place};
 use crate::buffer::{Changes, PageAccess, Pool, Reserve, WriteGuard};
 use crate::error::{Result, StorageError};
 use crate::log::Lsn;
-use crate::page::{Head, Misfit, PageId, PageOp, Section};
+use crate::page::{Head, Header, Misfit, PageId, PageOp, Section};
 use disk::Directory;
 use std::borrow::Cow;
 
@@ -37,6 +37,7 @@ impl<'p> Change<'p> {
 
     /// Adds a page; returns its number in this change.
     pub fn add(&mut self, guard: WriteGuard<'p>) -> usize {
+        debug_assert!(self.find(guard.id()).is_none(), "a change has a page twice");
         self.pages.push(Touched {
             guard,
             ops: Cow::default(),
@@ -128,6 +129,10 @@ fn make_in_buffers<D: Directory>(
         record.head(head);
         for Touched { guard, ops, is_new } in pages.iter().filter(|page| !page.ops.is_empty()) {
             if *is_new {
+                debug_assert!(
+                    Section::new(guard.id(), ops).is_whole(),
+                    "a page that was free is not formatted first"
+                );
                 record.section(guard.id(), ops);
             } else {
                 record.section_of(guard.id(), guard.bytes(), ops);
@@ -160,7 +165,13 @@ fn apply<D: Directory>(
             .damage(id, "the page does not fit what it was to become");
         pool.log().refuse(&error);
         error
-    })
+    })?;
+    debug_assert_eq!(
+        Header(guard.bytes()).lsn(),
+        lsn,
+        "a changed page does not name its record"
+    );
+    Ok(())
 }
 
 /// The error for a page of a tree that does not match its parent.

@@ -25,6 +25,10 @@ impl<D: Directory> Pages<D> {
     /// Logs that a transaction is committed; returns the record's LSN, and the pages that are to be
     /// freed then. Nothing is durable yet. If it fails the transaction can be undone.
     pub fn commit(&self, txn: &Transaction) -> Result<(Lsn, Vec<PageId>)> {
+        assert!(
+            txn.is_logged,
+            "a transaction is committed that has no record"
+        );
         let frees = self.given_up(txn, true)?;
         self.commit_freeing(txn.id, txn.session, frees)
     }
@@ -75,6 +79,10 @@ impl<D: Directory> Pages<D> {
     /// Logs that a transaction is prepared, with the pages that its commit frees; returns the
     /// record's LSN.
     pub fn prepare(&self, txn: &Transaction, global: GlobalTxnId) -> Result<Lsn> {
+        assert!(
+            txn.is_logged,
+            "a transaction is prepared that has no record"
+        );
         let frees = self.given_up(txn, true)?;
         let bytes = txn.rollback_bytes(self.log_room()) + self.freed_bytes(frees.len());
         let reserve = Reserve::Bytes(txn.session, bytes);
@@ -90,6 +98,10 @@ impl<D: Directory> Pages<D> {
 
     /// Ends a transaction of which the log has nothing that recovery needs.
     pub fn forget(&self, txn: &mut Transaction) {
+        debug_assert!(
+            txn.undo.is_empty(),
+            "a transaction is forgotten that has something to undo"
+        );
         txn.is_logged = false;
         if std::mem::take(&mut txn.has_claim) {
             self.pool.log().end(txn.session);

@@ -196,6 +196,7 @@ impl Compaction<'_> {
         if id >= old_id {
             return Ok(old_id);
         }
+        debug_assert_ne!(id, name.owner(), "a page in use is taken");
         let new = change.add_new(pages.pool.blank(id)?);
         push_content(&mut change, new, &content);
         name.write(&mut change, owner, id);
@@ -224,6 +225,7 @@ impl<D: Directory> Pages<D> {
     /// Gives up the maps after the last page in use, and returns the end of that page.
     pub fn drop_maps(&self, session: u32) -> Result<PageId> {
         let (maps, used) = self.used()?;
+        debug_assert!(maps.is_sorted(), "maps are linked in their order");
         let first = first_page(self.page_bytes());
         let last = used.last().copied().unwrap_or(first).max(first);
         let kept = maps.iter().take_while(|map| **map <= last).last();

@@ -8,7 +8,7 @@ use super::change::Touched;
 use crate::buffer::{Home, Pool, Reserve};
 use crate::error::Result;
 use crate::log::Lsn;
-use crate::page::{Head, Misfit, PageId, Section};
+use crate::page::{Head, Header, Misfit, PageId, Section};
 use disk::Directory;
 
 /// Logs a change of pages and makes it in their copies.
@@ -31,6 +31,11 @@ pub(super) fn change<D: Directory>(
                 let text = "the page does not fit what it was to become";
                 pool.file().damage(id, text)
             })?;
+            debug_assert_eq!(
+                Header(copy).lsn(),
+                lsn,
+                "a changed page does not name its record"
+            );
         }
         Ok(())
     };

@@ -77,6 +77,7 @@ fn make<D: Directory>(
     (head, reserve): (&Head<'_>, Reserve),
     buffer: &mut Vec<u8>,
 ) -> Result<Lsn> {
+    assert_eq!(pages.len(), drafts.len(), "each page has a draft");
     let mut record = pool.log().begin_record(buffer);
     record.head(head);
     for (touched, draft) in pages.iter().zip(&*drafts) {
@@ -85,6 +86,10 @@ fn make<D: Directory>(
     let lsn = pool.log().insert(reserve, record)?;
     for (touched, draft) in pages.iter().zip(&mut *drafts) {
         draft.seal(touched.guard.bytes(), lsn);
+        debug_assert!(
+            draft.lines().is_empty() || Header(draft.bytes()).lsn() == lsn,
+            "a changed page does not name its record"
+        );
     }
     let changes = pages.iter_mut().zip(&*drafts);
     let changes = changes.map(|(touched, draft)| NewLines {

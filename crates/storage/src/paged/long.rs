@@ -24,6 +24,10 @@ pub fn write<D: Directory>(
     value: &[u8],
     txn: &mut Transaction,
 ) -> Result<[u8; STUB_BYTES]> {
+    assert!(
+        u32::try_from(value.len()).is_ok(),
+        "a value is longer than its cell can say"
+    );
     let mut next = PageId(0);
     for piece in value.chunks(capacity(pages.page_bytes())).rev() {
         let mut change = Change::new();

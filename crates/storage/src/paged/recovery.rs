@@ -46,6 +46,10 @@ impl Analysis {
             | Head::Freed(txn) => *txn,
         };
         self.next_txn = self.next_txn.max(txn.0 + 1);
+        debug_assert!(
+            self.prepared.keys().all(|txn| self.open.contains_key(txn)),
+            "a prepared transaction has ended"
+        );
         match head {
             Head::Change | Head::Mark(..) => {}
             Head::Forward(_, undo) => self.open(txn, session).undo.push(undo),
@@ -126,6 +130,10 @@ impl<D: Directory> Pages<D> {
                 }
             }
         }
+        debug_assert!(
+            prepared.is_empty(),
+            "a prepared transaction has neither been committed nor undone"
+        );
         Ok((undone, later))
     }
 
@@ -133,6 +141,7 @@ impl<D: Directory> Pages<D> {
     /// and keeps its records: a session of a number of its own undoes it from now on. False if the
     /// log cannot do that.
     pub fn claim(&self, txn: &mut Transaction) -> Result<bool> {
+        debug_assert!(!txn.has_claim, "space for an undo is claimed twice");
         let is_page = |entry: &&[u8]| matches!(Undo::decode(entry), Ok(Undo::FreePage(_)));
         txn.taken = txn.undo.iter().filter(is_page).count() as u64;
         let bytes = txn.rollback_bytes(self.log_room());

@@ -84,6 +84,10 @@ impl Changes {
         page: &mut [u8],
         mut is_intact: bool,
     ) -> Result<(), String> {
+        debug_assert!(
+            some.is_sorted_by_key(|change| (change.page, change.lsn)),
+            "the changes of a page are not in the order of the log"
+        );
         for change in some {
             let section = self.section(change)?;
             if !is_intact && !section.is_whole() {
@@ -102,6 +106,11 @@ impl Changes {
             })?;
             is_intact = true;
         }
+        debug_assert!(
+            some.last()
+                .is_none_or(|last| Header(page).lsn() >= last.lsn),
+            "a page lacks a change that was repeated on it"
+        );
         Ok(())
     }
 }
@@ -119,6 +128,10 @@ struct Left {
 
 impl Left {
     fn new(changes: Changes) -> Self {
+        debug_assert!(
+            changes.list.is_sorted_by_key(|change| change.page),
+            "the changes are not in the order of their pages"
+        );
         let mut places = PlaceMap::default();
         let (mut order, mut from) = (Vec::new(), 0);
         for some in changes.list.chunk_by(|one, next| one.page == next.page) {
@@ -311,6 +324,10 @@ impl<'p, D: Directory> Redo<'p, D> {
         };
         let pool = &self.pages.pool;
         let damage = |text: String| pool.file().damage(first.page, &text);
+        debug_assert!(
+            changes.iter().all(|change| change.page == first.page),
+            "changes of several pages are repeated on one"
+        );
         let is_whole = self.changes.section(first).map_err(damage)?.is_whole();
         let (mut page, is_intact) = pool.recover(first.page, is_whole)?;
         // It counts as changed in any case (invariant 1).

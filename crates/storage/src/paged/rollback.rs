@@ -32,6 +32,7 @@ impl<D: Directory> Pages<D> {
             self.undo_newest(txn)?;
             return Ok(false);
         }
+        debug_assert!(txn.undo.is_empty(), "an abort leaves something to undo");
         let frees = self.given_up(txn, false)?;
         let head = Head::Abort(txn.id, frees.clone());
         self.log_head(&head, self.reserve_for_freeing(txn.session, frees.len()))?;
@@ -41,6 +42,12 @@ impl<D: Directory> Pages<D> {
 
     /// Undoes a transaction back to where it stood.
     pub fn rollback(&self, txn: &mut Transaction, mark: TransactionMark) -> Result<()> {
+        assert!(
+            mark.entries <= txn.undo.len()
+                && mark.frees <= txn.frees.len()
+                && mark.trees <= txn.trees.len(),
+            "a savepoint is of another transaction"
+        );
         txn.frees.truncate(mark.frees);
         txn.trees.truncate(mark.trees);
         while txn.undo.len() > mark.entries {

@@ -68,6 +68,10 @@ impl Tree {
         direction: Direction,
         cells: &mut impl ScanCells,
     ) -> Result<()> {
+        debug_assert!(
+            low.len() == self.key_words && high.len() == self.key_words,
+            "the bounds are of another tree"
+        );
         let (mut next, end) = match direction {
             Direction::Forward => (KeyBuf::from_words(low), high),
             Direction::Backward => (KeyBuf::from_words(high), low),
@@ -112,8 +116,8 @@ impl Tree {
                     break;
                 }
             }
-            // There is one, since a key belongs after it.
-            next = leaf.bound.take().unwrap_or_default();
+            let bound = leaf.bound.take();
+            next = bound.expect("a key belongs after the bound of the leaf");
             if direction == Direction::Backward && !step(&mut next, direction) {
                 return Ok(());
             }
@@ -230,6 +234,7 @@ impl LeafCopy {
 
     /// The last key of the next `cells` cells.
     fn edge(&self, next: &[u64], end: &[u64], direction: Direction, cells: usize) -> KeyBuf {
+        debug_assert!(cells > 0, "a scan does not advance");
         let view = Slotted::new(&self.bytes);
         let (slot, is_there) = view.search(next);
         let last = match direction {

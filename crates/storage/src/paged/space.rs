@@ -102,7 +102,11 @@ fn bytes_of(first: u32, end: u32) -> Range<usize> {
 }
 
 /// The first map of a new file, in which the pages up to `used`, that one excluded, are in use.
-pub fn first_map(page_bytes: usize, used: u32) -> Result<Vec<u8>> {
+pub fn first_map(page_bytes: usize, used: u32) -> Vec<u8> {
+    assert!(
+        used <= pages_of_map(page_bytes),
+        "the first map is too short"
+    );
     let mut map = vec![0; page_bytes];
     let id = first_page(page_bytes);
     let format = PageOp::Format {
@@ -116,11 +120,10 @@ pub fn first_map(page_bytes: usize, used: u32) -> Result<Vec<u8>> {
         is_used: true,
     });
     for op in std::iter::once(format).chain(bits) {
-        op.apply(&mut map, id).map_err(|_| {
-            crate::StorageError::Unsupported(format!("pages of {page_bytes} bytes are too small"))
-        })?;
+        op.apply(&mut map, id)
+            .expect("the smallest page has room for a map");
     }
-    Ok(map)
+    map
 }
 
 impl<D: Directory> Pages<D> {
@@ -206,6 +209,7 @@ impl<D: Directory> Pages<D> {
                     },
                 );
                 let id = PageId(from.0 - bit + free);
+                debug_assert!(id >= from, "a page is taken before the search began");
                 // Not past it: the change may still fail.
                 self.free_from.raise(known, id);
                 return Ok(id);
@@ -218,6 +222,7 @@ impl<D: Directory> Pages<D> {
     /// Gives a page up, as part of a change.
     pub fn release<'p>(&'p self, change: &mut Change<'p>, id: PageId) -> Result<()> {
         let (map, index) = place(self.page_bytes(), id);
+        debug_assert_ne!(map, id, "a map of space is given up like a page");
         let map = self.map(change, map)?;
         change.push(
             map,
@@ -294,6 +299,7 @@ impl<D: Directory> Pages<D> {
             Some(number) => number,
             None => change.add(self.pool.write(before)?),
         };
+        debug_assert!(change.id(before) < id, "maps are linked in their order");
         if Header(change.bytes(before)).link() == id {
             // Another thread was faster.
             return Ok(change.add(self.pool.write(id)?));

@@ -120,6 +120,7 @@ impl Tree {
         root: WriteGuard<'p>,
         reserve: Reserve,
     ) -> Result<()> {
+        debug_assert_eq!(root.id(), self.root, "another page grows than the root");
         root.account(PageAccess::Whole);
         let old = root.bytes().to_vec();
         let view = Slotted::new(&old);
@@ -165,6 +166,7 @@ impl Tree {
         } else {
             middle(&view)
         };
+        debug_assert!(at <= view.slots(), "a page is split after its end");
         let separator: Vec<u64> = if at == view.slots() {
             key.to_vec()
         } else {
@@ -332,6 +334,7 @@ impl Tree {
         let moved = right.bytes().to_vec();
         let view = Slotted::new(&moved);
         let right_id = right.id();
+        debug_assert_ne!(left.id(), right_id, "a page is merged with itself");
         let mut slot = Slotted::new(left.bytes()).slots();
         let separator: Vec<u64> = key_words(Slotted::new(parent.bytes()).key(left_place)).collect();
         let mut change = Change::new();

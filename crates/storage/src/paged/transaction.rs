@@ -120,6 +120,7 @@ impl Transaction {
     /// Another transaction of the session, in the buffers of this one, which has ended.
     #[must_use]
     pub fn renew(self, id: TxnId) -> Self {
+        debug_assert!(id > self.id, "transactions are numbered in their order");
         let mut new = Self::new(id, self.session);
         new.undo = self.undo;
         new.undo.clear();
@@ -257,6 +258,15 @@ impl Entry<'_> {
         let is_compensation = matches!(self, Self::Compensation(_));
         let reserve = self.reserve(room);
         let txn = self.transaction();
+        debug_assert_eq!(
+            is_undoable,
+            !txn.entry.is_empty(),
+            "a change has an undo entry exactly if it is undone by itself"
+        );
+        debug_assert!(
+            !is_compensation || !txn.undo.is_empty(),
+            "something is undone that has no undo entry"
+        );
         let mut record = std::mem::take(&mut txn.record);
         let head = if is_undoable {
             Head::Forward(txn.id, &txn.entry)

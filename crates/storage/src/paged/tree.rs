@@ -121,6 +121,7 @@ impl Tree {
         key: &[u64],
         search_path: &mut SearchPath,
     ) -> Result<ReadGuard<'p>> {
+        debug_assert_eq!(key.len(), self.key_words, "the key is of another tree");
         let mut guard = self.begin(pages, key, search_path)?;
         while let Some((id, level)) = child_of(guard.bytes(), key) {
             guard.account(PageAccess::Key(key));
@@ -197,6 +198,7 @@ impl Tree {
         key: &[u64],
         search_path: &mut SearchPath,
     ) -> Result<WriteGuard<'p>> {
+        debug_assert_eq!(key.len(), self.key_words, "the key is of another tree");
         loop {
             if let Some(child @ Child { level: 0, .. }) = self.known_child(pages, key, search_path)
             {
@@ -254,6 +256,7 @@ impl Tree {
         search_path: &mut SearchPath,
         read: impl FnOnce(Stored<'_>) -> T,
     ) -> Result<Option<T>> {
+        debug_assert_eq!(key.len(), self.key_words, "the key is of another tree");
         if let Some(leaf) = self.leaf_again(pages, key, search_path)? {
             let view = Slotted::new(leaf.bytes());
             leaf.account(PageAccess::Key(key));
@@ -341,6 +344,10 @@ impl Tree {
         value: Stored<'_>,
         entry: &mut Entry<'_>,
     ) -> Result<bool> {
+        debug_assert!(
+            value.bytes.len() <= self.value_bytes_max(pages.page_bytes()),
+            "a value is too long for a leaf"
+        );
         let cell_bytes = self.key_words * 8 + value.bytes.len();
         loop {
             let leaf = self.leaf_to_change(pages, key, search_path)?;
@@ -407,6 +414,10 @@ impl Tree {
         entry: &mut Entry<'_>,
         replaced: impl FnOnce(Stored<'_>, &mut Entry<'_>) -> Result<()>,
     ) -> Result<bool> {
+        debug_assert!(
+            value.bytes.len() <= self.value_bytes_max(pages.page_bytes()),
+            "a value is too long for a leaf"
+        );
         let key_bytes = self.key_words * 8;
         let mut replaced = Some(replaced);
         loop {
@@ -490,6 +501,7 @@ impl Tree {
 fn difference(old: &[u8], new: &[u8]) -> Option<Range<usize>> {
     /// Compared at once.
     const STEP: usize = 32;
+    debug_assert_eq!(old.len(), new.len(), "the values differ in length");
     let steps = old.chunks_exact(STEP).zip(new.chunks_exact(STEP));
     let start = steps.take_while(|(old, new)| old == new).count() * STEP;
     let mut rest = old[start..].iter().zip(&new[start..]);

@@ -30,6 +30,10 @@ impl BlocksInUse {
         let text = |at| format!("the block at offset {at} is used twice");
         report.damage.extend(twice.map(text));
         self.offsets.dedup();
+        debug_assert!(
+            self.offsets.is_sorted(),
+            "blocks are compared in the order of the heap"
+        );
         let mut met = self.offsets.iter().copied().peekable();
         let (mut blocks, mut leaked, mut free) = (0, Vec::new(), Vec::new());
         let walked = arena.for_each_allocated(|block| {

@@ -288,12 +288,17 @@ impl Table {
             .iter()
             .map(|index| KeyEncoder::secondary(&def, index))
             .collect();
-        Ok(Self {
+        let table = Self {
             def,
             layout,
             primary,
             secondary,
-        })
+        };
+        debug_assert!(
+            table.primary.shape().words > 0,
+            "a checked definition has a primary key"
+        );
+        Ok(table)
     }
 
     /// The encoder of the secondary index in this place of `def.indexes`, or of the primary key.

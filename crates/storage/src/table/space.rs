@@ -413,6 +413,10 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         let image = def.encode();
         let indexes = def.indexes.len() + 1;
         let bytes = 8 * (DESCRIPTOR_WORDS + indexes) + image.len();
+        assert!(
+            u32::try_from(image.len()).is_ok() && kept.len() <= indexes,
+            "a definition is longer than its descriptor can say"
+        );
         let owner = Owner {
             part: Part::Other,
             tag: 1,
@@ -429,6 +433,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         header.extend_from_slice(&bytes_of(kept));
         header.resize(8 * (DESCRIPTOR_WORDS + indexes), 0);
         header.extend_from_slice(&image);
+        debug_assert_eq!(header.len(), bytes, "a descriptor is as long as its block");
         if is_new {
             writes.stage(arena, at, &header)?;
             let change = arena.activate(at)?;
@@ -515,6 +520,11 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
 
 impl<I> TableState<I> {
     fn new(table: Table, descriptor: u64, primary: I, secondary: Vec<I>) -> Self {
+        assert_eq!(
+            table.secondary.len(),
+            secondary.len(),
+            "each index of a definition is open"
+        );
         let tuples = Tuples::new(Arc::clone(&table.layout), tag(table.def.id));
         let row = Row::new(Arc::clone(&table.layout));
         let changed = Row::new(Arc::clone(&table.layout));

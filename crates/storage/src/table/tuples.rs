@@ -96,6 +96,10 @@ impl Tuples {
         } else {
             bytes
         };
+        assert!(
+            bytes.is_multiple_of(8) && block_bytes >= bytes,
+            "a tuple consists of words, and its block has room for it"
+        );
         let owner = Owner {
             part: Part::Table,
             tag,
@@ -213,6 +217,10 @@ impl Tuples {
         let before = arena.word(tuple)?;
         let mut checksum = before;
         for span in &scratch.spans {
+            debug_assert!(
+                8 <= span.start && span.end <= self.layout.tuple_bytes(),
+                "a change is outside the columns of its tuple"
+            );
             let at = place_in(tuple, span.start)?;
             let old = arena.bytes(at, span.len())?;
             scratch.image.clear();
@@ -224,6 +232,11 @@ impl Tuples {
                     .find(|(changed, _)| *changed == column);
                 new.map_or(0, |&(_, pointer)| pointer)
             });
+            debug_assert_eq!(
+                scratch.image.len(),
+                span.len(),
+                "a change alters the length of its columns"
+            );
             if scratch.image == old {
                 continue;
             }
@@ -265,6 +278,10 @@ impl Tuples {
             let old = arena.word(place_in(tuple, offset)?)?;
             let block = if Self::may_overwrite(arena, writes, old, content)? {
                 variable::image(content, &mut scratch.image);
+                debug_assert!(
+                    scratch.image.len() <= OVERWRITE_BYTES_MAX,
+                    "a long field is written over"
+                );
                 writes.write(arena, old, &scratch.image)?;
                 old
             } else {
@@ -367,6 +384,7 @@ impl Tuples {
         let bytes = variable::block_bytes(content.len());
         let block = arena.reserve(bytes, self.owner)?;
         variable::image(content, image);
+        debug_assert!(image.len() <= bytes, "a field is longer than its block");
         writes.stage(arena, block, image)?;
         let change = arena.activate(block)?;
         writes.change(arena, change)?;

@@ -649,6 +649,11 @@ impl<F: File> WriteBack<F> for PageCache<F> {
     /// Makes sealed pages durable here. Their log records are durable, and nobody changes the pages
     /// meanwhile.
     fn put(&self, ids: &[PageId], bytes: &[u8]) -> Result<bool> {
+        assert_eq!(
+            bytes.len(),
+            ids.len() * self.page_bytes,
+            "each page to put has its bytes"
+        );
         let mut done = 0;
         while done < ids.len() {
             let taken = self.take_slots(ids.len() - done)?;

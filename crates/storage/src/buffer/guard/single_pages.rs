@@ -80,6 +80,11 @@ impl<F: File> SinglePages<F> {
     }
 
     fn write_with(&self, lane: &mut Lane<F>, id: PageId, page: &[u8]) -> Result<()> {
+        assert_eq!(
+            page.len() as u64,
+            self.page_bytes,
+            "a single page has another length"
+        );
         self.check()?;
         if let Some((area, at)) = &mut lane.copy {
             // The page that was there is durable at home, so this may fail.

@@ -105,7 +105,7 @@ fn lock_options(options: &EngineOptions) -> LockOptions {
 }
 
 /// A new file's pages: the first map of space, and the root of an empty catalogue.
-fn first_pages(page_bytes: usize) -> Result<(Vec<Vec<u8>>, PageId)> {
+fn first_pages(page_bytes: usize) -> (Vec<Vec<u8>>, PageId) {
     let map = first_page(page_bytes);
     let catalogue = PageId(map.0 + 1);
     let tree = Tree {
@@ -113,15 +113,14 @@ fn first_pages(page_bytes: usize) -> Result<(Vec<Vec<u8>>, PageId)> {
         key_words: CATALOGUE_KEY_WORDS,
     };
     let mut root = vec![0; page_bytes];
-    let too_small = |_| StorageError::Unsupported("the pages are too small".to_owned());
     tree.format_root()
         .apply(&mut root, catalogue)
-        .map_err(too_small)?;
-    let mut pages = vec![space::first_map(page_bytes, catalogue.0 + 1)?, root];
+        .expect("the smallest page has room for an empty tree");
+    let mut pages = vec![space::first_map(page_bytes, catalogue.0 + 1), root];
     for page in &mut pages {
         header::seal(page);
     }
-    Ok((pages, catalogue))
+    (pages, catalogue)
 }
 
 impl<P: Platform> Shared<P> {
@@ -134,7 +133,7 @@ impl<P: Platform> Shared<P> {
                 "pages of {page_bytes} bytes: a page has a power of two from {least} to {most}"
             )));
         }
-        let (pages, catalogue) = first_pages(page_bytes as usize)?;
+        let (pages, catalogue) = first_pages(page_bytes as usize);
         let mut master = Master {
             generation: 0,
             page_bytes,

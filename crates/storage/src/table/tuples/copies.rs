@@ -7,7 +7,7 @@
 use super::{Tuples, place_in};
 use crate::error::Result;
 use crate::log::WriteSet;
-use crate::record::checksum::tuple_checksum;
+use crate::record::checksum::{tuple_checksum, tuple_is_intact};
 use crate::record::{Changes, Patch};
 use pmem::{Arena, Memory, Part};
 
@@ -40,6 +40,10 @@ impl Tuples {
                 Self::free_field(arena, writes, tuple, offset)?;
             }
         }
+        debug_assert!(
+            pointers.len() <= self.out_of_line.len(),
+            "more fields are changed than are out of line"
+        );
         changes.overlay(0, &mut image, |column| {
             let new = pointers.iter().find(|(changed, _)| *changed == column);
             new.map_or(0, |&(_, pointer)| pointer)
@@ -62,6 +66,10 @@ impl Tuples {
         writes: &mut W,
         image: &mut Vec<u8>,
     ) -> Result<u64> {
+        debug_assert!(
+            image.len() == self.layout.tuple_bytes() && tuple_is_intact(image),
+            "a tuple is staged that is not whole"
+        );
         image.resize(self.block_bytes, 0);
         let tuple = match self.class {
             Some(class) => arena.reserve_class(class)?,
