@@ -118,7 +118,7 @@ const PROTOCOLS: &[(&str, &str)] = &[
         "file of pages behind a log of differences",
         "crates/storage/src/index/slotted/cached/home.rs",
     ),
-    ("write-ahead log", "crates/storage/src/log/wal.rs"),
+    ("write-ahead log", "crates/storage/src/log/wal_roll.rs"),
     (
         "sync of the write-ahead log",
         "crates/storage/src/log/wal_sync.rs",

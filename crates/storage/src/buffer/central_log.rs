@@ -9,22 +9,31 @@
 //! that need a record meanwhile sleep until that sync has ended; then either their record is
 //! durable or one of them leads the next sync, with all records so far. So there is one sync at a
 //! time, whatever the number of threads, and it waits for nobody. After a failed sync no further
-//! record counts as durable, though it may be on the disk. A new segment and a checkpoint need all
-//! earlier records durable: the thread that begins one leads such a sync first, so that under the
-//! lock only the records that others have appended since remain to be synced.
+//! record counts as durable, though it may be on the disk.
+//!
+//! No file is made, named or synced under the log's lock. A thread that has led a sync makes the
+//! file of the next segment when the current one is half full. A record for which the current one
+//! has no room goes to the next one at once, which gets its name with the next sync, before any
+//! record in it is durable (`log/wal_roll.rs`). So appends wait only if they overtake the file that
+//! is made, or fill a second segment before the first one's successor has a name. A checkpoint
+//! begins such a segment, gives back the lock, and leads a sync of all that comes before it.
 //!
 //! The log also knows, for each session, since which checkpoint the open transaction has records: a
 //! checkpoint keeps the log needed to undo them. Both are noted under the lock that orders the
 //! records, so a checkpoint sees a transaction exactly if it has an earlier record.
+//!
+//! Order of locks: the directory, then the state.
 
 use super::cold_segments::ColdSegments;
 use super::log::{CheckpointNeed, CheckpointStart, NewRecord, PageLog, RecordStart, Reserve};
 use super::reservations::UndoReservations;
 use crate::error::{Result, StorageError};
 use crate::log::numbered::InFront;
-use crate::log::{ArchiveRange, LogIdentity, LogStart, Lsn, Wal, WalOptions};
+use crate::log::{
+    ArchiveRange, LogIdentity, LogStart, Lsn, Room, Wal, WalOptions, give_up, secure,
+};
 use crate::probe::{self, Activity, lock_log};
-use crate::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock};
 use disk::{Directory, DiskCounters};
 use pmem::Access;
 use std::sync::PoisonError;
@@ -39,7 +48,9 @@ const PAUSE: Duration = Duration::from_micros(50);
 /// The log of one partition.
 pub struct CentralLog<D: Directory> {
     state: Mutex<State<D>>,
-    /// Signalled when a sync has ended.
+    /// Of the log's files; its holder may make, name and remove some.
+    directory: Mutex<D>,
+    /// Signalled when a sync has ended, and when a file has been made.
     ended: Condvar,
     /// In front of this everything is durable.
     synced: AtomicU64,
@@ -51,7 +62,6 @@ pub struct CentralLog<D: Directory> {
 
 pub(super) struct State<D: Directory> {
     pub(super) wal: Wal<D>,
-    pub(super) directory: D,
     /// Undo space that each session's transaction has reserved.
     reservations: UndoReservations<LogStart>,
     /// How many transactions that the opening has found have reservations: these have the numbers
@@ -60,9 +70,12 @@ pub(super) struct State<D: Directory> {
     /// The newest checkpoint that has begun, and where the newest one has that has ended.
     newest: LogStart,
     ended: Lsn,
-    /// Whether a thread leads a sync.
+    /// Whether a thread leads a sync, and whether one makes a file.
     is_syncing: bool,
+    is_making: bool,
 }
+
+type Guard<'l, D> = MutexGuard<'l, State<D>>;
 
 impl<D: Directory> State<D> {
     /// The room that a record takes, with what all transactions need then.
@@ -71,27 +84,19 @@ impl<D: Directory> State<D> {
         record.len() as u64 + all + FRAME_BYTES
     }
 
-    /// Whether a record begins a new segment.
-    fn begins_segment(&self, reserve: &Reserve, record: &[u8]) -> bool {
-        let fits = match *reserve {
+    /// The room that a new segment needs for a record; none if the current one has it.
+    fn room_for(&self, reserve: &Reserve, record: &[u8]) -> Result<Option<Room>> {
+        match *reserve {
             Reserve::Bytes(session, bytes) => {
-                self.wal.has_room(self.room_with(session, bytes, record))
+                let bytes = self.room_with(session, bytes, record);
+                let is_there = self.wal.has_room(bytes);
+                (!is_there).then(|| Room::generous(bytes)).transpose()
             }
-            Reserve::Keep(_) | Reserve::End(_) => self.wal.has_room_for(record),
-        };
-        !fits
-    }
-
-    /// Makes room for a record and for what all transactions need then.
-    fn reserve(&mut self, session: u32, bytes: u64, record: &[u8]) -> Result<()> {
-        let room = self.room_with(session, bytes, record);
-        self.wal.make_room(&self.directory, room)?;
-        self.reservations.claim(session, bytes, self.newest);
-        Ok(())
-    }
-
-    fn remove_in_front(&mut self, segment: u64) -> Result<bool> {
-        self.wal.remove_in_front(&self.directory, segment)
+            Reserve::Keep(_) | Reserve::End(_) => {
+                let is_there = self.wal.has_room_for(record);
+                Ok((!is_there).then(|| Room::exactly(record.len() as u64 + FRAME_BYTES)))
+            }
+        }
     }
 }
 
@@ -122,28 +127,40 @@ impl<D: Directory> CentralLog<D> {
             synced: AtomicU64::new(wal.synced().0),
             state: Mutex::new(State {
                 wal,
-                directory,
                 reservations: UndoReservations::new(),
                 unfinished: 0,
                 newest: start,
                 ended: start.lsn,
                 is_syncing: false,
+                is_making: false,
             }),
+            directory: Mutex::new(directory),
             ended: Condvar::new(),
             image_from: AtomicU64::new(0),
             cold,
         })
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State<D>> {
+    pub(super) fn state(&self) -> Guard<'_, D> {
         lock_log(&self.state)
     }
 
     /// Removes the files before a segment. That of a long file takes milliseconds: others have the
     /// log between two, for which it has to be free for a moment, as a mutex is not fair.
     pub(super) fn remove_in_front(&self, segment: u64) -> Result<()> {
-        while self.state().remove_in_front(segment)? {
+        loop {
+            let directory = lock(&self.directory);
+            let was_one = self.state().wal.remove_in_front(&directory, segment)?;
+            if !was_one {
+                break;
+            }
+            drop(directory);
             std::thread::sleep(PAUSE);
+        }
+        let directory = lock(&self.directory);
+        if self.state().wal.has_new_spares() {
+            secure(&*directory)?;
+            self.state().wal.note_secured();
         }
         Ok(())
     }
@@ -157,38 +174,120 @@ impl<D: Directory> CentralLog<D> {
     }
 
     /// Leads or follows until everything before `end` is durable.
-    fn sync_until<'l>(&'l self, mut state: MutexGuard<'l, State<D>>, end: Lsn) -> Result<()> {
+    fn sync_until<'l>(&'l self, state: Guard<'l, D>, end: Lsn) -> Result<Guard<'l, D>> {
+        self.sync_while(state, |wal| wal.synced() < end)
+    }
+
+    /// Leads or follows syncs as long as the log says so.
+    fn sync_while<'l>(
+        &'l self,
+        mut state: Guard<'l, D>,
+        is_waiting: impl Fn(&Wal<D>) -> bool,
+    ) -> Result<Guard<'l, D>> {
         loop {
             state.wal.require_sound()?;
-            if state.wal.synced() >= end {
-                return Ok(());
+            if !is_waiting(&state.wal) {
+                return Ok(state);
             }
             if state.is_syncing {
-                let _waiting = probe::begin(Activity::LogWait);
-                let woken = self.ended.wait(state);
-                state = woken.unwrap_or_else(PoisonError::into_inner);
-                continue;
+                state = self.wait(state);
+            } else {
+                state = self.lead(state)?;
             }
+        }
+    }
+
+    fn wait<'l>(&self, state: Guard<'l, D>) -> Guard<'l, D> {
+        let _waiting = probe::begin(Activity::LogWait);
+        let woken = self.ended.wait(state);
+        woken.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the current segment its name, if it has none, or syncs all records so far.
+    fn lead<'l>(&'l self, mut state: Guard<'l, D>) -> Result<Guard<'l, D>> {
+        let result;
+        if let Some(roll) = state.wal.begin_roll() {
+            state.is_syncing = true;
+            drop(state);
+            let directory = lock(&self.directory);
+            let ended = roll.run(&*directory);
+            state = self.state();
+            result = state.wal.end_roll(ended);
+        } else {
             let Some(pending) = state.wal.begin_sync()? else {
-                return Ok(());
+                return Ok(state);
             };
             state.is_syncing = true;
             let ended = pending.run(|| drop(state));
             state = self.state();
-            state.is_syncing = false;
-            let result = state.wal.end_sync(ended);
-            let synced = state.wal.synced();
-            self.synced.store(synced.0, Ordering::SeqCst);
-            self.ended.notify_all();
-            result?;
+            result = state.wal.end_sync(ended);
         }
+        state.is_syncing = false;
+        let synced = state.wal.synced();
+        self.synced.store(synced.0, Ordering::SeqCst);
+        self.ended.notify_all();
+        result?;
+        if state.wal.wants_file() && !state.is_making {
+            // If the disk is full, the thread that needs the file says so.
+            drop(self.make_file(state, Room::ANY));
+            state = self.state();
+        }
+        Ok(state)
+    }
+
+    /// One step towards a file for the next segment, with that room: after it the log may have
+    /// changed.
+    fn step_to_file<'l>(&'l self, state: Guard<'l, D>, room: Room) -> Result<Guard<'l, D>> {
+        state.wal.require_sound()?;
+        if !state.wal.is_named() {
+            self.sync_while(state, |wal| !wal.is_named())
+        } else if state.is_making {
+            Ok(self.wait(state))
+        } else {
+            self.explained(self.make_file(state, room))
+        }
+    }
+
+    /// Makes the file of the next segment, while others have the log.
+    fn make_file<'l>(&'l self, mut state: Guard<'l, D>, room: Room) -> Result<Guard<'l, D>> {
+        state.is_making = true;
+        drop(state);
+        let directory = lock(&self.directory);
+        state = self.state();
+        let mut made = Ok(());
+        // Otherwise another thread has begun a segment meanwhile, with the file there was.
+        if state.wal.is_named() {
+            let preparation = state.wal.prepare(room);
+            drop(state);
+            let prepared = preparation.run(&*directory);
+            state = self.state();
+            made = state.wal.end_preparation(prepared);
+        }
+        state.is_making = false;
+        self.ended.notify_all();
+        made.map(|()| state)
+    }
+
+    /// Begins segments until the current one has room for a record, and for what all transactions
+    /// need then. Others may have the log meanwhile.
+    fn with_room(&self, reserve: &Reserve, record: &[u8]) -> Result<Guard<'_, D>> {
+        let mut state = self.state();
+        state.wal.require_sound()?;
+        while let Some(room) = state.room_for(reserve, record)? {
+            if state.wal.can_begin_segment(room) {
+                state.wal.begin_segment()?;
+            } else {
+                state = self.step_to_file(state, room)?;
+            }
+        }
+        Ok(state)
     }
 }
 
 impl<D: Directory> PageLog for CentralLog<D> {
     fn replay(&self, redo: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>) -> Result<()> {
-        let State { wal, directory, .. } = &mut *self.state();
-        wal.replay(directory, redo)
+        let directory = lock(&self.directory);
+        self.state().wal.replay(&directory, redo)
     }
 
     fn set_image_from(&self, lsn: Lsn) {
@@ -204,23 +303,17 @@ impl<D: Directory> PageLog for CentralLog<D> {
 
     fn append(&self, reserve: Reserve, new: NewRecord<'_>) -> Result<Option<Lsn>> {
         let record = new.payload();
-        let mut state = self.state();
-        if state.begins_segment(&reserve, record) {
-            let end = state.wal.end();
-            self.sync_until(state, end)?;
-            state = self.state();
-        }
+        let mut state = self.with_room(&reserve, record)?;
         // Checkpoints begin under the lock.
         if new.is_outdated(Lsn(self.image_from.load(Ordering::SeqCst))) {
             return Ok(None);
         }
         let state = &mut *state;
         if let Reserve::Bytes(session, bytes) = reserve {
-            self.explained(state.reserve(session, bytes, record))?;
+            state.reservations.claim(session, bytes, state.newest);
         }
         let at = state.wal.end();
-        self.explained(state.wal.append(&state.directory, record))?;
-        self.synced.store(state.wal.synced().0, Ordering::SeqCst);
+        state.wal.append_fitting(record)?;
         if let Reserve::End(session) = reserve {
             state.reservations.end(session);
         }
@@ -236,13 +329,13 @@ impl<D: Directory> PageLog for CentralLog<D> {
         if self.synced.load(Ordering::SeqCst) > lsn.0 {
             return Ok(());
         }
-        self.sync_until(self.state(), Lsn(lsn.0 + 1))
+        self.sync_until(self.state(), Lsn(lsn.0 + 1)).map(drop)
     }
 
     fn flush(&self) -> Result<()> {
         let state = self.state();
         let end = state.wal.end();
-        self.sync_until(state, end)
+        self.sync_until(state, end).map(drop)
     }
 
     fn synced(&self) -> Lsn {
@@ -251,13 +344,19 @@ impl<D: Directory> PageLog for CentralLog<D> {
 
     fn begin_checkpoint(&self) -> Result<CheckpointStart> {
         self.flush()?;
-        let state = &mut *self.state();
-        let reserved = state.reservations.reserved();
-        let begun = state
-            .wal
-            .begin_checkpoint_with_room(&state.directory, reserved);
-        let start = self.explained(begun)?;
-        self.synced.store(state.wal.synced().0, Ordering::SeqCst);
+        let mut state = self.state();
+        let start = loop {
+            state.wal.require_sound()?;
+            let reserved = state.reservations.reserved();
+            if reserved == 0 && state.wal.synced() == state.wal.end() && state.wal.is_named() {
+                break state.wal.begin_checkpoint()?;
+            }
+            let room = Room::exactly(reserved + FRAME_BYTES);
+            if state.wal.can_begin_segment(room) {
+                break state.wal.begin_segment()?;
+            }
+            state = self.step_to_file(state, room)?;
+        };
         if self.image_from.load(Ordering::SeqCst) > 0 {
             self.image_from.store(start.lsn.0, Ordering::SeqCst);
         }
@@ -267,10 +366,12 @@ impl<D: Directory> PageLog for CentralLog<D> {
         );
         state.newest = start;
         let oldest = state.reservations.since().min_by_key(|since| since.lsn);
-        Ok(CheckpointStart {
+        let begun = CheckpointStart {
             redo: start.lsn,
             log: oldest.unwrap_or(start),
-        })
+        };
+        let is_waiting = |wal: &Wal<D>| wal.synced() < start.lsn || !wal.is_named();
+        self.sync_while(state, is_waiting).map(|_| begun)
     }
 
     fn end_checkpoint(&self, start: LogStart) -> Result<()> {
@@ -290,13 +391,15 @@ impl<D: Directory> PageLog for CentralLog<D> {
     }
 
     fn claim(&self, _session: u32, bytes: u64) -> Result<Option<u32>> {
-        let state = &mut *self.state();
-        let number = state.unfinished + 1;
-        match state.reserve(number, bytes, &[]) {
+        let number = self.state().unfinished + 1;
+        let reserve = Reserve::Bytes(number, bytes);
+        let mut state = match self.with_room(&reserve, &[]) {
             Err(error) if error.is_statement_error() => return Ok(None),
-            result => result?,
-        }
+            state => state?,
+        };
         assert!(number > 0, "number 0 is for the undo of the opening itself");
+        let newest = state.newest;
+        state.reservations.claim(number, bytes, newest);
         state.unfinished = number;
         Ok(Some(number))
     }
@@ -309,8 +412,9 @@ impl<D: Directory> PageLog for CentralLog<D> {
     }
 
     fn give_up_spares(&self) -> Result<bool> {
-        let State { wal, directory, .. } = &mut *self.state();
-        wal.give_up_spares(directory)
+        let directory = lock(&self.directory);
+        let spares = self.state().wal.take_spares();
+        Ok(give_up(&*directory, &spares)?)
     }
 
     fn end_ahead(&self) {
@@ -340,17 +444,23 @@ impl<D: Directory> PageLog for CentralLog<D> {
     }
 
     fn close(&self) -> Result<()> {
-        let State { wal, directory, .. } = &mut *self.state();
-        wal.close(directory)
+        loop {
+            drop(self.sync_while(self.state(), |wal| !wal.is_named())?);
+            let directory = lock(&self.directory);
+            let mut state = self.state();
+            if state.wal.is_named() {
+                return state.wal.close(&directory);
+            }
+        }
     }
 
     fn verify(&self) -> Result<()> {
-        let State { wal, directory, .. } = &mut *self.state();
-        wal.verify(directory)
+        let directory = lock(&self.directory);
+        self.state().wal.verify(&directory)
     }
 
     fn disk(&self) -> DiskCounters {
-        self.state().directory.counters()
+        lock(&self.directory).counters()
     }
 
     fn checkpoint_need(&self, due: u64, urgent: u64) -> CheckpointNeed {

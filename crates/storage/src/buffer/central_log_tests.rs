@@ -1,12 +1,12 @@
 //! Many threads make records durable: goal and method.
 //!
-//! Goal: a thread that only appends waits for no sync, threads that wait share syncs, and records
-//! that are reported durable are durable.
+//! Goal: a thread that only appends waits for no sync and no new file, threads that wait share
+//! syncs, and records that are reported durable are durable.
 //!
-//! Method: a device whose syncs wait for the test, so that each thread is at a known point. The
+//! Method: a device whose calls wait for the test, so that each thread is at a known point. The
 //! durable records are read from the state that a power cut would leave at that moment.
 
-use super::super::test_device::Device;
+use super::super::test_device::{Call, Device};
 use super::*;
 use crate::buffer::log::append_bytes;
 use crate::sync::lock;
@@ -32,17 +32,25 @@ const THREADS: u8 = 8;
 
 type Log = Arc<CentralLog<Device>>;
 
-/// Control of a running sync: the test learns of its begin, and decides how it ends.
+/// Control of a running call: the test learns of its begin, and decides how it ends.
 struct Gate {
     began: Receiver<()>,
     end: Sender<bool>,
 }
 
+/// A device with control of the syncs that make records durable.
 fn gated() -> (Device, Gate) {
+    gated_at(Call::SyncLog)
+}
+
+fn gated_at(kind: Call) -> (Device, Gate) {
     let (say, began) = channel();
     let (end, ended) = channel();
     let ended = Mutex::new(ended);
-    let device = Device::new(move |_| {
+    let device = Device::new(move |call| {
+        if call != kind {
+            return true;
+        }
         say.send(()).unwrap();
         lock(&ended).recv_timeout(LONG).unwrap()
     });
@@ -174,9 +182,9 @@ fn roll_while_syncing(succeeds: bool) -> (Device, Log, [Result<()>; 2]) {
     gate.began.recv_timeout(LONG).unwrap();
     append(&log, &[2; 500]).unwrap();
     let roller = commit(&log, vec![3; 3000], &appended);
-    // The device looks whether the new segment gets its name too early; here there is time for it
-    // to try.
-    assert!(heard.recv_timeout(Duration::from_millis(50)).is_err());
+    // The record is in the log already. The device looks whether its segment gets a name too early.
+    heard.recv_timeout(LONG).unwrap();
+    assert_eq!(segments(&device).len(), 1);
     gate.end.send(succeeds).unwrap();
     // The syncs before the new segment, and that of its own record.
     let _ = gate.end.send(true);
@@ -244,7 +252,79 @@ fn others_append_while_the_sync_runs_that_a_checkpoint_begins_with() {
     appends_beside(|log| log.begin_checkpoint().map(drop));
 }
 
+/// A log whose segment is half full when the thread that this returns has made the record durable.
+fn half_full(log: &Log) -> JoinHandle<Result<()>> {
+    append(log, &[1; 3000]).unwrap();
+    let same = Arc::clone(log);
+    spawn(move || same.flush())
+}
+
 #[test]
-fn others_append_while_the_sync_runs_that_a_segment_begins_with() {
-    appends_beside(|log| append(log, &[3; 2000]).map(drop));
+fn others_append_and_sync_while_the_next_file_is_made() {
+    let (device, gate) = gated_at(Call::Create);
+    // The tails and the first segment.
+    gate.end.send(true).unwrap();
+    gate.end.send(true).unwrap();
+    let log = open(&device);
+    let maker = half_full(&log);
+    for _ in 0..3 {
+        gate.began.recv_timeout(LONG).unwrap();
+    }
+    // These would wait for the end of the creation, which waits for them.
+    append(&log, &[2; 100]).unwrap();
+    log.flush().unwrap();
+    assert_eq!(survivors(&device), [1, 2]);
+    gate.end.send(true).unwrap();
+    // For a third segment.
+    gate.end.send(true).unwrap();
+    maker.join().unwrap().unwrap();
+    // The file is there: the next segment begins without a further one.
+    append(&log, &[3; 2000]).unwrap();
+    log.flush().unwrap();
+    assert_eq!(segments(&device).len(), 2);
+    assert_eq!(survivors(&device), [1, 2, 3]);
+}
+
+#[test]
+fn others_append_while_a_segment_gets_its_name() {
+    let (device, gate) = gated_at(Call::SyncDirectory);
+    for _ in 0..2 {
+        gate.end.send(true).unwrap();
+    }
+    let log = open(&device);
+    half_full(&log).join().unwrap().unwrap();
+    append(&log, &[2; 2000]).unwrap();
+    for _ in 0..2 {
+        gate.began.recv_timeout(LONG).unwrap();
+    }
+    assert!(gate.began.try_recv().is_err(), "an append syncs nothing");
+    let same = Arc::clone(&log);
+    let leader = spawn(move || same.flush());
+    gate.began.recv_timeout(LONG).unwrap();
+    append(&log, &[3; 100]).unwrap();
+    assert_eq!(survivors(&device), [1]);
+    gate.end.send(true).unwrap();
+    leader.join().unwrap().unwrap();
+    log.flush().unwrap();
+    assert_eq!(survivors(&device), [1, 2, 3]);
+}
+
+#[test]
+fn a_checkpoint_syncs_what_others_have_appended_meanwhile_without_the_lock() {
+    let (device, gate) = gated();
+    let log = open(&device);
+    append(&log, &[1; 100]).unwrap();
+    let same = Arc::clone(&log);
+    let beginning = spawn(move || same.begin_checkpoint());
+    gate.began.recv_timeout(LONG).unwrap();
+    append(&log, &[2; 100]).unwrap();
+    gate.end.send(true).unwrap();
+    // The second record is synced for the checkpoint, and the lock is free again.
+    gate.began.recv_timeout(LONG).unwrap();
+    append(&log, &[3; 100]).unwrap();
+    assert_eq!(survivors(&device), [1]);
+    gate.end.send(true).unwrap();
+    let start = beginning.join().unwrap().unwrap();
+    assert!(log.synced() >= start.redo);
+    assert_eq!(survivors(&device), [1, 2]);
 }

@@ -19,6 +19,10 @@ type Meanwhile = Arc<dyn Fn(Call) -> bool + Send + Sync>;
 pub(crate) enum Call {
     /// A sync that makes records durable.
     SyncLog,
+    /// The creation of a file of the log, or of a page file.
+    Create,
+    /// A sync of the directory.
+    SyncDirectory,
     /// A read of a page.
     ReadPage,
     /// A write of pages.
@@ -131,10 +135,18 @@ fn failure(name: &str, kind: ErrorKind) -> DiskError {
     }
 }
 
+/// Whether a file has records, in a segment or a spare.
+fn is_log(name: &str) -> bool {
+    name.contains(".wal")
+}
+
 impl Directory for Device {
     type File = DeviceFile;
 
     fn create(&self, name: &str) -> Result<DeviceFile> {
+        if !(self.meanwhile)(Call::Create) {
+            return Err(failure(name, ErrorKind::Other));
+        }
         let content = Shared::default();
         let mut files = self.files.lock().unwrap();
         files.insert(name.to_owned(), Arc::clone(&content));
@@ -164,7 +176,7 @@ impl Directory for Device {
         let mut files = self.files.lock().unwrap();
         // A file that becomes a spare is not needed, so appends to others may be pending.
         let is_segment = !to.contains("-spare");
-        let logs = files.iter().filter(|(name, _)| !name.contains("pages"));
+        let logs = files.iter().filter(|(name, _)| is_log(name));
         for (name, content) in logs.filter(|_| is_segment) {
             let content = content.lock().unwrap();
             assert!(
@@ -179,6 +191,9 @@ impl Directory for Device {
     }
 
     fn sync(&self, _site: &'static Site) -> Result<()> {
+        if !(self.meanwhile)(Call::SyncDirectory) {
+            return Err(failure("directory", ErrorKind::Other));
+        }
         Ok(())
     }
 

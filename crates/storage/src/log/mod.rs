@@ -20,6 +20,7 @@ mod tails;
 pub mod volatile_undo;
 pub mod wal;
 mod wal_read;
+mod wal_roll;
 mod wal_segment;
 mod wal_spares;
 mod wal_sync;
@@ -33,6 +34,8 @@ pub use volatile_undo::{Keep, VolatileMark, VolatileUndo};
 pub(crate) use wal::has_needless;
 pub use wal::{LogIdentity, LogStart, Lsn, Purpose, Wal, WalOptions};
 pub(crate) use wal_read::{copy_segments, first_of};
+pub(crate) use wal_roll::Room;
+pub(crate) use wal_spares::{give_up, secure};
 
 use crate::error::Result;
 use pmem::{Arena, Memory, WordChange};

@@ -30,16 +30,19 @@
 //! 6. A checkpoint begins a new file in each series, so a file has records on one side of it only.
 //!    A file that a crash has brought back has only records that nobody needs, and proves nothing
 //!    about later ones.
+//!
+//! A file is made under the lock of its series. Its session waits for that, and others only if they
+//! need records of this session durable.
 
 use super::checkpoint::NUMBER_MAX;
 use super::numbered::{
     Found, FoundRecords, HEADER_BYTES as RECORD_HEADER_BYTES, Pending, Place, RecordKind, Stamp,
 };
 use super::tails::{SharedTails, StreamTail, Tail, ends_early, lost};
-use super::wal::{LogIdentity, LogStart, Lsn, Wal, WalOptions, prove};
+use super::wal::{LogIdentity, LogStart, Lsn, Wal, WalOptions};
 use super::wal_read::{SegmentEnd, read_segment};
 use super::wal_segment::{HEADER_BYTES, SegmentHeader, damage, frame_bytes, read_frame, read_u64};
-use super::wal_sync::{EndedSync, PendingSync};
+use super::wal_sync::{EndedSync, PendingSync, prove};
 use crate::error::{Result, StorageError};
 use crate::sync::{Mutex, lock};
 use disk::{Directory, File};

@@ -295,6 +295,15 @@ impl<F: File> Tails<F> {
     }
 }
 
+impl<F> Clone for StreamTail<F> {
+    fn clone(&self) -> Self {
+        Self {
+            tails: Arc::clone(&self.tails),
+            stream: self.stream,
+        }
+    }
+}
+
 impl<F: File> StreamTail<F> {
     pub(super) fn new(tails: &SharedTails<F>, stream: u32) -> Self {
         Self {

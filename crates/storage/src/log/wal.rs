@@ -27,28 +27,29 @@
 //!    end of the log, which an orderly end notes as well. So a segment that is missing, or is an
 //!    older copy, is distinguished from a log that went no further.
 //!
-//! Others may append while a sync runs: `wal_sync` says how.
+//! Others may append while a sync runs (`wal_sync`), and while a segment is made (`wal_roll`).
 //!
 //! Invariant 5 costs at most one segment of writes and two syncs: usually the last group.
 //!
-//! States of a segment file: `p0.wal.tmp` → (`roll`) current → (the next `roll`) full →
-//! (`remove_in_front`) gone, or a spare (`wal_spares`) → (`roll`) current.
+//! States of a segment file: `p0.wal.tmp` → (`begin_segment`) current → (the next one) full →
+//! (`remove_in_front`) gone, or a spare (`wal_spares`) → (`begin_segment`) current.
 
 use super::checkpoint::NUMBER_MAX;
 use super::numbered::InFront;
 use super::tails::{StreamTail, Tail, Tails, ends_early, lost, missing};
-use super::wal_read::{Replayed, SegmentEnd, read_segment};
+use super::wal_read::{Replayed, read_segment};
+use super::wal_roll::{NextFile, Roll, Room};
 use super::wal_segment::{
     FRAME_BYTES, HEADER_BYTES, SEGMENT_BYTES_MAX, SegmentHeader, damage, frame_bytes, push_frame,
     was_durable,
 };
-use super::wal_spares::Spares;
-use super::wal_sync::{EndedSync, PendingSync, SegmentFile};
+use super::wal_spares::{self, Spares};
+use super::wal_sync::{EndedSync, PendingSync, SegmentFile, prove};
 use crate::error::{Result, StorageError};
 use crate::failure::Failure;
 use crate::sync::{Mutex, lock};
 use disk::{Directory, DiskError, File};
-use pmem::{Access, site};
+use pmem::Access;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -121,16 +122,13 @@ pub enum Purpose {
     Release,
 }
 
-/// Segments that a checkpoint may leave before they become long.
-const SHORT_SEGMENTS: usize = 4;
-
 /// Sizes of the log.
 #[derive(Clone, Copy, Debug)]
 pub struct WalOptions {
     /// Bytes of a segment file. A record that is longer gets a segment of its own length.
     pub segment_bytes: u64,
-    /// Bytes of the segments after the first few since a checkpoint: others wait while a segment is
-    /// made. If it is less than a usual segment, all have that length.
+    /// Bytes of the segments after the first few since a checkpoint: each takes four syncs to make.
+    /// If it is less than a usual segment, all have that length.
     pub long_segment_bytes: u64,
     /// Appended bytes after which they are handed to the file without a sync. While a sync runs
     /// there may be more, up to 16 times as many.
@@ -195,42 +193,50 @@ const _: () = assert!(
 const HAS_CURRENT: &str = "records that are not synced belong to the current segment";
 
 /// The segment that is being written.
-struct Current<F> {
-    file: Arc<Mutex<SegmentFile<F>>>,
-    header: SegmentHeader,
-    seed: u32,
+pub(super) struct Current<F> {
+    pub(super) file: Arc<Mutex<SegmentFile<F>>>,
+    pub(super) header: SegmentHeader,
+    pub(super) seed: u32,
     /// Offset in the file where `buffer` goes.
-    written: u64,
+    pub(super) written: u64,
+    /// Whether its roll has ended. Nothing is written to it before.
+    pub(super) is_named: bool,
 }
 
 /// The log of one partition.
 pub struct Wal<D: Directory> {
-    identity: LogIdentity,
+    pub(super) identity: LogIdentity,
     /// The kind in the names of its files.
-    kind: String,
-    options: WalOptions,
-    start: LogStart,
-    current: Option<Current<D::File>>,
+    pub(super) kind: String,
+    pub(super) options: WalOptions,
+    pub(super) start: LogStart,
+    pub(super) current: Option<Current<D::File>>,
     /// The one before a checkpoint that has begun, as long as nothing is appended after it.
-    closed: Option<Current<D::File>>,
-    next_segment: u64,
+    pub(super) closed: Option<Current<D::File>>,
+    /// A file for the segment after the current one.
+    pub(super) next: Option<NextFile<D::File>>,
+    /// Whether the disk had no room for that file.
+    pub(super) is_refused: bool,
+    /// What has to become durable before the records of the current segment.
+    pub(super) roll: Option<Roll<D::File>>,
+    pub(super) next_segment: u64,
     /// Numbers and lengths of the files on disk, ascending.
-    segments: Vec<(u64, u64)>,
+    pub(super) segments: Vec<(u64, u64)>,
     /// Files that are used again.
-    spares: Spares,
+    pub(super) spares: Spares,
     buffer: Vec<u8>,
     /// An empty one, to be the buffer while a sync has the other.
     spare: Vec<u8>,
     /// Syncs that have begun and not ended.
     running: u32,
-    end: Lsn,
+    pub(super) end: Lsn,
     synced: Lsn,
     /// End of the log when the last marker was written.
     marked: Lsn,
     /// Whether files were removed that a crash may bring back.
-    has_removed: bool,
+    pub(super) has_removed: bool,
     /// The tail file, which shows whether files of the log are missing.
-    tail: StreamTail<D::File>,
+    pub(super) tail: StreamTail<D::File>,
     failure: Failure,
 }
 
@@ -324,6 +330,9 @@ impl<D: Directory> Wal<D> {
             start,
             current: None,
             closed: None,
+            next: None,
+            is_refused: false,
+            roll: None,
             next_segment: start.segment,
             segments,
             spares: Spares::new(identity, kind, &options),
@@ -383,7 +392,7 @@ impl<D: Directory> Wal<D> {
         // A record leaves the last bytes of its segment to a mark.
         let mark_bytes = if payload.is_empty() { 0 } else { FRAME_BYTES };
         if self.room() < bytes + mark_bytes as u64 {
-            match self.roll(directory, bytes) {
+            match self.roll(directory, Room::exactly(bytes)) {
                 Err(StorageError::Disk(DiskError::OutOfSpace { .. }))
                     if purpose == Purpose::Release && self.spares.has_reserve(bytes) =>
                 {
@@ -397,13 +406,13 @@ impl<D: Directory> Wal<D> {
     }
 
     /// Adds a record for which the current segment has room.
-    pub(super) fn append_fitting(&mut self, payload: &[u8]) -> Result<()> {
+    pub(crate) fn append_fitting(&mut self, payload: &[u8]) -> Result<()> {
         self.failure.require_none()?;
         let seed = self.current().seed;
         push_frame(&mut self.buffer, seed, self.end, self.synced, payload);
         self.end = Lsn(self.end.0 + frame_bytes(payload.len()) as u64);
         let buffers = if self.running == 0 { 1 } else { BUFFERS_MAX };
-        if self.buffer.len() >= buffers * self.options.buffer_bytes_max {
+        if self.is_named() && self.buffer.len() >= buffers * self.options.buffer_bytes_max {
             self.write_buffer()?;
         }
         Ok(())
@@ -420,23 +429,11 @@ impl<D: Directory> Wal<D> {
     }
 
     /// Makes the current segment have room for `bytes` of frames, so that appending them meets no
-    /// full disk. A new segment has twice as much, because a caller that keeps room asks for a
-    /// little more each time.
+    /// full disk.
     pub fn make_room(&mut self, directory: &D, bytes: u64) -> Result<()> {
         self.failure.require_none()?;
         if !self.has_room(bytes) {
-            let most = SEGMENT_BYTES_MAX - (HEADER_BYTES + FRAME_BYTES) as u64;
-            if bytes > most {
-                let text = format!("a transaction that needs {bytes} bytes of log is too long");
-                return Err(StorageError::Unsupported(text));
-            }
-            match self.roll(directory, (2 * bytes).min(most)) {
-                // Perhaps there is space for what is needed, if not for more.
-                Err(StorageError::Disk(DiskError::OutOfSpace { .. })) => {
-                    self.roll(directory, bytes)?;
-                }
-                result => result?,
-            }
+            self.roll(directory, Room::generous(bytes)?)?;
         }
         Ok(())
     }
@@ -476,6 +473,10 @@ impl<D: Directory> Wal<D> {
         if self.synced == self.end {
             return Ok(None);
         }
+        assert!(
+            self.is_named(),
+            "a roll ends before the records behind it are synced"
+        );
         let spare = std::mem::take(&mut self.spare);
         let bytes = std::mem::replace(&mut self.buffer, spare);
         let current = self.current.as_mut().expect(HAS_CURRENT);
@@ -506,6 +507,7 @@ impl<D: Directory> Wal<D> {
     /// Makes all records durable and marks the end, so that damage to the last record is
     /// distinguished from a torn tail, and the next recovery knows which records are durable.
     pub fn close(&mut self, directory: &D) -> Result<()> {
+        self.remove_next(directory)?;
         self.flush()?;
         if self.marked != self.end {
             // A mark is no part of the log, so recovery is to find the end before it.
@@ -568,8 +570,11 @@ impl<D: Directory> Wal<D> {
 
     /// Bytes that the segment files take, spares among them.
     pub fn file_bytes(&self) -> u64 {
-        let segments: u64 = self.segments.iter().map(|&(_, bytes)| bytes).sum();
-        segments + self.spares.bytes()
+        let segments = self.segments.iter().map(|&(_, bytes)| bytes);
+        let nameless = self.current.iter().filter(|current| !current.is_named);
+        let nameless = nameless.map(|current| current.header.bytes);
+        let next = self.next.iter().map(|next| next.bytes);
+        segments.chain(nameless).chain(next).sum::<u64>() + self.spares.bytes()
     }
 
     /// Whether an earlier write or sync failed.
@@ -617,7 +622,7 @@ impl<D: Directory> Wal<D> {
         if bytes == 0 {
             return self.begin_checkpoint();
         }
-        self.roll(directory, bytes + FRAME_BYTES as u64)?;
+        self.roll(directory, Room::exactly(bytes + FRAME_BYTES as u64))?;
         Ok(LogStart {
             segment: self.next_segment - 1,
             lsn: self.end,
@@ -638,10 +643,16 @@ impl<D: Directory> Wal<D> {
     /// is none. A crash may keep any of them, or bring them back: the checkpoint says that their
     /// numbers are out of date.
     pub fn remove_needless(&mut self, directory: &D) -> Result<bool> {
-        self.remove_in_front(directory, self.start.segment)
+        let was_one = self.remove_in_front(directory, self.start.segment)?;
+        if !was_one && self.has_new_spares() {
+            wal_spares::secure(directory)?;
+            self.note_secured();
+        }
+        Ok(was_one)
     }
 
-    /// As [`Wal::remove_needless`], of the files before a segment only.
+    /// As [`Wal::remove_needless`], of the files before a segment only; spares cannot be used
+    /// before they are secured.
     pub(crate) fn remove_in_front(&mut self, directory: &D, segment: u64) -> Result<bool> {
         match self.segments.first() {
             Some(&(number, bytes)) if number < segment => {
@@ -652,11 +663,18 @@ impl<D: Directory> Wal<D> {
                 self.has_removed = true;
                 Ok(true)
             }
-            _ => {
-                self.spares.secure(directory)?;
-                Ok(false)
-            }
+            _ => Ok(false),
         }
+    }
+
+    /// Whether there are spares whose old names a crash may bring back.
+    pub(crate) fn has_new_spares(&self) -> bool {
+        self.spares.has_new()
+    }
+
+    /// Notes that [`wal_spares::secure`] has run since they were renamed.
+    pub(crate) fn note_secured(&mut self) {
+        self.spares.note_secured();
     }
 
     /// The numbers of the files that are not needed after the newest durable checkpoint, and where
@@ -665,11 +683,6 @@ impl<D: Directory> Wal<D> {
         let numbers = self.segments.iter().map(|&(number, _)| number);
         let needless = numbers.take_while(|&number| number < self.start.segment);
         (needless.collect(), self.start)
-    }
-
-    /// Frees the space of all spares; returns whether there were any.
-    pub(crate) fn give_up_spares(&mut self, directory: &D) -> Result<bool> {
-        self.spares.give_up(directory)
     }
 
     /// Makes the reserve file for records that free space, unless it is there; a full disk
@@ -684,147 +697,18 @@ impl<D: Directory> Wal<D> {
     }
 
     /// The segment that has, or will get, what is in the buffer or unsynced.
-    fn current(&mut self) -> &mut Current<D::File> {
+    pub(super) fn current(&mut self) -> &mut Current<D::File> {
         self.current.as_mut().expect(HAS_CURRENT)
     }
 
-    /// Bytes of the current segment after the buffer.
-    fn room(&self) -> u64 {
-        self.current.as_ref().map_or(0, |current| {
+    /// Bytes of the current segment after the buffer; none for a nameless one whose buffer is full.
+    pub(super) fn room(&self) -> u64 {
+        let buffer_bytes_max = BUFFERS_MAX * self.options.buffer_bytes_max;
+        let takes =
+            |current: &&Current<_>| current.is_named || self.buffer.len() < buffer_bytes_max;
+        self.current.as_ref().filter(takes).map_or(0, |current| {
             current.header.bytes - current.written - self.buffer.len() as u64
         })
-    }
-
-    /// Ends the current segment and makes the next one, with room for at least `record_bytes`.
-    fn roll(&mut self, directory: &D, record_bytes: u64) -> Result<()> {
-        let is_needed = |&&(number, _): &&(u64, u64)| number >= self.start.segment;
-        let needed = self.segments.iter().rev().take_while(is_needed).count();
-        let [usual, long] = self.options.lengths();
-        let shortest = usual.max((HEADER_BYTES + FRAME_BYTES) as u64 + record_bytes);
-        let bytes = if needed < SHORT_SEGMENTS {
-            shortest
-        } else {
-            long.max(shortest)
-        };
-        match self.roll_to(directory, bytes) {
-            Err(StorageError::Disk(DiskError::OutOfSpace { .. })) if shortest < bytes => {
-                self.roll_to(directory, shortest)
-            }
-            rolled => rolled,
-        }
-    }
-
-    /// Makes a segment of that length the current one.
-    fn roll_to(&mut self, directory: &D, bytes: u64) -> Result<()> {
-        let header = SegmentHeader {
-            identity: self.identity,
-            number: self.next_segment,
-            first: self.end,
-            bytes,
-        };
-        let (unpublished, file) = match self.prepare(directory, &header) {
-            Ok(prepared) => prepared,
-            Err(error @ DiskError::OutOfSpace { .. }) => {
-                // The space that was taken in part goes back; if that fails too, the next attempt
-                // does it.
-                let _ = directory.remove(&self.unpublished_name());
-                if self.spares.give_up(directory)? || self.settle_removed(directory)? {
-                    return self.roll_to(directory, bytes);
-                }
-                return Err(error.into());
-            }
-            Err(error) => return Err(self.poison(error.into())),
-        };
-        self.publish(directory, header, &unpublished, file)?;
-        self.keep_reserve(directory)?;
-        Ok(())
-    }
-
-    /// Makes the removal of files durable; returns whether there were any: a file that a crash may
-    /// bring back still takes its space.
-    fn settle_removed(&mut self, directory: &D) -> Result<bool> {
-        if !std::mem::take(&mut self.has_removed) {
-            return Ok(false);
-        }
-        directory.sync(site!("wal.removed"))?;
-        Ok(true)
-    }
-
-    /// Makes the reserve file the current segment.
-    fn roll_to_reserve(&mut self, directory: &D) -> Result<()> {
-        let header = SegmentHeader {
-            identity: self.identity,
-            number: self.next_segment,
-            first: self.end,
-            bytes: self.options.reserve_bytes,
-        };
-        let taken = self.spares.take_reserve(directory);
-        let prepared = taken.and_then(|name| Ok(prepare_spare(directory, name, &header)?));
-        let (unpublished, file) = prepared.map_err(|error| self.poison(error))?;
-        self.publish(directory, header, &unpublished, file)?;
-        self.spares.keep_rest(directory)
-    }
-
-    /// Gives a file that is a segment but for its name that name, and makes it the current one.
-    fn publish(
-        &mut self,
-        directory: &D,
-        header: SegmentHeader,
-        unpublished: &str,
-        file: D::File,
-    ) -> Result<()> {
-        self.flush()?;
-        let name = self.identity.file_name(&self.kind, header.number);
-        // commit point: a segment with a durable name is part of the log
-        let published = directory
-            .rename(unpublished, &name)
-            .and_then(|()| directory.sync(site!("wal.publish-segment")));
-        if let Err(error) = published {
-            return Err(self.poison(error.into()));
-        }
-        self.has_removed = false;
-        let seed = header.seed();
-        self.closed = None;
-        self.segments.push((header.number, header.bytes));
-        self.next_segment += 1;
-        self.current = Some(Current {
-            file: Arc::new(Mutex::new(SegmentFile::new(file))),
-            header,
-            seed,
-            written: HEADER_BYTES as u64,
-        });
-        self.note_tail()
-    }
-
-    /// A segment file under another name, which it has durably or not: with its header and its
-    /// whole length, which are durable.
-    fn prepare(
-        &mut self,
-        directory: &D,
-        header: &SegmentHeader,
-    ) -> Result<(String, D::File), DiskError> {
-        let Some(name) = self.spares.pop(header.bytes) else {
-            let file = self.prepare_segment(directory, header)?;
-            return Ok((self.unpublished_name(), file));
-        };
-        prepare_spare(directory, name, header)
-    }
-
-    /// Makes a segment file with its header and its whole length, durable but for its name.
-    fn prepare_segment(&self, directory: &D, header: &SegmentHeader) -> Result<D::File, DiskError> {
-        let name = self.unpublished_name();
-        if directory.exists(&name)? {
-            directory.remove(&name)?;
-        }
-        let mut file = directory.create(&name)?;
-        file.set_bytes(header.bytes)?;
-        file.write_at(0, &header.encode())?;
-        file.sync(site!("wal.segment-header"))?;
-        Ok(file)
-    }
-
-    fn unpublished_name(&self) -> String {
-        format!("p{}.{}.tmp", self.identity.partition, self.kind)
     }
 
     fn write_buffer(&mut self) -> Result<()> {
@@ -843,7 +727,7 @@ impl<D: Directory> Wal<D> {
 
     /// Notes that the state on disk is unknown. A full disk is no statement error here: others wait
     /// for the same sync.
-    fn poison(&mut self, error: StorageError) -> StorageError {
+    pub(super) fn poison(&mut self, error: StorageError) -> StorageError {
         match self.failure.note(error) {
             StorageError::Disk(DiskError::OutOfSpace { .. }) => self.failure.refusal(),
             error => error,
@@ -886,45 +770,6 @@ impl<D: Directory> Wal<D> {
         self.marked = self.end;
         Ok(())
     }
-}
-
-/// A segment file under a spare's name: with its header and its whole length, which are durable.
-fn prepare_spare<D: Directory>(
-    directory: &D,
-    name: String,
-    header: &SegmentHeader,
-) -> Result<(String, D::File), DiskError> {
-    let mut file = directory.open(&name)?;
-    file.write_at(0, &header.encode())?;
-    file.sync(site!("wal.spare-header"))?;
-    Ok((name, file))
-}
-
-/// Makes the records of the last segment durable where nothing proves that they are, and adds the
-/// proof.
-pub(super) fn prove<F: File>(
-    file: &mut F,
-    header: &SegmentHeader,
-    data: &[u8],
-    found: &SegmentEnd,
-) -> Result<(), DiskError> {
-    let end = header.position(found.records);
-    if end <= found.synced {
-        return Ok(());
-    }
-    let mut write = |offset: usize, bytes: &[u8]| {
-        file.write_at(offset as u64, bytes)?;
-        file.sync(site!("wal.replayed"))
-    };
-    let from = HEADER_BYTES + (found.synced.0 - header.first.0) as usize;
-    write(from, &data[from..found.records])?;
-    let mut mark = Vec::with_capacity(FRAME_BYTES);
-    push_frame(&mut mark, header.seed(), end, end, &[]);
-    // A segment of an earlier version may be full; then the next recovery does the same again.
-    if found.records + mark.len() <= data.len() {
-        write(found.records, &mark)?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

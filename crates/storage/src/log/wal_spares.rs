@@ -166,7 +166,11 @@ impl Spares {
                 directory.remove(&name)?;
             }
         }
-        self.secure(directory)
+        if self.has_new() {
+            secure(directory)?;
+            self.note_secured();
+        }
+        Ok(())
     }
 
     /// Takes a file that is not needed any more, with its number and its length, as a spare, or
@@ -185,14 +189,14 @@ impl Spares {
         Ok(())
     }
 
-    /// Makes it durable that their old names are gone, so that they can be used.
-    pub(super) fn secure<D: Directory>(&mut self, directory: &D) -> Result<()> {
-        if !self.renamed.is_empty() {
-            directory.sync(site!("wal.spares"))?;
-            // commit point: no crash brings an old name back
-            self.ready.append(&mut self.renamed);
-        }
-        Ok(())
+    /// Whether the old name of one may come back.
+    pub(super) fn has_new(&self) -> bool {
+        !self.renamed.is_empty()
+    }
+
+    /// Notes that [`secure`] has run since they were renamed.
+    pub(super) fn note_secured(&mut self) {
+        self.ready.append(&mut self.renamed);
     }
 
     /// The name of one to be a segment of that length, which is none any more.
@@ -202,17 +206,33 @@ impl Spares {
         Some(self.name(number))
     }
 
-    /// Frees the space of all of them before it returns; returns whether there were any.
-    pub(super) fn give_up<D: Directory>(&mut self, directory: &D) -> Result<bool> {
-        let numbers = self.ready.drain(..).chain(self.renamed.drain(..));
-        let numbers: Vec<_> = numbers.collect();
-        for &(number, _) in &numbers {
-            directory.remove(&self.name(number))?;
-        }
-        if !numbers.is_empty() {
-            // A file that a crash may bring back still takes its space.
-            directory.sync(site!("wal.spares-gone"))?;
-        }
-        Ok(!numbers.is_empty())
+    /// The names of all of them.
+    pub(super) fn names(&self) -> Vec<String> {
+        let all = self.ready.iter().chain(&self.renamed);
+        all.map(|&(number, _)| self.name(number)).collect()
     }
+
+    /// Notes that there are none any more.
+    pub(super) fn forget(&mut self) {
+        self.ready.clear();
+        self.renamed.clear();
+    }
+}
+
+/// Makes it durable that the old names of spares are gone, so that they can be used.
+pub(crate) fn secure<D: Directory>(directory: &D) -> Result<(), DiskError> {
+    // commit point: no crash brings an old name back
+    directory.sync(site!("wal.spares"))
+}
+
+/// Frees the space of files before it returns; returns whether there were any.
+pub(crate) fn give_up<D: Directory>(directory: &D, names: &[String]) -> Result<bool, DiskError> {
+    for name in names {
+        directory.remove(name)?;
+    }
+    if !names.is_empty() {
+        // A file that a crash may bring back still takes its space.
+        directory.sync(site!("wal.spares-gone"))?;
+    }
+    Ok(!names.is_empty())
 }

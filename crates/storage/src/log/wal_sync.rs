@@ -16,6 +16,8 @@
 //! Order of locks: the log, then a segment's file. A sync that runs has the file only.
 
 use super::wal::Lsn;
+use super::wal_read::SegmentEnd;
+use super::wal_segment::{FRAME_BYTES, HEADER_BYTES, SegmentHeader, push_frame};
 use crate::error::Result;
 use crate::failure::Failure;
 use crate::sync::{Mutex, lock};
@@ -40,6 +42,18 @@ impl<F: File> SegmentFile<F> {
     /// Writes records; they are not durable yet.
     pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.step(|file| file.write_at(offset, bytes))
+    }
+
+    /// Makes the length and the header durable, of a new file or of a spare.
+    pub(super) fn begin(&mut self, header: &SegmentHeader, is_spare: bool) -> Result<()> {
+        self.step(|file| {
+            file.write_at(0, &header.encode())?;
+            if is_spare {
+                file.sync(site!("wal.spare-header"))
+            } else {
+                file.sync(site!("wal.segment-header"))
+            }
+        })
     }
 
     /// Makes durable what was written.
@@ -91,4 +105,31 @@ pub struct EndedSync {
     /// The buffer, to be used again.
     pub(super) bytes: Vec<u8>,
     pub(super) end: Lsn,
+}
+
+/// Makes the records of the last segment durable where nothing proves that they are, and adds the
+/// proof.
+pub(super) fn prove<F: File>(
+    file: &mut F,
+    header: &SegmentHeader,
+    data: &[u8],
+    found: &SegmentEnd,
+) -> Result<(), DiskError> {
+    let end = header.position(found.records);
+    if end <= found.synced {
+        return Ok(());
+    }
+    let mut write = |offset: usize, bytes: &[u8]| {
+        file.write_at(offset as u64, bytes)?;
+        file.sync(site!("wal.replayed"))
+    };
+    let from = HEADER_BYTES + (found.synced.0 - header.first.0) as usize;
+    write(from, &data[from..found.records])?;
+    let mut mark = Vec::with_capacity(FRAME_BYTES);
+    push_frame(&mut mark, header.seed(), end, end, &[]);
+    // A segment of an earlier version may be full; then the next recovery does the same again.
+    if found.records + mark.len() <= data.len() {
+        write(found.records, &mark)?;
+    }
+    Ok(())
 }

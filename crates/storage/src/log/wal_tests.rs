@@ -3,6 +3,7 @@
 //! On the simulated disk, so that tails can be torn and the disk can be full. Crash tests of the
 //! log together with its checkpoints stand with the engine.
 
+use super::super::wal_roll::SHORT_SEGMENTS;
 use super::*;
 use disk::simulated::{Call, Effect, Fault, Repeat, SimulatedDirectory};
 use pmem::device::simulated::{
@@ -203,8 +204,8 @@ fn needless_segments_are_used_again_and_their_old_records_are_not_seen() {
     let image = world.image(&ImageChoice::default()).unwrap();
     let (directory, mut wal, _) = open_at(&image, start).unwrap();
     assert_eq!(spares(&directory), 1);
-    assert!(wal.give_up_spares(&directory).unwrap());
-    assert!(!wal.give_up_spares(&directory).unwrap());
+    assert!(wal_spares::give_up(&directory, &wal.take_spares()).unwrap());
+    assert!(!wal_spares::give_up(&directory, &wal.take_spares()).unwrap());
     assert_eq!(spares(&directory), 0);
 }
 
@@ -316,7 +317,7 @@ fn what_a_checkpoint_made_needless_is_not_replayed_and_a_gap_is_an_error() {
     let before = world.image(&ImageChoice::default()).unwrap();
     wal.end_checkpoint(start);
     while wal.remove_needless(&directory).unwrap() {}
-    assert!(wal.give_up_spares(&directory).unwrap());
+    assert!(wal_spares::give_up(&directory, &wal.take_spares()).unwrap());
     assert_eq!((wal.live_bytes(), wal.file_bytes()), (0, 0));
     wal.append(&directory, &record(99)).unwrap();
     wal.flush().unwrap();
