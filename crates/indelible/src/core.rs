@@ -9,7 +9,7 @@ use crate::connection::Shared;
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
 use crate::lock_policy::LockPolicy;
-use crate::mark::MarkBit;
+use crate::mark::{MarkBit, TurnMark};
 use crate::options::Mode;
 use crate::partition::{Partition, Seat};
 use crate::retry::{Retry, Turns};
@@ -21,7 +21,7 @@ use pmem::ProcessMark;
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
-use storage::engine::{Durability, Idle, Method};
+use storage::engine::{Durability, Idle, Method, Precedence};
 use storage::record::{KeyRule, TableId};
 
 /// State that all threads share. The fields close in their order: the platform, which holds the
@@ -92,7 +92,17 @@ impl Core {
 
     #[inline]
     pub(crate) const fn retry(&self, lock_policy: LockPolicy) -> Retry<'_> {
-        Retry::new(&self.turns, lock_policy.wait_limit)
+        Retry::new(&self.turns, self.mark_bit, lock_policy.wait_limit)
+    }
+
+    /// That of a transaction which begins on this thread.
+    #[inline]
+    pub(crate) fn precedence(&self) -> Precedence {
+        if TurnMark::is_set(self.mark_bit) {
+            Precedence::First
+        } else {
+            Precedence::Usual
+        }
     }
 
     /// Whether a mark is of use.

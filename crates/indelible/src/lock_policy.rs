@@ -5,7 +5,7 @@
 //! begins; others isolate all transactions fully and need the wait limit only.
 
 use std::time::Duration;
-use storage::engine::Isolation;
+use storage::engine::{Isolation, Precedence};
 
 /// A transaction's waiting for others and its isolation from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,4 +13,6 @@ pub(crate) struct LockPolicy {
     /// Longest wait for a partition or a lock.
     pub(crate) wait_limit: Duration,
     pub(crate) isolation: Isolation,
+    /// Whether it may be undone to end a deadlock.
+    pub(crate) precedence: Precedence,
 }

@@ -1,8 +1,8 @@
-//! The databases on which this thread has an open transaction.
+//! The databases on which this thread has an open transaction, or the turn of those that run again.
 //!
 //! A second transaction on the same thread could wait for the first for ever, so it is refused at
 //! once. Each open database has a bit of a thread-local word. The databases after the 63rd share
-//! the last bit, which can only refuse more.
+//! the last bit, which can only refuse more; for the turn it does not count.
 
 use crate::error::{Error, Result};
 use std::cell::Cell;
@@ -14,6 +14,7 @@ const SHARED_BIT: u64 = 1 << 63;
 #[cfg(not(feature = "schedules"))]
 thread_local! {
     static OPEN: Cell<u64> = const { Cell::new(0) };
+    static TURN: Cell<u64> = const { Cell::new(0) };
 }
 #[cfg(feature = "schedules")]
 shuttle::thread_local! {
@@ -48,6 +49,34 @@ impl Drop for OpenMark {
         // A thread that ends has no transaction to refuse, so it does not matter if the word is
         // gone already.
         let _ = OPEN.try_with(|open| open.set(open.get() & !self.bit));
+    }
+}
+
+/// Set while a transaction of this thread has the turn (`retry`). Not `Send`.
+pub(crate) struct TurnMark {
+    bit: u64,
+    thread: PhantomData<*const ()>,
+}
+
+impl TurnMark {
+    pub(crate) fn set(bit: u64) -> Self {
+        TURN.set(TURN.get() | bit);
+        Self {
+            bit,
+            thread: PhantomData,
+        }
+    }
+
+    /// Whether the next transaction of this thread on a database has its turn.
+    #[inline]
+    pub(crate) fn is_set(bit: u64) -> bool {
+        TURN.get() & bit & !SHARED_BIT != 0
+    }
+}
+
+impl Drop for TurnMark {
+    fn drop(&mut self) {
+        let _ = TURN.try_with(|turn| turn.set(turn.get() & !self.bit));
     }
 }
 

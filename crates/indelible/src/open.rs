@@ -36,7 +36,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
-use storage::engine::{Engine, EngineOptions, GlobalTxnId, Method};
+use storage::engine::{Engine, EngineOptions, GlobalTxnId, Method, Precedence};
 use storage::record::{KeyRule, TableId};
 use storage::table::Table as Shape;
 use storage::{Platform, StorageError};
@@ -269,6 +269,7 @@ impl Database {
             lock_policy: LockPolicy {
                 wait_limit: options.wait_limit.unwrap_or(WAIT_LIMIT),
                 isolation: options.isolation,
+                precedence: Precedence::Usual,
             },
             memory_max: options
                 .transaction_memory_max

@@ -79,9 +79,11 @@ impl Seat {
             let LockPolicy {
                 wait_limit,
                 isolation,
+                precedence,
             } = lock_policy;
             if let Some(sessions) = self.engine.sessions() {
                 sessions.set_isolation(isolation, wait_limit);
+                sessions.set_precedence(precedence);
             }
             self.lock_policy = Some(lock_policy);
         }

@@ -3,8 +3,12 @@
 //! A transaction that runs again at once meets the same transactions: of a hundred threads on few
 //! rows, nearly all would do work that is undone. So a transaction that has failed twice waits for
 //! the turn. The turn goes to one transaction at a time, in the order of their failures, and lasts
-//! until the transaction ends. Transactions that have not failed run at the same time.
+//! until the transaction ends. Transactions that have not failed run at the same time, and could
+//! make it the victim of each of its attempts; so it has precedence: of a deadlock between it and
+//! others, another one is the victim. From then on it can fail only because it touches a partition
+//! that it had not touched before, or because a wait reaches its limit.
 
+use crate::mark::TurnMark;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use pmem::ProcessMark;
 use std::collections::VecDeque;
@@ -48,22 +52,25 @@ const PAUSE_MAX: Duration = Duration::from_millis(5);
 /// ```
 pub struct Retry<'db> {
     turns: &'db Turns,
+    /// The bit of the database in the marks of threads.
+    mark_bit: u64,
     /// Longest wait for the turn.
     limit: Duration,
     failures: u32,
-    has_turn: bool,
+    turn: Option<TurnMark>,
     /// When a row that a connection has locked was met first.
     blocked: Option<Instant>,
 }
 
 impl<'db> Retry<'db> {
     #[inline]
-    pub(crate) const fn new(turns: &'db Turns, limit: Duration) -> Self {
+    pub(crate) const fn new(turns: &'db Turns, mark_bit: u64, limit: Duration) -> Self {
         Self {
             turns,
+            mark_bit,
             limit,
             failures: 0,
-            has_turn: false,
+            turn: None,
             blocked: None,
         }
     }
@@ -88,8 +95,9 @@ impl<'db> Retry<'db> {
     #[cold]
     pub fn wait(&mut self) {
         self.failures += 1;
-        if self.failures > AT_ONCE && !self.has_turn {
-            self.has_turn = self.turns.take(self.limit);
+        if self.failures > AT_ONCE && self.turn.is_none() {
+            let has_turn = self.turns.take(self.limit);
+            self.turn = has_turn.then(|| TurnMark::set(self.mark_bit));
         } else {
             std::thread::yield_now();
         }
@@ -99,7 +107,7 @@ impl<'db> Retry<'db> {
 impl Drop for Retry<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.has_turn {
+        if self.turn.take().is_some() {
             self.turns.pass_on();
         }
     }
@@ -168,14 +176,16 @@ impl Turns {
 #[cfg(test)]
 #[cfg(not(feature = "schedules"))]
 mod tests {
-    use super::{Retry, Turns};
+    use super::{Retry, TurnMark, Turns};
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::time::Duration;
 
     const LONG: Duration = Duration::from_mins(30);
 
+    const BIT: u64 = 1;
+
     fn failed_twice(turns: &Turns, limit: Duration) -> Retry<'_> {
-        let mut retry = Retry::new(turns, limit);
+        let mut retry = Retry::new(turns, BIT, limit);
         retry.wait();
         retry.wait();
         retry
@@ -185,9 +195,9 @@ mod tests {
     fn one_failure_waits_for_nobody() {
         let turns = Turns::default();
         let _other = failed_twice(&turns, LONG);
-        let mut retry = Retry::new(&turns, LONG);
+        let mut retry = Retry::new(&turns, BIT, LONG);
         retry.wait();
-        assert!(!retry.has_turn && retry.failures() == 1);
+        assert!(retry.turn.is_none() && retry.failures() == 1);
     }
 
     #[test]
@@ -195,10 +205,11 @@ mod tests {
         let turns = Turns::default();
         let mut first = failed_twice(&turns, LONG);
         first.wait();
-        assert!(first.has_turn && first.failures() == 3);
-        assert!(!failed_twice(&turns, Duration::ZERO).has_turn);
+        assert!(first.turn.is_some() && TurnMark::is_set(BIT) && first.failures() == 3);
+        assert!(failed_twice(&turns, Duration::ZERO).turn.is_none());
         drop(first);
-        assert!(failed_twice(&turns, Duration::ZERO).has_turn);
+        assert!(!TurnMark::is_set(BIT));
+        assert!(failed_twice(&turns, Duration::ZERO).turn.is_some());
         assert!(!turns.lock().is_taken);
     }
 
@@ -212,7 +223,7 @@ mod tests {
                 let (turns, next) = (&turns, &next);
                 threads.spawn(move || {
                     let mine = failed_twice(turns, LONG);
-                    assert!(mine.has_turn);
+                    assert!(mine.turn.is_some());
                     assert_eq!(next.fetch_add(1, Ordering::SeqCst), number);
                 });
                 while turns.lock().waiting.len() <= number as usize {
@@ -228,7 +239,11 @@ mod tests {
     fn who_waited_too_long_is_not_given_the_turn() {
         let turns = Turns::default();
         let first = failed_twice(&turns, LONG);
-        assert!(!failed_twice(&turns, Duration::from_millis(1)).has_turn);
+        assert!(
+            failed_twice(&turns, Duration::from_millis(1))
+                .turn
+                .is_none()
+        );
         drop(first);
         assert!(!turns.lock().is_taken);
     }

@@ -412,7 +412,7 @@ impl<'db> Session<'db> {
 
     #[inline]
     fn begun(&mut self, partition: u32) -> Result<&mut Held<'db>> {
-        let (lock_policy, shared) = (self.lock_policy, &self.core.shared);
+        let (core, lock_policy) = (self.core, self.lock_policy);
         let held = match self.held(partition) {
             Ok(held) => held,
             Err(error) => return Err(error),
@@ -420,9 +420,12 @@ impl<'db> Session<'db> {
         if held.state.is_stopped() {
             return Err(Error::Stopped { partition });
         }
-        held.seat.prepare(lock_policy);
         if !held.state.is_open() {
-            held.seat.note_period(shared.period());
+            held.seat.note_period(core.shared.period());
+            held.seat.prepare(LockPolicy {
+                precedence: core.precedence(),
+                ..lock_policy
+            });
             match held.seat.engine.begin() {
                 Ok(()) => held.state = State::Reading,
                 Err(error) => return Err(error.into()),

@@ -65,6 +65,7 @@ impl TransactionOptions {
         LockPolicy {
             wait_limit: self.wait_limit.unwrap_or(usual.wait_limit),
             isolation: self.isolation.unwrap_or(usual.isolation),
+            ..usual
         }
     }
 }

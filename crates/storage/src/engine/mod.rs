@@ -20,7 +20,7 @@ mod volatile;
 
 pub use crate::buffer::file::is_page_file;
 pub use crate::buffer::{AreaCounters, Cleaning, Daemon, Guard, PageWrites, Persist, Persisted};
-pub use crate::lock::{LockOwner, WaitGraph};
+pub use crate::lock::{LockOwner, Precedence, WaitGraph};
 pub use crate::log::ArchiveRange;
 pub use crate::log::nv_ring::RING_BYTES_MAX;
 pub use crate::page::PageId;
@@ -194,6 +194,9 @@ pub trait Sessions {
     /// Sets the isolation of the transactions that begin from now on, and how long they wait for a
     /// lock.
     fn set_isolation(&mut self, isolation: Isolation, wait_limit: Duration);
+
+    /// Decides whether the transactions that begin from now on may be undone to end a deadlock.
+    fn set_precedence(&mut self, precedence: Precedence);
 
     /// The transaction that the locks of this session belong to.
     fn lock_owner(&self) -> LockOwner;

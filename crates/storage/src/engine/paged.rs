@@ -60,7 +60,7 @@ use super::{
     Idle, Isolation, Marks, PageAxes, PageFile, Reads, ScanRange, Sessions, Shrunk, VerifyReport,
 };
 use crate::error::{Result, StorageError};
-use crate::lock::{KeyMode, LockOwner, Mode};
+use crate::lock::{KeyMode, LockOwner, Mode, Precedence};
 use crate::log::{ArchiveRange, Due, Lsn};
 use crate::paged::locking::RowLocks;
 use crate::paged::tables::Tables;
@@ -547,6 +547,10 @@ impl<P: Platform> Idle for Paged<P> {
 impl<P: Platform> Sessions for Paged<P> {
     fn set_isolation(&mut self, isolation: Isolation, wait_limit: Duration) {
         self.locks.set_isolation(isolation, wait_limit);
+    }
+
+    fn set_precedence(&mut self, precedence: Precedence) {
+        self.locks.set_precedence(precedence);
     }
 
     fn lock_owner(&self) -> LockOwner {

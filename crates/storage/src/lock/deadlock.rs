@@ -6,7 +6,8 @@
 //! one sleeps, it searches. So the transaction that closes a cycle finds it, in whichever partition
 //! it waits, and no sleeper has to look again; they still search, after 5, 10, 20 ms and so on,
 //! which bounds the time if this reasoning has a hole. The victim is the one that finds the cycle:
-//! the others in it have waited longer.
+//! the others in it have waited longer. A transaction with precedence is no victim; it rouses the
+//! others of the cycle, and the first of them that searches finds the same cycle.
 //!
 //! Searches run one at a time in a database, and the victim leaves its queue before the next one,
 //! so a cycle has one victim. Queues move on meanwhile, so an apparent cycle is checked again, edge
@@ -29,16 +30,14 @@ struct Step {
     blockers: Vec<SessionId>,
 }
 
-type Cycle = Vec<(Arc<Visible>, Wait)>;
+pub(super) type Cycle = Vec<(Arc<Visible>, Wait)>;
 
-/// Whether this owner waits for itself. Under the mutex of searches.
-pub(super) fn is_in_cycle(graph: &WaitGraph, owner: &Arc<Visible>) -> bool {
+/// The cycle in which this owner waits for itself, if there is one. Under the mutex of searches.
+pub(super) fn cycle_of(graph: &WaitGraph, owner: &Arc<Visible>) -> Option<Cycle> {
     loop {
-        let Some(cycle) = find_cycle(graph, owner) else {
-            return false;
-        };
+        let cycle = find_cycle(graph, owner)?;
         if is_real(graph, &cycle) {
-            return true;
+            return Some(cycle);
         }
     }
 }

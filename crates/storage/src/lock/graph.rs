@@ -9,7 +9,7 @@
 //! A transaction runs one statement at a time, so it waits in one queue at most. It notes the wait
 //! under its owner, whichever partition the queue is in.
 
-use super::deadlock;
+use super::deadlock::{self, Cycle};
 use super::head::SessionId;
 use super::wait::Visible;
 use crate::sync::{Mutex, MutexGuard, lock};
@@ -98,9 +98,19 @@ impl WaitGraph {
             .collect()
     }
 
-    /// Whether the owner waits for itself; then it is to leave its queue before it drops the guard.
-    pub(super) fn search(&self, owner: &Arc<Visible>) -> (bool, MutexGuard<'_, ()>) {
+    /// The cycle in which the owner waits for itself, if there is one. Then it is to leave its
+    /// queue before it drops the guard, or to rouse the others.
+    pub(super) fn search(&self, owner: &Arc<Visible>) -> (Option<Cycle>, MutexGuard<'_, ()>) {
         let guard = lock(&self.0.search);
-        (deadlock::is_in_cycle(self, owner), guard)
+        (deadlock::cycle_of(self, owner), guard)
+    }
+
+    /// Lets the sessions of a cycle search for themselves.
+    pub(super) fn rouse(&self, cycle: &Cycle) {
+        for (_, wait) in cycle {
+            if let Some(session) = self.find(wait.session) {
+                session.parker.rouse();
+            }
+        }
     }
 }

@@ -39,6 +39,6 @@ mod wait;
 
 pub use graph::{LockOwner, WaitGraph};
 pub use manager::{LockCounters, LockManager, LockOptions};
-pub use mode::{KeyMode, Mode};
+pub use mode::{KeyMode, Mode, Precedence};
 pub use session::{LockSession, Mark};
 pub use wait::Interrupt;

@@ -43,6 +43,17 @@ pub enum KeyMode {
     Exclusive,
 }
 
+/// Whether a transaction may be undone to end a deadlock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precedence {
+    /// It may.
+    #[default]
+    Usual,
+    /// Another transaction of the cycle is undone instead. For one transaction of a database at a
+    /// time: a cycle of such transactions alone lasts until the limit of their waits.
+    First,
+}
+
 /// A mode of either kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]

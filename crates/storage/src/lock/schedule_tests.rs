@@ -10,7 +10,7 @@
 //!
 //! `cargo test -p storage --features schedules --lib schedule_tests`
 
-use super::{KeyMode, LockManager, LockOptions, LockSession, Mode, WaitGraph};
+use super::{KeyMode, LockManager, LockOptions, LockSession, Mode, Precedence, WaitGraph};
 use crate::error::{Result, StorageError};
 use crate::page::PageId;
 use crate::record::TableId;
@@ -169,14 +169,31 @@ fn who_has_no_patience_leaves_nobody_behind() {
     });
 }
 
+fn two(session: &mut LockSession, protected: &Protected, keys: [u64; 2]) -> Result<()> {
+    key(session, keys[0], KeyMode::Exclusive)?;
+    key(session, keys[1], KeyMode::Exclusive)?;
+    protected.read(pause);
+    Ok(())
+}
+
+#[test]
+fn a_transaction_with_precedence_is_never_undone() {
+    explore(|| {
+        run(&[
+            |session, protected| {
+                session.set_precedence(Precedence::First);
+                let done = two(session, protected, [1, 2]);
+                assert!(done.is_ok(), "{done:?}");
+                done
+            },
+            |session, protected| two(session, protected, [2, 3]),
+            |session, protected| two(session, protected, [3, 1]),
+        ]);
+    });
+}
+
 #[test]
 fn a_circle_of_keys_is_found() {
-    fn two(session: &mut LockSession, protected: &Protected, keys: [u64; 2]) -> Result<()> {
-        key(session, keys[0], KeyMode::Exclusive)?;
-        key(session, keys[1], KeyMode::Exclusive)?;
-        protected.read(pause);
-        Ok(())
-    }
     explore(|| {
         run(&[
             |session, protected| two(session, protected, [1, 2]),

@@ -16,7 +16,7 @@ use super::graph::LockOwner;
 use super::head::{Answer, Request, SessionId, Woken};
 use super::inheritance::Inheritance;
 use super::manager::{LockCounters, LockManager};
-use super::mode::{KeyMode, Mode, Strength};
+use super::mode::{KeyMode, Mode, Precedence, Strength};
 use super::name::{Name, Space};
 use super::owned::{Owned, OwnedKey, OwnedRange, RANGE_WEIGHT, Whole};
 use super::range::Interval;
@@ -59,6 +59,7 @@ pub struct LockSession {
     /// Locks that it may still take without asking.
     rights: u64,
     wait_limit: Duration,
+    precedence: Precedence,
     /// Whether many keys become a lock of their table.
     escalates: bool,
     waits: u64,
@@ -90,6 +91,7 @@ impl LockSession {
             partition: None,
             recent: [None; RECENT],
             rights: 0,
+            precedence: Precedence::Usual,
             escalates: true,
             waits: 0,
             has_waited: false,
@@ -132,6 +134,11 @@ impl LockSession {
         self.release_key(number);
         self.wake_all();
         true
+    }
+
+    /// Decides whether deadlocks of this session's next requests make it the victim.
+    pub fn set_precedence(&mut self, precedence: Precedence) {
+        self.precedence = precedence;
     }
 
     /// The transaction that its locks belong to, for its sessions in other partitions.
@@ -679,12 +686,15 @@ impl LockSession {
         let mut search_again = SEARCH_AGAIN;
         loop {
             // Until the victim has left its queue, nobody else searches.
-            let (is_cycle, guard) = graph.search(owner);
-            let has_left = is_cycle && self.withdraw(queue);
-            drop(guard);
-            if has_left {
-                return Outcome::Deadlock;
+            let (cycle, guard) = graph.search(owner);
+            if let Some(cycle) = cycle {
+                if self.precedence == Precedence::First {
+                    graph.rouse(&cycle);
+                } else if self.withdraw(queue) {
+                    return Outcome::Deadlock;
+                }
             }
+            drop(guard);
             let left = self.wait_limit.saturating_sub(started.elapsed());
             let is_stopped = self.manager.is_stopped();
             let is_interrupted = self.parker.is_interrupted();

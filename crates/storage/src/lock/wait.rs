@@ -15,6 +15,8 @@ use std::time::Duration;
 
 const WAITING: u32 = 0;
 const GRANTED: u32 = 1;
+/// As waiting, but the session is to check again why it waits before it sleeps.
+const ROUSED: u32 = 2;
 
 /// Looks at the word before it sleeps: some microseconds, the length of a short transaction's end.
 const SPINS: u32 = if cfg!(feature = "schedules") { 0 } else { 100 };
@@ -70,6 +72,9 @@ impl Parker {
     /// Wakes the session to check again why it waits.
     pub(super) fn rouse(&self) {
         let guard = lock(&self.mutex);
+        if !self.is_granted() {
+            self.word.store(ROUSED, Ordering::Release);
+        }
         self.signal.notify_one();
         drop(guard);
     }
@@ -79,14 +84,15 @@ impl Parker {
         self.interrupted.load(Ordering::SeqCst)
     }
 
-    /// Sleeps until the request is granted, the session interrupted or the partition stopped,
+    /// Sleeps until the request is granted, the session roused or interrupted, or the partition stopped,
     /// `limit` at most. Says whether it is granted.
     pub(super) fn sleep(&self, limit: Duration, is_stopped: impl Fn() -> bool) -> bool {
         let guard = lock(&self.mutex);
         if self.is_granted() {
             return true;
         }
-        if is_stopped() || self.is_interrupted() {
+        let is_roused = self.word.swap(WAITING, Ordering::AcqRel) == ROUSED;
+        if is_roused || is_stopped() || self.is_interrupted() {
             return false;
         }
         drop(self.signal.wait_timeout(guard, limit));

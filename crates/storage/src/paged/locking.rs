@@ -13,7 +13,7 @@
 //! same or a later sync.
 
 use crate::error::Result;
-use crate::lock::{KeyMode, LockOwner, LockSession, Mark, Mode};
+use crate::lock::{KeyMode, LockOwner, LockSession, Mark, Mode, Precedence};
 use crate::page::PageId;
 use crate::probe::{self, Activity};
 use crate::record::TableId;
@@ -42,6 +42,11 @@ impl RowLocks {
     pub fn set_isolation(&mut self, isolation: Isolation, wait_limit: Duration) {
         self.isolation = isolation;
         self.session.set_wait_limit(wait_limit);
+    }
+
+    /// See [`LockSession::set_precedence`].
+    pub fn set_precedence(&mut self, precedence: Precedence) {
+        self.session.set_precedence(precedence);
     }
 
     /// See [`LockSession::owner`].
