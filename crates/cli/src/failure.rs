@@ -132,13 +132,22 @@ pub(crate) fn sentence(error: &anyhow::Error) -> String {
 
 /// The words of a cause. An option of the library has the name that it has on the command line.
 fn words(cause: &(dyn std::error::Error + 'static)) -> String {
-    let Some(indelible::Error::Option {
-        option,
-        problem,
-        remedy,
-    }) = cause.downcast_ref()
-    else {
-        return cause.to_string();
+    let (option, problem, remedy) = match cause.downcast_ref() {
+        Some(indelible::Error::Option {
+            option,
+            problem,
+            remedy,
+        }) => (option, problem, remedy),
+        Some(indelible::Error::TransactionMemory {
+            used_bytes,
+            limit_bytes,
+        }) => {
+            return format!(
+                "the transaction holds {used_bytes} bytes of memory for its changes, and `--transaction-memory-max` is {limit_bytes}; \
+                 raise it, or change fewer rows at once"
+            );
+        }
+        _ => return cause.to_string(),
     };
     let name = match *option {
         "area_bytes" => "area",

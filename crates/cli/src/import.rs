@@ -14,7 +14,7 @@ use crate::output::{Cell, Facts, Format, note, thousands};
 use crate::progress;
 use anyhow::{Context, Result, bail};
 use delimited::{Dialect, Guess, Input, Inserted, Names, Passes, Problems, Reading};
-use indelible::{Column, Database, Table};
+use indelible::{Column, Database, Options, Table};
 use indicatif::ProgressBar;
 use std::io::Write;
 use std::path::Path;
@@ -32,7 +32,11 @@ pub(crate) struct Imported {
 
 /// Runs the command.
 pub(crate) fn run(args: &ImportArgs, format: Format) -> Result<()> {
-    let database = Database::open(&args.path)?;
+    let mut options = Options::new();
+    if let Some(bytes) = args.transaction_memory_max {
+        options = options.transaction_memory_max(bytes);
+    }
+    let database = Database::open_with(&args.path, &options)?;
     let imported = import(&database, args)?;
     let mut facts = Facts::default();
     facts.add("table", args.table.as_str());

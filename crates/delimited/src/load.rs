@@ -17,6 +17,8 @@ use std::io::{self, Read};
 pub const DUMP_VERSION: &str = "1";
 /// Rows that are loaded in one transaction.
 const LOAD_BATCH: u64 = 1000;
+/// Bytes of the dump after which a transaction ends before it has so many rows.
+const LOAD_BATCH_BYTES: u64 = 4 << 20;
 
 /// Reads a dump record by record.
 pub struct Loader {
@@ -153,12 +155,14 @@ impl Loader {
         let options = TransactionOptions::new().durability(Durability::None);
         while self.keyword() == "row" {
             let mut transaction = database.begin_with(&options)?;
+            let begun = self.records.input().bytes;
             for _ in 0..LOAD_BATCH {
                 self.fill(&columns, &mut row)?;
                 transaction.insert(table, &row)?;
                 rows += 1;
                 self.next()?;
-                if self.keyword() != "row" {
+                let is_long = self.records.input().bytes - begun >= LOAD_BATCH_BYTES;
+                if is_long || self.keyword() != "row" {
                     break;
                 }
             }
@@ -292,5 +296,37 @@ impl Definition {
             }
             other => bail!("`{}` is no way of partitioning", other.join(",")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use indelible::{Method, Options};
+    use std::fmt::Write;
+
+    /// `load` took a thousand rows to a transaction however long they were. With rows of a megabyte
+    /// it met the limit of a transaction's memory, and no option of the program could help. The
+    /// rows of this dump do not fit into one transaction.
+    #[test]
+    fn long_rows_are_loaded_in_more_transactions() {
+        let path = std::env::temp_dir().join(format!("indelible-load-{}", std::process::id()));
+        let mut dump =
+            "indelible-dump,1\ntable,t\ncolumn,id,int64\ncolumn,content,text\n".to_owned();
+        dump += "primary-key,id\npartitioning,hash\n";
+        let content = "c".repeat(64 << 10);
+        for id in 0..400 {
+            writeln!(dump, "row,{id},{content}").unwrap();
+        }
+        dump += "end,400\nend-of-dump,1\n";
+        let options = Options::new()
+            .method(Method::Inp)
+            .transaction_memory_max(16 << 20);
+        let database = Database::create(&path, &options).unwrap();
+        let mut loader = Loader::new(Box::new(io::Cursor::new(dump)));
+        let counts = loader.load(&database, &mut |_| ());
+        drop(database);
+        std::fs::remove_dir_all(&path).unwrap();
+        assert_eq!(counts.unwrap(), (1, 400));
     }
 }

@@ -416,6 +416,9 @@ pub(crate) struct RunArgs {
     /// The same for the files of the log of a page method, if they are elsewhere
     #[arg(long)]
     pub(crate) log_files: Option<FileProfile>,
+    /// Most bytes of memory that a transaction may take for its changes; 1 GiB by default
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) transaction_memory_max: Option<u64>,
     /// When a commit is acknowledged: synchronous, when it is durable; or asynchronous, before, so
     /// that a power cut loses the last ones
     #[arg(long, value_enum, default_value_t = CommitName::Synchronous)]

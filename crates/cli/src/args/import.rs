@@ -41,6 +41,10 @@ pub(crate) struct ImportArgs {
     /// columns
     #[arg(long, value_name = "FILE", requires = "skip_bad_rows")]
     pub(crate) rejects: Option<PathBuf>,
+    /// Most bytes of memory that the transaction may take, which has all rows of the import until
+    /// it ends: several hundred a row. 1 GiB by default
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) transaction_memory_max: Option<u64>,
     #[command(flatten)]
     pub(crate) text: TextArgs,
 }

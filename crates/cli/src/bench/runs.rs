@@ -190,6 +190,9 @@ fn options(args: &RunArgs, method: Method) -> Options {
     if let Some(bytes) = args.log_bytes {
         options = options.checkpoint_log_bytes(bytes);
     }
+    if let Some(bytes) = args.transaction_memory_max {
+        options = options.transaction_memory_max(bytes);
+    }
     options
 }
 

@@ -92,6 +92,7 @@ pub(crate) fn measure_all(
             fences: FencesName::Single,
             persist: PersistName::FlushOnInsert,
             ring: None,
+            transaction_memory_max: None,
             area: None,
             outlines: None,
             log_bytes: None,

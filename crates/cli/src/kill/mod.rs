@@ -45,6 +45,7 @@ pub(crate) fn import_airports(database: &Database, scratch: &Scratch) -> Result<
         types: None,
         skip_bad_rows: false,
         rejects: None,
+        transaction_memory_max: None,
         text: TextArgs::default(),
     };
     import::import(database, &args)

@@ -485,3 +485,32 @@ fn every_text_survives_export_and_import() {
     assert_eq!(succeed(&["export", &place.at("copy"), "t"]), exported);
     assert!(succeed(&["export", &place.at("copy"), "u"]).ends_with(&long));
 }
+
+/// All rows are one transaction, whose memory is limited. The error named a field of the library's
+/// options, and the program had no option to raise the limit.
+#[test]
+fn the_memory_of_an_import_has_a_limit_that_can_be_raised() {
+    let place = Place::new();
+    let db = database(&place);
+    let file = place.file("in.csv", &rows(500, "499,x"));
+    let import = ["import", &db, "t", &file, "--primary-key", "id"];
+    let with = |bytes| [&import[..], &["--transaction-memory-max", bytes]].concat();
+    let error = fail(1, &with("65536"));
+    assert!(
+        error.contains("and `--transaction-memory-max` is 65536; raise it"),
+        "{error}"
+    );
+    assert_eq!(
+        succeed(&["tables", "list", &db, "--format", "csv"])
+            .lines()
+            .count(),
+        1
+    );
+    let error = fail(2, &with("1"));
+    assert!(
+        error.contains("option `--transaction-memory-max`: 1 bytes; use at least 65536"),
+        "{error}"
+    );
+    succeed(&with("1048576"));
+    assert_eq!(succeed(&["export", &db, "t"]).lines().count(), 1000);
+}
