@@ -12,7 +12,8 @@
 //!    crash has left anything unfinished. Its numbers begin after those of every earlier table of
 //!    the database.
 //! 3. Each file to be replaced is first copied to `replaced-…` in the database's directory,
-//!    durably. Each new file appears under its name whole; the descriptor is the last.
+//!    durably. Each new file appears under its name whole, a commit table with the stamp of the
+//!    other files' generation; the descriptor is the last.
 //! 4. The result is opened and checked. If the check fails, the old files are restored.
 
 use crate::clues::Clues;
@@ -28,11 +29,12 @@ use pmem::device::NativeOptions;
 use pmem::{Access, MemorySource};
 use std::cell::Cell;
 use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use storage::engine::{EngineOptions, FenceOrder, GlobalTxnId, Method, VerifyReport};
 use storage::record::{LayoutKind, Timestamp};
-use storage::{Platform, StorageError};
+use storage::{Platform, StorageError, stamp};
 
 /// Prefix of the names of directories with replaced files.
 const REPLACED: &str = "replaced-";
@@ -371,19 +373,7 @@ fn write(
     // It lists the files, so it changes in each case.
     work.keep(&descriptor)?;
     if writes_table {
-        let next_identifier = survey
-            .next_identifier
-            .max(recover(native, recorded, survey)?);
-        let new = native.devices.memory_path().join(COMMIT_TABLE_NEW);
-        let memories = native.memories(0);
-        if new.exists() {
-            memories.remove(COMMIT_TABLE_NEW)?;
-        }
-        let mut words = PoolWords::create_as(COMMIT_TABLE_NEW, &memories, recorded)?;
-        commit_table::begin_anew(&mut words, generation(), next_identifier)?;
-        drop(words);
-        fs::rename(&new, &table).map_err(|source| io_error("create", &table, source))?;
-        platform::sync_parent(&table)?;
+        write_table(native, (recorded, roster), survey)?;
     }
     let files = native.files(0)?;
     if writes_descriptor {
@@ -391,6 +381,37 @@ fn write(
     } else {
         recorded.write_roster(&files, roster)
     }
+}
+
+/// Makes a commit table that is of the generation of the other files, so that a repair which is
+/// interrupted after this step can be repeated, also without the descriptor.
+fn write_table(
+    native: &NativePlatform,
+    (recorded, roster): (&Descriptor, &Roster),
+    survey: &Survey,
+) -> Result<()> {
+    let next_identifier = survey
+        .next_identifier
+        .max(recover(native, recorded, survey)?);
+    let table = native.devices.memory_path().join(COMMIT_TABLE);
+    let new = native.devices.memory_path().join(COMMIT_TABLE_NEW);
+    let memories = native.memories(0);
+    if new.exists() {
+        memories.remove(COMMIT_TABLE_NEW)?;
+    }
+    let mut words = PoolWords::create_as(COMMIT_TABLE_NEW, &memories, recorded)?;
+    commit_table::begin_anew(&mut words, generation(), next_identifier)?;
+    drop(words);
+    if let Some(offset) = stamp::place(COMMIT_TABLE) {
+        let stamp = roster.stamp(recorded).to_le_bytes();
+        let stamped = File::options().write(true).open(&new).and_then(|file| {
+            file.write_all_at(&stamp, offset)?;
+            file.sync_all()
+        });
+        stamped.map_err(|source| io_error("stamp", &new, source))?;
+    }
+    fs::rename(&new, &table).map_err(|source| io_error("create", &table, source))?;
+    platform::sync_parent(&table)
 }
 
 /// Lets the partitions finish the work that a crash has left, so that all of their tables are
@@ -501,5 +522,51 @@ impl Work {
 fn irreparable(reason: impl Into<String>) -> Error {
     Error::Irreparable {
         reason: reason.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use storage::record::DataType;
+
+    /// A repair that died after it had replaced the commit table left one without a stamp. If the
+    /// descriptor was lost as well before the repair was repeated, that table was taken for an
+    /// older copy of itself, and the database was refused for ever.
+    #[test]
+    fn a_repair_that_died_after_the_commit_table_can_be_repeated_without_the_descriptor() {
+        let name = format!("indelible-repeated-repair-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        for method in [Method::NvmInp, Method::Inp, Method::FullPageWrites] {
+            let options = Options::new().method(method).partitions(2);
+            let database = Database::create(&path, &options).unwrap();
+            let table = database.create_table("t").column("id", DataType::Int64);
+            let table = table.create().unwrap();
+            database
+                .transaction(|t| t.insert(&table, (1_i64,)))
+                .unwrap();
+            database.close().unwrap();
+            fs::remove_file(path.join(COMMIT_TABLE)).unwrap();
+
+            let repair = Repair::new();
+            let mut native =
+                NativePlatform::new(&path, Access::Write, NativeOptions::default()).unwrap();
+            let (_, recorded, survey) = choose(&mut native, &repair).unwrap();
+            native.share_addresses(recorded.partitions);
+            let lost = Some(COMMIT_TABLE);
+            let (roster, _) = Roster::rebuilt(&native, &recorded, lost).unwrap();
+            write_table(&native, (&recorded, &roster), &survey).unwrap();
+            drop(native);
+            fs::remove_file(path.join(DESCRIPTOR)).unwrap();
+
+            let repaired = Database::repair(&path, &repair).unwrap();
+            assert!(repaired.rebuilt[0].contains(DESCRIPTOR), "{repaired:?}");
+            let database = Database::open(&path).unwrap();
+            let table = database.table("t").unwrap();
+            let rows = database.read(|r| r.collect(&table, ..)).unwrap();
+            assert_eq!(rows.len(), 1, "{method}");
+            drop(database);
+            fs::remove_dir_all(&path).unwrap();
+        }
     }
 }

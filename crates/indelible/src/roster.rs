@@ -218,6 +218,11 @@ impl Roster {
         })
     }
 
+    /// The stamp of a file that is made anew for this generation.
+    pub(crate) fn stamp(&self, recorded: &Descriptor) -> u64 {
+        stamp::word(recorded.database_id, self.generation)
+    }
+
     /// The generation that a database of format 1 has by its files; 0 if they have none.
     pub(crate) fn found<P: Platform>(platform: &P, recorded: &Descriptor) -> Result<u64> {
         let places = Places::of(platform)?;
