@@ -15,23 +15,22 @@
 
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
-use indelible::{DataType, Database, Method, Options, Partitioning, Table};
+#[path = "../tests/common/transfers.rs"]
+mod transfers;
+
+use indelible::{Database, Method, Options};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const SESSIONS: u32 = 8;
-const ACCOUNTS: i64 = 16;
-const OPENING_BALANCE: i64 = 100;
 const TRANSACTIONS: u64 = 50_000;
-const BALANCE: usize = 1;
 
 /// Result of a run.
 struct Outcome {
     per_second: f64,
     longest: Duration,
     repeats_each: f64,
-    gave_up: u64,
+    gave_up: usize,
 }
 
 fn main() -> indelible::Result<()> {
@@ -80,82 +79,22 @@ fn run(
         .partitions(partitions)
         .sessions(SESSIONS);
     let db = Database::create(directory, &options)?;
-    let accounts = db
-        .create_table("accounts")
-        .column("id", DataType::Int64)
-        .column("balance", DataType::Int64)
-        .partitioning(Partitioning::Modulo)
-        .create()?;
-    db.transaction(|t| {
-        (0..ACCOUNTS).try_for_each(|id| t.insert(&accounts, (id, OPENING_BALANCE)))
-    })?;
-    let (attempts, gave_up, longest_ns) = (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let accounts = transfers::open_accounts(&db)?;
     let each = transactions / u64::from(SESSIONS);
     let start = Instant::now();
-    std::thread::scope(|threads| {
-        for thread in 1..=u64::from(SESSIONS) {
-            let (db, accounts) = (&db, &accounts);
-            let (attempts, gave_up, longest_ns) = (&attempts, &gave_up, &longest_ns);
-            threads.spawn(move || {
-                let mut random = thread.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-                let mut next = move || {
-                    random ^= random << 13;
-                    random ^= random >> 7;
-                    random ^= random << 17;
-                    (random % ACCOUNTS.cast_unsigned()).cast_signed()
-                };
-                for _ in 0..each {
-                    let (from, to) = (next(), next());
-                    let begun = Instant::now();
-                    if transfer(db, accounts, [from, to], attempts).is_err() {
-                        gave_up.fetch_add(1, Ordering::Relaxed);
-                    }
-                    longest_ns.fetch_max(begun.elapsed().as_nanos() as u64, Ordering::Relaxed);
-                }
-            });
-        }
-    });
+    let transfers::Outcome {
+        attempts,
+        longest,
+        gave_up,
+    } = transfers::run(&db, &accounts, SESSIONS.into(), each)?;
     let seconds = start.elapsed().as_secs_f64();
-    check(&db, &accounts)?;
-    let (attempts, gave_up) = (attempts.into_inner(), gave_up.into_inner());
-    let done = each * u64::from(SESSIONS);
+    let (done, gave_up) = (each * u64::from(SESSIONS), gave_up.len());
     Ok(Outcome {
-        per_second: (done - gave_up) as f64 / seconds,
-        longest: Duration::from_nanos(longest_ns.into_inner()),
+        per_second: (done - gave_up as u64) as f64 / seconds,
+        longest,
         repeats_each: (attempts - done) as f64 / done as f64,
         gave_up,
     })
-}
-
-fn transfer(
-    db: &Database,
-    accounts: &Table,
-    [from, to]: [i64; 2],
-    attempts: &AtomicU64,
-) -> indelible::Result<()> {
-    let (mut row, mut changes) = (accounts.row(), accounts.changes());
-    db.transaction(|t| {
-        attempts.fetch_add(1, Ordering::Relaxed);
-        for (id, change) in [(from, -1), (to, 1)] {
-            t.get_into(accounts, id, &mut row)?;
-            // As if the client were asked: without this a processor ends most transactions before
-            // another begins.
-            std::thread::yield_now();
-            let balance = row.get(BALANCE).as_i64().unwrap_or(0) + change;
-            changes.set(BALANCE, balance)?;
-            t.update(accounts, id, &changes)?;
-            std::thread::yield_now();
-        }
-        Ok(())
-    })
-}
-
-fn check(db: &Database, accounts: &Table) -> indelible::Result<()> {
-    let rows = db.read(|r| r.collect(accounts, ..))?;
-    let balances = rows.iter().filter_map(|row| row.get(BALANCE).as_i64());
-    let sum: i64 = balances.sum();
-    assert_eq!(sum, ACCOUNTS * OPENING_BALANCE, "money was made or lost");
-    Ok(())
 }
 
 /// Shared memory, where the machine has some.

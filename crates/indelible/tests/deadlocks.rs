@@ -8,19 +8,16 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod common;
+#[path = "common/transfers.rs"]
+mod transfers;
 
 use common::Directory;
-use indelible::{
-    DataType, Database, Error, Method, MethodOption, Options, Partitioning, Result, Table,
-};
+use indelible::{Database, Error, Method, MethodOption, Options, Table};
 use std::sync::Barrier;
 use std::time::Duration;
 use storage::StorageError;
 
 const THREADS: u64 = 8;
-const ACCOUNTS: u64 = 16;
-const OPENING_BALANCE: i64 = 100;
-const BALANCE: usize = 1;
 /// Far longer than any test.
 const LONG: Duration = Duration::from_mins(10);
 
@@ -35,59 +32,14 @@ fn database(directory: &Directory, method: Method, sessions: u32) -> (Database, 
         .partitions(2)
         .wait_limit(LONG);
     let db = Database::create(directory.path(), &options).unwrap();
-    let accounts = db
-        .create_table("accounts")
-        .column("id", DataType::Int64)
-        .column("balance", DataType::Int64)
-        .partitioning(Partitioning::Modulo)
-        .create()
-        .unwrap();
-    db.transaction(|t| {
-        (0..ACCOUNTS.cast_signed()).try_for_each(|id| t.insert(&accounts, (id, OPENING_BALANCE)))
-    })
-    .unwrap();
+    let accounts = transfers::open_accounts(&db).unwrap();
     (db, accounts)
 }
 
-fn transfer(db: &Database, accounts: &Table, from: i64, to: i64) -> Result<()> {
-    let (mut row, mut changes) = (accounts.row(), accounts.changes());
-    db.transaction(|t| {
-        for (id, change) in [(from, -1), (to, 1)] {
-            t.get_into(accounts, id, &mut row)?;
-            // Lets the other threads run in between.
-            std::thread::yield_now();
-            let balance = row.get(BALANCE).as_i64().unwrap_or(0) + change;
-            changes.set(BALANCE, balance)?;
-            t.update(accounts, id, &changes)?;
-            std::thread::yield_now();
-        }
-        Ok(())
-    })
-}
-
-fn transfers(db: &Database, accounts: &Table, count: u64) {
-    std::thread::scope(|threads| {
-        for thread in 1..=THREADS {
-            threads.spawn(move || {
-                let mut random = thread.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-                let mut next = move || {
-                    random ^= random << 13;
-                    random ^= random >> 7;
-                    random ^= random << 17;
-                    (random % ACCOUNTS).cast_signed()
-                };
-                for _ in 0..count {
-                    transfer(db, accounts, next(), next()).unwrap();
-                }
-            });
-        }
-    });
-    let rows = db.read(|r| r.collect(accounts, ..)).unwrap();
-    let balances = rows.iter().map(|row| row.get(BALANCE).as_i64().unwrap());
-    assert_eq!(
-        balances.sum::<i64>(),
-        ACCOUNTS.cast_signed() * OPENING_BALANCE
-    );
+fn transfers_all_end(db: &Database, accounts: &Table) {
+    let outcome = transfers::run(db, accounts, THREADS, 50).unwrap();
+    assert!(outcome.gave_up.is_empty(), "{:?}", outcome.gave_up);
+    assert!(outcome.attempts >= THREADS * 50 && outcome.longest < LONG);
     assert_eq!(db.verify().unwrap().damage, Vec::<String>::new());
 }
 
@@ -96,7 +48,7 @@ fn transfers_between_partitions_all_end() {
     for method in Method::distinct().filter(|method| method.is_paged()) {
         let directory = Directory::new();
         let (db, accounts) = database(&directory, method, THREADS as u32);
-        transfers(&db, &accounts, 50);
+        transfers_all_end(&db, &accounts);
     }
 }
 
@@ -104,7 +56,25 @@ fn transfers_between_partitions_all_end() {
 fn they_end_where_transactions_wait_for_seats_as_well() {
     let directory = Directory::new();
     let (db, accounts) = database(&directory, Method::FullPageWrites, 2);
-    transfers(&db, &accounts, 50);
+    transfers_all_end(&db, &accounts);
+}
+
+/// Transactions that had not failed yet could undo the one with the turn again and again, until it
+/// was given up; nothing bounded its attempts but luck. The attempts of each transaction are one,
+/// one that is repeated at once, and one more with the turn for each partition that is new to it.
+#[test]
+fn the_turn_bounds_the_attempts_of_a_transaction() {
+    let directory = Directory::new();
+    let sessions = MethodOption::Sessions(THREADS as u32);
+    let options = Options::new()
+        .fitting(Method::FullPageWrites, [sessions])
+        .partitions(2)
+        .wait_limit(LONG)
+        .retries_max(4);
+    let db = Database::create(directory.path(), &options).unwrap();
+    let accounts = transfers::open_accounts(&db).unwrap();
+    let outcome = transfers::run(&db, &accounts, THREADS, 500).unwrap();
+    assert!(outcome.gave_up.is_empty(), "{:?}", outcome.gave_up);
 }
 
 #[test]
