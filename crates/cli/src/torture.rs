@@ -31,16 +31,13 @@ use std::time::Duration;
 const IMAGES_DEFAULT: u64 = 20_000;
 /// Longest search that is bounded by images only.
 const DURATION_MAX: Duration = Duration::from_hours(24);
-/// Most time that a mutation run spends on one site, unless the whole run has less.
-const SITE_DURATION: Duration = Duration::from_secs(10);
-
 /// Images, kills and power cuts of a method in a run of everything, by size.
 const IMAGES: [u64; 2] = [IMAGES_DEFAULT, 1_000_000];
 const BENCHMARK_IMAGES: [u64; 2] = [1_000, 50_000];
 const KILLS: [u64; 2] = [20, 1_000];
 const POWER_CUTS: [u64; 2] = [20, 500];
-/// Time for the mutation of a method in a small run of everything.
-const MUTATION_SECONDS: f64 = 60.0;
+/// Images for each durable step that is switched off, in a run of everything by size.
+const SITE_IMAGES: [u64; 2] = [4_000, IMAGES_DEFAULT];
 
 /// One run as a result row.
 #[derive(Serialize)]
@@ -136,7 +133,9 @@ fn run_kind(
         return run_scenarios(args, method, &scenarios_named(name)?, format);
     }
     if args.mutate {
-        run_mutation(args, method, args.seconds, format)
+        let images = args.images.unwrap_or(IMAGES_DEFAULT);
+        let duration = args.seconds.map_or(DURATION_MAX, Duration::from_secs_f64);
+        run_mutation(args, method, (images, duration), format)
     } else if args.flips {
         damage::flips(args, method, args.every_bit, format)
     } else if args.truncations {
@@ -159,14 +158,13 @@ fn run_everything(
 ) -> Result<u64> {
     let is_full = args.size == SizeName::Full;
     let size = usize::from(is_full);
-    let mutation_seconds = (!is_full).then_some(MUTATION_SECONDS);
     let mut wrong = run_search(args, method, (IMAGES[size], DURATION_MAX), format)?;
     for benchmark in Benchmark::ALL {
         let bounds = (BENCHMARK_IMAGES[size], DURATION_MAX);
         wrong += run_benchmark(args, method, benchmark, bounds, format)?;
     }
     wrong += run_catalogue(args, method, format)?;
-    wrong += run_mutation(args, method, mutation_seconds, format)?;
+    wrong += run_mutation(args, method, (SITE_IMAGES[size], DURATION_MAX), format)?;
     wrong += damage::flips(args, method, is_full, format)?;
     wrong += damage::truncations(args, method, format)?;
     wrong += faults::calls(args, method, format)?;
@@ -355,15 +353,14 @@ fn run_scenarios(
 fn run_mutation(
     args: &TortureArgs,
     method: Method,
-    seconds: Option<f64>,
+    (site_images_max, duration_max): (u64, Duration),
     format: Format,
 ) -> Result<u64> {
-    let duration_max = seconds.map_or(DURATION_MAX, Duration::from_secs_f64);
     let config = MutationConfig {
         method,
         atomicity: args.atomicity(),
         seed: args.seed,
-        site_duration_max: SITE_DURATION.min(duration_max),
+        site_images_max,
         duration_max,
     };
     let note = progress::spinner(format!(
@@ -409,8 +406,9 @@ fn run_mutation(
         }
         listing.print(format)?;
     }
-    let unexplained = |verdict: &&SiteVerdict| verdict.verdict == Verdict::Unexplained;
-    Ok(verdicts.iter().filter(unexplained).count() as u64)
+    let is_open =
+        |found: &&SiteVerdict| matches!(found.verdict, Verdict::Unexplained | Verdict::Untried);
+    Ok(verdicts.iter().filter(is_open).count() as u64)
 }
 
 fn site_row(verdict: &SiteVerdict) -> SiteRow<'_> {

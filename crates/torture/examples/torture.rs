@@ -98,7 +98,7 @@ fn run_mutation(method: Method, atomicity: PowerFailAtomicity, seed: u64, second
         method,
         atomicity,
         seed,
-        site_duration_max: Duration::from_secs(5),
+        site_images_max: 10_000,
         duration_max: Duration::from_secs(seconds),
     };
     let start = Instant::now();

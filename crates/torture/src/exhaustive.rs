@@ -38,17 +38,17 @@ const GROWN_SITE_IMAGES: u64 = 3;
 /// One in this many lives after recovery ends with the growth of the pool.
 const GROWTH_ONE_IN: u64 = 4;
 
-/// Runs one scenario with every image, or with those that come before `until`.
+/// Runs one scenario with every image, or with the first `images_max`.
 pub(crate) fn run(
     scenario: &Scenario,
     (method, atomicity): (Method, PowerFailAtomicity),
     seed: u64,
     disabled: &[String],
-    until: Option<Instant>,
+    images_max: u64,
 ) -> Report {
     let start = Instant::now();
     let shared = Arc::new(Mutex::new(Exhaustive {
-        until,
+        images_max,
         ..Exhaustive::default()
     }));
     let result = catch_unwind(AssertUnwindSafe(|| {
@@ -72,7 +72,7 @@ pub(crate) fn run(
 struct Exhaustive {
     report: Report,
     distinct: HashSet<u64>,
-    until: Option<Instant>,
+    images_max: u64,
 }
 
 fn drive(
@@ -149,7 +149,7 @@ fn memory_bytes(world: &SimulatedWorld) -> u64 {
 
 impl Exhaustive {
     fn is_over(&self) -> bool {
-        self.until.is_some_and(|until| Instant::now() >= until)
+        self.report.images >= self.images_max
     }
 
     fn point(

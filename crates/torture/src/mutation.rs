@@ -1,7 +1,9 @@
 //! Mutation: each flush, fence and sync is switched off in turn, and the search must notice.
 //!
 //! A site whose removal no search detects is either a needless cost (it never had anything to do)
-//! or a hole in the checker; the report says which.
+//! or a hole in the checker; the report says which. Rounds and images bound the search for a site,
+//! and no time, so that a slow machine tries the same as a fast one. Sites that are not tried
+//! because the time of the whole run is up are reported as such.
 
 use crate::check::Failure;
 use crate::exhaustive::{self, TOO_MANY};
@@ -20,8 +22,16 @@ const LIVE_ROUNDS: u64 = 24;
 /// Rounds that are run with a few images, for the sites of recoveries.
 const RECOVERY_ROUNDS: u64 = 3;
 
-/// A round may take this share of all time, as the sites are to be tried in the rest.
-const SITES_SHARE: u32 = 20;
+/// Images of such a round.
+const RECOVERY_IMAGES_MAX: u64 = 10_000;
+
+/// A site's first rounds have one part in this many of its images. They come before the scenarios,
+/// which find failures that need a rare order of events.
+const FIRST_SHARE: u64 = 4;
+/// Images of all scenarios for one site: those of the page methods have minutes' worth of them.
+const SCENARIO_IMAGES_MAX: u64 = 200_000;
+/// Longer than any search that images bound.
+const NO_END: Duration = Duration::from_hours(24);
 
 /// The reason why nobody misses the tails of a log until a file is removed.
 const TAILS: &str = "a power cut takes no file away, and without the newest note the tails say less than the log has; \
@@ -190,6 +200,8 @@ pub enum Verdict {
     Needless,
     /// It had something to do, and no wrong image was found.
     Unexplained,
+    /// The time was up before its turn.
+    Untried,
 }
 
 impl Verdict {
@@ -199,6 +211,7 @@ impl Verdict {
             Self::Caught => "caught",
             Self::Needless => "needless",
             Self::Unexplained => "unexplained",
+            Self::Untried => "untried",
         }
     }
 }
@@ -212,9 +225,9 @@ pub struct MutationConfig {
     pub atomicity: PowerFailAtomicity,
     /// Where all randomness comes from.
     pub seed: u64,
-    /// Most time spent on one site.
-    pub site_duration_max: Duration,
-    /// Most time in all; sites that are not reached are not in the result.
+    /// Most images of random rounds for one site.
+    pub site_images_max: u64,
+    /// Time after which no further site is tried.
     pub duration_max: Duration,
 }
 
@@ -227,10 +240,16 @@ pub fn mutate(
     let start = Instant::now();
     let mut verdicts = Vec::new();
     for found in sites(config)? {
-        if start.elapsed() > config.duration_max {
-            break;
-        }
-        let verdict = try_site(config, &found);
+        let verdict = if start.elapsed() < config.duration_max {
+            try_site(config, &found)
+        } else {
+            SiteVerdict {
+                site: found.site,
+                verdict: Verdict::Untried,
+                seconds: 0.0,
+                what: "the time was up".to_owned(),
+            }
+        };
         progress(&verdict);
         verdicts.push(verdict);
     }
@@ -256,8 +275,7 @@ fn sites(config: &MutationConfig) -> Result<Vec<Found>, Failure> {
             death_one_in: 4,
             ..plan(config, &[])
         };
-        let share = config.duration_max / SITES_SHARE;
-        plan.config.duration_max = plan.config.duration_max.min(share);
+        plan.config.images_max = RECOVERY_IMAGES_MAX;
         let searcher = Arc::new(Mutex::new(Searcher::new(plan)));
         let world = round(&Start::whole(seed), &searcher)?;
         for site in world.sites() {
@@ -282,12 +300,7 @@ fn plan(config: &MutationConfig, disabled: &[String]) -> Plan {
         disabled: disabled.to_vec(),
         atomicity: config.atomicity,
         minimise_max: Duration::ZERO,
-        ..Config::new(
-            config.method,
-            config.seed,
-            u64::MAX,
-            config.site_duration_max,
-        )
+        ..Config::new(config.method, config.seed, config.site_images_max, NO_END)
     })
 }
 
@@ -295,8 +308,7 @@ fn try_site(config: &MutationConfig, found: &Found) -> SiteVerdict {
     let start = Instant::now();
     let site = found.site.clone();
     let mut plan = plan(config, &[site.name.to_owned()]);
-    let duration_max = plan.config.duration_max;
-    plan.config.duration_max = duration_max.min(FIRST_ROUNDS);
+    plan.config.images_max = config.site_images_max / FIRST_SHARE;
     plan.death_one_in = 32;
     if found.seeds.is_empty() {
         // It runs in recoveries only, so those have to be cut off.
@@ -321,7 +333,7 @@ fn try_site(config: &MutationConfig, found: &Found) -> SiteVerdict {
             return None;
         }
         let mut plan = plan.clone();
-        plan.config.duration_max = duration_max.saturating_sub(FIRST_ROUNDS);
+        plan.config.images_max = config.site_images_max - plan.config.images_max;
         rounds(plan)
     };
     let (verdict, what) = if let Some(what) = if found.seeds.is_empty() {
@@ -357,22 +369,16 @@ fn reason_if_unnoticed(site: &str, method: Method) -> Option<&'static str> {
         .map(|(.., reason)| *reason)
 }
 
-/// Time of the random rounds before the scenarios, which find failures that need a rare order of
-/// events.
-const FIRST_ROUNDS: Duration = Duration::from_secs(4);
-
-/// Time of all scenarios for one site: those of the page methods have minutes' worth of images.
-const SCENARIOS_MAX: Duration = Duration::from_mins(1);
-
 /// The failure of the first scenario that notices the removal of a site.
 fn try_scenarios(config: &MutationConfig, site: &str) -> Option<String> {
     let disabled = [site.to_owned()];
-    let until = Instant::now() + SCENARIOS_MAX.min(config.duration_max);
+    let mut left = SCENARIO_IMAGES_MAX;
     // Those with few images come first.
     let (bare, indexed): (Vec<_>, _) = scenarios::ALL.iter().partition(|it| it.is_bare());
     bare.into_iter().chain(indexed).find_map(|scenario| {
         let subject = (config.method, config.atomicity);
-        let report = exhaustive::run(scenario, subject, config.seed, &disabled, Some(until));
+        let report = exhaustive::run(scenario, subject, config.seed, &disabled, left);
+        left = left.saturating_sub(report.images);
         let failure = report.failure?;
         let is_wrong = !failure.what.starts_with(TOO_MANY);
         is_wrong.then(|| format!("scenario {}: {}", scenario.name, failure.what))

@@ -398,5 +398,5 @@ pub fn run(
     atomicity: PowerFailAtomicity,
     seed: u64,
 ) -> Report {
-    exhaustive::run(scenario, (method, atomicity), seed, &[], None)
+    exhaustive::run(scenario, (method, atomicity), seed, &[], u64::MAX)
 }

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// Examples in the help text.
 pub(super) const EXAMPLES: &str = "Examples:
   indelible torture --method nvm-inp --images 200000
-  indelible torture --method inp --seconds 60 --mutate
+  indelible torture --method inp --mutate --images 4000
   indelible torture --method nvm-inp --flips --every-bit
   indelible torture --method inp --faults --size full
   indelible torture --method inp --seed 7 --operations 0-3,60 --depth 1
@@ -68,10 +68,11 @@ pub(crate) struct TortureArgs {
     #[arg(long, value_enum, value_name = "BYTES", default_value_t = AtomicityName::Word,
         conflicts_with_all = ["workload", "flips", "truncations", "faults", "kills", "power_cuts", "histories"])]
     pub(crate) power_fail_atomicity: AtomicityName,
-    /// Distinct images to check
+    /// Distinct images to check; with --mutate, of random rounds for each step that is switched off
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "seconds")]
     pub(crate) images: Option<u64>,
-    /// Seconds to search
+    /// Seconds to search; with --mutate, those after which no further step is tried, and the others
+    /// are reported as untried
     #[arg(long, value_parser = parse_seconds)]
     pub(crate) seconds: Option<f64>,
     /// Run only these operations of the seed's round, as a failure prints them: 0-3,60; or all, or
