@@ -3,8 +3,9 @@
 //! A trial damages a copy of a closed database, opens it, runs the deep check and reads everything.
 //! Damage is *detected* if one of these fails. It is *harmless* if all of them pass, the content is
 //! unchanged and later use of the database is right: damage of free space, dead log records, unused
-//! slots. Anything else is wrong, as is a panic; a trial that takes longer than a second counts as
-//! a hang, and one that does not end is given up.
+//! slots. Anything else is wrong, as is a panic; a trial that takes more than a second of processor
+//! time counts as a hang, and one that does not end is given up. Nothing can end its thread, so it
+//! is the last trial of its process.
 
 use crate::check::{Failure, Recovery, lock, read_state, verify};
 use crate::drive::{Depth, Driver, Oracle, SharedOracle};
@@ -14,6 +15,7 @@ use crate::search::options;
 use pmem::device::simulated::SimulatedWorld;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -33,10 +35,14 @@ const MORE_ROWS: i64 = 5;
 const MORE_NOTE_BYTES: u64 = 2_000;
 /// Most rows, for a method that never gets that long.
 const ROWS_MAX: i64 = 600;
-/// A trial that takes longer is a hang.
+/// A trial that takes more processor time is a hang.
 const HANG: Duration = Duration::from_secs(1);
-/// A trial that takes longer is no longer waited for, and ends the run.
-const GIVE_UP: Duration = Duration::from_secs(20);
+/// A trial that takes more is no longer waited for, and ends the run.
+const GIVE_UP: Limits = Limits {
+    ran: Duration::from_secs(20),
+    // It sleeps, and nobody wakes it.
+    waited: Duration::from_mins(10),
+};
 /// Time between two looks at the workers.
 const POLL: Duration = Duration::from_millis(20);
 /// Places of harmless damage that a report names.
@@ -67,7 +73,9 @@ pub struct DamageReport {
     pub panics: Vec<String>,
     /// Trials of more than a second, with their places.
     pub hangs: Vec<String>,
-    /// Longest time of one trial, seconds.
+    /// Whether one of them was given up. Its thread may run until the process ends.
+    pub is_cut_short: bool,
+    /// Longest processor time of one trial, seconds.
     pub longest_s: f64,
     /// Time taken, seconds.
     pub seconds: f64,
@@ -293,6 +301,62 @@ pub(crate) type Trial = Box<dyn FnMut(u64) -> Tried>;
 /// Makes the worker with this number, on its own thread.
 pub(crate) type Worker = Arc<dyn Fn(usize) -> Result<Trial, Failure> + Send + Sync>;
 
+/// Most processor time of a trial, and most time.
+#[derive(Clone, Copy)]
+struct Limits {
+    ran: Duration,
+    waited: Duration,
+}
+
+/// Processor time of a thread, so that the load of the machine makes no trial a hang.
+#[derive(Clone)]
+struct ThreadClock {
+    file: PathBuf,
+    /// For a system that does not tell.
+    start: Instant,
+}
+
+impl ThreadClock {
+    fn of_this_thread() -> Self {
+        let thread = std::fs::read_link("/proc/thread-self").unwrap_or_default();
+        Self {
+            file: Path::new("/proc").join(thread).join("schedstat"),
+            start: Instant::now(),
+        }
+    }
+
+    fn ran(&self) -> Duration {
+        let told = std::fs::read_to_string(&self.file).ok();
+        let ns = told.and_then(|text| text.split(' ').next()?.parse().ok());
+        ns.map_or_else(|| self.start.elapsed(), Duration::from_nanos)
+    }
+}
+
+/// A trial that runs.
+struct Current {
+    trial: u64,
+    begun: Instant,
+    clock: ThreadClock,
+    /// Of the clock, when it began.
+    at: Duration,
+}
+
+impl Current {
+    fn begin(trial: u64, clock: &ThreadClock) -> Self {
+        Self {
+            trial,
+            begun: Instant::now(),
+            clock: clock.clone(),
+            at: clock.ran(),
+        }
+    }
+
+    /// Processor time that it has taken.
+    fn ran(&self) -> Duration {
+        self.clock.ran().saturating_sub(self.at)
+    }
+}
+
 /// Shared state of the workers and the thread that waits for them.
 struct Sweep {
     next: AtomicU64,
@@ -300,14 +364,23 @@ struct Sweep {
     stop: AtomicBool,
     report: Mutex<DamageReport>,
     failure: Mutex<Option<Failure>>,
-    /// The current trial of each worker, and its start.
-    current: Vec<Mutex<Option<(u64, Instant)>>>,
+    /// The current trial of each worker.
+    current: Vec<Mutex<Option<Current>>>,
 }
 
 /// Runs trials `0..count` on some threads. `progress` is called with the number that is done.
 pub(crate) fn sweep(
     count: u64,
     threads: usize,
+    worker: &Worker,
+    progress: &mut dyn FnMut(u64),
+) -> Result<DamageReport, Failure> {
+    sweep_within(GIVE_UP, (count, threads), worker, progress)
+}
+
+fn sweep_within(
+    limits: Limits,
+    (count, threads): (u64, usize),
     worker: &Worker,
     progress: &mut dyn FnMut(u64),
 ) -> Result<DamageReport, Failure> {
@@ -334,10 +407,14 @@ pub(crate) fn sweep(
             break;
         }
         // A thread cannot be ended from outside: it stays, and the run ends.
-        if let Some(trial) = stuck(&shared) {
+        if let Some(trial) = stuck(&shared, limits) {
             shared.stop.store(true, Ordering::Relaxed);
-            let hang = format!("trial {trial} did not end in {} s", GIVE_UP.as_secs());
-            lock(&shared.report).hangs.push(hang);
+            let Limits { ran, waited } = limits;
+            let hang =
+                format!("trial {trial} did not end in {ran:?} of processor time, or in {waited:?}");
+            let mut report = lock(&shared.report);
+            report.hangs.push(hang);
+            report.is_cut_short = true;
             break;
         }
         std::thread::sleep(POLL);
@@ -358,13 +435,14 @@ pub(crate) fn sweep(
     Ok(report)
 }
 
-fn stuck(shared: &Sweep) -> Option<u64> {
+fn stuck(shared: &Sweep, limits: Limits) -> Option<u64> {
+    let is_stuck =
+        |current: &Current| current.ran() > limits.ran || current.begun.elapsed() > limits.waited;
     let mut current = shared.current.iter();
     current.find_map(|current| {
-        let current = *lock(current);
-        current
-            .filter(|(_, begun)| begun.elapsed() > GIVE_UP)
-            .map(|(trial, _)| trial)
+        let current = lock(current);
+        let stuck = current.as_ref().filter(|current| is_stuck(current));
+        stuck.map(|current| current.trial)
     })
 }
 
@@ -373,16 +451,58 @@ fn work(shared: &Sweep, worker: &Worker, number: usize) {
         Ok(trial) => trial,
         Err(failure) => return *lock(&shared.failure) = Some(failure),
     };
+    let clock = ThreadClock::of_this_thread();
     while !shared.stop.load(Ordering::Relaxed) {
         let next = shared.next.fetch_add(1, Ordering::Relaxed);
         if next >= shared.count {
             break;
         }
-        let begun = Instant::now();
-        *lock(&shared.current[number]) = Some((next, begun));
+        *lock(&shared.current[number]) = Some(Current::begin(next, &clock));
         let tried = trial(next);
-        *lock(&shared.current[number]) = None;
-        let seconds = begun.elapsed().as_secs_f64();
-        lock(&shared.report).note(tried, seconds);
+        let ended = lock(&shared.current[number]).take();
+        let ran = ended.map_or(Duration::ZERO, |current| current.ran());
+        lock(&shared.report).note(tried, ran.as_secs_f64());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A trial that did not end made the whole run wait, or the next runs of the process beside it,
+    /// and the time of a loaded machine counted as the trial's own.
+    #[test]
+    fn a_trial_that_does_not_end_is_named_and_ends_the_run() {
+        let worker: Worker = Arc::new(|_| {
+            let trial = |number: u64| {
+                // It is unparked by nobody, but may wake up without that.
+                if number == 3 {
+                    loop {
+                        std::thread::park();
+                    }
+                }
+                Tried {
+                    place: String::new(),
+                    spot: None,
+                    verdict: Verdict::Open,
+                }
+            };
+            Ok(Box::new(trial) as Trial)
+        });
+        let limits = Limits {
+            ran: Duration::from_mins(10),
+            waited: Duration::ZERO,
+        };
+        let report = sweep_within(limits, (9, 1), &worker, &mut |_| {}).unwrap();
+        assert!(report.is_cut_short && report.trials <= 3, "{report:?}");
+        assert!(report.hangs[0].contains("did not end"), "{report:?}");
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_takes_no_processor_time() {
+        let clock = ThreadClock::of_this_thread();
+        let before = clock.ran();
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(clock.ran() < before + Duration::from_millis(100));
     }
 }

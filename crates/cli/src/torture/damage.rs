@@ -13,7 +13,7 @@ use ::torture::Failure;
 use ::torture::damage::DamageReport;
 use ::torture::flips::{Density, FlipConfig, flip};
 use ::torture::truncations::{RANDOM_LENGTHS, TruncationConfig, truncate};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use indelible::Method;
 use indicatif::ProgressBar;
 use serde_json::{Value as Json, json};
@@ -136,5 +136,10 @@ fn print(
         ),
     };
     findings.print(format)?;
+    if report.is_cut_short {
+        bail!(
+            "a trial did not end; its thread goes on until the process ends, so nothing else is run"
+        );
+    }
     Ok(report.faults())
 }
