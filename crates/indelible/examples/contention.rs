@@ -18,7 +18,7 @@
 #[path = "../tests/common/transfers.rs"]
 mod transfers;
 
-use indelible::{Database, Method, Options};
+use indelible::{Database, Method, MethodOption, Options};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -75,9 +75,8 @@ fn run(
     transactions: u64,
 ) -> indelible::Result<Outcome> {
     let options = Options::new()
-        .method(method)
-        .partitions(partitions)
-        .sessions(SESSIONS);
+        .fitting(method, [MethodOption::Sessions(SESSIONS)])
+        .partitions(partitions);
     let db = Database::create(directory, &options)?;
     let accounts = transfers::open_accounts(&db)?;
     let each = transactions / u64::from(SESSIONS);
