@@ -84,8 +84,8 @@ impl Parker {
         self.interrupted.load(Ordering::SeqCst)
     }
 
-    /// Sleeps until the request is granted, the session roused or interrupted, or the partition stopped,
-    /// `limit` at most. Says whether it is granted.
+    /// Sleeps until the request is granted, the session roused or interrupted, or the partition
+    /// stopped, `limit` at most. Says whether it is granted.
     pub(super) fn sleep(&self, limit: Duration, is_stopped: impl Fn() -> bool) -> bool {
         let guard = lock(&self.mutex);
         if self.is_granted() {
