@@ -64,6 +64,12 @@ pub struct PageFile<D: Directory> {
     written: PageWrites,
 }
 
+/// The places that a guard keeps copies in, if it has some.
+struct Areas<F> {
+    in_file: Option<DoubleWrite<F>>,
+    slots: Option<Box<dyn Slots>>,
+}
+
 impl<D: Directory> PageFile<D> {
     /// Makes the files with a master record and these pages from the first place on, all durable. A
     /// guard in durable memory has its slots already.
@@ -110,19 +116,19 @@ impl<D: Directory> PageFile<D> {
         // Needs no sync: that it can be read at all proves that the one before is durable.
         master.generation = SETTLED_GENERATION;
         master.write(options.identity, &mut file)?;
-        let mut created = Self::over(directory, options, (file, name), master, (in_file, slots))?;
+        let areas = Areas { in_file, slots };
+        let mut created = Self::over(directory, options, (file, name), master, areas)?;
         created.unsynced = false;
         Ok(created)
     }
 
-    /// The file with its guard, for which room in a file or slots may have been made. It has the
-    /// pages that the master promises.
+    /// The file with its guard. It has the pages that the master promises.
     fn over(
         directory: &D,
         options: &PageFileOptions,
         (file, name): (D::File, String),
         master: Master,
-        (in_file, slots): (Option<DoubleWrite<D::File>>, Option<Box<dyn Slots>>),
+        Areas { in_file, slots }: Areas<D::File>,
     ) -> Result<Self> {
         let page_bytes = master.page_bytes as usize;
         let pages = Arc::new(AtomicU32::new(master.pages));
@@ -215,9 +221,12 @@ impl<D: Directory> PageFile<D> {
             .writes()
             .map(|writes| DoubleWrite::open(directory, area_name, page_bytes, writes))
             .transpose()?;
-        let slots = slots(page_bytes)?;
+        let areas = Areas {
+            in_file,
+            slots: slots(page_bytes)?,
+        };
         let found = Master { pages, ..master };
-        let mut opened = Self::over(directory, options, (file, name), found, (in_file, slots))?;
+        let mut opened = Self::over(directory, options, (file, name), found, areas)?;
         opened.master = master;
         Ok(opened)
     }

@@ -499,7 +499,7 @@ impl<P: Places> PartitionedLog<P> {
         &self,
         kind: RecordKind,
         reserve: Reserve,
-        record: NewRecord<'_>,
+        record: &mut NewRecord<'_>,
     ) -> Result<Option<Lsn>> {
         self.require()?;
         let life = self.life()?;
@@ -575,7 +575,7 @@ impl<P: Places> PartitionedLog<P> {
             let buffer = &mut Vec::new();
             let mut record = NewRecord::new(self.record_start(), buffer);
             record.raw(&files);
-            self.append_one(RecordKind::End, Reserve::Keep(session), record)?;
+            self.append_one(RecordKind::End, Reserve::Keep(session), &mut record)?;
             self.flush()?;
         }
         Ok(())
@@ -644,8 +644,8 @@ impl<P: Places> PageLog for PartitionedLog<P> {
         }
     }
 
-    fn append(&self, reserve: Reserve, record: NewRecord<'_>) -> Result<Option<Lsn>> {
-        self.append_one(RecordKind::Ordinary, reserve, record)
+    fn append(&self, reserve: Reserve, mut record: NewRecord<'_>) -> Result<Option<Lsn>> {
+        self.append_one(RecordKind::Ordinary, reserve, &mut record)
     }
 
     fn end(&self, session: u32) {

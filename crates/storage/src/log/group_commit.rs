@@ -82,6 +82,10 @@ impl GroupCommit {
 
     /// Lets a transaction without effects wait for the ones that it may have read.
     pub fn wait(&mut self, durability: Durability) -> Due {
+        debug_assert!(
+            self.durable <= self.newest,
+            "a ticket is durable that no transaction has"
+        );
         if self.newest == self.durable {
             return Due::Later;
         }
@@ -106,6 +110,10 @@ impl GroupCommit {
 
     /// Notes that the log was synced up to a ticket, while others may have got newer ones.
     pub fn synced_to(&mut self, ticket: CommitTicket) {
+        assert!(
+            ticket <= self.newest,
+            "a ticket is durable that no transaction has"
+        );
         self.durable = self.durable.max(ticket);
         let behind = self.newest.0 - self.durable.0;
         self.waiting = self.waiting.min(u32::try_from(behind).unwrap_or(u32::MAX));

@@ -220,6 +220,10 @@ impl NvMaster {
                 image.extend_from_slice(&word.to_le_bytes());
             }
         }
+        debug_assert!(
+            image.len() <= bytes,
+            "a group record is longer than it says"
+        );
         image.resize(bytes, 0);
         let crc = crc32c::crc32c_append(self.salt, &image[8..]);
         image[..4].copy_from_slice(&crc.to_le_bytes());
@@ -307,6 +311,7 @@ impl NvMaster {
 
 /// Bytes of the further piece number `index`.
 fn piece_bytes(index: usize) -> usize {
+    debug_assert!(index < PIECES, "a record has no piece of that number");
     PIECE_BYTES << index
 }
 
@@ -318,6 +323,10 @@ fn read_word(bytes: &[u8], at: usize) -> u64 {
 }
 
 fn seal(sequence: u64, salt: u32) -> u64 {
+    debug_assert!(
+        sequence < 1 << SEQUENCE_BITS,
+        "the number of a group does not fit the master word"
+    );
     let crc = crc32c::crc32c_append(salt, &sequence.to_le_bytes());
     sequence | (u64::from(crc ^ crc >> 16) & 0xffff) << SEQUENCE_BITS
 }

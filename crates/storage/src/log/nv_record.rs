@@ -56,6 +56,10 @@ pub(super) struct CommitWord {
 
 impl CommitWord {
     pub(super) fn seal(self, salt: u32) -> u64 {
+        assert!(
+            self.sequence <= SEQUENCE_MAX,
+            "a transaction's number does not fit the commit word"
+        );
         let word = self.sequence | if self.replay { REPLAY } else { 0 };
         word | check_bits(word, salt) << CHECK_SHIFT
     }
@@ -161,6 +165,10 @@ pub(super) fn read_record<M: Memory>(
 }
 
 pub(super) fn seal_record(record: &mut [u8], sequence: u64, kind: RecordKind, salt: u32) {
+    debug_assert!(
+        record.len() >= LINE && record.len().is_multiple_of(LINE),
+        "a record consists of whole lines"
+    );
     let bytes = record.len() as u32;
     record[4..8].copy_from_slice(&bytes.to_le_bytes());
     record[8..16].copy_from_slice(&sequence.to_le_bytes());

@@ -204,6 +204,10 @@ impl Sizes {
         let bytes = bytes.clamp(RING_BYTES_MIN, RING_BYTES_MAX);
         let pieces = bytes.div_ceil(PIECE_BYTES_MAX);
         let piece_bytes = bytes.div_ceil(pieces).next_multiple_of(BYTES_PER_ENTRY);
+        assert!(
+            pieces <= PIECES_MAX as u64 && piece_bytes.is_multiple_of(LINE),
+            "a ring of {bytes} bytes has {pieces} pieces of {piece_bytes} bytes"
+        );
         Self {
             piece_bytes,
             pieces,
@@ -388,6 +392,10 @@ impl<M: Memory> NvRing<M> {
 
     /// Position where an object of `bytes` bytes begins: objects do not cross the end of a piece.
     fn place(&self, bytes: u64) -> u64 {
+        debug_assert!(
+            bytes <= self.piece_bytes,
+            "an object is longer than a piece"
+        );
         let left = self.piece_bytes - self.tail % self.piece_bytes;
         if bytes <= left {
             self.tail
@@ -401,6 +409,15 @@ impl<M: Memory> NvRing<M> {
     fn take_unflushed(&mut self) -> [Range; 3] {
         let first = self.unflushed % self.entries;
         let entries = self.next - self.unflushed;
+        debug_assert!(
+            0 < entries && entries <= self.entries,
+            "there is no record to flush, or more than the index has"
+        );
+        debug_assert!(
+            self.unflushed_from % self.piece_bytes + (self.tail - self.unflushed_from)
+                <= self.piece_bytes,
+            "the unflushed records lie in several pieces"
+        );
         let until_end = entries.min(self.entries - first);
         let entries_at = |slot: u64, count: u64| Range {
             offset: self.index + slot * ENTRY_BYTES,
@@ -602,6 +619,12 @@ where
             self.persist()?;
             self.unflushed_from = position;
         }
+        assert!(
+            position + record.len() as u64 <= self.head + self.bytes
+                && self.next < self.oldest + self.entries,
+            "a record would be written over one that may be needed"
+        );
+        debug_assert!(known <= lsn, "a record says that later ones are durable");
         let object = self.offset(position);
         self.arena.store(object, record)?;
         let entry = self.index + self.next % self.entries * ENTRY_BYTES;
@@ -619,6 +642,7 @@ where
             return Ok(());
         }
         self.flush()?;
+        debug_assert_eq!(self.unflushed, self.next, "a record is not flushed");
         // commit point: recovery takes every record in front of the first one that is missing
         Ok(self.arena.fence(site!("nv-ring.persist"))?)
     }
@@ -650,6 +674,7 @@ where
     }
 
     fn end_persist(&mut self, (flusher, fenced): <Ahead<M> as Pending>::Ended) -> Result<()> {
+        debug_assert!(self.flusher.is_none(), "two threads flush one ring ahead");
         self.flushed_ahead = flusher.counters();
         self.flusher = Some(flusher);
         Ok(fenced?)
@@ -664,6 +689,7 @@ where
             let entry = self.entry(self.oldest % self.entries)?;
             if entry.lsn >= lsn {
                 self.head = entry.position;
+                debug_assert!(self.head <= self.tail, "a ring ends before its beginning");
                 return Ok(());
             }
             self.oldest += 1;
@@ -736,6 +762,7 @@ where
     }
 
     fn set_count(&mut self, rings: u64) -> Result<()> {
+        assert!(rings > 0, "a log has at least one ring");
         let offset = self.index - HEAD_BYTES;
         self.arena.store_word(offset, rings)?;
         self.arena.flush(offset, 8, site!("nv-ring.count"))?;

@@ -250,6 +250,10 @@ impl NvWriteSet {
 
     /// Undoes what was written since `mark`. The transaction goes on.
     pub fn rollback_to<M: Memory>(&mut self, arena: &mut Arena<M>, mark: UndoMark) -> Result<()> {
+        assert!(
+            mark.changes <= self.changes.len(),
+            "a savepoint is of another transaction"
+        );
         if mark.changes < self.applied {
             self.restore(arena, mark.changes)?;
             self.before_bytes
@@ -308,6 +312,7 @@ impl NvWriteSet {
     /// Makes the transaction survive a crash without deciding it. Nothing to do if it changed
     /// nothing.
     pub fn prepare<M: Memory>(&mut self, arena: &mut Arena<M>, global: GlobalTxnId) -> Result<()> {
+        debug_assert!(!self.prepared, "a transaction is prepared twice");
         if self.changes.is_empty() {
             return Ok(());
         }
@@ -443,6 +448,10 @@ impl NvWriteSet {
     /// Commits by one record with the new bytes, then stores them in place. Their write-back, like
     /// that of the word that names the record, is awaited by the next transaction's fence.
     fn commit_by_record<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
+        debug_assert!(
+            self.applied == 0 && !self.prepared,
+            "a transaction commits by one record that has changed something in place"
+        );
         // A record may become durable before its fence. The bytes that it publishes must be durable
         // before it is written.
         let heap_has_changed = self.heap_changes != arena.heap_changes();
@@ -458,6 +467,11 @@ impl NvWriteSet {
             push_change(&mut self.record, change.offset, new);
         }
         self.write_record(arena, RecordKind::Commit)?;
+        debug_assert_eq!(
+            self.tail.offset,
+            self.slot(self.committed + 1).offset + self.record.len() as u64,
+            "a commit record lies outside its slot"
+        );
         // commit point: the record is durable, and recovery finishes what it says
         arena.fence(site!("undo.commit-record-fence"))?;
         self.committed += 1;
@@ -574,7 +588,9 @@ impl NvWriteSet {
             self.store_commit_word(arena, false)?;
             arena.flush(self.base, 8, site!("undo.drain-word"))?;
         }
-        self.apply_pending(arena)
+        self.apply_pending(arena)?;
+        debug_assert_eq!(self.applied, self.changes.len(), "a change is not in place");
+        Ok(())
     }
 
     /// Writes the record with the before images of all pending writes; durable when it returns. A
@@ -626,6 +642,10 @@ impl NvWriteSet {
 
     /// Writes before images back, newest first, for all applied changes from number `first` on.
     fn restore<M: Memory>(&mut self, arena: &mut Arena<M>, first: usize) -> Result<()> {
+        debug_assert!(
+            first <= self.applied,
+            "a change is undone that is not in place"
+        );
         self.lines.clear();
         for change in self.changes[first..self.applied].iter().rev() {
             store(arena, change.offset, &self.before_bytes[change.range()])?;
@@ -653,6 +673,10 @@ impl NvWriteSet {
         if bytes + JUMP_BYTES > self.tail.room {
             self.jump(arena, bytes)?;
         }
+        assert!(
+            bytes + JUMP_BYTES <= self.tail.room,
+            "a record is longer than the space where the log goes on"
+        );
         self.record.resize(bytes, 0);
         seal_record(&mut self.record, self.committed + 1, kind, self.salt);
         self.take_out_torn(arena)?;
@@ -678,6 +702,10 @@ impl NvWriteSet {
     /// longer than the transaction, so no crash leaks it, and recovery reads it before anything is
     /// allocated.
     fn jump<M: Memory>(&mut self, arena: &mut Arena<M>, record_bytes: usize) -> Result<()> {
+        assert!(
+            self.tail.room >= JUMP_BYTES,
+            "each space has room for a jump"
+        );
         self.end_replay(arena)?;
         let room = OVERFLOW_BYTES.max(record_bytes + JUMP_BYTES);
         let spare_fits = self.spare != 0 && !self.spare_is_used && room == OVERFLOW_BYTES;
@@ -748,6 +776,7 @@ impl NvWriteSet {
 
 impl<M: Memory> WriteSet<M> for NvWriteSet {
     fn write(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()> {
+        debug_assert!(!self.prepared, "a prepared transaction changes something");
         if self.before_bytes.len() + self.pending_bytes.len() + bytes.len() > UNDO_BYTES_MAX {
             let text = "the transaction changes more than 4 GiB; split it".to_owned();
             return Err(StorageError::Unsupported(text));

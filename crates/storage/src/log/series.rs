@@ -509,6 +509,14 @@ impl<D: Directory> Place for Series<D> {
             RecordKind::Gap => stamp.lsn.0 | GAP,
             RecordKind::End => stamp.lsn.0 | END,
         };
+        assert!(
+            stamp.lsn.0 & (GAP | END) == 0,
+            "the number of a record runs into the bits of its kind"
+        );
+        debug_assert!(
+            stamp.known <= stamp.lsn,
+            "a record says that later ones are durable"
+        );
         record[from..from + 8].copy_from_slice(&number.to_le_bytes());
         record[from + 8..from + 16].copy_from_slice(&stamp.known.0.to_le_bytes());
         self.log()?.append_fitting(&record[from..])
@@ -532,6 +540,10 @@ impl<D: Directory> Place for Series<D> {
         let start = self
             .log()?
             .begin_checkpoint_with_room(&*lock(&directory), 2 * more)?;
+        debug_assert!(
+            self.starts.back().is_none_or(|(newest, _)| *newest <= redo),
+            "a checkpoint begins before an earlier one"
+        );
         self.starts.push_back((redo, start));
         Ok(())
     }

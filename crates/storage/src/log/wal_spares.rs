@@ -75,6 +75,10 @@ impl Spares {
 
     /// The name of the reserve, which is none any more; half of its length is free.
     pub(super) fn take_reserve<D: Directory>(&mut self, directory: &D) -> Result<String> {
+        assert!(
+            self.reserve == Reserve::Whole,
+            "a reserve is used that is not there as a whole"
+        );
         let name = self.name(RESERVE);
         directory.open(&name)?.set_bytes(self.reserve_bytes)?;
         self.reserve = Reserve::None;
@@ -181,6 +185,7 @@ impl Spares {
         name: &str,
         (number, bytes): (u64, u64),
     ) -> Result<()> {
+        debug_assert_ne!(number, RESERVE, "a segment has the number of the reserve");
         if !self.wants(bytes) {
             return Ok(directory.remove(name)?);
         }

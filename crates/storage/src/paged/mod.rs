@@ -36,3 +36,7 @@ pub use change::Change;
 pub use space::Pages;
 pub use transaction::{Entry, Transaction};
 pub use tree::Tree;
+
+#[cfg(test)]
+#[cfg(not(feature = "schedules"))]
+mod tests;

@@ -3,6 +3,7 @@
 //! A compensation says how many entries are left to undo. It is never undone itself, so a crash in
 //! the middle of a rollback loses no progress.
 
+use super::change::wrong_page;
 use super::search_path::SearchPath;
 use super::space::Pages;
 use super::transaction::{Entry, Transaction, TransactionMark};
@@ -60,8 +61,15 @@ impl<D: Directory> Pages<D> {
         let Some(entry) = txn.undo.last().map(<[u8]>::to_vec) else {
             return Ok(());
         };
-        let wrong = |text: String| StorageError::Unsupported(text);
-        let undo = Undo::decode(&entry).map_err(|error| wrong(error.to_string()))?;
+        let undo = Undo::decode(&entry);
+        let undo = undo.map_err(|error| StorageError::Unsupported(error.to_string()))?;
+        let root = match &undo {
+            Undo::Remove(at)
+            | Undo::Insert(at, ..)
+            | Undo::Replace(at, ..)
+            | Undo::Patch(at, ..) => at.root,
+            Undo::FreePage(page) | Undo::FreeTree(page) => *page,
+        };
         let mut key = KeyBuf::new();
         let mut tree_of = |at: &KeyOf<'_>| {
             super::values::assign(&mut key, at.key.len() / 8, at.key);
@@ -111,10 +119,11 @@ impl<D: Directory> Pages<D> {
         if is_done && txn.undo.len() < entries {
             return Ok(());
         }
-        Err(wrong(format!(
-            "what a transaction changed is not there to be undone: key {:x?}",
+        let text = format!(
+            "its tree lacks what an open transaction has put at {:x?}",
             &*key
-        )))
+        );
+        Err(wrong_page(&self.pool, root, &text))
     }
 
     /// Notes that the newest entry is undone, which changed no page.

@@ -664,3 +664,8 @@ pub(super) fn tag(table: TableId) -> u16 {
     // Numbers that differ by 65,536 share runs; the tag is a check, not an identity.
     table.0 as u16
 }
+
+#[cfg(test)]
+#[cfg(not(feature = "schedules"))]
+#[path = "space_tests.rs"]
+mod tests;

@@ -217,51 +217,12 @@ impl<P: Platform> Shared<P> {
     fn start(
         site: &Site<'_, P>,
         places: Places<P::Files>,
-        (mut file, home): (PageFile<P::Files>, NewHome<P>),
+        (file, home): (PageFile<P::Files>, NewHome<P>),
         decide: Decide<'_>,
     ) -> Result<Self> {
-        let Site {
-            platform,
-            options,
-            axes,
-        } = *site;
-        let master = file.master();
-        let name = file.name().to_owned();
-        let mut analysis = Analysis {
-            next_txn: master.next_txn,
-            ..Analysis::default()
-        };
-        let found = Found {
-            files: places.log,
-            start: master.start,
-            pages: file.pages(),
-            home,
-        };
-        let looker = &mut Looker {
-            analysis: &mut analysis,
-            partition: options.partition,
-        };
-        let (log, home) = log_of::<P>(axes.log).open(site, found, looker)?;
+        let (options, master) = (site.options, file.master());
+        let (pages, analysis) = Self::redo(site, places.log, file, home)?;
         let is_found = analysis.records > 0;
-        if is_found && options.access == Access::Read {
-            return Err(StorageError::NeedsRecovery(name));
-        }
-        let images = file.guard() == Guard::FullPageWrites;
-        let pool = match home {
-            None => Pool::new(file, log, options.buffer_bytes)?,
-            Some((home, pages)) => {
-                file.set_pages(pages);
-                Pool::in_memory(file, log, home)?
-            }
-        };
-        let mut pages = Pages::new(pool, options.page_cells_max);
-        pages.set_clock(Self::clock(platform, options)?);
-        if is_found {
-            Self::repeat(&pages, axes, master.redo, options)?;
-        }
-        if images {
-            pages.pool.log_images(master.redo, is_found);
-        }
         let (replayed, next_txn) = (analysis.commits, analysis.next_txn);
         let is_later = |txn: &Transaction| is_for_later(txn, options.undoing, master.catalogue);
         let (undone, later) = pages.finish(analysis, decide, &is_later)?;
@@ -299,6 +260,58 @@ impl<P: Platform> Shared<P> {
             shared.pages.pool.file().clear_area()?;
         }
         Ok(shared)
+    }
+
+    /// Opens the log, and redoes its records on pages that lack them.
+    fn redo(
+        site: &Site<'_, P>,
+        files: P::Files,
+        mut file: PageFile<P::Files>,
+        home: NewHome<P>,
+    ) -> Result<(Pages<P::Files>, Analysis)> {
+        let Site {
+            platform,
+            options,
+            axes,
+        } = *site;
+        let master = file.master();
+        let name = file.name().to_owned();
+        let mut analysis = Analysis {
+            next_txn: master.next_txn,
+            ..Analysis::default()
+        };
+        let found = Found {
+            files,
+            start: master.start,
+            pages: file.pages(),
+            home,
+        };
+        let looker = &mut Looker {
+            analysis: &mut analysis,
+            partition: options.partition,
+        };
+        let (log, home) = log_of::<P>(axes.log).open(site, found, looker)?;
+        let is_found = analysis.records > 0;
+        if is_found && options.access == Access::Read {
+            return Err(StorageError::NeedsRecovery(name));
+        }
+        let images = file.guard() == Guard::FullPageWrites;
+        let pool = match home {
+            None => Pool::new(file, log, options.buffer_bytes)?,
+            Some((home, pages)) => {
+                file.set_pages(pages);
+                Pool::in_memory(file, log, home)?
+            }
+        };
+        let mut pages = Pages::new(pool, options.page_cells_max);
+        pages.set_clock(Self::clock(platform, options)?);
+        if is_found {
+            Self::repeat(&pages, axes, master.redo, options)?;
+        }
+        if images {
+            pages.pool.log_images(master.redo, is_found);
+        }
+        Ok((pages, analysis))
     }
 
     /// The clock for the times of commits: only a log with an archive needs them.
