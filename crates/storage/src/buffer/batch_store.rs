@@ -112,6 +112,10 @@ fn salt(identity: LogIdentity, number: usize) -> u32 {
 }
 
 fn word(identity: LogIdentity, batch: u64) -> u64 {
+    assert!(
+        batch < 1 << BATCH_BITS,
+        "the number of a batch does not fit its word"
+    );
     let checksum = crc32c::crc32c_append(salt(identity, 0), &batch.to_le_bytes());
     batch | u64::from(checksum) << BATCH_BITS
 }
@@ -138,6 +142,14 @@ impl BatchRecord {
 
     /// Adds what lines of a page are. All images come before the open transactions.
     pub fn push_image(&mut self, page: PageId, lines: &Range<usize>, old: &[u8]) {
+        debug_assert!(
+            self.images_end.is_none(),
+            "images come before open transactions"
+        );
+        debug_assert!(
+            lines.start.is_multiple_of(LINE_BYTES) && lines.len().is_multiple_of(LINE_BYTES),
+            "images are of whole lines"
+        );
         let (first, count) = (lines.start / LINE_BYTES, lines.len() / LINE_BYTES);
         self.bytes.extend_from_slice(&page.0.to_le_bytes());
         self.bytes.extend_from_slice(&(first as u16).to_le_bytes());
@@ -162,6 +174,10 @@ impl BatchRecord {
         for (field, at) in fields.iter().zip((8..).step_by(8)) {
             self.bytes[at..at + 8].copy_from_slice(&field.to_le_bytes());
         }
+        assert!(
+            images_bytes + open_bytes <= memory_bytes,
+            "a batch is longer than its memory"
+        );
         let checksum = crc32c::crc32c_append(salt, &self.bytes[8..]);
         self.bytes[..4].copy_from_slice(&checksum.to_le_bytes());
     }
@@ -169,6 +185,10 @@ impl BatchRecord {
 
 /// Appends a record of an open transaction to those of its session.
 pub fn frame_open(session: u32, record: &[u8], out: &mut Vec<u8>) {
+    debug_assert!(
+        !record.is_empty(),
+        "an open transaction has an empty record"
+    );
     out.extend_from_slice(&session.to_le_bytes());
     out.extend_from_slice(&(record.len() as u32).to_le_bytes());
     out.extend_from_slice(record);
@@ -341,6 +361,7 @@ impl<S: MemorySource> BatchStore<S> {
     /// Makes the record of the next batch durable: from now on its pages may change in place.
     pub fn begin(&mut self, mut record: BatchRecord, end: Lsn) -> Result<()> {
         let number = place(self.batch + 1);
+        debug_assert!(end >= self.end, "a batch ends before the one before it");
         self.grow((record.bytes.len() as u64).next_multiple_of(LINE))?;
         let bytes = self.memories.iter().map(Extent::bytes).min();
         let salt = salt(self.identity, number);
@@ -362,6 +383,10 @@ impl<S: MemorySource> BatchStore<S> {
     /// Lets the batch count whose record and pages are durable.
     pub fn finish(&mut self) -> Result<()> {
         self.batch += 1;
+        debug_assert!(
+            place(self.batch) < self.memories.len(),
+            "a batch has a memory"
+        );
         self.unfinished = None;
         let newest = word(self.identity, self.batch);
         let memory = &mut self.memories[0];

@@ -45,7 +45,7 @@ const FRAME_BYTES: u64 = 128;
 /// Time that others have the log between the removal of two files.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// The log of one partition.
+/// The log of one partition. The way of its files to an archive is in `buffer/cold_segments.rs`.
 pub struct CentralLog<D: Directory> {
     state: Mutex<State<D>>,
     /// Of the log's files; its holder may make, name and remove some.

@@ -76,7 +76,8 @@ impl Cleaner {
 
     /// Makes the calling thread the cleaner, until [`Cleaner::next`] returns false or it gives up.
     pub(super) fn begin(&self) -> Present<'_> {
-        self.is_present.store(true, Ordering::Relaxed);
+        let was_present = self.is_present.swap(true, Ordering::Relaxed);
+        debug_assert!(!was_present, "two threads do the work of one");
         Present(self)
     }
 }

@@ -238,6 +238,10 @@ impl<P: Places> PartitionedLog<P> {
         }
         let first = store.end().map_or(cold.from, |end| end.max(cold.from));
         if first < until {
+            debug_assert!(
+                until.0 <= self.next.load(Ordering::SeqCst),
+                "records are cold that were not appended"
+            );
             let added = store.add(first, until, &mut |push| self.copy(first, until, push));
             if !cold.note(&added) {
                 return Ok(false);

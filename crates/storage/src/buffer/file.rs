@@ -8,13 +8,13 @@
 use super::guard::page_cache::{PageCache, WRITE_BACK_THREADS};
 use super::guard::{DoubleWrite, Guard, NoCopies, NvDoubleWrite, PageGuard, SinglePages, Slots};
 use super::master::{HEAD_BYTES, Master};
-use super::write_back::{CopiesFirst, PageWrites, SyncAhead, WriteBack};
+use super::write_back::{BatchSync, PageWrites, WriteBack};
 use crate::error::{Result, StorageError, UNFINISHED};
 use crate::log::LogIdentity;
 use crate::page::{Header, PageId};
 use disk::{Directory, File};
 use pmem::{Access, Counters, Site, site};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The file grows by an eighth of itself, within these bounds.
@@ -501,6 +501,53 @@ impl<D: Directory> PageFile<D> {
     /// Bytes of the file before its pages, and of the doublewrite area.
     pub fn other_bytes(&self) -> u64 {
         u64::from(first_page(self.page_bytes).0) * self.page_bytes as u64 + self.area.bytes()
+    }
+}
+
+/// Pages go home, and a handle of its own syncs them while others write some.
+struct SyncAhead<F> {
+    file: Mutex<F>,
+    /// Whether a sync of the pages has failed, through whichever handle.
+    has_failed: AtomicBool,
+}
+
+impl<F: File> SyncAhead<F> {
+    /// Syncs through `file`, a handle of the file of pages.
+    fn new(file: F) -> Self {
+        Self {
+            file: Mutex::new(file),
+            has_failed: AtomicBool::new(false),
+        }
+    }
+}
+
+impl<F: File> WriteBack<F> for SyncAhead<F> {
+    fn batch_sync(&self) -> BatchSync {
+        BatchSync::Later
+    }
+
+    fn sync_ahead(&self) -> Result<()> {
+        self.note(lock(&self.file).sync(site!("page-file.ahead")))
+    }
+
+    /// Another thread may have received the error of this thread's write.
+    fn note(&self, outcome: disk::Result<()>) -> Result<()> {
+        self.has_failed.fetch_or(outcome.is_err(), Ordering::SeqCst);
+        outcome?;
+        if self.has_failed.load(Ordering::SeqCst) {
+            return Err(StorageError::Poisoned);
+        }
+        Ok(())
+    }
+}
+
+/// A copy of each page is made durable before it goes home, by the file's guard; or nothing is
+/// written at all.
+struct CopiesFirst;
+
+impl<F: File> WriteBack<F> for CopiesFirst {
+    fn batch_sync(&self) -> BatchSync {
+        BatchSync::Shared
     }
 }
 

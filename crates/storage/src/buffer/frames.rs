@@ -1,10 +1,10 @@
 //! The frames of a pool's pages, one implementation a design, and what is below all of them.
 //!
-//! | implementation | pages | a page in use is | pages go |
-//! |---|---|---|---|
-//! | [`Buffered`](super::buffered::Buffered) | in a file | a copy in a buffer, which another page may replace | to the file or an area, by [`WriteBack`](super::write_back::WriteBack) |
-//! | [`Home`] without copies | in durable memory | the page itself, changed in place | nowhere |
-//! | [`Home`] with copies | in durable memory | the page, or a copy with the changes of the current batch | in place, when the batch ends (`batch_log`) |
+//! | implementation | a page in use is | it is written |
+//! |---|---|---|
+//! | `Buffered` | in a buffer, which another page may get | to the file, or by `write_back` |
+//! | `Resident` without copies | in durable memory, changed in place | never |
+//! | `Resident` with copies | the same, or a copy that changes | in place, with its batch |
 
 use super::file::{PageFile, PageReaders};
 use super::frame::unpoisoned;

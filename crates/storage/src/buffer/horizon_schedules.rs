@@ -28,7 +28,7 @@ pub(super) trait Kind: Copy + Send + Sync + 'static {
 }
 
 fn append<P: Places>(log: &PartitionedLog<P>, session: u32) -> Lsn {
-    let appended = append_bytes(&log, Reserve::Keep(session), &[1; 40]);
+    let appended = append_bytes(log, Reserve::Keep(session), &[1; 40]);
     appended.expect("there is room")
 }
 

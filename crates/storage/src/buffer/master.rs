@@ -69,6 +69,11 @@ impl Master {
         }
         bytes.extend_from_slice(&self.catalogue.0.to_le_bytes());
         bytes.extend_from_slice(&self.pages.to_le_bytes());
+        debug_assert!(
+            PAGE_BYTES.contains(&self.page_bytes) && self.page_bytes.is_power_of_two(),
+            "pages of {} bytes",
+            self.page_bytes
+        );
         let checksum = crc32c::crc32c(&bytes);
         bytes.extend_from_slice(&checksum.to_le_bytes());
         let mut record = [0; RECORD_BYTES];

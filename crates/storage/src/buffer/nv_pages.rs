@@ -102,7 +102,7 @@ fn head(identity: LogIdentity, page_bytes: usize) -> [u8; HEAD_FIELDS_BYTES + 4]
 
 /// The word with the number of pages that may be in use.
 fn count_word(identity: LogIdentity, page_bytes: usize, pages: u64) -> u64 {
-    let pages = pages as u32;
+    let pages = u32::try_from(pages).expect("a page number has 32 bits");
     let salt = crc32c::crc32c(&head(identity, page_bytes));
     let checksum = crc32c::crc32c_append(salt, &pages.to_le_bytes());
     u64::from(pages) | u64::from(checksum) << 32
@@ -132,6 +132,10 @@ fn store_lines<M: pmem::Memory>(
     site: &'static Site,
 ) {
     for lines in edit.lines {
+        debug_assert!(
+            lines.start.is_multiple_of(64) && lines.len().is_multiple_of(64),
+            "a change is of whole lines"
+        );
         handle.store(edit.page, lines.start, &edit.new[lines.clone()], site);
     }
 }
@@ -313,6 +317,10 @@ where
             let older = std::mem::replace(&mut *handle, newer);
             *lock(&self.before) += &older.counters();
         }
+        debug_assert!(
+            edits.iter().all(|edit| edit.new.len() == self.page_bytes()),
+            "a page keeps its length"
+        );
         for edit in edits {
             store_lines(&mut handle, edit, site!("nv-pages.lines"));
         }

@@ -51,7 +51,8 @@ pub(super) struct DeferredRedo {
 
 impl DeferredRedo {
     pub(super) fn set(&self, pending_redo: Box<dyn PendingRedo>) {
-        *unpoisoned(self.pending_redo.write()) = Some(pending_redo);
+        let before = unpoisoned(self.pending_redo.write()).replace(pending_redo);
+        assert!(before.is_none(), "redo is deferred twice");
         self.is_any.store(true, Ordering::Release);
     }
 

@@ -273,8 +273,9 @@ impl<D: Directory> Replacement<D> {
         }
     }
 
-    /// Writes dirty pages ahead of the hand, whenever it has moved, until [`Replacement::end_cleaning`]. A
-    /// full disk ends it too: the session that needs a frame meets it again.
+    /// Writes dirty pages ahead of the hand, whenever it has moved, until
+    /// [`Replacement::end_cleaning`]. A full disk ends it too: the session that needs a frame meets
+    /// it again.
     ///
     /// # Errors
     /// A failed write or sync, after which it is unknown what is durable of the pages.

@@ -1,4 +1,7 @@
-//! Frames of pages that lie in durable memory: nothing is replaced, prefetched or written back.
+//! Frames of pages that lie in durable memory (`home`): one for each page, for ever.
+//!
+//! Nothing is replaced, prefetched or written back. A page changes by its lines, or in a copy until
+//! its batch ends.
 
 use super::frames::{Below, Changes, END_BEFORE_PAGE, Fill, Frames, WRONG_PAGE, Written};
 use super::home::{CHECKED, Home, Unusable};

@@ -2,18 +2,15 @@
 //!
 //! | implementation | guards | a batch of pages | a session that finds no clean frame |
 //! |---|---|---|---|
-//! | [`SyncAhead`] | `full-page-writes`, `dwb-off-batched` | home, durable with a later sync | writes a batch |
-//! | [`CopiesFirst`] | `dwb-batched`, `nvm-dwb` | copied, then home | writes a batch |
-//! | `SinglePages` | `dwb`, `dwb-off` | copied if there is an area, then home | writes one page, and waits for its syncs |
-//! | `PageCache` | `nvm-dwb-log-opt` | stays in an area of durable memory | writes a batch |
+//! | `SyncAhead` | `full-page-writes`, `dwb-off-batched` | home, synced later | writes a batch |
+//! | `CopiesFirst` | `dwb-batched`, `nvm-dwb` | copied, then home | writes a batch |
+//! | `SinglePages` | `dwb`, `dwb-off` | the same, or home only | writes one page, synced |
+//! | `PageCache` | `nvm-dwb-log-opt` | stays in durable memory | writes a batch |
 
-use crate::error::{Result, StorageError};
+use crate::error::Result;
 use crate::page::PageId;
 use disk::File;
-use pmem::site;
 use std::ops::AddAssign;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// When the pages of a batch that was written are durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,54 +163,5 @@ pub trait WriteBack<F: File>: Send + Sync {
     /// Counters of the area in durable memory where pages stay.
     fn area(&self) -> AreaCounters {
         AreaCounters::default()
-    }
-}
-
-/// Pages go home, and a handle of its own syncs them while others write some.
-pub struct SyncAhead<F> {
-    file: Mutex<F>,
-    /// Whether a sync of the pages has failed, through whichever handle.
-    has_failed: AtomicBool,
-}
-
-impl<F: File> SyncAhead<F> {
-    /// Syncs through `file`, a handle of the file of pages.
-    pub fn new(file: F) -> Self {
-        Self {
-            file: Mutex::new(file),
-            has_failed: AtomicBool::new(false),
-        }
-    }
-}
-
-impl<F: File> WriteBack<F> for SyncAhead<F> {
-    fn batch_sync(&self) -> BatchSync {
-        BatchSync::Later
-    }
-
-    fn sync_ahead(&self) -> Result<()> {
-        // The handle has no state of its own, so a poisoned lock is safe to use.
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        self.note(file.sync(site!("page-file.ahead")))
-    }
-
-    /// Another thread may have received the error of this thread's write.
-    fn note(&self, outcome: disk::Result<()>) -> Result<()> {
-        self.has_failed.fetch_or(outcome.is_err(), Ordering::SeqCst);
-        outcome?;
-        if self.has_failed.load(Ordering::SeqCst) {
-            return Err(StorageError::Poisoned);
-        }
-        Ok(())
-    }
-}
-
-/// A copy of each page is made durable before it goes home, by the file's guard; or nothing is
-/// written at all.
-pub struct CopiesFirst;
-
-impl<F: File> WriteBack<F> for CopiesFirst {
-    fn batch_sync(&self) -> BatchSync {
-        BatchSync::Shared
     }
 }

@@ -275,6 +275,10 @@ impl<D: Directory> Archive<D> {
     /// Ends a file that has every record before `end`, durably. Afterwards the log may use their
     /// space again.
     pub fn publish(&mut self, mut file: ArchiveFile<D::File>, end: Lsn) -> Result<()> {
+        assert!(
+            file.header.number == self.next && file.header.first <= end,
+            "a file of an archive ends before it begins"
+        );
         file.write()?;
         file.header.end = end;
         file.header.bytes = file.written;
@@ -413,6 +417,7 @@ impl<F: File> ArchiveFile<F> {
         self.buffer
             .extend_from_slice(&(payload.len() as u64).to_le_bytes());
         self.buffer.extend_from_slice(payload);
+        debug_assert!(lsn >= self.header.first, "a record comes before its file");
         let padded = self.buffer.len().next_multiple_of(8);
         self.buffer.resize(padded, 0);
         self.header.records += 1;
@@ -428,6 +433,10 @@ impl<F: File> ArchiveFile<F> {
         }
         self.file.write_at(self.written, &self.buffer)?;
         self.header.content = crc32c::crc32c_append(self.header.content, &self.buffer);
+        debug_assert!(
+            self.buffer.len().is_multiple_of(8),
+            "records consist of words"
+        );
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())

@@ -230,6 +230,10 @@ impl<F: File> CheckpointWriter<F> {
         if self.plain.is_empty() {
             return Ok(());
         }
+        debug_assert!(
+            self.plain.len() <= PLAIN_BYTES_MAX,
+            "a block is longer than a reader believes"
+        );
         let data = lz4_flex::block::compress(&self.plain);
         let start = self.stored.len();
         self.stored.extend_from_slice(&[0; 4]);

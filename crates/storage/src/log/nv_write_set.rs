@@ -467,11 +467,6 @@ impl NvWriteSet {
             push_change(&mut self.record, change.offset, new);
         }
         self.write_record(arena, RecordKind::Commit)?;
-        debug_assert_eq!(
-            self.tail.offset,
-            self.slot(self.committed + 1).offset + self.record.len() as u64,
-            "a commit record lies outside its slot"
-        );
         // commit point: the record is durable, and recovery finishes what it says
         arena.fence(site!("undo.commit-record-fence"))?;
         self.committed += 1;
@@ -642,10 +637,6 @@ impl NvWriteSet {
 
     /// Writes before images back, newest first, for all applied changes from number `first` on.
     fn restore<M: Memory>(&mut self, arena: &mut Arena<M>, first: usize) -> Result<()> {
-        debug_assert!(
-            first <= self.applied,
-            "a change is undone that is not in place"
-        );
         self.lines.clear();
         for change in self.changes[first..self.applied].iter().rev() {
             store(arena, change.offset, &self.before_bytes[change.range()])?;

@@ -100,6 +100,7 @@ pub struct KeyBytes<'r>(&'r [u8]);
 impl KeyBytes<'_> {
     /// Copies the key into `key`.
     pub fn copy_to(self, key: &mut KeyBuf) {
+        debug_assert!(self.0.len().is_multiple_of(8), "a key consists of words");
         let words = key.resized(self.0.len() / 8);
         for (word, bytes) in words.iter_mut().zip(self.0.as_chunks::<8>().0) {
             *word = u64::from_le_bytes(*bytes);
@@ -165,6 +166,10 @@ impl RedoRecord {
 
     /// Forgets what was added since `mark`.
     pub fn rollback_to(&mut self, mark: RedoMark) {
+        assert!(
+            (HEADER_BYTES..=self.bytes.len()).contains(&mark.0),
+            "a savepoint is of another record"
+        );
         self.bytes.truncate(mark.0);
     }
 
@@ -237,6 +242,7 @@ impl RedoRecord {
         if !matches!(kind, Kind::Delete | Kind::DropTable | Kind::DropIndex) {
             self.purpose = Purpose::Change;
         }
+        debug_assert!(key.len() <= MAX_KEY_WORDS, "a key is longer than any");
         self.bytes.push(kind as u8);
         self.bytes.extend_from_slice(&table.0.to_le_bytes());
         self.bytes.push(key.len() as u8);
@@ -248,7 +254,8 @@ impl RedoRecord {
     }
 
     fn end(&mut self, image: usize) {
-        let length = (self.bytes.len() - image) as u32;
+        let length = self.bytes.len() - image;
+        let length = u32::try_from(length).expect("an image is shorter than a record can be");
         self.bytes[image - 4..image].copy_from_slice(&length.to_le_bytes());
     }
 }

@@ -66,11 +66,16 @@ impl Tail {
     /// That of a stream with these segments, ascending.
     pub(super) fn of(segments: impl IntoIterator<Item = u64>, end: Lsn) -> Self {
         let mut segments = segments.into_iter();
-        segments.next().map_or_else(Self::default, |first| Self {
+        let tail = segments.next().map_or_else(Self::default, |first| Self {
             first,
             segment: segments.last().unwrap_or(first),
             end,
-        })
+        });
+        debug_assert!(
+            tail.first <= tail.segment,
+            "segments have ascending numbers"
+        );
+        tail
     }
 }
 
@@ -213,6 +218,10 @@ impl<F: File> Tails<F> {
     }
 
     fn record(&self) -> Vec<u8> {
+        assert!(
+            self.streams.len() <= self.streams_max(),
+            "a log has more streams than its file has room for"
+        );
         let mut bytes = vec![0; 4];
         bytes.extend_from_slice(&(self.streams.len() as u32).to_le_bytes());
         bytes.extend_from_slice(&self.sequence.to_le_bytes());
@@ -342,6 +351,7 @@ impl<F: File> StreamTail<F> {
 /// The file that is missing, if the files from `first` on up to the newest are not all among
 /// `live`. `noted` is the newest one that was noted.
 pub(super) fn missing(first: u64, live: &[u64], noted: u64) -> Option<u64> {
+    debug_assert!(live.is_sorted(), "segments are found in their order");
     let newest = live.last().copied().unwrap_or(0).max(noted);
     let gap = (first..)
         .zip(live)
@@ -380,6 +390,7 @@ fn head(identity: LogIdentity, streams_max: u32) -> [u8; HEAD_BYTES] {
     head[12..16].copy_from_slice(&identity.partition.to_le_bytes());
     head[16..32].copy_from_slice(&identity.database.to_le_bytes());
     head[32..36].copy_from_slice(&streams_max.to_le_bytes());
+    debug_assert!(streams_max > 0, "a log has at least one stream");
     let checksum = crc32c::crc32c(&head[..CHECKSUM_AT]);
     head[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&checksum.to_le_bytes());
     head

@@ -76,6 +76,10 @@ impl VolatileUndo {
         arena: &mut Arena<M>,
         mark: VolatileMark,
     ) -> Result<()> {
+        assert!(
+            mark.changes <= self.changes.len(),
+            "a savepoint is of another transaction"
+        );
         while self.changes.len() > mark.changes {
             let Some(change) = self.changes.pop() else {
                 break;
@@ -89,6 +93,10 @@ impl VolatileUndo {
     /// Undoes the transaction. The caller settles the heap afterwards.
     pub fn abort<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
         self.rollback_to(arena, VolatileMark { changes: 0 })?;
+        debug_assert!(
+            self.before.is_empty(),
+            "a before image belongs to no change"
+        );
         self.commit();
         Ok(())
     }

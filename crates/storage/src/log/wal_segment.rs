@@ -163,6 +163,10 @@ impl SegmentHeader {
 
     /// Position in the log of the byte at `offset` of the file.
     pub(super) fn position(&self, offset: usize) -> Lsn {
+        debug_assert!(
+            offset >= HEADER_BYTES,
+            "the header has no position in the log"
+        );
         Lsn(self.first.0 + (offset - HEADER_BYTES) as u64)
     }
 
@@ -179,6 +183,11 @@ pub(super) const fn frame_bytes(payload: usize) -> usize {
 
 /// Adds a frame to `buffer`.
 pub(super) fn push_frame(buffer: &mut Vec<u8>, seed: u32, at: Lsn, synced: Lsn, payload: &[u8]) {
+    assert!(
+        u32::try_from(payload.len()).is_ok(),
+        "a record is longer than its frame can say"
+    );
+    debug_assert!(synced <= at, "a frame says that later ones are durable");
     let start = buffer.len();
     buffer.extend_from_slice(&[0; 4]);
     buffer.extend_from_slice(&(payload.len() as u32).to_le_bytes());
@@ -219,6 +228,7 @@ pub(super) fn read_frame(segment: &[u8], seed: u32, offset: usize, at: Lsn) -> O
 
 /// Whether a frame after byte `offset` shows that the log was once durable beyond it.
 pub(super) fn was_durable(segment: &[u8], header: &SegmentHeader, offset: usize) -> bool {
+    debug_assert!(offset.is_multiple_of(8), "frames begin at words");
     let seed = header.seed();
     let end = header.position(offset);
     (offset + 8..segment.len().saturating_sub(FRAME_BYTES - 1))

@@ -39,6 +39,10 @@ impl<D: Directory> Pages<D> {
         session: u32,
         frees: Vec<PageId>,
     ) -> Result<(Lsn, Vec<PageId>)> {
+        debug_assert!(
+            !frees.contains(&PageId(0)),
+            "a commit frees the page of the master records"
+        );
         let reserve = self.reserve_for_freeing(session, frees.len());
         let head = Head::Commit(txn, self.clock.now(), frees);
         let lsn = self.log_head(&head, reserve)?;

@@ -39,4 +39,5 @@ pub use tree::Tree;
 
 #[cfg(test)]
 #[cfg(not(feature = "schedules"))]
+#[path = "use_tests.rs"]
 mod tests;

@@ -113,6 +113,7 @@ impl SearchPath {
     /// Notes where a key is found.
     #[inline]
     pub(super) fn note(&mut self, key: &[u64], leaf: PageId, moment: StructureVersion) {
+        debug_assert!(!key.is_empty(), "a tree has keys of at least one word");
         let hash = hash(key);
         self.steps[hash as usize % STEPS] = Some(Step { hash, leaf, moment });
     }

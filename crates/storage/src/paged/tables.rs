@@ -38,6 +38,8 @@ const PRIMARY: u64 = 1;
 const SECONDARY: u64 = 2;
 
 /// All tables of one partition.
+///
+/// Definitions are here, the work on rows in `rows`, and the deep check in `verify`.
 pub struct Tables {
     /// The tree of definitions.
     pub catalogue: Tree,
@@ -82,6 +84,11 @@ impl TableState {
                 encoder.shape().words,
             )?);
         }
+        debug_assert_eq!(
+            secondary.len(),
+            table.secondary.len(),
+            "each index of a definition has a tree"
+        );
         Ok(Self {
             row: Row::new(Arc::clone(&table.layout)),
             changed: Row::new(Arc::clone(&table.layout)),

@@ -155,6 +155,7 @@ impl Transaction {
 
     /// The log space that its rollback takes.
     pub(super) fn rollback_bytes(&self, room: LogRoom) -> u64 {
+        debug_assert!(room.page_bytes > 0, "pages have a length");
         let entries = self.undo.len() as u64 + 1;
         let bytes = (self.undo.bytes() + self.entry.len()) as u64;
         // Pages of a tree are at least about half full.

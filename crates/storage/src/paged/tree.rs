@@ -24,7 +24,7 @@ use crate::page::{Cell, Header, KeyOf, PageId, PageKind, PageOp, Slotted, Undo};
 use disk::Directory;
 use std::ops::{ControlFlow, Range};
 
-/// A tree.
+/// A B+tree. Its structure changes in `structure`, its scans are in `scan`, its checks in `check`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tree {
     /// Its root, for life.

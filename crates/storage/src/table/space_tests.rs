@@ -1,10 +1,10 @@
 //! Tables in durable memory, as an engine uses them: goal and method.
 //!
-//! Goal: a reader sees here which calls make a table, its rows and its indexes, undo a statement, and
-//! find everything again after an opening.
+//! Goal: a reader sees here which calls make a table, its rows and its indexes, undo a statement,
+//! and find everything again after an opening.
 //!
-//! Method: one arena with a write set, tables over the non-volatile B+tree, and the deep check after
-//! each transaction.
+//! Method: one arena with a write set, tables over the non-volatile B+tree, and the deep check
+//! after each transaction.
 
 use super::*;
 use crate::index::NvBptree;
@@ -103,8 +103,7 @@ impl Partition {
 fn definition() -> TableDef {
     let columns = vec![
         Column::new("id", DataType::Int64),
-        // Long enough that the content has a block of its own.
-        Column::new("name", DataType::Varchar { max: 300 }),
+        Column::new("name", DataType::Varchar { max: 200 }),
     ];
     TableDef::new(TABLE, "people", columns, vec![0])
 }

@@ -59,6 +59,10 @@ impl PageGuard for NvDoubleWrite {
             self.slots.settle(false);
             self.is_used = true;
         }
+        assert!(
+            ids.len() <= self.free.len(),
+            "a batch is longer than its area has slots"
+        );
         let taken: Vec<u32> = self.free.drain(..ids.len()).collect();
         let copies = ids.iter().zip(pages.chunks(self.page_bytes)).zip(&taken);
         let copies: Vec<_> = copies

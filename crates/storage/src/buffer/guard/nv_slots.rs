@@ -190,6 +190,10 @@ pub(super) fn in_shares<T: Send>(
         return Ok(vec![work(0..count as u32)?]);
     }
     let share = count.div_ceil(threads);
+    debug_assert!(
+        share * threads >= count,
+        "the shares do not cover all slots"
+    );
     std::thread::scope(|scope| {
         let ranges = (0..threads).map(|thread| {
             let from = (thread * share).min(count) as u32;
@@ -289,6 +293,7 @@ impl<S: MemorySource> NvSlots<S> {
     ) -> Result<Self> {
         let headers = memory.take_lines()?;
         let copies = memory.take(headers.len() as u64)?;
+        assert_eq!(headers.len(), copies.len(), "each header has a copy");
         let slots = headers.into_iter().zip(copies);
         let slots = slots.map(|(header, copy)| RwLock::new(Slot { header, copy }));
         let handles = (0..HANDLES).map(|_| Ok(Mutex::new(memory.handle()?)));
@@ -412,6 +417,10 @@ where
             self.fence(&mut handle, site!("nv-slots.copied"))?;
         }
         for new in copies {
+            assert!(
+                new.sequence & LIVE == 0,
+                "a sequence runs into the mark of a copy"
+            );
             let mark = new.sequence | LIVE;
             let word = self.page_word(mark, new.page);
             let header = &mut self.slot_mut(new.slot).header;
@@ -447,6 +456,11 @@ where
         // Lock order: a handle before a slot.
         let handle = self.counts_loads.then(|| self.handle());
         let slot = self.slot(slot);
+        debug_assert_eq!(
+            page.len(),
+            self.page_bytes,
+            "a page has another length than its copy"
+        );
         if let Some(handle) = handle {
             let whole = 0..self.page_bytes;
             handle.load_each(&slot.copy, &mut std::iter::once(whole));

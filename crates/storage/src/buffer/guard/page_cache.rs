@@ -254,6 +254,10 @@ impl<F: File> PageCache<F> {
         lock(&self.free).slots = (0..self.slots.count())
             .filter(|slot| !is_used[*slot as usize])
             .collect();
+        debug_assert!(
+            lock(&self.free).slots.len() + found.len() - older.len() == self.count(),
+            "a slot is neither free nor in use"
+        );
         self.next_sequence.store(next, Ordering::Relaxed);
         lock(&self.ages).copies = found.into();
         Ok(older)
@@ -405,6 +409,7 @@ impl<F: File> PageCache<F> {
         loop {
             let count = wanted.min(free.slots.len());
             if count > 0 {
+                debug_assert!(free.slots.len() <= self.count(), "a slot is free twice");
                 let taken = free.slots.drain(..count).collect();
                 if free.has_threads && self.is_flight_due(free.slots.len()) {
                     self.taken.notify_all();
@@ -476,6 +481,10 @@ impl<F: File> PageCache<F> {
                 ages.copies.push_back(copy);
                 continue;
             }
+            debug_assert_eq!(
+                versions.newest, copy.slot,
+                "an older version flies (invariant 4)"
+            );
             versions.flying = Some(copy.slot);
             claims.push(copy);
         }
@@ -552,6 +561,11 @@ impl<F: File> PageCache<F> {
         for claim in &flight.claims {
             let mut shard = self.shard(claim.page);
             if let Some(versions) = shard.get_mut(&claim.page) {
+                debug_assert_eq!(
+                    versions.flying,
+                    Some(claim.slot),
+                    "a version lands that did not fly"
+                );
                 versions.flying = None;
                 if versions.newest == claim.slot {
                     shard.remove(&claim.page);

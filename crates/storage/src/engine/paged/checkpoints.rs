@@ -185,6 +185,10 @@ impl<P: Platform> Shared<P> {
                 pool.write_all_by(&mut |done, all| self.keep_pace((done, all), &mut left))?;
             }
         }
+        debug_assert!(
+            old.redo <= start.redo && old.next_txn <= next_txn,
+            "a checkpoint is older than the one before it"
+        );
         pool.file().checkpoint(Master {
             start: start.log,
             redo: start.redo,

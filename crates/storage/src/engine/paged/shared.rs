@@ -476,6 +476,10 @@ impl<P: Platform> Shared<P> {
 
     /// Makes a commit durable, with all records before it.
     pub(super) fn sync_commit(&self, ticket: CommitTicket) -> Result<()> {
+        debug_assert!(
+            ticket <= self.newest(),
+            "a commit is made durable before it is noted"
+        );
         let record = Lsn(ticket.0);
         if !self.pages.pool.log().groups_commits() {
             return self.sync_record(record);

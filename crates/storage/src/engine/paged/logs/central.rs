@@ -1,4 +1,7 @@
 //! The log in files that all sessions append to (`buffer/central_log.rs`).
+//!
+//! Its files show whether a checkpoint is durable: those that it makes needless are removed after
+//! it. Their sizes follow from the limit of the log.
 
 use super::{Found, LogOf, Looker, OpenHome, Site};
 use crate::buffer::{CentralLog, ColdSegments, Guard, PageFile, PageLog};

@@ -1,5 +1,8 @@
 //! The log in rings of durable memory (`buffer/nv_log.rs`): redo of pages in a file, or undo of
 //! pages that lie in durable memory themselves.
+//!
+//! The first ring knows which checkpoint is durable. Pages in durable memory get their old lines
+//! back where a change may be unfinished, before any record is looked at.
 
 use super::{Found, LogOf, Looker, OpenHome, Site, in_frames};
 use crate::buffer::{self, Content, NvLog, NvLogOptions, PageFile, PageLog, Persist};

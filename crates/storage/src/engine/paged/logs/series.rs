@@ -1,4 +1,7 @@
 //! The log in files, a series for each session (`buffer/session_files.rs`).
+//!
+//! Its files are a quarter as long as those of the central log, as each session has some; nothing
+//! is kept as a spare.
 
 use super::central::{segment_bytes_min, wal_options};
 use super::{Found, LogOf, Looker, OpenHome, Site};
