@@ -126,7 +126,8 @@ impl Session<'_> {
         if self.checks_elsewhere(entry) {
             self.check_unique(entry, row, None)?;
         }
-        let inserted = if self.is_beside() {
+        let first = row.get(entry.shape.def.primary_key[0]);
+        let inserted = if self.is_beside(entry.place(first)?)? {
             self.insert_beside(table, row)
         } else {
             self.insert_placed(entry, row)
@@ -195,7 +196,8 @@ impl Session<'_> {
             if entry.changes_primary_key(changes) {
                 return self.move_row(table, values, changes);
             }
-            let is_beside = self.is_beside();
+            let placement = entry.place(values[0])?;
+            let is_beside = self.is_beside(placement)?;
             let before = if is_beside || self.savepoints.is_some() {
                 self.row_before(table, &values)?
             } else {
@@ -206,7 +208,6 @@ impl Session<'_> {
             {
                 return Ok(false);
             }
-            let placement = entry.place(values[0])?;
             let run = |session: &mut Self| match placement {
                 Placement::One(partition) => session.change(partition, |engine| {
                     engine.update(entry.id, &encoded, changes)
@@ -333,13 +334,13 @@ impl Session<'_> {
         key.lend(|values| {
             let mut encoded = KeyBuf::new();
             entry.shape.primary.encode_values(values, &mut encoded)?;
-            let is_beside = self.is_beside();
+            let placement = entry.place(values[0])?;
+            let is_beside = self.is_beside(placement)?;
             let before = if is_beside || self.savepoints.is_some() {
                 self.row_before(table, &values)?
             } else {
                 None
             };
-            let placement = entry.place(values[0])?;
             let run = |session: &mut Self| match placement {
                 Placement::One(partition) => {
                     session.change(partition, |engine| engine.delete(entry.id, &encoded))

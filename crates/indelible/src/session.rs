@@ -410,6 +410,15 @@ impl<'db> Session<'db> {
         }
     }
 
+    /// Begins the transaction in a partition, unless it has begun in the first one.
+    #[inline]
+    pub(crate) fn begin_first(&mut self, partition: u32) -> Result<()> {
+        match &self.first {
+            Some(held) if held.state.is_open() => Ok(()),
+            _ => self.begun(partition).map(drop),
+        }
+    }
+
     #[inline]
     fn begun(&mut self, partition: u32) -> Result<&mut Held<'db>> {
         let (core, lock_policy) = (self.core, self.lock_policy);

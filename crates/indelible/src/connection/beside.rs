@@ -18,7 +18,7 @@ use crate::table::Table;
 use std::sync::Arc;
 use std::time::Duration;
 use storage::lock::LockSession;
-use storage::record::{KeyBuf, Row};
+use storage::record::{KeyBuf, Placement, Row};
 
 /// What a typed transaction has beside connections.
 pub(crate) struct Beside {
@@ -88,10 +88,16 @@ impl Beside {
 }
 
 impl Session<'_> {
-    /// Whether changes have to be locked and noted for connections.
+    /// Whether a change in this partition has to be locked and noted for connections. Asked once a
+    /// partition has begun, because the barrier of the first connection waits for what has begun
+    /// without knowing of it, and for nothing else.
     #[inline]
-    pub(crate) fn is_beside(&self) -> bool {
-        self.core.shared.period() != 0 && !self.is_of_connection
+    pub(crate) fn is_beside(&mut self, placement: Placement) -> Result<bool> {
+        self.begin_first(match placement {
+            Placement::One(partition) => partition,
+            Placement::All => 0,
+        })?;
+        Ok(self.core.shared.period() != 0 && !self.is_of_connection)
     }
 
     /// Runs the change of a row beside connections. `before` is the row as the transaction sees it.

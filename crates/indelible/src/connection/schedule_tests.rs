@@ -250,7 +250,9 @@ fn with_many_slots(takes_back: bool) {
             spawn(move || slots.check())
         });
         slots.transfer(takes_back);
-        readers.map(|reader| reader.join().unwrap());
+        for reader in readers {
+            reader.join().unwrap();
+        }
         assert_eq!(slots.clock.images_bytes(), 0);
     });
 }
