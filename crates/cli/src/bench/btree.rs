@@ -31,6 +31,7 @@ pub(super) fn run(args: &BtreeArgs, format: Format) -> Result<()> {
         ));
     }
     runs::check(run, &args.method, false)?;
+    runs::check_effect(run, &args.method)?;
     let mut rows = Vec::new();
     for _ in 0..run.repeat {
         for method in &args.method {

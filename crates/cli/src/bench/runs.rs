@@ -76,13 +76,19 @@ pub(super) fn check(args: &RunArgs, methods: &[Method], others: bool) -> Result<
         );
     }
     check_threads(args, methods, others)?;
-    for option in args.method_options() {
-        option.check_for(methods)?;
-    }
     for method in methods {
         options(args, *method).check()?;
     }
     profile(args).map(drop)
+}
+
+/// Refuses an option of the command line that no method which runs takes. A figure of the lab has
+/// the same options for each of its methods, and runs them one by one, so it does not ask.
+pub(super) fn check_effect(args: &RunArgs, methods: &[Method]) -> Result<()> {
+    for option in args.method_options() {
+        option.check_for(methods)?;
+    }
+    Ok(())
 }
 
 /// Threads that share a partition need sessions in it.

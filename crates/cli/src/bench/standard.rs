@@ -78,6 +78,7 @@ pub(crate) trait Benchmark {
 pub(super) fn run<B: Benchmark>(args: &B, format: Format) -> Result<()> {
     check(args)?;
     let run = args.run_args();
+    runs::check_effect(run, args.methods())?;
     let transactions = run.txns.unwrap_or(TXNS_DEFAULT).min(B::LIST_MAX);
     let workload = args.workload(transactions + args.warm_up())?;
     let mut rows = Vec::new();

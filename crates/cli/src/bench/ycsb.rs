@@ -36,6 +36,7 @@ pub(crate) struct Segment {
 /// Runs the command.
 pub(super) fn run(args: &YcsbArgs, format: Format) -> Result<()> {
     check(args)?;
+    runs::check_effect(&args.run, &ours(args))?;
     let mut rows = Vec::new();
     for _ in 0..args.run.repeat {
         for mix in &args.mix {
@@ -152,11 +153,16 @@ fn check(args: &YcsbArgs) -> Result<()> {
             "--read-floor is about reads that wait for the device, and buffered ones need not; add --io direct",
         );
     }
+    runs::check(&args.run, &ours(args), other.is_some())
+}
+
+/// The methods of Indelible among those that run.
+fn ours(args: &YcsbArgs) -> Vec<Method> {
     let ours = args.method.iter().filter_map(|method| match method {
         YcsbMethod::Ours(method) => Some(*method),
         YcsbMethod::StdMap | YcsbMethod::StaticTree => None,
     });
-    runs::check(&args.run, &ours.collect::<Vec<_>>(), other.is_some())
+    ours.collect()
 }
 
 fn options(args: &YcsbArgs, mix: Mix) -> YcsbOptions {

@@ -49,10 +49,9 @@ impl MethodOption {
     fn words(&self) -> (&'static str, &'static str) {
         match self {
             Self::Fences(_) => ("fences", "fences to order"),
-            Self::PowerFailAtomicity(_) => (
-                "power_fail_atomicity",
-                "header that more than 8 bytes at once commit",
-            ),
+            Self::PowerFailAtomicity(_) => {
+                ("power_fail_atomicity", "use of more than 8 bytes at once")
+            }
             Self::OutlineBytes(_) => ("outline_bytes", "slotted pages in durable memory"),
             Self::MemtableBytes(_) => ("memtable_bytes", "MemTable"),
             Self::LogImages(_) => ("log_images", "write-ahead log of rows in files"),
