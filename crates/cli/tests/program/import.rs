@@ -508,7 +508,7 @@ fn the_memory_of_an_import_has_a_limit_that_can_be_raised() {
     );
     let error = fail(2, &with("1"));
     assert!(
-        error.contains("option `--transaction-memory-max`: 1 bytes; use at least 65536"),
+        error.contains("option `--transaction-memory-max`: 1 is out of range; use at least 65536"),
         "{error}"
     );
     succeed(&with("1048576"));

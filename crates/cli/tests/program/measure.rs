@@ -253,7 +253,7 @@ fn direct_transfers_are_measured_or_refused_in_words() {
     }
     for (arguments, part) in [
         (&["--method", "nvm-inp", "--io", "direct"][..], "nvm-inp"),
-        (&["--method", "std-map", "--io", "direct"], "option `--io`"),
+        (&["--method", "std-map", "--io", "direct"], "std-map"),
         (
             &[&method[..], &["--read-floor"]].concat(),
             "add --io direct",

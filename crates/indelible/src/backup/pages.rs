@@ -103,10 +103,10 @@ fn read_partition(
 ) -> Result<()> {
     let (mut taken, mut entry, mut has_begun) = (Ok(()), Vec::new(), false);
     let file = engine.idle()?.page_file().ok_or_else(|| {
-        let text = "pages can be copied only where they are in a file that is open for writing";
-        StorageError::Unsupported(text.to_owned())
+        let problem = "pages can be copied only where they are in a file that is open for writing";
+        Error::option("pages", problem, "back up rows instead")
     })?;
-    let copied = file.copy_pages(&mut |base, id, page| {
+    file.copy_pages(&mut |base, id, page| {
         entry.clear();
         entry.extend_from_slice(&id.0.to_le_bytes());
         entry.extend_from_slice(page);
@@ -129,12 +129,6 @@ fn read_partition(
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
         }
-    });
-    copied.map_err(|error| match error {
-        StorageError::Unsupported(problem) => {
-            Error::option("pages", problem, "back up rows instead")
-        }
-        other => other.into(),
     })?;
     taken
 }

@@ -1,5 +1,7 @@
-//! Checks of the options of a database that need no file: ranges, and whether an option goes with
-//! the method.
+//! Checks of the options of a database that need no file.
+//!
+//! They run before the first file is touched: each value is in its range, and goes with the method
+//! if one was chosen. Otherwise the second check follows when the method is known.
 
 use super::{MethodOption, Options};
 use crate::error::{Error, Result};

@@ -1,5 +1,7 @@
-//! Options and the descriptor: the values that are stored in it, and those that an opening takes
-//! from it.
+//! Options and the descriptor.
+//!
+//! A new database stores a part of its options. An opening must agree with them where it asks for
+//! anything, and takes from them what it does not ask for.
 
 use super::{Choice, MethodOption, Mode, Options};
 use crate::descriptor::Descriptor;
