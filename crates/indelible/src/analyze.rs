@@ -306,6 +306,10 @@ impl Database {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::float_cmp,
+    reason = "counts and shares of whole samples are exact"
+)]
 mod tests {
     use super::*;
 

@@ -63,7 +63,7 @@ fn ranges_of_long_texts_have_the_right_rows() {
         .flat_map(|same| {
             ["", "0", "b", "bbbbbbbbbbbbbbbbbbbbbbbbbbbbb"].map(|end| "a".repeat(same) + end)
         })
-        .chain(["".into(), "Z".into(), "b".into()])
+        .chain([String::new(), "Z".into(), "b".into()])
         .collect();
     let ends: Vec<&String> = all.iter().step_by(7).collect();
     for method in METHODS {
@@ -421,7 +421,7 @@ fn counts_and_statistics_are_there_again_and_say_when_they_are_estimates() {
         assert_eq!(database.table_statistics(&table).unwrap(), None);
         let statistics = database.analyze(&table).unwrap();
         assert_eq!((statistics.rows, statistics.sampled), (600, 600));
-        assert_eq!(statistics.columns[0].distinct, 600.0);
+        assert!((statistics.columns[0].distinct - 600.0).abs() < 1e-9);
         let even = &statistics.columns[1];
         assert_eq!(
             (even.nulls, even.distinct, even.common.len()),
