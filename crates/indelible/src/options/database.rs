@@ -119,6 +119,8 @@ impl Options {
     }
 
     /// Number of partitions, 1 to [`PARTITIONS_MAX`]. Recorded. Default 1.
+    ///
+    /// [`PARTITIONS_MAX`]: crate::PARTITIONS_MAX
     pub fn partitions(mut self, partitions: u32) -> Self {
         self.partitions = Some(partitions);
         self
@@ -218,6 +220,8 @@ impl Options {
 
     /// Bytes of the buffer pool of each partition of the page methods, at least 64 pages, and of
     /// the frames of `nvwal`, at least 48. Each opening may choose again. Default [`BUFFER_BYTES`].
+    ///
+    /// [`BUFFER_BYTES`]: crate::BUFFER_BYTES
     pub fn buffer_bytes(self, bytes: u64) -> Self {
         self.with(MethodOption::BufferBytes(bytes))
     }
@@ -228,6 +232,8 @@ impl Options {
     /// of scans, writes of a batch. They need pages of at least [`DIRECT_BYTES_MIN`], a file system
     /// that supports them, and a device of this machine. Each opening may choose again. Default
     /// [`IoMode::Buffered`].
+    ///
+    /// [`DIRECT_BYTES_MIN`]: crate::DIRECT_BYTES_MIN
     pub fn io(self, mode: IoMode) -> Self {
         self.with(MethodOption::Io(mode))
     }
@@ -247,12 +253,18 @@ impl Options {
     /// Bytes of durable memory in each partition for copies of pages, in the methods with such an
     /// area, at least [`AREA_BYTES_MIN`]. Fixed when the database is created. Default
     /// [`AREA_BYTES`], or [`CACHE_BYTES`] in `nvm-dwb-log-opt`, whose pages stay there.
+    ///
+    /// [`AREA_BYTES_MIN`]: crate::AREA_BYTES_MIN
+    /// [`AREA_BYTES`]: crate::AREA_BYTES
+    /// [`CACHE_BYTES`]: crate::CACHE_BYTES
     pub fn area_bytes(self, bytes: u64) -> Self {
         self.with(MethodOption::AreaBytes(bytes))
     }
 
     /// Rings of `distributed-log` in each partition, which sessions share: 1 to [`RINGS_MAX`].
     /// Fixed when the database is created. Default 16.
+    ///
+    /// [`RINGS_MAX`]: crate::RINGS_MAX
     pub fn rings(self, rings: u32) -> Self {
         self.with(MethodOption::Rings(rings))
     }
@@ -287,6 +299,8 @@ impl Options {
     /// the other methods: a transaction that holds a partition waits for nobody in it. With more,
     /// transactions wait for locks, and one that closes a deadlock, in this partition or over
     /// several, is undone and run again.
+    ///
+    /// [`SESSIONS_MAX`]: crate::SESSIONS_MAX
     pub fn sessions(self, sessions: u32) -> Self {
         self.with(MethodOption::Sessions(sessions))
     }

@@ -3,9 +3,9 @@
 //!
 //! A page enters its guard when a batch of dirty pages is written: for a session without a frame,
 //! by the cleaner, or by a checkpoint. The log is durable up to their last changes by then. A
-//! [`PageGuard`] holds the batch until it is durable at home; a [`PageCache`] keeps it instead, and
-//! brings it home later. Guards of other kinds are elsewhere: `full-page-writes` is the log's work,
-//! and `before-images` are for pages that have no other home.
+//! [`PageGuard`] holds the batch until it is durable at home; a [page cache](page_cache) keeps it
+//! instead, and brings it home later. Guards of other kinds are elsewhere: `full-page-writes` is
+//! the log's work, and `before-images` are for pages that have no other home.
 
 mod double_write;
 mod nv_double_write;

@@ -10,7 +10,7 @@
 //! The *space manager* is in ordinary memory: for each page its newest version, and an older one
 //! that is on its way home; and which slots are free. An opening rebuilds it from the headers of
 //! the slots. Pages go home in write-back batches (*flights*): some versions are claimed, written
-//! and synced together, and cleared. Write-back threads begin once [`FLIGHT_AT`] of the slots are
+//! and synced together, and cleared. Write-back threads begin once `FLIGHT_AT` of the slots are
 //! in use, so that a write of a page need not wait. They take the oldest versions first, but those
 //! of pages that were written here more than once some turns later, and no more than needed; a
 //! thread that writes pages when few slots are free sleeps a little before it latches them, longer
