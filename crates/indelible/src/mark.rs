@@ -19,6 +19,7 @@ thread_local! {
 #[cfg(feature = "schedules")]
 shuttle::thread_local! {
     static OPEN: Cell<u64> = Cell::new(0);
+    static TURN: Cell<u64> = Cell::new(0);
 }
 static IN_USE: AtomicU64 = AtomicU64::new(0);
 
@@ -60,7 +61,7 @@ pub(crate) struct TurnMark {
 
 impl TurnMark {
     pub(crate) fn set(bit: u64) -> Self {
-        TURN.set(TURN.get() | bit);
+        TURN.with(|turn| turn.set(turn.get() | bit));
         Self {
             bit,
             thread: PhantomData,
@@ -70,7 +71,7 @@ impl TurnMark {
     /// Whether the next transaction of this thread on a database has its turn.
     #[inline]
     pub(crate) fn is_set(bit: u64) -> bool {
-        TURN.get() & bit & !SHARED_BIT != 0
+        TURN.with(Cell::get) & bit & !SHARED_BIT != 0
     }
 }
 
