@@ -168,7 +168,7 @@ fn pause() {
 }
 
 /// A number for this thread, its own while there are few threads.
-fn thread_number() -> usize {
+pub(crate) fn thread_number() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         static NUMBER: usize = THREADS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

@@ -11,10 +11,11 @@ use crate::hidden::HiddenTable;
 use crate::key::Prefix;
 use crate::lock_policy::LockPolicy;
 use crate::options::TransactionOptions;
+use crate::partition::thread_number;
 use crate::session::Session;
-use crate::table::{Table, TableEntry};
+use crate::table::Table;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use storage::engine::{Direction, Durability};
@@ -39,19 +40,32 @@ const UNKNOWN: u8 = 0;
 const ESTIMATE: u8 = 1;
 const EXACT: u8 = 2;
 
+/// The shares of a count. Threads with as many numbers between them have the same one.
+const SHARES: usize = 8;
+
 /// The count of one table.
 pub(crate) struct Counter {
-    rows: AtomicI64,
+    shares: [Arc<Share>; SHARES],
     state: AtomicU8,
     /// The count that the table of statistics has.
     saved: Mutex<Option<RowCount>>,
+}
+
+/// A part of a count, alone on its cache lines: each transaction that inserts takes a reference and
+/// adds to it, and must not wait for the lines of another thread.
+#[derive(Default)]
+#[repr(align(128))]
+struct Share {
+    rows: AtomicI64,
+    /// Whether a commit of its threads may have happened or not.
+    is_doubtful: AtomicBool,
 }
 
 impl Counter {
     /// The count of a table about which nothing is known.
     pub(crate) fn unknown() -> Self {
         Self {
-            rows: AtomicI64::new(0),
+            shares: std::array::from_fn(|_| Arc::default()),
             state: AtomicU8::new(UNKNOWN),
             saved: Mutex::new(None),
         }
@@ -62,40 +76,47 @@ impl Counter {
         self.set(0, EXACT);
     }
 
+    /// The share of this thread.
+    #[inline]
+    fn share(&self) -> &Arc<Share> {
+        &self.shares[thread_number() % SHARES]
+    }
+
     /// Notes a number that was counted while others may have changed it.
     pub(crate) fn estimate(&self, rows: u64) {
-        if self.state.load(Ordering::Acquire) != EXACT {
+        if !self.get().is_some_and(|count| count.is_exact) {
             self.set(rows, ESTIMATE);
         }
     }
 
     fn set(&self, rows: u64, state: u8) {
-        self.rows.store(rows.cast_signed(), Ordering::Relaxed);
+        let mut rows = rows.cast_signed();
+        for share in &self.shares {
+            share
+                .rows
+                .store(std::mem::take(&mut rows), Ordering::Relaxed);
+            share.is_doubtful.store(false, Ordering::Relaxed);
+        }
         self.state.store(state, Ordering::Release);
     }
 
     fn get(&self) -> Option<RowCount> {
         let state = self.state.load(Ordering::Acquire);
-        let rows = self.rows.load(Ordering::Relaxed).max(0).cast_unsigned();
-        (state != UNKNOWN).then_some(RowCount {
-            rows,
-            is_exact: state == EXACT,
-        })
-    }
-
-    /// A commit may have happened or not.
-    fn doubt(&self) {
-        let _ = self
-            .state
-            .compare_exchange(EXACT, ESTIMATE, Ordering::AcqRel, Ordering::Relaxed);
+        let (mut rows, mut is_exact) = (0, state == EXACT);
+        for share in &self.shares {
+            rows += share.rows.load(Ordering::Relaxed);
+            is_exact &= !share.is_doubtful.load(Ordering::Relaxed);
+        }
+        let rows = rows.max(0).cast_unsigned();
+        (state != UNKNOWN).then_some(RowCount { rows, is_exact })
     }
 }
 
 /// Rows that the open transaction has inserted, less those that it has deleted, by table.
 #[derive(Default)]
 pub(crate) struct RowChanges {
-    first: Option<(Arc<TableEntry>, i64)>,
-    more: Vec<(Arc<TableEntry>, i64)>,
+    first: Option<(Arc<Share>, i64)>,
+    more: Vec<(Arc<Share>, i64)>,
 }
 
 impl RowChanges {
@@ -106,34 +127,33 @@ impl RowChanges {
 
     #[inline]
     pub(crate) fn add(&mut self, table: &Table, rows: i64) {
+        let share = table.entry.count.share();
         match &mut self.first {
-            Some((entry, count)) if Arc::ptr_eq(entry, &table.entry) => *count += rows,
-            None => self.first = Some((Arc::clone(&table.entry), rows)),
-            Some(_) => self.add_further(table, rows),
+            Some((first, count)) if Arc::ptr_eq(first, share) => *count += rows,
+            None => self.first = Some((Arc::clone(share), rows)),
+            Some(_) => self.add_further(share, rows),
         }
     }
 
     #[cold]
-    fn add_further(&mut self, table: &Table, rows: i64) {
+    fn add_further(&mut self, share: &Arc<Share>, rows: i64) {
         let mut more = self.more.iter_mut();
-        match more.find(|(entry, _)| Arc::ptr_eq(entry, &table.entry)) {
+        match more.find(|(other, _)| Arc::ptr_eq(other, share)) {
             Some((_, count)) => *count += rows,
-            None => self.more.push((Arc::clone(&table.entry), rows)),
+            None => self.more.push((Arc::clone(share), rows)),
         }
     }
 
-    fn drain(&mut self) -> impl Iterator<Item = (Arc<TableEntry>, i64)> + '_ {
+    fn drain(&mut self) -> impl Iterator<Item = (Arc<Share>, i64)> + '_ {
         self.first.take().into_iter().chain(self.more.drain(..))
     }
 
     /// Counts the rows of a transaction that has ended.
     pub(crate) fn settle<R>(&mut self, committed: &Result<R>) {
-        for (entry, rows) in self.drain() {
+        for (share, rows) in self.drain() {
             match committed {
-                Ok(_) => {
-                    entry.count.rows.fetch_add(rows, Ordering::Relaxed);
-                }
-                Err(Error::InDoubt { .. }) => entry.count.doubt(),
+                Ok(_) => _ = share.rows.fetch_add(rows, Ordering::Relaxed),
+                Err(Error::InDoubt { .. }) => share.is_doubtful.store(true, Ordering::Relaxed),
                 Err(_) => {}
             }
         }
@@ -284,10 +304,10 @@ mod tests {
     fn a_doubtful_commit_makes_an_estimate() {
         let counter = Counter::unknown();
         assert_eq!(counter.get(), None);
-        counter.doubt();
+        counter.share().is_doubtful.store(true, Ordering::Relaxed);
         assert_eq!(counter.get(), None);
         counter.begin();
-        counter.doubt();
+        counter.share().is_doubtful.store(true, Ordering::Relaxed);
         let is_exact = false;
         assert_eq!(counter.get(), Some(RowCount { rows: 0, is_exact }));
         counter.estimate(9);
