@@ -7,8 +7,10 @@
 //! is cut at the crash points of that opening and after it. Each flush, fence and sync of these
 //! steps is left out once, and its loss must be noticed.
 
-use indelible::{DataType, Database, Method, MethodOption, Options};
-use pmem::device::simulated::{CrashPoint, ImageChoices, SimulatedWorld, WorldOptions, mix};
+mod common;
+
+use indelible::{DataType, Database, Method};
+use pmem::device::simulated::{CrashPoint, SimulatedWorld, WorldOptions, mix};
 use std::sync::{Arc, Mutex};
 use torture::SimulatedPlatform;
 
@@ -31,36 +33,9 @@ const SITES: [&str; 8] = [
 
 type Found = Arc<Mutex<Result<u64, String>>>;
 
-fn options(method: Method) -> Options {
-    let ring_bytes = match method {
-        Method::GroupCommit => 32 << 10,
-        Method::Nvwal => 16 << 10,
-        Method::DistributedLog => 1 << 20,
-        _ => 2 << 20,
-    };
-    let of_method = [
-        MethodOption::MemtableBytes(16 << 10),
-        MethodOption::BufferBytes(0),
-        MethodOption::RingBytes(ring_bytes),
-        MethodOption::Rings(2),
-        MethodOption::AreaBytes(128 << 10),
-    ];
-    let options = Options::new()
-        .fitting(method, of_method)
-        .partitions(2)
-        .identity(7);
-    // Pages that nothing guards have one sector, which no power cut tears.
-    let options = if method.is_paged() && method.survives_torn_pages() {
-        options.node_bytes(1024)
-    } else {
-        options.node_bytes(512)
-    };
-    options.pool_bytes(1 << 20).checkpoint_log_bytes(16 << 10)
-}
-
 /// Opens the database, checks that all rows are there, and says so.
 fn open(world: &SimulatedWorld, method: Method, rows: i64) -> Result<Database, String> {
-    let opened = Database::open_on(SimulatedPlatform::new(world), &options(method));
+    let opened = Database::open_on(SimulatedPlatform::new(world), &common::options(method, 2));
     let database = opened.map_err(|error| error.to_string())?;
     let report = database.verify().map_err(|error| error.to_string())?;
     if let Some(damage) = report.damage.first() {
@@ -78,20 +53,9 @@ fn open(world: &SimulatedWorld, method: Method, rows: i64) -> Result<Database, S
 
 /// Opens a few of the images that a power cut may leave here.
 fn cut(world: &SimulatedWorld, method: Method, rows: i64) -> Result<u64, String> {
-    let mut images = 0;
-    let mut scratch = None;
-    for choice in ImageChoices::bounded(world, mix(world.events()), POINT_IMAGES) {
-        let made = match &mut scratch {
-            Some(image) => world.image_into(&choice, image),
-            None => world.image(&choice).map(|image| scratch = Some(image)),
-        };
-        made.map_err(|error| error.to_string())?;
-        let image = scratch.as_ref().expect("just made");
-        open(image, method, rows)
-            .map_err(|error| format!("{error}; {}", world.describe(&choice)))?;
-        images += 1;
-    }
-    Ok(images)
+    common::look_at_images(world, POINT_IMAGES, &mut None, |image| {
+        open(image, method, rows).map(drop)
+    })
 }
 
 /// Whether images are taken here: at each step of stamps, lists and tails, and at a few steps of
@@ -160,7 +124,7 @@ fn run(method: Method, disabled: Option<&str>) -> Result<u64, String> {
     let found: Found = Arc::new(Mutex::new(Ok(0)));
     let text = |error: indelible::Error| error.to_string();
     watch(&world, &found, move |world| die(world, method, 0, false));
-    let created = Database::create_on(SimulatedPlatform::new(&world), &options(method));
+    let created = Database::create_on(SimulatedPlatform::new(&world), &common::options(method, 2));
     world.unobserve();
     let database = created.map_err(text)?;
     found.lock().expect("one thread").clone()?;

@@ -5,12 +5,12 @@
 //! partitions' pools or logs and the commit table share one world; at each crash point a few images
 //! are opened and compared with the allowed states.
 
+mod common;
+
 use disk::Directory;
 use disk::simulated::SimulatedDirectory;
 use indelible::{DataType, Database, Method, MethodOption, Options, Partitioning};
-use pmem::device::simulated::{
-    CrashPoint, ImageChoice, ImageChoices, SimulatedWorld, WorldOptions, mix,
-};
+use pmem::device::simulated::{CrashPoint, SimulatedWorld, WorldOptions, mix};
 use std::sync::{Arc, Mutex};
 use storage::stamp::place;
 use torture::SimulatedPlatform;
@@ -41,34 +41,9 @@ struct Watch {
     failure: Option<String>,
 }
 
-fn options(Subject { method, sessions }: Subject) -> Options {
-    let ring_bytes = match method {
-        Method::GroupCommit => 32 << 10,
-        Method::Nvwal => 16 << 10,
-        Method::DistributedLog => 1 << 20,
-        _ => 2 << 20,
-    };
-    let of_method = [
-        // Segments of the log are as long as a MemTable, and each opening reads one.
-        MethodOption::MemtableBytes(16 << 10),
-        // The fewest possible frames: each opening makes them, and pages are written while
-        // transactions are open.
-        MethodOption::BufferBytes(0),
-        MethodOption::RingBytes(ring_bytes),
-        MethodOption::Rings(2),
-        MethodOption::AreaBytes(128 << 10),
-        MethodOption::Sessions(sessions),
-    ];
-    // Pages that are guarded have two sectors, so that they can tear.
-    let is_guarded = method.is_paged() && method.survives_torn_pages();
-    Options::new()
-        .fitting(method, of_method)
-        .partitions(PARTITIONS)
-        // Else the smallest page of the copy-on-write methods.
-        .node_bytes(if is_guarded { 1024 } else { 512 })
-        .pool_bytes(1 << 20)
-        .checkpoint_log_bytes(16 << 10)
-        .identity(7)
+fn options(subject: Subject) -> Options {
+    let sessions = [MethodOption::Sessions(subject.sessions)];
+    common::options(subject.method, PARTITIONS).fitting(subject.method, sessions)
 }
 
 /// Stores of an opening that finds nothing to do: a stamp in each file that changes in place, and
@@ -111,29 +86,17 @@ fn check(image: &SimulatedWorld, subject: Subject, allowed: &Allowed) -> Result<
 
 fn observe(world: &SimulatedWorld, subject: Subject, watch: &Arc<Mutex<Watch>>) {
     let watch = Arc::clone(watch);
-    let mut scratch: Option<SimulatedWorld> = None;
+    let mut scratch = None;
     world.observe(move |world, point| {
         let mut watch = watch.lock().expect("one thread");
+        if watch.failure.is_some() {
+            return;
+        }
         watch.points += 1;
-        let seed = mix(world.events());
-        for choice in ImageChoices::bounded(world, seed, POINT_IMAGES) {
-            if watch.failure.is_some() {
-                return;
-            }
-            let mut image = scratch.take().unwrap_or_else(|| {
-                world
-                    .image(&ImageChoice::default())
-                    .expect("address space suffices")
-            });
-            world
-                .image_into(&choice, &mut image)
-                .expect("address space suffices");
-            watch.images += 1;
-            if let Err(what) = check(&image, subject, &watch.allowed) {
-                watch.failure = Some(format!("{point:?}: {what}; {}", world.describe(&choice)));
-                return;
-            }
-            scratch = Some(image);
+        let look = |image: &_| check(image, subject, &watch.allowed);
+        match common::look_at_images(world, POINT_IMAGES, &mut scratch, look) {
+            Ok(images) => watch.images += images,
+            Err(error) => watch.failure = Some(format!("{point:?}: {error}")),
         }
     });
 }

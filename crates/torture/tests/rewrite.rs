@@ -4,10 +4,10 @@
 //! nothing is left of the other. Method: a change through the embedded database on the simulated
 //! device, in two partitions; at each crash point a few images are opened twice.
 
-use indelible::{Column, DataType, Database, Method, MethodOption, Options};
-use pmem::device::simulated::{
-    CrashPoint, ImageChoice, ImageChoices, SimulatedWorld, WorldOptions, mix,
-};
+mod common;
+
+use indelible::{Column, DataType, Database, Method};
+use pmem::device::simulated::{CrashPoint, SimulatedWorld, WorldOptions};
 use std::sync::{Arc, Mutex};
 use torture::SimulatedPlatform;
 
@@ -24,29 +24,6 @@ struct Watch {
     /// Images with the content before and after the change.
     seen: [u64; 2],
     failure: Option<String>,
-}
-
-fn options(method: Method) -> Options {
-    let ring_bytes = match method {
-        Method::GroupCommit => 32 << 10,
-        Method::Nvwal => 16 << 10,
-        Method::DistributedLog => 1 << 20,
-        _ => 2 << 20,
-    };
-    let of_method = [
-        MethodOption::MemtableBytes(16 << 10),
-        MethodOption::BufferBytes(0),
-        MethodOption::RingBytes(ring_bytes),
-        MethodOption::Rings(2),
-        MethodOption::AreaBytes(128 << 10),
-    ];
-    Options::new()
-        .fitting(method, of_method)
-        .partitions(2)
-        .node_bytes(1024)
-        .pool_bytes(1 << 20)
-        .checkpoint_log_bytes(16 << 10)
-        .identity(7)
 }
 
 fn content(db: &Database) -> indelible::Result<Content> {
@@ -67,7 +44,7 @@ fn content(db: &Database) -> indelible::Result<Content> {
 fn check(image: &SimulatedWorld, method: Method, watch: &mut Watch) -> Result<(), String> {
     let mut before = None;
     for _ in 0..2 {
-        let db = Database::open_on(SimulatedPlatform::new(image), &options(method))
+        let db = Database::open_on(SimulatedPlatform::new(image), &common::options(method, 2))
             .map_err(|error| format!("opening: {error}"))?;
         let found = content(&db).map_err(|error| error.to_string())?;
         let place = watch.allowed.iter().position(|allowed| *allowed == found);
@@ -86,28 +63,16 @@ fn check(image: &SimulatedWorld, method: Method, watch: &mut Watch) -> Result<()
 
 fn observe(world: &SimulatedWorld, method: Method, watch: &Arc<Mutex<Watch>>) {
     let watch = Arc::clone(watch);
-    let mut scratch: Option<SimulatedWorld> = None;
+    let mut scratch = None;
     world.observe(move |world, point| {
         let mut watch = watch.lock().expect("one thread");
-        let seed = mix(world.events());
-        for choice in ImageChoices::bounded(world, seed, POINT_IMAGES) {
-            if watch.failure.is_some() {
-                return;
-            }
-            let mut image = scratch.take().unwrap_or_else(|| {
-                world
-                    .image(&ImageChoice::default())
-                    .expect("address space suffices")
-            });
-            world
-                .image_into(&choice, &mut image)
-                .expect("address space suffices");
-            watch.images += 1;
-            if let Err(what) = check(&image, method, &mut watch) {
-                watch.failure = Some(format!("{point:?}: {what}; {}", world.describe(&choice)));
-                return;
-            }
-            scratch = Some(image);
+        if watch.failure.is_some() {
+            return;
+        }
+        let look = |image: &_| check(image, method, &mut watch);
+        match common::look_at_images(world, POINT_IMAGES, &mut scratch, look) {
+            Ok(images) => watch.images += images,
+            Err(error) => watch.failure = Some(format!("{point:?}: {error}")),
         }
     });
 }
@@ -117,8 +82,8 @@ fn run(method: Method, disabled: Option<&str>) -> Watch {
         seed: 1,
         ..WorldOptions::default()
     });
-    let db =
-        Database::create_on(SimulatedPlatform::new(&world), &options(method)).expect("created");
+    let db = Database::create_on(SimulatedPlatform::new(&world), &common::options(method, 2))
+        .expect("created");
     let people = db
         .create_table("people")
         .column("id", DataType::Int32)
