@@ -20,7 +20,7 @@ use std::time::Duration;
 use storage::lock::LockSession;
 use storage::record::{KeyBuf, Placement, Row};
 
-/// What a typed transaction has beside connections.
+/// Locks and images of a typed transaction beside connections.
 pub(crate) struct Beside {
     locks: LockSession,
     /// Its changes, where images are made when it commits.

@@ -10,7 +10,7 @@ use storage::record::{Changes, KeyBuf, Row};
 /// A row at some moment; none if it was not there.
 pub(crate) type Version = Option<Arc<Row>>;
 
-/// What one operation does to one row. The primary key is the same before and after.
+/// The effect of one operation on one row. The primary key is the same before and after.
 pub(crate) struct Change {
     pub(crate) table: Table,
     /// The primary key.

@@ -85,15 +85,15 @@ pub(super) struct Open {
     pub(super) writes: WriteSet,
     /// The snapshot: of the statement, if the isolation is read committed.
     view: Option<Arc<View>>,
-    /// What it has read, if it is serializable.
+    /// The intervals that it has read, if it is serializable.
     pub(super) reads: Vec<Interval>,
     /// Partitions that it has read, ascending.
     pub(super) touched: Vec<u32>,
 }
 
 impl Open {
-    /// What the commit has to validate. Ends the snapshot otherwise, so that no images are kept for
-    /// it.
+    /// The reads that the commit has to validate. Ends the snapshot if there are none, so that no
+    /// images are kept for it.
     pub(super) fn end_snapshot(&mut self) -> Option<(Arc<View>, Vec<Interval>)> {
         let view = self.view.take();
         if self.isolation != Isolation::Serializable {

@@ -78,7 +78,7 @@ impl Default for Pending {
     }
 }
 
-/// What a commit must find as it has read it.
+/// Reads of a transaction, which its commit must find unchanged.
 #[derive(Clone, Copy)]
 pub(super) struct Reads<'r> {
     pub(super) view: &'r View,

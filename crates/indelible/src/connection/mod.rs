@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! Connection (Send, one transaction at a time)
-//!   ├─ LockSession   rows, unique keys, tables, advisory keys     row_locks.rs over storage::lock
-//!   ├─ WriteSet      what the transaction will change, in DRAM    writes.rs
-//!   ├─ View          its snapshot, registered in the clock        clock.rs, images.rs
-//!   └─ reads         engine batch − shadowed rows + own writes + before images   merge.rs
+//!   ├─ LockSession  rows, unique keys, tables, advisory keys  row_locks.rs over storage::lock
+//!   ├─ WriteSet     changes to come, in DRAM                  writes.rs
+//!   ├─ View         its snapshot, registered in the clock     clock.rs, images.rs
+//!   └─ reads        engine rows, own writes, before images    merge.rs
 //! ```
 //!
 //! The layer is above the engines and durable nowhere. A transaction's writes wait in DRAM until it
@@ -14,19 +14,17 @@
 //! idle client stops nobody but those who want its rows. Readers see a snapshot: the clock keeps
 //! what rows were before later commits, while somebody reads an older moment.
 //!
-//! The steps of a commit:
-//!
-//! - *One session slot a partition*: slots of the written partitions, ascending → clock: validate,
-//!   stamp, keep images if a snapshot is registered → changes → commit of the engine → slots, locks
-//!   → wait until durable.
-//! - *Many slots*: images → changes → clock: validate, stamp → commit of the engine → slots, locks
-//!   → wait until durable.
+//! A commit where a partition has one session slot: takes the slots of the partitions that it
+//! writes, ascending; at the clock it validates, gets its number, and keeps images if a snapshot is
+//! registered; makes its changes; commits the engine; gives slots and locks back; waits until it is
+//! durable. Where there are many slots it keeps its images and makes its changes first, and comes
+//! to the clock then.
 //!
 //! Typed closures and workers go on beside connections (`beside.rs`). While no connection is open
-//! they pay one load a transaction and one a change.
+//! they pay two loads a transaction and two a change.
 //!
-//! Order of locks: locks of rows → session slots in ascending partition number → the clock. Nobody
-//! waits for one on the left while holding one on the right.
+//! Order of locks: locks of rows, session slots in ascending partition number, the clock. Nobody
+//! waits for an earlier one while holding a later one.
 
 mod advisory;
 mod beside;

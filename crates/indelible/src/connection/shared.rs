@@ -20,7 +20,7 @@ const ESCALATE_AT: usize = 100_000;
 /// Locks of all connections together.
 const LOCKS_MAX: usize = 1 << 22;
 
-/// What connections share.
+/// State that connections share.
 pub(crate) struct Shared {
     pub(crate) clock: Arc<Clock>,
     pub(super) locks: Arc<LockManager>,

@@ -13,7 +13,7 @@ const ACCOUNTS: i64 = 16;
 const OPENING_BALANCE: i64 = 100;
 const BALANCE: usize = 1;
 
-/// What became of the transfers.
+/// Result of the transfers.
 pub(crate) struct Outcome {
     /// How often their closures ran.
     pub(crate) attempts: u64,

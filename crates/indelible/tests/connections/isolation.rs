@@ -166,7 +166,7 @@ fn what_was_found_must_stay() {
     });
 }
 
-/// What others change elsewhere is no reason to fail.
+/// Changes of others elsewhere are no reason to fail.
 #[test]
 fn unrelated_changes_do_not_fail_a_serializable_transaction() {
     everywhere(|db| {

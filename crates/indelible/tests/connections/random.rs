@@ -59,7 +59,7 @@ impl Client {
         state
     }
 
-    /// What a change finds.
+    /// The newest row, as a change finds it.
     fn newest(&self, committed: &State, key: i64) -> Option<Values> {
         let own = self.own.get(&key).copied();
         own.unwrap_or_else(|| committed.get(&key).copied())

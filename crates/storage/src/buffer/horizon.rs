@@ -134,7 +134,7 @@ pub type VisitRecord<'v> = dyn FnMut(Lsn, u32, &[u8]) -> Result<()> + 'v;
 
 /// The log of one partition.
 ///
-/// What an opening does is in `opening`, and the way of records to an archive in `buffer/cold.rs`.
+/// The opening is in `opening`, and the way of records to an archive in `buffer/cold.rs`.
 pub struct PartitionedLog<P: Places> {
     pub(super) places: P,
     options: HorizonOptions,

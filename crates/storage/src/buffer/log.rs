@@ -129,7 +129,7 @@ impl<'b> NewRecord<'b> {
         self.image_bytes
     }
 
-    /// What was added so far.
+    /// The bytes that were added so far.
     pub(super) fn payload(&self) -> &[u8] {
         &self.bytes[self.start.header_bytes..]
     }

@@ -217,7 +217,7 @@ pub struct Wal<D: Directory> {
     pub(super) next: Option<NextFile<D::File>>,
     /// Whether the disk had no room for that file.
     pub(super) is_refused: bool,
-    /// What has to become durable before the records of the current segment.
+    /// Steps that have to be durable before the records of the current segment.
     pub(super) roll: Option<Roll<D::File>>,
     pub(super) next_segment: u64,
     /// Numbers and lengths of the files on disk, ascending.

@@ -187,7 +187,7 @@ impl Preparation {
 
 /// A segment that is to get its name.
 pub(crate) struct Roll<F> {
-    /// What is not durable of the segment before.
+    /// The part of the segment before that is not durable.
     rest: Option<PendingSync<F>>,
     file: Arc<Mutex<SegmentFile<F>>>,
     header: SegmentHeader,
@@ -342,7 +342,7 @@ impl<D: Directory> Wal<D> {
         Ok(start)
     }
 
-    /// What has to become durable before a record of the current segment can; none if nothing has
+    /// Steps that have to be durable before a record of the current segment; none if nothing has
     /// to, or it is under way.
     pub(crate) fn begin_roll(&mut self) -> Option<Roll<D::File>> {
         self.roll.take()
