@@ -23,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("engines", &["storage", "pmem", "disk"]),
     ("indelible", &["engines", "storage", "pmem", "disk"]),
     ("join", &[]),
+    ("sql", &["indelible", "join"]),
     ("workload", &["indelible"]),
     (
         "torture",
@@ -41,6 +42,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "storage",
             "indelible",
             "join",
+            "sql",
             "workload",
             "torture",
             "measure",
@@ -54,6 +56,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "disk",
             "storage",
             "indelible",
+            "sql",
             "workload",
             "torture",
             "cli",

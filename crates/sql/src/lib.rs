@@ -1,0 +1,1 @@
+//! SQL over every method: statements in the dialect of PostgreSQL 15.
