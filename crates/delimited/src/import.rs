@@ -436,9 +436,9 @@ impl Filler<'_> {
         transaction
             .insert(self.table, &self.row)
             .map_err(|error| match error {
-                indelible::Error::DuplicateKey { .. }
-                | indelible::Error::Record(_)
-                | indelible::Error::Key { .. } => Problem::Row(format!("line {line}: {error}")),
+                indelible::Error::DuplicateKey(_) | indelible::Error::Record(_) => {
+                    Problem::Row(format!("line {line}: {error}"))
+                }
                 other => Problem::Fatal(anyhow!(other).context(format!("line {line}"))),
             })
     }

@@ -82,17 +82,10 @@ impl Database {
             };
             let outcome = body(&mut transaction);
             match transaction.session.partitions_to_declare() {
-                // Matched, not `?`: that would copy a large error through memory where there is
-                // none.
                 None => {
-                    let value = match outcome {
-                        Ok(value) => value,
-                        Err(error) => return Err(error),
-                    };
-                    return match transaction.session.finish(durability) {
-                        Ok(()) => Ok(value),
-                        Err(error) => Err(error),
-                    };
+                    let value = outcome?;
+                    transaction.session.finish(durability)?;
+                    return Ok(value);
                 }
                 Some(partitions) if matches!(outcome, Err(Error::RowLocked { .. })) => {
                     seen = partitions;
@@ -133,14 +126,9 @@ impl Database {
                     retry.wait();
                 }
                 _ => {
-                    let value = match outcome {
-                        Ok(value) => value,
-                        Err(error) => return Err(error),
-                    };
-                    return match reader.session.finish(core.durability) {
-                        Ok(()) => Ok(value),
-                        Err(error) => Err(error),
-                    };
+                    let value = outcome?;
+                    reader.session.finish(core.durability)?;
+                    return Ok(value);
                 }
             }
         }

@@ -17,6 +17,7 @@ use crate::table::{Table, TableEntry};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use storage::StorageError;
 use storage::engine::{Direction, ScanRange};
 use storage::record::{
     Column, DataType, IndexDef, IndexId, KeyBuf, KeyEncoder, KeyRule, Owner, Partitioner,
@@ -397,11 +398,7 @@ fn check_no_duplicates(session: &mut Session<'_>, def: &TableDef, index: &IndexD
         }
         Ok(())
     })?;
-    Err(Error::DuplicateKey {
-        table: def.name.clone(),
-        index: index.name.clone(),
-        key: text,
-    })
+    Err(StorageError::duplicate_key(&def.name, &index.name, text).into())
 }
 
 fn visit_everywhere(

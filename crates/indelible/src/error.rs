@@ -6,12 +6,13 @@
 //! says so.
 
 use crate::holder::Holder;
+use crate::limits::ProcessLimit;
 use disk::DiskError;
 use pmem::PmemError;
 use std::path::PathBuf;
-use storage::StorageError;
 use storage::engine::Method;
 use storage::record::{RecordError, SchemaError};
+use storage::{DuplicateKey, StorageError};
 
 /// The result of a fallible operation of this room.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -174,7 +175,7 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
         /// The process that has it open, if that can be found out.
-        holder: Option<Holder>,
+        holder: Option<Box<Holder>>,
     },
     /// An option has a value that cannot be used. Change the call.
     #[error("option `{option}`: {problem}; {remedy}")]
@@ -182,26 +183,25 @@ pub enum Error {
         /// The option's name.
         option: &'static str,
         /// The fault of its value.
-        problem: String,
+        problem: Box<str>,
         /// A valid choice.
-        remedy: String,
+        remedy: Box<str>,
     },
     /// The operating system allows this process less than the database takes. Raise the limit, or
     /// make the database with fewer partitions.
     #[error(
-        "{partitions} partitions take about {needed} {what} and this process may have {allowed}, by the limit that `{limit}` shows; {remedy}"
+        "{partitions} partitions take about {needed} {what} and this process may have {allowed}, by the limit that `{command}` shows; {remedy}",
+        what = .limit.unit().1, command = .limit.command()
     )]
     Limit {
         /// Partitions of the database.
         partitions: u32,
         /// The need of all of them, estimated from those that could be made.
         needed: u64,
-        /// Unit of both numbers.
-        what: &'static str,
         /// The limit of the process.
         allowed: u64,
-        /// The shell's command that shows and changes the limit.
-        limit: &'static str,
+        /// The limit that is met.
+        limit: ProcessLimit,
         /// The remedy, with numbers.
         remedy: String,
     },
@@ -284,34 +284,17 @@ pub enum Error {
     /// A row with this key is there already. The statement had no effect; the transaction may go
     /// on.
     #[error(
-        "duplicate key in index `{index}` of table `{table}`: {key}; update \
-            that row, or use another key"
+        "duplicate key in index `{}` of table `{}`: {}; update that row, or use another key",
+        .0.index, .0.table, .0.key
     )]
-    DuplicateKey {
-        /// The table.
-        table: String,
-        /// `primary` or the name of the secondary index.
-        index: String,
-        /// The key's column values.
-        key: String,
-    },
-    /// A key does not fit its index. The statement had no effect; the transaction may go on.
-    #[error("the key for index `{index}` of table `{table}` does not fit: {problem}")]
-    Key {
-        /// The table.
-        table: String,
-        /// `primary` or the name of the secondary index.
-        index: String,
-        /// Expected and given.
-        problem: String,
-    },
+    DuplicateKey(Box<DuplicateKey>),
     /// A value or row does not fit its table. The statement had no effect; the transaction may go
     /// on.
     #[error(transparent)]
-    Record(#[from] RecordError),
+    Record(Box<RecordError>),
     /// A table definition cannot be used. Change it.
     #[error(transparent)]
-    Schema(#[from] SchemaError),
+    Schema(Box<SchemaError>),
     /// This thread has a transaction open on this database, and a second one could wait for it for
     /// ever. End the first.
     #[error(
@@ -376,7 +359,7 @@ pub enum Error {
     #[error("{source}; {remedy}")]
     OutOfSpace {
         /// The medium or log without room, and the bytes wanted.
-        source: StorageError,
+        source: Box<StorageError>,
         /// The remedy.
         remedy: &'static str,
     },
@@ -478,6 +461,8 @@ pub enum Advice {
     Stop,
 }
 
+const _: () = assert!(size_of::<Error>() <= 56);
+
 impl Error {
     /// Undoes the transaction for a reason of the caller's own: return it from the closure.
     pub fn rejected(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
@@ -497,9 +482,9 @@ impl Error {
             }
             Self::Storage(StorageError::NeedsRecovery(_)) => Advice::Change,
             Self::Storage(error) if error.is_statement_error() => Advice::Change,
+            Self::Record(error) if error.is_damage() => Advice::Stop,
             Self::Storage(_)
             | Self::Disk(DiskError::Poisoned { .. })
-            | Self::Record(RecordError::Damaged { .. })
             | Self::Stopped { .. }
             | Self::InDoubt { .. }
             | Self::DamagedDescriptor { .. }
@@ -512,12 +497,13 @@ impl Error {
     /// first. An opening for writing does so: it finishes the work that a crash has left, or fills
     /// holes of a copied file.
     pub fn needs_writing(&self) -> bool {
-        matches!(
-            self,
-            Self::Storage(
-                StorageError::NeedsRecovery(_) | StorageError::Memory(PmemError::Holes { .. })
-            )
-        )
+        match self {
+            Self::Storage(StorageError::NeedsRecovery(_)) => true,
+            Self::Storage(StorageError::Memory(error)) => {
+                matches!(**error, PmemError::Holes { .. })
+            }
+            _ => false,
+        }
     }
 
     /// Whether the same transaction may succeed when it is run again, unchanged.
@@ -527,8 +513,8 @@ impl Error {
 
     pub(crate) fn option(
         option: &'static str,
-        problem: impl Into<String>,
-        remedy: impl Into<String>,
+        problem: impl Into<Box<str>>,
+        remedy: impl Into<Box<str>>,
     ) -> Self {
         Self::Option {
             option,
@@ -575,24 +561,23 @@ impl Error {
             | Self::Forked
             | Self::Stopped { .. }
             | Self::InDoubt { .. }
-            | Self::Record(RecordError::Damaged { .. })
             | Self::Disk(_) => false,
+            Self::Record(error) => !error.is_damage(),
             _ => true,
         }
     }
 }
 
 impl From<StorageError> for Error {
+    #[cold]
     fn from(error: StorageError) -> Self {
         match error {
-            StorageError::DuplicateKey { table, index, key } => {
-                Self::DuplicateKey { table, index, key }
-            }
+            StorageError::DuplicateKey(duplicate) => Self::DuplicateKey(duplicate),
             StorageError::Record(error) => Self::Record(error),
             // It names a remedy of its own.
-            StorageError::LogFull { .. } => Self::Storage(error),
+            StorageError::LogFull(_) => Self::Storage(error),
             source if source.is_out_of_space() => Self::OutOfSpace {
-                source,
+                source: source.into(),
                 remedy: "make room, or change fewer rows in a transaction",
             },
             other => Self::Storage(other),
@@ -600,7 +585,22 @@ impl From<StorageError> for Error {
     }
 }
 
+impl From<RecordError> for Error {
+    #[cold]
+    fn from(error: RecordError) -> Self {
+        Self::Record(error.into())
+    }
+}
+
+impl From<SchemaError> for Error {
+    #[cold]
+    fn from(error: SchemaError) -> Self {
+        Self::Schema(error.into())
+    }
+}
+
 impl From<PmemError> for Error {
+    #[cold]
     fn from(error: PmemError) -> Self {
         match error {
             PmemError::InUse { path } => Self::InUse { path, holder: None },
@@ -613,7 +613,7 @@ impl From<PmemError> for Error {
                 path,
                 source,
             },
-            other => StorageError::Memory(other).into(),
+            other => StorageError::from(other).into(),
         }
     }
 }

@@ -96,11 +96,6 @@
 //! | `limits`, `holder` | limits of the system; the process that holds a database |
 //! | `emulated`, `simulated` | databases on models of devices |
 
-#![allow(
-    clippy::question_mark,
-    reason = "on the hot path `?` copies a large result through memory where a match moves its parts (benches/overhead.rs)"
-)]
-
 mod alter;
 mod analyze;
 mod backup;
@@ -169,6 +164,7 @@ pub use holder::Holder;
 pub use inspect::Statistics;
 pub use key::{IntoColumn, IntoKey, IntoKeyRange, KEY_COLUMNS_MAX, Prefix};
 pub use key_value::{KEY_BYTES_MAX, KeyValue};
+pub use limits::ProcessLimit;
 pub use options::{
     AREA_BYTES, AREA_BYTES_MIN, BUFFER_BYTES, CACHE_BYTES, Choice, DIRECT_BYTES_MIN, MethodOption,
     Mode, Options, PARTITIONS_MAX, RINGS_MAX, SESSIONS_MAX, SNAPSHOT_MEMORY_MAX,
@@ -202,4 +198,4 @@ pub use storage::record::{
     ParseError, Partitioning, RangeStart, RecordError, Row, SchemaError, TableDef, TableId,
     Timestamp, Uuid, Value, ValueRef,
 };
-pub use storage::{Platform, StorageError};
+pub use storage::{DuplicateKey, Platform, StorageError};

@@ -41,14 +41,16 @@ pub(crate) enum Purpose {
     Open,
 }
 
-/// A limit that a database of many partitions may meet.
+/// A limit of the system for a process, which a database of many partitions may meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Limit {
+pub enum ProcessLimit {
+    /// Open files.
     Files,
+    /// Addresses, counted in MiB.
     Addresses,
 }
 
-impl Limit {
+impl ProcessLimit {
     /// The limit that an error comes from.
     fn met_by(error: &Error) -> Option<Self> {
         let mut cause = error.source();
@@ -103,7 +105,7 @@ impl Limit {
     }
 
     /// The shell's command for it, by which people know it.
-    fn command(self) -> &'static str {
+    pub(crate) fn command(self) -> &'static str {
         match self {
             Self::Files => "ulimit -n",
             Self::Addresses => "ulimit -v",
@@ -111,7 +113,7 @@ impl Limit {
     }
 
     /// The unit in which the error gives it, and its name.
-    fn unit(self) -> (u64, &'static str) {
+    pub(crate) fn unit(self) -> (u64, &'static str) {
         match self {
             Self::Files => (1, "open files"),
             Self::Addresses => (1 << 20, "MiB of addresses"),
@@ -123,13 +125,13 @@ impl Limit {
 /// opens a thousand databases a second.
 fn address_limit() -> Option<u64> {
     static ALLOWED: OnceLock<Option<u64>> = OnceLock::new();
-    *ALLOWED.get_or_init(|| Limit::Addresses.allowed())
+    *ALLOWED.get_or_init(|| ProcessLimit::Addresses.allowed())
 }
 
 /// Addresses to reserve for each memory of a database, so that those of all partitions fit.
 pub(crate) fn reserved_bytes(partitions: u32) -> u64 {
     let free = match address_limit() {
-        Some(allowed) => allowed.saturating_sub(Limit::Addresses.taken().unwrap_or(0)) / 2,
+        Some(allowed) => allowed.saturating_sub(ProcessLimit::Addresses.taken().unwrap_or(0)) / 2,
         None => ADDRESS_BYTES,
     };
     (free / (MEMORIES * u64::from(partitions) + 1)).min(RESERVED_BYTES_MAX)
@@ -143,20 +145,20 @@ pub(crate) fn for_each_partition<T>(
     mut make: impl FnMut(u32) -> Result<T>,
 ) -> Result<Vec<T>> {
     let allowed = address_limit();
-    let base = allowed.and_then(|_| Limit::Addresses.taken());
+    let base = allowed.and_then(|_| ProcessLimit::Addresses.taken());
     let mut done = Vec::new();
     for partition in 0..partitions {
         let is_met = matches!((allowed, base), (Some(allowed), Some(base))
             if !has_addresses(allowed, base, u64::from(partition)));
         let (limit, error) = if is_met {
-            (Limit::Addresses, None)
+            (ProcessLimit::Addresses, None)
         } else {
             match make(partition) {
                 Ok(one) => {
                     done.push(one);
                     continue;
                 }
-                Err(error) => match Limit::met_by(&error) {
+                Err(error) => match ProcessLimit::met_by(&error) {
                     Some(limit) => (limit, Some(error)),
                     None => return Err(error),
                 },
@@ -171,15 +173,15 @@ pub(crate) fn for_each_partition<T>(
     if purpose == Purpose::Open || count < MANY || has_files(count) {
         return Ok(done);
     }
-    let taken = Limit::Files.taken();
+    let taken = ProcessLimit::Files.taken();
     drop((done, make));
-    let named = name(Limit::Files, partitions, purpose, (count, taken));
+    let named = name(ProcessLimit::Files, partitions, purpose, (count, taken));
     Err(named.expect("files are short only where their limit is known"))
 }
 
 /// Whether new partitions have files left for short needs, such as writing a checkpoint.
 fn has_files(partitions: u64) -> bool {
-    match (Limit::Files.allowed(), Limit::Files.taken()) {
+    match (ProcessLimit::Files.allowed(), ProcessLimit::Files.taken()) {
         (Some(allowed), Some(taken)) => taken + partitions + FILES_SPARE <= allowed,
         _ => true,
     }
@@ -188,7 +190,7 @@ fn has_files(partitions: u64) -> bool {
 /// Whether there are addresses for another partition of this size. The first one is tried in any
 /// case.
 fn has_addresses(allowed: u64, base: u64, made: u64) -> bool {
-    let taken = Limit::Addresses.taken().unwrap_or(base);
+    let taken = ProcessLimit::Addresses.taken().unwrap_or(base);
     let one = taken.saturating_sub(base).checked_div(made).unwrap_or(0);
     made == 0 || taken + one + HEAP_BYTES <= allowed
 }
@@ -196,7 +198,7 @@ fn has_addresses(allowed: u64, base: u64, made: u64) -> bool {
 /// The error for a limit that was met after some partitions had been made, with their use of it;
 /// now they are gone again.
 fn name(
-    limit: Limit,
+    limit: ProcessLimit,
     partitions: u32,
     purpose: Purpose,
     (made, taken): (u64, Option<u64>),
@@ -215,17 +217,17 @@ fn name(
     let fitting = (free / parts).saturating_sub(spare) / one;
     let fitting = fitting.min(u64::from(partitions) - 1);
     let needed = base + parts * (spare + one * u64::from(partitions));
-    let (unit, what) = limit.unit();
+    let (unit, _) = limit.unit();
     let command = limit.command();
     let raise = match limit {
-        Limit::Files => format!("{command} {needed}"),
-        Limit::Addresses => format!("{command} {}", needed >> 10),
+        ProcessLimit::Files => format!("{command} {needed}"),
+        ProcessLimit::Addresses => format!("{command} {}", needed >> 10),
     };
     let remedy = match (made, purpose, fitting) {
         (0, ..) => {
             let plenty = match limit {
-                Limit::Files => "1024",
-                Limit::Addresses => "unlimited",
+                ProcessLimit::Files => "1024",
+                ProcessLimit::Addresses => "unlimited",
             };
             format!("not even one of them fits, so raise it: {command} {plenty}")
         }
@@ -237,9 +239,8 @@ fn name(
     Some(Error::Limit {
         partitions,
         needed: needed.div_ceil(unit),
-        what,
         allowed: allowed / unit,
-        limit: command,
+        limit,
         remedy,
     })
 }

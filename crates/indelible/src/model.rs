@@ -94,11 +94,7 @@ fn check_unique(table: &Table, rows: &Rows, row: &Row, own: &[u64]) -> Result<()
 }
 
 fn duplicate(table: &Table, index: &str) -> StorageError {
-    StorageError::DuplicateKey {
-        table: table.def.name.clone(),
-        index: index.to_owned(),
-        key: String::new(),
-    }
+    StorageError::duplicate_key(&table.def.name, index, "")
 }
 
 impl Reads for Model {
@@ -148,7 +144,7 @@ impl Reads for Model {
             Some(id) => {
                 let at = table.def.indexes.iter().position(|index| index.id == id);
                 let none = || StorageError::NoSuchIndex {
-                    table: table.def.name.clone(),
+                    table: table.def.name.as_str().into(),
                     index: id.0,
                 };
                 &table.secondary[at.ok_or_else(none)?]
@@ -303,10 +299,13 @@ impl Marks for Model {
         let fails =
             failing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
         if fails.is_ok() {
-            return Err(StorageError::Memory(pmem::PmemError::OutOfSpace {
-                wanted_bytes: 1,
-                limit: "the ring is full".to_owned(),
-            }));
+            let limit = "the ring is full".to_owned();
+            let wanted_bytes = 1;
+            return Err(pmem::PmemError::OutOfSpace {
+                wanted_bytes,
+                limit,
+            }
+            .into());
         }
         self.observed.marks.fetch_add(1, Ordering::Relaxed);
         Ok(())

@@ -12,6 +12,7 @@ use crate::table::{Table, TableEntry};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use storage::StorageError;
 use storage::engine::{Direction, Engine, ScanRange};
 use storage::record::{Changes, KeyBuf, Placement, Row, TableId, ValueRef};
 
@@ -56,11 +57,7 @@ impl Session<'_> {
             let mut encoded = KeyBuf::new();
             entry.shape.primary.encode_values(values, &mut encoded)?;
             let partition = self.partition_to_read(entry, values)?;
-            let engine = match self.engine(partition) {
-                Ok(engine) => engine,
-                Err(error) => return Err(error),
-            };
-            // Matched, not `?`, which would copy a large error through memory where there is none.
+            let engine = self.engine(partition)?;
             match get(engine, entry.id, &encoded, row) {
                 Ok(found) => {
                     if self.notes.is_some() {
@@ -453,11 +450,9 @@ impl Session<'_> {
                 });
                 scanned.map_err(|error| self.failed(error.into()))?;
                 if taken? {
-                    return Err(Error::DuplicateKey {
-                        table: shape.def.name.clone(),
-                        index: index.name.clone(),
-                        key: columns_text(row, &index.columns),
-                    });
+                    let key = columns_text(row, &index.columns);
+                    let (table, index) = (&shape.def.name, &index.name);
+                    return Err(StorageError::duplicate_key(table, index, key).into());
                 }
             }
         }

@@ -412,7 +412,7 @@ fn lock_directory(path: &Path, access: Access) -> Result<DirectoryLock> {
         Ok(()) => Ok(DirectoryLock(directory)),
         Err(TryLockError::WouldBlock) => Err(Error::InUse {
             path: path.to_owned(),
-            holder: Holder::find(&directory),
+            holder: Holder::find(&directory).map(Box::new),
         }),
         Err(TryLockError::Error(source)) => Err(refused("lock")(source)),
     }

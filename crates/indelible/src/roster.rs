@@ -116,8 +116,8 @@ impl Roster {
         if let Some(mut roster) = known {
             roster.files.retain(is_kept);
             match roster.check(platform, recorded) {
-                Err(Error::Storage(StorageError::LostFile { file, .. }))
-                    if file == descriptor::DESCRIPTOR => {}
+                Err(Error::Storage(StorageError::LostFile(lost)))
+                    if lost.file == descriptor::DESCRIPTOR => {}
                 checked => return checked.map(|()| (of(roster.generation), false)),
             }
         }
@@ -326,10 +326,7 @@ fn checksum(database_id: u128, bytes: &[u8]) -> u32 {
 }
 
 fn lost(file: &str, problem: impl Into<String>) -> Error {
-    Error::Storage(StorageError::LostFile {
-        file: file.to_owned(),
-        problem: problem.into(),
-    })
+    Error::Storage(StorageError::lost_file(file, problem.into()))
 }
 
 /// Observations of a listed file.

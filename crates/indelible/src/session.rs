@@ -295,10 +295,7 @@ impl<'db> Session<'db> {
     /// The engine of a partition, with a transaction open in it, for reading.
     #[inline]
     pub(crate) fn engine(&mut self, partition: u32) -> Result<&mut dyn Engine> {
-        match self.begun(partition) {
-            Ok(held) => Ok(&mut *held.seat.engine),
-            Err(error) => Err(error),
-        }
+        Ok(&mut *self.begun(partition)?.seat.engine)
     }
 
     /// Runs a change in a partition.
@@ -308,10 +305,7 @@ impl<'db> Session<'db> {
         partition: u32,
         change: impl FnOnce(&mut dyn Engine) -> storage::Result<R>,
     ) -> Result<R> {
-        let held = match self.begun(partition) {
-            Ok(held) => held,
-            Err(error) => return Err(error),
-        };
+        let held = self.begun(partition)?;
         match held.enter(State::Writing, State::Writing, change) {
             Ok(value) => Ok(value),
             Err(error) => Err(self.statement_failed(error)),
@@ -422,10 +416,7 @@ impl<'db> Session<'db> {
     #[inline]
     fn begun(&mut self, partition: u32) -> Result<&mut Held<'db>> {
         let (core, lock_policy) = (self.core, self.lock_policy);
-        let held = match self.held(partition) {
-            Ok(held) => held,
-            Err(error) => return Err(error),
-        };
+        let held = self.held(partition)?;
         if held.state.is_stopped() {
             return Err(Error::Stopped { partition });
         }
@@ -435,10 +426,8 @@ impl<'db> Session<'db> {
                 precedence: core.precedence(),
                 ..lock_policy
             });
-            match held.seat.engine.begin() {
-                Ok(()) => held.state = State::Reading,
-                Err(error) => return Err(error.into()),
-            }
+            held.seat.engine.begin()?;
+            held.state = State::Reading;
         }
         Ok(held)
     }
@@ -451,10 +440,7 @@ impl<'db> Session<'db> {
             Some(number) if number == partition => {}
             Some(_) => return self.held_elsewhere(partition),
             // The first one is never out of order.
-            None => match self.take(partition, SeatWait::Long) {
-                Ok(held) => self.first = Some(held),
-                Err(error) => return Err(error),
-            },
+            None => self.first = Some(self.take(partition, SeatWait::Long)?),
         }
         Ok(self.first.as_mut().expect("it was looked at just now"))
     }
@@ -573,10 +559,8 @@ impl<'db> Session<'db> {
         let (core, seats) = (self.core, self.seats);
         let durability = self.effective(durability);
         if let Some(held) = &mut self.first {
-            match held.commit(core, durability, seats) {
-                Ok(()) => held.promise(durability, &mut promises),
-                Err(error) => return Err(error),
-            }
+            held.commit(core, durability, seats)?;
+            held.promise(durability, &mut promises);
         }
         Ok(promises)
     }
@@ -825,10 +809,7 @@ impl<'db> Session<'db> {
     /// Commits, gives the partitions back, and waits until the transaction may be acknowledged.
     #[inline]
     pub(crate) fn finish(&mut self, durability: Durability) -> Result<()> {
-        let promises = match self.commit(durability) {
-            Ok(promises) => promises,
-            Err(error) => return Err(error),
-        };
+        let promises = self.commit(durability)?;
         self.release();
         if promises.is_empty() {
             return Ok(());

@@ -364,12 +364,8 @@ fn what_has_no_room_says_what_helps() {
     };
     let told = full("the filesystem is full").to_string();
     assert!(told.contains("fewer rows"), "{told}");
-    let told = Error::from(StorageError::LogFull {
-        wanted_bytes: 7,
-        limit: "the ring is full".to_owned(),
-        remedy: "end transactions",
-    });
-    let told = told.to_string();
+    let told = StorageError::log_full(7, "the ring is full", "end transactions");
+    let told = Error::from(told).to_string();
     assert!(
         told.ends_with("end transactions"),
         "it says so itself: {told}"

@@ -45,15 +45,8 @@ impl<'db> Worker<'db> {
     ) -> Result<(R, Option<Pending>)> {
         let undo = Undo { worker: self };
         let transaction = &mut undo.worker.transaction;
-        // Matched, not `?`: that would copy a large error through memory where there is none.
-        let value = match body(transaction) {
-            Ok(value) => value,
-            Err(error) => return Err(error),
-        };
-        let promises = match transaction.session.commit(transaction.durability) {
-            Ok(promises) => promises,
-            Err(error) => return Err(error),
-        };
+        let value = body(transaction)?;
+        let promises = transaction.session.commit(transaction.durability)?;
         std::mem::forget(undo);
         let pending = match promises.single() {
             Some((partition, ticket)) => Some(Pending { partition, ticket }),

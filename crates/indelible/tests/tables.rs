@@ -155,10 +155,10 @@ fn exact_keys_refuse_long_contents() {
         .create_table("long")
         .column("text", DataType::Varchar { max: 300 })
         .create();
-    assert!(matches!(
-        long,
-        Err(Error::Schema(SchemaError::KeyTooLong { .. }))
-    ));
+    let Err(Error::Schema(long)) = long else {
+        panic!("{long:?}");
+    };
+    assert!(matches!(*long, SchemaError::KeyTooLong { .. }), "{long}");
     let table = database
         .create_table("t")
         .column("text", DataType::Text)
@@ -166,10 +166,13 @@ fn exact_keys_refuse_long_contents() {
         .unwrap();
     assert_eq!(table.definition().keys, KeyRule::Exact);
     let refused = database.transaction(|t| t.insert(&table, ("x".repeat(120),)));
-    assert!(matches!(
-        refused,
-        Err(Error::Record(RecordError::KeyTooLong { .. }))
-    ));
+    let Err(Error::Record(refused)) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(
+        matches!(*refused, RecordError::KeyTooLong { .. }),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! Each variant says whether the caller should retry the transaction, abort it, or stop using the
 //! database.
 
+use crate::record::{RecordError, SchemaError};
 use disk::DiskError;
 use pmem::PmemError;
 
@@ -14,20 +15,14 @@ pub type Result<T, E = StorageError> = std::result::Result<T, E>;
 pub(crate) const UNFINISHED: &str = "its creation was not finished, though that of its database was: the right file was lost or \
      replaced; put it back, or restore the database from a backup";
 
-/// Errors of an engine.
+/// Errors of an engine. A result carries one through every step of an operation, so a variant with
+/// more than a text has its parts in a box.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
     /// A row with this key is there already. The operation had no effect; the transaction may go
     /// on.
-    #[error("duplicate key in index `{index}` of table `{table}`: {key}")]
-    DuplicateKey {
-        /// The table.
-        table: String,
-        /// `primary` or the name of the secondary index.
-        index: String,
-        /// The key's column values.
-        key: String,
-    },
+    #[error("duplicate key in index `{}` of table `{}`: {}", .0.index, .0.table, .0.key)]
+    DuplicateKey(Box<DuplicateKey>),
     /// No table has this number in this partition. The catalogue above asked for a table that was
     /// dropped.
     #[error("there is no table number {0} in this partition")]
@@ -36,60 +31,36 @@ pub enum StorageError {
     #[error("table `{table}` has no index number {index}")]
     NoSuchIndex {
         /// The table.
-        table: String,
+        table: Box<str>,
         /// The number asked for.
         index: u32,
     },
     /// The schema or a value does not fit. The operation had no effect; the transaction may go on.
     #[error(transparent)]
-    Record(#[from] crate::record::RecordError),
+    Record(Box<RecordError>),
     /// The definition of a table cannot be used. The operation had no effect.
     #[error(transparent)]
-    Schema(#[from] crate::record::SchemaError),
+    Schema(Box<SchemaError>),
     /// The memory device failed, or is damaged or full. On `OutOfSpace` abort, otherwise stop.
     #[error(transparent)]
-    Memory(#[from] PmemError),
+    Memory(Box<PmemError>),
     /// A file failed. Stop; reopen to recover.
     #[error(transparent)]
-    Disk(#[from] DiskError),
+    Disk(Box<DiskError>),
     /// A log has no room. The operation had no effect; the transaction may go on.
-    #[error("no space: {wanted_bytes} more bytes wanted, {limit}; {remedy}")]
-    LogFull {
-        /// Bytes that the operation asked for.
-        wanted_bytes: u64,
-        /// The limit that was reached.
-        limit: String,
-        /// How to make room.
-        remedy: &'static str,
-    },
+    #[error("no space: {} more bytes wanted, {}; {}", .0.wanted_bytes, .0.limit, .0.remedy)]
+    LogFull(Box<LogFull>),
     /// A log or checkpoint file is not what it must be. Stop and restore from a backup.
-    #[error("{file} at offset {offset} is damaged: {detail}")]
-    DamagedFile {
-        /// The file's name in the database directory.
-        file: String,
-        /// Where in the file.
-        offset: u64,
-        /// Expected and found.
-        detail: String,
-    },
+    #[error("{} at offset {} is damaged: {}", .0.file, .0.offset, .0.detail)]
+    DamagedFile(Box<DamagedFile>),
     /// A file of the database directory belongs to something else, or to a version that this
     /// program cannot read. Stop.
-    #[error("{file} cannot be used: {reason}")]
-    ForeignFile {
-        /// The file's name in the database directory.
-        file: String,
-        /// Why not.
-        reason: String,
-    },
+    #[error("{} cannot be used: {}", .0.file, .0.problem)]
+    ForeignFile(Box<WrongFile>),
     /// A file that must be there is missing, is cut short, or is an older copy of itself. Put it
     /// back, or restore a backup.
-    #[error("{file} {problem}; put it back, or restore a backup")]
-    LostFile {
-        /// The file's name in the database directory.
-        file: String,
-        /// The problem found.
-        problem: String,
-    },
+    #[error("{} {}; put it back, or restore a backup", .0.file, .0.problem)]
+    LostFile(Box<WrongFile>),
     /// The engine cannot do this. Choose another method or option.
     #[error("{0}")]
     Unsupported(String),
@@ -114,7 +85,7 @@ pub enum StorageError {
     )]
     LockTimeout {
         /// The thing to be locked.
-        what: String,
+        what: Box<str>,
         /// How long the request had waited.
         waited_ms: u64,
     },
@@ -143,22 +114,129 @@ pub enum StorageError {
     },
 }
 
+/// The parts of [`StorageError::DuplicateKey`].
+#[derive(Debug)]
+pub struct DuplicateKey {
+    /// The table.
+    pub table: String,
+    /// `primary` or the name of the secondary index.
+    pub index: String,
+    /// The key's column values.
+    pub key: String,
+}
+
+/// The parts of [`StorageError::LogFull`].
+#[derive(Debug)]
+pub struct LogFull {
+    /// Bytes that the operation asked for.
+    pub wanted_bytes: u64,
+    /// The limit that was reached.
+    pub limit: String,
+    /// How to make room.
+    pub remedy: &'static str,
+}
+
+/// The parts of [`StorageError::DamagedFile`].
+#[derive(Debug)]
+pub struct DamagedFile {
+    /// The file's name in the database directory.
+    pub file: String,
+    /// Where in the file.
+    pub offset: u64,
+    /// Expected and found.
+    pub detail: String,
+}
+
+/// The parts of [`StorageError::ForeignFile`] and [`StorageError::LostFile`].
+#[derive(Debug)]
+pub struct WrongFile {
+    /// The file's name in the database directory.
+    pub file: String,
+    /// Why it cannot be used, or the problem found.
+    pub problem: String,
+}
+
+const _: () = assert!(size_of::<StorageError>() <= 32);
+
 impl StorageError {
+    /// A [`StorageError::DuplicateKey`].
+    #[cold]
+    pub fn duplicate_key(
+        table: impl Into<String>,
+        index: impl Into<String>,
+        key: impl Into<String>,
+    ) -> Self {
+        Self::DuplicateKey(Box::new(DuplicateKey {
+            table: table.into(),
+            index: index.into(),
+            key: key.into(),
+        }))
+    }
+
+    /// A [`StorageError::LogFull`].
+    #[cold]
+    pub fn log_full(wanted_bytes: u64, limit: impl Into<String>, remedy: &'static str) -> Self {
+        Self::LogFull(Box::new(LogFull {
+            wanted_bytes,
+            limit: limit.into(),
+            remedy,
+        }))
+    }
+
+    /// A [`StorageError::DamagedFile`].
+    #[cold]
+    pub fn damaged_file(file: impl Into<String>, offset: u64, detail: impl Into<String>) -> Self {
+        Self::DamagedFile(Box::new(DamagedFile {
+            file: file.into(),
+            offset,
+            detail: detail.into(),
+        }))
+    }
+
+    /// A [`StorageError::ForeignFile`].
+    #[cold]
+    pub fn foreign_file(file: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::ForeignFile(Box::new(WrongFile {
+            file: file.into(),
+            problem: problem.into(),
+        }))
+    }
+
+    /// A [`StorageError::LostFile`].
+    #[cold]
+    pub fn lost_file(file: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::LostFile(Box::new(WrongFile {
+            file: file.into(),
+            problem: problem.into(),
+        }))
+    }
+
+    /// Bytes for which a medium or a log had no room, if that is the error.
+    pub fn wanted_bytes(&self) -> Option<u64> {
+        match self {
+            Self::LogFull(full) => Some(full.wanted_bytes),
+            Self::Memory(error) => match **error {
+                PmemError::OutOfSpace { wanted_bytes, .. } => Some(wanted_bytes),
+                _ => None,
+            },
+            Self::Disk(error) => match **error {
+                DiskError::OutOfSpace { bytes, .. } => Some(bytes),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// Whether a medium or a log had no room.
     pub fn is_out_of_space(&self) -> bool {
-        matches!(
-            self,
-            Self::LogFull { .. }
-                | Self::Memory(PmemError::OutOfSpace { .. })
-                | Self::Disk(DiskError::OutOfSpace { .. })
-        )
+        self.wanted_bytes().is_some()
     }
 
     /// Whether the failed operation left no trace, so that its transaction may go on.
     pub fn is_statement_error(&self) -> bool {
-        matches!(
+        let is_refused = matches!(
             self,
-            Self::DuplicateKey { .. }
+            Self::DuplicateKey(_)
                 | Self::NoSuchTable(_)
                 | Self::NoSuchIndex { .. }
                 | Self::Record(_)
@@ -166,9 +244,35 @@ impl StorageError {
                 | Self::Unsupported(_)
                 | Self::LocksExhausted { .. }
                 | Self::Interrupted
-                | Self::LogFull { .. }
-                | Self::Memory(PmemError::OutOfSpace { .. })
-                | Self::Disk(DiskError::OutOfSpace { .. })
-        )
+        );
+        is_refused || self.is_out_of_space()
+    }
+}
+
+impl From<RecordError> for StorageError {
+    #[cold]
+    fn from(error: RecordError) -> Self {
+        Self::Record(Box::new(error))
+    }
+}
+
+impl From<SchemaError> for StorageError {
+    #[cold]
+    fn from(error: SchemaError) -> Self {
+        Self::Schema(Box::new(error))
+    }
+}
+
+impl From<PmemError> for StorageError {
+    #[cold]
+    fn from(error: PmemError) -> Self {
+        Self::Memory(Box::new(error))
+    }
+}
+
+impl From<DiskError> for StorageError {
+    #[cold]
+    fn from(error: DiskError) -> Self {
+        Self::Disk(Box::new(error))
     }
 }

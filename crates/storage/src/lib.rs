@@ -41,5 +41,5 @@ pub mod table;
 mod vocabulary;
 
 pub use clock::Clock;
-pub use error::{Result, StorageError};
+pub use error::{DamagedFile, DuplicateKey, LogFull, Result, StorageError, WrongFile};
 pub use platform::Platform;

@@ -16,6 +16,7 @@ use crate::row_source::IntoRow;
 use crate::table::Table;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use storage::StorageError;
 use storage::engine::{Direction, ScanRange};
 use storage::record::{Changes, IndexId, KeyBuf, KeyEncoder, Row, Value};
 use storage::table::Table as Shape;
@@ -47,11 +48,8 @@ impl Connection {
         self.lock(table, &key, RowLock::Update, self.wait)?;
         if self.newest_for_insert(table, &key, partition)? {
             self.note_key(table, &key)?;
-            return Err(Error::DuplicateKey {
-                table: table.name().to_owned(),
-                index: "primary".to_owned(),
-                key: columns_text(&row, &entry.shape.def.primary_key),
-            });
+            let key = columns_text(&row, &entry.shape.def.primary_key);
+            return Err(StorageError::duplicate_key(table.name(), "primary", key).into());
         }
         self.take_unique_keys(table, &key, None, &row)?;
         self.put(table, key, None, Some(row))
@@ -250,11 +248,8 @@ impl Connection {
             low: unique.key.clone(),
             high: unique.key.clone(),
         })?;
-        Err(Error::DuplicateKey {
-            table: table.name().to_owned(),
-            index: index.name.clone(),
-            key: columns_text(row, &index.columns),
-        })
+        let key = columns_text(row, &index.columns);
+        Err(StorageError::duplicate_key(table.name(), &index.name, key).into())
     }
 
     /// Whether another row of the write set has a unique key that the transaction has locked

@@ -425,11 +425,7 @@ fn place(batch: u64) -> usize {
 }
 
 fn damage(identity: LogIdentity, number: usize, offset: u64, detail: &str) -> StorageError {
-    StorageError::DamagedFile {
-        file: name(identity, number),
-        offset,
-        detail: detail.to_owned(),
-    }
+    StorageError::damaged_file(name(identity, number), offset, detail)
 }
 
 fn check_head<M: pmem::Memory>(

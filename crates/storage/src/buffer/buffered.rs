@@ -10,9 +10,9 @@ use super::frames::{Below, Changes, END_BEFORE_PAGE, Fill, Frames, WRONG_PAGE, W
 use super::page_latch::{ReadGuard, WriteGuard};
 use super::pending_redo::{NeededRedo, PendingRedo};
 use super::replacement::Replacement;
-use crate::error::{Result, StorageError};
+use crate::error::Result;
 use crate::page::PageId;
-use disk::{Directory, DiskError};
+use disk::Directory;
 use pmem::Buffers;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -113,9 +113,7 @@ impl<D: Directory> Frames for Buffered<D> {
     fn grow(&self, pages: u32) -> Result<()> {
         let mut file = self.below().file();
         match file.grow(pages) {
-            Err(StorageError::Disk(DiskError::OutOfSpace { .. }))
-                if self.below().log.give_up_spares()? =>
-            {
+            Err(error) if error.is_out_of_space() && self.below().log.give_up_spares()? => {
                 file.grow(pages)
             }
             grown => grown,

@@ -16,6 +16,7 @@ use super::super::replacement::{AHEAD_MIN, FULL_WAIT};
 use super::super::test_device::{Call, Device};
 use super::*;
 use crate::buffer::PageFile;
+use crate::error::StorageError;
 use crate::log::{LogIdentity, LogStart, WalOptions};
 use crate::page::{Header, PageKind, PageOp, header};
 use pmem::Access;

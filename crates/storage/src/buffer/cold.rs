@@ -22,8 +22,8 @@ use crate::log::{LogIdentity, Lsn};
 use crate::page::Head;
 use crate::record::Reader;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
-use disk::{Directory, DiskError};
-use pmem::{Access, PmemError};
+use disk::Directory;
+use pmem::Access;
 
 /// Numbers of records that are copied at a time.
 const NUMBERS: u64 = 4096;
@@ -154,13 +154,13 @@ impl Cold {
     pub(super) fn check(&self, start: Lsn) -> Result<()> {
         match self.store().end().filter(|end| *end > start) {
             None => Ok(()),
-            Some(end) => Err(StorageError::ForeignFile {
-                file: "the archive of the log".to_owned(),
-                reason: format!(
+            Some(end) => Err(StorageError::foreign_file(
+                "the archive of the log",
+                format!(
                     "it has records up to {}, and the log goes on at {}: it is of a later state of the database; give the database another directory for its archive",
                     end.0, start.0
                 ),
-            }),
+            )),
         }
     }
 
@@ -192,21 +192,13 @@ impl Cold {
 
     /// The error for a log without room, if that is for the archive's sake.
     pub(super) fn explain(&self, error: StorageError) -> StorageError {
-        let wanted_bytes = match error {
-            StorageError::LogFull { wanted_bytes, .. }
-            | StorageError::Memory(PmemError::OutOfSpace { wanted_bytes, .. }) => wanted_bytes,
-            StorageError::Disk(DiskError::OutOfSpace { bytes, .. }) => bytes,
-            error => return error,
-        };
-        match &*lock(&self.failure) {
-            Some(failure) => StorageError::LogFull {
+        match (error.wanted_bytes(), &*lock(&self.failure)) {
+            (Some(wanted_bytes), Some(failure)) => StorageError::log_full(
                 wanted_bytes,
-                limit: format!(
-                    "the log's oldest records wait for its archive, where it says: {failure}"
-                ),
-                remedy: "make room there or fix it, and the log goes on",
-            },
-            None => error,
+                format!("the log's oldest records wait for its archive, where it says: {failure}"),
+                "make room there or fix it, and the log goes on",
+            ),
+            _ => error,
         }
     }
 

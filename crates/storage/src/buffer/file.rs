@@ -190,16 +190,13 @@ impl<D: Directory> PageFile<D> {
         let mut file = directory.open(&name)?;
         let (master, _) = Master::read(&name, options.identity, &mut file)?;
         if master.generation < FINISHED_GENERATION {
-            return Err(StorageError::ForeignFile {
-                file: name,
-                reason: UNFINISHED.to_owned(),
-            });
+            return Err(StorageError::foreign_file(name, UNFINISHED));
         }
         if master.guard != options.guard.code() {
-            return Err(StorageError::ForeignFile {
-                file: name,
-                reason: format!("its pages are guarded in another way ({})", master.guard),
-            });
+            return Err(StorageError::foreign_file(
+                name,
+                format!("its pages are guarded in another way ({})", master.guard),
+            ));
         }
         let page_bytes = master.page_bytes as usize;
         let bytes = file.bytes()?;
@@ -645,9 +642,5 @@ fn names(identity: LogIdentity) -> (String, String) {
 
 #[cold]
 pub(super) fn page_damage(file: &str, offset: u64, detail: &str) -> StorageError {
-    StorageError::DamagedFile {
-        file: file.to_owned(),
-        offset,
-        detail: detail.to_owned(),
-    }
+    StorageError::damaged_file(file, offset, detail)
 }

@@ -116,7 +116,7 @@ fn append<P: Places>(
             assert_eq!(lsn.0, next);
             true
         }
-        Err(StorageError::LogFull { .. }) => {
+        Err(StorageError::LogFull(_)) => {
             lock(known).records.remove(&next);
             false
         }

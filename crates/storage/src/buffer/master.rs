@@ -110,17 +110,10 @@ impl Master {
         identity: LogIdentity,
         file: &mut F,
     ) -> Result<(Self, Vec<String>)> {
-        let foreign = |reason: String| StorageError::ForeignFile {
-            file: name.to_owned(),
-            reason,
-        };
+        let foreign = |reason: String| StorageError::foreign_file(name, reason);
         if file.bytes()? < HEAD_BYTES {
             let reason = format!("it is shorter than the {HEAD_BYTES} bytes in front of its pages");
-            return Err(StorageError::DamagedFile {
-                file: name.to_owned(),
-                offset: 0,
-                detail: reason,
-            });
+            return Err(StorageError::damaged_file(name, 0, reason));
         }
         let mut found: Option<Self> = None;
         let mut wrong = Vec::new();
@@ -159,11 +152,7 @@ impl Master {
         }
         found.map(|master| (master, wrong)).ok_or_else(|| {
             let detail = "none of its master records is intact".to_owned();
-            StorageError::DamagedFile {
-                file: name.to_owned(),
-                offset: 0,
-                detail,
-            }
+            StorageError::damaged_file(name, 0, detail)
         })
     }
 

@@ -185,11 +185,8 @@ impl<S: MemorySource> NvPages<S> {
         let head_bytes = u64::from(first.0) * page_bytes as u64;
         let memory = memories.open(&name, access)?;
         let memory = PageMemory::new(memory, head_bytes, page_bytes as u64);
-        let damaged = |offset: u64, detail: String| StorageError::DamagedFile {
-            file: name.clone(),
-            offset,
-            detail,
-        };
+        let damaged =
+            |offset: u64, detail: String| StorageError::damaged_file(name.clone(), offset, detail);
         let fields = memory.head();
         let (_, used) = found_count(fields);
         let mut expected = front(identity, page_bytes, used);

@@ -73,12 +73,12 @@ impl<D: Directory> SessionFiles<D> {
                     sessions = sessions.max(session + 1);
                 }
                 _ => {
-                    return Err(StorageError::ForeignFile {
-                        file: name.clone(),
-                        reason: format!(
+                    return Err(StorageError::foreign_file(
+                        name.clone(),
+                        format!(
                             "no partition has a session of this number; there are at most {SESSIONS_MAX}"
                         ),
-                    });
+                    ));
                 }
             }
         }
@@ -127,11 +127,11 @@ impl<D: Directory> Places for SessionFiles<D> {
         let (series, directory) = (self.series(place, None), lock(&self.directory));
         for name in files.clone().map(|file| series.name(file)) {
             if !directory.exists(&name)? {
-                return Ok(Some(StorageError::DamagedFile {
-                    file: name,
-                    offset: 0,
-                    detail: "the file is missing, and was there when the log ended".to_owned(),
-                }));
+                return Ok(Some(StorageError::damaged_file(
+                    name,
+                    0,
+                    "the file is missing, and was there when the log ended",
+                )));
             }
         }
         Ok(None)

@@ -66,8 +66,8 @@ pub(super) fn create<P: Platform>(platform: &P, options: &EngineOptions) -> Resu
     let identity = identity(options);
     if manifest::exists(&directory, identity)? {
         let file = format!("p{}.manifest", options.partition);
-        let reason = "another database has files here; choose an empty directory".to_owned();
-        return Err(StorageError::ForeignFile { file, reason });
+        let reason = "another database has files here; choose an empty directory";
+        return Err(StorageError::foreign_file(file, reason));
     }
     let settings = settings(options);
     let first = Manifest {

@@ -671,7 +671,7 @@ impl LockSession {
             Outcome::TooLong => {
                 self.counters.timeouts += 1;
                 Err(StorageError::LockTimeout {
-                    what: what(),
+                    what: what().into(),
                     waited_ms,
                 })
             }

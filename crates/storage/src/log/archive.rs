@@ -103,10 +103,7 @@ impl Header {
         data: &[u8],
         file_bytes: u64,
     ) -> Result<Self> {
-        let foreign = |reason: String| StorageError::ForeignFile {
-            file: name.to_owned(),
-            reason,
-        };
+        let foreign = |reason: String| StorageError::foreign_file(name, reason);
         if !data.starts_with(&MAGIC) {
             return Err(foreign(
                 "it does not begin as a file of an archive does".to_owned(),
@@ -456,15 +453,14 @@ fn limited(error: StorageError, reached: Lsn) -> StorageError {
         reached.0
     );
     match error {
-        StorageError::DamagedFile {
-            file,
-            offset,
-            detail,
-        } => damage(&file, offset, format!("{detail}; {limit}")),
-        StorageError::ForeignFile { file, reason } => StorageError::ForeignFile {
-            file,
-            reason: format!("{reason}; {limit}"),
-        },
+        StorageError::DamagedFile(mut damage) => {
+            damage.detail = format!("{}; {limit}", damage.detail);
+            StorageError::DamagedFile(damage)
+        }
+        StorageError::ForeignFile(mut wrong) => {
+            wrong.problem = format!("{}; {limit}", wrong.problem);
+            StorageError::ForeignFile(wrong)
+        }
         error => error,
     }
 }

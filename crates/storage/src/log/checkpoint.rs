@@ -283,7 +283,7 @@ impl<F: File> CheckpointReader<F> {
         let Some(number) = identity.numbers(directory, KIND)?.pop() else {
             let (file, partition) = (identity.file_name(KIND, 1), identity.partition);
             let reason = format!("partition {partition} has no checkpoint; put its files back");
-            return Err(StorageError::ForeignFile { file, reason });
+            return Err(StorageError::foreign_file(file, reason));
         };
         let name = identity.file_name(KIND, number);
         let mut file = directory.open(&name)?;
@@ -516,10 +516,7 @@ fn decode_head(
     number: u64,
     header: &[u8],
 ) -> Result<(CheckpointHead, usize)> {
-    let foreign = |reason: &str| StorageError::ForeignFile {
-        file: name.to_owned(),
-        reason: reason.to_owned(),
-    };
+    let foreign = |reason: &str| StorageError::foreign_file(name, reason);
     if header.get(..8) != Some(&MAGIC) {
         return Err(foreign("it does not begin as a checkpoint does"));
     }
@@ -577,10 +574,7 @@ fn decode_head(
 /// Whether an error of [`CheckpointWriter`] before `publish` leaves everything as it was: a full
 /// disk, or a row that no checkpoint can hold.
 pub fn is_harmless(error: &StorageError) -> bool {
-    matches!(
-        error,
-        StorageError::Disk(DiskError::OutOfSpace { .. }) | StorageError::Unsupported(_)
-    )
+    error.is_out_of_space() || matches!(error, StorageError::Unsupported(_))
 }
 
 #[cfg(test)]

@@ -516,14 +516,14 @@ impl<M: Memory> NvRing<M> {
     /// The error for a record that finds no room.
     #[cold]
     fn full(&self, wanted: u64) -> StorageError {
-        StorageError::LogFull {
-            wanted_bytes: wanted,
-            limit: format!(
+        StorageError::log_full(
+            wanted,
+            format!(
                 "and the log's ring `{}` of {} bytes has records of open transactions",
                 self.name, self.bytes
             ),
-            remedy: "give the log more memory, or end transactions earlier",
-        }
+            "give the log more memory, or end transactions earlier",
+        )
     }
 
     /// Offset in the pool of the first object ever.

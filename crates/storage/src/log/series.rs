@@ -301,15 +301,15 @@ impl<D: Directory> Series<D> {
             end,
         } = tail.found();
         if from < tail.gone() {
-            return Err(StorageError::LostFile {
-                file: format!("p{}.pages", self.identity.partition),
-                problem: format!(
+            return Err(StorageError::lost_file(
+                format!("p{}.pages", self.identity.partition),
+                format!(
                     "is an older copy of itself: its checkpoint needs the log from record {} on, and those up to {} were removed when a newer one \
                      had made them needless",
                     from.0,
                     tail.gone().0
                 ),
-            });
+            ));
         }
         // Between them there may be a file whose name was never durable, without records.
         let mut ends = [first, segment].into_iter().filter(|_| segment > 0);

@@ -364,23 +364,22 @@ pub(super) fn missing(first: u64, live: &[u64], noted: u64) -> Option<u64> {
 /// The error for a segment that is missing.
 #[cold]
 pub(super) fn lost(file: String) -> StorageError {
-    StorageError::LostFile {
+    StorageError::lost_file(
         file,
-        problem: "is missing, and recovery from the newest checkpoint that is there needs it"
-            .to_owned(),
-    }
+        "is missing, and recovery from the newest checkpoint that is there needs it",
+    )
 }
 
 /// The error for a log that ends too early.
 #[cold]
 pub(super) fn ends_early(file: String, found: Lsn, noted: Lsn) -> StorageError {
-    StorageError::LostFile {
+    StorageError::lost_file(
         file,
-        problem: format!(
+        format!(
             "ends at {}, and the log was durable up to {}: it is an older copy of itself, or damaged",
             found.0, noted.0
         ),
-    }
+    )
 }
 
 fn head(identity: LogIdentity, streams_max: u32) -> [u8; HEAD_BYTES] {
@@ -397,10 +396,7 @@ fn head(identity: LogIdentity, streams_max: u32) -> [u8; HEAD_BYTES] {
 }
 
 fn foreign(name: &str, reason: &str) -> StorageError {
-    StorageError::ForeignFile {
-        file: name.to_owned(),
-        reason: reason.to_owned(),
-    }
+    StorageError::foreign_file(name, reason)
 }
 
 #[cfg(test)]

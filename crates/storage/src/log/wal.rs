@@ -48,7 +48,7 @@ use super::wal_sync::{EndedSync, PendingSync, SegmentFile, prove};
 use crate::error::{Result, StorageError};
 use crate::failure::Failure;
 use crate::sync::{Mutex, lock};
-use disk::{Directory, DiskError, File};
+use disk::{Directory, File};
 use pmem::Access;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -393,8 +393,10 @@ impl<D: Directory> Wal<D> {
         let mark_bytes = if payload.is_empty() { 0 } else { FRAME_BYTES };
         if self.room() < bytes + mark_bytes as u64 {
             match self.roll(directory, Room::exactly(bytes)) {
-                Err(StorageError::Disk(DiskError::OutOfSpace { .. }))
-                    if purpose == Purpose::Release && self.spares.has_reserve(bytes) =>
+                Err(error)
+                    if error.is_out_of_space()
+                        && purpose == Purpose::Release
+                        && self.spares.has_reserve(bytes) =>
                 {
                     self.roll_to_reserve(directory)?;
                 }
@@ -729,7 +731,7 @@ impl<D: Directory> Wal<D> {
     /// for the same sync.
     pub(super) fn poison(&mut self, error: StorageError) -> StorageError {
         match self.failure.note(error) {
-            StorageError::Disk(DiskError::OutOfSpace { .. }) => self.failure.refusal(),
+            error if error.is_out_of_space() => self.failure.refusal(),
             error => error,
         }
     }

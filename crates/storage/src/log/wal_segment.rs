@@ -92,10 +92,7 @@ impl SegmentHeader {
         data: &[u8],
         file_bytes: u64,
     ) -> Result<Self> {
-        let foreign = |reason: String| StorageError::ForeignFile {
-            file: file.to_owned(),
-            reason,
-        };
+        let foreign = |reason: String| StorageError::foreign_file(file, reason);
         let damaged = |offset: u64, detail: String| damage(file, offset, detail);
         if data.get(..8) != Some(&MAGIC) {
             return Err(foreign(
@@ -249,11 +246,7 @@ pub(super) fn other_byte_order(version: u32, known: RangeInclusive<u32>) -> Opti
 /// A [`StorageError::DamagedFile`], built where it is found.
 #[cold]
 pub(super) fn damage(file: &str, offset: u64, detail: impl Into<String>) -> StorageError {
-    StorageError::DamagedFile {
-        file: file.to_owned(),
-        offset,
-        detail: detail.into(),
-    }
+    StorageError::damaged_file(file, offset, detail.into())
 }
 
 pub(super) fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {

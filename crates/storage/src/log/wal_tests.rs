@@ -293,10 +293,7 @@ fn a_full_disk_refuses_a_record_and_takes_later_ones() {
         match wal.append(&directory, &record(number)) {
             Ok(_) => taken.push(record(number)),
             Err(error) => {
-                assert!(matches!(
-                    error,
-                    StorageError::Disk(DiskError::OutOfSpace { .. })
-                ));
+                assert!(error.is_out_of_space(), "{error}");
                 refused += 1;
             }
         }

@@ -116,6 +116,13 @@ pub enum RecordError {
     },
 }
 
+impl RecordError {
+    /// Whether the medium is at fault, not the statement.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Damaged { .. })
+    }
+}
+
 /// Why a table cannot be defined like this.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {

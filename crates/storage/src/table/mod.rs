@@ -319,7 +319,7 @@ impl Table {
         let mut all = self.def.indexes.iter();
         all.position(|def| def.id == index)
             .ok_or_else(|| StorageError::NoSuchIndex {
-                table: self.def.name.clone(),
+                table: self.def.name.as_str().into(),
                 index: index.0,
             })
     }
@@ -339,10 +339,7 @@ impl Table {
             .iter()
             .map(|&column| row.get(column).to_string())
             .collect();
-        StorageError::DuplicateKey {
-            table: self.def.name.clone(),
-            index: index.to_owned(),
-            key: format!("({})", values.join(", ")),
-        }
+        let key = format!("({})", values.join(", "));
+        StorageError::duplicate_key(&self.def.name, index, key)
     }
 }

@@ -365,11 +365,8 @@ impl Runner<'_> {
     #[inline]
     pub fn step(&mut self, transaction: &mut Transaction<'_>) -> Result<(), Error> {
         while let Some(operation) = self.workload.list.get(self.at) {
-            // Matched, not `?`: that would copy a large error through memory where there is none.
-            match self.run(*operation, transaction) {
-                Ok(true) => {}
-                Ok(false) => return Err(unexpected(operation)),
-                Err(error) => return Err(error),
+            if !self.run(*operation, transaction)? {
+                return Err(unexpected(operation));
             }
             self.at += 1;
             if operation.ends_transaction {

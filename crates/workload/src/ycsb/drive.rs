@@ -408,10 +408,10 @@ impl Script for Runner<'_> {
                 transaction.update(self.table, key, &self.changes)
             }
         };
-        match done {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(missing(access.key)),
-            Err(error) => Err(error),
+        if done? {
+            Ok(())
+        } else {
+            Err(missing(access.key))
         }
     }
 

@@ -254,11 +254,8 @@ impl<S: MemorySource> NvSlots<S> {
     ) -> Result<Self> {
         let name = name(identity);
         let memory = memories.open(&name, access)?;
-        let damaged = |offset: u64, detail: &str| StorageError::DamagedFile {
-            file: name.clone(),
-            offset,
-            detail: detail.to_owned(),
-        };
+        let damaged =
+            |offset: u64, detail: &str| StorageError::damaged_file(name.clone(), offset, detail);
         let memory = PageMemory::new(memory, HEAD_BYTES, page_bytes as u64);
         let bytes = memory.bytes();
         let found = memory.head();
@@ -381,11 +378,11 @@ impl<S: MemorySource> NvSlots<S> {
             let page = PageId(word as u32);
             if mark & LIVE != LIVE || word != self.page_word(mark, page) {
                 let at = HEAD_BYTES + u64::from(number) * LINE as u64;
-                return Err(StorageError::DamagedFile {
-                    file: self.name.clone(),
-                    offset: at,
-                    detail: "the header of a page copy is not as it was written".to_owned(),
-                });
+                return Err(StorageError::damaged_file(
+                    self.name.clone(),
+                    at,
+                    "the header of a page copy is not as it was written",
+                ));
             }
             found.push(FoundCopy {
                 slot: number,
@@ -487,11 +484,11 @@ where
 
     fn damage(&self, slot: u32, detail: &str) -> StorageError {
         let front = HEAD_BYTES + (self.slots.len() * LINE) as u64;
-        StorageError::DamagedFile {
-            file: self.name.clone(),
-            offset: front + u64::from(slot) * self.page_bytes as u64,
-            detail: detail.to_owned(),
-        }
+        StorageError::damaged_file(
+            self.name.clone(),
+            front + u64::from(slot) * self.page_bytes as u64,
+            detail,
+        )
     }
 
     fn bytes(&self) -> u64 {

@@ -60,7 +60,7 @@ impl<D: Directory> Journal<D> {
         if checkpoint::exists(&directory, identity)? {
             let file = identity.file_name("checkpoint", 1);
             let reason = "another database has files here; choose an empty directory".to_owned();
-            return Err(StorageError::ForeignFile { file, reason });
+            return Err(StorageError::foreign_file(file, reason));
         }
         let head = CheckpointHead {
             number: 1,
@@ -327,10 +327,12 @@ impl<D: Directory> Journal<D> {
             .map(|_| ());
         let log = self.log.verify();
         for error in [checkpoint, log].into_iter().filter_map(Result::err) {
-            let is_missing = matches!(&error, StorageError::Disk(DiskError::Io { source, .. })
-                if source.kind() == ErrorKind::NotFound);
-            if matches!(error, StorageError::Disk(_)) && !is_missing {
-                return Err(error);
+            if let StorageError::Disk(failed) = &error {
+                let is_missing = matches!(&**failed, DiskError::Io { source, .. }
+                    if source.kind() == ErrorKind::NotFound);
+                if !is_missing {
+                    return Err(error);
+                }
             }
             report.damage.push(error.to_string());
         }

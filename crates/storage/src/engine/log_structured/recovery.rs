@@ -87,7 +87,7 @@ fn open_store<S: MemorySource, D: Directory>(
         let file = identity.file_name("run", number);
         if !directory.exists(&file)? {
             let problem = "is missing, and the manifest that is there names it".to_owned();
-            return Err(StorageError::LostFile { file, problem });
+            return Err(StorageError::lost_file(file, problem));
         }
         let run = Run::open(directory, &mut store.filters, identity, number, bytes)?;
         store.runs.push(LeveledRun {

@@ -336,7 +336,7 @@ fn a_wait_for_a_stopped_transaction_does_not_end_in_advice_to_try_again() {
     let axes = Method::FullPageWrites.axes().unwrap();
     let paged = Paged::create(&platform, &options(), axes).unwrap();
     let waited = || StorageError::LockTimeout {
-        what: "a key".to_owned(),
+        what: "a key".into(),
         waited_ms: 1,
     };
     let reported = paged.shared.reported(waited());

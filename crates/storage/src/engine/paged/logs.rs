@@ -138,10 +138,9 @@ impl Looker<'_> {
     /// Looks at a record of a session.
     fn record(&mut self, lsn: Lsn, session: u32, bytes: &[u8]) -> Result<()> {
         let looked = self.analysis.record(session, bytes);
-        looked.map_err(|error| StorageError::DamagedFile {
-            file: format!("the log of partition {}", self.partition),
-            offset: lsn.0,
-            detail: error.to_string(),
+        looked.map_err(|error| {
+            let file = format!("the log of partition {}", self.partition);
+            StorageError::damaged_file(file, lsn.0, error.to_string())
         })
     }
 

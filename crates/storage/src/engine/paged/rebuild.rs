@@ -377,11 +377,7 @@ fn undecodable(lsn: Lsn, error: &DecodeError) -> StorageError {
 
 #[cold]
 fn damage(lsn: Lsn, detail: String) -> StorageError {
-    StorageError::DamagedFile {
-        file: "the archive of the log".to_owned(),
-        offset: lsn.0,
-        detail,
-    }
+    StorageError::damaged_file("the archive of the log", lsn.0, detail)
 }
 
 /// The times of commits that are repeated.

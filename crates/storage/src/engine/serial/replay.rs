@@ -222,11 +222,7 @@ pub(in crate::engine) enum Failure {
 impl Failure {
     fn at(self, log_name: &str, lsn: Lsn) -> StorageError {
         match self {
-            Self::Record(detail) => StorageError::DamagedFile {
-                file: log_name.to_owned(),
-                offset: lsn.0,
-                detail,
-            },
+            Self::Record(detail) => StorageError::damaged_file(log_name, lsn.0, detail),
             Self::Other(error) => error,
         }
     }

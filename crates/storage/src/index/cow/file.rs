@@ -134,7 +134,7 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         let name = identity.name();
         if directory.exists(&name)? {
             let reason = "another database has files here; choose an empty directory".to_owned();
-            return Err(StorageError::ForeignFile { file: name, reason });
+            return Err(StorageError::foreign_file(name, reason));
         }
         let mut file = directory.create(&name)?;
         let first = first_page(page_bytes);
@@ -169,7 +169,7 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         let (record, is_whole) = read_master(&mut file, identity, &name)?;
         if record.mark == Mark::Unfinished {
             let reason = UNFINISHED.to_owned();
-            return Err(StorageError::ForeignFile { file: name, reason });
+            return Err(StorageError::foreign_file(name, reason));
         }
         let file_bytes = file.bytes()?;
         let states = [record.base].into_iter();
@@ -642,10 +642,7 @@ fn decode(
     name: &str,
     at: u64,
 ) -> Result<Record> {
-    let foreign = |reason: String| StorageError::ForeignFile {
-        file: name.to_owned(),
-        reason,
-    };
+    let foreign = |reason: String| StorageError::foreign_file(name, reason);
     if bytes[..8] != MAGIC {
         return Err(foreign("it is no file of this method".to_owned()));
     }
@@ -698,9 +695,5 @@ fn decode(
 }
 
 fn damaged_file(file: &str, offset: u64, detail: String) -> StorageError {
-    StorageError::DamagedFile {
-        file: file.to_owned(),
-        offset,
-        detail,
-    }
+    StorageError::damaged_file(file, offset, detail)
 }

@@ -18,8 +18,7 @@ use crate::log::nv_master::{KEPT_PAGES, MASTER_BYTES, MasterState, NvMaster, PIE
 use crate::log::{WriteSet, clear};
 use crate::vocabulary::GlobalTxnId;
 use pmem::{
-    Arena, BLOCK_BYTES_MAX, ClassId, HeapMark, Memory, Outcome, Owner, Part, PmemError, WordChange,
-    site,
+    Arena, BLOCK_BYTES_MAX, ClassId, HeapMark, Memory, Outcome, Owner, Part, WordChange, site,
 };
 use std::iter;
 
@@ -468,8 +467,7 @@ impl<M: Memory> PageStore for PoolStore<M> {
 
     fn reserve(&mut self, purpose: Purpose) -> Result<u64> {
         match self.allocate() {
-            Err(StorageError::Memory(PmemError::OutOfSpace { .. })) if purpose == Purpose::Copy => {
-            }
+            Err(error) if error.is_out_of_space() && purpose == Purpose::Copy => {}
             result => return result,
         }
         let kept = self.master.state.kept.iter_mut().find(|page| **page != 0);

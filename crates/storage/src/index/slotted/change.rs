@@ -14,7 +14,7 @@ use super::pages::{Root, SlottedPages, View};
 use super::tree::{Path, SlottedTree};
 use crate::error::{Result, StorageError};
 use crate::index::cow::Value;
-use pmem::{Memory, Part, PmemError};
+use pmem::{Memory, Part};
 use std::ops::Range;
 
 /// Cells on their way into a page, one after the other.
@@ -455,7 +455,7 @@ impl<M: Memory> SlottedPages<M> {
         }
         let new = match self.fill(tree, left.level, all.all()) {
             // On a full device a deletion goes without.
-            Err(StorageError::Memory(PmemError::OutOfSpace { .. })) => return Ok(false),
+            Err(error) if error.is_out_of_space() => return Ok(false),
             new => new?,
         };
         self.discard(left.page)?;

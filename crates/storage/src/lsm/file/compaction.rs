@@ -491,10 +491,7 @@ fn remove_run<D: Directory>(directory: &D, identity: LogIdentity, number: u64) -
 }
 
 fn is_full_memory(error: &StorageError) -> bool {
-    matches!(
-        error,
-        StorageError::Memory(pmem::PmemError::OutOfSpace { .. })
-    )
+    matches!(error, StorageError::Memory(_)) && error.is_out_of_space()
 }
 
 /// Removes the files of runs that the manifest does not name, and returns a number that no run has

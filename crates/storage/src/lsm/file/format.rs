@@ -104,10 +104,7 @@ impl Footer {
         if read_u32(bytes, FIELDS_BYTES) != Some(sum) {
             return Err(damage(file, at, "the checksum of the footer is wrong"));
         }
-        let foreign = |reason: String| StorageError::ForeignFile {
-            file: file.to_owned(),
-            reason,
-        };
+        let foreign = |reason: String| StorageError::foreign_file(file, reason);
         let version = read_u32(bytes, 8).unwrap_or(0);
         if version != VERSION {
             let reason = format!("it has version {version}; this program reads {VERSION}");
@@ -341,11 +338,7 @@ impl<'b> Block<'b> {
 /// A [`StorageError::DamagedFile`], built where it is found.
 #[cold]
 pub(crate) fn damage(file: &str, offset: u64, detail: impl Into<String>) -> StorageError {
-    StorageError::DamagedFile {
-        file: file.to_owned(),
-        offset,
-        detail: detail.into(),
-    }
+    StorageError::damaged_file(file, offset, detail.into())
 }
 
 pub(crate) fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {

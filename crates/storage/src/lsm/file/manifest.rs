@@ -115,7 +115,7 @@ impl Manifest {
         if !directory.exists(&file)? {
             let partition = identity.partition;
             let reason = format!("partition {partition} has no manifest; put its files back");
-            return Err(StorageError::ForeignFile { file, reason });
+            return Err(StorageError::foreign_file(file, reason));
         }
         let mut open = directory.open(&file)?;
         let length = open.bytes()?;
@@ -170,10 +170,7 @@ impl Manifest {
     }
 
     fn decode(file: &str, identity: LogIdentity, bytes: &[u8]) -> Result<Self> {
-        let foreign = |reason: String| StorageError::ForeignFile {
-            file: file.to_owned(),
-            reason,
-        };
+        let foreign = |reason: String| StorageError::foreign_file(file, reason);
         if bytes.get(..8) != Some(&MAGIC) {
             let reason = "it does not begin as a manifest does".to_owned();
             return Err(foreign(reason));

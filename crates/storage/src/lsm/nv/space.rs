@@ -270,10 +270,7 @@ impl<M: Memory> Tables<M, NvWriteSet> for NvTables<M> {
             log.end_operation(arena)?;
             Ok(found)
         });
-        if !matches!(
-            result,
-            Err(StorageError::Memory(PmemError::OutOfSpace { .. }))
-        ) {
+        if !result.as_ref().is_err_and(StorageError::is_out_of_space) {
             return result;
         }
         // There is no space for a tombstone, and none is needed to take the row out of all runs.

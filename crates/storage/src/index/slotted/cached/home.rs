@@ -96,7 +96,7 @@ impl<D: Directory> HomeFile<D> {
         let name = identity.name();
         if directory.exists(&name)? {
             let reason = "another database has files here; choose an empty directory".to_owned();
-            return Err(StorageError::ForeignFile { file: name, reason });
+            return Err(StorageError::foreign_file(name, reason));
         }
         let mut file = directory.create(&name)?;
         let bytes = Self::pages_of_new(identity) * identity.page_bytes as u64;
@@ -156,15 +156,11 @@ fn refusal(file: String, found: &[u8]) -> StorageError {
             "written by a newer version (format {version}, this program reads up to {VERSION}); upgrade the program"
         )
     } else if crc32c::crc32c(checked).to_le_bytes() != sum[..4] {
-        return StorageError::DamagedFile {
-            file,
-            offset: 0,
-            detail: "its checksum is wrong".to_owned(),
-        };
+        return StorageError::damaged_file(file, 0, "its checksum is wrong");
     } else {
         "it belongs to another database or partition; put the right file back".to_owned()
     };
-    StorageError::ForeignFile { file, reason }
+    StorageError::foreign_file(file, reason)
 }
 
 impl<D: Directory> Home for HomeFile<D> {
@@ -208,10 +204,6 @@ impl<D: Directory> Home for HomeFile<D> {
     }
 
     fn damaged(&self, offset: u64, detail: String) -> StorageError {
-        StorageError::DamagedFile {
-            file: self.name.clone(),
-            offset,
-            detail,
-        }
+        StorageError::damaged_file(self.name.clone(), offset, detail)
     }
 }
