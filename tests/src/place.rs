@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use storage::engine::{Decide, Engine, EngineOptions, Method};
-use storage::{Platform, Result};
+use storage::{EngineSource, Result};
 use torture::SimulatedPlatform;
 
 /// Contents of files by name.

@@ -4,17 +4,19 @@
 //! Method: it is a policy of the driver of serial engines, and runs every script of
 //! `crates/storage/testscripts/behaviour`, as every method does (`conformance.rs`).
 
+use serial_engines::engine::{Fault, Policy, Serial};
+use serial_engines::table::Space;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use storage::engine::{
-    CommitTicket, Direction, Durability, EngineOptions, EngineStatus, Fault, Footprint,
-    GlobalTxnId, Method, Policy, ScanRange, Serial, VerifyReport,
+    CommitTicket, Direction, Durability, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
+    Method, ScanRange, VerifyReport,
 };
 use storage::record::{
     Changes, IndexDef, IndexId, KeyBuf, KeyEncoder, LayoutKind, Row, TableDef, TableId,
 };
-use storage::table::{Space, Table};
+use storage::table::Table;
 use storage::{Result, StorageError};
 use tests::place::{Device, Place};
 use tests::script::scripts;

@@ -12,13 +12,18 @@ mod modelled;
 mod native;
 mod rebuild;
 
-use disk::simulated::SimulatedDirectory;
-use disk::{EmulatedDirectory, IoMode, NativeDirectory};
 pub use modelled::{Model, ModelledMemories, ModelledPlatform};
 pub use native::NativeDevices;
-use pmem::Either;
+pub use page_engine::buffer::file::is_page_file;
+pub use page_engine::engine::{Mark, Replayed, Until};
 pub use rebuild::{Archive, Rebuild};
+
+use disk::simulated::SimulatedDirectory;
+use disk::{EmulatedDirectory, IoMode, NativeDirectory};
+use pmem::Either;
 use std::path::Path;
+use storage::engine::{Decide, Engine, EngineOptions, Method};
+use storage::{Platform, Result};
 
 /// Files of any device: of this machine, or of a model.
 pub type Files = Either<NativeDirectory, ModelledFiles>;
@@ -28,4 +33,31 @@ pub type ModelledFiles = Either<EmulatedDirectory<NativeDirectory>, SimulatedDir
 /// The files of a directory of this machine, for reading and writing through the system's cache.
 pub fn files_in(path: &Path) -> disk::Result<Files> {
     NativeDirectory::open(path, IoMode::Buffered).map(Either::First)
+}
+
+/// As [`EngineSource::create_engine`](storage::EngineSource::create_engine), on any platform.
+pub fn create<P: Platform>(
+    platform: &P,
+    method: Method,
+    options: &EngineOptions,
+) -> Result<Box<dyn Engine>> {
+    if method.is_paged() {
+        page_engine::create(platform, method, options)
+    } else {
+        serial_engines::create(platform, method, options)
+    }
+}
+
+/// As [`EngineSource::open_engine`](storage::EngineSource::open_engine), on any platform.
+pub fn open<P: Platform>(
+    platform: &P,
+    method: Method,
+    options: &EngineOptions,
+    decide: Decide<'_>,
+) -> Result<Box<dyn Engine>> {
+    if method.is_paged() {
+        page_engine::open(platform, method, options, decide)
+    } else {
+        serial_engines::open(platform, method, options, decide)
+    }
 }

@@ -8,8 +8,8 @@ use pmem::device::NativeSource;
 use pmem::device::emulated::EmulatedSource;
 use pmem::device::simulated::SimulatedSource;
 use std::sync::Arc;
-use storage::Platform;
-use storage::engine::{self, Decide, Engine, EngineOptions, Method};
+use storage::engine::{Decide, Engine, EngineOptions, Method};
+use storage::{EngineSource, Platform};
 
 /// Memories of a model.
 pub type ModelledMemories = Either<EmulatedSource<NativeSource>, SimulatedSource>;
@@ -64,13 +64,15 @@ impl Platform for ModelledPlatform {
     fn archive_files(&self, partition: u32) -> disk::Result<Option<Files>> {
         Ok(self.0.archive_files(partition)?.map(Either::Second))
     }
+}
 
+impl EngineSource for ModelledPlatform {
     fn create_engine(
         &self,
         method: Method,
         options: &EngineOptions,
     ) -> storage::Result<Box<dyn Engine>> {
-        engine::create(self, method, options)
+        crate::create(self, method, options)
     }
 
     fn open_engine(
@@ -79,6 +81,6 @@ impl Platform for ModelledPlatform {
         options: &EngineOptions,
         decide: Decide<'_>,
     ) -> storage::Result<Box<dyn Engine>> {
-        engine::open(self, method, options, decide)
+        crate::open(self, method, options, decide)
     }
 }

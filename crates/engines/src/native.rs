@@ -8,8 +8,8 @@ use disk::{IoMode, NativeDirectory};
 use pmem::device::{NativeOptions, NativeSource};
 use pmem::{Access, Either};
 use std::path::{Path, PathBuf};
-use storage::engine::{self, AfterCrash, Cleaning, Daemon, Decide, Engine, EngineOptions, Method};
-use storage::{Clock, Platform};
+use storage::engine::{AfterCrash, Cleaning, Daemon, Decide, Engine, EngineOptions, Method};
+use storage::{Clock, EngineSource, Platform};
 
 /// Where a database is on this machine.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ impl NativeDevices {
         let files = self.open(&self.path)?;
         Ok(match self.pages {
             IoMode::Buffered => files,
-            IoMode::Direct => files.with_direct(engine::is_page_file),
+            IoMode::Direct => files.with_direct(crate::is_page_file),
         })
     }
 
@@ -72,13 +72,15 @@ impl Platform for NativeDevices {
     fn archive_files(&self, _partition: u32) -> disk::Result<Option<Files>> {
         self.open_other(self.archive.as_deref())
     }
+}
 
+impl EngineSource for NativeDevices {
     fn create_engine(
         &self,
         method: Method,
         options: &EngineOptions,
     ) -> storage::Result<Box<dyn Engine>> {
-        engine::create(self, method, &in_background(options))
+        crate::create(self, method, &in_background(options))
     }
 
     fn open_engine(
@@ -87,7 +89,7 @@ impl Platform for NativeDevices {
         options: &EngineOptions,
         decide: Decide<'_>,
     ) -> storage::Result<Box<dyn Engine>> {
-        engine::open(self, method, &in_background(options), decide)
+        crate::open(self, method, &in_background(options), decide)
     }
 }
 

@@ -1,12 +1,13 @@
 //! Rebuilding a partition from a copy of its pages and an archive of its log, compiled with the
 //! engines.
 //!
-//! Both functions are those of `storage` under these names, for the one type of files. Using them
+//! Both are those of `page_engine` under these names, for the one type of files. Using them
 //! directly would compile all code of the pages once more in the room above.
 
 use crate::Files;
+use page_engine::engine::{self, Mark, Replayed, Until};
 use storage::Result;
-use storage::engine::{self, EngineOptions, Mark, PageId, PagesBase, Replayed, Until};
+use storage::engine::{EngineOptions, PageId, PagesBase};
 use storage::log::{LogIdentity, Lsn, archive};
 use storage::record::Timestamp;
 

@@ -15,6 +15,7 @@
 )]
 
 use disk::{IoMode, NativeDirectory};
+use engines::create;
 use indelible::{
     Changes, Column, DataType, Database, Durability, Method, Options, Primitive, Row, Table,
     TableDef, TableId, Worker,
@@ -24,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 use storage::Platform;
-use storage::engine::{Engine, EngineOptions, create};
+use storage::engine::{Engine, EngineOptions};
 use storage::record::KeyBuf;
 
 const TABLE: TableId = TableId(1);

@@ -16,8 +16,8 @@ use engines::{Files, Model, ModelledFiles, ModelledMemories, ModelledPlatform};
 use pmem::device::emulated::{ClockChoice, EmulatedSource, EmulationOptions, Emulator};
 use pmem::{Either, Part};
 use std::path::Path;
-use storage::Platform;
 use storage::engine::{Cleaning, Daemon, Decide, Engine, EngineOptions, Method};
+use storage::{EngineSource, Platform};
 
 /// The devices of a database on an emulated memory, in a directory that is locked for the lifetime
 /// of this value.
@@ -184,7 +184,9 @@ impl Platform for EmulatedPlatform {
     fn log_files(&self, partition: u32) -> disk::Result<Option<Files>> {
         self.model.log_files(partition)
     }
+}
 
+impl EngineSource for EmulatedPlatform {
     fn create_engine(
         &self,
         method: Method,

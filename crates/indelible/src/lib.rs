@@ -183,13 +183,14 @@ pub use transaction::{Reader, Transaction};
 pub use worker::{Pending, Worker};
 
 pub use disk::{DiskCounters, IoMode};
+pub use engines::is_page_file;
 pub use engines::{Files, ModelledMemories};
 pub use platform::NativePlatform;
 pub use pmem::{Counters, Domain, Part, PartCounters, PowerFailAtomicity, Primitive};
 pub use storage::engine::{
     ArchiveRange, AreaCounters, CheckpointCounters, Combination, CommitTicket, Direction,
     Durability, FenceOrder, Footprint, Guard, Isolation, LogImages, LogKind, Method, PageAxes,
-    PageWrites, PagesKind, Persist, Persisted, Shrunk, VerifyReport, is_page_file,
+    PageWrites, PagesKind, Persist, Persisted, Shrunk, VerifyReport,
 };
 pub use storage::lock::{Interrupt, Mode as TableLock};
 pub use storage::probe::{Activity, Inserts, Probe};
@@ -198,4 +199,4 @@ pub use storage::record::{
     ParseError, Partitioning, RangeStart, RecordError, Row, SchemaError, TableDef, TableId,
     Timestamp, Uuid, Value, ValueRef,
 };
-pub use storage::{DuplicateKey, Platform, StorageError};
+pub use storage::{DuplicateKey, EngineSource, Platform, StorageError};

@@ -39,7 +39,7 @@ use std::time::{Duration, Instant};
 use storage::engine::{Engine, EngineOptions, GlobalTxnId, Method, Precedence};
 use storage::record::{KeyRule, TableId};
 use storage::table::Table as Shape;
-use storage::{Platform, StorageError};
+use storage::{EngineSource, Platform, StorageError};
 
 const WAIT_LIMIT: Duration = Duration::from_secs(10);
 const RETRIES_MAX: u32 = 100;
@@ -127,7 +127,7 @@ impl Database {
 
     /// Creates a database on a platform, such as an emulated or simulated device, which must be
     /// empty. `auto` means `nvm-inp`.
-    pub fn create_on<P: Platform>(platform: P, options: &Options) -> Result<Self> {
+    pub fn create_on<P: EngineSource>(platform: P, options: &Options) -> Result<Self> {
         options.check()?;
         let start = Instant::now();
         let files = platform.files(0)?;
@@ -165,7 +165,7 @@ impl Database {
     }
 
     /// Opens the database on a platform.
-    pub fn open_on<P: Platform>(platform: P, options: &Options) -> Result<Self> {
+    pub fn open_on<P: EngineSource>(platform: P, options: &Options) -> Result<Self> {
         options.check()?;
         let start = Instant::now();
         let (recorded, roster) = Descriptor::read_whole(&platform.files(0)?)?;

@@ -23,8 +23,8 @@ use pmem::{Access, Domain, MemorySource};
 use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use storage::Platform;
 use storage::engine::{Decide, Engine, EngineOptions, Method};
+use storage::{EngineSource, Platform};
 
 /// The link to the directory of the log.
 const LOG_LINK: &str = "log";
@@ -265,7 +265,9 @@ impl Platform for NativePlatform {
     fn archive_files(&self, partition: u32) -> disk::Result<Option<Files>> {
         self.devices.archive_files(partition)
     }
+}
 
+impl EngineSource for NativePlatform {
     fn create_engine(
         &self,
         method: Method,

@@ -34,7 +34,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use storage::engine::{EngineOptions, FenceOrder, GlobalTxnId, Method, VerifyReport};
 use storage::record::{LayoutKind, Timestamp};
-use storage::{Platform, StorageError, stamp};
+use storage::{EngineSource, Platform, StorageError, stamp};
 
 /// Prefix of the names of directories with replaced files.
 const REPLACED: &str = "replaced-";

@@ -8,8 +8,8 @@ use disk::simulated::SimulatedDirectory;
 use engines::{Files, Model, ModelledFiles, ModelledMemories, ModelledPlatform};
 use pmem::Either;
 use pmem::device::simulated::SimulatedWorld;
-use storage::Platform;
 use storage::engine::{Decide, Engine, EngineOptions, LogKind, Method};
+use storage::{EngineSource, Platform};
 
 /// Memories and files of one simulated world.
 #[derive(Clone)]
@@ -83,7 +83,9 @@ impl Platform for SimulatedPlatform {
     fn archive_files(&self, partition: u32) -> disk::Result<Option<Files>> {
         self.modelled.archive_files(partition)
     }
+}
 
+impl EngineSource for SimulatedPlatform {
     fn create_engine(
         &self,
         method: Method,

@@ -43,12 +43,12 @@ impl Clock {
 }
 
 /// A time as a record has it; zeros are none.
-pub(crate) fn encode(time: Option<Timestamp>) -> u64 {
+pub fn encode(time: Option<Timestamp>) -> u64 {
     time.map_or(0, |Timestamp(micros)| micros.cast_unsigned())
 }
 
 /// The time in a record, if it has one.
-pub(crate) fn decode(micros: u64) -> Option<Timestamp> {
+pub fn decode(micros: u64) -> Option<Timestamp> {
     let time = i64::try_from(micros).ok().map(Timestamp);
     time.filter(|time| *time >= EARLIEST)
 }

@@ -12,7 +12,7 @@ pub type Result<T, E = StorageError> = std::result::Result<T, E>;
 
 /// Why a file is refused whose creation was not finished. Partitions are made before the descriptor
 /// of their database, so the other files may well hold data.
-pub(crate) const UNFINISHED: &str = "its creation was not finished, though that of its database was: the right file was lost or \
+pub const UNFINISHED: &str = "its creation was not finished, though that of its database was: the right file was lost or \
      replaced; put it back, or restore the database from a backup";
 
 /// Errors of an engine. A result carries one through every step of an operation, so a variant with

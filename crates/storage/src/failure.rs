@@ -12,13 +12,13 @@ use std::sync::OnceLock;
 
 /// The first failure, if there is one.
 #[derive(Debug, Default)]
-pub(crate) struct Failure(OnceLock<String>);
+pub struct Failure(OnceLock<String>);
 
 impl Failure {
     /// Notes that `error` stops everything. Returns the error to report: `error` itself for the
     /// first one, and that everything is stopped for later ones.
     #[cold]
-    pub(crate) fn note(&self, error: StorageError) -> StorageError {
+    pub fn note(&self, error: StorageError) -> StorageError {
         if self.0.set(cause(&error)).is_ok() && !matches!(error, StorageError::Poisoned) {
             return error;
         }
@@ -27,19 +27,19 @@ impl Failure {
 
     /// Notes that `error` stops everything, where another caller reports it.
     #[cold]
-    pub(crate) fn note_of(&self, error: &StorageError) {
+    pub fn note_of(&self, error: &StorageError) {
         let _ = self.0.set(cause(error));
     }
 
     /// Whether there is one.
     #[inline]
-    pub(crate) fn is_noted(&self) -> bool {
+    pub fn is_noted(&self) -> bool {
         self.0.get().is_some()
     }
 
     /// Fails once there is one.
     #[inline]
-    pub(crate) fn require_none(&self) -> Result<(), StorageError> {
+    pub fn require_none(&self) -> Result<(), StorageError> {
         if self.is_noted() {
             return Err(self.refusal());
         }
@@ -48,7 +48,7 @@ impl Failure {
 
     /// The error for all callers but that of the failed step.
     #[cold]
-    pub(crate) fn refusal(&self) -> StorageError {
+    pub fn refusal(&self) -> StorageError {
         match self.0.get() {
             Some(cause) => StorageError::Stopped {
                 cause: cause.clone(),

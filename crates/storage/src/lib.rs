@@ -1,45 +1,41 @@
-//! Storage engines and the parts they are made of.
+//! The ground floor of the engines: the vocabulary that all of them speak, and the parts that both
+//! kinds of engines are made of.
 //!
-//! Folders from the ground up; `tests/tests/tidy.rs` says which may use which:
+//! Two rooms are above it: `serial_engines` has the engines that run one transaction at a time in a
+//! partition, `page_engine` the one whose sessions share a partition's pages. `engines` puts both
+//! together.
 //!
-//! | module | job |
-//! |---|---|
-//! | `vocabulary`, `error`, `failure` | shared types; errors; the failure that stops a partition |
-//! | `platform` | the memories and files of a partition |
-//! | `clock`, `place`, `sync` | times of commits; maps by page; locks that schedule tests replace |
-//! | [`record`] | schemas, values, keys, rows |
-//! | [`log`] | logs in durable memory and files, checkpoints, archives, write sets |
-//! | [`index`] | B+trees that change in place, are copied on write, or have slotted pages |
-//! | [`table`] | tuples and the upkeep of their indexes |
-//! | [`lsm`] | log-structured tables: MemTables, runs and their merges |
-//! | [`page`] | pages, log records and undo entries of the page engine |
-//! | [`lock`] | two-phase locking for the sessions of a partition |
-//! | [`buffer`] | the buffer pool, the file of pages and its guards, the logs of the page engine |
-//! | [`paged`] | trees over pages, redo and undo |
-//! | [`engine`] | policy only, before commit, at commit, at recovery; no engine uses another |
-//! | [`stamp`] | the generation of a file, by which an older copy is refused |
-//! | [`probe`] | what a thread is doing, for measurements |
+//! Modules from the ground up; `tests/tests/tidy.rs` says which may use which:
+//!
+//! | module | job | for |
+//! |---|---|---|
+//! | `vocabulary`, `error` | shared types, exported by [`engine`]; errors | all |
+//! | [`failure`], [`stamp`] | the failure that stops a partition; the generation of a file | all |
+//! | [`clock`], [`place`] | times of commits; maps by page or block | page engine, trees |
+//! | [`sync`] | locks that schedule tests replace | what threads share |
+//! | [`probe`] | what a thread is doing, for measurements | all |
+//! | [`record`] | schemas, values, keys, rows | all |
+//! | [`log`] | logs in files and rings, write sets, masters, checkpoints, archives | all |
+//! | [`table`] | open tables: definition, layout, encoders of keys | all |
+//! | [`lock`] | two-phase locking for the sessions of a partition | page engine, connections |
+//! | [`engine`] | the traits of engines, the catalogue of methods, options, counts | all |
+//! | `platform` | the memories and files of a partition | all |
 
-pub mod buffer;
-mod clock;
+pub mod clock;
 pub mod engine;
 mod error;
-mod failure;
-pub mod index;
+pub mod failure;
 pub mod lock;
 pub mod log;
-pub mod lsm;
-pub mod page;
-pub mod paged;
-mod place;
+pub mod place;
 mod platform;
 pub mod probe;
 pub mod record;
 pub mod stamp;
-mod sync;
+pub mod sync;
 pub mod table;
 mod vocabulary;
 
 pub use clock::Clock;
-pub use error::{DamagedFile, DuplicateKey, LogFull, Result, StorageError, WrongFile};
-pub use platform::Platform;
+pub use error::{DamagedFile, DuplicateKey, LogFull, Result, StorageError, UNFINISHED, WrongFile};
+pub use platform::{DeviceOf, EngineSource, Platform};

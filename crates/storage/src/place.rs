@@ -9,20 +9,24 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 /// Spreads numbers by one multiplication.
 #[derive(Default)]
-pub(crate) struct PlaceHasher(u64);
+pub struct PlaceHasher(u64);
 
 impl Hasher for PlaceHasher {
+    #[inline]
     fn finish(&self) -> u64 {
         self.0
     }
+    #[inline]
     fn write(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             self.write_u64(u64::from(byte));
         }
     }
+    #[inline]
     fn write_u32(&mut self, word: u32) {
         self.write_u64(u64::from(word));
     }
+    #[inline]
     fn write_u64(&mut self, word: u64) {
         let mixed = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.0 = mixed ^ mixed >> 32;
@@ -30,4 +34,4 @@ impl Hasher for PlaceHasher {
 }
 
 /// A map from places.
-pub(crate) type PlaceMap<K, V> = HashMap<K, V, BuildHasherDefault<PlaceHasher>>;
+pub type PlaceMap<K, V> = HashMap<K, V, BuildHasherDefault<PlaceHasher>>;

@@ -1,17 +1,17 @@
 //! The devices of one database: where its memories and its files come from.
 //!
 //! Engines are generic over a [`Platform`]; the choice between native, emulated and simulated is
-//! made once, where the database is opened. Engines are made by methods of the platform: one that
-//! is used from many programs and tests implements them (a line each), so that its engines are
-//! compiled once, in its own crate, and not again in each of them.
+//! made once, where the database is opened. A platform that is used from many programs and tests is
+//! an [`EngineSource`] as well (a line each), so that its engines are compiled once, in the
+//! platform's crate, and not again in each of them.
 
-use crate::engine::{self, Decide, Engine, EngineOptions, Method};
+use crate::engine::{Decide, Engine, EngineOptions, Method};
 use crate::error::Result;
 use disk::Directory;
 use pmem::MemorySource;
 
 /// A memory of a platform.
-pub(crate) type DeviceOf<P> = <<P as Platform>::Memories as MemorySource>::Memory;
+pub type DeviceOf<P> = <<P as Platform>::Memories as MemorySource>::Memory;
 
 /// The devices of one database.
 pub trait Platform: Sized + Send + Sync + 'static {
@@ -38,20 +38,22 @@ pub trait Platform: Sized + Send + Sync + 'static {
     fn archive_files(&self, _partition: u32) -> disk::Result<Option<Self::Files>> {
         Ok(None)
     }
+}
 
-    /// Creates a partition's storage: [`engine::create`](crate::engine::create) on this platform.
-    fn create_engine(&self, method: Method, options: &EngineOptions) -> Result<Box<dyn Engine>> {
-        engine::create(self, method, options)
-    }
+/// A platform that makes the engines of its partitions.
+pub trait EngineSource: Platform {
+    /// Creates a partition's storage.
+    fn create_engine(&self, method: Method, options: &EngineOptions) -> Result<Box<dyn Engine>>;
 
-    /// Opens a partition's storage and recovers it: [`engine::open`](crate::engine::open) on this
-    /// platform.
+    /// Opens a partition's storage and recovers it. Opening what recovery has left changes nothing.
+    ///
+    /// With [`Access::Read`](pmem::Access::Read) nothing is changed in any case, and every change
+    /// is refused afterwards. Where recovery would have to write, the error is
+    /// [`StorageError::NeedsRecovery`](crate::StorageError::NeedsRecovery).
     fn open_engine(
         &self,
         method: Method,
         options: &EngineOptions,
         decide: Decide<'_>,
-    ) -> Result<Box<dyn Engine>> {
-        engine::open(self, method, options, decide)
-    }
+    ) -> Result<Box<dyn Engine>>;
 }

@@ -188,7 +188,7 @@ thread_local! {
 
 /// A mark: the activity lasts as long as this lives.
 #[must_use]
-pub(crate) struct Mark(Option<Noted>);
+pub struct Mark(Option<Noted>);
 
 struct Noted {
     probe: Arc<Probe>,
@@ -201,7 +201,7 @@ struct Noted {
 
 /// Begins an activity.
 #[inline]
-pub(crate) fn begin(activity: Activity) -> Mark {
+pub fn begin(activity: Activity) -> Mark {
     if IS_CARRIED.get() {
         Mark(note(activity, false))
     } else {
@@ -211,7 +211,7 @@ pub(crate) fn begin(activity: Activity) -> Mark {
 
 /// Begins an insertion into the log.
 #[inline]
-pub(crate) fn begin_insert() -> Mark {
+pub fn begin_insert() -> Mark {
     if IS_CARRIED.get() {
         Mark(note(Activity::Log, true))
     } else {
@@ -221,7 +221,7 @@ pub(crate) fn begin_insert() -> Mark {
 
 /// Takes a lock of the log; waiting for it counts.
 #[inline]
-pub(crate) fn lock_log<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock_log<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     if !IS_CARRIED.get() {
         return lock(mutex);
     }

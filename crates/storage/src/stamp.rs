@@ -18,15 +18,15 @@ use pmem::OWNER_WORD_AT;
 pub const BYTES: usize = 8;
 
 /// In the file of pages of `nvwal`: at the end of the second copy of its identity.
-pub(crate) const NVWAL_AT: usize = 504;
+pub const NVWAL_AT: usize = 504;
 /// In the memory of pages: two lines after its start.
-pub(crate) const NV_PAGES_AT: usize = 128;
+pub const NV_PAGES_AT: usize = 128;
 /// In the area of page copies, and in a memory of batches: after the word in its second line.
-pub(crate) const SECOND_LINE_AT: usize = 96;
+pub const SECOND_LINE_AT: usize = 96;
 /// In the file of `cow`: between its master records.
-pub(crate) const COW_AT: usize = 2048;
+pub const COW_AT: usize = 2048;
 /// In the tails of a log: in its head.
-pub(crate) const TAILS_AT: usize = 256;
+pub const TAILS_AT: usize = 256;
 
 /// Bits of a stamp that are a checksum.
 const CHECK_BITS: u32 = 24;

@@ -7,13 +7,13 @@
 //! than sequential consistency are not tried.
 
 #[cfg(feature = "schedules")]
-pub(crate) use shuttle::sync::{
+pub use shuttle::sync::{
     Condvar, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 use std::sync::PoisonError;
 #[cfg(not(feature = "schedules"))]
-pub(crate) use std::sync::{
+pub use std::sync::{
     Condvar, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
@@ -22,7 +22,7 @@ pub(crate) use std::sync::{
 /// invalidate lines that others only read.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct CachePadded<T>(pub(crate) T);
+pub struct CachePadded<T>(pub T);
 
 impl<T> std::ops::Deref for CachePadded<T> {
     type Target = T;
@@ -36,20 +36,20 @@ impl<T> std::ops::Deref for CachePadded<T> {
 /// The guard of a lock, also of one whose holder has panicked: what it protects is changed in steps
 /// that do not panic.
 #[inline]
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A pause of some cycles before the next try.
 #[inline]
-pub(crate) fn spin_loop() {
+pub fn spin_loop() {
     #[cfg(not(feature = "schedules"))]
     std::hint::spin_loop();
 }
 
 /// A place where a schedule test may let another thread go on.
 #[inline]
-pub(crate) fn yield_to_others() {
+pub fn yield_to_others() {
     #[cfg(feature = "schedules")]
     shuttle::thread::yield_now();
 }

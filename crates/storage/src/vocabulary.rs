@@ -4,6 +4,7 @@
 //! folder may use it. [`engine`](crate::engine) exports all of it for users of the room.
 
 use crate::record::{IndexId, KeyBuf, TableId};
+use std::fmt;
 
 /// When a commit is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -126,4 +127,14 @@ pub enum LogImages {
     After,
     /// The old row as well, as in the paper.
     BeforeAndAfter,
+}
+
+/// Number of a page: its place in the file, in pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageId(pub u32);
+
+impl fmt::Display for PageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "page {}", self.0)
+    }
 }

@@ -16,7 +16,7 @@ use std::fmt::Display;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use storage::Platform;
+use storage::EngineSource;
 use storage::StorageError;
 use storage::engine::{AfterCrash, Durability, Engine, EngineOptions, Idle, Method};
 use storage::record::Value;

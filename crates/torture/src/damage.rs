@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use storage::Platform;
+use storage::EngineSource;
 use storage::engine::{Durability, Engine, EngineOptions, Idle, Method};
 use storage::record::Value;
 
@@ -186,7 +186,7 @@ pub(crate) struct Subject {
 
 impl Subject {
     /// Makes the database; `bytes` says how long it is by now.
-    pub(crate) fn build<P: Platform>(
+    pub(crate) fn build<P: EngineSource>(
         platform: &P,
         world: &SimulatedWorld,
         method: Method,

@@ -18,7 +18,7 @@ use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use storage::Platform;
+use storage::EngineSource;
 use storage::engine::{Durability, EngineOptions, Method};
 
 /// Most images at one crash point.

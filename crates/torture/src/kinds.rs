@@ -6,8 +6,8 @@
 //! detects, and a kind that loses its checksum exceeds it.
 
 use crate::damage::{DamageReport, KindCount};
+use page_engine::page::{Header, PageKind};
 use storage::engine::{EngineOptions, Method};
-use storage::page::{Header, PageKind};
 
 /// Where a file of pages has its name from.
 const PAGE_FILE: &str = "pages";

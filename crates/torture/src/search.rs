@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use storage::Platform;
+use storage::EngineSource;
 use storage::engine::{AfterCrash, Durability, EngineOptions, FenceOrder, Method, Persist};
 use storage::record::LayoutKind;
 

@@ -15,7 +15,7 @@ use pmem::device::simulated::mix;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use storage::Platform;
+use storage::EngineSource;
 use storage::engine::Method;
 
 /// Each file is cut at every multiple of this.

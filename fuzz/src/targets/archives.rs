@@ -12,13 +12,12 @@ use crate::find::seals_of;
 use crate::input::Input;
 use crate::mutate::Seed;
 use indelible::{Database, Options, Replay};
+use page_engine::engine::{Rebuild, Until};
 use pmem::{NativeOptions, NativeSource};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
-use storage::engine::{
-    self, Durability, Engine, EngineOptions, Idle, Method, PageId, PagesBase, Rebuild, Until,
-};
+use storage::engine::{Durability, Engine, EngineOptions, Idle, Method, PageId, PagesBase};
 use storage::log::archive::Archive;
 use storage::log::{LogIdentity, Lsn};
 use storage::record::{Row, Timestamp};
@@ -108,7 +107,8 @@ fn archived(method: Method) -> Result<Input, String> {
         archive: Some(archive.clone()),
         memories: scratch.path().to_owned(),
     };
-    let mut engine = engine::create(&devices, method, &options(IDENTITY.database)).map_err(told)?;
+    let mut engine =
+        engines::create(&devices, method, &options(IDENTITY.database)).map_err(told)?;
     engine
         .idle()
         .and_then(|idle| idle.create_table(&table()))
@@ -238,7 +238,7 @@ fn rebuilt(
         memories: PathBuf::new(),
     };
     let options = options(OTHER);
-    engine::create(&devices, Method::DwbOff, &options)
+    engines::create(&devices, Method::DwbOff, &options)
         .and_then(|mut engine| engine.idle().and_then(Idle::close))
         .expect("an empty partition is made");
     let end = archive.end().unwrap_or_default();
@@ -249,7 +249,7 @@ fn rebuilt(
         rebuild.page(PageId(u32::from_le_bytes(*id)), page).ok()?;
     }
     rebuild.finish(Some(archive), until, BUFFER_BYTES).ok()?;
-    let mut engine = engine::open(&devices, Method::DwbOff, &options, &|_| false).ok()?;
+    let mut engine = engines::open(&devices, Method::DwbOff, &options, &|_| false).ok()?;
     Some(ask(&mut *engine))
 }
 

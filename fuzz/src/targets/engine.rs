@@ -13,7 +13,7 @@ use crate::mutate::Seed;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use storage::engine::{
-    self, Direction, Durability, Engine, EngineOptions, GlobalTxnId, Idle, Method, ScanRange,
+    Direction, Durability, Engine, EngineOptions, GlobalTxnId, Idle, Method, ScanRange,
 };
 use storage::record::{
     Changes, Column, DataType, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId, Value,
@@ -86,7 +86,7 @@ fn seeds(method: Method) -> Result<Vec<Seed>, String> {
 fn left_by(method: Method, layout: LayoutKind, death: Death) -> Result<Input, String> {
     let scratch = Scratch::new("seed").map_err(told)?;
     let platform = ScratchPlatform(scratch.path().to_owned());
-    let mut engine = engine::create(&platform, method, &options(layout)).map_err(told)?;
+    let mut engine = engines::create(&platform, method, &options(layout)).map_err(told)?;
     engine
         .idle()
         .and_then(|idle| idle.create_table(&table()))
@@ -164,7 +164,7 @@ fn run(method: Method, input: &Input) -> bool {
     let platform = ScratchPlatform(scratch.path().to_owned());
     let decide = |global: GlobalTxnId| global.0.is_multiple_of(2);
     let options = options(LayoutKind::Together);
-    let Ok(mut engine) = engine::open(&platform, method, &options, &decide) else {
+    let Ok(mut engine) = engines::open(&platform, method, &options, &decide) else {
         return false;
     };
     ask(&mut *engine)

@@ -24,13 +24,13 @@ use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::platform::remove_files;
-use engines::{Archive, Rebuild, files_in};
+use engines::{Archive, Mark, Rebuild, Until, files_in};
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use storage::StorageError;
-use storage::engine::{Engine, EngineOptions, Mark, Method, PageId, PagesBase, Until};
+use storage::engine::{Engine, EngineOptions, Method, PageId, PagesBase};
 use storage::log::{LogIdentity, Lsn};
 use storage::record::{TableDef, Timestamp};
 

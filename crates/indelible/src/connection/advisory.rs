@@ -9,8 +9,8 @@ use super::client::Connection;
 use super::row_locks::{Wait, is_busy};
 use crate::error::Result;
 use std::collections::BTreeMap;
+use storage::engine::PageId;
 use storage::lock::{KeyMode, LockSession};
-use storage::page::PageId;
 use storage::record::TableId;
 
 /// Name of an advisory lock. The two kinds of names do not meet, as in `PostgreSQL`.

@@ -19,8 +19,8 @@
 use crate::error::{Error, Result};
 use std::time::Duration;
 use storage::StorageError;
+use storage::engine::PageId;
 use storage::lock::{KeyMode, LockSession};
-use storage::page::PageId;
 use storage::record::{IndexId, KeyBuf, MAX_KEY_WORDS, TableId};
 
 /// Strength of a row lock, weakest first.

@@ -12,7 +12,7 @@
 //!
 //! The layer above promises that a reader finds the bytes of its version: nothing published before
 //! the view was taken is stored to until the reader has said that it is done
-//! (`storage/src/index/cow/limbo.rs`).
+//! (`serial_engines/src/index/cow/limbo.rs`).
 
 use crate::error::{PmemError, Result};
 use std::any::Any;

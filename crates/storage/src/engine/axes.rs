@@ -5,7 +5,6 @@
 //! measure one axis alone.
 
 use super::Method;
-use crate::buffer::Guard;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
@@ -78,6 +77,93 @@ impl FromStr for LogKind {
 
     fn from_str(name: &str) -> Result<Self, String> {
         named("log", Self::ALL, Self::name, name)
+    }
+}
+
+/// Protection from torn writes of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Guard {
+    /// Nothing: only for a device that writes pages whole. A session that finds no clean frame
+    /// writes one page by itself, with a sync.
+    Off,
+    /// Nothing either, and pages go in batches only.
+    OffBatched,
+    /// A copy in an area of its own first: two writes and two syncs a batch, of up to 120 pages.
+    DoubleWrite,
+    /// The same, and two writes and two syncs for each page that a session writes by itself because
+    /// it finds no clean frame.
+    DoubleWriteSingles,
+    /// The first change of a page after a checkpoint logs the page as it was: a longer log, no
+    /// sync.
+    FullPageWrites,
+    /// Pages are not in the file but in durable memory, and change in place: the log has what their
+    /// lines were.
+    BeforeImages,
+    /// A copy in durable memory first: a fence a batch, and a sync of the file for as many pages as
+    /// the area has slots.
+    NvDoubleWrite,
+    /// A copy in durable memory, which is the page from then on: it is read there, and written home
+    /// when room is needed.
+    NvPageCache,
+}
+
+impl Guard {
+    /// All guards.
+    pub const ALL: [Self; 8] = [
+        Self::Off,
+        Self::OffBatched,
+        Self::DoubleWrite,
+        Self::DoubleWriteSingles,
+        Self::FullPageWrites,
+        Self::BeforeImages,
+        Self::NvDoubleWrite,
+        Self::NvPageCache,
+    ];
+
+    /// The name in reports and options, that of the plainest method with it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "dwb-off",
+            Self::OffBatched => "dwb-off-batched",
+            Self::DoubleWrite => "dwb-batched",
+            Self::DoubleWriteSingles => "dwb",
+            Self::FullPageWrites => "full-page-writes",
+            Self::BeforeImages => "before-images",
+            Self::NvDoubleWrite => "nvm-dwb",
+            Self::NvPageCache => "nvm-dwb-log-opt",
+        }
+    }
+
+    /// Stable number for master records.
+    pub fn code(self) -> u32 {
+        match self {
+            Self::Off => 1,
+            Self::DoubleWrite => 2,
+            Self::FullPageWrites => 3,
+            Self::BeforeImages => 4,
+            Self::NvDoubleWrite => 5,
+            Self::NvPageCache => 6,
+            Self::DoubleWriteSingles => 7,
+            Self::OffBatched => 8,
+        }
+    }
+
+    /// Whether a page that a power cut tears is lost.
+    pub fn is_off(self) -> bool {
+        matches!(self, Self::Off | Self::OffBatched)
+    }
+
+    /// Whether a copy of each page is durable before the page is written home.
+    pub fn copies_first(self) -> bool {
+        matches!(
+            self,
+            Self::DoubleWrite | Self::DoubleWriteSingles | Self::NvDoubleWrite
+        )
+    }
+
+    /// Whether it keeps copies of pages in an area in durable memory.
+    pub fn has_slots(self) -> bool {
+        matches!(self, Self::NvDoubleWrite | Self::NvPageCache)
     }
 }
 

@@ -8,30 +8,23 @@
 //! be aborted otherwise.
 
 mod axes;
-mod cow;
-mod in_place;
-mod log_structured;
 mod method;
-pub(crate) mod nv_pool;
-pub mod paged;
+mod options;
 mod read_only;
-mod serial;
-mod volatile;
+mod status;
 
-pub use crate::buffer::file::is_page_file;
-pub use crate::buffer::{AreaCounters, Cleaning, Daemon, Guard, PageWrites, Persist, Persisted};
 pub use crate::lock::{LockOwner, Precedence, WaitGraph};
-pub use crate::log::ArchiveRange;
 pub use crate::log::nv_ring::RING_BYTES_MAX;
-pub use crate::page::PageId;
+pub use crate::log::{ArchiveRange, Lsn};
 pub use crate::vocabulary::{
     CommitTicket, Direction, Durability, FenceOrder, Footprint, GlobalTxnId, Isolation, LogImages,
-    ScanRange, VerifyReport,
+    PageId, ScanRange, VerifyReport,
 };
-pub use axes::{Combination, LogKind, PageAxes, PagesKind};
-pub use method::{AfterCrash, Decide, EngineOptions, Method, create, open};
-pub use paged::{CheckpointCounters, Mark, PagesBase, Rebuild, Replayed, Until, VisitPage};
-pub use serial::driver::{Fault, Policy, Serial};
+pub use axes::{Combination, Guard, LogKind, PageAxes, PagesKind};
+pub use method::Method;
+pub use options::{AfterCrash, Cleaning, Daemon, Decide, EngineOptions, Persist};
+pub use read_only::ReadOnly;
+pub use status::{AreaCounters, CheckpointCounters, EngineStatus, PageWrites, Persisted};
 
 use crate::error::Result;
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};
@@ -236,7 +229,7 @@ pub trait PageFile {
     fn shrink(&mut self) -> Result<Shrunk>;
 
     /// Hands all pages in use to `visit`, as they are after a checkpoint, while nobody else has the
-    /// partition; [`Rebuild`] makes a partition of them again.
+    /// partition; the page engine makes a partition of them again.
     ///
     /// # Errors
     /// A page that is damaged.
@@ -252,24 +245,20 @@ pub struct Shrunk {
     pub after_bytes: u64,
 }
 
-/// Counts since the engine was opened.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct EngineStatus {
-    /// Counts of the memory devices, durable and volatile ones together.
-    pub memory: pmem::Counters,
-    /// Counts of the files.
-    pub disk: disk::DiskCounters,
-    /// Transactions that recovery undid when the engine was opened.
-    pub recovery_undone: u64,
-    /// Transactions that recovery replayed when the engine was opened.
-    pub recovery_replayed: u64,
-    /// Log records that were made durable, by whom; where a log in durable memory counts them.
-    pub log_persisted: Persisted,
-    /// Counts of the area of page copies, where pages stay in it.
-    pub area: AreaCounters,
-    /// Bytes of pages that were written, by where they went; nothing where pages lie in durable
-    /// memory.
-    pub pages: PageWrites,
-    /// Checkpoints, by who has written them; in page methods.
-    pub checkpoints: CheckpointCounters,
+/// Position and size of a copy of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PagesBase {
+    /// Bytes of a page.
+    pub page_bytes: u32,
+    /// Pages that the file has room for.
+    pub pages: u32,
+    /// All records before this one are in the pages.
+    pub lsn: Lsn,
+    /// Transactions with records before `lsn` have lower numbers.
+    pub next_txn: u64,
+    /// Root of the catalogue.
+    pub catalogue: PageId,
 }
+
+/// Takes a page of a copy, and says whether to go on.
+pub type VisitPage<'v> = dyn FnMut(&PagesBase, PageId, &[u8]) -> ControlFlow<()> + 'v;

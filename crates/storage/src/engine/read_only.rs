@@ -14,18 +14,27 @@ use super::{
 use crate::error::{Result, StorageError};
 use crate::record::{Changes, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId};
 use crate::table::Table;
+use pmem::Access;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// A partition that is only read.
-pub(super) struct ReadOnly {
+pub struct ReadOnly {
     partition: Box<dyn Reads>,
 }
 
 impl ReadOnly {
-    /// `partition` was opened with [`pmem::Access::Read`], or is a snapshot.
-    pub(super) fn new(partition: Box<dyn Reads>) -> Self {
+    /// `partition` was opened with [`Access::Read`], or is a snapshot.
+    pub fn new(partition: Box<dyn Reads>) -> Self {
         Self { partition }
+    }
+
+    /// A partition as this right shows it.
+    pub fn unless_writing(access: Access, partition: Box<dyn Engine>) -> Box<dyn Engine> {
+        match access {
+            Access::Write => partition,
+            Access::Read => Box::new(Self::new(partition)),
+        }
     }
 }
 

@@ -12,8 +12,8 @@ use super::session::LockSession;
 use super::shard::Shard;
 use super::wait::Visible;
 use crate::error::{Result, StorageError};
-use crate::page::PageId;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, lock};
+use crate::vocabulary::PageId;
 use std::sync::Arc;
 use std::time::Duration;
 

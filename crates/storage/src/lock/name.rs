@@ -5,8 +5,8 @@
 //! so that in the long run nothing is allocated. Keys are compared in full: two names with one hash
 //! are two names.
 
-use crate::page::PageId;
 use crate::record::{KeyBuf, TableId};
+use crate::vocabulary::PageId;
 use std::fmt;
 
 const NONE: u32 = u32::MAX;
@@ -215,8 +215,8 @@ impl<T: Default> NameTable<T> {
 #[cfg(test)]
 mod tests {
     use super::{Name, NameTable, Space};
-    use crate::page::PageId;
     use crate::record::TableId;
+    use crate::vocabulary::PageId;
     use std::collections::BTreeMap;
 
     #[test]

@@ -8,7 +8,7 @@ use super::inheritance::Inheritance;
 use super::mode::Strength;
 use super::name::NameTable;
 use super::range::Interval;
-use crate::page::PageId;
+use crate::vocabulary::PageId;
 use std::sync::Arc;
 
 /// Keys that a range counts for in escalation to a table lock: a search for a key of a tree

@@ -20,9 +20,9 @@
 use super::head::{SessionId, Woken};
 use super::shard::{ExclusiveKey, Shard};
 use super::wait::Parker;
-use crate::page::PageId;
 use crate::record::KeyBuf;
 use crate::sync::{AtomicU32, Mutex, Ordering, lock};
+use crate::vocabulary::PageId;
 use std::sync::Arc;
 
 /// Keys of a tree, both ends included.

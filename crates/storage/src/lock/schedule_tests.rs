@@ -12,9 +12,9 @@
 
 use super::{KeyMode, LockManager, LockOptions, LockSession, Mode, Precedence, WaitGraph};
 use crate::error::{Result, StorageError};
-use crate::page::PageId;
 use crate::record::TableId;
 use crate::sync::{Mutex, lock};
+use crate::vocabulary::PageId;
 use shuttle::thread::spawn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -23,9 +23,9 @@ use super::range::Interval;
 use super::shard::ExclusiveKey;
 use super::wait::{Interrupt, Parker, Queue, Visible, Wait};
 use crate::error::{Result, StorageError};
-use crate::page::PageId;
 use crate::record::TableId;
 use crate::sync::lock;
+use crate::vocabulary::PageId;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

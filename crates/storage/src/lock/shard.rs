@@ -10,8 +10,8 @@
 use super::head::{Answer, Head, Request, SessionId, Woken};
 use super::mode::Strength;
 use super::name::{Name, NameTable, Space};
-use crate::page::PageId;
 use crate::sync::{AtomicU32, Mutex, Ordering, lock};
+use crate::vocabulary::PageId;
 
 /// Groups of trees that are counted together.
 const TREE_GROUPS: usize = 16;

@@ -6,8 +6,8 @@
 
 use super::head::SessionId;
 use super::manager::{LockCounters, LockManager};
-use crate::page::PageId;
 use crate::sync::{AtomicBool, AtomicU32, Condvar, Mutex, Ordering, lock, spin_loop};
+use crate::vocabulary::PageId;
 // Counters order nothing, so no schedule of theirs is worth a test.
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

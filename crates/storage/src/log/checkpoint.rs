@@ -66,7 +66,7 @@ const ENTRY_BYTES_MAX: usize = PLAIN_BYTES_MAX - 2 * BLOCK_BYTES;
 /// Most bytes that LZ4 decompresses one byte to.
 const EXPANSION_MAX: usize = 255;
 /// Numbers above are refused, so that counting on never overflows.
-pub(crate) const NUMBER_MAX: u64 = u64::MAX >> 1;
+pub const NUMBER_MAX: u64 = u64::MAX >> 1;
 
 /// Decoded header of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,13 +29,13 @@ pub use archive::ArchiveRange;
 pub use group_commit::{Due, GroupCommit, GroupCommitOptions};
 pub use nv_ring::{NvRing, RingIdentity};
 pub use nv_write_set::{NvWriteSet, Recovered, UndoMark};
-pub(crate) use tails::{SharedTails, Tails, name as tails_name};
+pub use tails::{SharedTails, Tails, name as tails_name};
 pub use volatile_undo::{Keep, VolatileMark, VolatileUndo};
-pub(crate) use wal::has_needless;
+pub use wal::has_needless;
 pub use wal::{LogIdentity, LogStart, Lsn, Purpose, Wal, WalOptions};
-pub(crate) use wal_read::{copy_segments, first_of};
-pub(crate) use wal_roll::Room;
-pub(crate) use wal_spares::{give_up, secure};
+pub use wal_read::{copy_segments, first_of};
+pub use wal_roll::Room;
+pub use wal_spares::{give_up, secure};
 
 use crate::error::Result;
 use pmem::{Arena, Memory, WordChange};
@@ -45,7 +45,7 @@ const KEPT_BYTES: usize = 1 << 20;
 
 /// Empties a list of what a transaction has done. If one long transaction has made it large its
 /// memory goes back.
-pub(crate) fn clear<T>(list: &mut Vec<T>) {
+pub fn clear<T>(list: &mut Vec<T>) {
     list.clear();
     list.shrink_to(KEPT_BYTES / size_of::<T>());
 }

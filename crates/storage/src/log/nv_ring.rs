@@ -66,7 +66,7 @@ const ENTRY_BYTES: u64 = 16;
 const GIVEN_UP: u64 = 1 << 63;
 /// A checkpoint is urgent once one part in this many of a ring is in use: sessions wait for it, and
 /// the rest has room for the records logged meanwhile. It is due at three quarters of that
-/// (`buffer/horizon.rs`). A session that finds the ring full writes a checkpoint.
+/// (`page_engine/src/buffer/horizon.rs`). A session that finds the ring full writes a checkpoint.
 const DUE_SHARE: u64 = 2;
 /// Bytes of objects for each entry of the index.
 const BYTES_PER_ENTRY: u64 = 128;
@@ -526,8 +526,7 @@ impl<M: Memory> NvRing<M> {
         )
     }
 
-    /// Offset in the pool of the first object ever.
-    #[cfg(test)]
+    /// Offset in the pool of the first object ever, for tests that damage it.
     pub fn first_object(&self) -> u64 {
         self.pieces[0]
     }

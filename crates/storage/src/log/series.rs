@@ -189,7 +189,7 @@ impl Segment {
 
 impl<D: Directory> Series<D> {
     /// The series of a session as it is on the disk; it is not read yet.
-    pub(crate) fn open(
+    pub fn open(
         directory: &Arc<Mutex<D>>,
         identity: LogIdentity,
         session: u32,

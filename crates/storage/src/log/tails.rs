@@ -80,7 +80,7 @@ impl Tail {
 }
 
 /// The tails of one partition, for its streams together.
-pub(crate) struct Tails<F> {
+pub struct Tails<F> {
     /// None where nothing may be written and there was none.
     file: Option<F>,
     /// Whether the newest record is durable for certain.
@@ -93,7 +93,7 @@ pub(crate) struct Tails<F> {
 }
 
 /// The tails as all streams of a partition share them.
-pub(crate) type SharedTails<F> = Arc<Mutex<Tails<F>>>;
+pub type SharedTails<F> = Arc<Mutex<Tails<F>>>;
 
 /// One stream's part of them.
 pub(super) struct StreamTail<F> {
@@ -102,14 +102,14 @@ pub(super) struct StreamTail<F> {
 }
 
 /// The file of a partition.
-pub(crate) fn name(identity: LogIdentity) -> String {
+pub fn name(identity: LogIdentity) -> String {
     format!("p{}.tails", identity.partition)
 }
 
 impl<F: File> Tails<F> {
     /// Opens the file of a partition whose log has at most `streams_max` streams. One that is not
     /// there is made: databases of format 1 have none.
-    pub(crate) fn open<D: Directory<File = F>>(
+    pub fn open<D: Directory<File = F>>(
         directory: &D,
         identity: LogIdentity,
         streams_max: u32,
@@ -263,7 +263,7 @@ impl<F: File> Tails<F> {
     }
 
     /// Streams that have, or have had, a file.
-    pub(crate) fn count(&self) -> u32 {
+    pub fn count(&self) -> u32 {
         self.streams.len() as u32
     }
 

@@ -75,7 +75,7 @@ pub struct LogIdentity {
 
 impl LogIdentity {
     /// The name of a file of this partition: `p0.wal.000001`.
-    pub(crate) fn file_name(&self, kind: &str, number: u64) -> String {
+    pub fn file_name(&self, kind: &str, number: u64) -> String {
         format!("p{}.{kind}.{number:06}", self.partition)
     }
 
@@ -171,7 +171,7 @@ pub(super) fn exists<D: Directory>(directory: &D, identity: LogIdentity) -> Resu
 }
 
 /// Whether the partition has segments that are not needed after a checkpoint at `start`.
-pub(crate) fn has_needless<D: Directory>(
+pub fn has_needless<D: Directory>(
     directory: &D,
     identity: LogIdentity,
     start: LogStart,
@@ -408,7 +408,7 @@ impl<D: Directory> Wal<D> {
     }
 
     /// Adds a record for which the current segment has room.
-    pub(crate) fn append_fitting(&mut self, payload: &[u8]) -> Result<()> {
+    pub fn append_fitting(&mut self, payload: &[u8]) -> Result<()> {
         self.failure.require_none()?;
         let seed = self.current().seed;
         push_frame(&mut self.buffer, seed, self.end, self.synced, payload);
@@ -421,12 +421,12 @@ impl<D: Directory> Wal<D> {
     }
 
     /// Whether the current segment has room for a record.
-    pub(crate) fn has_room_for(&self, payload: &[u8]) -> bool {
+    pub fn has_room_for(&self, payload: &[u8]) -> bool {
         self.has_room(frame_bytes(payload.len()) as u64)
     }
 
     /// Whether the current segment has room for `bytes` of frames.
-    pub(crate) fn has_room(&self, bytes: u64) -> bool {
+    pub fn has_room(&self, bytes: u64) -> bool {
         self.room() >= bytes + FRAME_BYTES as u64
     }
 
@@ -470,7 +470,7 @@ impl<D: Directory> Wal<D> {
 
     /// Begins to make all appended records durable; none if they are. Records may be appended
     /// meanwhile, and what has to know goes back with [`Wal::end_sync`].
-    pub(crate) fn begin_sync(&mut self) -> Result<Option<PendingSync<D::File>>> {
+    pub fn begin_sync(&mut self) -> Result<Option<PendingSync<D::File>>> {
         self.failure.require_none()?;
         if self.synced == self.end {
             return Ok(None);
@@ -494,7 +494,7 @@ impl<D: Directory> Wal<D> {
     }
 
     /// Notes what has become of a sync.
-    pub(crate) fn end_sync(&mut self, ended: EndedSync) -> Result<()> {
+    pub fn end_sync(&mut self, ended: EndedSync) -> Result<()> {
         self.running -= 1;
         self.spare = ended.bytes;
         self.spare.clear();
@@ -585,7 +585,7 @@ impl<D: Directory> Wal<D> {
     }
 
     /// Fails if an earlier write or sync failed.
-    pub(crate) fn require_sound(&self) -> Result<()> {
+    pub fn require_sound(&self) -> Result<()> {
         self.failure.require_none()
     }
 
@@ -655,7 +655,7 @@ impl<D: Directory> Wal<D> {
 
     /// As [`Wal::remove_needless`], of the files before a segment only; spares cannot be used
     /// before they are secured.
-    pub(crate) fn remove_in_front(&mut self, directory: &D, segment: u64) -> Result<bool> {
+    pub fn remove_in_front(&mut self, directory: &D, segment: u64) -> Result<bool> {
         match self.segments.first() {
             Some(&(number, bytes)) if number < segment => {
                 let name = self.identity.file_name(&self.kind, number);
@@ -670,18 +670,18 @@ impl<D: Directory> Wal<D> {
     }
 
     /// Whether there are spares whose old names a crash may bring back.
-    pub(crate) fn has_new_spares(&self) -> bool {
+    pub fn has_new_spares(&self) -> bool {
         self.spares.has_new()
     }
 
     /// Notes that [`wal_spares::secure`] has run since they were renamed.
-    pub(crate) fn note_secured(&mut self) {
+    pub fn note_secured(&mut self) {
         self.spares.note_secured();
     }
 
     /// The numbers of the files that are not needed after the newest durable checkpoint, and where
     /// that begins.
-    pub(crate) fn needless(&self) -> (Vec<u64>, LogStart) {
+    pub fn needless(&self) -> (Vec<u64>, LogStart) {
         let numbers = self.segments.iter().map(|&(number, _)| number);
         let needless = numbers.take_while(|&number| number < self.start.segment);
         (needless.collect(), self.start)
@@ -689,12 +689,12 @@ impl<D: Directory> Wal<D> {
 
     /// Makes the reserve file for records that free space, unless it is there; a full disk
     /// postpones that. Says whether there is one.
-    pub(crate) fn keep_reserve(&mut self, directory: &D) -> Result<bool> {
+    pub fn keep_reserve(&mut self, directory: &D) -> Result<bool> {
         self.spares.keep_reserve(directory)
     }
 
     /// Frees the space of that file; returns whether there was one.
-    pub(crate) fn give_up_reserve(&mut self, directory: &D) -> Result<bool> {
+    pub fn give_up_reserve(&mut self, directory: &D) -> Result<bool> {
         self.spares.give_up_reserve(directory)
     }
 

@@ -10,17 +10,13 @@ use crate::error::{Result, StorageError};
 use disk::{Directory, File};
 
 /// Position of the first record of a partition's segment.
-pub(crate) fn first_of<D: Directory>(
-    directory: &D,
-    identity: LogIdentity,
-    number: u64,
-) -> Result<Lsn> {
+pub fn first_of<D: Directory>(directory: &D, identity: LogIdentity, number: u64) -> Result<Lsn> {
     let (_, header, _) = open_segment(directory, identity, KIND, number)?;
     Ok(header.first)
 }
 
 /// Hands the records of segments, which follow each other and have all up to `end`, to `visit`.
-pub(crate) fn copy_segments<D: Directory>(
+pub fn copy_segments<D: Directory>(
     directory: &D,
     identity: LogIdentity,
     numbers: &[u64],

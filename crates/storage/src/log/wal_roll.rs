@@ -35,7 +35,7 @@ pub(super) const SHORT_SEGMENTS: usize = 4;
 
 /// Room that a segment is to have for frames.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
+pub struct Room {
     /// Bytes without which it is useless.
     least: u64,
     /// Bytes that it gets if the disk has them.
@@ -44,13 +44,13 @@ pub(crate) struct Room {
 
 impl Room {
     /// Any segment will do.
-    pub(crate) const ANY: Self = Self {
+    pub const ANY: Self = Self {
         least: 0,
         wanted: 0,
     };
 
     /// For so many bytes of frames.
-    pub(crate) fn exactly(bytes: u64) -> Self {
+    pub fn exactly(bytes: u64) -> Self {
         Self {
             least: bytes,
             wanted: bytes,
@@ -59,7 +59,7 @@ impl Room {
 
     /// For twice as many bytes of frames, because a caller that keeps room asks for a little more
     /// each time.
-    pub(crate) fn generous(bytes: u64) -> Result<Self> {
+    pub fn generous(bytes: u64) -> Result<Self> {
         let most = SEGMENT_BYTES_MAX - (HEADER_BYTES + FRAME_BYTES) as u64;
         if bytes > most {
             let text = format!("a transaction that needs {bytes} bytes of log is too long");
@@ -86,7 +86,7 @@ pub(super) struct NextFile<F> {
 }
 
 /// A file that is to be made.
-pub(crate) struct Preparation {
+pub struct Preparation {
     name: String,
     /// Lengths to try, the best first, and a spare of the best one.
     lengths: Vec<u64>,
@@ -101,7 +101,7 @@ pub(crate) struct Preparation {
 
 /// Outcome of a [`Preparation`].
 #[must_use = "the log has to know"]
-pub(crate) struct Prepared<F> {
+pub struct Prepared<F> {
     file: Result<NextFile<F>, DiskError>,
     gave_up_spares: bool,
     has_removed: bool,
@@ -109,7 +109,7 @@ pub(crate) struct Prepared<F> {
 
 impl Preparation {
     /// Makes the file; its length is not durable yet.
-    pub(crate) fn run<D: Directory>(mut self, directory: &D) -> Prepared<D::File> {
+    pub fn run<D: Directory>(mut self, directory: &D) -> Prepared<D::File> {
         let had_spares = !self.spares.is_empty();
         let file = self.file(directory);
         Prepared {
@@ -186,7 +186,7 @@ impl Preparation {
 }
 
 /// A segment that is to get its name.
-pub(crate) struct Roll<F> {
+pub struct Roll<F> {
     /// The part of the segment before that is not durable.
     rest: Option<PendingSync<F>>,
     file: Arc<Mutex<SegmentFile<F>>>,
@@ -201,7 +201,7 @@ pub(crate) struct Roll<F> {
 
 /// Outcome of a [`Roll`].
 #[must_use = "the log has to know"]
-pub(crate) struct EndedRoll {
+pub struct EndedRoll {
     rest: Option<EndedSync>,
     named: Result<()>,
     segment: (u64, u64),
@@ -209,7 +209,7 @@ pub(crate) struct EndedRoll {
 
 impl<F: File> Roll<F> {
     /// Makes the segment a part of the log.
-    pub(crate) fn run<D: Directory<File = F>>(mut self, directory: &D) -> EndedRoll {
+    pub fn run<D: Directory<File = F>>(mut self, directory: &D) -> EndedRoll {
         let rest = self.rest.take().map(|rest| rest.run(|| ()));
         let has_failed = rest.as_ref().is_some_and(|rest| rest.result.is_err());
         EndedRoll {
@@ -239,26 +239,26 @@ impl<F: File> Roll<F> {
 impl<D: Directory> Wal<D> {
     /// Whether a file should be made for the next segment, so that it is there when the current one
     /// is full.
-    pub(crate) fn wants_file(&self) -> bool {
+    pub fn wants_file(&self) -> bool {
         let is_half_full = |current: &Current<_>| self.room() < current.header.bytes / 2;
         let current = self.current.as_ref().filter(|current| current.is_named);
         self.next.is_none() && !self.is_refused && current.is_some_and(is_half_full)
     }
 
     /// Whether the next segment can begin now, with that room.
-    pub(crate) fn can_begin_segment(&self, room: Room) -> bool {
+    pub fn can_begin_segment(&self, room: Room) -> bool {
         let has_room = |next: &NextFile<_>| next.bytes >= with_room(room.least);
         self.is_named() && self.next.as_ref().is_some_and(has_room)
     }
 
     /// Whether the current segment has its name durably.
-    pub(crate) fn is_named(&self) -> bool {
+    pub fn is_named(&self) -> bool {
         self.current.as_ref().is_none_or(|current| current.is_named)
     }
 
     /// The file that the next segment needs. Until [`Wal::end_preparation`] nothing else may use
     /// spares or remove files.
-    pub(crate) fn prepare(&mut self, room: Room) -> Preparation {
+    pub fn prepare(&mut self, room: Room) -> Preparation {
         assert!(self.is_named(), "the current segment does not use the name");
         let is_needed = |&&(number, _): &&(u64, u64)| number >= self.start.segment;
         let needed = self.segments.iter().rev().take_while(is_needed).count();
@@ -283,7 +283,7 @@ impl<D: Directory> Wal<D> {
 
     /// Keeps the file that was made. If the disk is full (`DiskError::OutOfSpace`) the log is as it
     /// was.
-    pub(crate) fn end_preparation(&mut self, prepared: Prepared<D::File>) -> Result<()> {
+    pub fn end_preparation(&mut self, prepared: Prepared<D::File>) -> Result<()> {
         if prepared.gave_up_spares {
             self.spares.forget();
         }
@@ -303,7 +303,7 @@ impl<D: Directory> Wal<D> {
 
     /// Makes the file that was prepared the current segment, and returns its start. It has no name
     /// before the roll has ended.
-    pub(crate) fn begin_segment(&mut self) -> Result<LogStart> {
+    pub fn begin_segment(&mut self) -> Result<LogStart> {
         assert!(self.is_named(), "the roll before has ended");
         let rest = self.begin_sync()?;
         let next = self.next.take().expect("a file was prepared");
@@ -344,12 +344,12 @@ impl<D: Directory> Wal<D> {
 
     /// Steps that have to be durable before a record of the current segment; none if nothing has
     /// to, or it is under way.
-    pub(crate) fn begin_roll(&mut self) -> Option<Roll<D::File>> {
+    pub fn begin_roll(&mut self) -> Option<Roll<D::File>> {
         self.roll.take()
     }
 
     /// Notes what has become of a roll.
-    pub(crate) fn end_roll(&mut self, ended: EndedRoll) -> Result<()> {
+    pub fn end_roll(&mut self, ended: EndedRoll) -> Result<()> {
         if let Some(rest) = ended.rest {
             self.end_sync(rest)?;
         }
@@ -403,7 +403,7 @@ impl<D: Directory> Wal<D> {
     }
 
     /// The names of all files that a full disk can do without, which the log does not use any more.
-    pub(crate) fn take_spares(&mut self) -> Vec<String> {
+    pub fn take_spares(&mut self) -> Vec<String> {
         let mut names = self.spares.names();
         names.extend(self.next.take().map(|next| next.name));
         self.spares.forget();

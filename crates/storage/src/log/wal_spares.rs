@@ -225,13 +225,13 @@ impl Spares {
 }
 
 /// Makes it durable that the old names of spares are gone, so that they can be used.
-pub(crate) fn secure<D: Directory>(directory: &D) -> Result<(), DiskError> {
+pub fn secure<D: Directory>(directory: &D) -> Result<(), DiskError> {
     // commit point: no crash brings an old name back
     directory.sync(site!("wal.spares"))
 }
 
 /// Frees the space of files before it returns; returns whether there were any.
-pub(crate) fn give_up<D: Directory>(directory: &D, names: &[String]) -> Result<bool, DiskError> {
+pub fn give_up<D: Directory>(directory: &D, names: &[String]) -> Result<bool, DiskError> {
     for name in names {
         directory.remove(name)?;
     }

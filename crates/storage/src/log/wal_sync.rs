@@ -80,7 +80,7 @@ pub struct PendingSync<F> {
 impl<F: File> PendingSync<F> {
     /// Writes and syncs the records. `give_back` gives the log back to others, which must not
     /// happen before this has the file.
-    pub(crate) fn run(self, give_back: impl FnOnce()) -> EndedSync {
+    pub fn run(self, give_back: impl FnOnce()) -> EndedSync {
         let mut file = lock(&self.file);
         give_back();
         let result = if self.bytes.is_empty() {

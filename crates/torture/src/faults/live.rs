@@ -15,7 +15,7 @@ use crate::search::{new_world, options};
 use indelible::SimulatedPlatform;
 use pmem::device::simulated::{ImageChoice, ImageChoices, SimulatedWorld, mix};
 use std::sync::{Arc, Mutex};
-use storage::Platform;
+use storage::EngineSource;
 use storage::StorageError;
 use storage::engine::{Durability, Engine, GlobalTxnId, Idle};
 

@@ -19,7 +19,7 @@ use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use storage::Platform;
+use storage::EngineSource;
 use storage::engine::{Durability, Method};
 
 /// Units of devices below are lines of memories, which do not tear in sectors.

@@ -7,8 +7,8 @@ use super::{KEY_MODES, MODES, TABLE, TREE, granted, hasty, key, manager, range};
 use crate::error::StorageError;
 use crate::lock::mode::Strength;
 use crate::lock::{KeyMode, LockManager, LockOptions, Mode};
-use crate::page::PageId;
 use crate::record::TableId;
+use crate::vocabulary::PageId;
 
 #[test]
 fn every_pair_of_modes_on_the_partition_and_on_a_table() {

@@ -13,8 +13,8 @@ mod waiting;
 
 use super::{KeyMode, LockManager, LockOptions, LockSession, Mode};
 use crate::error::{Result, StorageError};
-use crate::page::PageId;
 use crate::record::TableId;
+use crate::vocabulary::PageId;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;

@@ -4,7 +4,7 @@
 
 use super::{TABLE, TREE, finish, granted, hasty, key, manager, range, start};
 use crate::lock::{KeyMode, Mode};
-use crate::page::PageId;
+use crate::vocabulary::PageId;
 
 #[test]
 fn a_range_keeps_writers_out_and_readers_in() {

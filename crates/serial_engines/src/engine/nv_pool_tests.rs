@@ -1,0 +1,201 @@
+//! Goal: stores that only a dead process can leave in the cache are durable before anybody reads
+//! them.
+//!
+//! Method: the process dies before a fence, on the simulated device, without a power cut: memory
+//! keeps every store. The partition is opened again and read, and then the power goes. The crash
+//! search cannot see this, because its images are those of power cuts. Last, an ordinary end, after
+//! which opening stores nothing.
+
+use super::*;
+use disk::simulated::SimulatedDirectory;
+use pmem::device::simulated::{
+    CrashPoint, ImageChoice, ImageChoices, SimulatedSource, SimulatedWorld, WorldOptions,
+};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+use storage::engine::{Engine, FenceOrder, Idle, Reads};
+use storage::record::{Changes, Column, DataType, KeyBuf, Row, TableDef, TableId, Value, ValueRef};
+
+const TABLE: TableId = TableId(0);
+
+struct TestPlatform(SimulatedWorld);
+
+impl Platform for TestPlatform {
+    type Memories = SimulatedSource;
+    type Files = SimulatedDirectory;
+
+    fn memories(&self, _partition: u32) -> SimulatedSource {
+        self.0.source()
+    }
+
+    fn files(&self, _partition: u32) -> Result<SimulatedDirectory, disk::DiskError> {
+        Ok(SimulatedDirectory::new(&self.0))
+    }
+}
+
+type TestEngine = Serial<NvInPlace<TestPlatform>>;
+
+fn options(fences: FenceOrder) -> EngineOptions {
+    EngineOptions {
+        database_id: 0x1234,
+        fences,
+        ..EngineOptions::default()
+    }
+}
+
+fn create(world: &SimulatedWorld, fences: FenceOrder) -> TestEngine {
+    let mut engine = NvInPlace::create(&TestPlatform(world.clone()), &options(fences)).unwrap();
+    let columns = vec![
+        Column::new("id", DataType::Int64),
+        Column::new("value", DataType::Int64),
+    ];
+    engine
+        .create_table(&TableDef::new(TABLE, "t", columns, vec![0]))
+        .unwrap();
+    engine
+}
+
+fn open(world: &SimulatedWorld, fences: FenceOrder) -> TestEngine {
+    NvInPlace::open(&TestPlatform(world.clone()), &options(fences), &|_| false).unwrap()
+}
+
+fn insert(engine: &mut TestEngine, id: i64) {
+    let mut row = Row::new(engine.tables()[0].layout.clone());
+    row.set(0, id).unwrap();
+    row.set(1, 7_i64).unwrap();
+    engine.begin().unwrap();
+    engine.insert(TABLE, &row).unwrap();
+    engine.commit(Durability::Immediate).unwrap();
+}
+
+fn key(engine: &TestEngine, id: i64) -> KeyBuf {
+    let mut key = KeyBuf::default();
+    let primary = &engine.tables()[0].primary;
+    primary.encode_values(&[Value::from(id)], &mut key).unwrap();
+    key
+}
+
+fn value(engine: &mut TestEngine, id: i64) -> Option<i64> {
+    let key = key(engine, id);
+    engine.begin().unwrap();
+    let mut row = Row::new(engine.tables()[0].layout.clone());
+    let found = engine.get(TABLE, &key, &mut row).unwrap();
+    engine.abort().unwrap();
+    match row.get(1) {
+        ValueRef::Int64(value) if found => Some(value),
+        _ => None,
+    }
+}
+
+fn holds(engine: &mut TestEngine, id: i64) -> bool {
+    value(engine, id).is_some()
+}
+
+/// Inserts row 2 and dies before the fence `site`; opens again with the site `disabled` switched
+/// off, reads, and cuts the power. Whether the row was seen, and whether it is there afterwards.
+fn die_and_cut(fences: FenceOrder, site: &'static str, disabled: &str) -> (bool, bool) {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let mut engine = create(&world, fences);
+    insert(&mut engine, 1);
+    world.observe(move |_, point| {
+        if let CrashPoint::Fence(found) = point {
+            assert!(found.name != site, "the process dies here");
+        }
+    });
+    let death = catch_unwind(AssertUnwindSafe(|| insert(&mut engine, 2)));
+    assert!(death.is_err(), "{site} was not reached");
+    world.unobserve();
+    drop(engine);
+    world.disable(disabled);
+    let seen = holds(&mut open(&world, fences), 2);
+    let image = world.image(&ImageChoice::default()).unwrap();
+    (seen, holds(&mut open(&image, fences), 2))
+}
+
+#[test]
+fn what_a_killed_process_left_in_a_cache_is_durable_before_it_is_read() {
+    for (fences, site) in [
+        (FenceOrder::Single, "undo.commit-record-fence"),
+        (FenceOrder::Shared, "undo.commit-fence"),
+    ] {
+        assert_eq!(die_and_cut(fences, site, "none"), (true, true), "{site}");
+    }
+    let order = FenceOrder::Shared;
+    let lost = die_and_cut(order, "undo.commit-fence", "undo.found-fence");
+    assert_eq!(lost, (true, false), "the fence before a replay is needless");
+}
+
+#[test]
+fn opening_after_an_orderly_end_stores_nothing() {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let mut engine = create(&world, FenceOrder::Single);
+    insert(&mut engine, 1);
+    engine.close().unwrap();
+    drop(engine);
+    let image = world.image(&ImageChoice::default()).unwrap();
+    let stores = image.stores();
+    assert!(holds(&mut open(&image, FenceOrder::Single), 1));
+    assert_eq!(image.stores(), stores);
+}
+
+/// Gives rows 2 to 4 the value 8 and row 1 this one, which comes first in the record.
+fn change(engine: &mut TestEngine, first: i64) {
+    engine.begin().unwrap();
+    for (id, value) in [(1, first), (2, 8), (3, 8), (4, 8)] {
+        let table = engine.tables()[0].clone();
+        let mut changes = Changes::new(table.layout.clone());
+        changes.set(1, value).unwrap();
+        let key = key(engine, id);
+        assert!(engine.update(TABLE, &key, &changes).unwrap());
+    }
+    engine.commit(Durability::Immediate).unwrap();
+}
+
+/// Images that a cut may leave of the record of that change, before its fence.
+fn record_in_pieces(
+    world: &SimulatedWorld,
+    engine: &mut TestEngine,
+    first: i64,
+) -> Vec<SimulatedWorld> {
+    let images = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&images);
+    world.observe(move |world, point| {
+        if matches!(point, CrashPoint::Fence(site) if site.name == "undo.commit-record-fence") {
+            let choices = ImageChoices::exhaustive(world, 1000).unwrap();
+            let images = choices.map(|choice| world.image(&choice).unwrap());
+            seen.lock().unwrap().extend(images);
+        }
+    });
+    change(engine, first);
+    world.unobserve();
+    std::mem::take(&mut *images.lock().unwrap())
+}
+
+/// A cut tears a record, and another one that of the transaction after the next opening, which has
+/// all lines but the first in common with it. Values of row 1 that may not be there.
+fn torn_twice(disabled: &str) -> Vec<i64> {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let mut engine = create(&world, FenceOrder::Single);
+    (1..=4).for_each(|id| insert(&mut engine, id));
+    world.disable(disabled);
+    let mut wrong = Vec::new();
+    for world in record_in_pieces(&world, &mut engine, 9) {
+        let mut engine = open(&world, FenceOrder::Single);
+        if value(&mut engine, 1) != Some(7) {
+            continue;
+        }
+        for world in record_in_pieces(&world, &mut engine, 10) {
+            let found = value(&mut open(&world, FenceOrder::Single), 1);
+            wrong.extend(found.filter(|value| ![7, 10].contains(value)));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn a_torn_record_is_not_made_whole_by_the_next_one() {
+    assert_eq!(torn_twice("none"), []);
+    for site in ["undo.torn", "undo.torn-fence"] {
+        assert!(torn_twice(site).contains(&9), "without {site}");
+    }
+}

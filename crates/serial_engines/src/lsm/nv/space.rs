@@ -1,0 +1,594 @@
+//! The tables of one partition of `nvm-log`: their definitions, their runs, and their secondary
+//! indexes.
+//!
+//! Secondary indexes are plain non-volatile B+trees that map a key to the row's primary key: they
+//! change in place, so a lookup searches one tree. A primary key of one word is the value; a longer
+//! one lies in a block. A change of a column that is in no index leaves them alone, because they do
+//! not have the row's location.
+//!
+//! Tables hang on a list of *descriptors*:
+//!
+//! ```text
+//! descriptor  next u64 | bytes of definition u32, crc32c of definition u32 | secondary indexes u64
+//!             | offset of the level block | root word of each secondary index ... | definition
+//! ```
+//!
+//! The list's head is the word `directory`. Numbers of tables and indexes are never used again, so
+//! a new descriptor is linked at the head and replaces an old one of the same table in one step.
+
+use super::levels::{Levels, block_bytes};
+use super::merge::{LevelSizes, Pool};
+use super::table::{TableState, Trees};
+use crate::index::{IndexShape, NvBptree, OrderedIndex, bytes_of};
+use crate::lsm::filter::Filters;
+use crate::lsm::rows;
+use crate::table::Tables;
+use pmem::{Arena, Memory, NvPtr, Owner, Part, PmemError};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use storage::engine::{ScanRange, VerifyReport};
+use storage::log::{NvWriteSet, WriteSet};
+use storage::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId};
+use storage::table::{Numbered, Table, find, find_mut};
+use storage::{Result, StorageError};
+
+const DESCRIPTOR_WORDS: usize = 4;
+/// Descriptors on a list before it is called endless.
+const TABLES_MAX: usize = 1 << 20;
+/// Transactions after which compaction is tried again where the pool was full.
+const PAUSE_TRANSACTIONS: u32 = 64;
+
+/// All tables of one partition.
+pub(crate) struct NvTables<M: Memory> {
+    directory: u64,
+    layout: LayoutKind,
+    node_bytes: usize,
+    sizes: LevelSizes,
+    filters: Filters<M>,
+    tables: Numbered<TableState>,
+    /// Tables that the open transaction has written to.
+    written: Vec<TableId>,
+    /// Whether the open transaction has deleted a row: an abort may bring rows back that its scans
+    /// do not find.
+    has_deleted: bool,
+    /// Transactions for which compaction pauses after the pool was full.
+    pause: u32,
+}
+
+/// Settings that a partition's tables are made with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NvSettings {
+    pub(crate) directory: u64,
+    pub(crate) layout: LayoutKind,
+    pub(crate) node_bytes: usize,
+    pub(crate) sizes: LevelSizes,
+}
+
+impl<M: Memory> NvTables<M> {
+    /// The tables whose list starts at the word `directory`. Reads the descriptors, nothing else.
+    pub(crate) fn open(
+        arena: &Arena<M>,
+        filters: Filters<M>,
+        settings: NvSettings,
+    ) -> Result<Self> {
+        let mut space = Self {
+            directory: settings.directory,
+            layout: settings.layout,
+            node_bytes: settings.node_bytes,
+            sizes: settings.sizes,
+            filters,
+            tables: Numbered::new(),
+            written: Vec::new(),
+            has_deleted: false,
+            pause: 0,
+        };
+        space.reload(arena)?;
+        Ok(space)
+    }
+}
+
+impl<M: Memory> Tables<M, NvWriteSet> for NvTables<M> {
+    fn reload(&mut self, arena: &Arena<M>) -> Result<()> {
+        for mut state in std::mem::take(&mut self.tables).into_values() {
+            for filter in state.levels.take_filters() {
+                self.filters.free(filter)?;
+            }
+        }
+        self.written.clear();
+        let mut at = arena.word(self.directory)?;
+        let mut known = 0;
+        while at != 0 {
+            let (next, table) = self.read_descriptor(arena, at)?;
+            self.add(table);
+            known += 1;
+            if known > TABLES_MAX {
+                return Err(PmemError::corrupted("table directory", at, "it has no end").into());
+            }
+            at = next;
+        }
+        Ok(())
+    }
+
+    fn tables(&self) -> Vec<Arc<Table>> {
+        let tables = self.tables.values();
+        tables.map(|state| Arc::clone(&state.table)).collect()
+    }
+
+    /// Without space it is put off.
+    fn maintain(&mut self, arena: &mut Arena<M>, log: &mut NvWriteSet) -> Result<()> {
+        if self.pause > 0 {
+            self.pause -= 1;
+            return Ok(());
+        }
+        let (log_mark, heap_mark) = (log.mark(), arena.heap_mark());
+        match self.compact(arena, log) {
+            Err(error) if error.is_statement_error() => {}
+            result => return result,
+        }
+        log.rollback_to(arena, log_mark)?;
+        arena.heap_rollback(heap_mark);
+        log.visible_all(arena)?;
+        self.reload(arena)?;
+        self.pause = PAUSE_TRANSACTIONS;
+        Ok(())
+    }
+
+    fn settle(&mut self, arena: &mut Arena<M>, log: &mut NvWriteSet) -> Result<bool> {
+        let sizes = self.sizes;
+        for state in self.tables.values_mut() {
+            let mut pool = Pool {
+                arena,
+                log,
+                filters: &mut self.filters,
+            };
+            if state.levels.settle(&mut pool, &mut state.buffers, sizes)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn end_transaction(&mut self) {
+        self.has_deleted = false;
+        for id in self.written.drain(..) {
+            if let Some(state) = self.tables.get_mut(&id) {
+                state.written = 0;
+            }
+        }
+    }
+
+    #[inline]
+    fn get(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut NvWriteSet,
+        id: TableId,
+        key: &[u64],
+        row: &mut Row,
+    ) -> Result<bool> {
+        let state = find_mut(&mut self.tables, id)?;
+        if state.levels.lacks_filters {
+            let (filters, sizes) = (&mut self.filters, self.sizes);
+            state.levels.make_visible(arena, log)?;
+            state.levels.refill(arena, filters, sizes)?;
+        }
+        state.levels.read(arena, log, &self.filters, key, row)
+    }
+
+    fn get_many(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut NvWriteSet,
+        id: TableId,
+        keys: &[KeyBuf],
+        visit: &mut dyn FnMut(usize, Option<&Row>),
+    ) -> Result<()> {
+        let state = find_mut(&mut self.tables, id)?;
+        let row = &mut state.row;
+        state
+            .levels
+            .read_many(arena, log, &self.filters, keys, row, visit)
+    }
+
+    fn scan(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut NvWriteSet,
+        range: &ScanRange,
+        visit: &mut dyn FnMut(&Row) -> ControlFlow<()>,
+    ) -> Result<()> {
+        log.visible_all(arena)?;
+        let filters = &self.filters;
+        let state = find_mut(&mut self.tables, range.table)?;
+        let Some(id) = range.index else {
+            return state.scan(arena, range, !self.has_deleted, visit);
+        };
+        let (levels, row) = (&state.levels, &mut state.row);
+        let number = state.table.index_number(id)?;
+        let (index, owners) = (&state.secondary[number], &state.owners);
+        let arena = &*arena;
+        OrderedIndex::<M, NvWriteSet>::scan(
+            index,
+            arena,
+            (&range.low, &range.high),
+            range.direction,
+            0,
+            &mut |_, value| {
+                let mut key = KeyBuf::default();
+                owners.read(arena, value, &mut key)?;
+                if !levels.read_visible(arena, filters, &key, row)? {
+                    let detail = "it leads to no row";
+                    return Err(PmemError::corrupted("index entry", value, detail).into());
+                }
+                arena.enter(Part::Index);
+                Ok(visit(row))
+            },
+        )
+    }
+
+    fn insert(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut NvWriteSet,
+        id: TableId,
+        row: &Row,
+    ) -> Result<()> {
+        let (mut trees, scratch) = self.trees(arena, log, id)?;
+        rows::insert(&mut trees, scratch, row)?;
+        self.note_written(id);
+        Ok(())
+    }
+
+    fn update(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut NvWriteSet,
+        id: TableId,
+        key: &[u64],
+        changes: &Changes,
+    ) -> Result<bool> {
+        let (filters, sizes) = (&mut self.filters, self.sizes);
+        let state = find_mut(&mut self.tables, id)?;
+        if state.levels.lacks_filters {
+            state.levels.make_visible(arena, log)?;
+            state.levels.refill(arena, filters, sizes)?;
+        }
+        let (mut trees, scratch) = self.trees(arena, log, id)?;
+        let found = rows::update(&mut trees, scratch, key, changes)?;
+        self.note_written(id);
+        Ok(found)
+    }
+
+    fn delete(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut NvWriteSet,
+        id: TableId,
+        key: &[u64],
+    ) -> Result<bool> {
+        let (log_mark, heap_mark) = (log.mark(), arena.heap_mark());
+        let result = self.bury(arena, log, id, key).and_then(|found| {
+            log.end_operation(arena)?;
+            Ok(found)
+        });
+        if !result.as_ref().is_err_and(StorageError::is_out_of_space) {
+            return result;
+        }
+        // There is no space for a tombstone, and none is needed to take the row out of all runs.
+        log.rollback_to(arena, log_mark)?;
+        arena.heap_rollback(heap_mark);
+        let (mut trees, scratch) = self.trees(arena, log, id)?;
+        trees.purges = true;
+        rows::delete(&mut trees, scratch, key)
+    }
+
+    fn create_table(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut NvWriteSet,
+        def: &TableDef,
+    ) -> Result<()> {
+        if find(&self.tables, def.id).is_ok() {
+            let text = format!("table number {} is taken", def.id.0);
+            return Err(StorageError::Unsupported(text));
+        }
+        let next = arena.word(self.directory)?;
+        let table = Table::new(def.clone(), self.layout)?;
+        let shape = self.shape(table.primary.shape().words);
+        let owner = Owner {
+            part: Part::Index,
+            tag: tag(def.id),
+        };
+        let block = arena.reserve(block_bytes(shape.key_words), owner)?;
+        let change = arena.activate(block)?;
+        log.change(arena, change)?;
+        let mut levels = Levels::create(arena, log, block, shape, tag(def.id))?;
+        levels.begin_filter(&mut self.filters, self.sizes);
+        let state = self.write_descriptor(arena, log, table, levels, next, (&[], None))?;
+        log.write(arena, self.directory, &state.descriptor.to_le_bytes())?;
+        self.add(state);
+        Ok(())
+    }
+
+    fn drop_table(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut NvWriteSet,
+        id: TableId,
+    ) -> Result<()> {
+        log.visible_all(arena)?;
+        let state = find(&self.tables, id)?;
+        state.levels.free(arena, log)?;
+        for index in &state.secondary {
+            state.owners.free_all(arena, log, index)?;
+            OrderedIndex::free(index, arena, log)?;
+        }
+        let descriptor = state.descriptor;
+        self.unlink(arena, log, descriptor)?;
+        if let Some(mut state) = self.tables.remove(&id) {
+            for filter in state.levels.take_filters() {
+                self.filters.free(filter)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn create_index(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut NvWriteSet,
+        id: TableId,
+        index: &IndexDef,
+    ) -> Result<()> {
+        log.visible_all(arena)?;
+        let mut def = find(&self.tables, id)?.table.def.clone();
+        def.indexes.push(index.clone());
+        let mut state = self.replace_descriptor(arena, log, &def, None)?;
+        log.visible_all(arena)?;
+        let number = state.secondary.len() - 1;
+        let result = state.fill_index(arena, log, &mut self.filters, number);
+        self.add(state);
+        result
+    }
+
+    fn drop_index(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut NvWriteSet,
+        id: TableId,
+        index: IndexId,
+    ) -> Result<()> {
+        log.visible_all(arena)?;
+        let old = find(&self.tables, id)?;
+        let number = old.table.index_number(index)?;
+        old.owners.free_all(arena, log, &old.secondary[number])?;
+        OrderedIndex::free(&old.secondary[number], arena, log)?;
+        let mut def = old.table.def.clone();
+        def.indexes.remove(number);
+        let state = self.replace_descriptor(arena, log, &def, Some(number))?;
+        self.add(state);
+        Ok(())
+    }
+
+    fn check(&mut self, arena: &Arena<M>, block: &mut dyn FnMut(u64), report: &mut VerifyReport) {
+        for state in self.tables.values_mut() {
+            block(state.descriptor);
+            state.check(arena, block, report);
+        }
+    }
+}
+
+impl<M: Memory> NvTables<M> {
+    /// Does the share of compaction for the transaction that is about to commit.
+    fn compact(&mut self, arena: &mut Arena<M>, log: &mut NvWriteSet) -> Result<()> {
+        for index in 0..self.written.len() {
+            let (id, sizes) = (self.written[index], self.sizes);
+            let Some(state) = self.tables.get_mut(&id) else {
+                continue;
+            };
+            let mut pool = Pool {
+                arena,
+                log,
+                filters: &mut self.filters,
+            };
+            let written = std::mem::take(&mut state.written);
+            state
+                .levels
+                .maintain(&mut pool, &mut state.buffers, sizes, written)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes a row by a tombstone.
+    fn bury(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut NvWriteSet,
+        id: TableId,
+        key: &[u64],
+    ) -> Result<bool> {
+        self.has_deleted = true;
+        let (mut trees, scratch) = self.trees(arena, log, id)?;
+        let found = rows::delete(&mut trees, scratch, key)?;
+        self.note_written(id);
+        Ok(found)
+    }
+
+    fn note_written(&mut self, id: TableId) {
+        if let Some(state) = self.tables.get_mut(&id) {
+            state.written += 1;
+            if !self.written.contains(&id) {
+                self.written.push(id);
+            }
+        }
+    }
+
+    fn trees<'s>(
+        &'s mut self,
+        arena: &'s mut Arena<M>,
+        log: &'s mut NvWriteSet,
+        id: TableId,
+    ) -> Result<(Trees<'s, M>, &'s mut rows::Scratch)> {
+        let state = find_mut(&mut self.tables, id)?;
+        Ok(state.trees(arena, log, &mut self.filters))
+    }
+
+    fn add(&mut self, state: TableState) {
+        self.tables.insert(state.table.def.id, state);
+    }
+
+    fn shape(&self, key_words: usize) -> IndexShape {
+        IndexShape {
+            node_bytes: self.node_bytes,
+            key_words,
+        }
+    }
+
+    /// Reads one descriptor; returns the next one's offset and the table.
+    fn read_descriptor(&self, arena: &Arena<M>, at: u64) -> Result<(u64, TableState)> {
+        let damaged = |detail: String| PmemError::corrupted("table descriptor", at, detail);
+        let &[next, sizes, indexes, block] =
+            arena.get(NvPtr::<[u64; DESCRIPTOR_WORDS]>::new(at))?;
+        let roots_at = at + 8 * DESCRIPTOR_WORDS as u64;
+        let def_at = indexes
+            .checked_mul(8)
+            .and_then(|roots| roots_at.checked_add(roots));
+        let image = arena.bytes(def_at.unwrap_or(u64::MAX), sizes as u32 as usize)?;
+        if crc32c::crc32c(image) != (sizes >> 32) as u32 {
+            return Err(damaged("wrong checksum".to_owned()).into());
+        }
+        let def = TableDef::decode(image).map_err(|error| damaged(error.to_string()))?;
+        if indexes != def.indexes.len() as u64 {
+            return Err(damaged("wrong number of indexes".to_owned()).into());
+        }
+        let table = Table::new(def, self.layout)?;
+        let shape = self.shape(table.primary.shape().words);
+        let levels = Levels::open(arena, block, shape, tag(table.def.id))?;
+        let secondary = self.secondary_handles(&table, roots_at);
+        Ok((next, TableState::new(table, at, levels, secondary)))
+    }
+
+    fn secondary_handles(&self, table: &Table, roots_at: u64) -> Vec<NvBptree> {
+        (0..)
+            .zip(&table.secondary)
+            .map(|(number, encoder)| {
+                let shape = self.shape(encoder.shape().words);
+                NvBptree::handle(roots_at + 8 * number, shape, tag(table.def.id))
+            })
+            .collect()
+    }
+
+    /// Writes a new descriptor with the indexes whose roots are in `kept`, and then new, empty
+    /// ones. It is not linked yet, unless it is written over an old one that it is shorter than,
+    /// since there is no room for another.
+    fn write_descriptor(
+        &self,
+        arena: &mut Arena<M>,
+        log: &mut NvWriteSet,
+        table: Table,
+        levels: Levels,
+        next: u64,
+        (kept, shorter_than): (&[u64], Option<u64>),
+    ) -> Result<TableState> {
+        let image = table.def.encode();
+        let indexes = table.def.indexes.len();
+        let bytes = 8 * (DESCRIPTOR_WORDS + indexes) + image.len();
+        let owner = Owner {
+            part: Part::Other,
+            tag: 1,
+        };
+        let (at, is_new) = match (
+            arena.reserve(bytes.next_multiple_of(8), owner),
+            shorter_than,
+        ) {
+            (Err(PmemError::OutOfSpace { .. }), Some(old)) => (old, false),
+            (reserved, _) => (reserved?, true),
+        };
+        let sizes = u64::from(crc32c::crc32c(&image)) << 32 | image.len() as u64;
+        let mut header = bytes_of(&[next, sizes, indexes as u64, levels.block]);
+        header.extend_from_slice(&bytes_of(kept));
+        header.resize(8 * (DESCRIPTOR_WORDS + indexes), 0);
+        header.extend_from_slice(&image);
+        if is_new {
+            log.stage(arena, at, &header)?;
+            let change = arena.activate(at)?;
+            log.change(arena, change)?;
+        } else {
+            log.write(arena, at, &header)?;
+            log.visible_all(arena)?;
+        }
+        let roots_at = at + 8 * DESCRIPTOR_WORDS as u64;
+        for number in kept.len()..indexes {
+            let shape = self.shape(table.secondary[number].shape().words);
+            let root_word = roots_at + 8 * number as u64;
+            let _made: NvBptree =
+                OrderedIndex::create(arena, log, root_word, shape, tag(table.def.id))?;
+        }
+        let secondary = self.secondary_handles(&table, roots_at);
+        Ok(TableState::new(table, at, levels, secondary))
+    }
+
+    /// Puts a descriptor for `def` in the place of the table's old one, without the index number
+    /// `dropped`; indexes that `def` has beyond the old ones are made empty.
+    fn replace_descriptor(
+        &mut self,
+        arena: &mut Arena<M>,
+        log: &mut NvWriteSet,
+        def: &TableDef,
+        dropped: Option<usize>,
+    ) -> Result<TableState> {
+        let old = find(&self.tables, def.id)?;
+        let old_at = old.descriptor;
+        let mut kept = Vec::new();
+        for (number, index) in old.secondary.iter().enumerate() {
+            if Some(number) != dropped {
+                kept.push(arena.word(index.root_word())?);
+            }
+        }
+        let next = arena.word(old_at)?;
+        let table = Table::new(def.clone(), self.layout)?;
+        let Some(state) = self.tables.remove(&def.id) else {
+            return Err(StorageError::NoSuchTable(def.id.0));
+        };
+        // Without an index it is shorter, so a full pool need not refuse a change that frees space.
+        let shorter_than = dropped.map(|_| old_at);
+        let levels = state.levels;
+        let state =
+            self.write_descriptor(arena, log, table, levels, next, (&kept, shorter_than))?;
+        if state.descriptor == old_at {
+            return Ok(state);
+        }
+        let link = self.link_to(arena, old_at)?;
+        log.write(arena, link, &state.descriptor.to_le_bytes())?;
+        let change = arena.free(old_at)?;
+        log.change(arena, change)?;
+        Ok(state)
+    }
+
+    /// Takes a descriptor off the list and frees it.
+    fn unlink(&self, arena: &mut Arena<M>, log: &mut NvWriteSet, descriptor: u64) -> Result<()> {
+        let next = arena.word(descriptor)?;
+        let link = self.link_to(arena, descriptor)?;
+        log.write(arena, link, &next.to_le_bytes())?;
+        let change = arena.free(descriptor)?;
+        log.change(arena, change)
+    }
+
+    /// The word that points to a descriptor.
+    fn link_to(&self, arena: &Arena<M>, descriptor: u64) -> Result<u64> {
+        let mut link = self.directory;
+        for _ in 0..TABLES_MAX {
+            match arena.word(link)? {
+                found if found == descriptor => return Ok(link),
+                0 => break,
+                next => link = next,
+            }
+        }
+        Err(PmemError::corrupted("table directory", descriptor, "the table is not on it").into())
+    }
+}
+
+fn tag(table: TableId) -> u16 {
+    // Numbers that differ by 65,536 share runs of the heap; the tag is a check, not an identity.
+    table.0 as u16
+}
