@@ -1,0 +1,6 @@
+//! Values of `jsonb`.
+
+mod value;
+mod text;
+
+pub use value::Json;
