@@ -12,6 +12,7 @@
 
 pub mod aggregate;
 pub mod array;
+pub mod binary_io;
 pub mod cast;
 pub mod context;
 pub mod datetime;
@@ -24,6 +25,7 @@ pub mod numeric;
 pub mod operator;
 pub mod overload;
 pub mod random;
+pub mod storage;
 pub mod text_io;
 pub mod window;
 
