@@ -1,0 +1,135 @@
+//! Prepared statements and portals: the parts of the extended protocol.
+//!
+//! A prepared statement is parsed once, and planned again when the catalogue or the settings have
+//! changed. A portal is a prepared statement with values; it may stop after some rows, keeps its
+//! place, and ends with its transaction.
+
+use super::Session;
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::parse;
+use crate::sink::{Completion, OutputColumn, RowSink};
+use crate::state::{Portal, Prepared};
+use crate::types::{Datum, Type};
+
+/// Values of the parameters of a statement, in their order; of the types that
+/// [`Session::parameter_types`] says.
+pub type Parameters = [Datum];
+
+impl Session {
+    /// Prepares a statement. The name `""` is taken by the next one without a name.
+    ///
+    /// # Errors
+    ///
+    /// Those of its syntax; a name that is taken; several statements in one text.
+    pub fn prepare(&mut self, name: &str, text: &str, declared: &[Option<Type>]) -> Result<()> {
+        self.guarded(|session| {
+            if !name.is_empty() && session.prepared.contains_key(name) {
+                let message = format!("prepared statement \"{name}\" already exists");
+                return Err(SqlError::new(
+                    SqlState::DUPLICATE_PREPARED_STATEMENT,
+                    message,
+                ));
+            }
+            let mut parsed = parse(text)?;
+            if parsed.len() > 1 {
+                let message = "cannot insert multiple commands into a prepared statement";
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+            }
+            let prepared = Prepared::new(parsed.pop(), declared);
+            session.prepared.insert(name.to_owned(), prepared);
+            Ok(())
+        })
+    }
+
+    /// Gives a prepared statement its values, as a portal. The name `""` is taken by the next one.
+    ///
+    /// # Errors
+    ///
+    /// Names that do not exist or are taken; a wrong number of values.
+    pub fn bind(&mut self, portal: &str, statement: &str, values: &Parameters) -> Result<()> {
+        self.guarded(|session| {
+            let prepared = session
+                .prepared
+                .get(statement)
+                .ok_or_else(|| no_statement(statement))?;
+            if !portal.is_empty() && session.portals.contains_key(portal) {
+                let message = format!("cursor \"{portal}\" already exists");
+                return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
+            }
+            let bound = Portal::new(prepared, values);
+            session.portals.insert(portal.to_owned(), bound);
+            Ok(())
+        })
+    }
+
+    /// Runs a portal on, until the sink is full or `rows_max` rows have come, if that is not 0.
+    ///
+    /// # Errors
+    ///
+    /// Those of the statement; a portal that does not exist.
+    pub fn execute_portal(
+        &mut self,
+        portal: &str,
+        rows_max: u64,
+        sink: &mut dyn RowSink,
+    ) -> Result<Completion> {
+        let _ = rows_max;
+        self.environment.interrupt.clear();
+        let bound = self.portals.get(portal).ok_or_else(|| no_portal(portal))?;
+        match bound.parsed.clone() {
+            Some(parsed) => self.statement(&parsed, sink),
+            None => Ok(Completion::new("")),
+        }
+    }
+
+    /// The types of a prepared statement's parameters.
+    pub fn parameter_types(&mut self, statement: &str) -> Result<Vec<Type>> {
+        let prepared = self
+            .prepared
+            .get(statement)
+            .ok_or_else(|| no_statement(statement))?;
+        Ok(prepared.declared.iter().flatten().copied().collect())
+    }
+
+    /// The columns of a prepared statement's result; none if it has no result.
+    pub fn statement_columns(&mut self, statement: &str) -> Result<Option<Vec<OutputColumn>>> {
+        self.prepared
+            .get(statement)
+            .ok_or_else(|| no_statement(statement))?;
+        Ok(None)
+    }
+
+    /// Forgets a prepared statement, if there is one.
+    pub fn close_statement(&mut self, name: &str) {
+        self.prepared.remove(name);
+    }
+
+    /// Ends a portal, if there is one.
+    pub fn close_portal(&mut self, name: &str) {
+        self.portals.remove(name);
+    }
+
+    /// Ends what was sent together: commits the implicit transaction.
+    ///
+    /// # Errors
+    ///
+    /// Those of the commit.
+    pub fn sync(&mut self) -> Result<()> {
+        self.end_implicit()
+    }
+
+    /// Ends all portals, with their transaction.
+    pub(super) fn close_portals(&mut self) {
+        self.portals.clear();
+    }
+}
+
+fn no_statement(name: &str) -> SqlError {
+    let message = format!("prepared statement \"{name}\" does not exist");
+    SqlError::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
+}
+
+fn no_portal(name: &str) -> SqlError {
+    let message = format!("portal \"{name}\" does not exist");
+    SqlError::new(SqlState::INVALID_CURSOR_NAME, message)
+}
