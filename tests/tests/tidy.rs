@@ -24,6 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("indelible", &["engines", "storage", "pmem", "disk"]),
     ("join", &[]),
     ("sql", &["indelible", "join"]),
+    ("client", &["indelible", "sql"]),
     ("workload", &["indelible"]),
     (
         "torture",
@@ -43,6 +44,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "indelible",
             "join",
             "sql",
+            "client",
             "workload",
             "torture",
             "measure",
@@ -57,6 +59,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "storage",
             "indelible",
             "sql",
+            "client",
             "workload",
             "torture",
             "cli",

@@ -5,7 +5,7 @@
 //! told to stop keeps its place.
 
 use crate::error::SqlError;
-use crate::types::{Datum, Type};
+use crate::types::{Context, Datum, Type};
 use std::fmt;
 
 /// Rows of one batch, at most.
@@ -121,8 +121,8 @@ pub trait RowSink {
     /// The columns of a result whose rows follow. Called once for each statement that returns rows.
     fn describe(&mut self, columns: &[OutputColumn]) -> Result<(), SqlError>;
 
-    /// The next rows.
-    fn rows(&mut self, batch: &Batch) -> Result<Flow, SqlError>;
+    /// The next rows; `context` is that in which their values print.
+    fn rows(&mut self, batch: &Batch, context: &Context<'_>) -> Result<Flow, SqlError>;
 
     /// A statement of [`Session::simple`](crate::Session::simple) is complete.
     fn complete(&mut self, completion: &Completion) -> Result<(), SqlError> {
@@ -134,6 +134,12 @@ pub trait RowSink {
     fn copy_out(&mut self, data: &[u8]) -> Result<(), SqlError> {
         let _ = data;
         Ok(())
+    }
+
+    /// Appends the next bytes for `COPY FROM STDIN`; false at their end.
+    fn copy_in(&mut self, data: &mut Vec<u8>) -> Result<bool, SqlError> {
+        let _ = data;
+        Ok(false)
     }
 }
 

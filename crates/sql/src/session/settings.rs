@@ -6,7 +6,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::parse::ident_text;
 use crate::sink::{Batch, Completion, OutputColumn, RowSink};
 use crate::state::{parts_of, unknown_setting};
-use crate::types::{Datum, Kind};
+use crate::types::{Context, Datum, Kind};
 use indelible::Mode;
 use sqlparser::ast::{
     ContextModifier, Expr, ObjectName, Reset, Set, Statement, UnaryOperator, Value,
@@ -158,7 +158,7 @@ impl Session {
             let rows = all
                 .into_iter()
                 .map(|(name, value)| vec![name, value, String::new()]);
-            return texts(&["name", "setting", "description"], rows.collect(), sink);
+            return texts(&["name", "setting", "description"], rows.collect(), &self.environment.context(), sink);
         }
         let (shown, name) = match name.to_lowercase().as_str() {
             "transaction isolation level" => {
@@ -185,7 +185,7 @@ impl Session {
                 value.ok_or_else(|| unknown_setting(name))?.to_owned()
             }
         };
-        texts(&[&shown], vec![vec![value]], sink)
+        texts(&[&shown], vec![vec![value]], &self.environment.context(), sink)
     }
 }
 
@@ -203,6 +203,7 @@ fn proper_name(name: &str) -> String {
 pub(super) fn texts(
     names: &[&str],
     rows: Vec<Vec<String>>,
+    context: &Context<'_>,
     sink: &mut dyn RowSink,
 ) -> Result<Completion> {
     let columns = names.iter().map(|name| OutputColumn {
@@ -217,7 +218,7 @@ pub(super) fn texts(
         batch.push(row.into_iter().map(Datum::text));
     }
     if !batch.is_empty() {
-        sink.rows(&batch)?;
+        sink.rows(&batch, context)?;
     }
     Ok(Completion::new("SHOW"))
 }
