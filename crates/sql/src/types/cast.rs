@@ -167,6 +167,12 @@ fn convert_kind(datum: Datum, from: Kind, to: Kind, context: &Context<'_>) -> Re
                 other => Err(no_json_cast(other, to)),
             };
         }
+        (Datum::Bool(value), Kind::Text | Kind::Varchar) => {
+            return Ok(Datum::text(if *value { "true" } else { "false" }));
+        }
+        (Datum::Bool(value), Kind::Bpchar) => {
+            return Ok(Datum::Bpchar(if *value { "true" } else { "false" }.into()));
+        }
         (Datum::Oid(_), _) if to.is_object_number() => return Ok(datum),
         (Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_), _) if to.is_object_number() => {
             return object_number(datum.int()?, from);

@@ -4,7 +4,17 @@
 //! the code. Aggregates and window functions stand in the same tables, as they share names and the
 //! rules of the choice with all others. [`Functions`] looks them up.
 
-use super::aggregate::Aggregate;
+pub mod array;
+mod digest;
+pub(crate) mod json;
+mod keyword;
+pub(crate) mod math;
+pub(crate) mod pattern;
+mod regexp;
+mod series;
+pub(crate) mod string;
+
+use super::aggregate::{self, Aggregate};
 use super::context::CallContext;
 use super::datum::Datum;
 use super::kind::Kind;
@@ -174,7 +184,17 @@ pub struct Functions {
 }
 
 /// The tables of this module, by their subjects.
-const TABLES: &[&[Function]] = &[super::aggregate::FUNCTIONS, super::window::FUNCTIONS];
+const TABLES: &[&[Function]] = &[
+    super::window::FUNCTIONS,
+    math::EXACT,
+    math::FLOATING,
+    string::FUNCTIONS,
+    regexp::FUNCTIONS,
+    json::READING,
+    json::MAKING,
+    array::FUNCTIONS,
+    series::FUNCTIONS,
+];
 
 static BUILT_IN: LazyLock<Functions> = LazyLock::new(|| Functions::with(&[]));
 
@@ -187,7 +207,8 @@ impl Functions {
     /// The functions of this module and others.
     pub fn with(others: &[&'static [Function]]) -> Self {
         let mut by_name: HashMap<&'static str, Vec<&'static Function>> = HashMap::new();
-        for function in TABLES.iter().chain(others).copied().flatten() {
+        let tables = TABLES.iter().chain(aggregate::TABLES).chain(others);
+        for function in tables.copied().flatten() {
             by_name.entry(function.name).or_default().push(function);
         }
         Self { by_name }

@@ -11,7 +11,7 @@ mod arithmetic;
 mod power;
 mod text;
 
-pub(crate) use arithmetic::div_scale;
+pub(crate) use arithmetic::{div_scale, division_by_zero};
 pub(crate) use power::root;
 
 use num_bigint::{BigInt, BigUint, Sign};

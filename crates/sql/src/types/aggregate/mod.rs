@@ -3,9 +3,14 @@
 //! The executor treats DISTINCT, ORDER BY and FILTER, and leaves out rows with NULLs where the
 //! function is strict; an [`Accumulator`] sees the rest in order.
 
+mod collect;
+mod statistics;
+mod total;
+
 use super::context::CallContext;
 use super::datum::Datum;
-use super::function::Function;
+use super::function::{Body, Function};
+use super::kind::Kind;
 use crate::error::Result;
 
 /// The running state of a group.
@@ -29,5 +34,23 @@ pub struct Aggregate {
     pub start: fn() -> Box<dyn Accumulator>,
 }
 
-/// The table of aggregates.
-pub(super) const FUNCTIONS: &[Function] = &[];
+/// An aggregate that leaves out rows with NULLs.
+const fn aggregate(
+    name: &'static str,
+    arguments: &'static [Kind],
+    result: Kind,
+    start: fn() -> Box<dyn Accumulator>,
+) -> Function {
+    Function::with_body(name, arguments, result, Body::Aggregate(Aggregate { start }))
+}
+
+/// The tables of aggregates.
+pub(super) const TABLES: &[&[Function]] = &[
+    total::EXTREMES,
+    total::BITS,
+    total::FUNCTIONS,
+    statistics::MEASURES,
+    statistics::RELATIONS,
+    statistics::FUNCTIONS,
+    collect::FUNCTIONS,
+];
