@@ -2,7 +2,8 @@
 //!
 //! A [`Client`] runs the text of statements and hands rows, as text, to a [`Sink`]. Everything above
 //! that takes either: the shell, files of tests ([`slt`]), scripts ([`script`]). So the same files
-//! run on a database of ours and on PostgreSQL, and [`compare`] lists the differences.
+//! run on a database of ours and on PostgreSQL, and [`compare`] lists the differences;
+//! [`random`] makes more of them.
 //! Statements and rows of both sides are compared as text, since that is what users see.
 
 mod client;
@@ -10,6 +11,7 @@ mod local;
 mod wire;
 
 pub mod compare;
+pub mod random;
 pub mod script;
 pub mod slt;
 

@@ -129,7 +129,12 @@ impl Texts<'_> {
                 self.ends.push(None);
                 continue;
             }
-            sql::types::text_io::print_into(&mut self.buffer, value, column.data_type.kind, context)?;
+            sql::types::text_io::print_into(
+                &mut self.buffer,
+                value,
+                column.data_type.kind,
+                context,
+            )?;
             self.ends.push(Some(self.buffer.len()));
         }
         let mut start = 0;

@@ -40,4 +40,11 @@ pub(crate) struct SqlArgs {
     /// A script that runs before each file of --against and is not compared
     #[arg(long, value_name = "FILE", requires = "against")]
     pub(crate) prelude: Option<PathBuf>,
+    /// Run so many random statements: with --against on both, without it by oracles that know what
+    /// must be equal. The database loses what is in the schema `public`
+    #[arg(long, value_name = "STATEMENTS", conflicts_with_all = ["commands", "files", "test"])]
+    pub(crate) random: Option<u64>,
+    /// The seed of the first round of --random; each round counts up
+    #[arg(long, default_value_t = 1, requires = "random")]
+    pub(crate) seed: u64,
 }

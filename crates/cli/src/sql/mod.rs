@@ -12,6 +12,7 @@ mod edit;
 mod interactive;
 mod interrupt;
 mod printer;
+mod random;
 mod report;
 mod shell;
 mod test;
@@ -34,6 +35,9 @@ pub(crate) fn run(args: &SqlArgs, format: FormatName) -> Result<ExitCode> {
     let (client, name) = open(&args.database)?;
     if !args.test.is_empty() {
         return test::run(args, &*client, format);
+    }
+    if let Some(statements) = args.random {
+        return random::run(args, client, statements, format);
     }
     if let Some(address) = &args.against {
         return against::run(args, client, address, format);

@@ -87,6 +87,13 @@ impl Pair {
         self.run(prelude).map(drop)
     }
 
+    /// Runs one statement on both, without looking for commands in it.
+    pub fn compare(&mut self, statement: &str) -> Result<ScriptReport, Error> {
+        let mut report = ScriptReport::default();
+        self.both(statement, 1, None, &mut report)?;
+        Ok(report)
+    }
+
     /// Runs a script on both.
     pub fn run(&mut self, text: &str) -> Result<ScriptReport, Error> {
         let mut script = Script::new(text);
