@@ -21,9 +21,13 @@
 //! | `define` | statements that define objects |
 //! | `state` | what a session keeps between statements |
 
+mod bind;
 mod catalog;
+mod define;
 pub mod error;
 mod parse;
+mod plan;
+mod run;
 mod session;
 mod sink;
 mod sql;

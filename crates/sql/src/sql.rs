@@ -11,15 +11,16 @@ use crate::state::Sequences;
 use indelible::{Database, Direction, Table, TableId};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
 /// SQL in a database. One for each open database: it keeps the catalogue in memory.
 pub struct Sql {
     database: Database,
     catalog: RwLock<Arc<Catalog>>,
-    /// The next number for an object.
+    /// The next number for an object, and the newest of a catalogue.
     next_oid: AtomicU32,
+    version: AtomicU64,
     /// Hidden numbers of rows, by table below.
     row_numbers: Mutex<HashMap<TableId, Arc<AtomicI64>>>,
     pub(crate) sequences: Sequences,
@@ -39,6 +40,7 @@ impl Sql {
             database,
             catalog: RwLock::new(Arc::new(catalog)),
             next_oid: AtomicU32::new(next_oid),
+            version: AtomicU64::new(0),
             row_numbers: Mutex::default(),
             sequences: Sequences::default(),
             sessions: AtomicI32::new(0),
@@ -73,6 +75,11 @@ impl Sql {
     /// A number for a new object; `count` numbers that follow each other.
     pub(crate) fn next_oid(&self, count: u32) -> Oid {
         self.next_oid.fetch_add(count, Ordering::Relaxed)
+    }
+
+    /// A number for another catalogue.
+    pub(crate) fn next_version(&self) -> u64 {
+        self.version.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// A number for a new row of a table without a primary key: higher than those that are there.

@@ -8,12 +8,15 @@
 mod codec;
 mod object;
 pub(crate) mod store;
+mod typed;
 
 pub(crate) use object::{
     Action, Body, Column, Constraint, DomainBody, EnumBody, FIRST_OID, Foreign, INFORMATION_SCHEMA,
     Index, Object, Oid, Origin, PG_CATALOG, PG_TEMP, PUBLIC, Rule, SequenceBody, TableBody,
     ViewBody,
 };
+
+pub(crate) use typed::typed_table;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -63,6 +63,8 @@ pub(crate) struct Column {
     pub(crate) not_null: bool,
     pub(crate) default: Option<String>,
     pub(crate) origin: Origin,
+    /// The domain that is its type, if one is.
+    pub(crate) domain: Option<Oid>,
     pub(crate) comment: Option<String>,
 }
 
@@ -265,6 +267,17 @@ impl Object {
 }
 
 impl TableBody {
+    /// A table without columns.
+    pub(crate) const fn empty() -> Self {
+        Self {
+            physical: String::new(),
+            columns: Vec::new(),
+            key: Vec::new(),
+            constraints: Vec::new(),
+            indexes: Vec::new(),
+        }
+    }
+
     fn write(&self, writer: &mut Writer) {
         writer.text(&self.physical);
         writer.list(&self.columns, |writer, column| column.write(writer));
@@ -308,6 +321,7 @@ impl Column {
             not_null: false,
             default: None,
             origin: Origin::Given,
+            domain: None,
             comment: None,
         }
     }
@@ -329,6 +343,9 @@ impl Column {
                 writer.number((*sequence).into());
             }
         }
+        writer.option(self.domain.as_ref(), |writer, oid| {
+            writer.number((*oid).into())
+        });
         writer.option(self.comment.as_ref(), |writer, text| writer.text(text));
     }
 
@@ -347,6 +364,7 @@ impl Column {
                 },
                 _ => return Err(reader.damaged()),
             },
+            domain: reader.option(Reader::integer)?,
             comment: reader.option(Reader::text)?,
         })
     }

@@ -26,7 +26,7 @@ impl Session {
     ) -> Result<Completion> {
         self.guarded(|session| match session.control(&parsed.statement)? {
             Some(completion) => Ok(completion),
-            None => session.attempt(&parsed.statement, |session| session.execute(parsed, sink)),
+            None => session.attempt(|session| session.execute(parsed, sink)),
         })
     }
 
@@ -48,20 +48,16 @@ impl Session {
     }
 
     /// Runs a statement that can be undone alone.
-    pub(super) fn attempt<R>(
-        &mut self,
-        statement: &Statement,
-        body: impl FnOnce(&mut Self) -> Result<R>,
-    ) -> Result<R> {
+    pub(super) fn attempt<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         if self.transaction.block == Block::Failed {
             return Err(failed_block());
         }
-        let _ = statement;
         self.begin_implicit()?;
         self.environment.statement_start = crate::state::now();
         if !self.transaction.defines {
             self.environment.names.catalog = self.sql.catalog();
         }
+        self.transaction.has_read = true;
         let catalog = Arc::clone(self.catalog());
         let mark = self.connection.statement()?;
         let result = body(self);
@@ -185,7 +181,7 @@ impl Session {
     }
 
     /// Statements that begin and end transactions; none for all others.
-    fn control(&mut self, statement: &Statement) -> Result<Option<Completion>> {
+    pub(super) fn control(&mut self, statement: &Statement) -> Result<Option<Completion>> {
         let command = match statement {
             Statement::StartTransaction { modes, begin, .. } => {
                 self.begin_block(modes)?;

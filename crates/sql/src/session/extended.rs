@@ -7,9 +7,11 @@
 use super::Session;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::parse;
+use crate::plan::Plan;
 use crate::sink::{Completion, OutputColumn, RowSink};
-use crate::state::{Portal, Prepared};
+use crate::state::{Planned, Portal, Prepared};
 use crate::types::{Datum, Type};
+use std::sync::Arc;
 
 /// Values of the parameters of a statement, in their order; of the types that
 /// [`Session::parameter_types`] says.
@@ -56,7 +58,7 @@ impl Session {
                 let message = format!("cursor \"{portal}\" already exists");
                 return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
             }
-            let bound = Portal::new(prepared, values);
+            let bound = Portal::new(statement, prepared, values);
             session.portals.insert(portal.to_owned(), bound);
             Ok(())
         })
@@ -73,30 +75,115 @@ impl Session {
         rows_max: u64,
         sink: &mut dyn RowSink,
     ) -> Result<Completion> {
-        let _ = rows_max;
         self.environment.interrupt.clear();
-        let bound = self.portals.get(portal).ok_or_else(|| no_portal(portal))?;
-        match bound.parsed.clone() {
-            Some(parsed) => self.statement(&parsed, sink),
-            None => Ok(Completion::new("")),
+        let Some(mut bound) = self.portals.remove(portal) else {
+            self.fail();
+            return Err(no_portal(portal));
+        };
+        let completion = self.run_portal(&mut bound, rows_max, sink);
+        // The end of a transaction ends its portals, so it stays only if it can go on.
+        let is_suspended = completion
+            .as_ref()
+            .is_ok_and(|completion| completion.is_suspended);
+        if is_suspended {
+            self.portals.insert(portal.to_owned(), bound);
         }
+        completion
+    }
+
+    fn run_portal(
+        &mut self,
+        portal: &mut Portal,
+        rows_max: u64,
+        sink: &mut dyn RowSink,
+    ) -> Result<Completion> {
+        let Some(parsed) = portal.parsed.clone() else {
+            return Ok(Completion::new(""));
+        };
+        if let Some(running) = &mut portal.running {
+            return self.guarded(|session| {
+                session.attempt(|session| session.run_on(running, rows_max, sink))
+            });
+        }
+        let planned = self.prepared.get(&portal.statement).is_some();
+        self.guarded(|session| {
+            if let Some(completion) = session.control(&parsed.statement)? {
+                return Ok(completion);
+            }
+            session.attempt(|session| {
+                let plan = if planned {
+                    session.plan_prepared(&portal.statement)?
+                } else {
+                    None
+                };
+                let Some(plan) = plan else {
+                    return session.execute(&parsed, sink);
+                };
+                if let Some(columns) = &plan.columns {
+                    sink.describe(columns)?;
+                }
+                let mut running = session.begin_plan(&plan, portal.values.clone())?;
+                let completion = session.run_on(&mut running, rows_max, sink)?;
+                portal.running = Some(running);
+                Ok(completion)
+            })
+        })
     }
 
     /// The types of a prepared statement's parameters.
+    ///
+    /// # Errors
+    ///
+    /// Those of planning it; a statement that does not exist.
     pub fn parameter_types(&mut self, statement: &str) -> Result<Vec<Type>> {
+        let plan = self.planned_in_transaction(statement)?;
+        Ok(plan.map(|plan| plan.parameters.clone()).unwrap_or_default())
+    }
+
+    /// The columns of a prepared statement's result; none if it has no result.
+    ///
+    /// # Errors
+    ///
+    /// Those of planning it; a statement that does not exist.
+    pub fn statement_columns(&mut self, statement: &str) -> Result<Option<Vec<OutputColumn>>> {
+        let plan = self.planned_in_transaction(statement)?;
+        Ok(plan.and_then(|plan| plan.columns.clone()))
+    }
+
+    fn planned_in_transaction(&mut self, statement: &str) -> Result<Option<Arc<Plan>>> {
+        if !self.prepared.contains_key(statement) {
+            self.fail();
+            return Err(no_statement(statement));
+        }
+        self.guarded(|session| session.attempt(|session| session.plan_prepared(statement)))
+    }
+
+    /// The plan of a prepared statement, made again if the catalogue or the settings have changed.
+    fn plan_prepared(&mut self, statement: &str) -> Result<Option<Arc<Plan>>> {
+        let versions = self.versions();
         let prepared = self
             .prepared
             .get(statement)
             .ok_or_else(|| no_statement(statement))?;
-        Ok(prepared.declared.iter().flatten().copied().collect())
-    }
-
-    /// The columns of a prepared statement's result; none if it has no result.
-    pub fn statement_columns(&mut self, statement: &str) -> Result<Option<Vec<OutputColumn>>> {
-        self.prepared
-            .get(statement)
-            .ok_or_else(|| no_statement(statement))?;
-        Ok(None)
+        if let Some(planned) = &prepared.planned
+            && planned.versions == versions
+        {
+            return Ok(Some(Arc::clone(&planned.plan)));
+        }
+        let Some(parsed) = prepared.parsed.clone() else {
+            return Ok(None);
+        };
+        let declared = prepared.declared.clone();
+        let Some(plan) = self.plan(&parsed, &declared)? else {
+            return Ok(None);
+        };
+        if let Some(prepared) = self.prepared.get_mut(statement) {
+            prepared.planned = Some(Planned {
+                plan: Arc::clone(&plan),
+                versions,
+            });
+        }
+        Ok(Some(plan))
     }
 
     /// Forgets a prepared statement, if there is one.

@@ -39,6 +39,14 @@ impl Session {
         }
     }
 
+    /// Forgets all that the session has kept: settings, prepared statements, portals.
+    pub(crate) fn reset_everything(&mut self) {
+        self.reset_all();
+        self.prepared.clear();
+        self.close_portals();
+        self.environment.host.sequences = crate::state::SessionSequences::default();
+    }
+
     /// Sets all settings to their defaults.
     pub(super) fn reset_all(&mut self) {
         let environment = &mut self.environment;
@@ -158,7 +166,12 @@ impl Session {
             let rows = all
                 .into_iter()
                 .map(|(name, value)| vec![name, value, String::new()]);
-            return texts(&["name", "setting", "description"], rows.collect(), &self.environment.context(), sink);
+            return texts(
+                &["name", "setting", "description"],
+                rows.collect(),
+                &self.environment.context(),
+                sink,
+            );
         }
         let (shown, name) = match name.to_lowercase().as_str() {
             "transaction isolation level" => {
@@ -185,7 +198,12 @@ impl Session {
                 value.ok_or_else(|| unknown_setting(name))?.to_owned()
             }
         };
-        texts(&[&shown], vec![vec![value]], &self.environment.context(), sink)
+        texts(
+            &[&shown],
+            vec![vec![value]],
+            &self.environment.context(),
+            sink,
+        )
     }
 }
 

@@ -8,9 +8,9 @@ use crate::error::{SqlError, SqlState};
 use crate::sql::Sql;
 use crate::types::random::Random;
 use crate::types::{Context, Settings};
-use indelible::Interrupt;
+use indelible::{Interrupt, Wait};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Surroundings of the expressions of a session.
 pub(crate) struct Environment {
@@ -25,6 +25,15 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
+    /// How long statements wait for locks.
+    pub(crate) fn wait(&self) -> Wait {
+        let timeout = self.host.variables.get("lock_timeout");
+        match timeout.and_then(super::setting::millis_of) {
+            None | Some(0) => Wait::Limit(LOCK_WAIT_MAX),
+            Some(millis) => Wait::Limit(Duration::from_millis(millis)),
+        }
+    }
+
     /// The surroundings of conversions.
     pub(crate) fn context(&self) -> Context<'_> {
         Context {
@@ -63,6 +72,9 @@ impl HostState {
         });
     }
 }
+
+/// A wait without a limit: deadlocks are found at once, so nothing else ends it.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Seconds from 1970-01-01 to 2000-01-01.
 const EPOCH_SECONDS: i64 = 946_684_800;

@@ -10,6 +10,7 @@
 //! | `prepared` | prepared statements, portals and cursors |
 
 mod environment;
+mod host;
 mod names;
 mod prepared;
 mod sequence;
@@ -17,9 +18,10 @@ mod setting;
 mod transaction;
 
 pub(crate) use environment::{Environment, HostState, now};
+pub(crate) use host::HostCall;
 pub(crate) use names::{SessionNames, parts_of, quoted};
-pub(crate) use prepared::{Portal, Prepared};
-pub(crate) use sequence::{Sequences, delete as delete_sequence};
+pub(crate) use prepared::{Planned, Portal, Prepared, Running};
+pub(crate) use sequence::{Sequences, SessionSequences, delete as delete_sequence};
 pub(crate) use setting::{Variables, unknown as unknown_setting};
 pub(crate) use transaction::{Block, Loose, Savepoint, Transaction};
 
