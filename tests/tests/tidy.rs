@@ -30,6 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("indelible", &["engines", "storage", "pmem", "disk"]),
     ("join", &[]),
     ("sql", &["indelible", "join"]),
+    ("client", &["indelible", "sql"]),
     ("workload", &["indelible"]),
     (
         "torture",
@@ -56,6 +57,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "indelible",
             "join",
             "sql",
+            "client",
             "workload",
             "torture",
             "measure",
@@ -71,6 +73,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "storage",
             "indelible",
             "sql",
+            "client",
             "workload",
             "torture",
             "cli",

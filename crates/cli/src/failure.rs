@@ -77,6 +77,7 @@ impl Work {
             | Command::Describe(_)
             | Command::Get(_)
             | Command::Scan(_)
+            | Command::Sql(_)
             | Command::Info(_)
             | Command::Verify(_)
             | Command::Repair(_)

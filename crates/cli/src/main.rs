@@ -32,6 +32,7 @@ mod report;
 mod restore;
 mod scratch;
 mod sheet;
+mod sql;
 mod streams;
 mod tables;
 mod torture;
@@ -39,6 +40,7 @@ mod torture;
 use anyhow::Result;
 use args::{Command, CommandLine};
 use failure::Work;
+use output::Format;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -58,33 +60,34 @@ fn main() -> ExitCode {
 }
 
 fn run(line: CommandLine) -> Result<ExitCode> {
-    let format = line.format;
+    let format = Format::try_from(line.format);
     match line.command {
-        Command::Quickstart(args) => quickstart::run(&args, format)?,
+        Command::Quickstart(args) => quickstart::run(&args, format?)?,
         Command::Victim(args) => kill::victim::run(&args)?,
-        Command::Torture(args) => return torture::run(&args, format),
-        Command::Create(args) => create::run(&args, format)?,
-        Command::Import(args) => import::run(&args, format)?,
-        Command::Export(args) => export::run(&args, format)?,
-        Command::Dump(args) => dump::dump(&args, format)?,
-        Command::Load(args) => dump::load(&args, format)?,
-        Command::Backup(args) => backup::run(&args, format)?,
-        Command::Restore(args) => restore::run(&args, format)?,
-        Command::Convert(args) => convert::run(&args, format)?,
-        Command::Tables(command) => tables::run_tables(&command, format)?,
-        Command::Indexes(command) => tables::run_indexes(&command, format)?,
-        Command::Describe(args) => tables::describe(&args, format)?,
-        Command::Get(args) => query::get(&args, format)?,
-        Command::Scan(args) => query::scan(&args, format)?,
-        Command::Info(args) => inspect::info(&args, format)?,
-        Command::Verify(args) => return inspect::verify(&args, format),
-        Command::Repair(args) => return repair::run(&args, format),
-        Command::Shrink(args) => inspect::shrink(&args, format)?,
-        Command::Device(args) => inspect::device(&args, format)?,
-        Command::Bench(command) => bench::run(command, format)?,
+        Command::Torture(args) => return torture::run(&args, format?),
+        Command::Create(args) => create::run(&args, format?)?,
+        Command::Import(args) => import::run(&args, format?)?,
+        Command::Export(args) => export::run(&args, format?)?,
+        Command::Dump(args) => dump::dump(&args, format?)?,
+        Command::Load(args) => dump::load(&args, format?)?,
+        Command::Backup(args) => backup::run(&args, format?)?,
+        Command::Restore(args) => restore::run(&args, format?)?,
+        Command::Convert(args) => convert::run(&args, format?)?,
+        Command::Tables(command) => tables::run_tables(&command, format?)?,
+        Command::Indexes(command) => tables::run_indexes(&command, format?)?,
+        Command::Describe(args) => tables::describe(&args, format?)?,
+        Command::Get(args) => query::get(&args, format?)?,
+        Command::Scan(args) => query::scan(&args, format?)?,
+        Command::Sql(args) => return sql::run(&args, line.format),
+        Command::Info(args) => inspect::info(&args, format?)?,
+        Command::Verify(args) => return inspect::verify(&args, format?),
+        Command::Repair(args) => return repair::run(&args, format?),
+        Command::Shrink(args) => inspect::shrink(&args, format?)?,
+        Command::Device(args) => inspect::device(&args, format?)?,
+        Command::Bench(command) => bench::run(command, format?)?,
         Command::Completions(args) => completions::run(&args)?,
-        Command::Lab(command) => lab::run(&command, format)?,
-        Command::Advise(args) => advise::run(&args, format)?,
+        Command::Lab(command) => lab::run(&command, format?)?,
+        Command::Advise(args) => advise::run(&args, format?)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,7 @@
 //! JSON every row is one object on a line of its own. Text for people has no character that a
 //! terminal obeys ([`printable`]) and long values are cut in it; JSON and CSV are exact.
 
+use crate::failure::Usage;
 use crate::files::is_standard;
 use crate::printable::{beginning, first_bytes, printable};
 use crate::sheet::{Sheet, Side};
@@ -14,20 +15,64 @@ use delimited::group_digits;
 pub(crate) use delimited::thousands;
 use indelible::{Row, ValueRef};
 use serde::Serialize;
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 use std::io::Write;
 use std::path::Path;
 
 /// Format of results.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     /// For people.
-    #[default]
     Text,
     /// One JSON object a line.
     Json,
     /// With a header; NULL is an empty field, the empty text is "".
     Csv,
+}
+
+/// Format of results on the command line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormatName {
+    /// For people
+    #[default]
+    #[value(alias = "table")]
+    Text,
+    /// One JSON object a line
+    Json,
+    /// With a header; NULL is an empty field, the empty text is ""
+    Csv,
+    /// Of `sql`: a table of Markdown
+    Markdown,
+    /// Of `sql`: a value a line, with the name of its column
+    Line,
+    /// Of `sql`: a header, tabs between values, NULL is \\N
+    Tsv,
+}
+
+impl From<Format> for FormatName {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Text => Self::Text,
+            Format::Json => Self::Json,
+            Format::Csv => Self::Csv,
+        }
+    }
+}
+
+impl TryFrom<FormatName> for Format {
+    type Error = anyhow::Error;
+
+    /// The format for a command that prints reports.
+    fn try_from(name: FormatName) -> Result<Self> {
+        match name {
+            FormatName::Text => Ok(Self::Text),
+            FormatName::Json => Ok(Self::Json),
+            FormatName::Csv => Ok(Self::Csv),
+            FormatName::Markdown | FormatName::Line | FormatName::Tsv => Err(Usage::error(
+                "this format is for statements of `indelible sql` only; use text, json or csv",
+            )),
+        }
+    }
 }
 
 /// One printed cell.
@@ -39,6 +84,8 @@ pub(crate) enum Cell {
     Cut(String, u64),
     /// A number, with its text for people and spreadsheets.
     Number(f64, String),
+    /// A number or a document whose text is exact, and is JSON.
+    Exact(String),
     Whole(u64),
     Flag(bool),
 }
@@ -52,21 +99,30 @@ impl Cell {
     fn text(&self) -> Option<String> {
         match self {
             Self::Null => None,
-            Self::Text(text) | Self::Number(_, text) => Some(text.clone()),
+            Self::Text(text) | Self::Number(_, text) | Self::Exact(text) => Some(text.clone()),
             Self::Cut(text, count) => Some(format!("{text}\u{2026} ({} in all)", bytes(*count))),
             Self::Whole(number) => Some(number.to_string()),
             Self::Flag(flag) => Some(flag.to_string()),
         }
     }
 
-    fn json(&self) -> Json {
+    fn side(&self) -> Side {
         match self {
+            Self::Number(..) | Self::Exact(_) | Self::Whole(_) => Side::Right,
+            _ => Side::Left,
+        }
+    }
+
+    fn json(&self) -> String {
+        let value: Json = match self {
+            Self::Exact(text) => return text.clone(),
             Self::Null => Json::Null,
             Self::Text(text) | Self::Cut(text, _) => text.as_str().into(),
             Self::Number(number, _) => (*number).into(),
             Self::Whole(number) => (*number).into(),
             Self::Flag(flag) => (*flag).into(),
-        }
+        };
+        value.to_string()
     }
 }
 
@@ -123,56 +179,87 @@ impl Listing {
 pub(crate) struct Rows<W> {
     out: W,
     header: Vec<String>,
-    format: Format,
+    format: FormatName,
     sheet: Sheet,
     has_cut: bool,
+    has_rows: bool,
 }
 
 impl<W: Write> Rows<W> {
-    pub(crate) fn new(mut out: W, header: Vec<String>, format: Format) -> Result<Self> {
-        if format == Format::Csv {
-            let names = header.iter().map(|name| Some(name.as_str()));
-            delimited::write_record(&mut out, names, b',')?;
+    pub(crate) fn new(
+        mut out: W,
+        header: Vec<String>,
+        format: impl Into<FormatName>,
+    ) -> Result<Self> {
+        let format = format.into();
+        match format {
+            FormatName::Csv => {
+                let names = header.iter().map(|name| Some(name.as_str()));
+                delimited::write_record(&mut out, names, b',')?;
+            }
+            FormatName::Tsv => write_tabbed(&mut out, header.iter().map(|name| Some(name.into())))?,
+            _ => {}
         }
+        let header = match format {
+            FormatName::Markdown => header.iter().map(|name| in_markdown(name)).collect(),
+            _ => header,
+        };
         Ok(Self {
             out,
             sheet: Sheet::new(&header),
             header,
             format,
             has_cut: false,
+            has_rows: false,
         })
     }
 
-    /// Prints a row. The first rows are kept until the widths of the columns are known.
+    /// Prints a row. The first rows of a table are kept until the widths of the columns are known.
     pub(crate) fn push(&mut self, row: &[Cell]) -> Result<()> {
         let out = &mut self.out;
         match self.format {
-            Format::Text => {
+            FormatName::Text | FormatName::Markdown => {
                 self.has_cut |= row.iter().any(|cell| matches!(cell, Cell::Cut(..)));
+                let is_markdown = self.format == FormatName::Markdown;
                 let shown = |cell: &Cell| {
-                    let side = match cell {
-                        Cell::Number(..) | Cell::Whole(_) => Side::Right,
-                        _ => Side::Left,
-                    };
-                    (side, cell.text().unwrap_or_else(|| "NULL".into()))
+                    let text = cell.text().unwrap_or_else(|| "NULL".into());
+                    (
+                        cell.side(),
+                        if is_markdown {
+                            in_markdown(&text)
+                        } else {
+                            text
+                        },
+                    )
                 };
                 self.sheet.push(out, row.iter().map(shown).collect())?;
             }
-            Format::Json => {
-                let cells = self.header.iter().cloned().zip(row.iter().map(Cell::json));
-                writeln!(out, "{}", Json::Object(cells.collect::<Map<_, _>>()))?;
+            FormatName::Json => {
+                let pairs = self.header.iter().zip(row);
+                let pairs = pairs
+                    .map(|(name, cell)| format!("{}:{}", Json::from(name.as_str()), cell.json()));
+                writeln!(out, "{{{}}}", pairs.collect::<Vec<_>>().join(","))?;
             }
-            Format::Csv => {
+            FormatName::Csv => {
                 let texts: Vec<Option<String>> = row.iter().map(Cell::text).collect();
                 delimited::write_record(out, texts.iter().map(Option::as_deref), b',')?;
             }
+            FormatName::Tsv => write_tabbed(out, row.iter().map(Cell::text))?,
+            FormatName::Line => {
+                if self.has_rows {
+                    writeln!(out)?;
+                }
+                let pairs = self.header.iter().map(String::as_str).zip(row);
+                write_facts(out, pairs, " = ", "NULL")?;
+            }
         }
+        self.has_rows = true;
         Ok(())
     }
 
     /// Prints the remaining rows, and says so if a value was cut.
     pub(crate) fn finish(mut self) -> Result<()> {
-        if self.format == Format::Text {
+        if matches!(self.format, FormatName::Text | FormatName::Markdown) {
             self.sheet.finish(&mut self.out)?;
         }
         self.out.flush()?;
@@ -181,6 +268,46 @@ impl<W: Write> Rows<W> {
         }
         Ok(())
     }
+}
+
+/// A text in a cell of a table of Markdown.
+fn in_markdown(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('|', "\\|")
+}
+
+/// A line of texts with tabs between them, with the escapes of COPY's text format.
+fn write_tabbed(out: &mut impl Write, texts: impl Iterator<Item = Option<String>>) -> Result<()> {
+    let texts = texts.map(|text| match text {
+        None => "\\N".to_owned(),
+        Some(text) => {
+            let escapes = [('\\', "\\\\"), ('\t', "\\t"), ('\n', "\\n"), ('\r', "\\r")];
+            escapes
+                .iter()
+                .fold(text, |text, (letter, escape)| text.replace(*letter, escape))
+        }
+    });
+    Ok(writeln!(out, "{}", texts.collect::<Vec<_>>().join("\t"))?)
+}
+
+/// A line for each name and value.
+fn write_facts<'a>(
+    out: &mut impl Write,
+    facts: impl Iterator<Item = (&'a str, &'a Cell)> + Clone,
+    between: &str,
+    null: &str,
+) -> Result<()> {
+    let width = facts.clone().map(|(name, _)| name.chars().count()).max();
+    let width = width.unwrap_or(0);
+    for (name, value) in facts {
+        let value = value.text().unwrap_or_else(|| null.into());
+        writeln!(
+            out,
+            "{:<width$}{between}{}",
+            printable(name),
+            printable(&value)
+        )?;
+    }
+    Ok(())
 }
 
 /// Names and values about one thing.
@@ -220,16 +347,8 @@ impl Facts {
             return listing.print(format);
         }
         let mut out = stdout();
-        let width = self
-            .0
-            .iter()
-            .map(|(name, _)| name.chars().count())
-            .max()
-            .unwrap_or(0);
-        for (name, value) in &self.0 {
-            let value = value.text().unwrap_or_else(|| "none".into());
-            writeln!(out, "{name:<width$}  {}", printable(&value))?;
-        }
+        let facts = self.0.iter().map(|(name, value)| (name.as_str(), value));
+        write_facts(&mut out, facts, "  ", "none")?;
         out.flush()?;
         Ok(())
     }

@@ -109,7 +109,7 @@ impl Drop for Scratch {
 }
 
 /// Removes all scratch directories when the process is interrupted, then ends it with the exit code
-/// of the signal.
+/// of the signal. Ctrl-C first stops a statement of SQL, if one runs.
 pub(crate) fn remove_on_interrupt() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     // Without a handler the command still works; an interrupt then leaves a directory for the next
@@ -118,7 +118,10 @@ pub(crate) fn remove_on_interrupt() {
         return;
     };
     std::thread::spawn(move || {
-        if let Some(signal) = signals.forever().next() {
+        for signal in signals.forever() {
+            if signal == SIGINT && crate::sql::cancel_statement() {
+                continue;
+            }
             for path in OPEN.lock().unwrap_or_else(PoisonError::into_inner).iter() {
                 let _ = fs::remove_dir_all(path);
             }

@@ -182,11 +182,13 @@ pub use trace::{Trace, TraceAction, TraceOperation, TraceSummary, TraceTable};
 pub use transaction::{Reader, Transaction};
 pub use worker::{Pending, Worker};
 
-pub use disk::{DiskCounters, IoMode};
+pub use disk::{DiskCounters, DiskError, IoMode};
 pub use engines::is_page_file;
 pub use engines::{Files, ModelledMemories};
 pub use platform::NativePlatform;
-pub use pmem::{Counters, Domain, Part, PartCounters, PowerFailAtomicity, Primitive};
+pub use pmem::{
+    Counters, Domain, Part, PartCounters, PmemError, PowerFailAtomicity, Primitive,
+};
 pub use storage::engine::{
     ArchiveRange, AreaCounters, CheckpointCounters, Combination, CommitTicket, Direction,
     Durability, FenceOrder, Footprint, Guard, Isolation, LogImages, LogKind, Method, PageAxes,

@@ -1,1 +1,41 @@
 //! SQL over every method: statements in the dialect of PostgreSQL 15.
+//!
+//! A [`Sql`] is what all sessions of a database share; a [`Session`] is one client. Results go to a
+//! [`RowSink`], batch by batch.
+//!
+//! ```text
+//! text ─ parse ─> statement ─ bind ─> plan ─ plan::improve ─> plan ─ run ─> rows ─> RowSink
+//!                     └── define ──> catalogue (rows of a hidden table) ──> tables below
+//! ```
+//!
+//! | module | job |
+//! |---|---|
+//! | `sql`, `session`, `sink` | the interface: the database, a client, the receiver of results |
+//! | `error` | errors with PostgreSQL's states |
+//! | `types` | types, values, and everything that is computed with them |
+//! | `parse` | texts become statements; places in errors |
+//! | `catalog` | schemas, tables, views and the rest, and their rows |
+//! | `bind` | names become positions, and statements plans |
+//! | `plan` | plans and their improvement |
+//! | `run` | operators: plans become rows and changes |
+//! | `define` | statements that define objects |
+//! | `state` | what a session keeps between statements |
+
+mod bind;
+mod catalog;
+mod define;
+pub mod error;
+mod parse;
+mod plan;
+mod run;
+mod session;
+mod sink;
+mod sql;
+mod state;
+pub mod types;
+
+pub use error::{SqlError, SqlState};
+pub use session::{Parameters, Session};
+pub use sink::{BATCH_ROWS, Batch, Completion, Flow, OutputColumn, RowSink};
+pub use sql::Sql;
+pub use state::{Notice, Severity, TransactionStatus};

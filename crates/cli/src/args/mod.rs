@@ -14,6 +14,7 @@ mod methods;
 mod parse;
 mod recovery;
 mod repair;
+mod sql;
 mod torture;
 
 pub(crate) use advise::{AdviseArgs, Preference};
@@ -30,9 +31,10 @@ pub(crate) use lab::{LabCommand, LabRunArgs, LabVictimArgs, LabWorkload};
 pub(crate) use parse::{command, parse};
 pub(crate) use recovery::{FillArgs, RecoveryArgs, RecoveryVictimArgs};
 pub(crate) use repair::RepairArgs;
+pub(crate) use sql::SqlArgs;
 pub(crate) use torture::{SizeName, TortureArgs, WorkloadName};
 
-use crate::output::Format;
+use crate::output::FormatName;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use indelible::{Domain, LayoutKind, MethodOption, PowerFailAtomicity, Primitive};
 use std::path::PathBuf;
@@ -51,8 +53,8 @@ use std::path::PathBuf;
 )]
 pub(crate) struct CommandLine {
     /// Format of results
-    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
-    pub(crate) format: Format,
+    #[arg(long, global = true, value_enum, default_value_t = FormatName::Text)]
+    pub(crate) format: FormatName,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -108,6 +110,9 @@ pub(crate) enum Command {
                             indelible scan ./shop airports --index by_state --prefix TX --backward"
     )]
     Scan(ScanArgs),
+    /// Run SQL: a shell, statements, scripts, and files of tests
+    #[command(after_help = sql::EXAMPLES)]
+    Sql(SqlArgs),
     /// Say what a database holds and how it is kept
     #[command(after_help = "Example:\n  indelible info ./shop")]
     Info(DatabaseArgs),

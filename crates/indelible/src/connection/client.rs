@@ -76,6 +76,8 @@ pub struct Connection {
     transactions: u64,
     /// How long a statement waits for a row that others have locked.
     pub(super) wait: Wait,
+    /// Whether it may write to tables whose constraints SQL keeps.
+    is_unchecked: bool,
 }
 
 /// The open transaction.
@@ -123,6 +125,7 @@ impl Database {
             open: None,
             transactions: 0,
             wait: Wait::Limit(core.lock_policy.wait_limit),
+            is_unchecked: false,
             database: self.clone(),
         })
     }
@@ -232,6 +235,12 @@ impl Connection {
         self.wait = wait;
     }
 
+    /// Lets it write to tables whose constraints SQL keeps, for a caller that keeps them itself; as
+    /// [`TransactionOptions::unchecked`](crate::TransactionOptions::unchecked).
+    pub fn set_unchecked(&mut self, unchecked: bool) {
+        self.is_unchecked = unchecked;
+    }
+
     /// Ends this connection's waits and scans from any thread, while it is raised: they fail with
     /// `Interrupted`, which has no effect on the transaction. A commit is not interrupted.
     pub fn interrupt(&self) -> Interrupt {
@@ -292,7 +301,7 @@ impl Connection {
     /// As [`Connection::begin_statement`], for a change of rows of a table.
     pub(super) fn begin_change(&mut self, table: &Table) -> Result<()> {
         self.begin_statement()?;
-        if table.check(self.core().serial)?.is_managed {
+        if table.check(self.core().serial)?.is_managed && !self.is_unchecked {
             let table = table.name().to_owned();
             return Err(Error::Managed { table });
         }

@@ -1,0 +1,392 @@
+//! `dump --sql`, `.dump` and `.schema`: a database as a script of SQL, which PostgreSQL's shell
+//! loads too.
+//!
+//! One transaction at REPEATABLE READ reads everything, so a dump shows one moment. Objects come in
+//! an order in which each finds what it needs: schemas, types, sequences, tables, rows, constraints
+//! and indexes, foreign keys, views by their dependencies, values of sequences. Rows are COPY data.
+
+use super::shell::{Outcome, Shell};
+use anyhow::{Context, Result, anyhow};
+use client::{Answers, Client, Column, Error, Report, Sink};
+use std::io::{self, Write};
+
+/// Schemas that nobody made.
+const OURS: &str = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'";
+
+/// `.schema`: definitions of all tables and views, or of one.
+pub(super) fn schema(shell: &mut Shell, name: &str) -> Result<Outcome> {
+    run(shell, name, Content::Definitions)
+}
+
+/// `.dump`: definitions and rows.
+pub(super) fn all(shell: &mut Shell, name: &str) -> Result<Outcome> {
+    run(shell, name, Content::Everything)
+}
+
+fn run(shell: &mut Shell, name: &str, content: Content) -> Result<Outcome> {
+    let mut out = shell.out.clone();
+    let outcome = write(&mut *shell.client, &mut out, name, content);
+    out.flush()?;
+    match outcome {
+        Ok(_) => Ok(Outcome::Done),
+        Err(error) => match error.downcast::<Failed>() {
+            Ok(Failed(report)) => {
+                super::report::tell(&report, "", None);
+                Ok(Outcome::Failed)
+            }
+            Err(error) => Err(error),
+        },
+    }
+}
+
+/// What a dump has of each object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    Definitions,
+    Everything,
+}
+
+/// A statement of the dump that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.message)]
+struct Failed(Report);
+
+/// Writes a dump of all objects, or of those of one table's name. Returns how many tables it has.
+pub(super) fn write(
+    client: &mut dyn Client,
+    out: &mut dyn Write,
+    name: &str,
+    content: Content,
+) -> Result<u64> {
+    let mut dump = Dump {
+        client,
+        out,
+        name,
+        tables: 0,
+    };
+    if content == Content::Definitions {
+        dump.definitions_before()?;
+        dump.definitions_after()?;
+        return Ok(dump.tables);
+    }
+    dump.ask("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
+    let written = dump.everything();
+    dump.ask("ROLLBACK")?;
+    written?;
+    Ok(dump.tables)
+}
+
+struct Dump<'a> {
+    client: &'a mut dyn Client,
+    out: &'a mut dyn Write,
+    /// The only table to write; empty for all.
+    name: &'a str,
+    tables: u64,
+}
+
+impl Dump<'_> {
+    fn everything(&mut self) -> Result<()> {
+        writeln!(self.out, "-- A database of Indelible as SQL\n")?;
+        writeln!(self.out, "SET client_encoding = 'UTF8';")?;
+        writeln!(self.out, "SET standard_conforming_strings = on;")?;
+        writeln!(self.out, "SET check_function_bodies = false;\n")?;
+        self.definitions_before()?;
+        for row in self.ask(&self.tables_query("'r'"))? {
+            self.rows_of(&row)?;
+        }
+        self.definitions_after()?;
+        self.sequence_values()
+    }
+
+    fn ask(&mut self, text: &str) -> Result<Vec<Vec<String>>> {
+        let mut answers = Answers::default();
+        match self.client.run(text, &mut answers) {
+            Ok(()) => {}
+            Err(Error::Statement(report)) => return Err(anyhow!(Failed(*report))),
+            Err(error) => return Err(error.into()),
+        }
+        let rows = answers
+            .last()
+            .map(|answer| answer.rows.clone())
+            .unwrap_or_default();
+        let texts =
+            |row: Vec<Option<String>>| row.into_iter().map(Option::unwrap_or_default).collect();
+        Ok(rows.into_iter().map(texts).collect())
+    }
+
+    /// Writes the single text of each row as a statement.
+    fn statements(&mut self, query: &str) -> Result<()> {
+        for row in self.ask(query)? {
+            for statement in row {
+                writeln!(self.out, "{};", statement.trim_end_matches(';'))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The condition that keeps relations of the chosen name.
+    fn chosen(&self) -> String {
+        match self.name {
+            "" => String::new(),
+            name => format!(" AND c.relname = {}", literal(name)),
+        }
+    }
+
+    /// Number, schema and name of tables or views.
+    fn tables_query(&self, kinds: &str) -> String {
+        format!(
+            "SELECT c.oid, n.nspname, c.relname FROM pg_catalog.pg_class c \
+             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             WHERE c.relkind IN ({kinds}) AND {OURS}{} ORDER BY c.oid",
+            self.chosen()
+        )
+    }
+
+    /// Schemas, types, sequences and tables.
+    fn definitions_before(&mut self) -> Result<()> {
+        if self.name.is_empty() {
+            self.statements(&format!(
+                "SELECT 'CREATE SCHEMA ' || quote_ident(n.nspname) FROM pg_catalog.pg_namespace n \
+                 WHERE {OURS} AND n.nspname <> 'public' ORDER BY 1"
+            ))?;
+            self.statements(&format!(
+                "SELECT 'CREATE TYPE ' || quote_ident(n.nspname) || '.' || quote_ident(t.typname) || ' AS ENUM (' || \
+                 (SELECT string_agg(quote_literal(e.enumlabel), ', ' ORDER BY e.enumsortorder) \
+                 FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid) || ')' \
+                 FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace \
+                 WHERE t.typtype = 'e' AND {OURS} ORDER BY t.oid"
+            ))?;
+            self.statements(&format!(
+                "SELECT 'CREATE DOMAIN ' || quote_ident(n.nspname) || '.' || quote_ident(t.typname) || ' AS ' || \
+                 pg_catalog.format_type(t.typbasetype, t.typtypmod) || \
+                 CASE WHEN t.typnotnull THEN ' NOT NULL' ELSE '' END || \
+                 coalesce((SELECT string_agg(' CONSTRAINT ' || quote_ident(r.conname) || ' ' || pg_catalog.pg_get_constraintdef(r.oid), '') \
+                 FROM pg_catalog.pg_constraint r WHERE r.contypid = t.oid), '') \
+                 FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace \
+                 WHERE t.typtype = 'd' AND {OURS} ORDER BY t.oid"
+            ))?;
+            // Those of identity columns come with their tables.
+            self.statements(&format!(
+                "SELECT 'CREATE SEQUENCE ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname) || \
+                 ' AS ' || pg_catalog.format_type(s.seqtypid, NULL) || ' INCREMENT BY ' || s.seqincrement || \
+                 ' MINVALUE ' || s.seqmin || ' MAXVALUE ' || s.seqmax || ' START WITH ' || s.seqstart || \
+                 ' CACHE ' || s.seqcache || CASE WHEN s.seqcycle THEN ' CYCLE' ELSE '' END \
+                 FROM pg_catalog.pg_sequence s JOIN pg_catalog.pg_class c ON c.oid = s.seqrelid \
+                 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE {OURS} AND NOT EXISTS \
+                 (SELECT 1 FROM pg_catalog.pg_depend d WHERE d.objid = c.oid AND d.deptype = 'i') ORDER BY c.oid"
+            ))?;
+        }
+        for row in self.ask(&self.tables_query("'r'"))? {
+            self.table(&row)?;
+        }
+        Ok(())
+    }
+
+    fn table(&mut self, row: &[String]) -> Result<()> {
+        let [oid, schema, name] = row else {
+            return Ok(());
+        };
+        self.tables += 1;
+        let columns = self.ask(&format!(
+            "SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity, a.attgenerated, \
+             pg_catalog.pg_get_expr(d.adbin, d.adrelid) FROM pg_catalog.pg_attribute a \
+             LEFT JOIN pg_catalog.pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum \
+             WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+        ))?;
+        let mut lines: Vec<String> = columns.iter().map(|column| column_line(column)).collect();
+        let checks = self.ask(&format!(
+            "SELECT r.conname, pg_catalog.pg_get_constraintdef(r.oid) FROM pg_catalog.pg_constraint r \
+             WHERE r.conrelid = {oid} AND r.contype = 'c' ORDER BY r.conname"
+        ))?;
+        lines.extend(
+            checks
+                .iter()
+                .map(|check| format!("CONSTRAINT {} {}", quoted(&check[0]), check[1])),
+        );
+        let target = format!("{}.{}", quoted(schema), quoted(name));
+        writeln!(
+            self.out,
+            "CREATE TABLE {target} (\n    {}\n);",
+            lines.join(",\n    ")
+        )?;
+        Ok(())
+    }
+
+    fn rows_of(&mut self, row: &[String]) -> Result<()> {
+        let [oid, schema, name] = row else {
+            return Ok(());
+        };
+        let columns = self.ask(&format!(
+            "SELECT quote_ident(a.attname) FROM pg_catalog.pg_attribute a \
+             WHERE a.attrelid = {oid} AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum"
+        ))?;
+        if columns.is_empty() {
+            return Ok(());
+        }
+        let list = format!(
+            "{}.{} ({})",
+            quoted(schema),
+            quoted(name),
+            columns.concat().join(", ")
+        );
+        writeln!(self.out, "\nCOPY {list} FROM stdin;")?;
+        let mut sink = CopyOut(self.out);
+        match self
+            .client
+            .run(&format!("COPY {list} TO STDOUT"), &mut sink)
+        {
+            Ok(()) => {}
+            Err(Error::Statement(report)) => return Err(anyhow!(Failed(*report))),
+            Err(error) => return Err(error).with_context(|| format!("cannot read table `{name}`")),
+        }
+        writeln!(self.out, "\\.\n")?;
+        Ok(())
+    }
+
+    /// Keys, indexes, foreign keys and views.
+    fn definitions_after(&mut self) -> Result<()> {
+        let constraints = |kinds: &str, chosen: &str| {
+            format!(
+                "SELECT 'ALTER TABLE ONLY ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname) || ' ADD CONSTRAINT ' || \
+                 quote_ident(r.conname) || ' ' || pg_catalog.pg_get_constraintdef(r.oid) \
+                 FROM pg_catalog.pg_constraint r JOIN pg_catalog.pg_class c ON c.oid = r.conrelid \
+                 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+                 WHERE r.contype IN ({kinds}) AND {OURS}{chosen} ORDER BY r.contype, c.oid, r.conname"
+            )
+        };
+        let chosen = self.chosen();
+        self.statements(&constraints("'p', 'u'", &chosen))?;
+        self.statements(&format!(
+            "SELECT pg_catalog.pg_get_indexdef(i.indexrelid) FROM pg_catalog.pg_index i \
+             JOIN pg_catalog.pg_class c ON c.oid = i.indrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             WHERE {OURS}{chosen} AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_constraint r \
+             WHERE r.conindid = i.indexrelid AND r.contype IN ('p', 'u', 'x')) ORDER BY i.indexrelid"
+        ))?;
+        self.statements(&constraints("'f'", &chosen))?;
+        // A view can name only views that were there before it, so their numbers are an order.
+        self.statements(&format!(
+            "SELECT 'CREATE VIEW ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname) || ' AS ' || \
+             pg_catalog.pg_get_viewdef(c.oid) FROM pg_catalog.pg_class c \
+             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             WHERE c.relkind = 'v' AND {OURS}{chosen} ORDER BY c.oid"
+        ))
+    }
+
+    fn sequence_values(&mut self) -> Result<()> {
+        if !self.name.is_empty() {
+            return Ok(());
+        }
+        let sequences = self.ask(&format!(
+            "SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname) FROM pg_catalog.pg_class c \
+             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'S' AND {OURS} ORDER BY c.oid"
+        ))?;
+        for name in sequences.concat() {
+            for row in self.ask(&format!("SELECT last_value, is_called FROM {name}"))? {
+                let is_called = row[1] == "t";
+                writeln!(
+                    self.out,
+                    "SELECT pg_catalog.setval({}, {}, {is_called});",
+                    literal(&name),
+                    row[0]
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A column in CREATE TABLE: name, type, NOT NULL, identity, generated, default.
+fn column_line(column: &[String]) -> String {
+    let [name, data_type, not_null, identity, generated, default] = column else {
+        return String::new();
+    };
+    let mut line = format!("{} {data_type}", quoted(name));
+    match (identity.as_str(), generated.as_str()) {
+        ("a", _) => line.push_str(" GENERATED ALWAYS AS IDENTITY"),
+        ("d", _) => line.push_str(" GENERATED BY DEFAULT AS IDENTITY"),
+        (_, "s") => line.push_str(&format!(" GENERATED ALWAYS AS ({default}) STORED")),
+        _ if !default.is_empty() => line.push_str(&format!(" DEFAULT {default}")),
+        _ => {}
+    }
+    if not_null == "t" {
+        line.push_str(" NOT NULL");
+    }
+    line
+}
+
+/// Passes the data of COPY on.
+struct CopyOut<'a>(&'a mut dyn Write);
+
+impl Sink for CopyOut<'_> {
+    fn columns(&mut self, _: &[Column]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn row(&mut self, _: &[Option<&str>]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn done(&mut self, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn notice(&mut self, _: &Report) {}
+
+    fn copy_out(&mut self, data: &[u8]) -> io::Result<()> {
+        self.0.write_all(data)
+    }
+
+    fn copy_in(&mut self) -> io::Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+}
+
+/// A text as a literal.
+pub(super) fn literal(text: &str) -> String {
+    let quotes = text.replace('\'', "''");
+    if text.contains('\\') {
+        return format!("E'{}'", quotes.replace('\\', "\\\\"));
+    }
+    format!("'{quotes}'")
+}
+
+/// A name as an identifier. Quotes are always right, so no list of words is needed.
+fn quoted(name: &str) -> String {
+    let is_plain = name.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_')
+        && name
+            .chars()
+            .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_')
+        && !is_word(name);
+    if is_plain {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
+}
+
+/// Whether a name is also a word of the language, which would need quotes.
+fn is_word(name: &str) -> bool {
+    super::complete::KEYWORDS
+        .iter()
+        .any(|word| word.eq_ignore_ascii_case(name))
+}
+
+/// A name that may have a schema in front of it.
+pub(super) fn quoted_path(path: &str) -> String {
+    path.split('.').map(quoted).collect::<Vec<_>>().join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_texts_are_quoted() {
+        assert_eq!(quoted_path("public.orders_2"), "public.orders_2");
+        assert_eq!(quoted_path("Order"), "\"Order\"");
+        assert_eq!(quoted("select"), "\"select\"");
+        assert_eq!(quoted("a\"b"), "\"a\"\"b\"");
+        assert_eq!(literal("it's"), "'it''s'");
+        assert_eq!(literal("^(a\\.b)$"), "E'^(a\\\\.b)$'");
+    }
+}

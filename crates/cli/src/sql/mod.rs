@@ -1,0 +1,85 @@
+//! `sql`: statements on a database, from the command line, from files, or from a person.
+//!
+//! Everything here speaks to a [`client::Client`], so it works on a directory and on a server alike.
+//! The commands of the shell that list objects ask PostgreSQL's catalogue, which both have.
+
+mod against;
+mod command;
+mod complete;
+mod describe;
+mod dump;
+mod edit;
+mod interactive;
+mod interrupt;
+mod printer;
+mod random;
+mod report;
+mod shell;
+mod test;
+
+pub(crate) use interrupt::cancel as cancel_statement;
+
+use crate::args::SqlArgs;
+use crate::failure::{FAILED, Usage};
+use crate::output::FormatName;
+use anyhow::Result;
+use client::{Address, Client, LocalClient, WireClient};
+use indelible::Database;
+use shell::{Outcome, Shell};
+use std::io::IsTerminal;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Runs `sql`.
+pub(crate) fn run(args: &SqlArgs, format: FormatName) -> Result<ExitCode> {
+    let (client, name) = open(&args.database)?;
+    if !args.test.is_empty() {
+        return test::run(args, &*client, format);
+    }
+    if let Some(statements) = args.random {
+        return random::run(args, client, statements, format);
+    }
+    if let Some(address) = &args.against {
+        return against::run(args, client, address, format);
+    }
+    let mut shell = Shell::new(client, name, format);
+    shell.keeps_going = args.keep_going;
+    let mut outcome = Outcome::Done;
+    for text in &args.commands {
+        if outcome == Outcome::Done {
+            outcome = shell.run(text, None)?;
+        }
+    }
+    for file in &args.files {
+        if outcome == Outcome::Done || args.keep_going {
+            outcome = outcome.and(command::read(&mut shell, &file.to_string_lossy(), "")?);
+        }
+    }
+    if args.commands.is_empty() && args.files.is_empty() {
+        if std::io::stdin().is_terminal() {
+            interactive::run(&mut shell)?;
+        } else {
+            outcome = command::read(&mut shell, "-", "")?;
+        }
+    }
+    Ok(match outcome {
+        Outcome::Done => ExitCode::SUCCESS,
+        Outcome::Failed => FAILED.into(),
+    })
+}
+
+/// A client of the database in a directory, or of the server at an address, with the name that a
+/// prompt shows.
+fn open(database: &Path) -> Result<(Box<dyn Client>, String)> {
+    let text = database.to_string_lossy();
+    if Address::is_address(&text) {
+        let address: Address = text
+            .parse()
+            .map_err(|error| Usage::error(format!("{error}")))?;
+        let client = WireClient::connect(&address)?;
+        return Ok((Box::new(client), address.database));
+    }
+    let name = database.file_name().unwrap_or_default().to_string_lossy();
+    let client = LocalClient::open(Database::open(database)?)?;
+    Ok((Box::new(client), name.into_owned()))
+}

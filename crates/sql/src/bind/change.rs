@@ -1,0 +1,306 @@
+//! `UPDATE` and `DELETE`, and what all changes return.
+
+use super::from::Source as Part;
+use super::insert::{add_target, is_default};
+use super::scope::{Clause, Scope};
+use super::table::BoundTable;
+use super::{Binder, ident_text, object_name};
+use crate::catalog::Origin;
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::{Access, Change, Expr, Filter, Join, JoinKind, JoinMethod, Modify, Node, Scan};
+use crate::sink::OutputColumn;
+use sqlparser::ast::{
+    self, Assignment, AssignmentTarget, FromTable, SelectItem, TableFactor, TableWithJoins,
+    UpdateTableFromKind,
+};
+
+type Changed = (Node, Option<Vec<OutputColumn>>);
+
+/// Columns and their values.
+pub(super) type Assigned = Vec<(usize, Expr)>;
+
+impl Binder<'_> {
+    pub(super) fn update(&mut self, update: &ast::Update) -> Result<Changed> {
+        let others = match &update.from {
+            None => &[][..],
+            Some(
+                UpdateTableFromKind::BeforeSet(others) | UpdateTableFromKind::AfterSet(others),
+            ) => others,
+        };
+        let (table, alias) = self.changed_table(&update.table)?;
+        let part = self.rows_of(&table, &alias, others)?;
+        let (bound, scope) = self.within(part.scope, |binder| {
+            binder.scope().clause = Clause::Set;
+            let set = binder.assignments(&table, &update.assignments)?;
+            let recheck = binder.where_of(update.selection.as_ref())?;
+            Ok((set, recheck))
+        });
+        let (set, recheck) = bound?;
+        let input = filtered(part.node, recheck.as_ref());
+        let (returning, columns) = self.returning(update.returning.as_deref(), scope)?;
+        let target = self.target(&table)?;
+        let change = Change::Update { set, recheck };
+        Ok((
+            Modify {
+                table: target,
+                input,
+                change,
+                returning,
+            }
+            .into(),
+            columns,
+        ))
+    }
+
+    pub(super) fn delete(&mut self, delete: &ast::Delete) -> Result<Changed> {
+        let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &delete.from;
+        let [table] = tables.as_slice() else {
+            return Err(SqlError::unsupported(
+                "DELETE from several tables",
+                "Delete from one at a time.",
+            ));
+        };
+        let others = delete.using.as_deref().unwrap_or_default();
+        let (table, alias) = self.changed_table(table)?;
+        let part = self.rows_of(&table, &alias, others)?;
+        let (recheck, scope) = self.within(part.scope, |binder| {
+            binder.where_of(delete.selection.as_ref())
+        });
+        let recheck = recheck?;
+        let input = filtered(part.node, recheck.as_ref());
+        let (returning, columns) = self.returning(delete.returning.as_deref(), scope)?;
+        let target = self.target(&table)?;
+        let change = Change::Delete { recheck };
+        Ok((
+            Modify {
+                table: target,
+                input,
+                change,
+                returning,
+            }
+            .into(),
+            columns,
+        ))
+    }
+
+    fn where_of(&mut self, selection: Option<&ast::Expr>) -> Result<Option<Expr>> {
+        self.scope().clause = Clause::Where;
+        selection
+            .map(|tree| self.condition(tree, "WHERE"))
+            .transpose()
+    }
+
+    /// The table that a statement changes, and its name there.
+    fn changed_table(&self, table: &TableWithJoins) -> Result<(BoundTable, String)> {
+        let TableFactor::Table { name, alias, .. } = &table.relation else {
+            return Err(SqlError::unsupported("a change of this", "Change a table."));
+        };
+        let (schema, name) = object_name(name)?;
+        let span = ast::Spanned::span(&table.relation);
+        let bound = self
+            .table(schema.as_deref(), &name)
+            .map_err(|error| self.at(span, error))?;
+        let alias = alias.as_ref().map_or(name, |alias| ident_text(&alias.name));
+        Ok((bound, alias))
+    }
+
+    /// Rows of the table, followed by those of the other tables of the statement.
+    fn rows_of(
+        &mut self,
+        table: &BoundTable,
+        alias: &str,
+        others: &[TableWithJoins],
+    ) -> Result<Part> {
+        let mut scope = Scope::default();
+        add_target(&mut scope, table, alias)?;
+        let width = table.source.width();
+        let scan = Scan {
+            source: table.source.clone(),
+            access: Access::All { backward: false },
+            condition: None,
+            needed: vec![true; width],
+            alias: alias.to_owned(),
+        };
+        if others.is_empty() {
+            return Ok(Part {
+                node: scan.into(),
+                scope,
+            });
+        }
+        let others = self.from(others)?;
+        scope.append(others.scope)?;
+        let join = Join {
+            kind: JoinKind::Inner,
+            left: scan.into(),
+            right: others.node,
+            condition: None,
+            method: JoinMethod::Loop,
+        };
+        Ok(Part {
+            node: join.into(),
+            scope,
+        })
+    }
+
+    /// The columns that are set, and their values.
+    pub(super) fn assignments(
+        &mut self,
+        table: &BoundTable,
+        assignments: &[Assignment],
+    ) -> Result<Assigned> {
+        let mut set: Assigned = Vec::with_capacity(assignments.len());
+        for assignment in assignments {
+            match &assignment.target {
+                AssignmentTarget::ColumnName(name) => {
+                    let value = self.assigned(table, name, &assignment.value)?;
+                    add(table, &mut set, value)?;
+                }
+                AssignmentTarget::Tuple(names) => {
+                    for value in self.assigned_row(table, names, &assignment.value)? {
+                        add(table, &mut set, value)?;
+                    }
+                }
+            }
+        }
+        Ok(set)
+    }
+
+    fn column_to_set(&self, table: &BoundTable, name: &ast::ObjectName) -> Result<usize> {
+        let (_, name) = object_name(name)?;
+        table.body().column(&name).ok_or_else(|| {
+            let table = &table.object.name;
+            let message = format!("column \"{name}\" of relation \"{table}\" does not exist");
+            SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+        })
+    }
+
+    fn assigned(
+        &mut self,
+        table: &BoundTable,
+        name: &ast::ObjectName,
+        tree: &ast::Expr,
+    ) -> Result<(usize, Expr)> {
+        let at = self.column_to_set(table, name)?;
+        let column = table.body().columns[at].clone();
+        if is_default(tree) {
+            return Ok((at, self.default_of(&column)?));
+        }
+        refuse_update(&column)?;
+        let value = self.expression(tree)?;
+        Ok((at, self.assign(value, column.data_type, &column.name)?))
+    }
+
+    /// `(a, b) = (1, 2)`, or a query of one row.
+    fn assigned_row(
+        &mut self,
+        table: &BoundTable,
+        names: &[ast::ObjectName],
+        tree: &ast::Expr,
+    ) -> Result<Assigned> {
+        let trees: Vec<&ast::Expr> = match tree {
+            ast::Expr::Tuple(parts) => parts.iter().collect(),
+            ast::Expr::Nested(inner) => vec![inner],
+            ast::Expr::Function(function)
+                if function.name.to_string().eq_ignore_ascii_case("row") =>
+            {
+                let ast::FunctionArguments::List(list) = &function.args else {
+                    return Err(bad_row());
+                };
+                let parts = list.args.iter().map(|argument| match argument {
+                    ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(tree)) => Ok(tree),
+                    _ => Err(bad_row()),
+                });
+                parts.collect::<Result<_>>()?
+            }
+            ast::Expr::Subquery(query) => return self.assigned_query(table, names, query),
+            _ => return Err(bad_row()),
+        };
+        if trees.len() != names.len() {
+            let message = "number of columns does not match number of values";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let pairs = names.iter().zip(trees);
+        pairs
+            .map(|(name, tree)| self.assigned(table, name, tree))
+            .collect()
+    }
+
+    fn assigned_query(
+        &mut self,
+        table: &BoundTable,
+        names: &[ast::ObjectName],
+        query: &ast::Query,
+    ) -> Result<Assigned> {
+        let row = self.record_subquery(query, names.len())?;
+        let mut set = Vec::with_capacity(names.len());
+        for (field, name) in names.iter().enumerate() {
+            let at = self.column_to_set(table, name)?;
+            let column = table.body().columns[at].clone();
+            refuse_update(&column)?;
+            let data_type = row.1[field];
+            let value = Expr::Field(Box::new(row.0.clone()), field, data_type);
+            set.push((at, self.assign(value, column.data_type, &column.name)?));
+        }
+        Ok(set)
+    }
+
+    /// What a change returns of each row.
+    pub(super) fn returning(
+        &mut self,
+        items: Option<&[SelectItem]>,
+        scope: Scope,
+    ) -> Result<(Option<Vec<Expr>>, Option<Vec<OutputColumn>>)> {
+        let Some(items) = items else {
+            return Ok((None, None));
+        };
+        let (bound, _) = self.within(scope, |binder| {
+            binder.scope().clause = Clause::Returning;
+            binder.items(items)
+        });
+        let (expressions, columns) = bound?
+            .into_iter()
+            .map(|item| (item.expression, item.column))
+            .unzip();
+        Ok((Some(expressions), Some(columns)))
+    }
+}
+
+fn filtered(input: Node, condition: Option<&Expr>) -> Node {
+    match condition {
+        None => input,
+        Some(condition) => Filter {
+            input,
+            condition: condition.clone(),
+        }
+        .into(),
+    }
+}
+
+fn add(table: &BoundTable, set: &mut Assigned, (at, value): (usize, Expr)) -> Result<()> {
+    if set.iter().any(|(other, _)| *other == at) {
+        let name = &table.body().columns[at].name;
+        let message = format!("multiple assignments to same column \"{name}\"");
+        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+    }
+    set.push((at, value));
+    Ok(())
+}
+
+fn refuse_update(column: &crate::catalog::Column) -> Result<()> {
+    let name = &column.name;
+    let detail = match column.origin {
+        Origin::Generated(_) => format!("Column \"{name}\" is a generated column."),
+        Origin::Identity { always: true, .. } => {
+            format!("Column \"{name}\" is an identity column defined as GENERATED ALWAYS.")
+        }
+        _ => return Ok(()),
+    };
+    let message = format!("column \"{name}\" can only be updated to DEFAULT");
+    Err(SqlError::new(SqlState::GENERATED_ALWAYS, message).detail(detail))
+}
+
+fn bad_row() -> SqlError {
+    let message =
+        "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+}

@@ -1,0 +1,538 @@
+//! Expressions.
+
+use super::{Binder, ident_text};
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::Expr;
+use crate::types::{Datum, Kind, RecordShape, Type};
+use sqlparser::ast::{
+    self, AccessExpr, BinaryOperator, CaseWhen, Expr as Tree, Ident, Spanned, Subscript,
+    UnaryOperator,
+};
+use std::sync::Arc;
+
+impl Binder<'_> {
+    /// An expression over the row of the innermost scope.
+    pub(super) fn expression(&mut self, tree: &Tree) -> Result<Expr> {
+        self.deeper(|binder| binder.any_expression(tree))
+    }
+
+    fn any_expression(&mut self, tree: &Tree) -> Result<Expr> {
+        match tree {
+            Tree::Identifier(name) => self.identifier(name),
+            Tree::CompoundIdentifier(names) => self.compound(names),
+            Tree::CompoundFieldAccess { root, access_chain } => self.access(root, access_chain),
+            Tree::Value(value) => self.value(value),
+            Tree::Nested(inner) => self.expression(inner),
+            Tree::BinaryOp { left, op, right } => self.binary(left, op, right),
+            Tree::UnaryOp { op, expr } => self.unary(*op, expr),
+            Tree::IsNull(operand) => self.is_null(operand, false),
+            Tree::IsNotNull(operand) => self.is_null(operand, true),
+            Tree::IsTrue(operand) => self.is_truth(operand, Some(true), false),
+            Tree::IsNotTrue(operand) => self.is_truth(operand, Some(true), true),
+            Tree::IsFalse(operand) => self.is_truth(operand, Some(false), false),
+            Tree::IsNotFalse(operand) => self.is_truth(operand, Some(false), true),
+            Tree::IsUnknown(operand) => self.is_truth(operand, None, false),
+            Tree::IsNotUnknown(operand) => self.is_truth(operand, None, true),
+            Tree::IsDistinctFrom(left, right) => self.is_distinct(left, right, false),
+            Tree::IsNotDistinctFrom(left, right) => self.is_distinct(left, right, true),
+            Tree::Between {
+                expr,
+                negated,
+                low,
+                high,
+            } => self.between(expr, (low, high), *negated),
+            Tree::In {
+                expr,
+                target,
+                negated,
+                ..
+            } => self.is_in(expr, target, *negated),
+            Tree::AnyOp {
+                left,
+                compare_op,
+                right,
+                ..
+            } => self.quantified(left, compare_op, right, false),
+            Tree::AllOp {
+                left,
+                compare_op,
+                right,
+            } => self.quantified(left, compare_op, right, true),
+            Tree::Like {
+                negated,
+                expr,
+                pattern,
+                escape_char,
+                ..
+            } => self.matches_pattern(
+                expr,
+                pattern,
+                escape_char.as_deref(),
+                if *negated { "!~~" } else { "~~" },
+            ),
+            Tree::ILike {
+                negated,
+                expr,
+                pattern,
+                escape_char,
+                ..
+            } => self.matches_pattern(
+                expr,
+                pattern,
+                escape_char.as_deref(),
+                if *negated { "!~~*" } else { "~~*" },
+            ),
+            Tree::SimilarTo {
+                negated,
+                expr,
+                pattern,
+                escape_char,
+            } => self.similar(expr, pattern, escape_char.as_deref(), *negated),
+            Tree::Cast {
+                expr, data_type, ..
+            } => {
+                let target = self.data_type(data_type)?;
+                let operand = self.expression(expr)?;
+                let span = expr.span();
+                self.cast_to(operand, target)
+                    .map_err(|error| self.at(span, error))
+            }
+            Tree::TypedString(typed) => self.typed_string(typed),
+            Tree::Interval(interval) => self.interval(interval),
+            Tree::Case {
+                operand,
+                conditions,
+                else_result,
+                ..
+            } => self.case(operand.as_deref(), conditions, else_result.as_deref()),
+            Tree::Function(function) => self.function(function),
+            Tree::Exists { subquery, negated } => self.exists(subquery, *negated),
+            Tree::Subquery(query) => self.scalar_subquery(query),
+            Tree::Array(array) => self.array(&array.elem),
+            Tree::Tuple(parts) => self.row(parts),
+            Tree::Collate { expr, collation } => self.collate(expr, collation),
+            _ => self.special_form(tree),
+        }
+    }
+
+    fn identifier(&mut self, name: &Ident) -> Result<Expr> {
+        let text = ident_text(name);
+        if let Some(expression) = self.value_keyword(name, &text) {
+            return expression;
+        }
+        match self.column(None, &text, name.span) {
+            Err(error) if error.state == SqlState::UNDEFINED_COLUMN && self.knows_table(&text) => {
+                self.whole_row(&text)
+            }
+            found => found,
+        }
+    }
+
+    /// The row of a table as a value.
+    pub(super) fn whole_row(&mut self, alias: &str) -> Result<Expr> {
+        let found = self
+            .scopes
+            .iter()
+            .rev()
+            .enumerate()
+            .find_map(|(level, scope)| {
+                let table = scope.tables.iter().find(|table| table.alias == alias)?;
+                let columns = scope.columns.iter();
+                let columns =
+                    columns.filter(|column| column.table.as_deref() == Some(table.alias.as_str()));
+                let fields: Vec<(String, Expr)> = columns
+                    .map(|column| (column.name.clone(), column.expression.clone()))
+                    .collect();
+                Some((level, fields))
+            });
+        let (level, fields) = found.unwrap_or_default();
+        let shape = RecordShape {
+            names: fields
+                .iter()
+                .map(|(name, _)| name.as_str().into())
+                .collect(),
+            types: fields.iter().map(|(_, field)| field.data_type()).collect(),
+        };
+        let fields = fields.into_iter().map(|(_, field)| field).collect();
+        let mut row = Expr::Row(fields, Arc::new(shape));
+        for _ in 0..level {
+            row = row.into_outer();
+        }
+        Ok(row)
+    }
+
+    /// `table.column`, `schema.table.column`, or a field of a column that is a row.
+    fn compound(&mut self, names: &[Ident]) -> Result<Expr> {
+        let texts: Vec<String> = names.iter().map(ident_text).collect();
+        let span = names
+            .first()
+            .map_or_else(sqlparser::tokenizer::Span::empty, |name| name.span);
+        match texts.as_slice() {
+            [table, column] | [_, table, column] => {
+                if texts.len() == 2 && !self.knows_table(table) {
+                    // `column.field` needs no brackets in some clients' statements.
+                    if let Ok(Some(_)) = self.find_column(None, table) {
+                        let row = self.column(None, table, span)?;
+                        return self.field(row, column);
+                    }
+                }
+                self.column(Some(table), column, span)
+            }
+            _ => {
+                let message = "improper qualified name (too many dotted names)";
+                Err(self.at(span, SqlError::new(SqlState::SYNTAX_ERROR, message)))
+            }
+        }
+    }
+
+    /// A field of a row by its name.
+    fn field(&mut self, row: Expr, name: &str) -> Result<Expr> {
+        let shape = match (&row, row.kind()) {
+            (Expr::Row(_, shape), _) => Some(Arc::clone(shape)),
+            (_, Kind::Composite(oid)) => self.context.names.row_shape(oid),
+            _ => None,
+        };
+        let at = shape.as_ref().and_then(|shape| {
+            let mut names = shape.names.iter();
+            names.position(|field| &**field == name)
+        });
+        match (shape, at) {
+            (Some(shape), Some(at)) => Ok(Expr::Field(Box::new(row), at, shape.types[at])),
+            (Some(_), None) => {
+                let message = format!("could not identify column \"{name}\" in record data type");
+                Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message))
+            }
+            (None, _) => {
+                let kind = self.type_name(row.kind());
+                let message = format!(
+                    "column notation .{name} applied to type {kind}, which is not a composite type"
+                );
+                Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+            }
+        }
+    }
+
+    /// Subscripts, slices and fields.
+    fn access(&mut self, root: &Tree, chain: &[AccessExpr]) -> Result<Expr> {
+        let mut value = self.expression(root)?;
+        let mut subscripts: Vec<&Subscript> = Vec::new();
+        for access in chain {
+            match access {
+                AccessExpr::Subscript(subscript) => subscripts.push(subscript),
+                AccessExpr::Dot(Tree::Identifier(name)) => {
+                    value = self.subscripted(value, &std::mem::take(&mut subscripts))?;
+                    value = self.field(value, &ident_text(name))?;
+                }
+                AccessExpr::Dot(other) => {
+                    let instead = "Name the field.";
+                    return Err(SqlError::unsupported(format!("the field {other}"), instead));
+                }
+            }
+        }
+        self.subscripted(value, &subscripts)
+    }
+
+    /// Elements of an array, or a part of it if one of the subscripts is a slice.
+    fn subscripted(&mut self, value: Expr, subscripts: &[&Subscript]) -> Result<Expr> {
+        if subscripts.is_empty() {
+            return Ok(value);
+        }
+        let is_slice = subscripts
+            .iter()
+            .any(|one| matches!(one, Subscript::Slice { .. }));
+        let mut arguments = vec![value];
+        let int4 = Kind::Int4.plain();
+        for subscript in subscripts {
+            let (low, high) = match subscript {
+                Subscript::Index { index } if is_slice => (None, Some(index)),
+                Subscript::Index { index } => (Some(index), None),
+                Subscript::Slice {
+                    lower_bound,
+                    upper_bound,
+                    ..
+                } => (lower_bound.as_ref(), upper_bound.as_ref()),
+            };
+            let is_index = matches!(subscript, Subscript::Index { .. });
+            for (end, wanted) in [(low, true), (high, is_slice)] {
+                if !wanted {
+                    continue;
+                }
+                let end = match end {
+                    Some(end) => {
+                        let end = self.expression(end)?;
+                        self.coerce(end, int4)?
+                    }
+                    None if is_index => Expr::Constant(Datum::Int4(1), int4),
+                    None => Expr::null(int4),
+                };
+                arguments.push(end);
+            }
+        }
+        let name = if is_slice {
+            "array_slice"
+        } else {
+            "array_subscript"
+        };
+        if arguments[0].kind() == Kind::Jsonb && !is_slice {
+            return self.json_subscript(arguments);
+        }
+        self.call(name, arguments)
+    }
+
+    fn json_subscript(&mut self, arguments: Vec<Expr>) -> Result<Expr> {
+        let mut arguments = arguments.into_iter();
+        let mut value = arguments
+            .next()
+            .unwrap_or_else(|| Expr::null(Kind::Jsonb.plain()));
+        for key in arguments {
+            value = self.operator("->", vec![value, key])?;
+        }
+        Ok(value)
+    }
+
+    fn is_null(&mut self, operand: &Tree, negated: bool) -> Result<Expr> {
+        let operand = self.expression(operand)?;
+        let operand = self.settle(operand)?;
+        Ok(Expr::IsNull(Box::new(operand), negated))
+    }
+
+    fn is_truth(&mut self, operand: &Tree, wanted: Option<bool>, negated: bool) -> Result<Expr> {
+        let clause = match (wanted, negated) {
+            (Some(true), false) => "IS TRUE",
+            (Some(true), true) => "IS NOT TRUE",
+            (Some(false), false) => "IS FALSE",
+            (Some(false), true) => "IS NOT FALSE",
+            (None, false) => "IS UNKNOWN",
+            (None, true) => "IS NOT UNKNOWN",
+        };
+        let operand = self.condition(operand, clause)?;
+        Ok(Expr::IsTruth(Box::new(operand), wanted, negated))
+    }
+
+    fn is_distinct(&mut self, left: &Tree, right: &Tree, negated: bool) -> Result<Expr> {
+        let (left, right) = (self.expression(left)?, self.expression(right)?);
+        // The operator decides to which type both are converted.
+        let equal = self.operator("=", vec![left, right])?;
+        Ok(match equal {
+            Expr::Call(mut call) if call.arguments.len() == 2 => {
+                let right = call.arguments.pop();
+                let left = call.arguments.pop();
+                let missing = || Expr::null(Kind::Unknown.plain());
+                let pair = (left.unwrap_or_else(missing), right.unwrap_or_else(missing));
+                Expr::IsDistinct(Box::new(pair), !negated)
+            }
+            // Rows are compared field by field; a row is not NULL.
+            other if negated => Expr::IsTruth(Box::new(other), Some(true), false),
+            other => Expr::IsTruth(Box::new(other), Some(true), true),
+        })
+    }
+
+    fn case(
+        &mut self,
+        operand: Option<&Tree>,
+        conditions: &[CaseWhen],
+        otherwise: Option<&Tree>,
+    ) -> Result<Expr> {
+        let operand = operand
+            .map(|operand| self.expression(operand))
+            .transpose()?;
+        let operand = operand.map(|operand| self.settle(operand)).transpose()?;
+        let mut tests = Vec::new();
+        // PostgreSQL's choice of the type begins with the last result.
+        let mut results = vec![match otherwise {
+            Some(otherwise) => self.expression(otherwise)?,
+            None => Expr::null(Kind::Unknown.plain()),
+        }];
+        for when in conditions {
+            let test = match &operand {
+                None => self.condition(&when.condition, "CASE/WHEN")?,
+                Some(operand) => {
+                    let value = self.expression(&when.condition)?;
+                    self.operator("=", vec![operand.clone(), value])?
+                }
+            };
+            tests.push(test);
+            results.push(self.expression(&when.result)?);
+        }
+        let (results, _) = self.unify("CASE", results)?;
+        let mut results = results.into_iter();
+        let otherwise = results
+            .next()
+            .unwrap_or_else(|| Expr::null(Kind::Text.plain()));
+        Ok(Expr::Case(
+            tests.into_iter().zip(results).collect(),
+            Box::new(otherwise),
+        ))
+    }
+
+    /// `ARRAY[...]`; elements that are arrays make another dimension.
+    fn array(&mut self, elements: &[Tree]) -> Result<Expr> {
+        let mut bound = Vec::with_capacity(elements.len());
+        for element in elements {
+            bound.push(self.expression(element)?);
+        }
+        if bound.is_empty() {
+            // A cast gives it its type.
+            return Ok(Expr::Array(bound, Kind::Unknown.plain()));
+        }
+        let (elements, Type { kind, modifier }) = self.unify("ARRAY", bound)?;
+        let kind = if kind.is_array() {
+            Some(kind)
+        } else {
+            kind.array()
+        };
+        let kind = kind.ok_or_else(|| {
+            let message = "could not find array type for the elements of ARRAY[]";
+            SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+        })?;
+        Ok(Expr::Array(elements, Type { kind, modifier }))
+    }
+
+    /// `(a, b)` or `ROW(a, b)`.
+    pub(super) fn row(&mut self, parts: &[Tree]) -> Result<Expr> {
+        let mut fields = Vec::with_capacity(parts.len());
+        for part in parts {
+            fields.push(self.expression(part)?);
+        }
+        self.row_of(fields)
+    }
+
+    /// A row of values.
+    pub(super) fn row_of(&mut self, fields: Vec<Expr>) -> Result<Expr> {
+        let shape = RecordShape {
+            names: (1..=fields.len())
+                .map(|number| format!("f{number}").into())
+                .collect(),
+            types: fields.iter().map(Expr::data_type).collect(),
+        };
+        Ok(Expr::Row(fields, Arc::new(shape)))
+    }
+
+    fn typed_string(&mut self, typed: &ast::TypedString) -> Result<Expr> {
+        let target = self.data_type(&typed.data_type)?;
+        let literal = self.value(&typed.value)?;
+        let span = typed.value.span;
+        self.cast_to(literal, target)
+            .map_err(|error| self.at(span, error))
+    }
+
+    fn interval(&mut self, interval: &ast::Interval) -> Result<Expr> {
+        let value = self.expression(&interval.value)?;
+        let fields = match (&interval.leading_field, &interval.last_field) {
+            (None, _) => None,
+            (Some(first), None) => Some(first.to_string().to_lowercase()),
+            (Some(first), Some(last)) => Some(format!("{first} to {last}").to_lowercase()),
+        };
+        let known = crate::types::kind::INTERVAL_FIELDS.iter();
+        let mut known = known.filter(|(_, name)| Some(*name) == fields.as_deref());
+        let digits = interval
+            .fractional_seconds_precision
+            .or(interval.leading_precision);
+        let digits = digits.map(|digits| digits.min(6) as u8);
+        let target = match (known.next(), digits) {
+            (Some((mask, _)), digits) => Type::interval(*mask, digits),
+            (None, Some(digits)) => Type::with_digits(Kind::Interval, digits),
+            (None, None) => Kind::Interval.plain(),
+        };
+        self.cast_to(value, target)
+    }
+
+    fn collate(&mut self, operand: &Tree, collation: &ast::ObjectName) -> Result<Expr> {
+        let operand = self.expression(operand)?;
+        let operand = self.settle(operand)?;
+        let (_, name) = super::object_name(collation)?;
+        if matches!(name.as_str(), "C" | "POSIX" | "default" | "ucs_basic") {
+            return Ok(operand);
+        }
+        Err(SqlError::new(
+            SqlState::UNDEFINED_OBJECT,
+            format!("collation \"{name}\" for encoding \"UTF8\" does not exist"),
+        )
+        .hint("Use the collation \"C\": texts are compared by their bytes."))
+    }
+
+    fn unary(&mut self, op: UnaryOperator, operand: &Tree) -> Result<Expr> {
+        match op {
+            UnaryOperator::Not => {
+                let operand = self.condition(operand, "NOT")?;
+                Ok(Expr::Not(Box::new(operand)))
+            }
+            UnaryOperator::Minus => {
+                if let Some(number) = self.negative_number(operand) {
+                    return number;
+                }
+                let operand = self.expression(operand)?;
+                self.operator("-", vec![operand])
+            }
+            op => {
+                let span = operand.span();
+                let operand = self.expression(operand)?;
+                let operator = self.operator(&op.to_string(), vec![operand]);
+                operator.map_err(|error| self.at(span, error))
+            }
+        }
+    }
+
+    /// A number with a minus: the least integers have no positive counterpart.
+    fn negative_number(&mut self, operand: &Tree) -> Option<Result<Expr>> {
+        let Tree::Value(value) = operand else {
+            return None;
+        };
+        let ast::Value::Number(text, _) = &value.value else {
+            return None;
+        };
+        let number: i64 = format!("-{text}").parse().ok()?;
+        Some(Ok(match i32::try_from(number) {
+            Ok(number) => Expr::Constant(Datum::Int4(number), Kind::Int4.plain()),
+            Err(_) => Expr::Constant(Datum::Int8(number), Kind::Int8.plain()),
+        }))
+    }
+
+    /// Two operands; chains of one operator are read from their left end, however long they are.
+    fn binary(&mut self, left: &Tree, op: &BinaryOperator, right: &Tree) -> Result<Expr> {
+        let mut chain = vec![(op, right)];
+        let mut first = left;
+        while let Tree::BinaryOp { left, op, right } = first {
+            chain.push((op, right));
+            first = left;
+        }
+        let mut value = None;
+        while let Some((op, right)) = chain.pop() {
+            let junction = match op {
+                BinaryOperator::And => Some("AND"),
+                BinaryOperator::Or => Some("OR"),
+                _ => None,
+            };
+            let left = match (value.take(), junction) {
+                (Some(left), _) => left,
+                (None, Some(name)) => self.condition(first, name)?,
+                (None, None) => self.expression(first)?,
+            };
+            value = Some(match junction {
+                Some(name) => {
+                    let left = self.coerce(left, Kind::Bool.plain())?;
+                    let right = self.condition(right, name)?;
+                    join_conditions(left, right, name == "AND")
+                }
+                None => self.binary_operator(left, op, right)?,
+            });
+        }
+        value.ok_or_else(|| SqlError::internal("an operator without operands"))
+    }
+}
+
+/// A longer `AND` or `OR`, as one node.
+fn join_conditions(left: Expr, right: Expr, is_and: bool) -> Expr {
+    match (left, is_and) {
+        (Expr::And(mut parts), true) => {
+            parts.push(right);
+            Expr::And(parts)
+        }
+        (Expr::Or(mut parts), false) => {
+            parts.push(right);
+            Expr::Or(parts)
+        }
+        (left, true) => Expr::And(vec![left, right]),
+        (left, false) => Expr::Or(vec![left, right]),
+    }
+}

@@ -1,0 +1,668 @@
+//! `FROM`: tables, views, queries, functions, and joins of them.
+
+use super::query::NamedRows;
+use super::scope::{Clause, Scope, ScopeColumn};
+use super::{Binder, Bound, ident_text, object_name};
+use crate::catalog::Body;
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::{Access, Expr, Functions, Join, JoinKind, JoinMethod, Node, Scan, Values};
+use crate::sink::OutputColumn;
+use crate::types::{Kind, Type};
+use sqlparser::ast::{
+    self, FunctionArg, FunctionArgExpr, Ident, JoinConstraint, JoinOperator, Query, SetExpr,
+    Spanned, TableAlias, TableFactor, TableWithJoins,
+};
+use std::sync::Arc;
+
+/// A part of `FROM`: its rows, and the scope of their columns.
+pub(super) struct Source {
+    pub(super) node: Node,
+    pub(super) scope: Scope,
+}
+
+impl Source {
+    /// One row without columns.
+    pub(super) fn nothing() -> Self {
+        Self {
+            node: Values {
+                rows: vec![Vec::new()],
+                width: 0,
+            }
+            .into(),
+            scope: Scope::default(),
+        }
+    }
+}
+
+impl Binder<'_> {
+    /// All of `FROM`: its parts, each with all rows of those before it.
+    pub(super) fn from(&mut self, parts: &[TableWithJoins]) -> Result<Source> {
+        let mut whole: Option<Source> = None;
+        for part in parts {
+            whole = Some(match whole {
+                None => self.with_joins(part)?,
+                Some(left) => {
+                    // A lateral part sees those before it.
+                    let (right, left) = self.beside(left, |binder| binder.with_joins(part))?;
+                    self.joined(left, right, (JoinKind::Inner, &JoinConstraint::None))?
+                }
+            });
+        }
+        Ok(whole.unwrap_or_else(Source::nothing))
+    }
+
+    /// Binds a part of `FROM` while the part on its left waits.
+    fn beside(
+        &mut self,
+        left: Source,
+        body: impl FnOnce(&mut Self) -> Result<Source>,
+    ) -> Result<(Source, Source)> {
+        self.lateral.push(left.scope);
+        let right = body(self);
+        let scope = self.lateral.pop().unwrap_or_default();
+        Ok((
+            right?,
+            Source {
+                node: left.node,
+                scope,
+            },
+        ))
+    }
+
+    fn with_joins(&mut self, part: &TableWithJoins) -> Result<Source> {
+        let mut left = self.factor(&part.relation)?;
+        for join in &part.joins {
+            let (kind, constraint) = join_of(&join.join_operator)?;
+            let (right, kept) = self.beside(left, |binder| binder.factor(&join.relation))?;
+            left = self.joined(kept, right, (kind, constraint))?;
+        }
+        Ok(left)
+    }
+
+    /// Two parts, joined.
+    fn joined(
+        &mut self,
+        left: Source,
+        right: Source,
+        (kind, constraint): (JoinKind, &JoinConstraint),
+    ) -> Result<Source> {
+        let left_width = left.scope.width;
+        let is_lateral = right.scope.is_lateral;
+        if is_lateral && matches!(kind, JoinKind::Right | JoinKind::Full) {
+            let message = "the combining JOIN type must be INNER or LEFT for a LATERAL reference";
+            return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+        }
+        let names = match constraint {
+            JoinConstraint::Using(names) => {
+                let names = names
+                    .iter()
+                    .map(|name| object_name(name).map(|(_, name)| name));
+                Some(names.collect::<Result<Vec<_>>>()?)
+            }
+            JoinConstraint::Natural => Some(common_names(&left.scope, &right.scope)),
+            JoinConstraint::UsingAlias(..) => {
+                let instead = "Write USING without an alias.";
+                return Err(SqlError::unsupported("an alias of USING", instead));
+            }
+            JoinConstraint::On(_) | JoinConstraint::None => None,
+        };
+        let right_scope = right.scope;
+        let mut scope = left.scope;
+        scope.append(right_scope)?;
+        let mut condition = None;
+        if let Some(names) = names {
+            condition = self.merge(&mut scope, left_width, &names, kind)?;
+        }
+        if let JoinConstraint::On(tree) = constraint {
+            let (on, kept) = self.within(scope, |binder| {
+                binder.scope().clause = Clause::JoinOn;
+                binder.condition(tree, "JOIN/ON")
+            });
+            scope = kept;
+            condition = Some(on?);
+        }
+        let method = if is_lateral {
+            JoinMethod::Lateral
+        } else {
+            JoinMethod::Loop
+        };
+        let join = Join {
+            kind,
+            left: left.node,
+            right: right.node,
+            condition,
+            method,
+        };
+        Ok(Source {
+            node: join.into(),
+            scope,
+        })
+    }
+
+    /// Columns of `USING` appear once, before all others.
+    fn merge(
+        &mut self,
+        scope: &mut Scope,
+        left_width: usize,
+        names: &[String],
+        kind: JoinKind,
+    ) -> Result<Option<Expr>> {
+        let mut conditions = Vec::new();
+        let mut merged = Vec::new();
+        for name in names {
+            let side = |is_left: bool| {
+                let mut found = (0..scope.columns.len()).filter(|at| {
+                    let column = &scope.columns[*at];
+                    let first = first_column(&column.expression);
+                    column.is_visible && column.name == *name && (first < left_width) == is_left
+                });
+                match (found.next(), found.next()) {
+                    (Some(at), None) => Ok(at),
+                    (Some(_), Some(_)) => {
+                        let side = if is_left { "left" } else { "right" };
+                        let message = format!(
+                            "common column name \"{name}\" appears more than once in {side} table"
+                        );
+                        Err(SqlError::new(SqlState::AMBIGUOUS_COLUMN, message))
+                    }
+                    (None, _) => {
+                        let side = if is_left { "left" } else { "right" };
+                        let message = format!(
+                            "column \"{name}\" specified in USING clause does not exist in {side} table"
+                        );
+                        Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message))
+                    }
+                }
+            };
+            let (left, right) = (side(true)?, side(false)?);
+            let pair = [left, right].map(|at| scope.columns[at].expression.clone());
+            conditions.push(self.operator("=", pair.to_vec())?);
+            let [left_value, right_value] = pair;
+            let (mut both, _) = self.unify("JOIN/USING", vec![left_value, right_value])?;
+            let expression = match kind {
+                JoinKind::Full => Expr::Coalesce(both),
+                JoinKind::Right => both.swap_remove(1),
+                _ => both.swap_remove(0),
+            };
+            for at in [left, right] {
+                scope.columns[at].is_visible = false;
+            }
+            let origin = scope.columns[if kind == JoinKind::Right { right } else { left }].origin;
+            merged.push(ScopeColumn {
+                table: None,
+                name: name.clone(),
+                expression,
+                is_visible: true,
+                origin,
+            });
+        }
+        scope.columns.splice(0..0, merged);
+        Ok((!conditions.is_empty()).then(|| Expr::all(conditions)))
+    }
+
+    fn factor(&mut self, factor: &TableFactor) -> Result<Source> {
+        match factor {
+            TableFactor::Table {
+                name,
+                alias,
+                args: None,
+                sample: None,
+                ..
+            } => {
+                let bound = self.relation(name, alias.as_ref());
+                bound.map_err(|error| self.at(name.span(), error))
+            }
+            TableFactor::Table {
+                sample: Some(_), ..
+            } => {
+                let instead = "Use WHERE random() < fraction.";
+                Err(SqlError::unsupported("TABLESAMPLE", instead))
+            }
+            TableFactor::Table {
+                name,
+                alias,
+                args: Some(args),
+                with_ordinality,
+                ..
+            } => {
+                let call = (name, args.args.as_slice());
+                self.table_function(&[call], alias.as_ref(), *with_ordinality)
+            }
+            TableFactor::Function {
+                name,
+                args,
+                alias,
+                with_ordinality,
+                ..
+            } => self.table_function(&[(name, args)], alias.as_ref(), *with_ordinality),
+            TableFactor::UNNEST {
+                alias,
+                array_exprs,
+                with_ordinality,
+                ..
+            } => self.unnest(array_exprs, alias.as_ref(), *with_ordinality),
+            TableFactor::Derived {
+                lateral,
+                subquery,
+                alias,
+                ..
+            } => self.derived(*lateral, subquery, alias.as_ref()),
+            TableFactor::NestedJoin {
+                table_with_joins,
+                alias,
+            } => {
+                let mut source = self.with_joins(table_with_joins)?;
+                if let Some(alias) = alias {
+                    source.scope = self.aliased_join(source.scope, alias)?;
+                }
+                Ok(source)
+            }
+            other => {
+                let instead = "Use a table, a query or a function.";
+                Err(SqlError::unsupported(format!("{other} in FROM"), instead))
+            }
+        }
+    }
+
+    /// A join in brackets with a name of its own hides the names inside.
+    fn aliased_join(&mut self, scope: Scope, alias: &TableAlias) -> Result<Scope> {
+        let name = ident_text(&alias.name);
+        let columns: Vec<ScopeColumn> = scope.visible().cloned().collect();
+        let outputs = columns.iter().map(|column| OutputColumn {
+            name: column.name.clone(),
+            data_type: column.expression.data_type(),
+            table: column.origin.0,
+            position: column.origin.1,
+        });
+        let outputs = super::query::renamed(outputs.collect(), &name, &alias.columns)?;
+        let table: Arc<str> = name.as_str().into();
+        let columns = columns
+            .into_iter()
+            .zip(outputs)
+            .map(|(column, output)| ScopeColumn {
+                table: Some(Arc::clone(&table)),
+                name: output.name,
+                ..column
+            });
+        let mut new = Scope {
+            columns: columns.collect(),
+            width: scope.width,
+            is_lateral: scope.is_lateral,
+            ..Scope::default()
+        };
+        new.name_table(&name, None);
+        Ok(new)
+    }
+
+    /// A table, a view, or a query of `WITH`, by its name.
+    fn relation(&mut self, name: &ast::ObjectName, alias: Option<&TableAlias>) -> Result<Source> {
+        let (schema, name) = object_name(name)?;
+        let shown = alias.map_or_else(|| name.clone(), |alias| ident_text(&alias.name));
+        let names = alias.map_or(&[][..], |alias| alias.columns.as_slice());
+        if schema.is_none()
+            && let Some(named) = self
+                .shared
+                .iter()
+                .rev()
+                .find(|named| named.name == name)
+                .cloned()
+        {
+            let node = match named.rows {
+                NamedRows::Shared(shared) => Node::Shared(shared),
+                NamedRows::Working(working) => Node::Working(working),
+            };
+            let columns = super::query::renamed(named.columns, &shown, names)?;
+            return self.source_of(node, &shown, None, columns, false);
+        }
+        let object = self
+            .names
+            .find(crate::catalog::Names::Relations, schema.as_deref(), &name);
+        match object.map(|object| (object.oid, &object.body)) {
+            Some((oid, Body::View(view))) => {
+                let view = view.clone();
+                let bound = self.view(oid, &name, &view)?;
+                let columns = super::query::renamed(bound.columns, &shown, names)?;
+                self.source_of(bound.node, &shown, schema, columns, false)
+            }
+            Some((oid, Body::Sequence(_))) => self.sequence_rows(oid, &shown),
+            _ => {
+                let table = self.table(schema.as_deref(), &name)?;
+                let width = table.source.width();
+                let columns = super::query::renamed(table.output(), &shown, names)?;
+                let scan = Scan {
+                    source: table.source.clone(),
+                    access: Access::All { backward: false },
+                    condition: None,
+                    needed: vec![true; width],
+                    alias: shown.clone(),
+                };
+                let mut source = self.source_of(scan.into(), &shown, schema, columns, false)?;
+                source.scope.width = width;
+                if let Some(last) = source.scope.tables.last_mut() {
+                    last.source = Some(table.source);
+                }
+                Ok(source)
+            }
+        }
+    }
+
+    /// The rows of a view: its query, bound as it was defined.
+    fn view(&mut self, oid: u32, name: &str, view: &crate::catalog::ViewBody) -> Result<Bound> {
+        if self.views.contains(&oid) {
+            let message = format!("infinite recursion detected in rules for relation \"{name}\"");
+            return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
+        }
+        let parsed = crate::parse::parse(&view.query)?;
+        let Some(ast::Statement::Query(query)) = parsed.first().map(|parsed| &*parsed.statement)
+        else {
+            return Err(SqlError::internal(format!("view \"{name}\" has no query")));
+        };
+        self.views.push(oid);
+        let scopes = std::mem::take(&mut self.scopes);
+        let lateral = std::mem::take(&mut self.lateral);
+        let shared = std::mem::take(&mut self.shared);
+        let bound = self.query(query);
+        (self.scopes, self.lateral, self.shared) = (scopes, lateral, shared);
+        self.views.pop();
+        let mut bound = bound?;
+        for (column, (name, _)) in bound.columns.iter_mut().zip(&view.columns) {
+            column.name.clone_from(name);
+            (column.table, column.position) = (0, 0);
+        }
+        Ok(bound)
+    }
+
+    fn source_of(
+        &mut self,
+        node: Node,
+        alias: &str,
+        schema: Option<String>,
+        columns: Vec<OutputColumn>,
+        is_lateral: bool,
+    ) -> Result<Source> {
+        let mut scope = Scope {
+            is_lateral,
+            ..Scope::default()
+        };
+        let columns = columns.into_iter();
+        let columns = columns.map(|column| {
+            (
+                column.name,
+                column.data_type,
+                (column.table, column.position),
+            )
+        });
+        scope.add_table(alias, schema, columns)?;
+        Ok(Source { node, scope })
+    }
+
+    /// A query in brackets. It sees the parts before it only if it is lateral.
+    fn derived(
+        &mut self,
+        lateral: bool,
+        query: &Query,
+        alias: Option<&TableAlias>,
+    ) -> Result<Source> {
+        let name = alias.map(|alias| ident_text(&alias.name)).ok_or_else(|| {
+            let message = "subquery in FROM must have an alias";
+            SqlError::new(SqlState::SYNTAX_ERROR, message)
+                .hint("For example, FROM (SELECT ...) [AS] foo.")
+        })?;
+        let (bound, is_lateral) = if lateral {
+            self.lateral_part(|binder| binder.query(query))?
+        } else {
+            let hidden = std::mem::take(&mut self.lateral);
+            let bound = self.query(query);
+            self.lateral = hidden;
+            (bound?, false)
+        };
+        let names = alias.map_or(&[][..], |alias| alias.columns.as_slice());
+        let columns = super::query::renamed(bound.columns, &name, names)?;
+        self.source_of(bound.node, &name, None, columns, is_lateral)
+    }
+
+    /// Binds a part that may read the part on its left, which is the next outer row then; true if
+    /// it does.
+    fn lateral_part<R: Lateral>(
+        &mut self,
+        body: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<(R, bool)> {
+        let Some(left) = self.lateral.pop() else {
+            return Ok((body(self)?, false));
+        };
+        let hidden = std::mem::take(&mut self.lateral);
+        let (bound, left) = self.within(left, |binder| {
+            binder.scope().clause = Clause::Select;
+            body(binder)
+        });
+        self.lateral = hidden;
+        self.lateral.push(left);
+        let mut bound = bound?;
+        let reads_left = bound.reads_left()?;
+        if !reads_left {
+            bound.leave_left()?;
+        }
+        Ok((bound, reads_left))
+    }
+
+    fn unnest(
+        &mut self,
+        arrays: &[ast::Expr],
+        alias: Option<&TableAlias>,
+        ordinality: bool,
+    ) -> Result<Source> {
+        let name = ast::ObjectName::from(vec![Ident::new("unnest")]);
+        let arguments: Vec<Vec<FunctionArg>> = arrays
+            .iter()
+            .map(|array| vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(array.clone()))])
+            .collect();
+        let calls: Vec<_> = arguments
+            .iter()
+            .map(|one| (&name, one.as_slice()))
+            .collect();
+        self.table_function(&calls, alias, ordinality)
+    }
+
+    /// Functions in `FROM`.
+    fn table_function(
+        &mut self,
+        calls: &[(&ast::ObjectName, &[FunctionArg])],
+        alias: Option<&TableAlias>,
+        has_ordinality: bool,
+    ) -> Result<Source> {
+        let first = calls
+            .first()
+            .map(|(name, _)| object_name(name))
+            .transpose()?;
+        let function = first.map_or_else(String::new, |(_, name)| name);
+        let shown = alias.map_or_else(|| function.clone(), |alias| ident_text(&alias.name));
+        let (bound, is_lateral) = self.lateral_part(|binder| {
+            let mut bound = Vec::new();
+            for (name, arguments) in calls {
+                let tree = call_tree(name, arguments);
+                let (call, _) = binder.expression_in(Scope::default(), Clause::From, &tree);
+                bound.push(call?);
+            }
+            Ok(bound)
+        })?;
+        let mut columns: Vec<(String, Type)> = Vec::new();
+        let mut widths = Vec::new();
+        for call in &bound {
+            let own = function_columns(call, &function);
+            widths.push(own.len());
+            columns.extend(own);
+        }
+        // A function of one column is named by its alias.
+        if let ([(name, _)], Some(alias)) = (columns.as_mut_slice(), alias) {
+            *name = ident_text(&alias.name);
+        }
+        if has_ordinality {
+            columns.push(("ordinality".to_owned(), Kind::Int8.plain()));
+        }
+        let outputs =
+            super::output_columns(columns.iter().map(|(name, one)| (name.as_str(), *one)));
+        let names = alias.map_or(&[][..], |alias| alias.columns.as_slice());
+        let outputs = super::query::renamed(outputs, &shown, names)?;
+        let node = Functions {
+            calls: bound,
+            widths,
+            has_ordinality,
+        };
+        self.source_of(node.into(), &shown, None, outputs, is_lateral)
+    }
+}
+
+/// A part of `FROM` that may read the part on its left.
+trait Lateral {
+    fn parts(&mut self, visit: &mut crate::plan::Visitor<'_>) -> Result<()>;
+
+    fn reads_left(&mut self) -> Result<bool> {
+        let mut reads = false;
+        self.parts(&mut |part, depth| {
+            reads |= matches!(part, Expr::Outer(level, ..) if *level == depth + 1);
+            Ok(true)
+        })?;
+        Ok(reads)
+    }
+
+    /// The part on the left is no outer row: those around it are one level nearer.
+    fn leave_left(&mut self) -> Result<()> {
+        self.parts(&mut |part, depth| {
+            if let Expr::Outer(level, ..) = part
+                && *level > depth
+            {
+                *level -= 1;
+            }
+            Ok(true)
+        })
+    }
+}
+
+impl Lateral for Bound {
+    fn parts(&mut self, visit: &mut crate::plan::Visitor<'_>) -> Result<()> {
+        self.node.walk(0, visit)
+    }
+}
+
+impl Lateral for Vec<Expr> {
+    fn parts(&mut self, visit: &mut crate::plan::Visitor<'_>) -> Result<()> {
+        self.iter_mut()
+            .try_for_each(|expression| expression.walk(0, visit))
+    }
+}
+
+/// The tree of a call.
+fn call_tree(name: &ast::ObjectName, arguments: &[FunctionArg]) -> ast::Expr {
+    ast::Expr::Function(ast::Function {
+        name: name.clone(),
+        uses_odbc_syntax: false,
+        parameters: ast::FunctionArguments::None,
+        args: ast::FunctionArguments::List(ast::FunctionArgumentList {
+            duplicate_treatment: None,
+            args: arguments.to_vec(),
+            clauses: Vec::new(),
+        }),
+        within_group: Vec::new(),
+        filter: None,
+        null_treatment: None,
+        over: None,
+    })
+}
+
+/// Names and types of a function's columns.
+fn function_columns(call: &Expr, name: &str) -> Vec<(String, Type)> {
+    match call {
+        Expr::Call(call) if !call.function.columns.is_empty() => {
+            let columns = call.function.columns.iter();
+            columns
+                .map(|(name, kind)| ((*name).to_owned(), kind.plain()))
+                .collect()
+        }
+        other => vec![(name.to_owned(), other.data_type())],
+    }
+}
+
+/// The least column that an expression reads.
+fn first_column(expression: &Expr) -> usize {
+    let mut first = usize::MAX;
+    expression.columns(&mut |at| first = first.min(at));
+    first
+}
+
+/// Names of columns that both sides have.
+fn common_names(left: &Scope, right: &Scope) -> Vec<String> {
+    let names = left.visible().map(|column| column.name.clone());
+    names
+        .filter(|name| right.visible().any(|column| column.name == *name))
+        .collect()
+}
+
+/// The kind of a join, and its condition.
+fn join_of(operator: &JoinOperator) -> Result<(JoinKind, &JoinConstraint)> {
+    Ok(match operator {
+        JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => {
+            (JoinKind::Inner, constraint)
+        }
+        JoinOperator::CrossJoin(constraint) => (JoinKind::Inner, constraint),
+        JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => {
+            (JoinKind::Left, constraint)
+        }
+        JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
+            (JoinKind::Right, constraint)
+        }
+        JoinOperator::FullOuter(constraint) => (JoinKind::Full, constraint),
+        _ => {
+            let instead = "Use INNER, LEFT, RIGHT, FULL or CROSS JOIN.";
+            return Err(SqlError::unsupported("this kind of join", instead));
+        }
+    })
+}
+
+/// Calls `note` with the names of the tables that a query names in `FROM`.
+pub(super) fn tables_of(query: &Query, note: &mut dyn FnMut(&str)) {
+    if let Some(with) = &query.with {
+        for cte in &with.cte_tables {
+            tables_of(&cte.query, note);
+        }
+    }
+    tables_of_body(&query.body, note);
+}
+
+fn tables_of_body(body: &SetExpr, note: &mut dyn FnMut(&str)) {
+    match body {
+        SetExpr::Select(select) => {
+            for part in &select.from {
+                tables_of_factor(&part.relation, note);
+                for join in &part.joins {
+                    tables_of_factor(&join.relation, note);
+                }
+            }
+        }
+        SetExpr::Query(query) => tables_of(query, note),
+        SetExpr::SetOperation { left, right, .. } => {
+            tables_of_body(left, note);
+            tables_of_body(right, note);
+        }
+        _ => {}
+    }
+}
+
+fn tables_of_factor(factor: &TableFactor, note: &mut dyn FnMut(&str)) {
+    match factor {
+        TableFactor::Table { name, .. } => {
+            if let Ok((None, name)) = object_name(name) {
+                note(&name);
+            }
+        }
+        TableFactor::Derived { subquery, .. } => tables_of(subquery, note),
+        TableFactor::NestedJoin {
+            table_with_joins, ..
+        } => {
+            tables_of_factor(&table_with_joins.relation, note);
+            for join in &table_with_joins.joins {
+                tables_of_factor(&join.relation, note);
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,654 @@
+//! Calls of functions, and the forms of the grammar that are functions.
+
+use super::scope::{Clause, PendingWindow};
+use super::{Binder, ident_text, object_name};
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::{AggregateCall, AggregateFunction, Call, Expr, OverWindow, Pending, WindowCall};
+use crate::types::function::{Body, Function, Functions};
+use crate::types::{Datum, Kind, Type};
+use sqlparser::ast::{
+    self, DuplicateTreatment, Expr as Tree, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, Spanned, TrimWhereField,
+};
+use std::sync::Arc;
+
+/// The arguments of a call as they are written.
+#[derive(Default)]
+struct Arguments {
+    values: Vec<Expr>,
+    is_star: bool,
+    is_distinct: bool,
+    is_variadic: bool,
+    order: Vec<ast::OrderByExpr>,
+}
+
+impl Binder<'_> {
+    /// A call of a function by its name.
+    pub(super) fn function(&mut self, function: &ast::Function) -> Result<Expr> {
+        let (schema, name) = object_name(&function.name)?;
+        let span = function.name.span();
+        if schema.is_none()
+            && let Some(bound) = self.keyword_function(&name, function)
+        {
+            return bound.map_err(|error| self.at(span, error));
+        }
+        let bound = self.named_function(&name, function);
+        bound.map_err(|error| self.at(span, error))
+    }
+
+    fn named_function(&mut self, name: &str, function: &ast::Function) -> Result<Expr> {
+        if !function.within_group.is_empty() {
+            let instead =
+                "Use the aggregate percentile functions of a client, or a window over ORDER BY.";
+            return Err(SqlError::unsupported("WITHIN GROUP", instead));
+        }
+        let functions = Functions::built_in();
+        let is_aggregate = functions
+            .named(name)
+            .iter()
+            .any(|function| matches!(function.body, Body::Aggregate(_)));
+        let is_special = is_aggregate || function.over.is_some();
+        let (clause, outer_clause) = (self.scope().clause, self.scope().clause);
+        if is_special {
+            self.check_place(name, function.over.is_some(), clause)?;
+            self.scope().clause = if function.over.is_some() {
+                Clause::Window
+            } else {
+                Clause::Aggregate
+            };
+        }
+        let arguments = self.arguments(function);
+        self.scope().clause = outer_clause;
+        let mut arguments = arguments?;
+        if let [Expr::Column(..) | Expr::Row(..)] = arguments.values.as_slice()
+            && functions.named(name).is_empty()
+            && let Some(cast) = self.function_cast(name, &arguments.values[0])
+        {
+            return cast;
+        }
+        let kinds: Vec<Kind> = arguments.values.iter().map(Expr::kind).collect();
+        let resolved = functions.resolve(name, &kinds, arguments.is_variadic)?;
+        if arguments.is_star && !resolved.function.arguments.is_empty() {
+            let message = format!("function {name}(*) does not exist");
+            return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message));
+        }
+        let values = std::mem::take(&mut arguments.values);
+        let values = self.fitted(values, &resolved)?;
+        let chosen = (resolved.function, resolved.result);
+        match (resolved.function.body, &function.over) {
+            (Body::Aggregate(_) | Body::Window(_), Some(over)) => {
+                self.window_function(chosen, values, &arguments, (function, over))
+            }
+            (Body::Aggregate(_), None) => self.aggregate(chosen, values, &arguments, function),
+            (Body::Window(_), None) => {
+                let message = format!("window function {name} requires an OVER clause");
+                Err(SqlError::new(SqlState::WINDOWING_ERROR, message))
+            }
+            (_, Some(_)) => {
+                let message = format!(
+                    "OVER specified, but {name} is not a window function nor an aggregate function"
+                );
+                Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+            }
+            (_, None) => {
+                if arguments.is_distinct {
+                    let message =
+                        format!("DISTINCT specified, but {name} is not an aggregate function");
+                    return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+                }
+                if resolved.function.returns_set() {
+                    self.note_set(name)?;
+                }
+                Ok(scalar_call(chosen, values, false))
+            }
+        }
+    }
+
+    /// A call with arguments that are bound.
+    pub(super) fn call(&mut self, name: &str, arguments: Vec<Expr>) -> Result<Expr> {
+        let kinds: Vec<Kind> = arguments.iter().map(Expr::kind).collect();
+        let resolved = Functions::built_in().resolve(name, &kinds, false)?;
+        let values = self.fitted(arguments, &resolved)?;
+        Ok(scalar_call(
+            (resolved.function, resolved.result),
+            values,
+            false,
+        ))
+    }
+
+    /// `name(value)` where `name` is a type: a cast.
+    fn function_cast(&mut self, name: &str, value: &Expr) -> Option<Result<Expr>> {
+        let kind = Kind::from_name(name)?;
+        Some(self.cast_to(value.clone(), kind.plain()))
+    }
+
+    /// Arguments as the chosen function takes them.
+    fn fitted(
+        &mut self,
+        arguments: Vec<Expr>,
+        resolved: &crate::types::overload::Resolved,
+    ) -> Result<Vec<Expr>> {
+        let mut values = Vec::with_capacity(arguments.len());
+        for (argument, kind) in arguments.into_iter().zip(&resolved.arguments) {
+            let value = self.coerce(argument, kind.plain())?;
+            values.push(if *kind == Kind::Unknown {
+                self.settle(value)?
+            } else {
+                value
+            });
+        }
+        if let Some(from) = resolved.variadic_from
+            && from <= values.len()
+        {
+            let rest = values.split_off(from);
+            let element = rest.first().map_or(Kind::Text, Expr::kind);
+            let array = element.array().unwrap_or(Kind::Array(&Kind::Text));
+            values.push(Expr::Array(rest, array.plain()));
+        }
+        Ok(values)
+    }
+
+    fn note_set(&mut self, name: &str) -> Result<()> {
+        let scope = self.scope();
+        match scope.clause {
+            Clause::Select | Clause::From | Clause::OrderBy | Clause::GroupBy | Clause::Values => {
+                scope.has_sets = true;
+                Ok(())
+            }
+            clause => {
+                let message = format!(
+                    "set-returning functions are not allowed in {}",
+                    clause.name()
+                );
+                let _ = name;
+                Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+            }
+        }
+    }
+
+    /// Whether an aggregate or a window function may stand in a clause.
+    fn check_place(&self, name: &str, is_window: bool, clause: Clause) -> Result<()> {
+        let _ = name;
+        let problem = match (clause, is_window) {
+            (Clause::Select | Clause::OrderBy, _) => return Ok(()),
+            (Clause::Having, false) => return Ok(()),
+            (Clause::Window, false) => return Ok(()),
+            (Clause::Aggregate, false) => "aggregate function calls cannot be nested".to_owned(),
+            (Clause::Aggregate, true) => {
+                "aggregate function calls cannot contain window function calls".to_owned()
+            }
+            (Clause::Window, true) => "window function calls cannot be nested".to_owned(),
+            (clause, false) => format!("aggregate functions are not allowed in {}", clause.name()),
+            (clause, true) => format!("window functions are not allowed in {}", clause.name()),
+        };
+        let state = if is_window {
+            SqlState::WINDOWING_ERROR
+        } else {
+            SqlState::GROUPING_ERROR
+        };
+        Err(SqlError::new(state, problem))
+    }
+
+    fn arguments(&mut self, function: &ast::Function) -> Result<Arguments> {
+        let mut arguments = Arguments::default();
+        let list = match &function.args {
+            FunctionArguments::None => return Ok(arguments),
+            FunctionArguments::Subquery(query) => {
+                arguments.values.push(self.scalar_subquery(query)?);
+                return Ok(arguments);
+            }
+            FunctionArguments::List(list) => list,
+        };
+        arguments.is_distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+        for argument in &list.args {
+            let value = match argument {
+                FunctionArg::Unnamed(value) => value,
+                FunctionArg::Named { name, .. } => {
+                    let instead = "Give the arguments in their order.";
+                    return Err(SqlError::unsupported(
+                        format!("the named argument {name}"),
+                        instead,
+                    ));
+                }
+                FunctionArg::ExprNamed { .. } => {
+                    let instead = "Give the arguments in their order.";
+                    return Err(SqlError::unsupported("a named argument", instead));
+                }
+            };
+            match value {
+                FunctionArgExpr::Expr(tree) => {
+                    let value = self.expression(tree)?;
+                    arguments.values.push(value);
+                }
+                FunctionArgExpr::Wildcard | FunctionArgExpr::WildcardWithOptions(_) => {
+                    arguments.is_star = true;
+                }
+                FunctionArgExpr::QualifiedWildcard(name) => {
+                    let (_, alias) = object_name(name)?;
+                    arguments.values.push(self.whole_row(&alias)?);
+                }
+            }
+        }
+        for clause in &list.clauses {
+            match clause {
+                FunctionArgumentClause::OrderBy(order) => arguments.order.clone_from(order),
+                other => {
+                    let instead = "Use FILTER, or an expression.";
+                    return Err(SqlError::unsupported(format!("{other} in a call"), instead));
+                }
+            }
+        }
+        Ok(arguments)
+    }
+
+    fn aggregate(
+        &mut self,
+        (function, result): (&'static Function, Kind),
+        values: Vec<Expr>,
+        arguments: &Arguments,
+        tree: &ast::Function,
+    ) -> Result<Expr> {
+        let call = self.aggregate_call((function, result), values, arguments, tree)?;
+        let data_type = call.data_type;
+        let aggregates = &mut self.scope().aggregates;
+        let known = aggregates
+            .iter()
+            .position(|known| is_same_call(known, &call));
+        let at = known.unwrap_or_else(|| {
+            aggregates.push(call);
+            aggregates.len() - 1
+        });
+        Ok(Expr::Pending(Pending::Aggregate, at, data_type))
+    }
+
+    fn aggregate_call(
+        &mut self,
+        (function, result): (&'static Function, Kind),
+        values: Vec<Expr>,
+        arguments: &Arguments,
+        tree: &ast::Function,
+    ) -> Result<AggregateCall> {
+        let Body::Aggregate(aggregate) = function.body else {
+            return Err(SqlError::internal("an aggregate was chosen"));
+        };
+        let clause = std::mem::replace(&mut self.scope().clause, Clause::Aggregate);
+        let filter = tree
+            .filter
+            .as_ref()
+            .map(|filter| self.condition(filter, "FILTER"));
+        let order = self.sort_keys(&arguments.order);
+        self.scope().clause = clause;
+        let argument_types = values.iter().map(Expr::data_type).collect();
+        Ok(AggregateCall {
+            function: AggregateFunction {
+                function,
+                aggregate,
+                argument_types,
+            },
+            arguments: values,
+            is_distinct: arguments.is_distinct,
+            order: order?,
+            filter: filter.transpose()?,
+            data_type: result.plain(),
+        })
+    }
+
+    fn window_function(
+        &mut self,
+        (function, result): (&'static Function, Kind),
+        values: Vec<Expr>,
+        arguments: &Arguments,
+        (tree, over): (&ast::Function, &ast::WindowType),
+    ) -> Result<Expr> {
+        if arguments.is_distinct {
+            let message = "DISTINCT is not implemented for window functions";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        let clause = std::mem::replace(&mut self.scope().clause, Clause::Window);
+        let filter = tree
+            .filter
+            .as_ref()
+            .map(|filter| self.condition(filter, "FILTER"));
+        let window = self.window(over);
+        self.scope().clause = clause;
+        let (partition, order, frame) = window?;
+        let argument_types = values.iter().map(Expr::data_type).collect();
+        let function = match function.body {
+            Body::Aggregate(aggregate) => OverWindow::Aggregate(AggregateFunction {
+                function,
+                aggregate,
+                argument_types,
+            }),
+            Body::Window(window) => OverWindow::Function(window),
+            _ => return Err(SqlError::internal("a window function was chosen")),
+        };
+        let windows = &mut self.scope().windows;
+        windows.push(PendingWindow {
+            call: WindowCall {
+                function,
+                arguments: values,
+                filter: filter.transpose()?,
+                frame,
+                data_type: result.plain(),
+            },
+            partition,
+            order,
+        });
+        let at = windows.len() - 1;
+        Ok(Expr::Pending(Pending::Window, at, result.plain()))
+    }
+
+    /// Functions that the grammar knows, or that do not evaluate all of their arguments.
+    fn keyword_function(&mut self, name: &str, function: &ast::Function) -> Option<Result<Expr>> {
+        let list = match &function.args {
+            FunctionArguments::List(list) if function.over.is_none() => list.args.as_slice(),
+            FunctionArguments::None => &[],
+            FunctionArguments::Subquery(query) if name == "array" => {
+                return Some(self.array_subquery(query));
+            }
+            _ => return None,
+        };
+        match name {
+            "coalesce" => Some(self.coalesce(list)),
+            "nullif" => Some(self.nullif(list)),
+            "greatest" => Some(self.extreme(list, true)),
+            "least" => Some(self.extreme(list, false)),
+            "row" => Some(
+                self.plain_arguments(list)
+                    .and_then(|fields| self.row_of(fields)),
+            ),
+            "grouping" => Some(Err(SqlError::unsupported(
+                "GROUPING",
+                "Use UNION ALL of queries with GROUP BY.",
+            ))),
+            _ => None,
+        }
+    }
+
+    fn plain_arguments(&mut self, list: &[FunctionArg]) -> Result<Vec<Expr>> {
+        let values = list.iter().map(|argument| match argument {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(tree)) => self.expression(tree),
+            other => {
+                let message = format!("syntax error at or near \"{other}\"");
+                Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
+            }
+        });
+        values.collect()
+    }
+
+    fn coalesce(&mut self, list: &[FunctionArg]) -> Result<Expr> {
+        let parts = self.plain_arguments(list)?;
+        Ok(Expr::Coalesce(self.unify("COALESCE", parts)?.0))
+    }
+
+    fn extreme(&mut self, list: &[FunctionArg], greatest: bool) -> Result<Expr> {
+        let parts = self.plain_arguments(list)?;
+        let construct = if greatest { "GREATEST" } else { "LEAST" };
+        Ok(Expr::Extreme(self.unify(construct, parts)?.0, greatest))
+    }
+
+    /// The first value, unless it equals the second.
+    fn nullif(&mut self, list: &[FunctionArg]) -> Result<Expr> {
+        let parts = self.plain_arguments(list)?;
+        let [first, second] = <[Expr; 2]>::try_from(parts)
+            .map_err(|_| SqlError::new(SqlState::SYNTAX_ERROR, "NULLIF takes two arguments"))?;
+        let equal = self.operator("=", vec![first.clone(), second])?;
+        let first = match &equal {
+            // The operator has given an untyped literal its type.
+            Expr::Call(call) if first.kind() == Kind::Unknown => call.arguments[0].clone(),
+            _ => first,
+        };
+        let null = Expr::null(first.data_type());
+        Ok(Expr::Case(vec![(equal, null)], Box::new(first)))
+    }
+
+    /// Names that are values without brackets: `current_date` and its kin.
+    pub(super) fn value_keyword(&mut self, name: &ast::Ident, text: &str) -> Option<Result<Expr>> {
+        if name.quote_style.is_some() {
+            return None;
+        }
+        if text == "value" && self.scope().clause == Clause::Stored {
+            let column = self
+                .scope()
+                .columns
+                .iter()
+                .find(|column| column.name == "value");
+            return column.map(|column| Ok(column.expression.clone()));
+        }
+        match text {
+            "current_date" | "current_time" | "current_timestamp" | "localtime"
+            | "localtimestamp" | "current_user" | "session_user" | "user" | "current_role"
+            | "current_catalog" | "current_schema" => Some(self.call(text, Vec::new())),
+            _ => None,
+        }
+    }
+
+    /// Forms of the grammar that stand for calls.
+    pub(super) fn special_form(&mut self, tree: &Tree) -> Result<Expr> {
+        match tree {
+            Tree::Extract { field, expr, .. } => {
+                let field = text_literal(&field.to_string().to_lowercase().replace('\'', ""));
+                let value = self.expression(expr)?;
+                self.call("extract", vec![field, value])
+            }
+            Tree::AtTimeZone {
+                timestamp,
+                time_zone,
+            } => {
+                let (value, zone) = (self.expression(timestamp)?, self.expression(time_zone)?);
+                self.call("timezone", vec![zone, value])
+            }
+            Tree::Ceil { expr, field } => self.rounded("ceil", expr, field),
+            Tree::Floor { expr, field } => self.rounded("floor", expr, field),
+            Tree::Position { expr, r#in } => {
+                let (part, whole) = (self.expression(expr)?, self.expression(r#in)?);
+                self.call("position", vec![whole, part])
+            }
+            Tree::Substring {
+                expr,
+                substring_from,
+                substring_for,
+                ..
+            } => self.substring(expr, substring_from.as_deref(), substring_for.as_deref()),
+            Tree::Trim {
+                expr,
+                trim_where,
+                trim_what,
+                trim_characters,
+            } => self.trim(
+                expr,
+                *trim_where,
+                trim_what.as_deref(),
+                trim_characters.as_deref(),
+            ),
+            Tree::Overlay {
+                expr,
+                overlay_what,
+                overlay_from,
+                overlay_for,
+            } => {
+                let mut arguments = vec![
+                    self.expression(expr)?,
+                    self.expression(overlay_what)?,
+                    self.expression(overlay_from)?,
+                ];
+                if let Some(length) = overlay_for {
+                    arguments.push(self.expression(length)?);
+                }
+                self.call("overlay", arguments)
+            }
+            Tree::IsNormalized { .. } | Tree::IsJson { .. } => {
+                let instead = "Cast the value to the type that it should have.";
+                Err(SqlError::unsupported(format!("{tree}"), instead))
+            }
+            Tree::GroupingSets(_) | Tree::Cube(_) | Tree::Rollup(_) => Err(SqlError::unsupported(
+                "GROUPING SETS, CUBE or ROLLUP",
+                "Use UNION ALL of queries with GROUP BY.",
+            )),
+            Tree::Wildcard(_) | Tree::QualifiedWildcard(..) => {
+                let message = "row expansion via \"*\" is not supported here";
+                Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+            }
+            other => {
+                let instead = "See `docs/sql.md` for the expressions that there are.";
+                Err(SqlError::unsupported(
+                    format!("the expression {other}"),
+                    instead,
+                ))
+            }
+        }
+    }
+
+    fn rounded(&mut self, name: &str, operand: &Tree, kind: &ast::CeilFloorKind) -> Result<Expr> {
+        let _ = kind;
+        let operand = self.expression(operand)?;
+        self.call(name, vec![operand])
+    }
+
+    fn substring(
+        &mut self,
+        whole: &Tree,
+        from: Option<&Tree>,
+        length: Option<&Tree>,
+    ) -> Result<Expr> {
+        let mut arguments = vec![self.expression(whole)?];
+        let one = Expr::Constant(Datum::Int4(1), Kind::Int4.plain());
+        arguments.push(match from {
+            Some(from) => self.expression(from)?,
+            None => one,
+        });
+        if let Some(length) = length {
+            arguments.push(self.expression(length)?);
+        }
+        self.call("substring", arguments)
+    }
+
+    fn trim(
+        &mut self,
+        operand: &Tree,
+        side: Option<TrimWhereField>,
+        what: Option<&Tree>,
+        characters: Option<&[Tree]>,
+    ) -> Result<Expr> {
+        let mut arguments = vec![self.expression(operand)?];
+        let characters = characters.and_then(<[Tree]>::first);
+        if let Some(what) = what.or(characters) {
+            arguments.push(self.expression(what)?);
+        }
+        let name = match side {
+            Some(TrimWhereField::Leading) => "ltrim",
+            Some(TrimWhereField::Trailing) => "rtrim",
+            Some(TrimWhereField::Both) | None => "btrim",
+        };
+        self.call(name, arguments)
+    }
+
+    /// The name of the column that an expression makes.
+    pub(super) fn column_name(&self, tree: &Tree) -> String {
+        match tree {
+            Tree::Identifier(name) => ident_text(name),
+            Tree::CompoundIdentifier(names) => names.last().map(ident_text).unwrap_or_default(),
+            Tree::CompoundFieldAccess { root, access_chain } => match access_chain.last() {
+                Some(ast::AccessExpr::Dot(Tree::Identifier(name))) => ident_text(name),
+                _ => self.column_name(root),
+            },
+            Tree::Nested(inner) => self.column_name(inner),
+            Tree::Collate { expr, .. } => self.column_name(expr),
+            Tree::Function(function) => {
+                object_name(&function.name).map_or_else(|_| "?column?".into(), |(_, name)| name)
+            }
+            Tree::Cast {
+                expr, data_type, ..
+            } => match self.column_name(expr).as_str() {
+                "?column?" => self.cast_name(data_type),
+                name => name.to_owned(),
+            },
+            Tree::TypedString(typed) => self.cast_name(&typed.data_type),
+            Tree::Interval(_) => "interval".to_owned(),
+            Tree::Case { else_result, .. } => match else_result {
+                Some(otherwise) => match self.column_name(otherwise).as_str() {
+                    "?column?" => "case".to_owned(),
+                    name => name.to_owned(),
+                },
+                None => "case".to_owned(),
+            },
+            Tree::Exists { negated: false, .. } => "exists".to_owned(),
+            Tree::Subquery(query) => self.subquery_name(query),
+            Tree::Array(_) => "array".to_owned(),
+            Tree::Tuple(_) => "row".to_owned(),
+            Tree::Extract { .. } => "extract".to_owned(),
+            Tree::AtTimeZone { .. } => "timezone".to_owned(),
+            Tree::Ceil { .. } => "ceil".to_owned(),
+            Tree::Floor { .. } => "floor".to_owned(),
+            Tree::Position { .. } => "position".to_owned(),
+            Tree::Substring { .. } => "substring".to_owned(),
+            Tree::Overlay { .. } => "overlay".to_owned(),
+            Tree::Trim { trim_where, .. } => match trim_where {
+                Some(TrimWhereField::Leading) => "ltrim".to_owned(),
+                Some(TrimWhereField::Trailing) => "rtrim".to_owned(),
+                _ => "btrim".to_owned(),
+            },
+            Tree::Value(value) => match &value.value {
+                ast::Value::Boolean(_) => "bool".to_owned(),
+                _ => "?column?".to_owned(),
+            },
+            _ => "?column?".to_owned(),
+        }
+    }
+
+    fn cast_name(&self, data_type: &ast::DataType) -> String {
+        match self.data_type(data_type) {
+            Ok(Type {
+                kind: Kind::Enum(_) | Kind::EnumArray(_),
+                ..
+            }) => data_type.to_string().to_lowercase(),
+            Ok(data_type) => {
+                let kind = data_type.kind;
+                kind.element()
+                    .filter(|_| kind.is_array())
+                    .unwrap_or(kind)
+                    .catalogue_name()
+            }
+            Err(_) => "?column?".to_owned(),
+        }
+    }
+}
+
+fn text_literal(text: &str) -> Expr {
+    Expr::Constant(Datum::text(text), Kind::Text.plain())
+}
+
+fn scalar_call(
+    (function, result): (&'static Function, Kind),
+    arguments: Vec<Expr>,
+    is_operator: bool,
+) -> Expr {
+    let argument_types: Arc<[Type]> = arguments.iter().map(Expr::data_type).collect();
+    Expr::Call(Call {
+        function,
+        arguments,
+        argument_types,
+        data_type: result.plain(),
+        is_operator,
+    })
+}
+
+/// Whether two aggregates have one value.
+fn is_same_call(one: &AggregateCall, other: &AggregateCall) -> bool {
+    let same = |one: &Option<Expr>, other: &Option<Expr>| match (one, other) {
+        (None, None) => true,
+        (Some(one), Some(other)) => one.is_same(other),
+        _ => false,
+    };
+    std::ptr::eq(one.function.function, other.function.function)
+        && one.is_distinct == other.is_distinct
+        && one.order.is_empty()
+        && other.order.is_empty()
+        && same(&one.filter, &other.filter)
+        && one.arguments.len() == other.arguments.len()
+        && one
+            .arguments
+            .iter()
+            .zip(&other.arguments)
+            .all(|(one, other)| one.is_same(other))
+}

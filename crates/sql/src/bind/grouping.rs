@@ -1,0 +1,275 @@
+//! Groups: keys, aggregates, and the columns that a grouped query may name.
+
+use super::select::Item;
+use super::{Binder, ident_text};
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::{Aggregate, Expr, Node, OverWindow, Pending, Window};
+use sqlparser::ast::{self, GroupByExpr, Spanned, Value};
+
+impl Binder<'_> {
+    /// The keys of `GROUP BY`; none if there is no such clause.
+    pub(super) fn groups(
+        &mut self,
+        groups: &GroupByExpr,
+        items: &[Item],
+    ) -> Result<Option<Vec<Expr>>> {
+        let trees = match groups {
+            GroupByExpr::Expressions(trees, modifiers) if modifiers.is_empty() => trees,
+            _ => {
+                let instead = "Use UNION ALL of queries with GROUP BY.";
+                return Err(SqlError::unsupported(
+                    "GROUP BY ALL, ROLLUP, CUBE or GROUPING SETS",
+                    instead,
+                ));
+            }
+        };
+        if trees.is_empty() {
+            return Ok(None);
+        }
+        let mut keys: Vec<Expr> = Vec::new();
+        for tree in trees {
+            if let ast::Expr::Tuple(parts) = tree {
+                for part in parts {
+                    keys.push(self.group(part, items)?);
+                }
+                continue;
+            }
+            keys.push(self.group(tree, items)?);
+        }
+        Ok(Some(keys))
+    }
+
+    /// A key: a number or alias of the list, or an expression.
+    fn group(&mut self, tree: &ast::Expr, items: &[Item]) -> Result<Expr> {
+        let key = match tree {
+            ast::Expr::Value(value) => match &value.value {
+                Value::Number(text, _) => {
+                    let at = text
+                        .parse::<usize>()
+                        .ok()
+                        .and_then(|number| number.checked_sub(1));
+                    let item = at.and_then(|at| items.get(at)).ok_or_else(|| {
+                        let message = format!("GROUP BY position {text} is not in select list");
+                        let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message);
+                        self.at(value.span, error)
+                    })?;
+                    Some(item.expression.clone())
+                }
+                _ => None,
+            },
+            ast::Expr::Identifier(name) => {
+                let name = ident_text(name);
+                // A column of the tables goes before an alias of the list.
+                match self.find_column(None, &name) {
+                    Ok(None) => {
+                        let mut named = items.iter().filter(|item| item.column.name == name);
+                        named.next().map(|item| item.expression.clone())
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        };
+        let key = match key {
+            Some(key) => key,
+            None => {
+                let key = self.expression(tree)?;
+                self.settle(key)?
+            }
+        };
+        if key
+            .any(|part, depth| depth == 0 && matches!(part, Expr::Pending(Pending::Aggregate, ..)))
+        {
+            let message = "aggregate functions are not allowed in GROUP BY";
+            return Err(self.at(
+                tree.span(),
+                SqlError::new(SqlState::GROUPING_ERROR, message),
+            ));
+        }
+        Ok(key)
+    }
+
+    /// The rows of the groups; expressions read them from now on.
+    pub(super) fn grouped(
+        &mut self,
+        input: Node,
+        groups: Option<Vec<Expr>>,
+        having: &mut Option<Expr>,
+        expressions: Vec<&mut Expr>,
+    ) -> Result<Node> {
+        let calls = std::mem::take(&mut self.scope().aggregates);
+        if groups.is_none() && calls.is_empty() && having.is_none() {
+            return Ok(input);
+        }
+        let mut keys = groups.unwrap_or_default();
+        self.add_dependent(&mut keys);
+        let mut windows = std::mem::take(&mut self.scope().windows);
+        let in_windows = windows.iter_mut().flat_map(|window| {
+            let call = &mut window.call;
+            let ends = [&mut call.frame.start, &mut call.frame.end];
+            let ends = ends.into_iter().filter_map(|end| match end {
+                crate::plan::FrameEnd::Preceding(value)
+                | crate::plan::FrameEnd::Following(value) => Some(value),
+                _ => None,
+            });
+            let order = window.order.iter_mut().map(|key| &mut key.expression);
+            let arguments = call.arguments.iter_mut().chain(call.filter.as_mut());
+            arguments
+                .chain(window.partition.iter_mut())
+                .chain(order)
+                .chain(ends)
+        });
+        for expression in expressions
+            .into_iter()
+            .chain(having.as_mut())
+            .chain(in_windows)
+        {
+            self.regroup(expression, &keys)?;
+        }
+        self.scope().windows = windows;
+        Ok(Aggregate { input, keys, calls }.into())
+    }
+
+    /// Columns of tables whose primary key is grouped by are known for each group.
+    fn add_dependent(&mut self, keys: &mut Vec<Expr>) {
+        let tables = self.scope().tables.clone();
+        for table in tables {
+            let (Some(source), Some(start)) = (&table.source, table.columns.first()) else {
+                continue;
+            };
+            if source.has_row_number() {
+                continue;
+            }
+            let is_key = |at: usize| {
+                keys.iter()
+                    .any(|key| matches!(key, Expr::Column(own, _) if *own == at))
+            };
+            if source.key.iter().all(|column| is_key(start + column)) {
+                for (at, data_type) in source.types.iter().enumerate() {
+                    if !is_key_of(keys, start + at) {
+                        keys.push(Expr::Column(start + at, *data_type));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Makes an expression read the row of a group.
+    fn regroup(&self, expression: &mut Expr, keys: &[Expr]) -> Result<()> {
+        let mut problem = None;
+        expression.walk(0, &mut |part, depth| {
+            if depth == 0 {
+                if let Expr::Pending(Pending::Aggregate, at, data_type) = part {
+                    *part = Expr::Column(keys.len() + *at, *data_type);
+                    return Ok(false);
+                }
+                if let Some(at) = keys.iter().position(|key| key.is_same(part)) {
+                    *part = Expr::Column(at, keys[at].data_type());
+                    return Ok(false);
+                }
+                if let Expr::Column(at, _) = part {
+                    problem.get_or_insert(*at);
+                }
+                return Ok(true);
+            }
+            if let Expr::Outer(level, at, data_type) = part
+                && *level == depth
+            {
+                let is_it = |key: &Expr| matches!(key, Expr::Column(own, _) if own == at);
+                match keys.iter().position(is_it) {
+                    Some(key) => *part = Expr::Outer(*level, key, *data_type),
+                    None => {
+                        problem.get_or_insert(*at);
+                    }
+                }
+                return Ok(false);
+            }
+            Ok(true)
+        })?;
+        match problem {
+            None => Ok(()),
+            Some(at) => Err(self.not_grouped(at)),
+        }
+    }
+
+    fn not_grouped(&self, at: usize) -> SqlError {
+        let columns = self
+            .scopes
+            .last()
+            .map_or(&[][..], |scope| scope.columns.as_slice());
+        let column = columns
+            .iter()
+            .find(|column| matches!(column.expression, Expr::Column(own, _) if own == at));
+        let name = column.map_or_else(String::new, |column| match &column.table {
+            Some(table) => format!("{table}.{}", column.name),
+            None => column.name.clone(),
+        });
+        let message = format!(
+            "column \"{name}\" must appear in the GROUP BY clause or be used in an aggregate function"
+        );
+        SqlError::new(SqlState::GROUPING_ERROR, message)
+    }
+
+    /// The rows with the results of window functions; the list reads them from now on.
+    pub(super) fn windowed(&mut self, mut node: Node, items: &mut [Item]) -> Result<Node> {
+        let windows = std::mem::take(&mut self.scope().windows);
+        let mut places = vec![0; windows.len()];
+        let mut left: Vec<usize> = (0..windows.len()).collect();
+        // Functions with one partition and order are computed together.
+        while let Some(&first) = left.first() {
+            let same: Vec<usize> = left
+                .iter()
+                .copied()
+                .filter(|at| has_same_window(&windows[first], &windows[*at]))
+                .collect();
+            let width = node.width();
+            for (place, at) in same.iter().enumerate() {
+                places[*at] = width + place;
+            }
+            let calls = same.iter().map(|at| windows[*at].call.clone()).collect();
+            left.retain(|at| !same.contains(at));
+            node = Window {
+                input: node,
+                partition: windows[first].partition.clone(),
+                order: windows[first].order.clone(),
+                calls,
+            }
+            .into();
+        }
+        for item in items {
+            item.expression.walk(0, &mut |part, _| {
+                if let Expr::Pending(Pending::Window, at, data_type) = part {
+                    *part = Expr::Column(places[*at], *data_type);
+                }
+                Ok(true)
+            })?;
+        }
+        Ok(node)
+    }
+}
+
+fn is_key_of(keys: &[Expr], at: usize) -> bool {
+    keys.iter()
+        .any(|key| matches!(key, Expr::Column(own, _) if *own == at))
+}
+
+fn has_same_window(one: &super::scope::PendingWindow, other: &super::scope::PendingWindow) -> bool {
+    let same_keys = one.order.len() == other.order.len()
+        && one.order.iter().zip(&other.order).all(|(one, other)| {
+            one.expression.is_same(&other.expression)
+                && one.descends == other.descends
+                && one.nulls_first == other.nulls_first
+        });
+    same_keys
+        && one.partition.len() == other.partition.len()
+        && one
+            .partition
+            .iter()
+            .zip(&other.partition)
+            .all(|(one, other)| one.is_same(other))
+}
+
+/// Whether a window function is an aggregate.
+pub(super) fn is_aggregate(function: &OverWindow) -> bool {
+    matches!(function, OverWindow::Aggregate(_))
+}

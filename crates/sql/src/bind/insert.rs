@@ -1,0 +1,378 @@
+//! `INSERT`, with its conflicts.
+
+use super::scope::{Clause, Scope};
+use super::table::BoundTable;
+use super::{Binder, all_columns, ident_text, object_name};
+use crate::catalog::{Column, Origin};
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::{Change, Conflict, Expr, Insert, Modify, Node, Target, UniqueKey, Values};
+use crate::sink::OutputColumn;
+use crate::types::Kind;
+use sqlparser::ast::{
+    self, ConflictTarget, InsertOverriding, OnConflict, OnConflictAction, OnInsert, SetExpr,
+    TableObject,
+};
+
+type Changed = (Node, Option<Vec<OutputColumn>>);
+
+impl Binder<'_> {
+    pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<Changed> {
+        let TableObject::TableName(name) = &insert.table else {
+            return Err(SqlError::unsupported(
+                "INSERT into this",
+                "Insert into a table.",
+            ));
+        };
+        let (schema, name) = object_name(name)?;
+        let table = self.table(schema.as_deref(), &name)?;
+        let places = self.insert_columns(&table, insert)?;
+        let (input, given) = self.insert_rows(&table, &places, insert)?;
+        let target = self.target(&table)?;
+        let values = self.insert_values(&table, &places, &given, insert.overriding.as_ref())?;
+        let alias = insert
+            .table_alias
+            .as_ref()
+            .map(|alias| ident_text(&alias.alias));
+        let alias = alias.unwrap_or_else(|| name.clone());
+        let conflict = match &insert.on {
+            None => None,
+            Some(OnInsert::OnConflict(conflict)) => {
+                Some(self.conflict(&table, &target, &alias, conflict)?)
+            }
+            Some(_) => {
+                let instead = "Use ON CONFLICT ... DO UPDATE.";
+                return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE", instead));
+            }
+        };
+        let mut scope = Scope::default();
+        add_target(&mut scope, &table, &alias)?;
+        let (returning, columns) = self.returning(insert.returning.as_deref(), scope)?;
+        let change = Change::Insert(Insert { values, conflict });
+        let modify = Modify {
+            table: target,
+            input,
+            change,
+            returning,
+        };
+        Ok((modify.into(), columns))
+    }
+
+    /// The insertion of all columns of rows into a table.
+    pub(crate) fn insert_all(&mut self, oid: u32, input: Node) -> Result<Node> {
+        let table = self.target_by_oid(oid)?;
+        let types = table.source.types.to_vec();
+        let change = Change::Insert(Insert {
+            values: all_columns(types),
+            conflict: None,
+        });
+        Ok(Modify {
+            table,
+            input,
+            change,
+            returning: None,
+        }
+        .into())
+    }
+
+    /// Positions of the columns that the statement gives values for.
+    fn insert_columns(&self, table: &BoundTable, insert: &ast::Insert) -> Result<Vec<usize>> {
+        let body = table.body();
+        if insert.columns.is_empty() {
+            return Ok((0..body.columns.len()).collect());
+        }
+        let mut places = Vec::with_capacity(insert.columns.len());
+        for name in &insert.columns {
+            let (_, column) = object_name(name)?;
+            let at = body
+                .column(&column)
+                .ok_or_else(|| no_column(&column, &table.object.name))?;
+            if places.contains(&at) {
+                let message = format!("column \"{column}\" specified more than once");
+                return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+            }
+            places.push(at);
+        }
+        Ok(places)
+    }
+
+    /// The rows that the statement gives, and for each of their columns whether some row has a
+    /// value for it that is no default.
+    fn insert_rows(
+        &mut self,
+        table: &BoundTable,
+        places: &[usize],
+        insert: &ast::Insert,
+    ) -> Result<(Node, Vec<bool>)> {
+        let Some(query) = &insert.source else {
+            let node = Values {
+                rows: vec![Vec::new()],
+                width: 0,
+            };
+            return Ok((node.into(), Vec::new()));
+        };
+        let is_plain = query.with.is_none()
+            && query.order_by.is_none()
+            && query.limit_clause.is_none()
+            && query.fetch.is_none();
+        if let (true, SetExpr::Values(values)) = (is_plain, &*query.body) {
+            return self.value_rows(table, places, values);
+        }
+        let bound = {
+            let was = std::mem::replace(&mut self.keeps_unknown, true);
+            let bound = self.query(query);
+            self.keeps_unknown = was;
+            bound?
+        };
+        check_width(bound.columns.len(), places, insert)?;
+        let columns = &table.body().columns;
+        let kinds = bound.columns.iter().map(|column| column.data_type);
+        let types: Vec<_> = kinds
+            .zip(places)
+            .map(|(found, at)| {
+                if found.kind == Kind::Unknown {
+                    columns[*at].data_type
+                } else {
+                    found
+                }
+            })
+            .collect();
+        let bound = self.converted(bound, &types)?;
+        let width = bound.columns.len();
+        let values = all_columns(types);
+        let mut assigned = Vec::with_capacity(width);
+        for (value, at) in values.into_iter().zip(places) {
+            assigned.push(self.assign(value, columns[*at].data_type, &columns[*at].name)?);
+        }
+        let node = crate::plan::Project {
+            input: bound.node,
+            expressions: assigned,
+            has_sets: false,
+        };
+        Ok((node.into(), vec![true; width]))
+    }
+
+    /// The rows of `VALUES`: each value is one of its column, `DEFAULT` stands for the default.
+    fn value_rows(
+        &mut self,
+        table: &BoundTable,
+        places: &[usize],
+        values: &ast::Values,
+    ) -> Result<(Node, Vec<bool>)> {
+        let columns = table.body().columns.clone();
+        let width = values.rows.first().map_or(0, |row| row.content.len());
+        check_count(width, places.len())?;
+        let mut given = vec![false; width];
+        let mut rows = Vec::with_capacity(values.rows.len());
+        for row in &values.rows {
+            if row.content.len() != width {
+                let message = "VALUES lists must all be the same length";
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+            }
+            let mut bound = Vec::with_capacity(width);
+            for ((tree, at), given) in row.content.iter().zip(places).zip(&mut given) {
+                let column = &columns[*at];
+                if is_default(tree) {
+                    bound.push(self.default_of(column)?);
+                    continue;
+                }
+                *given = true;
+                let (value, _) = self.expression_in(Scope::default(), Clause::Values, tree);
+                let span = sqlparser::ast::Spanned::span(tree);
+                let value = value?;
+                let value = self.assign(value, column.data_type, &column.name);
+                bound.push(value.map_err(|error| self.at(span, error))?);
+            }
+            rows.push(bound);
+        }
+        Ok((Values { rows, width }.into(), given))
+    }
+
+    /// The value of each column of the table over the rows that the statement gives.
+    fn insert_values(
+        &mut self,
+        table: &BoundTable,
+        places: &[usize],
+        given: &[bool],
+        overriding: Option<&InsertOverriding>,
+    ) -> Result<Vec<Expr>> {
+        let columns = table.body().columns.clone();
+        let mut values = Vec::with_capacity(columns.len());
+        for (at, column) in columns.iter().enumerate() {
+            let place = places
+                .iter()
+                .take(given.len())
+                .position(|place| *place == at);
+            let is_given = place.is_some_and(|place| given[place]);
+            if is_given {
+                refuse_generated(column, overriding)?;
+            }
+            let takes_default = matches!(overriding, Some(InsertOverriding::User))
+                && matches!(column.origin, Origin::Identity { .. });
+            values.push(match place {
+                Some(place) if !takes_default => Expr::Column(place, column.data_type),
+                _ => self.default_of(column)?,
+            });
+        }
+        Ok(values)
+    }
+
+    /// `ON CONFLICT`.
+    fn conflict(
+        &mut self,
+        table: &BoundTable,
+        target: &Target,
+        alias: &str,
+        conflict: &OnConflict,
+    ) -> Result<Conflict> {
+        let key = match &conflict.conflict_target {
+            None => None,
+            Some(named) => Some(conflict_key(table, target, named)?),
+        };
+        let update = match &conflict.action {
+            OnConflictAction::DoNothing => {
+                return Ok(Conflict::Nothing(key.into_iter().collect()));
+            }
+            OnConflictAction::DoUpdate(update) => update,
+        };
+        let key = key.ok_or_else(|| {
+            let message =
+                "ON CONFLICT DO UPDATE requires inference specification or constraint name";
+            SqlError::new(SqlState::SYNTAX_ERROR, message)
+                .hint("For example, ON CONFLICT (column_name).")
+        })?;
+        let mut scope = Scope::default();
+        add_target(&mut scope, table, alias)?;
+        let mut excluded = Scope::default();
+        add_target(&mut excluded, table, "excluded")?;
+        for column in &mut excluded.columns {
+            column.is_visible = false;
+        }
+        scope.append(excluded)?;
+        let (bound, _) = self.within(scope, |binder| {
+            binder.scope().clause = Clause::Set;
+            let set = binder.assignments(table, &update.assignments)?;
+            binder.scope().clause = Clause::Where;
+            let condition = update
+                .selection
+                .as_ref()
+                .map(|tree| binder.condition(tree, "WHERE"));
+            Ok((set, condition.transpose()?))
+        });
+        let (set, condition) = bound?;
+        Ok(Conflict::Update {
+            key,
+            set,
+            condition,
+        })
+    }
+}
+
+/// The key that a conflict is about.
+fn conflict_key(table: &BoundTable, target: &Target, named: &ConflictTarget) -> Result<UniqueKey> {
+    match named {
+        ConflictTarget::OnConstraint(name) => {
+            let (_, name) = object_name(name)?;
+            let found = target.keys.iter().find(|(key, _)| *key == name);
+            found.map(|(_, key)| key.clone()).ok_or_else(|| {
+                let table = &table.object.name;
+                let message = format!("constraint \"{name}\" for table \"{table}\" does not exist");
+                SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+            })
+        }
+        ConflictTarget::Columns { columns, .. } => {
+            let mut wanted = Vec::with_capacity(columns.len());
+            for name in columns {
+                let name = ident_text(name);
+                let at = table.body().column(&name);
+                wanted.push(at.ok_or_else(|| {
+                    let message = format!("column \"{name}\" does not exist");
+                    SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+                })?);
+            }
+            wanted.sort_unstable();
+            wanted.dedup();
+            let found = target.keys.iter().find(|(_, key)| {
+                let mut columns = key.columns.clone();
+                columns.sort_unstable();
+                columns == wanted
+            });
+            found.map(|(_, key)| key.clone()).ok_or_else(|| {
+                let message = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
+                SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message)
+            })
+        }
+    }
+}
+
+/// Adds the columns of a table to a scope, the hidden number of its rows included.
+pub(super) fn add_target(scope: &mut Scope, table: &BoundTable, alias: &str) -> Result<()> {
+    let start = scope.width;
+    let columns = table.output().into_iter();
+    let columns = columns.map(|column| {
+        (
+            column.name,
+            column.data_type,
+            (column.table, column.position),
+        )
+    });
+    scope.add_table(alias, None, columns)?;
+    scope.width = start + table.source.width();
+    Ok(())
+}
+
+/// Values for a column that is always generated are refused.
+pub(super) fn refuse_generated(
+    column: &Column,
+    overriding: Option<&InsertOverriding>,
+) -> Result<()> {
+    let detail = match &column.origin {
+        Origin::Generated(_) => format!("Column \"{}\" is a generated column.", column.name),
+        Origin::Identity { always: true, .. } if overriding.is_none() => {
+            format!(
+                "Column \"{}\" is an identity column defined as GENERATED ALWAYS.",
+                column.name
+            )
+        }
+        _ => return Ok(()),
+    };
+    let message = format!(
+        "cannot insert a non-DEFAULT value into column \"{}\"",
+        column.name
+    );
+    let error = SqlError::new(SqlState::GENERATED_ALWAYS, message).detail(detail);
+    Err(match column.origin {
+        Origin::Identity { .. } => error.hint("Use OVERRIDING SYSTEM VALUE to override."),
+        _ => error,
+    })
+}
+
+/// Whether a value is the word `DEFAULT`.
+pub(super) fn is_default(tree: &ast::Expr) -> bool {
+    matches!(tree, ast::Expr::Identifier(word)
+        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("default"))
+}
+
+fn no_column(column: &str, table: &str) -> SqlError {
+    let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
+    SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+}
+
+fn check_width(found: usize, places: &[usize], insert: &ast::Insert) -> Result<()> {
+    if insert.columns.is_empty() && found <= places.len() {
+        return Ok(());
+    }
+    check_count(found, places.len())?;
+    if found < places.len() {
+        let message = "INSERT has more target columns than expressions";
+        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+    }
+    Ok(())
+}
+
+fn check_count(found: usize, wanted: usize) -> Result<()> {
+    if found > wanted {
+        let message = "INSERT has more expressions than target columns";
+        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+    }
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! Literals.
+
+use super::Binder;
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::Expr;
+use crate::types::{Datum, Kind, Type, text_io};
+use sqlparser::ast::{Value, ValueWithSpan};
+
+impl Binder<'_> {
+    /// A literal or a parameter.
+    pub(super) fn value(&mut self, value: &ValueWithSpan) -> Result<Expr> {
+        let bound = match &value.value {
+            Value::Null => Ok(Expr::null(Kind::Unknown.plain())),
+            Value::Boolean(value) => Ok(Expr::boolean(*value)),
+            Value::Number(text, _) => self.number(text),
+            Value::Placeholder(text) => self.parameter(text),
+            Value::SingleQuotedString(text)
+            | Value::EscapedStringLiteral(text)
+            | Value::UnicodeStringLiteral(text)
+            | Value::NationalStringLiteral(text) => Ok(unknown(text)),
+            Value::DollarQuotedString(text) => Ok(unknown(&text.value)),
+            other => {
+                let instead = "Write a text in single quotes and cast it.";
+                Err(SqlError::unsupported(
+                    format!("the literal {other}"),
+                    instead,
+                ))
+            }
+        };
+        bound.map_err(|error| self.at(value.span, error))
+    }
+
+    /// An integer of the smallest type that has it, or a `numeric`.
+    fn number(&self, text: &str) -> Result<Expr> {
+        let digits = text.replace('_', "");
+        let radix = |prefix: &str| {
+            let lower = digits.to_lowercase();
+            lower.strip_prefix(prefix).map(str::to_owned)
+        };
+        let integer = if let Some(hex) = radix("0x") {
+            i64::from_str_radix(&hex, 16).ok()
+        } else if let Some(octal) = radix("0o") {
+            i64::from_str_radix(&octal, 8).ok()
+        } else if let Some(binary) = radix("0b") {
+            i64::from_str_radix(&binary, 2).ok()
+        } else {
+            digits.parse().ok()
+        };
+        if let Some(number) = integer {
+            return Ok(match i32::try_from(number) {
+                Ok(number) => Expr::Constant(Datum::Int4(number), Kind::Int4.plain()),
+                Err(_) => Expr::Constant(Datum::Int8(number), Kind::Int8.plain()),
+            });
+        }
+        let value = text_io::parse(Kind::Numeric, &digits, &self.context)?;
+        Ok(Expr::Constant(value, Kind::Numeric.plain()))
+    }
+
+    /// A parameter: `$1`.
+    fn parameter(&mut self, text: &str) -> Result<Expr> {
+        let number = text
+            .strip_prefix('$')
+            .and_then(|number| number.parse::<usize>().ok());
+        let number = number
+            .filter(|number| (1..=65_535).contains(number))
+            .ok_or_else(|| {
+                let message = format!("there is no parameter {text}");
+                SqlError::new(SqlState::UNDEFINED_PARAMETER, message)
+            })?;
+        if self.parameters.len() < number {
+            self.parameters.resize(number, None);
+        }
+        let known = self.parameters[number - 1];
+        let data_type = known.unwrap_or(Type::from(Kind::Unknown));
+        Ok(Expr::Parameter(number - 1, data_type))
+    }
+}
+
+/// A text whose type the context decides.
+pub(super) fn unknown(text: &str) -> Expr {
+    Expr::Constant(Datum::text(text), Kind::Unknown.plain())
+}

@@ -1,0 +1,269 @@
+//! Binding: names become positions, literals and parameters get types, and statements become
+//! plans.
+//!
+//! | module | job |
+//! |---|---|
+//! | `scope` | the columns that a part of a query sees |
+//! | `expression`, `operator`, `function`, `subquery` | expressions |
+//! | `literal`, `coerce`, `data_type` | values and types |
+//! | `query`, `from`, `select`, `grouping`, `window`, `order` | queries |
+//! | `table`, `insert`, `change` | tables and their changes |
+//!
+//! A binder has a stack of scopes, one for each query that it is in. At run time there is a row for
+//! each of them but the innermost, so a column found `n` scopes out is `Outer(n)`.
+
+mod change;
+mod coerce;
+mod data_type;
+mod expression;
+mod from;
+mod function;
+mod grouping;
+mod insert;
+mod literal;
+mod operator;
+mod order;
+mod query;
+mod scope;
+mod select;
+mod subquery;
+mod table;
+mod window;
+
+pub(crate) use data_type::{TypeName, type_named};
+pub(crate) use scope::{Scope, ScopeColumn};
+pub(crate) use select::row_scope;
+pub(crate) use table::no_relation;
+
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::{NESTING_MAX, Places, cut, ident_text, object_name};
+use crate::plan::{Expr, Node, Plan};
+use crate::sink::OutputColumn;
+use crate::state::SessionNames;
+use crate::types::{Context, Kind, Type};
+use indelible::Database;
+use scope::Clause;
+use sqlparser::ast::{Spanned, Statement};
+use sqlparser::tokenizer::Span;
+
+/// Turns statements into plans.
+pub(crate) struct Binder<'b> {
+    pub(crate) names: &'b SessionNames,
+    database: &'b Database,
+    context: Context<'b>,
+    places: &'b Places,
+    /// Types of the parameters, as far as they are known.
+    parameters: Vec<Option<Type>>,
+    scopes: Vec<Scope>,
+    /// Parts of `FROM` before the one that is being read, which only a lateral one sees.
+    lateral: Vec<Scope>,
+    /// Whether literals without a type keep none, because a set operation will give them one.
+    keeps_unknown: bool,
+    /// Queries of `WITH` that can be named, the innermost last.
+    shared: Vec<query::Named>,
+    /// Numbers given to queries of `WITH`.
+    shared_count: usize,
+    /// Views that are being read, so that one cannot read itself.
+    views: Vec<u32>,
+    depth: usize,
+}
+
+/// A bound query: its plan, and the columns of its rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Bound {
+    pub(crate) node: Node,
+    pub(crate) columns: Vec<OutputColumn>,
+}
+
+impl<'b> Binder<'b> {
+    pub(crate) fn new(
+        names: &'b SessionNames,
+        database: &'b Database,
+        context: Context<'b>,
+        places: &'b Places,
+    ) -> Self {
+        Self {
+            names,
+            database,
+            context,
+            places,
+            parameters: Vec::new(),
+            scopes: Vec::new(),
+            lateral: Vec::new(),
+            keeps_unknown: false,
+            shared: Vec::new(),
+            shared_count: 0,
+            views: Vec::new(),
+            depth: 0,
+        }
+    }
+
+    /// Declares types of parameters; none leaves a type to the statement.
+    pub(crate) fn declare(&mut self, types: &[Option<Type>]) {
+        self.parameters = types.to_vec();
+    }
+
+    /// The plan of a statement that reads or changes rows; none for other statements.
+    pub(crate) fn statement(&mut self, statement: &Statement) -> Result<Option<Plan>> {
+        let (root, columns, command) = match statement {
+            Statement::Query(query) => {
+                let bound = self.query(query)?;
+                (bound.node, Some(bound.columns), "SELECT")
+            }
+            Statement::Insert(insert) => {
+                let (node, columns) = self.insert(insert)?;
+                (node, columns, "INSERT")
+            }
+            Statement::Update(update) => {
+                let (node, columns) = self.update(update)?;
+                (node, columns, "UPDATE")
+            }
+            Statement::Delete(delete) => {
+                let (node, columns) = self.delete(delete)?;
+                (node, columns, "DELETE")
+            }
+            _ => return Ok(None),
+        };
+        let writes = command != "SELECT";
+        Ok(Some(Plan {
+            root,
+            columns,
+            parameters: self.parameter_types()?,
+            command,
+            writes,
+        }))
+    }
+
+    /// The types of all parameters.
+    fn parameter_types(&self) -> Result<Vec<Type>> {
+        let types = (1..).zip(&self.parameters).map(|(number, data_type)| {
+            data_type.ok_or_else(|| {
+                let message = format!("could not determine data type of parameter ${number}");
+                SqlError::new(SqlState::INDETERMINATE_DATATYPE, message)
+            })
+        });
+        types.collect()
+    }
+
+    /// An error with the place of a part of the statement.
+    fn at(&self, span: Span, error: SqlError) -> SqlError {
+        error.at(self.places.start(span))
+    }
+
+    /// Goes one level deeper for a part of a statement; fails at the limit.
+    fn deeper<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        if self.depth >= NESTING_MAX {
+            return Err(crate::parse::too_deep());
+        }
+        self.depth += 1;
+        let result = body(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Calls `body` with another scope as the innermost one.
+    fn within<R>(
+        &mut self,
+        scope: Scope,
+        body: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> (Result<R>, Scope) {
+        self.scopes.push(scope);
+        let result = body(self);
+        let scope = self.scopes.pop().unwrap_or_default();
+        (result, scope)
+    }
+
+    /// Binds an expression that reads rows of a scope.
+    fn expression_in(
+        &mut self,
+        scope: Scope,
+        clause: Clause,
+        expression: &sqlparser::ast::Expr,
+    ) -> (Result<Expr>, Scope) {
+        self.within(scope, |binder| {
+            binder.scope().clause = clause;
+            binder.expression(expression)
+        })
+    }
+
+    /// The innermost scope.
+    fn scope(&mut self) -> &mut Scope {
+        if self.scopes.is_empty() {
+            self.scopes.push(Scope::default());
+        }
+        let last = self.scopes.len() - 1;
+        &mut self.scopes[last]
+    }
+
+    /// A condition: its type is `boolean`.
+    fn condition(
+        &mut self,
+        expression: &sqlparser::ast::Expr,
+        clause: &'static str,
+    ) -> Result<Expr> {
+        let bound = self.expression(expression)?;
+        let kind = bound.kind();
+        if kind != Kind::Bool && kind != Kind::Unknown {
+            let message = format!("argument of {clause} must be type boolean, not type {kind}");
+            let error = SqlError::new(SqlState::DATATYPE_MISMATCH, message);
+            return Err(self.at(expression.span(), error));
+        }
+        self.coerce(bound, Kind::Bool.plain())
+    }
+
+    /// An expression of the catalogue over the columns of a table.
+    pub(crate) fn stored(&mut self, text: &str, scope: Scope) -> Result<Expr> {
+        let expression = crate::parse::parse_expression(text)?;
+        // Its places are not those of the statement.
+        let places = Places::default();
+        let mut binder = Binder::new(self.names, self.database, self.context, &places);
+        let (bound, _) = binder.expression_in(scope, Clause::Stored, &expression);
+        bound
+    }
+}
+
+impl Binder<'_> {
+    /// Checks that an expression of the catalogue can be bound, as a value of a type if one is
+    /// given with the name of its column.
+    pub(crate) fn check_stored(
+        &mut self,
+        text: &str,
+        scope: Scope,
+        wanted: Option<(Type, &str)>,
+    ) -> Result<()> {
+        let bound = self.stored(text, scope)?;
+        match wanted {
+            Some((data_type, name)) => self.assign(bound, data_type, name).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds the numbers of the tables and views that a query names in `FROM`.
+    pub(crate) fn relations_of(&self, query: &sqlparser::ast::Query, reads: &mut Vec<u32>) {
+        from::tables_of(query, &mut |name| {
+            let object = self
+                .names
+                .find(crate::catalog::Names::Relations, None, name);
+            reads.extend(object.map(|object| object.oid));
+        });
+    }
+}
+
+/// The columns of a plan with these names and types.
+fn output_columns<'c>(columns: impl IntoIterator<Item = (&'c str, Type)>) -> Vec<OutputColumn> {
+    let columns = columns.into_iter().map(|(name, data_type)| OutputColumn {
+        name: name.to_owned(),
+        data_type,
+        table: 0,
+        position: 0,
+    });
+    columns.collect()
+}
+
+/// Columns that read each column of a row.
+fn all_columns(types: impl IntoIterator<Item = Type>) -> Vec<Expr> {
+    let columns = types.into_iter().enumerate();
+    columns
+        .map(|(at, data_type)| Expr::Column(at, data_type))
+        .collect()
+}

@@ -1,0 +1,346 @@
+//! Operators, and the comparisons that are made of them: rows, lists, ranges and patterns.
+
+use super::Binder;
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::{Call, Expr, Quantified};
+use crate::types::{Datum, Kind, Type, operator};
+use sqlparser::ast::{BinaryOperator, Expr as Tree, InTarget, Spanned};
+use std::sync::Arc;
+
+impl Binder<'_> {
+    /// An operator with its operands.
+    pub(super) fn operator(&mut self, name: &str, operands: Vec<Expr>) -> Result<Expr> {
+        if let [Expr::Row(..), Expr::Row(..)] = operands.as_slice() {
+            return self.compare_rows(name, operands);
+        }
+        let kinds: Vec<Kind> = operands.iter().map(Expr::kind).collect();
+        let resolved = operator::resolve(name, &kinds)
+            .map_err(|error| self.with_user_types(error, name, &kinds))?;
+        let mut arguments = Vec::with_capacity(operands.len());
+        for (operand, kind) in operands.into_iter().zip(&resolved.arguments) {
+            arguments.push(self.coerce(operand, kind.plain())?);
+        }
+        let argument_types: Arc<[Type]> = arguments.iter().map(Expr::data_type).collect();
+        Ok(Expr::Call(Call {
+            function: resolved.function,
+            arguments,
+            argument_types,
+            data_type: resolved.result.plain(),
+            is_operator: true,
+        }))
+    }
+
+    /// The error of an operator that does not exist, with the names of users' types.
+    fn with_user_types(&self, error: SqlError, name: &str, kinds: &[Kind]) -> SqlError {
+        let is_of_user = |kind: &Kind| {
+            matches!(
+                kind,
+                Kind::Enum(_) | Kind::EnumArray(_) | Kind::Composite(_)
+            )
+        };
+        if !kinds.iter().any(is_of_user) {
+            return error;
+        }
+        let message = match kinds {
+            [left, right] => {
+                let (left, right) = (self.type_name(*left), self.type_name(*right));
+                format!("operator does not exist: {left} {name} {right}")
+            }
+            [operand, ..] => format!(
+                "operator does not exist: {name} {}",
+                self.type_name(*operand)
+            ),
+            [] => error.message.clone(),
+        };
+        SqlError { message, ..error }
+    }
+
+    /// An operator with a left operand that is bound.
+    pub(super) fn binary_operator(
+        &mut self,
+        left: Expr,
+        op: &BinaryOperator,
+        right: &Tree,
+    ) -> Result<Expr> {
+        let name = match op {
+            BinaryOperator::PGCustomBinaryOperator(parts) => {
+                parts.last().cloned().unwrap_or_default()
+            }
+            BinaryOperator::NotEq => "<>".to_owned(),
+            BinaryOperator::Overlaps => return self.overlaps(left, right),
+            op => op.to_string(),
+        };
+        if let Tree::Subquery(query) = right
+            && matches!(left, Expr::Row(..))
+        {
+            return self.row_subquery(left, &name, query);
+        }
+        let span = right.span();
+        let right = self.expression(right)?;
+        let found = self.operator(&name, vec![left, right]);
+        found.map_err(|error| self.at(span, error))
+    }
+
+    fn overlaps(&mut self, left: Expr, right: &Tree) -> Result<Expr> {
+        let right = self.expression(right)?;
+        match (left, right) {
+            (Expr::Row(mut ends, _), Expr::Row(others, _)) => {
+                ends.extend(others);
+                self.call("overlaps", ends)
+            }
+            _ => {
+                let message = "wrong number of parameters on left side of OVERLAPS expression";
+                Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
+            }
+        }
+    }
+
+    /// Rows are compared field by field, from the left.
+    fn compare_rows(&mut self, name: &str, operands: Vec<Expr>) -> Result<Expr> {
+        let mut operands = operands.into_iter();
+        let (Some(Expr::Row(left, _)), Some(Expr::Row(right, _))) =
+            (operands.next(), operands.next())
+        else {
+            return Err(SqlError::internal("two rows are compared"));
+        };
+        if left.len() != right.len() {
+            let message = "unequal number of entries in row expressions";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let pairs: Vec<(Expr, Expr)> = left.into_iter().zip(right).collect();
+        match name {
+            "=" | "<>" | "!=" => {
+                let equals = pairs
+                    .into_iter()
+                    .map(|(left, right)| self.operator("=", vec![left, right]));
+                let equals = Expr::all(equals.collect::<Result<_>>()?);
+                Ok(if name == "=" {
+                    equals
+                } else {
+                    Expr::Not(Box::new(equals))
+                })
+            }
+            "<" | "<=" | ">" | ">=" => self.row_order(name, pairs),
+            _ => {
+                let message =
+                    format!("could not determine interpretation of row comparison operator {name}");
+                Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+            }
+        }
+    }
+
+    /// `a < b OR a = b AND (the rest)`, from the right.
+    fn row_order(&mut self, name: &str, pairs: Vec<(Expr, Expr)>) -> Result<Expr> {
+        let strict = name.trim_end_matches('=');
+        let mut result: Option<Expr> = None;
+        for (left, right) in pairs.into_iter().rev() {
+            let last = if result.is_none() { name } else { strict };
+            let less = self.operator(last, vec![left.clone(), right.clone()])?;
+            result = Some(match result {
+                None => less,
+                Some(rest) => {
+                    let equal = self.operator("=", vec![left, right])?;
+                    Expr::Or(vec![less, equal.and(rest)])
+                }
+            });
+        }
+        Ok(result.unwrap_or_else(|| Expr::boolean(true)))
+    }
+
+    pub(super) fn between(
+        &mut self,
+        operand: &Tree,
+        (low, high): (&Tree, &Tree),
+        negated: bool,
+    ) -> Result<Expr> {
+        let operand = self.expression(operand)?;
+        let (low, high) = (self.expression(low)?, self.expression(high)?);
+        let low = self.operator(">=", vec![operand.clone(), low])?;
+        let high = self.operator("<=", vec![operand, high])?;
+        let within = low.and(high);
+        Ok(if negated {
+            Expr::Not(Box::new(within))
+        } else {
+            within
+        })
+    }
+
+    /// `IN` with a list or a query.
+    pub(super) fn is_in(
+        &mut self,
+        operand: &Tree,
+        target: &InTarget,
+        negated: bool,
+    ) -> Result<Expr> {
+        let found = match target {
+            InTarget::Subquery(query) => {
+                let left = self.expression(operand)?;
+                self.in_subquery(left, query)?
+            }
+            InTarget::List(items) => self.in_list(operand, items)?,
+            InTarget::Unnest(_) | InTarget::Table { .. } => {
+                let instead = "Use = ANY (array), or IN (SELECT ...).";
+                return Err(SqlError::unsupported("this form of IN", instead));
+            }
+        };
+        Ok(if negated {
+            Expr::Not(Box::new(found))
+        } else {
+            found
+        })
+    }
+
+    /// A list of values of one type is a comparison with an array, others are `OR`.
+    fn in_list(&mut self, operand: &Tree, items: &[Tree]) -> Result<Expr> {
+        let left = self.expression(operand)?;
+        let mut bound = Vec::with_capacity(items.len());
+        for item in items {
+            bound.push(self.expression(item)?);
+        }
+        let is_row =
+            matches!(left, Expr::Row(..)) || bound.iter().any(|item| matches!(item, Expr::Row(..)));
+        if !is_row && bound.len() > 1 {
+            let mut parts = vec![left.clone()];
+            parts.extend(bound.iter().cloned());
+            let before = self.parameters.clone();
+            if let Ok((mut parts, data_type)) = self.unify("IN", parts)
+                && let Some(array) = data_type.kind.array()
+            {
+                let left = parts.remove(0);
+                return self.any_element("=", left, Expr::Array(parts, array.plain()), false);
+            }
+            self.parameters = before;
+        }
+        let mut tests = Vec::with_capacity(bound.len());
+        for item in bound {
+            tests.push(self.operator("=", vec![left.clone(), item])?);
+        }
+        Ok(if tests.len() == 1 {
+            tests.remove(0)
+        } else {
+            Expr::Or(tests)
+        })
+    }
+
+    /// `ANY` or `ALL` with an array or a query.
+    pub(super) fn quantified(
+        &mut self,
+        left: &Tree,
+        op: &BinaryOperator,
+        right: &Tree,
+        is_all: bool,
+    ) -> Result<Expr> {
+        let name = match op {
+            BinaryOperator::NotEq => "<>".to_owned(),
+            op => op.to_string(),
+        };
+        let left = self.expression(left)?;
+        let mut right = right;
+        while let Tree::Nested(inner) = right {
+            right = inner;
+        }
+        if let Tree::Subquery(query) = right {
+            return self.quantified_subquery(left, &name, query, is_all);
+        }
+        let array = self.expression(right)?;
+        self.any_element(&name, left, array, is_all)
+    }
+
+    /// A comparison with the elements of an array.
+    pub(super) fn any_element(
+        &mut self,
+        name: &str,
+        left: Expr,
+        array: Expr,
+        is_all: bool,
+    ) -> Result<Expr> {
+        let array = match array.kind() {
+            Kind::Unknown => {
+                let element = match left.kind() {
+                    Kind::Unknown => Kind::Text,
+                    kind => kind,
+                };
+                let kind = element.array().ok_or_else(|| needs_array())?;
+                self.coerce(array, kind.plain())?
+            }
+            kind if kind.element().is_some() => array,
+            _ => return Err(needs_array()),
+        };
+        let element = array.kind().element().unwrap_or(Kind::Text);
+        let operands = vec![
+            Expr::Column(0, left.data_type()),
+            Expr::Column(1, element.plain()),
+        ];
+        let is_unknown = left.kind() == Kind::Unknown;
+        let left = if is_unknown {
+            self.coerce(left, element.plain())?
+        } else {
+            left
+        };
+        let operands = if is_unknown {
+            vec![
+                Expr::Column(0, element.plain()),
+                Expr::Column(1, element.plain()),
+            ]
+        } else {
+            operands
+        };
+        let condition = self.operator(name, operands)?;
+        if condition.kind() != Kind::Bool {
+            let message = "op ANY/ALL (array) requires operator to yield boolean";
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
+        Ok(Expr::Quantified(Box::new(Quantified {
+            left,
+            array,
+            condition,
+            is_all,
+        })))
+    }
+
+    /// `LIKE` and `ILIKE`.
+    pub(super) fn matches_pattern(
+        &mut self,
+        operand: &Tree,
+        pattern: &Tree,
+        escape: Option<&Tree>,
+        name: &str,
+    ) -> Result<Expr> {
+        let (operand, mut pattern) = (self.expression(operand)?, self.expression(pattern)?);
+        if let Some(escape) = escape {
+            let escape = self.expression(escape)?;
+            pattern = self.call("like_escape", vec![pattern, escape])?;
+        }
+        self.operator(name, vec![operand, pattern])
+    }
+
+    /// `SIMILAR TO` is a regular expression of another form.
+    pub(super) fn similar(
+        &mut self,
+        operand: &Tree,
+        pattern: &Tree,
+        escape: Option<&Tree>,
+        negated: bool,
+    ) -> Result<Expr> {
+        let (operand, pattern) = (self.expression(operand)?, self.expression(pattern)?);
+        let mut arguments = vec![pattern];
+        if let Some(escape) = escape {
+            arguments.push(self.expression(escape)?);
+        }
+        let pattern = self.call("similar_to_escape", arguments)?;
+        self.operator(if negated { "!~" } else { "~" }, vec![operand, pattern])
+    }
+}
+
+fn needs_array() -> SqlError {
+    let message = "op ANY/ALL (array) requires array on right side";
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+}
+
+/// The constant of an expression, if it is one.
+pub(super) fn constant(expression: &Expr) -> Option<&Datum> {
+    match expression {
+        Expr::Constant(value, _) => Some(value),
+        _ => None,
+    }
+}

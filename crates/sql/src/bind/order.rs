@@ -1,0 +1,87 @@
+//! `ORDER BY`: by columns of the result, or by expressions.
+
+use super::{Binder, ident_text};
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::{Expr, SortKey};
+use crate::sink::OutputColumn;
+use sqlparser::ast::{self, OrderByOptions, OrderBySort, Spanned, Value};
+
+impl Binder<'_> {
+    /// Keys that are expressions over the row.
+    pub(super) fn sort_keys(&mut self, order: &[ast::OrderByExpr]) -> Result<Vec<SortKey>> {
+        let mut keys = Vec::with_capacity(order.len());
+        for key in order {
+            let expression = self.expression(&key.expr)?;
+            let expression = self.settle(expression)?;
+            keys.push(sort_key(expression, &key.options)?);
+        }
+        Ok(keys)
+    }
+
+    /// The column of a result that a key means by its number or its name.
+    pub(super) fn output_column(
+        &self,
+        tree: &ast::Expr,
+        columns: &[OutputColumn],
+    ) -> Result<Option<usize>> {
+        match tree {
+            ast::Expr::Value(value) => match &value.value {
+                Value::Number(text, _) => {
+                    let at = text
+                        .parse::<usize>()
+                        .ok()
+                        .and_then(|number| number.checked_sub(1));
+                    let at = at.filter(|at| *at < columns.len()).ok_or_else(|| {
+                        let message = format!("ORDER BY position {text} is not in select list");
+                        let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message);
+                        self.at(value.span, error)
+                    })?;
+                    Ok(Some(at))
+                }
+                Value::SingleQuotedString(_) | Value::Null | Value::Boolean(_) => {
+                    let message = "non-integer constant in ORDER BY";
+                    Err(self.at(value.span, SqlError::new(SqlState::SYNTAX_ERROR, message)))
+                }
+                _ => Ok(None),
+            },
+            ast::Expr::Identifier(name) => {
+                let name = ident_text(name);
+                let mut named = (0..columns.len()).filter(|at| columns[*at].name == name);
+                let first = named.next();
+                if named.next().is_some() {
+                    let message = format!("ORDER BY \"{name}\" is ambiguous");
+                    let error = SqlError::new(SqlState::AMBIGUOUS_COLUMN, message);
+                    return Err(self.at(tree.span(), error));
+                }
+                Ok(first)
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// A key with its direction; NULLs come last, or first if it descends.
+pub(super) fn sort_key(expression: Expr, options: &OrderByOptions) -> Result<SortKey> {
+    let descends = match &options.sort {
+        None | Some(OrderBySort::Asc) => false,
+        Some(OrderBySort::Desc) => true,
+        Some(OrderBySort::Using(name)) => match name.to_string().as_str() {
+            "<" => false,
+            ">" => true,
+            other => {
+                let message = format!("operator {other} is not a valid ordering operator");
+                let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
+                return Err(error.hint("Use < or >, or ASC or DESC."));
+            }
+        },
+    };
+    if matches!(expression.kind(), crate::types::Kind::Json) {
+        let message = "could not identify an ordering operator for type json";
+        return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message));
+    }
+    Ok(SortKey {
+        expression,
+        descends,
+        nulls_first: options.nulls_first.unwrap_or(descends),
+    })
+}

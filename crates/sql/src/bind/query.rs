@@ -1,0 +1,536 @@
+//! Queries: `WITH`, set operations, `VALUES`, and the order and limit of the whole.
+
+use super::scope::{Clause, Scope};
+use super::{Binder, Bound, all_columns, ident_text, output_columns};
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::{
+    Expr, Limit, Node, Project, Recursive, SetKind, SetOperation, Shared, Sort, SortKey, Values,
+    Working,
+};
+use crate::sink::OutputColumn;
+use crate::types::overload::common_kind;
+use crate::types::{Kind, Type};
+use sqlparser::ast::{
+    self, Cte, CteAsMaterialized, Fetch, LimitClause, OrderByKind, Query, SetExpr, SetOperator,
+    SetQuantifier, With,
+};
+use std::sync::Arc;
+
+/// A query that can be named in the queries after it.
+#[derive(Clone)]
+pub(super) struct Named {
+    pub(super) name: String,
+    pub(super) columns: Vec<OutputColumn>,
+    pub(super) rows: NamedRows,
+}
+
+/// The rows of a named query.
+#[derive(Clone)]
+pub(super) enum NamedRows {
+    Shared(Arc<Shared>),
+    Working(Arc<Working>),
+}
+
+/// Limit and offset of a query.
+#[derive(Default)]
+pub(super) struct Bounds {
+    pub(super) limit: Option<Expr>,
+    pub(super) offset: Option<Expr>,
+    pub(super) with_ties: bool,
+}
+
+impl Binder<'_> {
+    /// A query that sees the scopes around it.
+    pub(super) fn query(&mut self, query: &Query) -> Result<Bound> {
+        self.deeper(|binder| {
+            let known = binder.shared.len();
+            let bound = binder.whole_query(query);
+            binder.shared.truncate(known);
+            bound
+        })
+    }
+
+    fn whole_query(&mut self, query: &Query) -> Result<Bound> {
+        if let Some(with) = &query.with {
+            self.with(with)?;
+        }
+        let order: &[ast::OrderByExpr] = match &query.order_by {
+            None => &[],
+            Some(order) => match &order.kind {
+                OrderByKind::Expressions(order) => order,
+                OrderByKind::All(_) => {
+                    let instead = "Name the columns.";
+                    return Err(SqlError::unsupported("ORDER BY ALL", instead));
+                }
+            },
+        };
+        let bounds = self.bounds(query)?;
+        match &*query.body {
+            SetExpr::Select(select) => self.select(select, order, bounds, &query.locks),
+            body => {
+                if !query.locks.is_empty() {
+                    let message = "FOR UPDATE is not allowed with UNION/INTERSECT/EXCEPT";
+                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                }
+                let bound = self.set_body(body)?;
+                self.ordered(bound, order, bounds)
+            }
+        }
+    }
+
+    fn bounds(&mut self, query: &Query) -> Result<Bounds> {
+        let (scope, fetch) = (Scope::default(), query.fetch.as_ref());
+        let (bounds, _) = self.within(scope, |binder| {
+            binder.scope().clause = Clause::Limit;
+            let mut bounds = Bounds::default();
+            match &query.limit_clause {
+                None => {}
+                Some(LimitClause::LimitOffset { limit, offset, .. }) => {
+                    bounds.limit = binder.bound_of(limit.as_ref(), "LIMIT")?;
+                    let offset = offset.as_ref().map(|offset| &offset.value);
+                    bounds.offset = binder.bound_of(offset, "OFFSET")?;
+                }
+                Some(LimitClause::OffsetCommaLimit { .. }) => {
+                    let message = "LIMIT #,# syntax is not supported";
+                    let hint = "Use separate LIMIT and OFFSET clauses.";
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).hint(hint));
+                }
+            }
+            if let Some(Fetch {
+                with_ties,
+                quantity,
+                ..
+            }) = fetch
+            {
+                bounds.with_ties = *with_ties;
+                bounds.limit = match quantity {
+                    Some(quantity) => binder.bound_of(Some(quantity), "LIMIT")?,
+                    None => Some(Expr::Constant(
+                        crate::types::Datum::Int8(1),
+                        Kind::Int8.plain(),
+                    )),
+                };
+            }
+            Ok(bounds)
+        });
+        bounds
+    }
+
+    /// A number of rows. It is computed outside of the query's rows.
+    fn bound_of(&mut self, tree: Option<&ast::Expr>, clause: &str) -> Result<Option<Expr>> {
+        let Some(tree) = tree else { return Ok(None) };
+        if let ast::Expr::Identifier(word) = tree
+            && word.value.eq_ignore_ascii_case("all")
+        {
+            return Ok(None);
+        }
+        let mut expression = self.expression(tree)?;
+        let kind = expression.kind();
+        if kind == Kind::Numeric || kind == Kind::Float8 {
+            expression = self.cast_to(expression, Kind::Int8.plain())?;
+        }
+        let expression = self.coerce(expression, Kind::Int8.plain()).map_err(|_| {
+            let message = format!("argument of {clause} must be type bigint, not type {kind}");
+            SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+        })?;
+        if expression.reads_row() {
+            let message = format!("argument of {clause} must not contain variables");
+            return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+        }
+        Ok(Some(expression))
+    }
+
+    fn with(&mut self, with: &With) -> Result<()> {
+        for cte in &with.cte_tables {
+            let name = ident_text(&cte.alias.name);
+            let named = if with.recursive && mentions(&cte.query, &name) {
+                self.recursive(cte, &name)?
+            } else {
+                self.common(cte, &name)?
+            };
+            self.shared.push(named);
+        }
+        Ok(())
+    }
+
+    /// A query of `WITH` that does not name itself.
+    fn common(&mut self, cte: &Cte, name: &str) -> Result<Named> {
+        if let SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) = &*cte.query.body {
+            let instead = "Run the statement on its own, with RETURNING.";
+            return Err(SqlError::unsupported(
+                "a data-modifying statement in WITH",
+                instead,
+            ));
+        }
+        let bound = self.query(&cte.query)?;
+        let columns = renamed(bound.columns, name, &cte.alias.columns)?;
+        let number = self.shared_count;
+        self.shared_count += 1;
+        let _ = cte.materialized == Some(CteAsMaterialized::Materialized);
+        Ok(Named {
+            name: name.to_owned(),
+            rows: NamedRows::Shared(Arc::new(Shared {
+                number,
+                name: name.to_owned(),
+                width: columns.len(),
+                node: bound.node,
+            })),
+            columns,
+        })
+    }
+
+    /// A query of `WITH RECURSIVE`: a first part, and one that names the query itself.
+    fn recursive(&mut self, cte: &Cte, name: &str) -> Result<Named> {
+        let SetExpr::SetOperation {
+            op: SetOperator::Union,
+            set_quantifier,
+            left,
+            right,
+        } = &*cte.query.body
+        else {
+            let message = format!(
+                "recursive query \"{name}\" does not have the form non-recursive-term UNION [ALL] recursive-term"
+            );
+            return Err(SqlError::new(SqlState::INVALID_RECURSION, message));
+        };
+        if cte.query.order_by.is_some() || cte.query.limit_clause.is_some() {
+            let instead = "Order or limit the query that reads it.";
+            return Err(SqlError::unsupported(
+                "ORDER BY or LIMIT in a recursive query",
+                instead,
+            ));
+        }
+        let known = self.shared.len();
+        if let Some(with) = &cte.query.with {
+            self.with(with)?;
+        }
+        let start = self.set_body(left)?;
+        let columns = renamed(start.columns.clone(), name, &cte.alias.columns)?;
+        let number = self.shared_count;
+        self.shared_count += 1;
+        let width = columns.len();
+        self.shared.push(Named {
+            name: name.to_owned(),
+            columns: columns.clone(),
+            rows: NamedRows::Working(Arc::new(Working { number, width })),
+        });
+        let step = self.set_body(right)?;
+        self.shared.truncate(known);
+        if step.columns.len() != width {
+            return Err(differing_widths("UNION"));
+        }
+        let types: Vec<Type> = columns.iter().map(|column| column.data_type).collect();
+        for (at, (column, found)) in columns.iter().zip(&step.columns).enumerate() {
+            let common = common_kind("UNION", &[column.data_type.kind, found.data_type.kind])?;
+            if common != column.data_type.kind {
+                let message = format!(
+                    "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
+                    at + 1,
+                    column.data_type,
+                    common
+                );
+                let hint = "Cast the output of the non-recursive term to the correct type.";
+                return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint(hint));
+            }
+        }
+        let step = self.converted(step, &types)?;
+        let all = matches!(set_quantifier, SetQuantifier::All);
+        let node = Recursive {
+            number,
+            name: name.to_owned(),
+            start: start.node,
+            step: step.node,
+            all,
+            width,
+        };
+        let shared = self.shared_count;
+        self.shared_count += 1;
+        Ok(Named {
+            name: name.to_owned(),
+            columns,
+            rows: NamedRows::Shared(Arc::new(Shared {
+                number: shared,
+                name: name.to_owned(),
+                node: node.into(),
+                width,
+            })),
+        })
+    }
+
+    /// A part of a query that is no `SELECT` with an order of its own.
+    fn set_body(&mut self, body: &SetExpr) -> Result<Bound> {
+        match body {
+            SetExpr::Select(select) => self.select(select, &[], Bounds::default(), &[]),
+            SetExpr::Query(query) => self.query(query),
+            SetExpr::Values(values) => self.values_rows(values, None),
+            SetExpr::SetOperation {
+                op,
+                set_quantifier,
+                left,
+                right,
+            } => self.set_operation(*op, *set_quantifier, (left, right)),
+            SetExpr::Table(table) => self.table_rows(table),
+            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
+                let instead = "Run the statement on its own.";
+                Err(SqlError::unsupported(
+                    "a statement that changes rows here",
+                    instead,
+                ))
+            }
+        }
+    }
+
+    fn set_operation(
+        &mut self,
+        op: SetOperator,
+        quantifier: SetQuantifier,
+        (left, right): (&SetExpr, &SetExpr),
+    ) -> Result<Bound> {
+        let (kind, name) = match op {
+            SetOperator::Union => (SetKind::Union, "UNION"),
+            SetOperator::Intersect => (SetKind::Intersect, "INTERSECT"),
+            SetOperator::Except | SetOperator::Minus => (SetKind::Except, "EXCEPT"),
+        };
+        let all = match quantifier {
+            SetQuantifier::All => true,
+            SetQuantifier::Distinct | SetQuantifier::None => false,
+            _ => {
+                return Err(SqlError::unsupported(
+                    "BY NAME",
+                    "Name the columns in one order.",
+                ));
+            }
+        };
+        let (left, right) = self
+            .deeper(|binder| Ok((binder.unsettled_body(left)?, binder.unsettled_body(right)?)))?;
+        if left.columns.len() != right.columns.len() {
+            return Err(differing_widths(name));
+        }
+        let mut types = Vec::with_capacity(left.columns.len());
+        for (one, other) in left.columns.iter().zip(&right.columns) {
+            let kinds = [one.data_type.kind, other.data_type.kind];
+            let kind = common_kind(name, &kinds)?;
+            let is_same = one.data_type == other.data_type;
+            types.push(if is_same { one.data_type } else { kind.plain() });
+        }
+        let (left, right) = (
+            self.converted(left, &types)?,
+            self.converted(right, &types)?,
+        );
+        Ok(Bound {
+            node: SetOperation {
+                kind,
+                all,
+                left: left.node,
+                right: right.node,
+            }
+            .into(),
+            columns: left
+                .columns
+                .into_iter()
+                .map(|column| OutputColumn {
+                    table: 0,
+                    position: 0,
+                    ..column
+                })
+                .collect(),
+        })
+    }
+
+    /// A part of a set operation: literals keep no type until both parts are known.
+    fn unsettled_body(&mut self, body: &SetExpr) -> Result<Bound> {
+        let was = std::mem::replace(&mut self.keeps_unknown, true);
+        let bound = self.set_body(body);
+        self.keeps_unknown = was;
+        bound
+    }
+
+    /// The rows of a query with columns of these types.
+    pub(super) fn converted(&mut self, bound: Bound, types: &[Type]) -> Result<Bound> {
+        let is_same = bound
+            .columns
+            .iter()
+            .zip(types)
+            .all(|(column, to)| column.data_type == *to);
+        if is_same {
+            return Ok(bound);
+        }
+        // Literals are converted where they stand.
+        if let Node::Project(project) = &bound.node
+            && project
+                .expressions
+                .iter()
+                .any(|one| one.kind() == Kind::Unknown)
+        {
+            let mut project = Project::clone(project);
+            let expressions = std::mem::take(&mut project.expressions);
+            for (expression, to) in expressions.into_iter().zip(types) {
+                project.expressions.push(self.coerce(expression, *to)?);
+            }
+            return Ok(Bound {
+                node: project.into(),
+                columns: with_types(bound.columns, types),
+            });
+        }
+        let columns = all_columns(bound.columns.iter().map(|column| column.data_type));
+        let columns = columns.into_iter().zip(types);
+        let columns = columns.map(|(column, to)| self.coerce(column, *to));
+        let project = Project {
+            input: bound.node,
+            expressions: columns.collect::<Result<_>>()?,
+            has_sets: false,
+        };
+        Ok(Bound {
+            node: project.into(),
+            columns: with_types(bound.columns, types),
+        })
+    }
+
+    /// `VALUES`: the columns have the types to which all rows convert, or those that are given.
+    pub(super) fn values_rows(
+        &mut self,
+        values: &ast::Values,
+        types: Option<&[Type]>,
+    ) -> Result<Bound> {
+        let mut rows: Vec<Vec<Expr>> = Vec::with_capacity(values.rows.len());
+        let (bound, _) = self.within(Scope::default(), |binder| {
+            binder.scope().clause = Clause::Values;
+            for row in &values.rows {
+                let mut bound = Vec::with_capacity(row.content.len());
+                for tree in &row.content {
+                    bound.push(binder.expression(tree)?);
+                }
+                rows.push(bound);
+            }
+            Ok(())
+        });
+        bound?;
+        let width = rows.first().map_or(0, Vec::len);
+        if rows.iter().any(|row| row.len() != width) {
+            let message = "VALUES lists must all be the same length";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let mut columns = Vec::with_capacity(width);
+        for at in 0..width {
+            let column: Vec<Expr> = rows.iter().map(|row| row[at].clone()).collect();
+            let (column, data_type) = match types.and_then(|types| types.get(at)) {
+                Some(data_type) => (column, *data_type),
+                None if self.keeps_unknown
+                    && column.iter().all(|one| one.kind() == Kind::Unknown) =>
+                {
+                    (column, Kind::Text.plain())
+                }
+                None => self.unify("VALUES", column)?,
+            };
+            for (row, value) in rows.iter_mut().zip(column) {
+                row[at] = match value.kind() {
+                    Kind::Unknown => self.coerce(value, data_type)?,
+                    _ => value,
+                };
+            }
+            columns.push((format!("column{}", at + 1), data_type));
+        }
+        let columns = columns
+            .iter()
+            .map(|(name, data_type)| (name.as_str(), *data_type));
+        Ok(Bound {
+            columns: output_columns(columns),
+            node: Values { rows, width }.into(),
+        })
+    }
+
+    /// A query with an order over its columns, and a limit.
+    fn ordered(
+        &mut self,
+        bound: Bound,
+        order: &[ast::OrderByExpr],
+        bounds: Bounds,
+    ) -> Result<Bound> {
+        let mut keys = Vec::with_capacity(order.len());
+        for key in order {
+            let at = self.output_column(&key.expr, &bound.columns)?.ok_or_else(|| {
+                let message = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause";
+                SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+                    .detail("Only result column names can be used, not expressions or functions.")
+                    .hint("Add the expression/function to every SELECT, or move the UNION into a FROM clause.")
+            })?;
+            let column = Expr::Column(at, bound.columns[at].data_type);
+            keys.push(super::order::sort_key(column, &key.options)?);
+        }
+        let node = limited(sorted(bound.node, keys.clone(), &bounds), keys, bounds);
+        Ok(Bound { node, ..bound })
+    }
+}
+
+/// Rows in an order; a limit tells how many are wanted.
+pub(super) fn sorted(input: Node, keys: Vec<SortKey>, bounds: &Bounds) -> Node {
+    if keys.is_empty() {
+        return input;
+    }
+    let wanted = match (&bounds.limit, &bounds.offset, bounds.with_ties) {
+        (Some(limit), None, false) => Some(limit.clone()),
+        _ => None,
+    };
+    Sort {
+        input,
+        keys,
+        wanted,
+    }
+    .into()
+}
+
+/// Some of the rows.
+pub(super) fn limited(input: Node, keys: Vec<SortKey>, bounds: Bounds) -> Node {
+    if bounds.limit.is_none() && bounds.offset.is_none() {
+        return input;
+    }
+    Limit {
+        input,
+        limit: bounds.limit,
+        offset: bounds.offset,
+        ties: bounds.with_ties.then_some(keys),
+    }
+    .into()
+}
+
+fn with_types(columns: Vec<OutputColumn>, types: &[Type]) -> Vec<OutputColumn> {
+    let columns = columns.into_iter().zip(types);
+    columns
+        .map(|(column, data_type)| OutputColumn {
+            data_type: *data_type,
+            ..column
+        })
+        .collect()
+}
+
+fn differing_widths(name: &str) -> SqlError {
+    let message = format!("each {name} query must have the same number of columns");
+    SqlError::new(SqlState::SYNTAX_ERROR, message)
+}
+
+/// Columns with the names of an alias, as far as it has names.
+pub(super) fn renamed(
+    mut columns: Vec<OutputColumn>,
+    alias: &str,
+    names: &[ast::TableAliasColumnDef],
+) -> Result<Vec<OutputColumn>> {
+    if names.len() > columns.len() {
+        let message = format!(
+            "table \"{alias}\" has {} columns available but {} columns specified",
+            columns.len(),
+            names.len()
+        );
+        return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+    }
+    for (column, name) in columns.iter_mut().zip(names) {
+        column.name = ident_text(&name.name);
+    }
+    Ok(columns)
+}
+
+/// Whether a query names a table.
+fn mentions(query: &Query, name: &str) -> bool {
+    let mut found = false;
+    super::from::tables_of(query, &mut |table| found |= table == name);
+    found
+}

@@ -1,0 +1,284 @@
+//! The columns that a part of a query sees, and how they are found by name.
+
+use super::Binder;
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::{AggregateCall, Expr, WindowCall};
+use crate::types::Type;
+use sqlparser::ast::WindowSpec;
+use sqlparser::tokenizer::Span;
+use std::sync::Arc;
+
+/// Columns of one query, and what its expressions have asked for.
+#[derive(Default)]
+pub(crate) struct Scope {
+    pub(crate) columns: Vec<ScopeColumn>,
+    /// Names of the tables, in their order; for `t.*` and rows of tables.
+    pub(crate) tables: Vec<ScopeTable>,
+    /// Width of the row.
+    pub(crate) width: usize,
+    pub(super) clause: Clause,
+    pub(super) aggregates: Vec<AggregateCall>,
+    pub(super) windows: Vec<PendingWindow>,
+    pub(super) named_windows: Vec<(String, WindowSpec)>,
+    /// Whether a function that gives a set was met.
+    pub(super) has_sets: bool,
+    /// Whether its rows depend on a row of the part of `FROM` before it.
+    pub(super) is_lateral: bool,
+}
+
+/// A table of `FROM`.
+#[derive(Clone, Debug)]
+pub(crate) struct ScopeTable {
+    pub(crate) alias: String,
+    pub(crate) schema: Option<String>,
+    /// Positions in the row of its columns.
+    pub(crate) columns: Vec<usize>,
+    /// The source, if it is a table with rows of its own.
+    pub(crate) source: Option<crate::plan::Source>,
+}
+
+/// A column that can be named.
+#[derive(Clone, Debug)]
+pub(crate) struct ScopeColumn {
+    /// The table's alias; none for a column that a join with `USING` has merged.
+    pub(crate) table: Option<Arc<str>>,
+    pub(crate) name: String,
+    pub(crate) expression: Expr,
+    /// Whether it can be named without its table, and is part of `*`.
+    pub(crate) is_visible: bool,
+    /// Number of the table, and position in it from 1.
+    pub(crate) origin: (u32, i16),
+}
+
+/// A window function that waits for its window.
+#[derive(Clone, Debug)]
+pub(super) struct PendingWindow {
+    pub(super) call: WindowCall,
+    pub(super) partition: Vec<Expr>,
+    pub(super) order: Vec<crate::plan::SortKey>,
+}
+
+/// The part of a statement that an expression is in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Clause {
+    #[default]
+    Select,
+    From,
+    Where,
+    JoinOn,
+    GroupBy,
+    Having,
+    OrderBy,
+    Limit,
+    Values,
+    Set,
+    Returning,
+    /// Inside the arguments of an aggregate.
+    Aggregate,
+    /// Inside a window function or its window.
+    Window,
+    /// In the catalogue: a check, a default or a generated column.
+    Stored,
+}
+
+impl Clause {
+    /// Its name in messages.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Select => "SELECT",
+            Self::From => "functions in FROM",
+            Self::Where => "WHERE",
+            Self::JoinOn => "JOIN conditions",
+            Self::GroupBy => "GROUP BY",
+            Self::Having => "HAVING",
+            Self::OrderBy => "ORDER BY",
+            Self::Limit => "LIMIT",
+            Self::Values => "VALUES",
+            Self::Set => "UPDATE",
+            Self::Returning => "RETURNING",
+            Self::Aggregate => "aggregate arguments",
+            Self::Window => "window definitions",
+            Self::Stored => "check constraints",
+        }
+    }
+}
+
+impl Scope {
+    /// Adds a table whose columns follow those that are there.
+    pub(crate) fn add_table(
+        &mut self,
+        alias: &str,
+        schema: Option<String>,
+        columns: impl IntoIterator<Item = (String, Type, (u32, i16))>,
+    ) -> Result<()> {
+        if self.tables.iter().any(|table| table.alias == alias) {
+            let message = format!("table name \"{alias}\" specified more than once");
+            return Err(SqlError::new(SqlState::DUPLICATE_ALIAS, message));
+        }
+        let table: Arc<str> = alias.into();
+        let mut positions = Vec::new();
+        for (name, data_type, origin) in columns {
+            positions.push(self.width);
+            self.columns.push(ScopeColumn {
+                table: Some(Arc::clone(&table)),
+                name,
+                expression: Expr::Column(self.width, data_type),
+                is_visible: true,
+                origin,
+            });
+            self.width += 1;
+        }
+        self.tables.push(ScopeTable {
+            alias: alias.to_owned(),
+            schema,
+            columns: positions,
+            source: None,
+        });
+        Ok(())
+    }
+
+    /// Makes all columns those of a table with this name.
+    pub(super) fn name_table(&mut self, alias: &str, schema: Option<String>) {
+        let columns = self.columns.iter().enumerate().map(|(at, _)| at);
+        self.tables.push(ScopeTable {
+            alias: alias.to_owned(),
+            schema,
+            columns: columns.collect(),
+            source: None,
+        });
+    }
+
+    /// Adds the columns of another scope, whose row follows this one's.
+    pub(super) fn append(&mut self, other: Self) -> Result<()> {
+        let by = self.width as isize;
+        for table in other.tables {
+            if !table.alias.is_empty() && self.tables.iter().any(|own| own.alias == table.alias) {
+                let message = format!("table name \"{}\" specified more than once", table.alias);
+                return Err(SqlError::new(SqlState::DUPLICATE_ALIAS, message));
+            }
+            let columns = table.columns.iter().map(|at| at + self.width);
+            self.tables.push(ScopeTable {
+                columns: columns.collect(),
+                ..table
+            });
+        }
+        for mut column in other.columns {
+            column.expression.shift(0, by);
+            self.columns.push(column);
+        }
+        self.width += other.width;
+        self.is_lateral |= other.is_lateral;
+        Ok(())
+    }
+
+    /// The columns of the rows, in their order.
+    pub(super) fn visible(&self) -> impl Iterator<Item = &ScopeColumn> {
+        self.columns.iter().filter(|column| column.is_visible)
+    }
+
+    /// The column with this name; none if there is none.
+    fn find(&self, table: Option<&str>, name: &str) -> Result<Option<&ScopeColumn>> {
+        let mut matches = self.columns.iter().filter(|column| {
+            column.name == name
+                && match table {
+                    Some(table) => column.table.as_deref() == Some(table),
+                    None => column.is_visible,
+                }
+        });
+        let first = matches.next();
+        if matches.next().is_some() {
+            let message = format!("column reference \"{name}\" is ambiguous");
+            return Err(SqlError::new(SqlState::AMBIGUOUS_COLUMN, message));
+        }
+        Ok(first)
+    }
+}
+
+impl Binder<'_> {
+    /// A column by its name, of this query or of one around it.
+    pub(super) fn column(&mut self, table: Option<&str>, name: &str, span: Span) -> Result<Expr> {
+        match self.find_column(table, name) {
+            Ok(Some((column, level))) => {
+                let mut expression = column.expression;
+                for _ in 0..level {
+                    expression = expression.into_outer();
+                }
+                Ok(expression)
+            }
+            Ok(None) => Err(self.at(span, self.no_column(table, name))),
+            Err(error) => Err(self.at(span, error)),
+        }
+    }
+
+    /// A column by its name, and the number of scopes that it is out.
+    pub(super) fn find_column(
+        &self,
+        table: Option<&str>,
+        name: &str,
+    ) -> Result<Option<(ScopeColumn, usize)>> {
+        for (level, scope) in self.scopes.iter().rev().enumerate() {
+            if let Some(column) = scope.find(table, name)? {
+                return Ok(Some((column.clone(), level)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a table of this query, or of one around it, has this name.
+    pub(super) fn knows_table(&self, alias: &str) -> bool {
+        let mut scopes = self.scopes.iter();
+        scopes.any(|scope| scope.tables.iter().any(|table| table.alias == alias))
+    }
+
+    fn no_column(&self, table: Option<&str>, name: &str) -> SqlError {
+        match table {
+            Some(table) if !self.knows_table(table) => {
+                let message = format!("missing FROM-clause entry for table \"{table}\"");
+                SqlError::new(SqlState::UNDEFINED_TABLE, message)
+            }
+            Some(table) => {
+                let message = format!("column {table}.{name} does not exist");
+                SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+            }
+            None => {
+                let message = format!("column \"{name}\" does not exist");
+                let error = SqlError::new(SqlState::UNDEFINED_COLUMN, message);
+                match self.like(name) {
+                    Some(hint) => error.hint(hint),
+                    None => error,
+                }
+            }
+        }
+    }
+
+    /// A hint at a column whose name differs in a letter or two.
+    fn like(&self, name: &str) -> Option<String> {
+        let scope = self.scopes.last()?;
+        let close = |column: &&ScopeColumn| {
+            let column = &column.name;
+            let limit = 1 + name.len() / 4;
+            column.len().abs_diff(name.len()) <= limit && differences(column, name) <= limit
+        };
+        let column = scope.columns.iter().find(close)?;
+        let table = column.table.as_deref()?;
+        Some(format!(
+            "Perhaps you meant to reference the column \"{table}.{}\".",
+            column.name
+        ))
+    }
+}
+
+/// Letters by which two names differ.
+fn differences(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, letter) in one.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+        for (column, other) in other.iter().enumerate() {
+            let same = diagonal + usize::from(letter != *other);
+            diagonal = row[column + 1];
+            row[column + 1] = same.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}

@@ -1,0 +1,548 @@
+//! `SELECT`: from `FROM` to the limit, in the order in which PostgreSQL evaluates the clauses.
+//!
+//! ```text
+//! FROM → WHERE → GROUP BY → HAVING → windows → sets → projection → DISTINCT → ORDER BY → LIMIT
+//! ```
+//!
+//! An order by expressions that are not in the list adds them to the projection; another projection
+//! takes them away at the end. Rows are locked before the projection, while they are still rows of
+//! tables.
+
+use super::query::{Bounds, limited, sorted};
+use super::scope::{Clause, Scope};
+use super::{Binder, Bound, all_columns, ident_text, object_name};
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::{Busy, Distinct, Expr, Filter, Lock, LockTarget, Node, Project, SortKey};
+use crate::sink::OutputColumn;
+use crate::types::{Kind, Type};
+use indelible::RowLock;
+use sqlparser::ast::{
+    self, LockClause, LockType, NonBlock, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    Spanned,
+};
+
+/// An item of the list, with its column.
+pub(super) struct Item {
+    pub(super) expression: Expr,
+    pub(super) column: OutputColumn,
+}
+
+impl Binder<'_> {
+    /// A `SELECT` with the order, limit and locks of its query.
+    pub(super) fn select(
+        &mut self,
+        select: &Select,
+        order: &[ast::OrderByExpr],
+        bounds: Bounds,
+        locks: &[LockClause],
+    ) -> Result<Bound> {
+        refuse_other_dialects(select)?;
+        let source = self.from(&select.from)?;
+        let (bound, _) = self.within(source.scope, |binder| {
+            binder.selected(select, source.node, (order, bounds, locks))
+        });
+        bound
+    }
+
+    fn selected(
+        &mut self,
+        select: &Select,
+        mut node: Node,
+        (order, bounds, locks): (&[ast::OrderByExpr], Bounds, &[LockClause]),
+    ) -> Result<Bound> {
+        let mut condition = None;
+        if let Some(tree) = &select.selection {
+            self.scope().clause = Clause::Where;
+            let bound = self.condition(tree, "WHERE")?;
+            condition = Some(bound.clone());
+            node = Filter {
+                input: node,
+                condition: bound,
+            }
+            .into();
+        }
+        self.scope().clause = Clause::Select;
+        self.name_windows(&select.named_window)?;
+        let mut items = self.items(&select.projection)?;
+        let visible = items.len();
+        self.scope().clause = Clause::GroupBy;
+        let groups = self.groups(&select.group_by, &items)?;
+        self.scope().clause = Clause::Having;
+        let having = select
+            .having
+            .as_ref()
+            .map(|tree| self.condition(tree, "HAVING"));
+        let mut having = having.transpose()?;
+        self.scope().clause = Clause::OrderBy;
+        let mut keys = self.keys(order, &mut items)?;
+        let distinct = self.distinct(select.distinct.as_ref(), &mut items, &keys, visible)?;
+        let expressions: Vec<&mut Expr> =
+            items.iter_mut().map(|item| &mut item.expression).collect();
+        node = self.grouped(node, groups, &mut having, expressions)?;
+        if let Some(condition) = having {
+            node = Filter {
+                input: node,
+                condition,
+            }
+            .into();
+        }
+        node = self.windowed(node, &mut items)?;
+        node = self.with_sets(node, &mut items)?;
+        if !locks.is_empty() {
+            node = self.locked(node, locks, condition, select)?;
+        }
+        let types: Vec<Type> = items
+            .iter()
+            .map(|item| item.expression.data_type())
+            .collect();
+        let (expressions, mut columns): (Vec<Expr>, Vec<OutputColumn>) = items
+            .into_iter()
+            .map(|item| (item.expression, item.column))
+            .unzip();
+        let has_locks = !locks.is_empty();
+        if has_locks {
+            // Rows are locked in their order, so that waits for them come in that order too.
+            node = lock_after_sort(node, &mut keys, &expressions, &bounds);
+        }
+        let has_sets = false;
+        node = Project {
+            input: node,
+            expressions,
+            has_sets,
+        }
+        .into();
+        if let Some(on) = distinct {
+            node = match on {
+                None => Distinct {
+                    input: node,
+                    on: None,
+                }
+                .into(),
+                Some(on) => {
+                    let input = sorted(node, std::mem::take(&mut keys), &Bounds::default());
+                    Distinct {
+                        input,
+                        on: Some(on),
+                    }
+                    .into()
+                }
+            };
+        }
+        if !has_locks {
+            node = sorted(node, keys.clone(), &bounds);
+        }
+        node = limited(node, keys, bounds);
+        if columns.len() > visible {
+            let expressions = all_columns(types.into_iter().take(visible));
+            node = Project {
+                input: node,
+                expressions,
+                has_sets,
+            }
+            .into();
+            columns.truncate(visible);
+        }
+        Ok(Bound { node, columns })
+    }
+
+    /// The items of a list, with `*` spread.
+    pub(super) fn items(&mut self, list: &[SelectItem]) -> Result<Vec<Item>> {
+        let mut items = Vec::with_capacity(list.len());
+        for item in list {
+            match item {
+                SelectItem::UnnamedExpr(tree) => {
+                    if let ast::Expr::CompoundFieldAccess { .. } = tree {
+                        // `(row).*` is spread where the parser tells it.
+                    }
+                    let name = self.column_name(tree);
+                    items.push(self.item(tree, name)?);
+                }
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    items.push(self.item(expr, ident_text(alias))?);
+                }
+                SelectItem::Wildcard(_) => {
+                    let scope = self.scope();
+                    if scope.tables.is_empty() && scope.columns.is_empty() {
+                        let message = "SELECT * with no tables specified is not valid";
+                        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+                    }
+                    items.extend(scope.visible().map(column_item));
+                }
+                SelectItem::QualifiedWildcard(kind, _) => self.qualified(kind, &mut items)?,
+                SelectItem::ExprWithAliases { .. } => {
+                    let instead = "Give each expression one alias.";
+                    return Err(SqlError::unsupported(
+                        "several aliases of an expression",
+                        instead,
+                    ));
+                }
+            }
+        }
+        Ok(items)
+    }
+
+    fn item(&mut self, tree: &ast::Expr, name: String) -> Result<Item> {
+        let expression = self.expression(tree)?;
+        let expression = match expression.kind() {
+            Kind::Unknown if self.keeps_unknown => expression,
+            _ => self.settle(expression)?,
+        };
+        if matches!(&expression, Expr::Array(elements, _) if elements.is_empty())
+            && expression.kind() == Kind::Unknown
+        {
+            let message = "cannot determine type of empty array";
+            let error = SqlError::new(SqlState::INDETERMINATE_DATATYPE, message);
+            let hint = "Explicitly cast to the desired type, for example ARRAY[]::integer[].";
+            return Err(self.at(tree.span(), error.hint(hint)));
+        }
+        let origin = self.origin(&expression);
+        let column = OutputColumn {
+            name,
+            data_type: expression.data_type(),
+            table: origin.0,
+            position: origin.1,
+        };
+        Ok(Item { expression, column })
+    }
+
+    /// The column of a table that an expression is.
+    fn origin(&mut self, expression: &Expr) -> (u32, i16) {
+        let Expr::Column(at, _) = expression else {
+            return (0, 0);
+        };
+        let mut columns = self.scope().columns.iter();
+        let column =
+            columns.find(|column| matches!(column.expression, Expr::Column(own, _) if own == *at));
+        column.map_or((0, 0), |column| column.origin)
+    }
+
+    /// `table.*`, or all fields of a row.
+    fn qualified(
+        &mut self,
+        kind: &SelectItemQualifiedWildcardKind,
+        items: &mut Vec<Item>,
+    ) -> Result<()> {
+        let name = match kind {
+            SelectItemQualifiedWildcardKind::ObjectName(name) => object_name(name)?.1,
+            SelectItemQualifiedWildcardKind::Expr(tree) => {
+                let row = self.expression(tree)?;
+                return self.spread(row, items);
+            }
+        };
+        if !self.scope().tables.iter().any(|table| table.alias == name) {
+            if self.find_column(None, &name)?.is_some() {
+                let row = self.column(None, &name, sqlparser::tokenizer::Span::empty())?;
+                return self.spread(row, items);
+            }
+            let message = format!("missing FROM-clause entry for table \"{name}\"");
+            return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
+        }
+        let columns = self.scope().columns.iter();
+        let columns = columns.filter(|column| column.table.as_deref() == Some(name.as_str()));
+        items.extend(columns.map(column_item));
+        Ok(())
+    }
+
+    fn spread(&mut self, row: Expr, items: &mut Vec<Item>) -> Result<()> {
+        let shape = match (&row, row.kind()) {
+            (Expr::Row(_, shape), _) => Some(std::sync::Arc::clone(shape)),
+            (_, Kind::Composite(oid)) => self.context.names.row_shape(oid),
+            _ => None,
+        };
+        let shape = shape.ok_or_else(|| {
+            let message = "row expansion via \"*\" is not supported here";
+            SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+        })?;
+        for (at, (name, data_type)) in shape.names.iter().zip(&shape.types).enumerate() {
+            let expression = Expr::Field(Box::new(row.clone()), at, *data_type);
+            let column = OutputColumn {
+                name: name.to_string(),
+                data_type: *data_type,
+                table: 0,
+                position: 0,
+            };
+            items.push(Item { expression, column });
+        }
+        Ok(())
+    }
+
+    /// The keys of the order as columns of the projection, to which other expressions are added.
+    fn keys(&mut self, order: &[ast::OrderByExpr], items: &mut Vec<Item>) -> Result<Vec<SortKey>> {
+        let columns: Vec<OutputColumn> = items.iter().map(|item| item.column.clone()).collect();
+        let mut keys = Vec::with_capacity(order.len());
+        for key in order {
+            let at = match self.output_column(&key.expr, &columns)? {
+                Some(at) => at,
+                None => {
+                    let expression = self.expression(&key.expr)?;
+                    let expression = self.settle(expression)?;
+                    place_of(expression, items)
+                }
+            };
+            let column = Expr::Column(at, items[at].expression.data_type());
+            let key = super::order::sort_key(column, &key.options);
+            keys.push(key?);
+        }
+        Ok(keys)
+    }
+
+    /// `DISTINCT`: none, all columns, or those of `ON`.
+    fn distinct(
+        &mut self,
+        distinct: Option<&ast::Distinct>,
+        items: &mut Vec<Item>,
+        keys: &[SortKey],
+        visible: usize,
+    ) -> Result<Option<Option<Vec<Expr>>>> {
+        let on = match distinct {
+            None | Some(ast::Distinct::All) => return Ok(None),
+            Some(ast::Distinct::Distinct) => {
+                if items.len() > visible {
+                    let message =
+                        "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
+                    return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+                }
+                return Ok(Some(None));
+            }
+            Some(ast::Distinct::On(on)) => on,
+        };
+        let columns: Vec<OutputColumn> = items.iter().map(|item| item.column.clone()).collect();
+        let mut places = Vec::with_capacity(on.len());
+        for tree in on {
+            let at = match self.output_column(tree, &columns[..visible])? {
+                Some(at) => at,
+                None => {
+                    let expression = self.expression(tree)?;
+                    let expression = self.settle(expression)?;
+                    place_of(expression, items)
+                }
+            };
+            places.push(at);
+        }
+        let leading = keys.iter().take(places.len());
+        let is_led = leading
+            .clone()
+            .all(|key| matches!(key.expression, Expr::Column(at, _) if places.contains(&at)));
+        if !is_led {
+            let message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions";
+            return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+        }
+        let on = places
+            .iter()
+            .map(|at| Expr::Column(*at, items[*at].expression.data_type()));
+        Ok(Some(Some(on.collect())))
+    }
+
+    /// Functions that give sets get a projection of their own below the list.
+    fn with_sets(&mut self, mut node: Node, items: &mut [Item]) -> Result<Node> {
+        loop {
+            let mut sets: Vec<Expr> = Vec::new();
+            let width = node.width();
+            for item in items.iter_mut() {
+                item.expression.walk(0, &mut |part, depth| {
+                    let Expr::Call(call) = part else {
+                        return Ok(true);
+                    };
+                    if depth > 0 || !call.function.returns_set() {
+                        return Ok(true);
+                    }
+                    // The innermost ones come first.
+                    let nested = call.arguments.iter().any(|argument| {
+                        argument.any(|part, depth| {
+                            depth == 0
+                                && matches!(part, Expr::Call(call) if call.function.returns_set())
+                        })
+                    });
+                    if nested {
+                        return Ok(true);
+                    }
+                    let data_type = call.data_type;
+                    let known = sets.iter().position(|set| set.is_same(part));
+                    let at = known.unwrap_or_else(|| {
+                        sets.push(part.clone());
+                        sets.len() - 1
+                    });
+                    *part = Expr::Column(width + at, data_type);
+                    Ok(false)
+                })?;
+            }
+            if sets.is_empty() {
+                return Ok(node);
+            }
+            let types = self.node_types(&node);
+            let mut expressions = all_columns(types);
+            expressions.extend(sets);
+            node = Project {
+                input: node,
+                expressions,
+                has_sets: true,
+            }
+            .into();
+        }
+    }
+
+    /// Placeholder types of a node's columns: only their positions matter where rows are passed on.
+    pub(super) fn node_types(&self, node: &Node) -> Vec<Type> {
+        vec![Kind::Unknown.plain(); node.width()]
+    }
+
+    /// `FOR UPDATE` and its kin.
+    fn locked(
+        &mut self,
+        node: Node,
+        locks: &[LockClause],
+        recheck: Option<Expr>,
+        select: &Select,
+    ) -> Result<Node> {
+        let is_grouped =
+            !matches!(&select.group_by, ast::GroupByExpr::Expressions(keys, _) if keys.is_empty());
+        let problem = match () {
+            () if is_grouped => Some("GROUP BY clause"),
+            () if select.having.is_some() => Some("HAVING clause"),
+            () if select.distinct.is_some() => Some("DISTINCT clause"),
+            () if !self.scope().aggregates.is_empty() => Some("aggregate functions"),
+            () if !self.scope().windows.is_empty() => Some("window functions"),
+            () => None,
+        };
+        if let Some(problem) = problem {
+            let message = format!("FOR UPDATE is not allowed with {problem}");
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        let mut targets = Vec::new();
+        for lock in locks {
+            let strength = match lock.lock_type {
+                LockType::Share => RowLock::Share,
+                LockType::Update => RowLock::Update,
+            };
+            let busy = match lock.nonblock {
+                None => Busy::Wait,
+                Some(NonBlock::Nowait) => Busy::Fail,
+                Some(NonBlock::SkipLocked) => Busy::Skip,
+            };
+            let of = lock
+                .of
+                .as_ref()
+                .map(|name| object_name(name).map(|(_, name)| name));
+            let of = of.transpose()?;
+            let tables = self.scope().tables.clone();
+            if let Some(name) = &of
+                && !tables.iter().any(|table| table.alias == *name)
+            {
+                let message =
+                    format!("relation \"{name}\" in FOR UPDATE clause not found in FROM clause");
+                return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
+            }
+            for table in tables {
+                let is_wanted = of.as_ref().is_none_or(|name| *name == table.alias);
+                if let (true, Some(source), Some(start)) =
+                    (is_wanted, table.source, table.columns.first())
+                {
+                    targets.push(LockTarget {
+                        source,
+                        start: *start,
+                        strength,
+                        busy,
+                    });
+                }
+            }
+        }
+        Ok(Lock {
+            input: node,
+            tables: targets,
+            recheck,
+        }
+        .into())
+    }
+}
+
+/// Puts the lock of a plan above the sort of its rows.
+fn lock_after_sort(
+    node: Node,
+    keys: &mut [SortKey],
+    expressions: &[Expr],
+    bounds: &Bounds,
+) -> Node {
+    let Node::Lock(lock) = &node else {
+        return node;
+    };
+    if keys.is_empty() {
+        return node;
+    }
+    let _ = bounds;
+    let by_row = keys.iter().map(|key| SortKey {
+        expression: match key.expression {
+            Expr::Column(at, _) => expressions[at].clone(),
+            ref other => other.clone(),
+        },
+        ..key.clone()
+    });
+    let input = sorted(lock.input.clone(), by_row.collect(), &Bounds::default());
+    Lock {
+        input,
+        tables: lock.tables.clone(),
+        recheck: lock.recheck.clone(),
+    }
+    .into()
+}
+
+/// The place of an expression in the list, to which it is added if it is not there.
+fn place_of(expression: Expr, items: &mut Vec<Item>) -> usize {
+    let known = items
+        .iter()
+        .position(|item| item.expression.is_same(&expression));
+    known.unwrap_or_else(|| {
+        let column = OutputColumn {
+            name: String::new(),
+            data_type: expression.data_type(),
+            table: 0,
+            position: 0,
+        };
+        items.push(Item { expression, column });
+        items.len() - 1
+    })
+}
+
+fn column_item(column: &super::ScopeColumn) -> Item {
+    Item {
+        expression: column.expression.clone(),
+        column: OutputColumn {
+            name: column.name.clone(),
+            data_type: column.expression.data_type(),
+            table: column.origin.0,
+            position: column.origin.1,
+        },
+    }
+}
+
+/// Clauses that the parser knows from other dialects.
+fn refuse_other_dialects(select: &Select) -> Result<()> {
+    let found = match () {
+        () if select.top.is_some() => "TOP",
+        () if select.into.is_some() => "SELECT INTO",
+        () if select.qualify.is_some() => "QUALIFY",
+        () if select.prewhere.is_some() => "PREWHERE",
+        () if !select.lateral_views.is_empty() => "LATERAL VIEW",
+        () if !select.connect_by.is_empty() => "CONNECT BY",
+        () => return Ok(()),
+    };
+    let instead = match found {
+        "SELECT INTO" => "Use CREATE TABLE ... AS.",
+        "TOP" => "Use LIMIT.",
+        "CONNECT BY" => "Use WITH RECURSIVE.",
+        _ => "Use a query in FROM.",
+    };
+    Err(SqlError::unsupported(found, instead))
+}
+
+/// The rows of a scope, for the expressions of the catalogue.
+pub(crate) fn row_scope(
+    table: &str,
+    columns: impl IntoIterator<Item = (String, Type)>,
+) -> Result<Scope> {
+    let mut scope = Scope::default();
+    let columns = columns
+        .into_iter()
+        .map(|(name, data_type)| (name, data_type, (0, 0)));
+    scope.add_table(table, None, columns)?;
+    Ok(scope)
+}

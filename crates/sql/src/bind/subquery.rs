@@ -1,0 +1,190 @@
+//! Queries inside expressions.
+
+use super::{Binder, Bound};
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::{Expr, Project, RowTest, Subquery, SubqueryTest};
+use crate::types::{Kind, Type};
+use sqlparser::ast::{Query, SelectItem, SetExpr};
+use std::sync::Arc;
+
+impl Binder<'_> {
+    /// A query inside an expression: it sees the row as the next outer one.
+    fn inner(&mut self, query: &Query) -> Result<Bound> {
+        self.query(query)
+    }
+
+    fn subquery(&mut self, mut bound: Bound, test: SubqueryTest, data_type: Type) -> Result<Expr> {
+        let mut is_correlated = false;
+        bound.node.walk(1, &mut |part, depth| {
+            is_correlated |= matches!(part, Expr::Outer(level, ..) if *level >= depth);
+            Ok(true)
+        })?;
+        Ok(Expr::Subquery(Arc::new(Subquery {
+            node: bound.node,
+            test,
+            data_type,
+            is_correlated,
+        })))
+    }
+
+    pub(super) fn exists(&mut self, query: &Query, negated: bool) -> Result<Expr> {
+        let bound = self.inner(query)?;
+        let exists = self.subquery(bound, SubqueryTest::Exists, Kind::Bool.plain())?;
+        Ok(if negated {
+            Expr::Not(Box::new(exists))
+        } else {
+            exists
+        })
+    }
+
+    pub(super) fn scalar_subquery(&mut self, query: &Query) -> Result<Expr> {
+        let bound = self.inner(query)?;
+        let data_type = one_column(&bound)?;
+        self.subquery(bound, SubqueryTest::Scalar, data_type)
+    }
+
+    pub(super) fn array_subquery(&mut self, query: &Query) -> Result<Expr> {
+        let bound = self.inner(query)?;
+        let Type { kind, modifier } = one_column(&bound)?;
+        let array = kind.array().ok_or_else(|| {
+            let message = format!("could not find array type for data type {kind}");
+            SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+        })?;
+        let data_type = Type {
+            kind: array,
+            modifier,
+        };
+        self.subquery(bound, SubqueryTest::Array(kind), data_type)
+    }
+
+    pub(super) fn in_subquery(&mut self, left: Expr, query: &Query) -> Result<Expr> {
+        self.quantified_subquery(left, "=", query, false)
+    }
+
+    /// A comparison of a value or a row with the rows of a query.
+    pub(super) fn quantified_subquery(
+        &mut self,
+        left: Expr,
+        name: &str,
+        query: &Query,
+        is_all: bool,
+    ) -> Result<Expr> {
+        let bound = self.inner(query)?;
+        let left = fields(left);
+        let types: Vec<Type> = bound
+            .columns
+            .iter()
+            .map(|column| column.data_type)
+            .collect();
+        if left.len() != types.len() {
+            let message = if left.len() < types.len() {
+                "subquery has too many columns"
+            } else {
+                "subquery has too few columns"
+            };
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let mut typed = Vec::with_capacity(left.len());
+        for (value, data_type) in left.into_iter().zip(&types) {
+            let is_unknown = value.kind() == Kind::Unknown;
+            typed.push(if is_unknown {
+                self.coerce(value, data_type.kind.plain())?
+            } else {
+                value
+            });
+        }
+        let width = typed.len();
+        let own = typed.iter().enumerate();
+        let own: Vec<Expr> = own
+            .map(|(at, value)| Expr::Column(at, value.data_type()))
+            .collect();
+        let theirs = types.iter().enumerate();
+        let theirs: Vec<Expr> = theirs
+            .map(|(at, one)| Expr::Column(width + at, *one))
+            .collect();
+        let condition = self.row_test(name, own, theirs)?;
+        let test = RowTest {
+            left: typed,
+            condition: Box::new(condition),
+        };
+        let test = if is_all {
+            SubqueryTest::All(test)
+        } else {
+            SubqueryTest::Any(test)
+        };
+        self.subquery(bound, test, Kind::Bool.plain())
+    }
+
+    /// A row compared with the only row of a query.
+    pub(super) fn row_subquery(&mut self, left: Expr, name: &str, query: &Query) -> Result<Expr> {
+        // At most one row: a second one is an error at run time.
+        let found = self.quantified_subquery(left, name, query, false)?;
+        Ok(found)
+    }
+
+    /// The only row of a query as a value, with the types of its fields.
+    pub(super) fn record_subquery(
+        &mut self,
+        query: &Query,
+        width: usize,
+    ) -> Result<(Expr, Vec<Type>)> {
+        let mut bound = self.inner(query)?;
+        let types: Vec<Type> = bound
+            .columns
+            .iter()
+            .map(|column| column.data_type)
+            .collect();
+        if types.len() != width {
+            let message = "number of columns does not match number of values";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let row = self.row_of(super::all_columns(types.iter().copied()))?;
+        bound.node = Project {
+            input: bound.node,
+            expressions: vec![row],
+            has_sets: false,
+        }
+        .into();
+        let row = self.subquery(bound, SubqueryTest::Scalar, Kind::Record.plain())?;
+        Ok((row, types))
+    }
+
+    fn row_test(&mut self, name: &str, left: Vec<Expr>, right: Vec<Expr>) -> Result<Expr> {
+        if left.len() == 1 {
+            return self.operator(name, left.into_iter().chain(right).collect());
+        }
+        let (left, right) = (self.row_of(left)?, self.row_of(right)?);
+        self.operator(name, vec![left, right])
+    }
+
+    /// The name of the column of a query inside an expression.
+    pub(super) fn subquery_name(&self, query: &Query) -> String {
+        let SetExpr::Select(select) = &*query.body else {
+            return "?column?".to_owned();
+        };
+        match select.projection.as_slice() {
+            [SelectItem::UnnamedExpr(tree)] => self.column_name(tree),
+            [SelectItem::ExprWithAlias { alias, .. }] => super::ident_text(alias),
+            _ => "?column?".to_owned(),
+        }
+    }
+}
+
+/// The fields of a row, or the value itself.
+fn fields(value: Expr) -> Vec<Expr> {
+    match value {
+        Expr::Row(fields, _) => fields,
+        other => vec![other],
+    }
+}
+
+/// The type of the only column of a query.
+fn one_column(bound: &Bound) -> Result<Type> {
+    match bound.columns.as_slice() {
+        [column] => Ok(column.data_type),
+        _ => Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            "subquery must return only one column",
+        )),
+    }
+}

@@ -1,0 +1,342 @@
+//! Tables: their columns, and the rules that changes of their rows keep.
+
+use super::from::Source as Part;
+use super::scope::Scope;
+use super::select::row_scope;
+use super::{Binder, Bound};
+use crate::catalog::{Body, Column, Names, Object, Oid, Origin, Rule, TableBody, typed_table};
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::{
+    Expr, Reference, ReferenceAccess, Source, Target, TargetColumn, UniqueKey, Values,
+};
+use crate::sink::OutputColumn;
+use crate::types::{Datum, Kind, Type};
+use sqlparser::ast;
+use std::sync::Arc;
+
+/// A table that a statement names.
+pub(super) struct BoundTable {
+    pub(super) object: Arc<Object>,
+    pub(super) source: Source,
+}
+
+impl BoundTable {
+    /// The table's own part of its object.
+    pub(super) fn body(&self) -> &TableBody {
+        body_of(&self.object)
+    }
+
+    /// Its columns, as those of a result.
+    pub(super) fn output(&self) -> Vec<OutputColumn> {
+        let columns = (1..).zip(&self.body().columns);
+        let columns = columns.map(|(position, column)| OutputColumn {
+            name: column.name.clone(),
+            data_type: column.data_type,
+            table: self.object.oid,
+            position,
+        });
+        columns.collect()
+    }
+}
+
+/// The body of an object that is a table.
+pub(super) fn body_of(object: &Object) -> &TableBody {
+    static NONE: TableBody = TableBody::empty();
+    match &object.body {
+        Body::Table(table) => table,
+        _ => &NONE,
+    }
+}
+
+impl Binder<'_> {
+    /// A table by its name: one of the catalogue, or one of the typed interface.
+    pub(super) fn table(&self, schema: Option<&str>, name: &str) -> Result<BoundTable> {
+        let object = match self.names.find(Names::Relations, schema, name) {
+            Some(object) => match &object.body {
+                Body::Table(table) if object.name == name || table.indexes.is_empty() => {
+                    Arc::clone(object)
+                }
+                Body::Table(_) => return Err(wrong_kind(name, "an index")),
+                Body::View(_) => return Err(wrong_kind(name, "a view")),
+                _ => return Err(wrong_kind(name, "a sequence")),
+            },
+            None if schema.is_none_or(|schema| schema == "public") => {
+                let typed = self.database.table(name).ok();
+                let typed = typed.and_then(|table| typed_table(&table));
+                Arc::new(typed.ok_or_else(|| no_relation(schema, name))?)
+            }
+            None => return Err(no_relation(schema, name)),
+        };
+        let source = self.source(&object)?;
+        Ok(BoundTable { object, source })
+    }
+
+    /// A table as plans read it.
+    pub(super) fn source(&self, object: &Object) -> Result<Source> {
+        let body = body_of(object);
+        let table = match self.names.catalog.handle(object.oid) {
+            Some(table) => table.clone(),
+            None => self.database.table(&body.physical)?,
+        };
+        let types: Arc<[Type]> = body.columns.iter().map(|column| column.data_type).collect();
+        let key: Arc<[usize]> = if body.key.is_empty() {
+            [types.len()].into()
+        } else {
+            body.key.as_slice().into()
+        };
+        Ok(Source {
+            oid: object.oid,
+            name: object.name.clone(),
+            table,
+            types,
+            key,
+        })
+    }
+
+    /// The rules for changes of a table.
+    pub(super) fn target(&mut self, table: &BoundTable) -> Result<Arc<Target>> {
+        let (object, body) = (&table.object, table.body());
+        let scope = || {
+            let columns = body.columns.iter();
+            row_scope(
+                &object.name,
+                columns.map(|column| (column.name.clone(), column.data_type)),
+            )
+        };
+        let mut checks = Vec::new();
+        let mut keys = Vec::new();
+        for constraint in &body.constraints {
+            match &constraint.rule {
+                Rule::Check { condition } => {
+                    let condition = self.stored(condition, scope()?)?;
+                    let condition = self.coerce(condition, Kind::Bool.plain())?;
+                    checks.push((constraint.name.clone(), condition));
+                }
+                Rule::Primary { columns } | Rule::Unique { columns } => {
+                    let index = body
+                        .indexes
+                        .iter()
+                        .find(|index| index.name == constraint.name);
+                    let key = UniqueKey {
+                        index: index.and_then(|index| index.physical.clone()),
+                        columns: columns.clone(),
+                    };
+                    keys.push((constraint.name.clone(), key));
+                }
+                Rule::Foreign(_) => {}
+            }
+        }
+        for index in body.indexes.iter().filter(|index| index.is_unique) {
+            if !keys.iter().any(|(name, _)| *name == index.name) {
+                let key = UniqueKey {
+                    index: index.physical.clone(),
+                    columns: index.columns.clone(),
+                };
+                keys.push((index.name.clone(), key));
+            }
+        }
+        let mut columns = Vec::with_capacity(body.columns.len());
+        let mut generated = Vec::new();
+        for (at, column) in body.columns.iter().enumerate() {
+            if let Origin::Generated(text) = &column.origin {
+                let value = self.stored(text, scope()?)?;
+                generated.push((at, self.assign(value, column.data_type, &column.name)?));
+            }
+            columns.push(TargetColumn {
+                name: column.name.clone(),
+                not_null: column.not_null,
+                domain_checks: self.domain_checks(column)?,
+            });
+        }
+        let schema = self.names.catalog.object(object.namespace);
+        Ok(Arc::new(Target {
+            source: table.source.clone(),
+            schema: schema.map_or_else(|| "public".to_owned(), |schema| schema.name.clone()),
+            columns,
+            checks,
+            generated,
+            keys,
+            indexed: body
+                .indexes
+                .iter()
+                .flat_map(|index| index.columns.clone())
+                .collect(),
+            parents: self.parents(body)?,
+            children: self.children(object.oid)?,
+        }))
+    }
+
+    /// The rules of a table by its number.
+    pub(crate) fn target_by_oid(&mut self, oid: Oid) -> Result<Arc<Target>> {
+        let object = self.referenced(oid)?;
+        let source = self.source(&object)?;
+        self.target(&BoundTable { object, source })
+    }
+
+    /// The default of a column by the number of its table.
+    pub(crate) fn default_by_oid(&mut self, oid: Oid, at: usize) -> Result<Expr> {
+        let object = self.referenced(oid)?;
+        self.default_of(&body_of(&object).columns[at])
+    }
+
+    /// Conditions of a column's domain, and of the domains below it.
+    fn domain_checks(&mut self, column: &Column) -> Result<Vec<(String, String, Expr)>> {
+        let mut checks = Vec::new();
+        let Some(object) = column.domain.and_then(|oid| self.names.catalog.object(oid)) else {
+            return Ok(checks);
+        };
+        let object = Arc::clone(object);
+        if let Body::Domain(domain) = &object.body {
+            for (name, condition) in &domain.checks {
+                let scope = row_scope("", [("value".to_owned(), column.data_type)])?;
+                let condition = self.stored(condition, scope)?;
+                checks.push((object.name.clone(), name.clone(), condition));
+            }
+        }
+        Ok(checks)
+    }
+
+    /// References of a table to others.
+    fn parents(&mut self, body: &TableBody) -> Result<Vec<Reference>> {
+        let mut parents = Vec::new();
+        for constraint in &body.constraints {
+            let Rule::Foreign(foreign) = &constraint.rule else {
+                continue;
+            };
+            let parent = self.referenced(foreign.parent)?;
+            parents.push(Reference {
+                constraint: constraint.name.clone(),
+                other: parent.oid,
+                other_name: parent.name.clone(),
+                other_source: self.source(&parent)?,
+                columns: foreign.columns.clone(),
+                other_columns: foreign.parent_columns.clone(),
+                access: access_to(body_of(&parent), &foreign.parent_columns),
+                on_update: foreign.on_update,
+                on_delete: foreign.on_delete,
+                is_full: foreign.is_full,
+            });
+        }
+        Ok(parents)
+    }
+
+    /// References of other tables to this one.
+    fn children(&mut self, oid: Oid) -> Result<Vec<Reference>> {
+        let catalog = Arc::clone(&self.names.catalog);
+        let mut children = Vec::new();
+        for (child, constraint, foreign) in catalog.references_to(oid) {
+            children.push(Reference {
+                constraint: constraint.name.clone(),
+                other: child.oid,
+                other_name: child.name.clone(),
+                other_source: self.source(child)?,
+                columns: foreign.parent_columns.clone(),
+                other_columns: foreign.columns.clone(),
+                access: access_to(body_of(child), &foreign.columns),
+                on_update: foreign.on_update,
+                on_delete: foreign.on_delete,
+                is_full: foreign.is_full,
+            });
+        }
+        Ok(children)
+    }
+
+    fn referenced(&self, oid: Oid) -> Result<Arc<Object>> {
+        let object = self.names.catalog.object(oid).cloned();
+        object.ok_or_else(|| SqlError::internal("a foreign key refers to a table that is gone"))
+    }
+
+    /// The default of a column; NULL if it has none.
+    pub(super) fn default_of(&mut self, column: &Column) -> Result<Expr> {
+        if let Origin::Identity { sequence, .. } = column.origin {
+            let oid = Expr::Constant(Datum::Oid(sequence), Kind::Regclass.plain());
+            let next = self.call("nextval", vec![oid])?;
+            return self.assign(next, column.data_type, &column.name);
+        }
+        let domain = column.domain.and_then(|oid| self.names.catalog.object(oid));
+        let of_domain = domain.and_then(|object| match &object.body {
+            Body::Domain(domain) => domain.default.clone(),
+            _ => None,
+        });
+        match column.default.clone().or(of_domain) {
+            None => Ok(Expr::null(column.data_type)),
+            Some(text) => {
+                let value = self.stored(&text, Scope::default())?;
+                self.assign(value, column.data_type, &column.name)
+            }
+        }
+    }
+
+    /// `TABLE name`.
+    pub(super) fn table_rows(&mut self, table: &ast::Table) -> Result<Bound> {
+        let Some(name) = &table.table_name else {
+            return Err(no_relation(None, ""));
+        };
+        let text = match &table.schema_name {
+            Some(schema) => format!("select * from {schema}.{name}"),
+            None => format!("select * from {name}"),
+        };
+        let parsed = crate::parse::parse(&text)?;
+        match parsed.first().map(|parsed| &*parsed.statement) {
+            Some(ast::Statement::Query(query)) => self.query(query),
+            _ => Err(no_relation(None, &name.value)),
+        }
+    }
+
+    /// A sequence in `FROM` is a row of its state.
+    pub(super) fn sequence_rows(&mut self, oid: Oid, alias: &str) -> Result<Part> {
+        let sequence = Expr::Constant(Datum::Oid(oid), Kind::Regclass.plain());
+        let last = self.call("pg_sequence_last_value", vec![sequence])?;
+        let columns = [
+            ("last_value", last, Kind::Int8),
+            (
+                "log_cnt",
+                Expr::Constant(Datum::Int8(0), Kind::Int8.plain()),
+                Kind::Int8,
+            ),
+            ("is_called", Expr::boolean(true), Kind::Bool),
+        ];
+        let mut scope = Scope::default();
+        let names = columns
+            .iter()
+            .map(|(name, _, kind)| ((*name).to_owned(), kind.plain(), (oid, 0)));
+        scope.add_table(alias, None, names)?;
+        let row = columns.into_iter().map(|(_, value, _)| value).collect();
+        let node = Values {
+            rows: vec![row],
+            width: 3,
+        };
+        Ok(Part {
+            node: node.into(),
+            scope,
+        })
+    }
+}
+
+/// The index of a table whose first columns are these, in any order.
+fn access_to(body: &TableBody, columns: &[usize]) -> ReferenceAccess {
+    if !body.key.is_empty() && body.key == columns {
+        return ReferenceAccess::Primary;
+    }
+    let mut indexes = body.indexes.iter();
+    let found =
+        indexes.find(|index| index.physical.is_some() && index.columns.starts_with(columns));
+    match found.and_then(|index| index.physical.clone()) {
+        Some(index) => ReferenceAccess::Index(index),
+        None => ReferenceAccess::All,
+    }
+}
+
+/// The error of a table that does not exist.
+pub(crate) fn no_relation(schema: Option<&str>, name: &str) -> SqlError {
+    let message = match schema {
+        Some(schema) => format!("relation \"{schema}.{name}\" does not exist"),
+        None => format!("relation \"{name}\" does not exist"),
+    };
+    SqlError::new(SqlState::UNDEFINED_TABLE, message)
+}
+
+fn wrong_kind(name: &str, kind: &str) -> SqlError {
+    let message = format!("\"{name}\" is {kind}, not a table");
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+}

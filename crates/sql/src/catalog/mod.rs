@@ -1,0 +1,203 @@
+//! The catalogue: all objects of the database at one moment.
+//!
+//! A [`Catalog`] does not change. A statement that defines something makes another one, which is
+//! its transaction's own until it commits; then it becomes that of all sessions. Objects are shared
+//! between catalogues. Their rows are in a hidden table ([`store`]), so a rolled back definition is
+//! gone with its transaction.
+
+mod codec;
+mod object;
+pub(crate) mod store;
+mod typed;
+
+pub(crate) use object::{
+    Action, Body, Column, Constraint, DomainBody, EnumBody, FIRST_OID, Foreign, INFORMATION_SCHEMA,
+    Index, Object, Oid, Origin, PG_CATALOG, PG_TEMP, PUBLIC, Rule, SequenceBody, TableBody,
+    ViewBody,
+};
+
+pub(crate) use typed::typed_table;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Objects whose names must differ: relations (tables, views, sequences, indexes) or types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Names {
+    Relations,
+    Types,
+    Schemas,
+}
+
+/// All objects at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Catalog {
+    /// Counts the catalogues of the open database.
+    pub(crate) version: u64,
+    objects: BTreeMap<Oid, Arc<Object>>,
+    names: BTreeMap<(Names, Oid, String), Oid>,
+    /// The tables below, by the number of the table above.
+    handles: BTreeMap<Oid, indelible::Table>,
+}
+
+impl Catalog {
+    /// The catalogue of a database in which nothing has been defined.
+    pub(crate) fn new() -> Self {
+        let mut new = Self {
+            version: 0,
+            objects: BTreeMap::new(),
+            names: BTreeMap::new(),
+            handles: BTreeMap::new(),
+        };
+        for (oid, name) in [
+            (PG_CATALOG, "pg_catalog"),
+            (PUBLIC, "public"),
+            (INFORMATION_SCHEMA, "information_schema"),
+        ] {
+            new.put(Object {
+                oid,
+                namespace: 0,
+                name: name.to_owned(),
+                comment: None,
+                body: Body::Schema,
+            });
+        }
+        new
+    }
+
+    /// The object with this number.
+    pub(crate) fn object(&self, oid: Oid) -> Option<&Arc<Object>> {
+        self.objects.get(&oid)
+    }
+
+    /// All objects, by their numbers.
+    pub(crate) fn objects(&self) -> impl Iterator<Item = &Arc<Object>> {
+        self.objects.values()
+    }
+
+    /// The object with this name in a schema; for the name of an index its table.
+    pub(crate) fn find(&self, names: Names, namespace: Oid, name: &str) -> Option<&Arc<Object>> {
+        let key = (names, namespace, name.to_owned());
+        let oid = *self.names.get(&key)?;
+        self.object(oid)
+            .or_else(|| self.index(oid).map(|(table, _)| table))
+    }
+
+    /// The number of the object or index with this name in a schema.
+    pub(crate) fn find_oid(&self, names: Names, namespace: Oid, name: &str) -> Option<Oid> {
+        self.names
+            .get(&(names, namespace, name.to_owned()))
+            .copied()
+    }
+
+    /// The schema with this name.
+    pub(crate) fn schema(&self, name: &str) -> Option<Oid> {
+        self.find_oid(Names::Schemas, 0, name)
+    }
+
+    /// The table of an index, and the index, by the number of the index.
+    pub(crate) fn index(&self, oid: Oid) -> Option<(&Arc<Object>, &Index)> {
+        self.objects.values().find_map(|object| match &object.body {
+            Body::Table(table) => {
+                let index = table.indexes.iter().find(|index| index.oid == oid)?;
+                Some((object, index))
+            }
+            _ => None,
+        })
+    }
+
+    /// The table below that has the rows of a table.
+    pub(crate) fn handle(&self, oid: Oid) -> Option<&indelible::Table> {
+        self.handles.get(&oid)
+    }
+
+    /// Adds an object, or replaces the one with its number.
+    pub(crate) fn put(&mut self, object: Object) {
+        self.forget_names(object.oid);
+        let names = names_of(&object);
+        let key = (names, object.namespace, object.name.clone());
+        self.names.insert(key, object.oid);
+        if let Body::Table(table) = &object.body {
+            for index in &table.indexes {
+                let key = (Names::Relations, object.namespace, index.name.clone());
+                self.names.insert(key, index.oid);
+            }
+        }
+        self.objects.insert(object.oid, Arc::new(object));
+    }
+
+    /// Sets the table below of a table.
+    pub(crate) fn set_handle(&mut self, oid: Oid, handle: indelible::Table) {
+        self.handles.insert(oid, handle);
+    }
+
+    /// Removes an object.
+    pub(crate) fn remove(&mut self, oid: Oid) {
+        self.forget_names(oid);
+        self.objects.remove(&oid);
+        self.handles.remove(&oid);
+    }
+
+    fn forget_names(&mut self, oid: Oid) {
+        let Some(old) = self.objects.get(&oid).cloned() else {
+            return;
+        };
+        self.names
+            .remove(&(names_of(&old), old.namespace, old.name.clone()));
+        if let Body::Table(table) = &old.body {
+            for index in &table.indexes {
+                let key = (Names::Relations, old.namespace, index.name.clone());
+                self.names.remove(&key);
+            }
+        }
+    }
+
+    /// Whether a table of the catalogue has its rows in the table below with this name.
+    pub(crate) fn uses(&self, physical: &str) -> bool {
+        self.objects.values().any(|object| match &object.body {
+            Body::Table(table) => table.physical == physical,
+            _ => false,
+        })
+    }
+
+    /// Whether an index of the catalogue is this one of a table below.
+    pub(crate) fn uses_index(&self, physical: &str, index: &str) -> bool {
+        self.objects.values().any(|object| match &object.body {
+            Body::Table(table) => {
+                let mut indexes = table.indexes.iter();
+                table.physical == physical
+                    && indexes.any(|own| own.physical.as_deref() == Some(index))
+            }
+            _ => false,
+        })
+    }
+
+    /// The foreign keys that refer to a table, with their tables.
+    pub(crate) fn references_to(
+        &self,
+        parent: Oid,
+    ) -> impl Iterator<Item = (&Arc<Object>, &Constraint, &Foreign)> {
+        self.objects.values().flat_map(move |object| {
+            let constraints: &[Constraint] = match &object.body {
+                Body::Table(table) => &table.constraints,
+                _ => &[],
+            };
+            constraints
+                .iter()
+                .filter_map(move |constraint| match &constraint.rule {
+                    Rule::Foreign(foreign) if foreign.parent == parent => {
+                        Some((object, constraint, foreign))
+                    }
+                    _ => None,
+                })
+        })
+    }
+}
+
+fn names_of(object: &Object) -> Names {
+    match object.body {
+        Body::Schema => Names::Schemas,
+        Body::Table(_) | Body::View(_) | Body::Sequence(_) => Names::Relations,
+        Body::Enum(_) | Body::Domain(_) => Names::Types,
+    }
+}

@@ -1,0 +1,524 @@
+//! Objects of a schema, as they are in memory and as the body of a row.
+//!
+//! Expressions (defaults, checks, generated columns, conditions of indexes) and queries of views
+//! are kept as text that was parsed, printed and parsed again when they were defined, so that a
+//! text which cannot be read back is refused at its definition.
+
+use super::codec::{Reader, Writer};
+use crate::error::Result;
+use crate::types::{Kind, Type};
+
+/// The number of an object.
+pub(crate) type Oid = u32;
+
+/// The schema for objects without one.
+pub(crate) const PUBLIC: Oid = 2200;
+/// The schema of the built-in objects.
+pub(crate) const PG_CATALOG: Oid = 11;
+/// The schema of the standard's views.
+pub(crate) const INFORMATION_SCHEMA: Oid = 13_000;
+/// The schema of this connection's temporary objects.
+pub(crate) const PG_TEMP: Oid = 13_001;
+/// Objects of users have this number or a higher one.
+pub(crate) const FIRST_OID: Oid = 16_384;
+
+/// An object: its number, its place and name, and what it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    pub(crate) oid: Oid,
+    pub(crate) namespace: Oid,
+    pub(crate) name: String,
+    pub(crate) comment: Option<String>,
+    pub(crate) body: Body,
+}
+
+/// The kinds of objects.
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    Schema,
+    Table(TableBody),
+    View(ViewBody),
+    Sequence(SequenceBody),
+    Enum(EnumBody),
+    Domain(DomainBody),
+}
+
+/// A table.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TableBody {
+    /// Name of the table below that has the rows.
+    pub(crate) physical: String,
+    pub(crate) columns: Vec<Column>,
+    /// Positions of the columns of the key of the table below; none if rows have hidden numbers.
+    pub(crate) key: Vec<usize>,
+    pub(crate) constraints: Vec<Constraint>,
+    pub(crate) indexes: Vec<Index>,
+}
+
+/// A column.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) data_type: Type,
+    pub(crate) not_null: bool,
+    pub(crate) default: Option<String>,
+    pub(crate) origin: Origin,
+    /// The domain that is its type, if one is.
+    pub(crate) domain: Option<Oid>,
+    pub(crate) comment: Option<String>,
+}
+
+/// The source of a column's values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Statements, or the default.
+    Given,
+    /// Always an expression over the row.
+    Generated(String),
+    /// A sequence; statements may give another value if it is not `always`.
+    Identity { always: bool, sequence: Oid },
+}
+
+/// A constraint.
+#[derive(Clone, Debug)]
+pub(crate) struct Constraint {
+    pub(crate) oid: Oid,
+    pub(crate) name: String,
+    pub(crate) rule: Rule,
+}
+
+/// The rule of a constraint.
+#[derive(Clone, Debug)]
+pub(crate) enum Rule {
+    /// Columns that hold each key once and no NULL; by the index of the same name.
+    Primary { columns: Vec<usize> },
+    /// Columns that hold each key once; by the index of the same name.
+    Unique { columns: Vec<usize> },
+    /// A condition that is not false.
+    Check { condition: String },
+    /// Columns that are NULL or a key of another table.
+    Foreign(Foreign),
+}
+
+/// A foreign key.
+#[derive(Clone, Debug)]
+pub(crate) struct Foreign {
+    pub(crate) columns: Vec<usize>,
+    pub(crate) parent: Oid,
+    pub(crate) parent_columns: Vec<usize>,
+    pub(crate) on_update: Action,
+    pub(crate) on_delete: Action,
+    /// Whether a key is valid only if all of its columns are NULL or none.
+    pub(crate) is_full: bool,
+}
+
+/// Effect of a change of a referenced key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    NoAction,
+    Restrict,
+    Cascade,
+    SetNull,
+    SetDefault,
+}
+
+/// An index.
+#[derive(Clone, Debug)]
+pub(crate) struct Index {
+    pub(crate) oid: Oid,
+    pub(crate) name: String,
+    /// Name of the index of the table below; none if it is its primary key.
+    pub(crate) physical: Option<String>,
+    pub(crate) columns: Vec<usize>,
+    pub(crate) is_unique: bool,
+    /// For each column whether it was declared to descend, and to have its NULLs first.
+    pub(crate) options: Vec<(bool, bool)>,
+}
+
+/// A view.
+#[derive(Clone, Debug)]
+pub(crate) struct ViewBody {
+    pub(crate) query: String,
+    pub(crate) columns: Vec<(String, Type)>,
+    /// Tables, views and types that it reads.
+    pub(crate) reads: Vec<Oid>,
+}
+
+/// A sequence; its next value is in a table of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SequenceBody {
+    pub(crate) data_type: Type,
+    pub(crate) start: i64,
+    pub(crate) increment: i64,
+    pub(crate) min: i64,
+    pub(crate) max: i64,
+    pub(crate) cycles: bool,
+    pub(crate) cache: i64,
+    /// The table and the position of the column with which it goes.
+    pub(crate) owner: Option<(Oid, usize)>,
+}
+
+/// An enum: its labels in their order.
+#[derive(Clone, Debug)]
+pub(crate) struct EnumBody {
+    pub(crate) labels: Vec<String>,
+}
+
+/// A domain.
+#[derive(Clone, Debug)]
+pub(crate) struct DomainBody {
+    pub(crate) base: Type,
+    pub(crate) not_null: bool,
+    pub(crate) default: Option<String>,
+    /// Names and conditions over `VALUE`.
+    pub(crate) checks: Vec<(String, String)>,
+}
+
+impl Object {
+    /// The number of its kind in the row of the object.
+    pub(crate) fn kind(&self) -> i16 {
+        match self.body {
+            Body::Schema => 1,
+            Body::Table(_) => 2,
+            Body::View(_) => 3,
+            Body::Sequence(_) => 4,
+            Body::Enum(_) => 5,
+            Body::Domain(_) => 6,
+        }
+    }
+
+    /// Its kind, for messages.
+    pub(crate) fn kind_name(&self) -> &'static str {
+        match self.body {
+            Body::Schema => "schema",
+            Body::Table(_) => "table",
+            Body::View(_) => "view",
+            Body::Sequence(_) => "sequence",
+            Body::Enum(_) | Body::Domain(_) => "type",
+        }
+    }
+
+    /// The body of its row.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::new();
+        writer.option(self.comment.as_ref(), |writer, text| writer.text(text));
+        match &self.body {
+            Body::Schema => {}
+            Body::Table(table) => table.write(&mut writer),
+            Body::View(view) => {
+                writer.text(&view.query);
+                writer.list(&view.columns, |writer, (name, data_type)| {
+                    writer.text(name);
+                    write_type(writer, data_type);
+                });
+                writer.list(&view.reads, |writer, oid| writer.number((*oid).into()));
+            }
+            Body::Sequence(sequence) => sequence.write(&mut writer),
+            Body::Enum(labels) => writer.list(&labels.labels, |writer, label| writer.text(label)),
+            Body::Domain(domain) => {
+                write_type(&mut writer, &domain.base);
+                writer.flag(domain.not_null);
+                writer.option(domain.default.as_ref(), |writer, text| writer.text(text));
+                writer.list(&domain.checks, |writer, (name, condition)| {
+                    writer.text(name);
+                    writer.text(condition);
+                });
+            }
+        }
+        writer.finish()
+    }
+
+    /// The object of a row.
+    pub(crate) fn decode(
+        (oid, kind, namespace): (Oid, i16, Oid),
+        name: &str,
+        bytes: &[u8],
+    ) -> Result<Self> {
+        let reader = &mut Reader::new(name, bytes)?;
+        let comment = reader.option(Reader::text)?;
+        let body = match kind {
+            1 => Body::Schema,
+            2 => Body::Table(TableBody::read(reader)?),
+            3 => Body::View(ViewBody {
+                query: reader.text()?,
+                columns: reader.list(|reader| Ok((reader.text()?, read_type(reader)?)))?,
+                reads: reader.list(Reader::integer)?,
+            }),
+            4 => Body::Sequence(SequenceBody::read(reader)?),
+            5 => Body::Enum(EnumBody {
+                labels: reader.list(Reader::text)?,
+            }),
+            6 => Body::Domain(DomainBody {
+                base: read_type(reader)?,
+                not_null: reader.flag()?,
+                default: reader.option(Reader::text)?,
+                checks: reader.list(|reader| Ok((reader.text()?, reader.text()?)))?,
+            }),
+            _ => return Err(reader.damaged()),
+        };
+        Ok(Self {
+            oid,
+            namespace,
+            name: name.to_owned(),
+            comment,
+            body,
+        })
+    }
+}
+
+impl TableBody {
+    /// A table without columns.
+    pub(crate) const fn empty() -> Self {
+        Self {
+            physical: String::new(),
+            columns: Vec::new(),
+            key: Vec::new(),
+            constraints: Vec::new(),
+            indexes: Vec::new(),
+        }
+    }
+
+    fn write(&self, writer: &mut Writer) {
+        writer.text(&self.physical);
+        writer.list(&self.columns, |writer, column| column.write(writer));
+        write_positions(writer, &self.key);
+        writer.list(&self.constraints, |writer, constraint| {
+            writer.number(constraint.oid.into());
+            writer.text(&constraint.name);
+            constraint.rule.write(writer);
+        });
+        writer.list(&self.indexes, |writer, index| index.write(writer));
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        Ok(Self {
+            physical: reader.text()?,
+            columns: reader.list(Column::read)?,
+            key: read_positions(reader)?,
+            constraints: reader.list(|reader| {
+                Ok(Constraint {
+                    oid: reader.integer()?,
+                    name: reader.text()?,
+                    rule: Rule::read(reader)?,
+                })
+            })?,
+            indexes: reader.list(Index::read)?,
+        })
+    }
+
+    /// The position of a column by its name.
+    pub(crate) fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name)
+    }
+}
+
+impl Column {
+    /// A column without a default that may be NULL.
+    pub(crate) fn new(name: impl Into<String>, data_type: Type) -> Self {
+        Self {
+            name: name.into(),
+            data_type,
+            not_null: false,
+            default: None,
+            origin: Origin::Given,
+            domain: None,
+            comment: None,
+        }
+    }
+
+    fn write(&self, writer: &mut Writer) {
+        writer.text(&self.name);
+        write_type(writer, &self.data_type);
+        writer.flag(self.not_null);
+        writer.option(self.default.as_ref(), |writer, text| writer.text(text));
+        match &self.origin {
+            Origin::Given => writer.byte(0),
+            Origin::Generated(expression) => {
+                writer.byte(1);
+                writer.text(expression);
+            }
+            Origin::Identity { always, sequence } => {
+                writer.byte(2);
+                writer.flag(*always);
+                writer.number((*sequence).into());
+            }
+        }
+        writer.option(self.domain.as_ref(), |writer, oid| {
+            writer.number((*oid).into())
+        });
+        writer.option(self.comment.as_ref(), |writer, text| writer.text(text));
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        Ok(Self {
+            name: reader.text()?,
+            data_type: read_type(reader)?,
+            not_null: reader.flag()?,
+            default: reader.option(Reader::text)?,
+            origin: match reader.byte()? {
+                0 => Origin::Given,
+                1 => Origin::Generated(reader.text()?),
+                2 => Origin::Identity {
+                    always: reader.flag()?,
+                    sequence: reader.integer()?,
+                },
+                _ => return Err(reader.damaged()),
+            },
+            domain: reader.option(Reader::integer)?,
+            comment: reader.option(Reader::text)?,
+        })
+    }
+}
+
+impl Rule {
+    fn write(&self, writer: &mut Writer) {
+        match self {
+            Self::Primary { columns } => {
+                writer.byte(1);
+                write_positions(writer, columns);
+            }
+            Self::Unique { columns } => {
+                writer.byte(2);
+                write_positions(writer, columns);
+            }
+            Self::Check { condition } => {
+                writer.byte(3);
+                writer.text(condition);
+            }
+            Self::Foreign(foreign) => {
+                writer.byte(4);
+                write_positions(writer, &foreign.columns);
+                writer.number(foreign.parent.into());
+                write_positions(writer, &foreign.parent_columns);
+                writer.byte(foreign.on_update as u8);
+                writer.byte(foreign.on_delete as u8);
+                writer.flag(foreign.is_full);
+            }
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        Ok(match reader.byte()? {
+            1 => Self::Primary {
+                columns: read_positions(reader)?,
+            },
+            2 => Self::Unique {
+                columns: read_positions(reader)?,
+            },
+            3 => Self::Check {
+                condition: reader.text()?,
+            },
+            4 => Self::Foreign(Foreign {
+                columns: read_positions(reader)?,
+                parent: reader.integer()?,
+                parent_columns: read_positions(reader)?,
+                on_update: Action::read(reader)?,
+                on_delete: Action::read(reader)?,
+                is_full: reader.flag()?,
+            }),
+            _ => return Err(reader.damaged()),
+        })
+    }
+}
+
+impl Action {
+    fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        Ok(match reader.byte()? {
+            0 => Self::NoAction,
+            1 => Self::Restrict,
+            2 => Self::Cascade,
+            3 => Self::SetNull,
+            4 => Self::SetDefault,
+            _ => return Err(reader.damaged()),
+        })
+    }
+}
+
+impl Index {
+    fn write(&self, writer: &mut Writer) {
+        writer.number(self.oid.into());
+        writer.text(&self.name);
+        writer.option(self.physical.as_ref(), |writer, text| writer.text(text));
+        write_positions(writer, &self.columns);
+        writer.flag(self.is_unique);
+        writer.list(&self.options, |writer, (descends, nulls_first)| {
+            writer.flag(*descends);
+            writer.flag(*nulls_first);
+        });
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        Ok(Self {
+            oid: reader.integer()?,
+            name: reader.text()?,
+            physical: reader.option(Reader::text)?,
+            columns: read_positions(reader)?,
+            is_unique: reader.flag()?,
+            options: reader.list(|reader| Ok((reader.flag()?, reader.flag()?)))?,
+        })
+    }
+}
+
+impl SequenceBody {
+    fn write(&self, writer: &mut Writer) {
+        write_type(writer, &self.data_type);
+        for number in [self.start, self.increment, self.min, self.max, self.cache] {
+            writer.number(number);
+        }
+        writer.flag(self.cycles);
+        writer.option(self.owner.as_ref(), |writer, (table, column)| {
+            writer.number((*table).into());
+            writer.number(*column as i64);
+        });
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        Ok(Self {
+            data_type: read_type(reader)?,
+            start: reader.number()?,
+            increment: reader.number()?,
+            min: reader.number()?,
+            max: reader.number()?,
+            cache: reader.number()?,
+            cycles: reader.flag()?,
+            owner: reader.option(|reader| Ok((reader.integer()?, reader.integer()?)))?,
+        })
+    }
+}
+
+fn write_positions(writer: &mut Writer, positions: &[usize]) {
+    writer.list(positions, |writer, position| {
+        writer.number(*position as i64)
+    });
+}
+
+fn read_positions(reader: &mut Reader<'_>) -> Result<Vec<usize>> {
+    reader.list(Reader::integer)
+}
+
+/// A kind is its number, and its group where users define it.
+fn write_type(writer: &mut Writer, data_type: &Type) {
+    let (group, oid) = match data_type.kind {
+        Kind::Enum(oid) => (1, oid),
+        Kind::EnumArray(oid) => (2, oid),
+        Kind::Composite(oid) => (3, oid),
+        kind => (0, kind.oid()),
+    };
+    writer.byte(group);
+    writer.number(oid.into());
+    writer.number(data_type.modifier.into());
+}
+
+fn read_type(reader: &mut Reader<'_>) -> Result<Type> {
+    let group = reader.byte()?;
+    let oid = reader.integer()?;
+    let kind = match group {
+        0 => Kind::from_oid(oid).ok_or_else(|| reader.damaged())?,
+        1 => Kind::Enum(oid),
+        2 => Kind::EnumArray(oid),
+        3 => Kind::Composite(oid),
+        _ => return Err(reader.damaged()),
+    };
+    let modifier = reader.integer()?;
+    Ok(Type { kind, modifier })
+}

@@ -1,0 +1,137 @@
+//! Rows of schema objects in the hidden table, and the catalogue that is made of them.
+//!
+//! A table below exists for SQL only if a row names it. A crash or a rollback may leave one that no
+//! row names, or an index that no table has: [`load`] drops them. It refuses a database in which a
+//! row names a table that is not there.
+
+use super::Catalog;
+use super::object::{Body, FIRST_OID, Object, Oid};
+use crate::error::{Result, SqlError, SqlState};
+use indelible::{Connection, Database, Error, HiddenTable, Owner, Table, Value};
+use std::collections::BTreeSet;
+
+/// The table of objects. Its lock keeps transactions from defining objects at the same time.
+pub(crate) fn table(database: &Database) -> Result<Table> {
+    Ok(database.hidden_table(HiddenTable::SchemaObjects)?)
+}
+
+/// Writes the row of an object in the transaction of a connection.
+pub(crate) fn put(table: &Table, connection: &mut Connection, object: &Object) -> Result<()> {
+    remove(table, connection, object.oid)?;
+    let row = [
+        Value::Int64(object.oid.into()),
+        Value::Int16(object.kind()),
+        Value::Int64(object.namespace.into()),
+        Value::Text(object.name.clone()),
+        Value::Bytes(object.encode()),
+    ];
+    Ok(connection.insert(table, &row[..])?)
+}
+
+/// Deletes the row of an object, if it has one.
+pub(crate) fn remove(table: &Table, connection: &mut Connection, oid: Oid) -> Result<()> {
+    connection.delete(table, i64::from(oid))?;
+    Ok(())
+}
+
+/// The catalogue of a database, and the least number that no object has.
+pub(crate) fn load(database: &Database) -> Result<(Catalog, Oid)> {
+    let rows = match database.hidden_table(HiddenTable::SchemaObjects) {
+        Ok(table) => database.read(|reader| reader.collect(&table, ..))?,
+        // The database is open for reading, and SQL has never been used in it.
+        Err(Error::NoSuchTable { .. }) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let mut catalog = Catalog::new();
+    let mut next = FIRST_OID;
+    for row in rows {
+        let object = decode(&row.to_values())?;
+        next = next.max(highest(&object) + 1);
+        if let Body::Table(body) = &object.body {
+            let handle = database.table(&body.physical).map_err(|_| {
+                let message = format!("the rows of table \"{}\" are missing", object.name);
+                SqlError::new(SqlState::DATA_CORRUPTED, message)
+                    .hint("Run `indelible verify`, or restore a backup.")
+            })?;
+            catalog.set_handle(object.oid, handle);
+        }
+        catalog.put(object);
+    }
+    match drop_orphans(database, &catalog) {
+        // Nothing names them, so a reader can leave them where they are.
+        Err(Error::ReadOnly) => {}
+        dropped => dropped?,
+    }
+    Ok((catalog, next))
+}
+
+/// The highest number that an object or a part of it has.
+fn highest(object: &Object) -> Oid {
+    match &object.body {
+        Body::Table(table) => {
+            let indexes = table.indexes.iter().map(|index| index.oid);
+            let constraints = table.constraints.iter().map(|constraint| constraint.oid);
+            indexes.chain(constraints).fold(object.oid, Oid::max)
+        }
+        // The number after an enum's is that of its arrays.
+        Body::Enum(_) => object.oid + 1,
+        _ => object.oid,
+    }
+}
+
+fn decode(row: &[Value]) -> Result<Object> {
+    let [oid, kind, namespace, name, body] = row else {
+        return Err(damaged());
+    };
+    let number = |value: &Value| {
+        let number = value.as_ref().as_i64();
+        number
+            .and_then(|number| u32::try_from(number).ok())
+            .ok_or_else(damaged)
+    };
+    let kind = i16::try_from(number(kind)?).map_err(|_| damaged())?;
+    let name = name.as_ref().as_str().ok_or_else(damaged)?;
+    let body = body.as_ref().as_bytes().ok_or_else(damaged)?;
+    Object::decode((number(oid)?, kind, number(namespace)?), name, body)
+}
+
+fn damaged() -> SqlError {
+    let message = "a row of the table of schema objects cannot be read";
+    SqlError::new(SqlState::DATA_CORRUPTED, message)
+        .hint("Run `indelible verify`, or restore a backup.")
+}
+
+/// Drops what transactions have made that did not commit.
+fn drop_orphans(database: &Database, catalog: &Catalog) -> Result<(), Error> {
+    for table in database.tables() {
+        let definition = table.definition();
+        if definition.owner != Owner::Sql {
+            continue;
+        }
+        if !catalog.uses(table.name()) {
+            database.drop_table(table.name())?;
+            continue;
+        }
+        let named = indexes_of(catalog, table.name());
+        for index in &definition.indexes {
+            if !named.contains(index.name.as_str()) {
+                database.drop_index(&table, &index.name)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Names of the indexes below that the catalogue has of a table below.
+fn indexes_of<'c>(catalog: &'c Catalog, physical: &str) -> BTreeSet<&'c str> {
+    let mut names = BTreeSet::new();
+    for object in catalog.objects() {
+        if let Body::Table(table) = &object.body
+            && table.physical == physical
+        {
+            let physical = table.indexes.iter().map(|index| index.physical.as_deref());
+            names.extend(physical.flatten());
+        }
+    }
+    names
+}

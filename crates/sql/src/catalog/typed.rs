@@ -1,0 +1,75 @@
+//! Tables of the typed interface, as SQL sees them: in `public`, with the types of their columns.
+
+use super::object::{Body, Column, Constraint, Index, Object, Oid, PUBLIC, Rule, TableBody};
+use crate::types::{Kind, Type};
+use indelible::{DataType, Owner, Table};
+
+/// Numbers of typed tables begin here; those of the catalogue end before.
+const FIRST: Oid = 1 << 31;
+
+/// A table of the typed interface; none if SQL owns it.
+pub(crate) fn typed_table(table: &Table) -> Option<Object> {
+    let definition = table.definition();
+    if definition.owner == Owner::Sql {
+        return None;
+    }
+    let oid = FIRST + table.id().0;
+    let columns = definition.columns.iter().map(|column| Column {
+        not_null: !column.nullable,
+        ..Column::new(column.name.clone(), type_of(column.data_type))
+    });
+    let name = format!("{}_pkey", definition.name);
+    let primary = Index {
+        oid: 0,
+        name: name.clone(),
+        physical: None,
+        columns: definition.primary_key.clone(),
+        is_unique: true,
+        options: vec![(false, false); definition.primary_key.len()],
+    };
+    let others = definition.indexes.iter().map(|index| Index {
+        oid: 0,
+        name: index.name.clone(),
+        physical: Some(index.name.clone()),
+        columns: index.columns.clone(),
+        is_unique: index.unique,
+        options: vec![(false, false); index.columns.len()],
+    });
+    let key = definition.primary_key.clone();
+    Some(Object {
+        oid,
+        namespace: PUBLIC,
+        name: definition.name.clone(),
+        comment: None,
+        body: Body::Table(TableBody {
+            physical: definition.name.clone(),
+            columns: columns.collect(),
+            constraints: vec![Constraint {
+                oid: 0,
+                name,
+                rule: Rule::Primary {
+                    columns: key.clone(),
+                },
+            }],
+            key,
+            indexes: std::iter::once(primary).chain(others).collect(),
+        }),
+    })
+}
+
+/// The type of SQL whose values a column has.
+fn type_of(data_type: DataType) -> Type {
+    match data_type {
+        DataType::Bool => Kind::Bool.plain(),
+        DataType::Int16 => Kind::Int2.plain(),
+        DataType::Int32 => Kind::Int4.plain(),
+        DataType::Int64 => Kind::Int8.plain(),
+        DataType::Float64 => Kind::Float8.plain(),
+        DataType::Decimal { precision, scale } => Type::numeric(precision.into(), scale.into()),
+        DataType::Char { .. } | DataType::Varchar { .. } | DataType::Text => Kind::Text.plain(),
+        DataType::Bytes { .. } | DataType::Sortable { .. } => Kind::Bytea.plain(),
+        DataType::Date => Kind::Date.plain(),
+        DataType::Timestamp => Kind::Timestamp.plain(),
+        DataType::Uuid => Kind::Uuid.plain(),
+    }
+}

@@ -1,0 +1,118 @@
+//! Changes of the catalogue within a transaction.
+
+use crate::catalog::{Body, Names, Object, Oid, store};
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::object_name;
+use crate::session::Session;
+use crate::state::Loose;
+use indelible::TableLock;
+use sqlparser::ast::ObjectName;
+use std::sync::Arc;
+
+impl Session {
+    /// Gets ready to define something: no other transaction defines anything until this one ends,
+    /// and its catalogue is the newest.
+    pub(crate) fn begin_definition(&mut self) -> Result<()> {
+        if self.transaction.access == indelible::Mode::ReadOnly {
+            let message = "cannot execute a definition in a read-only transaction";
+            return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
+        }
+        if self.transaction.defines {
+            return Ok(());
+        }
+        let table = store::table(self.sql.database())?;
+        let wait = self.environment.wait();
+        self.connection
+            .lock_table(&table, TableLock::Exclusive, wait)?;
+        self.environment.names.catalog = self.sql.catalog();
+        self.transaction.defines = true;
+        Ok(())
+    }
+
+    /// Adds an object to the catalogue of the transaction, or replaces the one with its number.
+    pub(crate) fn put(&mut self, object: Object, handle: Option<indelible::Table>) -> Result<()> {
+        let table = store::table(self.sql.database())?;
+        store::put(&table, &mut self.connection, &object)?;
+        let catalog = Arc::make_mut(&mut self.environment.names.catalog);
+        catalog.version = self.sql.next_version();
+        if let Some(handle) = handle {
+            catalog.set_handle(object.oid, handle);
+        }
+        catalog.put(object);
+        Ok(())
+    }
+
+    /// Removes an object from the catalogue of the transaction.
+    pub(crate) fn remove(&mut self, oid: Oid) -> Result<()> {
+        let table = store::table(self.sql.database())?;
+        store::remove(&table, &mut self.connection, oid)?;
+        if let Some(object) = self.catalog().object(oid).cloned() {
+            match &object.body {
+                Body::Table(body) => {
+                    self.transaction
+                        .loose
+                        .push(Loose::Table(body.physical.clone()));
+                }
+                Body::Sequence(_) => self.transaction.loose.push(Loose::Sequence(oid)),
+                _ => {}
+            }
+        }
+        let catalog = Arc::make_mut(&mut self.environment.names.catalog);
+        catalog.version = self.sql.next_version();
+        catalog.remove(oid);
+        Ok(())
+    }
+
+    /// The schema and the name of a new object; none if it is there already and may be.
+    pub(crate) fn new_name(
+        &mut self,
+        name: &ObjectName,
+        if_not_exists: bool,
+    ) -> Result<Option<(Oid, String)>> {
+        let (schema, name) = object_name(name)?;
+        let namespace = match &schema {
+            Some(schema) => self.environment.names.schema(schema)?,
+            None => self.environment.names.target_schema()?,
+        };
+        if self.is_taken(namespace, &name) {
+            let message = format!("relation \"{name}\" already exists");
+            if if_not_exists {
+                self.environment.host.notice(format!("{message}, skipping"));
+                return Ok(None);
+            }
+            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+        }
+        Ok(Some((namespace, name)))
+    }
+
+    /// Whether a relation of a schema has a name.
+    pub(crate) fn is_taken(&self, namespace: Oid, name: &str) -> bool {
+        let known = self
+            .catalog()
+            .find_oid(Names::Relations, namespace, name)
+            .is_some();
+        let is_typed = || {
+            let table = self.sql.database().table(name).ok();
+            table.is_some_and(|table| crate::catalog::typed_table(&table).is_some())
+        };
+        known || (namespace == crate::catalog::PUBLIC && is_typed())
+    }
+
+    /// A name for a part of a table: its parts joined, with a number if that is taken.
+    pub(crate) fn free_name(&self, namespace: Oid, parts: &[&str], taken: &[String]) -> String {
+        let suffix = parts.last().copied().unwrap_or_default();
+        let stem = parts[..parts.len().saturating_sub(1)].join("_");
+        for number in 0.. {
+            let end = match number {
+                0 => format!("_{suffix}"),
+                number => format!("_{suffix}{number}"),
+            };
+            let room = stem.floor_char_boundary(63 - end.len());
+            let name = format!("{}{end}", &stem[..room]);
+            if !taken.contains(&name) && !self.is_taken(namespace, &name) {
+                return name;
+            }
+        }
+        stem
+    }
+}

@@ -1,0 +1,205 @@
+//! Columns of a new table: types, defaults, generated values, and constraints that are written at
+//! a column.
+
+use super::sequence::Options;
+use crate::bind::{Binder, TypeName, row_scope, type_named};
+use crate::catalog::{Column, Object, Oid, Origin};
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::{Places, ident_text, parse_expression};
+use crate::session::Session;
+use crate::state::quoted;
+use crate::types::Type;
+use sqlparser::ast::{
+    ColumnDef, ColumnOption, Expr, ForeignKeyConstraint, GeneratedAs, Ident, TableConstraint,
+};
+
+/// Constraints of a table, as they are written; those of columns have the column's name.
+#[derive(Default)]
+pub(super) struct Written {
+    pub(super) primary: Vec<(Option<String>, Vec<String>)>,
+    pub(super) unique: Vec<(Option<String>, Vec<String>)>,
+    pub(super) checks: Vec<(Option<String>, Option<String>, Expr)>,
+    pub(super) foreign: Vec<ForeignKeyConstraint>,
+}
+
+/// A column, and the sequence that is made with it.
+pub(super) struct NewColumn {
+    pub(super) column: Column,
+    pub(super) sequence: Option<(Object, Options)>,
+}
+
+impl Session {
+    /// A column as it is written, its constraints go to `written`.
+    pub(super) fn new_column(
+        &mut self,
+        table: (Oid, &str),
+        definition: &ColumnDef,
+        written: &mut Written,
+    ) -> Result<NewColumn> {
+        let name = ident_text(&definition.name);
+        let TypeName {
+            data_type,
+            is_serial,
+            domain,
+        } = type_named(&self.environment.names, &definition.data_type)?;
+        refuse_pseudo(&name, data_type)?;
+        let mut column = Column {
+            domain,
+            ..Column::new(name.clone(), data_type)
+        };
+        let mut sequence = None;
+        if is_serial {
+            let (object, options) = self.owned_sequence(table, &name, data_type, &[])?;
+            let schema = self
+                .catalog()
+                .object(table.0)
+                .map_or("public", |schema| &schema.name);
+            let path = format!("{}.{}", quoted(schema), quoted(&object.name));
+            column.default = Some(format!("nextval('{}'::regclass)", path.replace('\'', "''")));
+            column.not_null = true;
+            sequence = Some((object, options));
+        }
+        let mut constraint = None;
+        for option in &definition.options {
+            let own_name = option.name.as_ref().map(ident_text).or(constraint.take());
+            match &option.option {
+                ColumnOption::Null => column.not_null = false,
+                ColumnOption::NotNull => column.not_null = true,
+                ColumnOption::Default(value) => column.default = Some(self.kept_text(value)?),
+                ColumnOption::PrimaryKey(_) => written.primary.push((own_name, vec![name.clone()])),
+                ColumnOption::Unique(_) => written.unique.push((own_name, vec![name.clone()])),
+                ColumnOption::Check(check) => {
+                    let own = check.name.as_ref().map(ident_text).or(own_name);
+                    written
+                        .checks
+                        .push((own, Some(name.clone()), (*check.expr).clone()));
+                }
+                ColumnOption::ForeignKey(foreign) => {
+                    let mut foreign = foreign.clone();
+                    foreign.columns = vec![definition.name.clone()];
+                    foreign.name = foreign.name.or(own_name.map(Ident::new));
+                    written.foreign.push(foreign);
+                }
+                ColumnOption::Generated {
+                    generated_as,
+                    sequence_options,
+                    generation_expr,
+                    ..
+                } => match (generated_as, generation_expr) {
+                    (_, Some(value)) => column.origin = Origin::Generated(self.kept_text(value)?),
+                    (kind, None) => {
+                        let options = sequence_options.as_deref().unwrap_or_default();
+                        let (object, options) =
+                            self.owned_sequence(table, &name, data_type, options)?;
+                        column.origin = Origin::Identity {
+                            always: matches!(kind, GeneratedAs::Always),
+                            sequence: object.oid,
+                        };
+                        column.not_null = true;
+                        sequence = Some((object, options));
+                    }
+                },
+                ColumnOption::Collation(_) => {}
+                other => {
+                    let instead = "Leave it out.";
+                    return Err(SqlError::unsupported(
+                        format!("the column option {other}"),
+                        instead,
+                    ));
+                }
+            }
+        }
+        Ok(NewColumn { column, sequence })
+    }
+
+    /// The text of an expression that the catalogue keeps: one that reads back as the same.
+    pub(super) fn kept_text(&self, expression: &Expr) -> Result<String> {
+        let text = expression.to_string();
+        match parse_expression(&text) {
+            Ok(read) if read == *expression => Ok(text),
+            _ => {
+                let instead = "Write the expression in a simpler form.";
+                Err(SqlError::unsupported(
+                    format!("keeping the expression {text}"),
+                    instead,
+                ))
+            }
+        }
+    }
+
+    /// Checks that an expression of the catalogue can be bound, over columns of a table.
+    pub(super) fn check_expression(
+        &self,
+        text: &str,
+        table: &str,
+        columns: &[Column],
+        wanted: Option<(Type, &str)>,
+    ) -> Result<()> {
+        let places = Places::default();
+        let environment = &self.environment;
+        let database = self.sql.database();
+        let mut binder = Binder::new(&environment.names, database, environment.context(), &places);
+        let columns = columns
+            .iter()
+            .map(|column| (column.name.clone(), column.data_type));
+        let scope = row_scope(table, columns)?;
+        binder.check_stored(text, scope, wanted)
+    }
+}
+
+/// Constraints of a table that are written after its columns.
+pub(super) fn add_constraint(written: &mut Written, constraint: &TableConstraint) -> Result<()> {
+    match constraint {
+        TableConstraint::PrimaryKey(key) => {
+            let names = column_names(&key.columns)?;
+            written
+                .primary
+                .push((key.name.as_ref().map(ident_text), names));
+        }
+        TableConstraint::Unique(key) => {
+            let names = column_names(&key.columns)?;
+            written
+                .unique
+                .push((key.name.as_ref().map(ident_text), names));
+        }
+        TableConstraint::Check(check) => {
+            let name = check.name.as_ref().map(ident_text);
+            written.checks.push((name, None, (*check.expr).clone()));
+        }
+        TableConstraint::ForeignKey(foreign) => written.foreign.push(foreign.clone()),
+        other => {
+            let instead = "Use PRIMARY KEY, UNIQUE, CHECK or FOREIGN KEY.";
+            return Err(SqlError::unsupported(
+                format!("the constraint {other}"),
+                instead,
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Names of the columns of a key.
+pub(super) fn column_names(columns: &[sqlparser::ast::IndexColumn]) -> Result<Vec<String>> {
+    let names = columns.iter().map(|column| match &column.column.expr {
+        Expr::Identifier(name) => Ok(ident_text(name)),
+        other => Err(SqlError::unsupported(
+            format!("a key of the expression {other}"),
+            "Use a generated column, and a key of it.",
+        )),
+    });
+    names.collect()
+}
+
+fn refuse_pseudo(name: &str, data_type: Type) -> Result<()> {
+    use crate::types::Kind;
+    let is_pseudo = data_type.kind.is_polymorphic()
+        || matches!(
+            data_type.kind,
+            Kind::Record | Kind::Void | Kind::Any | Kind::Unknown
+        );
+    if !is_pseudo {
+        return Ok(());
+    }
+    let message = format!("column \"{name}\" has pseudo-type {}", data_type.kind);
+    Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message))
+}

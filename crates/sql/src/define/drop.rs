@@ -1,0 +1,289 @@
+//! `DROP`.
+
+use crate::catalog::{Body, Names, Object, Oid, Rule};
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::object_name;
+use crate::session::Session;
+use crate::sink::Completion;
+use crate::state::Loose;
+use indelible::TableLock;
+use sqlparser::ast::{ObjectName, ObjectType};
+use std::sync::Arc;
+
+/// Drops objects.
+pub(super) fn drop(
+    session: &mut Session,
+    kind: ObjectType,
+    names: &[ObjectName],
+    (if_exists, cascade): (bool, bool),
+) -> Result<Completion> {
+    let command = match kind {
+        ObjectType::Table => "DROP TABLE",
+        ObjectType::View => "DROP VIEW",
+        ObjectType::Index => "DROP INDEX",
+        ObjectType::Sequence => "DROP SEQUENCE",
+        ObjectType::Schema => "DROP SCHEMA",
+        ObjectType::Type => "DROP TYPE",
+        other => {
+            let instead = "Drop tables, views, indexes, sequences, schemas and types.";
+            return Err(SqlError::unsupported(format!("DROP {other}"), instead));
+        }
+    };
+    session.begin_definition()?;
+    for name in names {
+        match kind {
+            ObjectType::Schema => session.drop_schema(name, if_exists, cascade)?,
+            ObjectType::Index => session.drop_index(name, if_exists)?,
+            _ => session.drop_object(kind, name, if_exists, cascade)?,
+        }
+    }
+    Ok(Completion::new(command))
+}
+
+fn is_kind(object: &Object, kind: ObjectType) -> bool {
+    match (&object.body, kind) {
+        (Body::Table(_), ObjectType::Table)
+        | (Body::View(_), ObjectType::View)
+        | (Body::Sequence(_), ObjectType::Sequence)
+        | (Body::Enum(_) | Body::Domain(_), ObjectType::Type) => true,
+        _ => false,
+    }
+}
+
+impl Session {
+    fn drop_object(
+        &mut self,
+        kind: ObjectType,
+        name: &ObjectName,
+        if_exists: bool,
+        cascade: bool,
+    ) -> Result<()> {
+        let (schema, name) = object_name(name)?;
+        let word = kind.to_string().to_lowercase();
+        let group = if kind == ObjectType::Type {
+            Names::Types
+        } else {
+            Names::Relations
+        };
+        let found = self
+            .environment
+            .names
+            .find(group, schema.as_deref(), &name)
+            .cloned();
+        let Some(object) = found.filter(|object| object.name == name) else {
+            let message = format!("{word} \"{name}\" does not exist");
+            if if_exists {
+                self.environment.host.notice(format!("{message}, skipping"));
+                return Ok(());
+            }
+            let state = match kind {
+                ObjectType::Type => SqlState::UNDEFINED_OBJECT,
+                _ => SqlState::UNDEFINED_TABLE,
+            };
+            return Err(SqlError::new(state, message));
+        };
+        if !is_kind(&object, kind) {
+            let article = if word.starts_with('i') { "an" } else { "a" };
+            let message = format!("\"{name}\" is not {article} {word}");
+            let hint = format!(
+                "Use DROP {} to remove {}.",
+                object.kind_name().to_uppercase(),
+                name
+            );
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).hint(hint));
+        }
+        self.drop_with_dependents(&object, cascade)
+    }
+
+    /// Drops an object, and with `cascade` everything that needs it.
+    pub(super) fn drop_with_dependents(
+        &mut self,
+        object: &Arc<Object>,
+        cascade: bool,
+    ) -> Result<()> {
+        let dependents = self.dependents(object.oid);
+        if !dependents.is_empty() && !cascade {
+            let kind = object.kind_name();
+            let message = format!(
+                "cannot drop {kind} {} because other objects depend on it",
+                object.name
+            );
+            let detail: Vec<String> = dependents
+                .iter()
+                .map(|(what, _)| format!("{what} depends on {kind} {}", object.name))
+                .collect();
+            return Err(
+                SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+                    .detail(detail.join("\n"))
+                    .hint("Use DROP ... CASCADE to drop the dependent objects too."),
+            );
+        }
+        for (what, dependent) in dependents {
+            self.environment
+                .host
+                .notice(format!("drop cascades to {what}"));
+            match dependent {
+                Dependent::Object(oid) => {
+                    if let Some(object) = self.catalog().object(oid).cloned() {
+                        self.drop_with_dependents(&object, true)?;
+                    }
+                }
+                Dependent::Constraint(table, constraint) => {
+                    self.drop_constraint(table, constraint)?;
+                }
+            }
+        }
+        if let Some(handle) = self.catalog().handle(object.oid).cloned() {
+            let wait = self.environment.wait();
+            self.connection
+                .lock_table(&handle, TableLock::Exclusive, wait)?;
+        }
+        let owned: Vec<Oid> = self
+            .catalog()
+            .objects()
+            .filter(|other| match &other.body {
+                Body::Sequence(sequence) => {
+                    sequence.owner.is_some_and(|(table, _)| table == object.oid)
+                }
+                _ => false,
+            })
+            .map(|other| other.oid)
+            .collect();
+        for oid in owned {
+            self.remove(oid)?;
+        }
+        self.remove(object.oid)
+    }
+
+    /// Everything that needs an object.
+    fn dependents(&self, oid: Oid) -> Vec<(String, Dependent)> {
+        let mut found = Vec::new();
+        for other in self.catalog().objects() {
+            match &other.body {
+                Body::View(view) if view.reads.contains(&oid) => {
+                    found.push((format!("view {}", other.name), Dependent::Object(other.oid)));
+                }
+                Body::Table(table) if other.oid != oid => {
+                    for constraint in &table.constraints {
+                        if matches!(&constraint.rule, Rule::Foreign(foreign) if foreign.parent == oid)
+                        {
+                            found.push((
+                                format!("constraint {} on table {}", constraint.name, other.name),
+                                Dependent::Constraint(other.oid, constraint.oid),
+                            ));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    fn drop_constraint(&mut self, table: Oid, constraint: Oid) -> Result<()> {
+        let Some(object) = self.catalog().object(table) else {
+            return Ok(());
+        };
+        let mut object = Object::clone(object);
+        if let Body::Table(body) = &mut object.body {
+            body.constraints.retain(|own| own.oid != constraint);
+        }
+        self.put(object, None)
+    }
+
+    fn drop_index(&mut self, name: &ObjectName, if_exists: bool) -> Result<()> {
+        let (schema, name) = object_name(name)?;
+        let found = self
+            .environment
+            .names
+            .find(Names::Relations, schema.as_deref(), &name);
+        let Some(object) = found.filter(|object| object.name != name).cloned() else {
+            let message = format!("index \"{name}\" does not exist");
+            if if_exists {
+                self.environment.host.notice(format!("{message}, skipping"));
+                return Ok(());
+            }
+            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+        };
+        let mut object = Object::clone(&object);
+        let Body::Table(body) = &mut object.body else {
+            return Ok(());
+        };
+        if body
+            .constraints
+            .iter()
+            .any(|constraint| constraint.name == name)
+        {
+            let message = format!(
+                "cannot drop index {name} because constraint {name} on table {} requires it",
+                object.name
+            );
+            let hint = format!(
+                "You can drop constraint {name} on table {} instead.",
+                object.name
+            );
+            return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message).hint(hint));
+        }
+        let physical = body.physical.clone();
+        body.indexes.retain(|index| {
+            let is_it = index.name == name;
+            if let (true, Some(index)) = (is_it, &index.physical) {
+                self.transaction.loose.push(Loose::Index {
+                    table: physical.clone(),
+                    index: index.clone(),
+                });
+            }
+            !is_it
+        });
+        self.put(object, None)
+    }
+
+    fn drop_schema(&mut self, name: &ObjectName, if_exists: bool, cascade: bool) -> Result<()> {
+        let (_, name) = object_name(name)?;
+        let Some(oid) = self.catalog().schema(&name) else {
+            let message = format!("schema \"{name}\" does not exist");
+            if if_exists {
+                self.environment.host.notice(format!("{message}, skipping"));
+                return Ok(());
+            }
+            return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message));
+        };
+        if oid < crate::catalog::FIRST_OID && oid != crate::catalog::PUBLIC {
+            let message =
+                format!("cannot drop schema {name} because it is required by the database system");
+            return Err(SqlError::new(
+                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
+                message,
+            ));
+        }
+        loop {
+            let inside = self
+                .catalog()
+                .objects()
+                .find(|object| object.namespace == oid);
+            let Some(object) = inside.cloned() else {
+                break;
+            };
+            if !cascade {
+                let message =
+                    format!("cannot drop schema {name} because other objects depend on it");
+                let detail = format!(
+                    "{} {} depends on schema {name}",
+                    object.kind_name(),
+                    object.name
+                );
+                let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
+                let state = SqlState::DEPENDENT_OBJECTS_STILL_EXIST;
+                return Err(SqlError::new(state, message).detail(detail).hint(hint));
+            }
+            self.drop_with_dependents(&object, true)?;
+        }
+        self.remove(oid)
+    }
+}
+
+/// A thing that needs an object.
+enum Dependent {
+    Object(Oid),
+    Constraint(Oid, Oid),
+}

@@ -1,0 +1,205 @@
+//! Statements that change no object but have to be understood: maintenance, locks, comments.
+
+use crate::bind::no_relation;
+use crate::catalog::{Body, Names, Object};
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::object_name;
+use crate::session::Session;
+use crate::sink::Completion;
+use indelible::{TableLock, Wait};
+use sqlparser::ast::{Lock, LockTableMode, ObjectName, Statement, Truncate};
+use std::sync::Arc;
+
+/// Runs such a statement; none if it is another one.
+pub(super) fn run(session: &mut Session, statement: &Statement) -> Result<Option<Completion>> {
+    let command = match statement {
+        Statement::Vacuum(_) => "VACUUM",
+        Statement::Analyze(analyze) => {
+            session.analyze(analyze.table_name.as_ref())?;
+            "ANALYZE"
+        }
+        Statement::Lock(lock) => {
+            session.lock_tables(lock)?;
+            "LOCK TABLE"
+        }
+        Statement::Truncate(truncate) => {
+            session.truncate(truncate)?;
+            "TRUNCATE TABLE"
+        }
+        Statement::Deallocate { .. } => "DEALLOCATE",
+        Statement::Discard { .. } => {
+            session.reset_everything();
+            "DISCARD ALL"
+        }
+        Statement::LISTEN { .. } => "LISTEN",
+        Statement::UNLISTEN { .. } => "UNLISTEN",
+        Statement::NOTIFY { .. } => "NOTIFY",
+        _ => return Ok(None),
+    };
+    Ok(Some(Completion::new(command)))
+}
+
+impl Session {
+    /// A table by its name.
+    pub(super) fn named_table(&self, name: &ObjectName) -> Result<Arc<Object>> {
+        let (schema, name) = object_name(name)?;
+        let found = self
+            .environment
+            .names
+            .find(Names::Relations, schema.as_deref(), &name);
+        let object = found
+            .cloned()
+            .ok_or_else(|| no_relation(schema.as_deref(), &name))?;
+        if matches!(object.body, Body::Table(_)) {
+            return Ok(object);
+        }
+        let message = format!("\"{name}\" is not a table");
+        Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+    }
+
+    fn analyze(&mut self, name: Option<&ObjectName>) -> Result<()> {
+        let tables = match name {
+            Some(name) => vec![self.named_table(name)?],
+            None => self.catalog().objects().cloned().collect(),
+        };
+        for object in tables {
+            if let Some(handle) = self.catalog().handle(object.oid).cloned() {
+                self.sql.database().analyze(&handle)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn lock_tables(&mut self, lock: &Lock) -> Result<()> {
+        if !self.transaction.is_block() {
+            let message = "LOCK TABLE can only be used in transaction blocks";
+            return Err(SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message));
+        }
+        let mode = match lock
+            .lock_mode
+            .as_ref()
+            .unwrap_or(&LockTableMode::AccessExclusive)
+        {
+            LockTableMode::AccessShare | LockTableMode::RowShare => TableLock::IntentShared,
+            LockTableMode::RowExclusive => TableLock::IntentExclusive,
+            LockTableMode::ShareUpdateExclusive
+            | LockTableMode::Share
+            | LockTableMode::ShareRowExclusive => TableLock::Shared,
+            LockTableMode::Exclusive | LockTableMode::AccessExclusive => TableLock::Exclusive,
+        };
+        let wait = if lock.nowait {
+            Wait::Never
+        } else {
+            self.environment.wait()
+        };
+        for target in &lock.tables {
+            let object = self.named_table(&target.name)?;
+            if let Some(handle) = self.catalog().handle(object.oid).cloned() {
+                self.connection
+                    .lock_table(&handle, mode, wait)
+                    .map_err(|error| {
+                        let error = SqlError::from(error);
+                        match error.state {
+                            SqlState::LOCK_NOT_AVAILABLE => {
+                                let message = format!(
+                                    "could not obtain lock on relation \"{}\"",
+                                    object.name
+                                );
+                                SqlError { message, ..error }
+                            }
+                            _ => error,
+                        }
+                    })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives tables empty tables below.
+    fn truncate(&mut self, truncate: &Truncate) -> Result<()> {
+        self.begin_definition()?;
+        let mut tables = Vec::new();
+        for target in &truncate.table_names {
+            let object = self.named_table(&target.name)?;
+            if !tables
+                .iter()
+                .any(|known: &Arc<Object>| known.oid == object.oid)
+            {
+                tables.push(object);
+            }
+        }
+        let cascades = matches!(
+            truncate.cascade,
+            Some(sqlparser::ast::CascadeOption::Cascade)
+        );
+        let mut at = 0;
+        while let Some(object) = tables.get(at).cloned() {
+            at += 1;
+            let children: Vec<Arc<Object>> = self
+                .catalog()
+                .references_to(object.oid)
+                .map(|(child, ..)| Arc::clone(child))
+                .collect();
+            for child in children {
+                if tables.iter().any(|known| known.oid == child.oid) {
+                    continue;
+                }
+                if !cascades {
+                    let message = "cannot truncate a table referenced in a foreign key constraint";
+                    let detail =
+                        format!("Table \"{}\" references \"{}\".", child.name, object.name);
+                    let hint = format!(
+                        "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.",
+                        child.name
+                    );
+                    let state = SqlState::FEATURE_NOT_SUPPORTED;
+                    return Err(SqlError::new(state, message).detail(detail).hint(hint));
+                }
+                self.environment
+                    .host
+                    .notice(format!("truncate cascades to table \"{}\"", child.name));
+                tables.push(child);
+            }
+        }
+        let restarts = matches!(
+            truncate.identity,
+            Some(sqlparser::ast::TruncateIdentityOption::Restart)
+        );
+        for object in tables {
+            self.empty(&object, restarts)?;
+        }
+        Ok(())
+    }
+
+    fn empty(&mut self, object: &Arc<Object>, restarts: bool) -> Result<()> {
+        let handle = self.catalog().handle(object.oid).cloned();
+        if let Some(handle) = handle {
+            let wait = self.environment.wait();
+            self.connection
+                .lock_table(&handle, TableLock::Exclusive, wait)?;
+        }
+        let mut object = Object::clone(object);
+        if let Body::Table(body) = &object.body {
+            self.transaction
+                .loose
+                .push(crate::state::Loose::Table(body.physical.clone()));
+        }
+        let handle = self.make_below(&mut object)?;
+        let oid = object.oid;
+        self.put(object, Some(handle))?;
+        if restarts {
+            let sequences: Vec<Arc<Object>> = self.catalog().objects().cloned().collect();
+            for other in sequences {
+                if let Body::Sequence(sequence) = &other.body
+                    && sequence.owner.is_some_and(|(table, _)| table == oid)
+                {
+                    let database = self.sql.database();
+                    self.sql
+                        .sequences
+                        .set(database, other.oid, sequence, sequence.start, false)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,403 @@
+//! `CREATE TABLE`, also of a query or like another table.
+
+use super::column::{Written, add_constraint};
+use crate::catalog::{
+    Action, Body, Column, Constraint, Foreign, Index, Object, Oid, Rule, TableBody,
+};
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::{Parsed, ident_text, object_name};
+use crate::session::Session;
+use crate::sink::Completion;
+use crate::state::Loose;
+use crate::types::storage;
+use indelible::{
+    Column as StoredColumn, DataType, IndexDef, IndexId, KeyRule, Owner, TableDef, TableId,
+};
+use sqlparser::ast::{
+    ConstraintReferenceMatchKind, CreateTable, ForeignKeyConstraint, ReferentialAction,
+};
+
+/// The column below for hidden numbers of rows.
+const ROW_NUMBER: &str = "#row";
+
+/// Creates a table.
+pub(super) fn create(
+    session: &mut Session,
+    parsed: &Parsed,
+    create: &CreateTable,
+) -> Result<Completion> {
+    refuse(create)?;
+    session.begin_definition()?;
+    let Some((namespace, name)) = session.new_name(&create.name, create.if_not_exists)? else {
+        return Ok(Completion::new("CREATE TABLE"));
+    };
+    if let Some(query) = &create.query {
+        return session.create_as(parsed, (namespace, &name), create, query);
+    }
+    let mut written = Written::default();
+    let mut columns: Vec<Column> = Vec::new();
+    let mut sequences = Vec::new();
+    let oid = session.sql.next_oid(1);
+    for definition in &create.columns {
+        let new = session.new_column((namespace, &name), definition, &mut written)?;
+        if columns.iter().any(|column| column.name == new.column.name) {
+            let message = format!("column \"{}\" specified more than once", new.column.name);
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+        }
+        sequences.extend(new.sequence.map(|(object, _)| (object, columns.len())));
+        columns.push(new.column);
+    }
+    for constraint in &create.constraints {
+        add_constraint(&mut written, constraint)?;
+    }
+    for (mut object, column) in sequences {
+        if let Body::Sequence(sequence) = &mut object.body {
+            sequence.owner = Some((oid, column));
+        }
+        session.put(object, None)?;
+    }
+    session.make_table(oid, (namespace, &name), columns, written)?;
+    Ok(Completion::new("CREATE TABLE"))
+}
+
+fn refuse(create: &CreateTable) -> Result<()> {
+    let (found, instead) = match () {
+        () if create.inherits.is_some() => ("INHERITS", "Use a view over both tables."),
+        () if create.partition_by.is_some() || create.partition_of.is_some() => {
+            ("PARTITION BY", "Use one table.")
+        }
+        () if create.like.is_some() => ("LIKE", "Name the columns."),
+        () if create.temporary => ("a temporary table", "Use a table, and drop it."),
+        () => return Ok(()),
+    };
+    Err(SqlError::unsupported(found, instead))
+}
+
+impl Session {
+    /// Makes a table of columns and the constraints that are written for it.
+    pub(super) fn make_table(
+        &mut self,
+        oid: Oid,
+        (namespace, name): (Oid, &str),
+        mut columns: Vec<Column>,
+        written: Written,
+    ) -> Result<()> {
+        let mut body = TableBody::default();
+        let mut names = Vec::new();
+        self.add_keys(
+            &written,
+            (namespace, name),
+            &mut columns,
+            &mut body,
+            &mut names,
+        )?;
+        for (own, column, condition) in &written.checks {
+            let text = self.kept_text(condition)?;
+            let wanted = Some((crate::types::Kind::Bool.plain(), "CHECK"));
+            self.check_expression(&text, name, &columns, wanted)?;
+            let parts: Vec<&str> = [Some(name), column.as_deref(), Some("check")]
+                .into_iter()
+                .flatten()
+                .collect();
+            let own = own
+                .clone()
+                .unwrap_or_else(|| self.free_constraint(&parts, &names));
+            names.push(own.clone());
+            body.constraints.push(Constraint {
+                oid: self.sql.next_oid(1),
+                name: own,
+                rule: Rule::Check { condition: text },
+            });
+        }
+        for column in &columns {
+            if let Some(default) = &column.default {
+                self.check_expression(default, name, &[], Some((column.data_type, &column.name)))?;
+            }
+            if let crate::catalog::Origin::Generated(value) = &column.origin {
+                self.check_expression(
+                    value,
+                    name,
+                    &columns,
+                    Some((column.data_type, &column.name)),
+                )?;
+            }
+        }
+        body.columns = columns;
+        let mut object = Object {
+            oid,
+            namespace,
+            name: name.to_owned(),
+            comment: None,
+            body: Body::Table(body),
+        };
+        for foreign in &written.foreign {
+            let constraint = self.foreign_key(&object, foreign, &names)?;
+            names.push(constraint.name.clone());
+            if let Body::Table(body) = &mut object.body {
+                body.constraints.push(constraint);
+            }
+        }
+        let handle = self.make_below(&mut object)?;
+        self.put(object, Some(handle))
+    }
+
+    /// The primary key and the unique keys.
+    fn add_keys(
+        &mut self,
+        written: &Written,
+        (namespace, name): (Oid, &str),
+        columns: &mut [Column],
+        body: &mut TableBody,
+        names: &mut Vec<String>,
+    ) -> Result<()> {
+        if written.primary.len() > 1 {
+            let message = format!("multiple primary keys for table \"{name}\" are not allowed");
+            return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+        }
+        let primary = written.primary.iter().map(|key| (key, true));
+        let unique = written.unique.iter().map(|key| (key, false));
+        for ((own, key), is_primary) in primary.chain(unique) {
+            let places = places_of(columns, key)?;
+            let own = own.clone().unwrap_or_else(|| {
+                let mut parts = vec![name];
+                if is_primary {
+                    parts.push("pkey");
+                } else {
+                    parts.extend(key.iter().map(String::as_str));
+                    parts.push("key");
+                }
+                self.free_name(namespace, &parts, names)
+            });
+            names.push(own.clone());
+            if is_primary {
+                body.key.clone_from(&places);
+                for &at in &places {
+                    columns[at].not_null = true;
+                }
+            }
+            body.indexes.push(Index {
+                oid: self.sql.next_oid(1),
+                name: own.clone(),
+                physical: (!is_primary).then(|| own.clone()),
+                columns: places.clone(),
+                is_unique: true,
+                options: vec![(false, false); places.len()],
+            });
+            let rule = if is_primary {
+                Rule::Primary { columns: places }
+            } else {
+                Rule::Unique { columns: places }
+            };
+            body.constraints.push(Constraint {
+                oid: self.sql.next_oid(1),
+                name: own,
+                rule,
+            });
+        }
+        Ok(())
+    }
+
+    /// A name for a constraint that makes no relation.
+    fn free_constraint(&self, parts: &[&str], taken: &[String]) -> String {
+        let stem = parts.join("_");
+        let mut numbered = (0_u32..).map(|number| match number {
+            0 => stem.clone(),
+            number => format!("{stem}{number}"),
+        });
+        let free = numbered.find(|name| !taken.contains(name));
+        free.unwrap_or(stem)
+    }
+
+    /// A foreign key as it is written.
+    pub(super) fn foreign_key(
+        &mut self,
+        object: &Object,
+        foreign: &ForeignKeyConstraint,
+        taken: &[String],
+    ) -> Result<Constraint> {
+        let Body::Table(body) = &object.body else {
+            return Err(SqlError::internal("a table has the foreign key"));
+        };
+        let names: Vec<String> = foreign.columns.iter().map(ident_text).collect();
+        let columns = places_of(&body.columns, &names)?;
+        let (schema, parent) = object_name(&foreign.foreign_table)?;
+        let found = self.environment.names.find(
+            crate::catalog::Names::Relations,
+            schema.as_deref(),
+            &parent,
+        );
+        let found = match found {
+            Some(found) => found.clone(),
+            None if parent == object.name => std::sync::Arc::new(object.clone()),
+            None => return Err(crate::bind::no_relation(schema.as_deref(), &parent)),
+        };
+        let Body::Table(parent_body) = &found.body else {
+            let message = format!("referenced relation \"{parent}\" is not a table");
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        };
+        let referred: Vec<String> = foreign.referred_columns.iter().map(ident_text).collect();
+        let parent_columns = if referred.is_empty() {
+            if parent_body.key.is_empty() {
+                let message = format!("there is no primary key for referenced table \"{parent}\"");
+                return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+            }
+            parent_body.key.clone()
+        } else {
+            places_of(&parent_body.columns, &referred)?
+        };
+        self.check_reference((body, &columns), (&parent, parent_body, &parent_columns))?;
+        let mut parts = vec![object.name.as_str()];
+        parts.extend(names.iter().map(String::as_str));
+        parts.push("fkey");
+        let own = foreign.name.as_ref().map(ident_text);
+        let name = own.unwrap_or_else(|| self.free_constraint(&parts, taken));
+        Ok(Constraint {
+            oid: self.sql.next_oid(1),
+            name,
+            rule: Rule::Foreign(Foreign {
+                columns,
+                parent: found.oid,
+                parent_columns,
+                on_update: action_of(foreign.on_update),
+                on_delete: action_of(foreign.on_delete),
+                is_full: matches!(foreign.match_kind, Some(ConstraintReferenceMatchKind::Full)),
+            }),
+        })
+    }
+
+    fn check_reference(
+        &self,
+        (body, columns): (&TableBody, &[usize]),
+        (parent, parent_body, parent_columns): (&str, &TableBody, &[usize]),
+    ) -> Result<()> {
+        if columns.len() != parent_columns.len() {
+            let message = "number of referencing and referenced columns for foreign key disagree";
+            return Err(SqlError::new(SqlState::INVALID_FOREIGN_KEY, message));
+        }
+        let mut wanted = parent_columns.to_vec();
+        wanted.sort_unstable();
+        let is_unique = parent_body
+            .constraints
+            .iter()
+            .any(|constraint| match &constraint.rule {
+                Rule::Primary { columns } | Rule::Unique { columns } => {
+                    let mut columns = columns.clone();
+                    columns.sort_unstable();
+                    columns == wanted
+                }
+                _ => false,
+            });
+        if !is_unique {
+            let message = format!(
+                "there is no unique constraint matching given keys for referenced table \"{parent}\""
+            );
+            return Err(SqlError::new(SqlState::INVALID_FOREIGN_KEY, message));
+        }
+        for (&own, &other) in columns.iter().zip(parent_columns) {
+            let (own, other) = (&body.columns[own], &parent_body.columns[other]);
+            let kinds = [own.data_type.kind, other.data_type.kind];
+            if crate::types::operator::resolve("=", &kinds).is_err() {
+                let message = "foreign key constraint cannot be implemented";
+                let detail = format!(
+                    "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
+                    own.name, other.name, own.data_type, other.data_type
+                );
+                return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).detail(detail));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the table below of a table, under its name if that is free.
+    pub(super) fn make_below(&mut self, object: &mut Object) -> Result<indelible::Table> {
+        let oid = object.oid;
+        let Body::Table(body) = &mut object.body else {
+            return Err(SqlError::internal("a table has a table below"));
+        };
+        let free = self.sql.database().table(&object.name).is_err();
+        let is_public = object.namespace == crate::catalog::PUBLIC;
+        body.physical = if free && is_public {
+            object.name.clone()
+        } else {
+            format!("#{oid}.{}", self.sql.next_oid(1))
+        };
+        let definition = definition_below(body)?;
+        self.transaction
+            .loose
+            .push(Loose::Table(body.physical.clone()));
+        let created = self.sql.database().create_table_from(definition);
+        created.map_err(|error| of_definition(error.into(), &object.name))
+    }
+}
+
+/// Errors of a definition below, with the name of the table above.
+fn of_definition(error: SqlError, name: &str) -> SqlError {
+    error.named(|names| names.table = Some(name.to_owned()))
+}
+
+/// The definition of the table below.
+pub(super) fn definition_below(body: &TableBody) -> Result<TableDef> {
+    let mut columns = Vec::with_capacity(body.columns.len() + 1);
+    for column in &body.columns {
+        let stored =
+            StoredColumn::new(column.name.clone(), storage::column_type(column.data_type)?);
+        let is_key = body
+            .key
+            .iter()
+            .any(|&at| body.columns[at].name == column.name);
+        columns.push(if column.not_null && is_key {
+            stored
+        } else {
+            stored.nullable()
+        });
+    }
+    let mut key = body.key.clone();
+    if key.is_empty() {
+        key.push(columns.len());
+        columns.push(StoredColumn::new(ROW_NUMBER, DataType::Int64));
+    }
+    let mut definition = TableDef::new(TableId(0), body.physical.clone(), columns, key);
+    definition.keys = KeyRule::Truncated { hash_key: 0 };
+    definition.owner = Owner::Sql;
+    let indexes = body
+        .indexes
+        .iter()
+        .filter_map(|index| Some((index, index.physical.clone()?)));
+    for (id, (index, name)) in (1..).zip(indexes) {
+        definition.indexes.push(IndexDef {
+            id: IndexId(id),
+            name,
+            columns: index.columns.clone(),
+            unique: index.is_unique,
+        });
+    }
+    Ok(definition)
+}
+
+/// Positions of columns by their names.
+pub(super) fn places_of(columns: &[Column], names: &[String]) -> Result<Vec<usize>> {
+    let mut places: Vec<usize> = Vec::with_capacity(names.len());
+    for name in names {
+        let at = columns.iter().position(|column| column.name == *name);
+        let at = at.ok_or_else(|| {
+            let message = format!("column \"{name}\" named in key does not exist");
+            SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+        })?;
+        if places.contains(&at) {
+            let message = format!("column \"{name}\" appears twice in a key");
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+        }
+        places.push(at);
+    }
+    Ok(places)
+}
+
+fn action_of(action: Option<ReferentialAction>) -> Action {
+    match action {
+        None | Some(ReferentialAction::NoAction) => Action::NoAction,
+        Some(ReferentialAction::Restrict) => Action::Restrict,
+        Some(ReferentialAction::Cascade) => Action::Cascade,
+        Some(ReferentialAction::SetNull) => Action::SetNull,
+        Some(ReferentialAction::SetDefault) => Action::SetDefault,
+    }
+}

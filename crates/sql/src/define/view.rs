@@ -1,0 +1,134 @@
+//! `CREATE VIEW`, and tables made of queries.
+
+use super::column::Written;
+use crate::bind::Binder;
+use crate::catalog::{Body, Column, Object, Oid, ViewBody};
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::{Parsed, Places, ident_text, object_name};
+use crate::session::Session;
+use crate::sink::Completion;
+use crate::types::Type;
+use sqlparser::ast::{CreateTable, CreateView, Query, Statement};
+use std::sync::Arc;
+
+/// Creates a view, or replaces one.
+pub(super) fn create(session: &mut Session, create: &CreateView) -> Result<Completion> {
+    if create.materialized || create.temporary {
+        let instead = "Use a view, or CREATE TABLE ... AS.";
+        return Err(SqlError::unsupported("this kind of view", instead));
+    }
+    session.begin_definition()?;
+    let (schema, name) = object_name(&create.name)?;
+    let namespace = match &schema {
+        Some(schema) => session.environment.names.schema(schema)?,
+        None => session.environment.names.target_schema()?,
+    };
+    let known = session
+        .catalog()
+        .find(crate::catalog::Names::Relations, namespace, &name)
+        .cloned();
+    let oid = match known.map(|object| (object.oid, matches!(object.body, Body::View(_)))) {
+        Some((oid, true)) if create.or_replace => oid,
+        Some((_, false)) if create.or_replace => {
+            let message = format!("\"{name}\" is not a view");
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
+        Some(_) => {
+            let message = format!("relation \"{name}\" already exists");
+            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+        }
+        None => session.sql.next_oid(1),
+    };
+    let query = create.query.to_string();
+    let mut columns = session.query_columns(&query)?;
+    for (column, named) in columns.iter_mut().zip(&create.columns) {
+        column.0 = ident_text(&named.name);
+    }
+    let reads = session.tables_read(&query)?;
+    let body = Body::View(ViewBody {
+        query,
+        columns,
+        reads,
+    });
+    session.put(
+        Object {
+            oid,
+            namespace,
+            name,
+            comment: None,
+            body,
+        },
+        None,
+    )?;
+    Ok(Completion::new("CREATE VIEW"))
+}
+
+impl Session {
+    /// Names and types of the columns of a query that the catalogue keeps.
+    fn query_columns(&self, text: &str) -> Result<Vec<(String, Type)>> {
+        let parsed = crate::parse::parse(text)?;
+        let plan = match parsed.as_slice() {
+            [parsed] => self.plan(parsed, &[])?,
+            _ => None,
+        };
+        let plan =
+            plan.ok_or_else(|| SqlError::unsupported("keeping this query", "Use a SELECT."))?;
+        if !plan.parameters.is_empty() {
+            let message = "views must not contain parameters";
+            return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, message));
+        }
+        let columns = plan.columns.iter().flatten();
+        Ok(columns
+            .map(|column| (column.name.clone(), column.data_type))
+            .collect())
+    }
+
+    /// Tables and views that a query reads.
+    fn tables_read(&self, text: &str) -> Result<Vec<Oid>> {
+        let parsed = crate::parse::parse(text)?;
+        let environment = &self.environment;
+        let places = Places::default();
+        let binder = Binder::new(
+            &environment.names,
+            self.sql.database(),
+            environment.context(),
+            &places,
+        );
+        let mut reads = Vec::new();
+        if let Some(Statement::Query(query)) = parsed.first().map(|parsed| &*parsed.statement) {
+            binder.relations_of(query, &mut reads);
+        }
+        Ok(reads)
+    }
+
+    /// Creates a table of the rows of a query.
+    pub(super) fn create_as(
+        &mut self,
+        parsed: &Parsed,
+        (namespace, name): (Oid, &str),
+        create: &CreateTable,
+        query: &Query,
+    ) -> Result<Completion> {
+        let statement = Arc::new(Statement::Query(Box::new(query.clone())));
+        let parsed = Parsed {
+            statement,
+            ..parsed.clone()
+        };
+        let plan = self.plan(&parsed, &[])?;
+        let plan = plan.ok_or_else(|| SqlError::internal("a query has a plan"))?;
+        let mut columns: Vec<Column> = plan
+            .columns
+            .iter()
+            .flatten()
+            .map(|column| Column::new(column.name.clone(), column.data_type))
+            .collect();
+        for (column, named) in columns.iter_mut().zip(&create.columns) {
+            column.name = ident_text(&named.name);
+        }
+        let oid = self.sql.next_oid(1);
+        self.make_table(oid, (namespace, name), columns, Written::default())?;
+        let is_empty = matches!(&create.with_data, Some(with) if !with.data);
+        let rows = if is_empty { 0 } else { self.fill(oid, &plan)? };
+        Ok(Completion::with_rows("SELECT", rows))
+    }
+}

@@ -1,0 +1,177 @@
+//! From text to statements: `sqlparser` with the dialect of PostgreSQL.
+//!
+//! A text is cut into statements at its semicolons before any of them is parsed, so each one knows
+//! its part of the text. All of them are parsed before the first runs: an error of syntax anywhere
+//! means that nothing has run. Errors name the token, as PostgreSQL does, and its place.
+
+mod depth;
+mod error;
+mod place;
+
+pub(crate) use depth::too_deep;
+pub(crate) use place::Places;
+
+use crate::error::{Result, SqlError, SqlState};
+use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::{Parser, ParserOptions};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The deepest nesting of brackets and operators in a statement.
+pub(crate) const NESTING_MAX: usize = 1000;
+
+/// A statement and its part of the text.
+#[derive(Clone, Debug)]
+pub(crate) struct Parsed {
+    pub(crate) statement: Arc<Statement>,
+    /// The text that it was read from, which positions in errors refer to.
+    pub(crate) text: Arc<str>,
+    /// Bytes of the text that are the statement's own.
+    pub(crate) range: Range<usize>,
+}
+
+impl Parsed {
+    /// The statement's own part of the text.
+    pub(crate) fn own_text(&self) -> &str {
+        self.text.get(self.range.clone()).unwrap_or_default().trim()
+    }
+}
+
+/// Reads all statements of a text; empty ones are left out.
+pub(crate) fn parse(text: &str) -> Result<Vec<Parsed>> {
+    let dialect = PostgreSqlDialect {};
+    let places = Places::new(text);
+    let tokens = Tokenizer::new(&dialect, text).tokenize_with_location();
+    let tokens = tokens.map_err(|failure| error::of_tokenizer(&failure, &places))?;
+    let text: Arc<str> = text.into();
+    let mut statements = Vec::new();
+    for tokens in tokens.split(|token| token.token == Token::SemiColon) {
+        if tokens.iter().all(is_blank) {
+            continue;
+        }
+        depth::check(tokens)?;
+        let statement = Arc::new(parse_one(&dialect, tokens, &places)?);
+        statements.push(Parsed {
+            statement,
+            text: Arc::clone(&text),
+            range: places.range(tokens),
+        });
+    }
+    Ok(statements)
+}
+
+/// Reads one expression, as it stands in the catalogue.
+pub(crate) fn parse_expression(text: &str) -> Result<sqlparser::ast::Expr> {
+    let dialect = PostgreSqlDialect {};
+    let expression = parser(&dialect)
+        .try_with_sql(text)
+        .and_then(|mut parser| parser.parse_expr());
+    expression.map_err(|failure| {
+        let state = SqlState::DATA_CORRUPTED;
+        SqlError::new(
+            state,
+            format!("the stored expression \"{text}\" is damaged: {failure}"),
+        )
+    })
+}
+
+/// An identifier: in lower case unless it is quoted, and cut to the length of a name.
+pub(crate) fn ident_text(ident: &Ident) -> String {
+    let text = match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => ident.value.to_lowercase(),
+    };
+    cut(text)
+}
+
+/// Names have at most 63 bytes.
+pub(crate) fn cut(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(63));
+    text
+}
+
+/// The schema and the name of an object.
+pub(crate) fn object_name(name: &ObjectName) -> Result<(Option<String>, String)> {
+    let mut parts = Vec::new();
+    for part in &name.0 {
+        match part {
+            ObjectNamePart::Identifier(ident) => parts.push(ident_text(ident)),
+            ObjectNamePart::Function(_) => {
+                return Err(SqlError::new(SqlState::INVALID_NAME, "invalid name"));
+            }
+        }
+    }
+    match (parts.pop(), parts.pop(), parts.len()) {
+        (Some(name), schema, 0 | 1) => Ok((schema, name)),
+        _ => {
+            let message = format!("improper qualified name (too many dotted names): {name}");
+            Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
+        }
+    }
+}
+
+fn parser(dialect: &PostgreSqlDialect) -> Parser<'_> {
+    Parser::new(dialect)
+        .with_options(ParserOptions::new().with_unescape(true))
+        .with_recursion_limit(NESTING_MAX)
+}
+
+fn parse_one(
+    dialect: &PostgreSqlDialect,
+    tokens: &[TokenWithSpan],
+    places: &Places,
+) -> Result<Statement> {
+    let mut parser = parser(dialect).with_tokens_with_locations(tokens.to_vec());
+    let statement = parser.parse_statement();
+    let statement = statement.map_err(|failure| error::of_parser(&failure, tokens, places))?;
+    let next = parser.next_token();
+    if next.token == Token::EOF {
+        Ok(statement)
+    } else {
+        Err(error::near(&next, places))
+    }
+}
+
+fn is_blank(token: &TokenWithSpan) -> bool {
+    matches!(token.token, Token::Whitespace(_) | Token::EOF)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_at_its_semicolons() {
+        let parsed = parse("select ';' ; ; -- ;\n select 2;").unwrap();
+        let texts: Vec<&str> = parsed.iter().map(Parsed::own_text).collect();
+        assert_eq!(texts, ["select ';'", "select 2"]);
+        assert!(parse(" ; ").unwrap().is_empty());
+    }
+
+    #[test]
+    fn errors_name_the_token_and_its_place() {
+        let refused = parse("select 1;\nselect from where 1").unwrap_err();
+        assert_eq!(refused.message, "syntax error at or near \"where\"");
+        assert_eq!(refused.position, Some(23));
+        let refused = parse("select (1").unwrap_err();
+        assert_eq!(refused.message, "syntax error at end of input");
+        assert_eq!(
+            parse("select 'a").unwrap_err().state,
+            SqlState::SYNTAX_ERROR
+        );
+    }
+
+    #[test]
+    fn deep_nesting_is_one_error() {
+        for text in [
+            format!("select {}1{}", "(".repeat(10_000), ")".repeat(10_000)),
+            format!("select {}1", "- ".repeat(10_000)),
+            format!("select {}true", "not ".repeat(10_000)),
+        ] {
+            let refused = parse(&text).unwrap_err();
+            assert_eq!(refused.state, SqlState::STATEMENT_TOO_COMPLEX);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Places in a text: the parser's lines and columns as characters and as bytes.
+//!
+//! PostgreSQL counts the characters of the whole text from 1; the parser counts lines, and the
+//! characters of each, from 1.
+
+use sqlparser::tokenizer::{Location, Span, TokenWithSpan};
+use std::ops::Range;
+
+/// The lines of a text.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
+    text: String,
+    /// For each line the byte and the character with which it begins, from 0.
+    lines: Vec<(usize, usize)>,
+}
+
+impl Places {
+    pub(crate) fn new(text: &str) -> Self {
+        let mut lines = vec![(0, 0)];
+        for (characters, (byte, character)) in text.char_indices().enumerate() {
+            if character == '\n' {
+                lines.push((byte + 1, characters + 1));
+            }
+        }
+        Self {
+            text: text.to_owned(),
+            lines,
+        }
+    }
+
+    /// The character of a location, from 1; none for one that the parser did not note.
+    pub(crate) fn position(&self, location: Location) -> Option<usize> {
+        let line = usize::try_from(location.line).ok()?.checked_sub(1)?;
+        let (_, characters) = *self.lines.get(line)?;
+        Some(characters + usize::try_from(location.column).ok()?)
+    }
+
+    /// The character with which a part of the tree begins, from 1.
+    pub(crate) fn start(&self, span: Span) -> Option<usize> {
+        self.position(span.start)
+    }
+
+    /// The byte of a location, or the end of the text.
+    fn byte(&self, location: Location) -> usize {
+        let line = (location.line as usize).checked_sub(1);
+        let Some((start, _)) = line.and_then(|line| self.lines.get(line)) else {
+            return self.text.len();
+        };
+        let rest = &self.text[*start..];
+        let before = (location.column as usize).saturating_sub(1);
+        let within = rest.char_indices().nth(before);
+        within.map_or(self.text.len(), |(byte, _)| start + byte)
+    }
+
+    /// The bytes of tokens that follow each other.
+    pub(crate) fn range(&self, tokens: &[TokenWithSpan]) -> Range<usize> {
+        match (tokens.first(), tokens.last()) {
+            (Some(first), Some(last)) => {
+                self.byte(first.span.start)
+                    ..self.byte(last.span.end).max(self.byte(first.span.start))
+            }
+            _ => 0..0,
+        }
+    }
+
+    /// The text of a token.
+    pub(crate) fn text_of(&self, span: Span) -> &str {
+        let range = self.byte(span.start)..self.byte(span.end);
+        self.text.get(range).unwrap_or_default()
+    }
+}

@@ -1,0 +1,249 @@
+//! Bound expressions: names are positions, and every part has its type.
+//!
+//! An expression reads a row of the operator that evaluates it, the rows of the queries around its
+//! own ([`Expr::Outer`]), the parameters, and the session. The binder makes it, the planner moves
+//! it between operators by renumbering its columns, and `run::evaluate` computes it.
+
+use super::call::Call;
+use super::node::Node;
+use crate::types::cast::CastContext;
+use crate::types::{Datum, Kind, RecordShape, Type};
+use std::sync::Arc;
+
+/// An expression.
+#[derive(Clone, Debug)]
+pub(crate) enum Expr {
+    /// A value.
+    Constant(Datum, Type),
+    /// A value of the row.
+    Column(usize, Type),
+    /// A value of the row of an enclosing query: level 1 is the next one.
+    Outer(usize, usize, Type),
+    /// A parameter, from 0.
+    Parameter(usize, Type),
+    /// A function or operator.
+    Call(Call),
+    /// A value converted to a type.
+    Cast(Box<Expr>, Type, CastContext),
+    /// All of them are true.
+    And(Vec<Expr>),
+    /// One of them is true.
+    Or(Vec<Expr>),
+    /// The opposite.
+    Not(Box<Expr>),
+    /// `IS NULL`, or `IS NOT NULL` if negated.
+    IsNull(Box<Expr>, bool),
+    /// `IS TRUE`, `IS FALSE`, `IS UNKNOWN`, and their opposites if negated.
+    IsTruth(Box<Expr>, Option<bool>, bool),
+    /// `IS DISTINCT FROM`, or its opposite if negated.
+    IsDistinct(Box<(Expr, Expr)>, bool),
+    /// The first result whose condition is true, or the last one.
+    Case(Vec<(Expr, Expr)>, Box<Expr>),
+    /// The first that is not NULL.
+    Coalesce(Vec<Expr>),
+    /// The greatest, or else the least, that is not NULL.
+    Extreme(Vec<Expr>, bool),
+    /// A comparison with the elements of an array.
+    Quantified(Box<Quantified>),
+    /// An array of the values.
+    Array(Vec<Expr>, Type),
+    /// A row of the values.
+    Row(Vec<Expr>, Arc<RecordShape>),
+    /// A field of a row.
+    Field(Box<Expr>, usize, Type),
+    /// A query.
+    Subquery(Arc<Subquery>),
+    /// Result of an aggregate or window function, while the binder looks at the rest of the query.
+    Pending(Pending, usize, Type),
+    /// The value that a check of a domain is about.
+    Value(Type),
+}
+
+/// Functions whose results the binder puts into rows later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pending {
+    Aggregate,
+    Window,
+}
+
+/// `ANY` or `ALL` over an array.
+#[derive(Clone, Debug)]
+pub(crate) struct Quantified {
+    pub(crate) left: Expr,
+    pub(crate) array: Expr,
+    /// Over the left value and an element.
+    pub(crate) condition: Expr,
+    pub(crate) is_all: bool,
+}
+
+/// A query inside an expression.
+#[derive(Clone, Debug)]
+pub(crate) struct Subquery {
+    pub(crate) node: Node,
+    pub(crate) test: SubqueryTest,
+    pub(crate) data_type: Type,
+    /// Whether it reads rows of the queries around it.
+    pub(crate) is_correlated: bool,
+}
+
+/// Use of a query's rows.
+#[derive(Clone, Debug)]
+pub(crate) enum SubqueryTest {
+    /// The only value of the only row, or NULL.
+    Scalar,
+    /// Whether there is a row.
+    Exists,
+    /// An array of the values.
+    Array(Kind),
+    /// Whether a condition is true for one of its rows.
+    Any(RowTest),
+    /// Whether it is true for all of them.
+    All(RowTest),
+}
+
+/// A condition over values of the row, followed by a row of the query.
+#[derive(Clone, Debug)]
+pub(crate) struct RowTest {
+    pub(crate) left: Vec<Expr>,
+    pub(crate) condition: Box<Expr>,
+}
+
+impl Expr {
+    /// NULL of a type.
+    pub(crate) fn null(data_type: Type) -> Self {
+        Self::Constant(Datum::Null, data_type)
+    }
+
+    /// True or false.
+    pub(crate) fn boolean(value: bool) -> Self {
+        Self::Constant(Datum::Bool(value), Kind::Bool.plain())
+    }
+
+    /// Its type.
+    pub(crate) fn data_type(&self) -> Type {
+        match self {
+            Self::Constant(_, data_type)
+            | Self::Column(_, data_type)
+            | Self::Outer(_, _, data_type)
+            | Self::Parameter(_, data_type)
+            | Self::Cast(_, data_type, _)
+            | Self::Array(_, data_type)
+            | Self::Field(_, _, data_type)
+            | Self::Pending(_, _, data_type)
+            | Self::Value(data_type) => *data_type,
+            Self::Call(call) => call.data_type,
+            Self::And(_)
+            | Self::Or(_)
+            | Self::Not(_)
+            | Self::IsNull(..)
+            | Self::IsTruth(..)
+            | Self::IsDistinct(..)
+            | Self::Quantified(_) => Kind::Bool.plain(),
+            Self::Case(_, otherwise) => otherwise.data_type(),
+            Self::Coalesce(parts) | Self::Extreme(parts, _) => {
+                parts.first().map_or(Kind::Text.plain(), Self::data_type)
+            }
+            Self::Row(..) => Kind::Record.plain(),
+            Self::Subquery(subquery) => subquery.data_type,
+        }
+    }
+
+    /// Its kind.
+    pub(crate) fn kind(&self) -> Kind {
+        self.data_type().kind
+    }
+
+    /// Both conditions.
+    pub(crate) fn and(self, other: Self) -> Self {
+        let mut parts = self.conjuncts();
+        parts.extend(other.conjuncts());
+        Self::all(parts)
+    }
+
+    /// All of several conditions.
+    pub(crate) fn all(mut parts: Vec<Self>) -> Self {
+        match parts.len() {
+            0 => Self::boolean(true),
+            1 => parts.remove(0),
+            _ => Self::And(parts),
+        }
+    }
+
+    /// The conditions of which all must be true.
+    pub(crate) fn conjuncts(self) -> Vec<Self> {
+        match self {
+            Self::And(parts) => parts.into_iter().flat_map(Self::conjuncts).collect(),
+            Self::Constant(Datum::Bool(true), _) => Vec::new(),
+            other => vec![other],
+        }
+    }
+
+    /// Whether another expression gives the same value for the same row, as far as their forms
+    /// tell.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let all = |ones: &[Self], others: &[Self]| {
+            ones.len() == others.len()
+                && ones
+                    .iter()
+                    .zip(others)
+                    .all(|(one, other)| one.is_same(other))
+        };
+        match (self, other) {
+            (Self::Constant(one, kind), Self::Constant(other, other_kind)) => {
+                kind == other_kind && one == other
+            }
+            (Self::Column(one, _), Self::Column(other, _))
+            | (Self::Parameter(one, _), Self::Parameter(other, _)) => one == other,
+            (Self::Outer(level, at, _), Self::Outer(other_level, other_at, _)) => {
+                level == other_level && at == other_at
+            }
+            (Self::Call(one), Self::Call(other)) => {
+                std::ptr::eq(one.function, other.function) && all(&one.arguments, &other.arguments)
+            }
+            (Self::Cast(one, to, _), Self::Cast(other, other_to, _)) => {
+                to == other_to && one.is_same(other)
+            }
+            (Self::And(one), Self::And(other))
+            | (Self::Or(one), Self::Or(other))
+            | (Self::Coalesce(one), Self::Coalesce(other))
+            | (Self::Array(one, _), Self::Array(other, _))
+            | (Self::Row(one, _), Self::Row(other, _)) => all(one, other),
+            (Self::Extreme(one, greatest), Self::Extreme(other, other_greatest)) => {
+                greatest == other_greatest && all(one, other)
+            }
+            (Self::Not(one), Self::Not(other)) => one.is_same(other),
+            (Self::IsNull(one, negated), Self::IsNull(other, other_negated)) => {
+                negated == other_negated && one.is_same(other)
+            }
+            (
+                Self::IsTruth(one, wanted, negated),
+                Self::IsTruth(other, other_wanted, other_negated),
+            ) => (wanted, negated) == (other_wanted, other_negated) && one.is_same(other),
+            (Self::IsDistinct(one, negated), Self::IsDistinct(other, other_negated)) => {
+                negated == other_negated && one.0.is_same(&other.0) && one.1.is_same(&other.1)
+            }
+            (Self::Case(one, otherwise), Self::Case(other, other_otherwise)) => {
+                one.len() == other.len()
+                    && otherwise.is_same(other_otherwise)
+                    && one
+                        .iter()
+                        .zip(other)
+                        .all(|(one, other)| one.0.is_same(&other.0) && one.1.is_same(&other.1))
+            }
+            (Self::Field(one, at, _), Self::Field(other, other_at, _)) => {
+                at == other_at && one.is_same(other)
+            }
+            (Self::Quantified(one), Self::Quantified(other)) => {
+                one.is_all == other.is_all
+                    && one.left.is_same(&other.left)
+                    && one.array.is_same(&other.array)
+                    && one.condition.is_same(&other.condition)
+            }
+            (Self::Pending(one, at, _), Self::Pending(other, other_at, _)) => {
+                one == other && at == other_at
+            }
+            (Self::Value(_), Self::Value(_)) => true,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Plans: what a statement does, from the binder's first form to the one that runs.
+//!
+//! | module | job |
+//! |---|---|
+//! | `expression`, `call` | bound expressions |
+//! | `node`, `modify` | operators, and changes of tables |
+//! | `walk` | visiting and renumbering them |
+//! | `improve` | rewriting a plan: conditions down, indexes, join methods |
+
+mod access;
+mod call;
+mod expression;
+mod improve;
+mod modify;
+mod node;
+mod walk;
+
+pub(crate) use call::{AggregateFunction, Call};
+pub(crate) use expression::{Expr, Pending, Quantified, RowTest, Subquery, SubqueryTest};
+pub(crate) use improve::improve;
+pub(crate) use modify::{
+    Change, Conflict, Insert, Modify, Reference, ReferenceAccess, Target, TargetColumn, UniqueKey,
+};
+pub(crate) use node::{
+    Access, Aggregate, AggregateCall, Bound, Busy, Distinct, Filter, Frame, FrameEnd, FrameUnit,
+    Functions, Join, JoinKind, JoinMethod, KeyRange, Limit, Lock, LockTarget, Node, OverWindow,
+    Project, Recursive, Scan, SetKind, SetOperation, Shared, Sort, SortKey, Source, Values, Window,
+    WindowCall, Working,
+};
+
+pub(crate) use walk::Visitor;
+
+use crate::sink::OutputColumn;
+use crate::types::Type;
+
+/// A statement that is ready to run.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) root: Node,
+    /// Columns of the result; none if there is none.
+    pub(crate) columns: Option<Vec<OutputColumn>>,
+    pub(crate) parameters: Vec<Type>,
+    /// The command of its tag.
+    pub(crate) command: &'static str,
+    /// Whether it changes rows.
+    pub(crate) writes: bool,
+}

@@ -1,0 +1,121 @@
+//! Changes of a table: the rows, the rules that they must keep, and what is returned of them.
+//!
+//! Rules of a table (defaults, checks, generated columns, references) are bound when the plan is
+//! made, so running it looks up no names.
+
+use super::expression::Expr;
+use super::node::{Node, Source};
+use crate::catalog::{Action, Oid};
+use std::sync::Arc;
+
+/// `INSERT`, `UPDATE` or `DELETE`.
+#[derive(Clone, Debug)]
+pub(crate) struct Modify {
+    pub(crate) table: Arc<Target>,
+    /// For `INSERT` the rows to insert; else rows of the table, followed by those of other tables.
+    pub(crate) input: Node,
+    pub(crate) change: Change,
+    /// Over the row of the table, followed by those of other tables.
+    pub(crate) returning: Option<Vec<Expr>>,
+}
+
+/// The change of each row.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    Insert(Insert),
+    Update {
+        /// Positions of columns, and their values over the row of the input.
+        set: Vec<(usize, Expr)>,
+        /// The condition of the statement, tested again on rows that have changed.
+        recheck: Option<Expr>,
+    },
+    Delete {
+        recheck: Option<Expr>,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Insert {
+    /// The value of each column over the row of the input.
+    pub(crate) values: Vec<Expr>,
+    pub(crate) conflict: Option<Conflict>,
+}
+
+/// What to do about a row whose key is there already.
+#[derive(Clone, Debug)]
+pub(crate) enum Conflict {
+    /// Leave it; for any of these keys, or for all of the table's.
+    Nothing(Vec<UniqueKey>),
+    /// Change the row that is there. Values are over that row, then the one that was to be
+    /// inserted.
+    Update {
+        key: UniqueKey,
+        set: Vec<(usize, Expr)>,
+        condition: Option<Expr>,
+    },
+}
+
+/// A unique key of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct UniqueKey {
+    /// The index below; none for the primary key.
+    pub(crate) index: Option<String>,
+    pub(crate) columns: Vec<usize>,
+}
+
+/// A table with the rules for its rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) source: Source,
+    pub(crate) schema: String,
+    pub(crate) columns: Vec<TargetColumn>,
+    /// Names and conditions over the row.
+    pub(crate) checks: Vec<(String, Expr)>,
+    /// Generated columns: positions, and values over the row.
+    pub(crate) generated: Vec<(usize, Expr)>,
+    /// Unique keys with the names of their constraints.
+    pub(crate) keys: Vec<(String, UniqueKey)>,
+    /// Columns of indexes that are not unique.
+    pub(crate) indexed: Vec<usize>,
+    /// References to other tables.
+    pub(crate) parents: Vec<Reference>,
+    /// References of other tables to this one.
+    pub(crate) children: Vec<Reference>,
+}
+
+/// A column of a target.
+#[derive(Clone, Debug)]
+pub(crate) struct TargetColumn {
+    pub(crate) name: String,
+    pub(crate) not_null: bool,
+    /// Conditions of the column's domain, with their names.
+    pub(crate) domain_checks: Vec<(String, String, Expr)>,
+}
+
+/// A foreign key, from the table that has it or the one it refers to.
+#[derive(Clone, Debug)]
+pub(crate) struct Reference {
+    pub(crate) constraint: String,
+    /// The other table: the parent of a reference, or the child that refers.
+    pub(crate) other: Oid,
+    pub(crate) other_name: String,
+    pub(crate) other_source: Source,
+    /// Columns of this table.
+    pub(crate) columns: Vec<usize>,
+    /// Columns of the other table.
+    pub(crate) other_columns: Vec<usize>,
+    /// The index of the other table that begins with these columns; none for its primary key.
+    pub(crate) access: ReferenceAccess,
+    pub(crate) on_update: Action,
+    pub(crate) on_delete: Action,
+    pub(crate) is_full: bool,
+}
+
+/// The way to the rows of the other table.
+#[derive(Clone, Debug)]
+pub(crate) enum ReferenceAccess {
+    Primary,
+    Index(String),
+    /// No index begins with the columns: all rows are looked at.
+    All,
+}

@@ -1,0 +1,336 @@
+//! Walks over expressions and plans.
+//!
+//! A walk knows how many rows of enclosing queries lie between an expression and the row that the
+//! walk began with: at depth `d` that row is `Outer(d)`, and at depth 0 it is the expression's own
+//! row. So one walk renumbers the columns of a row wherever it is used.
+
+use super::expression::{Expr, SubqueryTest};
+use super::modify::{Change, Conflict};
+use super::node::{Access, FrameEnd, JoinMethod, Node, SortKey};
+use crate::error::Result;
+use std::sync::Arc;
+
+/// Visits an expression and its parts, the outermost first; the visitor says whether it wants the
+/// parts too. Queries inside are visited with their depth.
+pub(crate) type Visitor<'v> = dyn FnMut(&mut Expr, usize) -> Result<bool> + 'v;
+
+impl Expr {
+    /// Visits the expression and its parts.
+    pub(crate) fn walk(&mut self, depth: usize, visit: &mut Visitor<'_>) -> Result<()> {
+        if !visit(self, depth)? {
+            return Ok(());
+        }
+        match self {
+            Self::Constant(..)
+            | Self::Column(..)
+            | Self::Outer(..)
+            | Self::Parameter(..)
+            | Self::Pending(..)
+            | Self::Value(_) => Ok(()),
+            Self::Call(call) => walk_all(&mut call.arguments, depth, visit),
+            Self::And(parts)
+            | Self::Or(parts)
+            | Self::Coalesce(parts)
+            | Self::Extreme(parts, _) => walk_all(parts, depth, visit),
+            Self::Array(parts, _) | Self::Row(parts, _) => walk_all(parts, depth, visit),
+            Self::Cast(operand, ..)
+            | Self::Not(operand)
+            | Self::IsNull(operand, _)
+            | Self::IsTruth(operand, ..)
+            | Self::Field(operand, ..) => operand.walk(depth, visit),
+            Self::IsDistinct(pair, _) => {
+                pair.0.walk(depth, visit)?;
+                pair.1.walk(depth, visit)
+            }
+            Self::Quantified(test) => {
+                test.left.walk(depth, visit)?;
+                test.array.walk(depth, visit)
+            }
+            Self::Case(branches, otherwise) => {
+                for (condition, result) in branches {
+                    condition.walk(depth, visit)?;
+                    result.walk(depth, visit)?;
+                }
+                otherwise.walk(depth, visit)
+            }
+            Self::Subquery(subquery) => {
+                let subquery = Arc::make_mut(subquery);
+                if let SubqueryTest::Any(test) | SubqueryTest::All(test) = &mut subquery.test {
+                    // The condition reads these values and not the row.
+                    walk_all(&mut test.left, depth, visit)?;
+                }
+                subquery.node.walk(depth + 1, visit)
+            }
+        }
+    }
+
+    /// Whether a test holds for the expression or one of its parts.
+    pub(crate) fn any(&self, mut test: impl FnMut(&Expr, usize) -> bool) -> bool {
+        let mut found = false;
+        // The walk changes nothing; it only has one form.
+        let walked = self.clone().walk(0, &mut |part, depth| {
+            found |= test(part, depth);
+            Ok(!found)
+        });
+        debug_assert!(walked.is_ok(), "the visitor does not fail");
+        found
+    }
+
+    /// Moves the columns of the row by as many places.
+    pub(crate) fn shift(&mut self, from: usize, by: isize) {
+        self.renumber(&mut |at| {
+            if at >= from {
+                at.wrapping_add_signed(by)
+            } else {
+                at
+            }
+        });
+    }
+
+    /// Gives the columns of the row other places.
+    pub(crate) fn renumber(&mut self, place: &mut dyn FnMut(usize) -> usize) {
+        let walked = self.walk(0, &mut |part, depth| {
+            match part {
+                Self::Column(at, _) if depth == 0 => *at = place(*at),
+                Self::Outer(level, at, _) if *level == depth && depth > 0 => *at = place(*at),
+                _ => {}
+            }
+            Ok(true)
+        });
+        debug_assert!(walked.is_ok(), "the visitor does not fail");
+    }
+
+    /// Calls `note` for each column of the row that the expression reads.
+    pub(crate) fn columns(&self, note: &mut dyn FnMut(usize)) {
+        self.any(|part, depth| {
+            match part {
+                Self::Column(at, _) if depth == 0 => note(*at),
+                Self::Outer(level, at, _) if *level == depth && depth > 0 => note(*at),
+                _ => {}
+            }
+            false
+        });
+    }
+
+    /// Whether it reads only columns of the row below a place.
+    pub(crate) fn columns_are_below(&self, width: usize) -> bool {
+        let mut is_below = true;
+        self.columns(&mut |at| is_below &= at < width);
+        is_below
+    }
+
+    /// Whether it reads a column of the row.
+    pub(crate) fn reads_row(&self) -> bool {
+        let mut reads = false;
+        self.columns(&mut |_| reads = true);
+        reads
+    }
+
+    /// Whether it reads rows of enclosing queries.
+    pub(crate) fn reads_outer(&self) -> bool {
+        self.any(|part, depth| matches!(part, Self::Outer(level, ..) if *level > depth))
+    }
+
+    /// Turns the row that it reads into the next outer row.
+    pub(crate) fn into_outer(mut self) -> Self {
+        let walked = self.walk(0, &mut |part, depth| {
+            match part {
+                Self::Column(at, data_type) if depth == 0 => {
+                    *part = Self::Outer(1, *at, *data_type);
+                    return Ok(false);
+                }
+                Self::Outer(level, ..) if *level >= depth => *level += 1,
+                _ => {}
+            }
+            Ok(true)
+        });
+        debug_assert!(walked.is_ok(), "the visitor does not fail");
+        self
+    }
+}
+
+fn walk_all(parts: &mut [Expr], depth: usize, visit: &mut Visitor<'_>) -> Result<()> {
+    parts
+        .iter_mut()
+        .try_for_each(|part| part.walk(depth, visit))
+}
+
+fn walk_keys(keys: &mut [SortKey], depth: usize, visit: &mut Visitor<'_>) -> Result<()> {
+    keys.iter_mut()
+        .try_for_each(|key| key.expression.walk(depth, visit))
+}
+
+fn walk_option(part: Option<&mut Expr>, depth: usize, visit: &mut Visitor<'_>) -> Result<()> {
+    part.map_or(Ok(()), |part| part.walk(depth, visit))
+}
+
+impl Access {
+    /// Visits its expressions.
+    pub(crate) fn walk(&mut self, depth: usize, visit: &mut Visitor<'_>) -> Result<()> {
+        match self {
+            Self::All { .. } => Ok(()),
+            Self::Range(range) => {
+                walk_all(&mut range.prefix, depth, visit)?;
+                let ends = [&mut range.low, &mut range.high];
+                ends.into_iter()
+                    .flatten()
+                    .try_for_each(|end| end.value.walk(depth, visit))
+            }
+            Self::Keys { keys, .. } => keys
+                .iter_mut()
+                .try_for_each(|key| walk_all(key, depth, visit)),
+            Self::Elements { array, .. } => array.walk(depth, visit),
+        }
+    }
+}
+
+impl Node {
+    /// Visits the expressions of the node and its inputs, which see the same outer rows.
+    pub(crate) fn walk(&mut self, depth: usize, visit: &mut Visitor<'_>) -> Result<()> {
+        self.walk_own(depth, visit)?;
+        self.inputs(&mut |input, is_lateral| input.walk(depth + usize::from(is_lateral), visit))
+    }
+
+    /// Visits the inputs, and whether each is run with a row as the next outer row.
+    pub(crate) fn inputs(
+        &mut self,
+        visit: &mut dyn FnMut(&mut Node, bool) -> Result<()>,
+    ) -> Result<()> {
+        match self {
+            Self::Values(_) | Self::Scan(_) | Self::Functions(_) | Self::Working(_) => Ok(()),
+            Self::Filter(plan) => visit(&mut Arc::make_mut(plan).input, false),
+            Self::Project(plan) => visit(&mut Arc::make_mut(plan).input, false),
+            Self::Aggregate(plan) => visit(&mut Arc::make_mut(plan).input, false),
+            Self::Window(plan) => visit(&mut Arc::make_mut(plan).input, false),
+            Self::Sort(plan) => visit(&mut Arc::make_mut(plan).input, false),
+            Self::Limit(plan) => visit(&mut Arc::make_mut(plan).input, false),
+            Self::Distinct(plan) => visit(&mut Arc::make_mut(plan).input, false),
+            Self::Lock(plan) => visit(&mut Arc::make_mut(plan).input, false),
+            Self::Modify(plan) => visit(&mut Arc::make_mut(plan).input, false),
+            Self::Shared(plan) => visit(&mut Arc::make_mut(plan).node, false),
+            Self::Join(plan) => {
+                let plan = Arc::make_mut(plan);
+                visit(&mut plan.left, false)?;
+                visit(&mut plan.right, matches!(plan.method, JoinMethod::Lateral))
+            }
+            Self::SetOperation(plan) => {
+                let plan = Arc::make_mut(plan);
+                visit(&mut plan.left, false)?;
+                visit(&mut plan.right, false)
+            }
+            Self::Recursive(plan) => {
+                let plan = Arc::make_mut(plan);
+                visit(&mut plan.start, false)?;
+                visit(&mut plan.step, false)
+            }
+        }
+    }
+
+    /// Visits the node's own expressions.
+    fn walk_own(&mut self, depth: usize, visit: &mut Visitor<'_>) -> Result<()> {
+        match self {
+            Self::Working(_) | Self::Shared(_) | Self::Recursive(_) | Self::SetOperation(_) => {
+                Ok(())
+            }
+            Self::Values(plan) => {
+                let rows = &mut Arc::make_mut(plan).rows;
+                rows.iter_mut()
+                    .try_for_each(|row| walk_all(row, depth, visit))
+            }
+            Self::Scan(plan) => {
+                let plan = Arc::make_mut(plan);
+                plan.access.walk(depth, visit)?;
+                walk_option(plan.condition.as_mut(), depth, visit)
+            }
+            Self::Functions(plan) => walk_all(&mut Arc::make_mut(plan).calls, depth, visit),
+            Self::Filter(plan) => Arc::make_mut(plan).condition.walk(depth, visit),
+            Self::Project(plan) => walk_all(&mut Arc::make_mut(plan).expressions, depth, visit),
+            Self::Join(plan) => {
+                let plan = Arc::make_mut(plan);
+                walk_option(plan.condition.as_mut(), depth, visit)?;
+                if let JoinMethod::Hash { left, right } = &mut plan.method {
+                    walk_all(left, depth, visit)?;
+                    walk_all(right, depth, visit)?;
+                }
+                Ok(())
+            }
+            Self::Aggregate(plan) => {
+                let plan = Arc::make_mut(plan);
+                walk_all(&mut plan.keys, depth, visit)?;
+                for call in &mut plan.calls {
+                    walk_all(&mut call.arguments, depth, visit)?;
+                    walk_keys(&mut call.order, depth, visit)?;
+                    walk_option(call.filter.as_mut(), depth, visit)?;
+                }
+                Ok(())
+            }
+            Self::Window(plan) => walk_window(Arc::make_mut(plan), depth, visit),
+            Self::Sort(plan) => {
+                let plan = Arc::make_mut(plan);
+                walk_keys(&mut plan.keys, depth, visit)?;
+                walk_option(plan.wanted.as_mut(), depth, visit)
+            }
+            Self::Limit(plan) => {
+                let plan = Arc::make_mut(plan);
+                walk_option(plan.limit.as_mut(), depth, visit)?;
+                walk_option(plan.offset.as_mut(), depth, visit)?;
+                plan.ties
+                    .as_mut()
+                    .map_or(Ok(()), |keys| walk_keys(keys, depth, visit))
+            }
+            Self::Distinct(plan) => {
+                let plan = Arc::make_mut(plan);
+                plan.on
+                    .as_mut()
+                    .map_or(Ok(()), |on| walk_all(on, depth, visit))
+            }
+            Self::Lock(plan) => walk_option(Arc::make_mut(plan).recheck.as_mut(), depth, visit),
+            Self::Modify(plan) => walk_modify(Arc::make_mut(plan), depth, visit),
+        }
+    }
+}
+
+fn walk_window(
+    plan: &mut super::node::Window,
+    depth: usize,
+    visit: &mut Visitor<'_>,
+) -> Result<()> {
+    walk_all(&mut plan.partition, depth, visit)?;
+    walk_keys(&mut plan.order, depth, visit)?;
+    for call in &mut plan.calls {
+        walk_all(&mut call.arguments, depth, visit)?;
+        walk_option(call.filter.as_mut(), depth, visit)?;
+        for end in [&mut call.frame.start, &mut call.frame.end] {
+            if let FrameEnd::Preceding(offset) | FrameEnd::Following(offset) = end {
+                offset.walk(depth, visit)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn walk_modify(
+    plan: &mut super::modify::Modify,
+    depth: usize,
+    visit: &mut Visitor<'_>,
+) -> Result<()> {
+    match &mut plan.change {
+        Change::Insert(insert) => {
+            walk_all(&mut insert.values, depth, visit)?;
+            if let Some(Conflict::Update { set, condition, .. }) = &mut insert.conflict {
+                set.iter_mut()
+                    .try_for_each(|(_, value)| value.walk(depth, visit))?;
+                walk_option(condition.as_mut(), depth, visit)?;
+            }
+        }
+        Change::Update { set, recheck } => {
+            set.iter_mut()
+                .try_for_each(|(_, value)| value.walk(depth, visit))?;
+            walk_option(recheck.as_mut(), depth, visit)?;
+        }
+        Change::Delete { recheck } => walk_option(recheck.as_mut(), depth, visit)?,
+    }
+    plan.returning
+        .as_mut()
+        .map_or(Ok(()), |returning| walk_all(returning, depth, visit))
+}

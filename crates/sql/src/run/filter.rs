@@ -1,0 +1,157 @@
+//! Filters and projections, batch by batch.
+//!
+//! A projection with functions that give sets makes as many rows of each as its longest set has;
+//! shorter ones are filled up with NULL.
+
+use super::functions::{Set, evaluate_set};
+use super::{Operator, Run, build, evaluate, is_true};
+use crate::error::Result;
+use crate::plan::{Filter, Project};
+use crate::sink::Batch;
+use crate::types::Datum;
+use std::sync::Arc;
+
+pub(super) struct FilterRun {
+    plan: Arc<Filter>,
+    input: Box<dyn Operator>,
+    batch: Batch,
+}
+
+impl FilterRun {
+    pub(super) fn new(plan: &Arc<Filter>) -> Self {
+        Self {
+            plan: Arc::clone(plan),
+            input: build(&plan.input),
+            batch: Batch::default(),
+        }
+    }
+}
+
+impl Operator for FilterRun {
+    fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
+        loop {
+            self.input.next(run, &mut self.batch)?;
+            out.reset(self.batch.width());
+            if self.batch.is_empty() {
+                return Ok(());
+            }
+            run.check()?;
+            for row in self.batch.rows() {
+                if is_true(&self.plan.condition, row, run)? {
+                    out.push(row.iter().cloned());
+                }
+            }
+            if !out.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn restart(&mut self, run: &mut Run<'_>) -> Result<()> {
+        self.input.restart(run)
+    }
+}
+
+/// The operator of a projection.
+pub(super) fn project(plan: &Arc<Project>) -> Box<dyn Operator> {
+    let (plan, input, batch) = (Arc::clone(plan), build(&plan.input), Batch::default());
+    if plan.has_sets {
+        return Box::new(SetProjectRun {
+            plan,
+            input,
+            batch,
+            row: 0,
+            sets: Vec::new(),
+            step: 0,
+        });
+    }
+    Box::new(ProjectRun { plan, input, batch })
+}
+
+struct ProjectRun {
+    plan: Arc<Project>,
+    input: Box<dyn Operator>,
+    batch: Batch,
+}
+
+impl Operator for ProjectRun {
+    fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
+        self.input.next(run, &mut self.batch)?;
+        let expressions = &self.plan.expressions;
+        out.reset(expressions.len());
+        let mut values: Vec<Datum> = Vec::with_capacity(expressions.len());
+        for row in self.batch.rows() {
+            for expression in expressions {
+                values.push(evaluate(expression, row, run)?);
+            }
+            out.push(values.drain(..));
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self, run: &mut Run<'_>) -> Result<()> {
+        self.input.restart(run)
+    }
+}
+
+/// A projection of which some expressions give sets.
+struct SetProjectRun {
+    plan: Arc<Project>,
+    input: Box<dyn Operator>,
+    batch: Batch,
+    /// The row of the batch that is next, and the sets of the one before it.
+    row: usize,
+    sets: Vec<Set>,
+    /// Rows made of these sets so far.
+    step: usize,
+}
+
+impl SetProjectRun {
+    /// Adds the rows of the current sets until the batch is full; true if it is.
+    fn hand_over(&mut self, out: &mut Batch) -> bool {
+        let longest = self.sets.iter().filter_map(Set::rows).max().unwrap_or(0);
+        while self.step < longest {
+            if out.is_full() {
+                return true;
+            }
+            let step = self.step;
+            out.push(self.sets.iter().map(|set| set.value(step)));
+            self.step += 1;
+        }
+        self.sets.clear();
+        false
+    }
+}
+
+impl Operator for SetProjectRun {
+    fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
+        out.reset(self.plan.expressions.len());
+        while !self.hand_over(out) {
+            run.check()?;
+            if self.row >= self.batch.len() {
+                if !out.is_empty() {
+                    return Ok(());
+                }
+                self.input.next(run, &mut self.batch)?;
+                self.row = 0;
+                if self.batch.is_empty() {
+                    return Ok(());
+                }
+            }
+            let row = self.batch.row(self.row);
+            self.row += 1;
+            self.step = 0;
+            for expression in &self.plan.expressions {
+                self.sets.push(evaluate_set(expression, row, run)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self, run: &mut Run<'_>) -> Result<()> {
+        self.sets.clear();
+        self.batch.reset(0);
+        self.row = 0;
+        self.input.restart(run)
+    }
+}

@@ -1,0 +1,176 @@
+//! Functions that give sets of rows: in `FROM`, and in the list of a `SELECT`.
+
+use super::evaluate::{arguments_of, with_call_context};
+use super::{Operator, Run, evaluate};
+use crate::error::Result;
+use crate::plan::{Call, Expr, Functions};
+use crate::sink::Batch;
+use crate::types::Datum;
+use crate::types::function::{Body, Rows};
+use std::sync::Arc;
+
+/// The value of an expression that may give a set.
+pub(super) enum Set {
+    /// A value, the same for each row.
+    One(Datum),
+    /// Values for as many rows.
+    Many(Vec<Datum>),
+}
+
+impl Set {
+    /// The number of rows of a set.
+    pub(super) fn rows(&self) -> Option<usize> {
+        match self {
+            Self::One(_) => None,
+            Self::Many(values) => Some(values.len()),
+        }
+    }
+
+    /// The value for a row; NULL after the end of a set.
+    pub(super) fn value(&self, row: usize) -> Datum {
+        match self {
+            Self::One(value) => value.clone(),
+            Self::Many(values) => values.get(row).cloned().unwrap_or(Datum::Null),
+        }
+    }
+}
+
+/// The value or the set of an expression.
+pub(super) fn evaluate_set(expression: &Expr, row: &[Datum], run: &mut Run<'_>) -> Result<Set> {
+    match expression {
+        Expr::Call(call) if call.function.returns_set() => {
+            let mut values = Vec::new();
+            for value in rows_of(call, row, run)? {
+                if values.len() % 1024 == 1023 {
+                    run.check()?;
+                }
+                let value = value?;
+                run.state.budget.take(std::slice::from_ref(&value))?;
+                values.push(value);
+            }
+            Ok(Set::Many(values))
+        }
+        _ => evaluate(expression, row, run).map(Set::One),
+    }
+}
+
+/// The rows of a function that gives a set.
+fn rows_of(call: &Call, row: &[Datum], run: &mut Run<'_>) -> Result<Rows> {
+    let Some(arguments) = arguments_of(call, row, run)? else {
+        return Ok(Box::new(std::iter::empty()));
+    };
+    let body = call.function.body;
+    with_call_context(call, run, |context| match body {
+        Body::Set(function) => function(context, &arguments),
+        Body::HostSet(name) => {
+            let rows = context.host.call(&context.context, name, &arguments)?;
+            let elements = match rows {
+                Datum::Array(array) => array.elements.clone(),
+                _ => Vec::new(),
+            };
+            Ok(Box::new(elements.into_iter().map(Ok)) as Rows)
+        }
+        _ => Ok(Box::new(std::iter::empty()) as Rows),
+    })
+}
+
+/// The sources of a row of functions in `FROM`.
+enum Source {
+    Rows(Rows),
+    /// A function of one value gives one row.
+    Once(Option<Datum>),
+}
+
+impl Source {
+    fn next(&mut self) -> Result<Option<Datum>> {
+        match self {
+            Self::Rows(rows) => rows.next().transpose(),
+            Self::Once(value) => Ok(value.take()),
+        }
+    }
+}
+
+pub(super) struct FunctionsRun {
+    plan: Arc<Functions>,
+    sources: Option<Vec<Source>>,
+    ordinal: i64,
+}
+
+impl FunctionsRun {
+    pub(super) fn new(plan: &Arc<Functions>) -> Self {
+        Self {
+            plan: Arc::clone(plan),
+            sources: None,
+            ordinal: 0,
+        }
+    }
+
+    fn begin(&self, run: &mut Run<'_>) -> Result<Vec<Source>> {
+        let calls = self.plan.calls.iter();
+        let sources = calls.map(|expression| match expression {
+            Expr::Call(call) if call.function.returns_set() => {
+                rows_of(call, &[], run).map(Source::Rows)
+            }
+            _ => evaluate(expression, &[], run).map(|value| Source::Once(Some(value))),
+        });
+        sources.collect()
+    }
+
+    /// The next row; none if all functions are at their end.
+    fn row(&mut self) -> Result<Option<Vec<Datum>>> {
+        let mut row = Vec::new();
+        let mut has_row = false;
+        let sources = self.sources.as_mut().map_or(&mut [][..], Vec::as_mut_slice);
+        for (source, width) in sources.iter_mut().zip(&self.plan.widths) {
+            match source.next()? {
+                None => row.extend(std::iter::repeat_n(Datum::Null, *width)),
+                Some(value) => {
+                    has_row = true;
+                    spread(value, *width, &mut row);
+                }
+            }
+        }
+        if !has_row {
+            return Ok(None);
+        }
+        if self.plan.has_ordinality {
+            self.ordinal += 1;
+            row.push(Datum::Int8(self.ordinal));
+        }
+        Ok(Some(row))
+    }
+}
+
+/// Adds a value to a row, or its fields if it has so many columns.
+fn spread(value: Datum, width: usize, row: &mut Vec<Datum>) {
+    match value {
+        Datum::Record(record) if width != 1 => row.extend(record.fields.iter().cloned()),
+        value => {
+            row.push(value);
+            row.extend(std::iter::repeat_n(Datum::Null, width.saturating_sub(1)));
+        }
+    }
+}
+
+impl Operator for FunctionsRun {
+    fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
+        if self.sources.is_none() {
+            self.sources = Some(self.begin(run)?);
+        }
+        out.reset(self.plan.widths.iter().sum::<usize>() + usize::from(self.plan.has_ordinality));
+        run.check()?;
+        while !out.is_full() {
+            match self.row()? {
+                Some(row) => out.push(row),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self, _: &mut Run<'_>) -> Result<()> {
+        self.sources = None;
+        self.ordinal = 0;
+        Ok(())
+    }
+}

@@ -1,0 +1,148 @@
+//! `FOR UPDATE` and its kin: rows are locked as they pass.
+//!
+//! A row that has changed since the snapshot is read again, and passes if the condition of the
+//! query still holds for it.
+
+use super::storage::{key_of, read_row};
+use super::{Operator, Row, Run, build, is_true};
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::{Busy, Lock, LockTarget, Source};
+use crate::sink::Batch;
+use crate::types::Datum;
+use indelible::{Found, RowLock, Wait};
+use std::sync::Arc;
+
+pub(super) struct LockRun {
+    plan: Arc<Lock>,
+    input: Box<dyn Operator>,
+    batch: Batch,
+    /// The row of the batch that is next.
+    next: usize,
+}
+
+impl LockRun {
+    pub(super) fn new(plan: &Arc<Lock>) -> Self {
+        Self {
+            plan: Arc::clone(plan),
+            input: build(&plan.input),
+            batch: Batch::default(),
+            next: 0,
+        }
+    }
+}
+
+/// The newest row of a table that a lock has found.
+pub(super) enum Newest {
+    /// It is gone.
+    Gone,
+    /// Others have it, and the call was not to wait.
+    Busy,
+    Row(Row),
+}
+
+/// Locks a row, and reads it again.
+pub(super) fn lock_row(
+    source: &Source,
+    row: &[Datum],
+    (strength, wait): (RowLock, Wait),
+    run: &mut Run<'_>,
+) -> Result<Newest> {
+    let key = key_of(source, row, &run.environment.context())?;
+    let mut newest = source.table.row();
+    match run
+        .connection
+        .get_locked(&source.table, key, strength, wait, &mut newest)?
+    {
+        Found::No => Ok(Newest::Gone),
+        Found::Busy => Ok(Newest::Busy),
+        Found::Yes => {
+            let mut values = Row::with_capacity(source.width());
+            read_row(
+                source,
+                &newest,
+                None,
+                &run.environment.context(),
+                &mut values,
+            )?;
+            Ok(Newest::Row(values))
+        }
+    }
+}
+
+/// Locks the row of one table; false if the row is not to pass.
+fn lock_target(
+    target: &LockTarget,
+    row: &mut Row,
+    changed: &mut bool,
+    run: &mut Run<'_>,
+) -> Result<bool> {
+    let width = target.source.width();
+    let place = target.start..target.start + width;
+    let own = &row[place.clone()];
+    if target.source.key.iter().all(|&at| own[at].is_null()) {
+        // The side of an outer join that has no row.
+        return Ok(true);
+    }
+    let wait = match target.busy {
+        Busy::Wait => run.environment.wait(),
+        Busy::Fail | Busy::Skip => Wait::Never,
+    };
+    match lock_row(&target.source, own, (target.strength, wait), run)? {
+        Newest::Gone => Ok(false),
+        Newest::Busy if target.busy == Busy::Skip => Ok(false),
+        Newest::Busy => {
+            let message = format!(
+                "could not obtain lock on row in relation \"{}\"",
+                target.source.name
+            );
+            Err(SqlError::new(SqlState::LOCK_NOT_AVAILABLE, message))
+        }
+        Newest::Row(newest) => {
+            if newest[..] != row[place.clone()] {
+                *changed = true;
+                row.splice(place, newest);
+            }
+            Ok(true)
+        }
+    }
+}
+
+impl Operator for LockRun {
+    fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
+        let plan = Arc::clone(&self.plan);
+        out.reset(plan.input.width());
+        // One row at a time: a limit above must not leave rows locked that it does not take.
+        'rows: while out.is_empty() {
+            if self.next >= self.batch.len() {
+                self.input.next(run, &mut self.batch)?;
+                self.next = 0;
+                if self.batch.is_empty() {
+                    return Ok(());
+                }
+            }
+            let mut row = self.batch.row(self.next).to_vec();
+            self.next += 1;
+            run.check()?;
+            let mut changed = false;
+            for target in &plan.tables {
+                if !lock_target(target, &mut row, &mut changed, run)? {
+                    continue 'rows;
+                }
+            }
+            if changed
+                && let Some(condition) = &plan.recheck
+                && !is_true(condition, &row, run)?
+            {
+                continue;
+            }
+            out.push(row);
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self, run: &mut Run<'_>) -> Result<()> {
+        self.batch.reset(0);
+        self.next = 0;
+        self.input.restart(run)
+    }
+}

@@ -1,0 +1,160 @@
+//! Running plans: operators that hand each other batches of rows.
+//!
+//! An operator is asked for its next batch until that is empty; it may be restarted then, or
+//! earlier, for other rows of the queries around it. Operators own what they keep between batches
+//! and share the plan, so a portal can hold one while its client thinks. Everything else, the
+//! connection above all, is lent to them for a call by [`Run`].
+
+mod aggregate;
+mod budget;
+mod compare;
+mod cte;
+mod distinct;
+mod evaluate;
+mod filter;
+mod functions;
+mod join;
+mod limit;
+mod lock;
+mod modify;
+mod quantified;
+mod scan;
+mod set_operation;
+mod sort;
+mod storage;
+mod subquery;
+mod values;
+mod window;
+
+pub(crate) use budget::Budget;
+pub(crate) use evaluate::{evaluate, is_true};
+pub(crate) use storage::read_row;
+
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::Node;
+use crate::sink::Batch;
+use crate::state::Environment;
+use crate::types::Datum;
+use indelible::Connection;
+use std::sync::Arc;
+
+/// A row between operators.
+pub(crate) type Row = Vec<Datum>;
+
+/// Everything that operators need from outside, for one call.
+pub(crate) struct Run<'r> {
+    pub(crate) connection: &'r mut Connection,
+    pub(crate) environment: &'r mut Environment,
+    pub(crate) state: &'r mut State,
+}
+
+impl Run<'_> {
+    /// Fails if the statement is to end.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.environment.interrupt.is_raised() {
+            let message = "canceling statement due to user request";
+            return Err(SqlError::new(SqlState::QUERY_CANCELED, message));
+        }
+        Ok(())
+    }
+}
+
+/// The state of one run of a statement that its operators share.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) parameters: Vec<Datum>,
+    /// Rows of the queries around the one that is running, the next one last.
+    pub(crate) outer: Vec<Row>,
+    /// The value that a check or default is about.
+    pub(crate) value: Option<Datum>,
+    subqueries: std::collections::HashMap<usize, subquery::Slot>,
+    shared: Vec<Option<Arc<Vec<Row>>>>,
+    working: Vec<Arc<Vec<Row>>>,
+    /// Rows that the statement has changed.
+    pub(crate) processed: u64,
+    pub(crate) budget: Budget,
+}
+
+impl State {
+    /// The state of a run with these parameters.
+    pub(crate) fn new(parameters: Vec<Datum>, budget: Budget) -> Self {
+        Self {
+            parameters,
+            budget,
+            ..Self::default()
+        }
+    }
+}
+
+/// A part of a running plan.
+pub(crate) trait Operator: Send {
+    /// Replaces the rows of `out` by the next ones; no rows mean that there are no more.
+    fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()>;
+
+    /// Begins again from the first row.
+    fn restart(&mut self, run: &mut Run<'_>) -> Result<()>;
+}
+
+/// The operators of a plan.
+pub(crate) fn build(node: &Node) -> Box<dyn Operator> {
+    match node {
+        Node::Values(plan) => Box::new(values::ValuesRun::new(plan)),
+        Node::Scan(plan) => Box::new(scan::ScanRun::new(plan)),
+        Node::Functions(plan) => Box::new(functions::FunctionsRun::new(plan)),
+        Node::Filter(plan) => Box::new(filter::FilterRun::new(plan)),
+        Node::Project(plan) => filter::project(plan),
+        Node::Join(plan) => join::build_join(plan),
+        Node::Aggregate(plan) => Box::new(aggregate::AggregateRun::new(plan)),
+        Node::Window(plan) => Box::new(window::WindowRun::new(plan)),
+        Node::Sort(plan) => Box::new(sort::SortRun::new(plan)),
+        Node::Limit(plan) => Box::new(limit::LimitRun::new(plan)),
+        Node::Distinct(plan) => Box::new(distinct::DistinctRun::new(plan)),
+        Node::SetOperation(plan) => set_operation::build_operation(plan),
+        Node::Shared(plan) => Box::new(cte::SharedRun::new(plan)),
+        Node::Recursive(plan) => Box::new(cte::RecursiveRun::new(plan)),
+        Node::Working(plan) => Box::new(cte::WorkingRun::new(plan)),
+        Node::Lock(plan) => Box::new(lock::LockRun::new(plan)),
+        Node::Modify(plan) => Box::new(modify::ModifyRun::new(plan)),
+    }
+}
+
+/// All rows of an operator.
+pub(crate) fn collect(operator: &mut dyn Operator, run: &mut Run<'_>) -> Result<Vec<Row>> {
+    let (mut rows, mut batch) = (Vec::new(), Batch::default());
+    loop {
+        operator.next(run, &mut batch)?;
+        if batch.is_empty() {
+            return Ok(rows);
+        }
+        run.check()?;
+        for row in batch.drain() {
+            run.state.budget.take(&row)?;
+            rows.push(row);
+        }
+    }
+}
+
+/// Rows that an operator has made in advance, handed over in batches.
+#[derive(Default)]
+pub(crate) struct Kept {
+    rows: std::vec::IntoIter<Row>,
+}
+
+impl Kept {
+    pub(crate) fn new(rows: Vec<Row>) -> Self {
+        Self {
+            rows: rows.into_iter(),
+        }
+    }
+
+    /// Replaces the rows of a batch by the next ones.
+    pub(crate) fn next(&mut self, width: usize, out: &mut Batch) {
+        out.reset(width);
+        for row in self.rows.by_ref() {
+            out.push(row);
+            if out.is_full() {
+                break;
+            }
+        }
+    }
+}

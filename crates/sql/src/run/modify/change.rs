@@ -1,0 +1,155 @@
+//! Updates and deletions: a row is locked, read again, and changed if it is still one of those that
+//! the statement means.
+
+use super::insert::{Seen, key_datums};
+use super::rules::{check, generate, is_key, named, of_row};
+use super::{Pending, reference};
+use crate::error::Result;
+use crate::plan::{Expr, Target};
+use crate::run::evaluate::evaluate;
+use crate::run::lock::{Newest, lock_row};
+use crate::run::storage::{column_value, key_of};
+use crate::run::{Row, Run, is_true};
+use crate::types::Datum;
+use indelible::{Error, RowLock};
+
+/// Updates the row of an input row; returns it with the others' rows, if it was changed.
+pub(super) fn update(
+    table: &Target,
+    (set, recheck): (&[(usize, Expr)], Option<&Expr>),
+    input: &[Datum],
+    (pending, seen): (&mut Pending, &mut Seen),
+    run: &mut Run<'_>,
+) -> Result<Option<Row>> {
+    let strength = strength_of(table, set);
+    let Some(newest) = newest(table, (strength, recheck), input, seen, run)? else {
+        return Ok(None);
+    };
+    let width = table.source.width();
+    let existing = newest[..width].to_vec();
+    let mut changed = apply(table, set, (existing, &newest), pending, run)?;
+    changed.extend(newest.into_iter().skip(width));
+    Ok(Some(changed))
+}
+
+/// Deletes the row of an input row; returns it with the others' rows, if it was there.
+pub(super) fn delete(
+    table: &Target,
+    recheck: Option<&Expr>,
+    input: &[Datum],
+    (pending, seen): (&mut Pending, &mut Seen),
+    run: &mut Run<'_>,
+) -> Result<Option<Row>> {
+    let Some(newest) = newest(table, (RowLock::Update, recheck), input, seen, run)? else {
+        return Ok(None);
+    };
+    remove(table, &newest[..table.source.width()], pending, run)?;
+    Ok(Some(newest))
+}
+
+/// Deletes a row that is locked.
+pub(super) fn remove(
+    table: &Target,
+    row: &[Datum],
+    pending: &mut Pending,
+    run: &mut Run<'_>,
+) -> Result<()> {
+    let key = key_of(&table.source, row, &run.environment.context())?;
+    run.connection
+        .delete(&table.source.table, key)
+        .map_err(|error| named(table, error.into()))?;
+    reference::note_children(table, row, None, pending);
+    Ok(())
+}
+
+/// Locks the row of an input row and reads it again; none if it is no longer meant.
+fn newest(
+    table: &Target,
+    (strength, recheck): (RowLock, Option<&Expr>),
+    input: &[Datum],
+    seen: &mut Seen,
+    run: &mut Run<'_>,
+) -> Result<Option<Row>> {
+    let width = table.source.width();
+    // Several rows of other tables may meet one row, which is changed once.
+    if input.len() > width && !seen.insert(key_datums(table, input)) {
+        return Ok(None);
+    }
+    let wait = run.environment.wait();
+    let newest = match lock_row(&table.source, &input[..width], (strength, wait), run)? {
+        Newest::Gone | Newest::Busy => return Ok(None),
+        Newest::Row(newest) => newest,
+    };
+    let has_changed = newest[..] != input[..width];
+    let mut row = newest;
+    row.extend(input[width..].iter().cloned());
+    if has_changed
+        && let Some(condition) = recheck
+        && !is_true(condition, &row, run)?
+    {
+        return Ok(None);
+    }
+    Ok(Some(row))
+}
+
+/// The lock that an update needs: others may refer to a row whose keys stay.
+fn strength_of(table: &Target, set: &[(usize, Expr)]) -> RowLock {
+    let changes_key = |at: usize| {
+        table.source.key.contains(&at)
+            || table.keys.iter().any(|(_, key)| key.columns.contains(&at))
+    };
+    if set.iter().any(|(at, _)| changes_key(*at)) {
+        RowLock::Update
+    } else {
+        RowLock::NoKeyUpdate
+    }
+}
+
+/// Gives columns of a locked row their values, which read `row`; returns the new row.
+pub(super) fn apply(
+    table: &Target,
+    set: &[(usize, Expr)],
+    (existing, row): (Row, &[Datum]),
+    pending: &mut Pending,
+    run: &mut Run<'_>,
+) -> Result<Row> {
+    let mut changed = existing.clone();
+    for (at, value) in set {
+        changed[*at] = evaluate(value, row, run)?;
+    }
+    store(
+        table,
+        set.iter().map(|(at, _)| *at),
+        (existing, changed),
+        pending,
+        run,
+    )
+}
+
+/// Stores the columns of a locked row that have other values.
+pub(super) fn store(
+    table: &Target,
+    columns: impl Iterator<Item = usize>,
+    (existing, mut changed): (Row, Row),
+    pending: &mut Pending,
+    run: &mut Run<'_>,
+) -> Result<Row> {
+    generate(table, &mut changed, run)?;
+    check(table, &changed, run)?;
+    let mut changes = table.source.table.changes();
+    let generated = table.generated.iter().map(|(at, _)| *at);
+    let context = run.environment.context();
+    for at in columns.chain(generated) {
+        let value = column_value(&table.source, at, &changed[at], is_key(table, at), &context)?;
+        changes
+            .set(at, &value)
+            .map_err(|error| named(table, Error::from(error).into()))?;
+    }
+    let key = key_of(&table.source, &existing, &context)?;
+    run.connection
+        .update(&table.source.table, key, &changes)
+        .map_err(|error| of_row(table, error, &changed, run))?;
+    reference::note_parents(table, &changed, Some(&existing), pending);
+    reference::note_children(table, &existing, Some(&changed), pending);
+    Ok(changed)
+}

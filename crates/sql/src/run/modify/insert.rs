@@ -1,0 +1,162 @@
+//! New rows, and what happens if their keys are there already.
+
+use super::change::apply;
+use super::rules::{check, duplicate, generate, of_row, stored_row};
+use super::{Pending, reference};
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::{Conflict, Insert, Target, UniqueKey};
+use crate::run::evaluate::all;
+use crate::run::lock::{Newest, lock_row};
+use crate::run::storage::{key_value, read_row};
+use crate::run::{Row, Run, is_true};
+use crate::types::Datum;
+use indelible::{Error, Prefix, RowLock};
+use std::collections::HashSet;
+
+/// Rows of this statement, by their keys.
+pub(super) type Seen = HashSet<Row>;
+
+/// Inserts the row of an input row; returns it, or the one that was changed in its place.
+pub(super) fn insert(
+    table: &Target,
+    insert: &Insert,
+    input: &[Datum],
+    (pending, seen): (&mut Pending, &mut Seen),
+    run: &mut Run<'_>,
+) -> Result<Option<Row>> {
+    let mut row = all(&insert.values, input, run)?;
+    generate(table, &mut row, run)?;
+    check(table, &row, run)?;
+    if table.source.has_row_number() {
+        let number = run
+            .environment
+            .host
+            .sql
+            .next_row_number(&table.source.table)?;
+        row.push(Datum::Int8(number));
+    }
+    let stored = stored_row(table, &row, &run.environment.context())?;
+    let mut tries = 0;
+    loop {
+        let error = match run.connection.insert(&table.source.table, &stored) {
+            Ok(()) => break,
+            Err(error) => error,
+        };
+        let key = duplicate(table, &error).map(|(_, key)| key);
+        match (&insert.conflict, key) {
+            (Some(Conflict::Nothing(keys)), Some(key))
+                if keys.is_empty() || is_among(keys, key) =>
+            {
+                return Ok(None);
+            }
+            (Some(conflict @ Conflict::Update { key: wanted, .. }), Some(key))
+                if is_same(wanted, key) =>
+            {
+                match update(table, conflict, &row, (pending, seen), run)? {
+                    Some(updated) => return Ok(updated),
+                    // The row has gone meanwhile.
+                    None if tries < 10 => tries += 1,
+                    None => return Err(of_row(table, error, &row, run)),
+                }
+            }
+            _ => return Err(of_row(table, error, &row, run)),
+        }
+    }
+    if matches!(insert.conflict, Some(Conflict::Update { .. })) {
+        seen.insert(key_datums(table, &row));
+    }
+    reference::note_parents(table, &row, None, pending);
+    Ok(Some(row))
+}
+
+fn is_same(one: &UniqueKey, other: &UniqueKey) -> bool {
+    one.index == other.index
+}
+
+fn is_among(keys: &[UniqueKey], key: &UniqueKey) -> bool {
+    keys.iter().any(|own| is_same(own, key))
+}
+
+/// The values of a row's key.
+pub(super) fn key_datums(table: &Target, row: &[Datum]) -> Row {
+    let key = table.source.key.iter();
+    key.map(|&at| row.get(at).cloned().unwrap_or(Datum::Null))
+        .collect()
+}
+
+/// Changes the row that is in the way. The outer `None` means that there is none, the inner one
+/// that the condition does not hold for it.
+fn update(
+    table: &Target,
+    conflict: &Conflict,
+    row: &[Datum],
+    (pending, seen): (&mut Pending, &mut Seen),
+    run: &mut Run<'_>,
+) -> Result<Option<Option<Row>>> {
+    let Conflict::Update {
+        key,
+        set,
+        condition,
+    } = conflict
+    else {
+        return Ok(None);
+    };
+    let Some(found) = find(table, key, row, run)? else {
+        return Ok(None);
+    };
+    let wait = run.environment.wait();
+    let existing = match lock_row(&table.source, &found, (RowLock::Update, wait), run)? {
+        Newest::Row(existing) => existing,
+        Newest::Gone | Newest::Busy => return Ok(None),
+    };
+    if !seen.insert(key_datums(table, &existing)) {
+        let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
+        let hint = "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.";
+        return Err(SqlError::new(SqlState::CARDINALITY_VIOLATION, message).hint(hint));
+    }
+    let mut pair = existing.clone();
+    pair.extend(row.iter().cloned());
+    if let Some(condition) = condition
+        && !is_true(condition, &pair, run)?
+    {
+        return Ok(Some(None));
+    }
+    apply(table, set, (existing, &pair), pending, run).map(|row| Some(Some(row)))
+}
+
+/// The row that has a key of a row, in the newest state.
+fn find(table: &Target, key: &UniqueKey, row: &[Datum], run: &mut Run<'_>) -> Result<Option<Row>> {
+    let Some(name) = &key.index else {
+        // The primary key is that of the new row.
+        return Ok(Some(row.to_vec()));
+    };
+    let index = table.source.table.index(name)?;
+    let values = key
+        .columns
+        .iter()
+        .map(|&at| key_value(&row[at], table.source.column_type(at), run));
+    let Some(values) = values.collect::<Option<Vec<_>>>() else {
+        return Ok(None);
+    };
+    // The other row may have been committed after the statement began.
+    run.connection.statement()?;
+    let scan = run
+        .connection
+        .scan_index(&index, Prefix(values), indelible::Direction::Forward);
+    let mut rows = Vec::new();
+    let is_there = scan?
+        .next_batch(run.connection, &mut rows)
+        .map_err(Error::from)?;
+    let Some(stored) = rows.first().filter(|_| is_there) else {
+        return Ok(None);
+    };
+    let mut found = Row::new();
+    read_row(
+        &table.source,
+        stored,
+        None,
+        &run.environment.context(),
+        &mut found,
+    )?;
+    Ok(Some(found))
+}

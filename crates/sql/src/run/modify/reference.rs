@@ -1,0 +1,305 @@
+//! Foreign keys: a row's references must exist, and rows that refer to one that goes follow.
+//!
+//! A reference takes a share lock of the key of the row it names, so that row stays until the
+//! transaction ends. Rows that refer to a key that goes are looked for in the newest state: who
+//! inserts one holds that lock, so it has committed, or has not begun.
+
+use super::Pending;
+use super::change::{remove, store};
+use super::rules::{key_text, named};
+use crate::bind::Binder;
+use crate::catalog::Action;
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::{NESTING_MAX, Places};
+use crate::plan::{Reference, ReferenceAccess, Source, Target};
+use crate::run::lock::{Newest, lock_row};
+use crate::run::storage::{key_value, read_row};
+use crate::run::{Row, Run};
+use crate::types::Datum;
+use indelible::{Direction, Prefix, RowLock};
+use std::sync::Arc;
+
+/// Notes the references of a new row, or those of a changed one that are not the same.
+pub(super) fn note_parents(
+    table: &Target,
+    row: &[Datum],
+    before: Option<&Row>,
+    pending: &mut Pending,
+) {
+    for (at, reference) in table.parents.iter().enumerate() {
+        let is_same = before.is_some_and(|before| {
+            reference
+                .columns
+                .iter()
+                .all(|&column| before[column] == row[column])
+        });
+        if !is_same {
+            pending.parents.push((at, row.to_vec()));
+        }
+    }
+}
+
+/// Notes a row that has gone, or has another key.
+pub(super) fn note_children(
+    table: &Target,
+    before: &[Datum],
+    after: Option<&Row>,
+    pending: &mut Pending,
+) {
+    for (at, reference) in table.children.iter().enumerate() {
+        let is_same = after.is_some_and(|after| {
+            reference
+                .columns
+                .iter()
+                .all(|&column| before[column] == after[column])
+        });
+        if !is_same {
+            pending.children.push((at, before.to_vec(), after.cloned()));
+        }
+    }
+}
+
+/// Looks at everything that was noted, and what follows from it.
+pub(super) fn settle(table: &Target, pending: Pending, run: &mut Run<'_>) -> Result<()> {
+    settle_at(table, pending, 0, run)
+}
+
+fn settle_at(table: &Target, pending: Pending, depth: usize, run: &mut Run<'_>) -> Result<()> {
+    if pending.parents.is_empty() && pending.children.is_empty() {
+        return Ok(());
+    }
+    if depth > NESTING_MAX {
+        return Err(crate::parse::too_deep());
+    }
+    // Reads see the newest committed rows, and the statement's own changes.
+    run.connection.statement()?;
+    for (at, before, after) in pending.children {
+        let reference = &table.children[at];
+        follow(table, reference, (&before, after.as_ref()), depth, run)?;
+    }
+    for (at, row) in pending.parents {
+        require(table, &table.parents[at], &row, run)?;
+    }
+    Ok(())
+}
+
+/// The values of some columns.
+fn values_of(row: &[Datum], columns: &[usize]) -> Row {
+    columns.iter().map(|&at| row[at].clone()).collect()
+}
+
+/// Fails if a reference of a row names no row.
+fn require(table: &Target, reference: &Reference, row: &[Datum], run: &mut Run<'_>) -> Result<()> {
+    let values = values_of(row, &reference.columns);
+    let nulls = values.iter().filter(|value| value.is_null()).count();
+    if nulls > 0 && (!reference.is_full || nulls == values.len()) {
+        return Ok(());
+    }
+    let violation = |detail: String| {
+        let message = format!(
+            "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+            table.source.name, reference.constraint
+        );
+        let error = SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message).detail(detail);
+        named(table, error).named(|names| names.constraint = Some(reference.constraint.clone()))
+    };
+    if nulls > 0 {
+        let detail = "MATCH FULL does not allow mixing of null and nonnull key values.";
+        return Err(violation(detail.to_owned()));
+    }
+    let wait = run.environment.wait();
+    for parent in rows_with(reference, &values, run)? {
+        let locked = lock_row(
+            &reference.other_source,
+            &parent,
+            (RowLock::KeyShare, wait),
+            run,
+        )?;
+        if let Newest::Row(parent) = locked
+            && values_of(&parent, &reference.other_columns) == values
+        {
+            return Ok(());
+        }
+    }
+    let key = key_text(table, &reference.columns, row, &run.environment.context())?;
+    Err(violation(format!(
+        "Key {key} is not present in table \"{}\".",
+        reference.other_name
+    )))
+}
+
+/// Rows of the other table with these values.
+fn rows_with(reference: &Reference, values: &[Datum], run: &mut Run<'_>) -> Result<Vec<Row>> {
+    let source = &reference.other_source;
+    let columns = &reference.other_columns;
+    let key = columns.iter().zip(values);
+    let key = key.map(|(&at, value)| key_value(value, source.column_type(at), run));
+    let Some(key) = key.collect::<Option<Vec<_>>>() else {
+        return Ok(Vec::new());
+    };
+    let mut scan = match &reference.access {
+        ReferenceAccess::Primary => {
+            run.connection
+                .scan(&source.table, Prefix(key), Direction::Forward)?
+        }
+        ReferenceAccess::Index(name) => {
+            let index = source.table.index(name)?;
+            run.connection
+                .scan_index(&index, Prefix(key), Direction::Forward)?
+        }
+        ReferenceAccess::All => run.connection.scan(&source.table, .., Direction::Forward)?,
+    };
+    let (mut found, mut batch) = (Vec::new(), Vec::new());
+    while scan.next_batch(run.connection, &mut batch)? {
+        for stored in &batch {
+            let mut row = Row::with_capacity(source.width());
+            read_row(source, stored, None, &run.environment.context(), &mut row)?;
+            let is_it = columns
+                .iter()
+                .zip(values)
+                .all(|(&at, value)| row[at] == *value);
+            if is_it {
+                found.push(row);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Lets the rows that refer to a key that has gone follow, as their constraint says.
+fn follow(
+    table: &Target,
+    reference: &Reference,
+    (before, after): (&Row, Option<&Row>),
+    depth: usize,
+    run: &mut Run<'_>,
+) -> Result<()> {
+    let old = values_of(before, &reference.columns);
+    if old.iter().any(Datum::is_null) {
+        return Ok(());
+    }
+    let rows = rows_with(reference, &old, run)?;
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let action = if after.is_some() {
+        reference.on_update
+    } else {
+        reference.on_delete
+    };
+    if matches!(action, Action::NoAction | Action::Restrict) {
+        // Another row may have the key by now.
+        if action == Action::NoAction && is_taken(table, reference, &old, run)? {
+            return Ok(());
+        }
+        return Err(still_referenced(table, reference, before, run)?);
+    }
+    let child = target_of(&reference.other_source, reference.other, run)?;
+    let wait = run.environment.wait();
+    let mut pending = Pending::default();
+    for row in rows {
+        let Newest::Row(row) = lock_row(&child.source, &row, (RowLock::Update, wait), run)? else {
+            continue;
+        };
+        if values_of(&row, &reference.other_columns) != old {
+            continue;
+        }
+        let mut changed = row.clone();
+        match (action, after) {
+            (Action::Cascade, None) => {
+                remove(&child, &row, &mut pending, run)?;
+                continue;
+            }
+            (Action::Cascade, Some(after)) => {
+                for (&to, &from) in reference.other_columns.iter().zip(&reference.columns) {
+                    changed[to] = after[from].clone();
+                }
+            }
+            (Action::SetDefault, _) => {
+                for &at in &reference.other_columns {
+                    changed[at] = default_of(&child, at, run)?;
+                }
+            }
+            _ => {
+                for &at in &reference.other_columns {
+                    changed[at] = Datum::Null;
+                }
+            }
+        }
+        let columns = reference.other_columns.iter().copied();
+        store(&child, columns, (row, changed), &mut pending, run)?;
+    }
+    settle_at(&child, pending, depth + 1, run)
+}
+
+/// Whether a row of the table has the values of a key.
+fn is_taken(
+    table: &Target,
+    reference: &Reference,
+    old: &[Datum],
+    run: &mut Run<'_>,
+) -> Result<bool> {
+    let key = table
+        .keys
+        .iter()
+        .find(|(_, key)| key.columns == reference.columns);
+    let access = match key {
+        Some((_, key)) => match &key.index {
+            None => ReferenceAccess::Primary,
+            Some(index) => ReferenceAccess::Index(index.clone()),
+        },
+        None => ReferenceAccess::All,
+    };
+    let own = Reference {
+        other_source: table.source.clone(),
+        other_columns: reference.columns.clone(),
+        access,
+        ..reference.clone()
+    };
+    Ok(!rows_with(&own, old, run)?.is_empty())
+}
+
+fn still_referenced(
+    table: &Target,
+    reference: &Reference,
+    row: &[Datum],
+    run: &Run<'_>,
+) -> Result<SqlError> {
+    let key = key_text(table, &reference.columns, row, &run.environment.context())?;
+    let message = format!(
+        "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
+        table.source.name, reference.constraint, reference.other_name
+    );
+    let detail = format!(
+        "Key {key} is still referenced from table \"{}\".",
+        reference.other_name
+    );
+    let error = SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message).detail(detail);
+    Ok(error.named(|names| {
+        names.schema = Some(table.schema.clone());
+        names.table = Some(reference.other_name.clone());
+        names.constraint = Some(reference.constraint.clone());
+    }))
+}
+
+/// The rules of a table that follows another one.
+fn target_of(source: &Source, oid: u32, run: &Run<'_>) -> Result<Arc<Target>> {
+    let _ = source;
+    let places = Places::default();
+    let environment = &run.environment;
+    let database = environment.host.sql.database();
+    let mut binder = Binder::new(&environment.names, database, environment.context(), &places);
+    binder.target_by_oid(oid)
+}
+
+/// The default of a column.
+fn default_of(table: &Target, at: usize, run: &mut Run<'_>) -> Result<Datum> {
+    let expression = {
+        let places = Places::default();
+        let environment = &run.environment;
+        let database = environment.host.sql.database();
+        let mut binder = Binder::new(&environment.names, database, environment.context(), &places);
+        binder.default_by_oid(table.source.oid, at)?
+    };
+    crate::run::evaluate(&expression, &[], run)
+}

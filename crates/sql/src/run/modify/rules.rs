@@ -1,0 +1,159 @@
+//! Rules of a table's rows: NOT NULL, domains, checks, generated columns; and errors of the tables
+//! below in the words of the table above.
+
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::{Target, UniqueKey};
+use crate::run::storage::column_value;
+use crate::run::{Row, Run, evaluate};
+use crate::types::{Context, Datum, text_io};
+use indelible::Error;
+
+/// Computes the generated columns of a row.
+pub(super) fn generate(table: &Target, row: &mut Row, run: &mut Run<'_>) -> Result<()> {
+    for (at, value) in &table.generated {
+        row[*at] = evaluate(value, row, run)?;
+    }
+    Ok(())
+}
+
+/// Checks a row: of all columns, or of those that were set.
+pub(super) fn check(table: &Target, row: &[Datum], run: &mut Run<'_>) -> Result<()> {
+    for (column, value) in table.columns.iter().zip(row) {
+        if value.is_null() && column.not_null {
+            let message = format!(
+                "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
+                column.name, table.source.name
+            );
+            let detail = failing_row(table, row, &run.environment.context())?;
+            let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message).detail(detail);
+            return Err(named(table, error).named(|names| names.column = Some(column.name.clone())));
+        }
+        for (domain, name, condition) in &column.domain_checks {
+            if evaluate(condition, std::slice::from_ref(value), run)? == Datum::Bool(false) {
+                let message =
+                    format!("value for domain {domain} violates check constraint \"{name}\"");
+                let error = SqlError::new(SqlState::CHECK_VIOLATION, message);
+                return Err(error.named(|names| {
+                    names.data_type = Some(domain.clone());
+                    names.constraint = Some(name.clone());
+                }));
+            }
+        }
+    }
+    for (name, condition) in &table.checks {
+        if evaluate(condition, row, run)? == Datum::Bool(false) {
+            let message = format!(
+                "new row for relation \"{}\" violates check constraint \"{name}\"",
+                table.source.name
+            );
+            let detail = failing_row(table, row, &run.environment.context())?;
+            let error = SqlError::new(SqlState::CHECK_VIOLATION, message).detail(detail);
+            return Err(named(table, error).named(|names| names.constraint = Some(name.clone())));
+        }
+    }
+    Ok(())
+}
+
+/// The error with the names of the table.
+pub(super) fn named(table: &Target, error: SqlError) -> SqlError {
+    error.named(|names| {
+        names.schema = Some(table.schema.clone());
+        names.table = Some(table.source.name.clone());
+    })
+}
+
+/// The detail that shows a row.
+fn failing_row(table: &Target, row: &[Datum], context: &Context<'_>) -> Result<String> {
+    let width = table.columns.len().min(row.len());
+    Ok(format!(
+        "Failing row contains ({}).",
+        texts(table, 0..width, row, context)?
+    ))
+}
+
+/// Values of a row as texts; long ones are cut.
+fn texts(
+    table: &Target,
+    columns: impl IntoIterator<Item = usize>,
+    row: &[Datum],
+    context: &Context<'_>,
+) -> Result<String> {
+    let mut texts = Vec::new();
+    for at in columns {
+        texts.push(match &row[at] {
+            Datum::Null => "null".to_owned(),
+            value => {
+                let text = text_io::print(value, table.source.column_type(at).kind, context)?;
+                let end = text.floor_char_boundary(64);
+                if end < text.len() {
+                    format!("{}...", &text[..end])
+                } else {
+                    text
+                }
+            }
+        });
+    }
+    Ok(texts.join(", "))
+}
+
+/// `(a, b)=(1, 2)`.
+pub(super) fn key_text(
+    table: &Target,
+    columns: &[usize],
+    row: &[Datum],
+    context: &Context<'_>,
+) -> Result<String> {
+    let names: Vec<&str> = columns
+        .iter()
+        .map(|&at| table.columns[at].name.as_str())
+        .collect();
+    let values = texts(table, columns.iter().copied(), row, context)?;
+    Ok(format!("({})=({values})", names.join(", ")))
+}
+
+/// The key that an error of a duplicate is about, with the name of its constraint.
+pub(super) fn duplicate<'t>(table: &'t Target, error: &Error) -> Option<&'t (String, UniqueKey)> {
+    let Error::DuplicateKey { index, .. } = error else {
+        return None;
+    };
+    table.keys.iter().find(|(_, key)| match &key.index {
+        None => index == "primary",
+        Some(own) => own == index,
+    })
+}
+
+/// An error of the table below, about a row.
+pub(super) fn of_row(table: &Target, error: Error, row: &[Datum], run: &Run<'_>) -> SqlError {
+    let Some((constraint, key)) = duplicate(table, &error) else {
+        return named(table, error.into());
+    };
+    let message = format!("duplicate key value violates unique constraint \"{constraint}\"");
+    let mut found = SqlError::new(SqlState::UNIQUE_VIOLATION, message);
+    if let Ok(text) = key_text(table, &key.columns, row, &run.environment.context()) {
+        found = found.detail(format!("Key {text} already exists."));
+    }
+    named(table, found).named(|names| names.constraint = Some(constraint.clone()))
+}
+
+/// Whether a column is part of a key.
+pub(super) fn is_key(table: &Target, at: usize) -> bool {
+    table.source.key.contains(&at)
+        || table.keys.iter().any(|(_, key)| key.columns.contains(&at))
+        || table.indexed.contains(&at)
+}
+
+/// The row below of a row.
+pub(super) fn stored_row(
+    table: &Target,
+    row: &[Datum],
+    context: &Context<'_>,
+) -> Result<indelible::Row> {
+    let mut stored = table.source.table.row();
+    for (at, value) in row.iter().enumerate() {
+        let value = column_value(&table.source, at, value, is_key(table, at), context)?;
+        stored
+            .set(at, &value)
+            .map_err(|error| named(table, Error::from(error).into()))?;
+    }
+    Ok(stored)
+}

@@ -1,0 +1,271 @@
+//! Rows of tables: all of them, ranges of an index, and single keys.
+//!
+//! A scan reads batches of the table below and turns them into values; only the columns that the
+//! plan needs are looked at. Keys are computed when the first row is wanted, so a restart reads
+//! others if the outer rows have changed.
+
+use super::storage::{key_value, key_values, read_row};
+use super::{Operator, Run, evaluate, is_true};
+use crate::error::Result;
+use crate::plan::{Access, Bound, Expr, KeyRange, Scan, Source};
+use crate::sink::Batch;
+use crate::types::{Datum, Type};
+use indelible::{Direction, Row, Value};
+use std::collections::BTreeSet;
+use std::ops::Bound as End;
+use std::sync::Arc;
+
+pub(super) struct ScanRun {
+    plan: Arc<Scan>,
+    reading: Reading,
+    rows: Vec<Row>,
+    next: usize,
+}
+
+/// The rest of what is to be read.
+enum Reading {
+    NotBegun,
+    Range(indelible::Scan),
+    Keys(std::collections::btree_set::IntoIter<Vec<Value>>),
+    Over,
+}
+
+impl ScanRun {
+    pub(super) fn new(plan: &Arc<Scan>) -> Self {
+        Self {
+            plan: Arc::clone(plan),
+            reading: Reading::NotBegun,
+            rows: Vec::new(),
+            next: 0,
+        }
+    }
+
+    fn begin(&self, run: &mut Run<'_>) -> Result<Reading> {
+        let source = &self.plan.source;
+        let direction = |backward| match backward {
+            true => Direction::Backward,
+            false => Direction::Forward,
+        };
+        Ok(match &self.plan.access {
+            Access::All { backward } => {
+                let scan = run
+                    .connection
+                    .scan(&source.table, .., direction(*backward))?;
+                Reading::Range(scan)
+            }
+            Access::Range(range) => match bounds(source, range, run)? {
+                None => Reading::Over,
+                Some(bounds) => {
+                    let direction = direction(range.backward);
+                    Reading::Range(match &range.index {
+                        None => run.connection.scan(&source.table, bounds, direction)?,
+                        Some(name) => {
+                            let index = source.table.index(name)?;
+                            run.connection.scan_index(&index, bounds, direction)?
+                        }
+                    })
+                }
+            },
+            Access::Keys { index, keys } => {
+                let columns = key_types(source, index.as_deref());
+                let mut all = BTreeSet::new();
+                for key in keys {
+                    let mut values = Vec::with_capacity(key.len());
+                    for expression in key {
+                        values.push(evaluate(expression, &[], run)?);
+                    }
+                    if let Some(key) = key_values(&values, &columns, run) {
+                        all.insert(key);
+                    }
+                }
+                Reading::Keys(all.into_iter())
+            }
+            Access::Elements { index, array } => {
+                let columns = key_types(source, index.as_deref());
+                let mut all = BTreeSet::new();
+                if let Datum::Array(array) = evaluate(array, &[], run)? {
+                    for element in &array.elements {
+                        all.extend(key_values(std::slice::from_ref(element), &columns, run));
+                    }
+                }
+                Reading::Keys(all.into_iter())
+            }
+        })
+    }
+
+    /// Reads the next rows of the table below; false if there are none.
+    fn refill(&mut self, run: &mut Run<'_>) -> Result<bool> {
+        self.next = 0;
+        loop {
+            match &mut self.reading {
+                Reading::NotBegun => self.reading = self.begin(run)?,
+                Reading::Over => return Ok(false),
+                Reading::Range(scan) => {
+                    if scan.next_batch(run.connection, &mut self.rows)? {
+                        return Ok(true);
+                    }
+                    self.reading = Reading::Over;
+                }
+                Reading::Keys(keys) => match keys.next() {
+                    None => self.reading = Reading::Over,
+                    Some(key) => {
+                        self.rows = find(&self.plan, &key, run)?;
+                        if !self.rows.is_empty() {
+                            return Ok(true);
+                        }
+                    }
+                },
+            }
+        }
+    }
+}
+
+/// The rows whose key begins with values.
+fn find(plan: &Scan, key: &[Value], run: &mut Run<'_>) -> Result<Vec<Row>> {
+    let source = &plan.source;
+    let index = match &plan.access {
+        Access::Keys { index, .. } | Access::Elements { index, .. } => index.as_deref(),
+        _ => None,
+    };
+    Ok(match index {
+        Some(name) => {
+            let index = source.table.index(name)?;
+            run.connection.find(&index, key)?
+        }
+        None if key.len() == source.key.len() => run
+            .connection
+            .get(&source.table, key)?
+            .into_iter()
+            .collect(),
+        None => run
+            .connection
+            .collect(&source.table, indelible::Prefix(key))?,
+    })
+}
+
+/// Types of the columns of a key.
+fn key_types(source: &Source, index: Option<&str>) -> Vec<Type> {
+    let columns = match index {
+        None => source.key.to_vec(),
+        Some(name) => {
+            let definition = source.table.definition();
+            let index = definition.index(name);
+            index.map(|index| index.columns.clone()).unwrap_or_default()
+        }
+    };
+    let types = columns.iter().map(|&column| source.column_type(column));
+    types.collect()
+}
+
+type Ends = (End<Vec<Value>>, End<Vec<Value>>);
+
+/// The ends of a range; none if it is empty because a value is NULL.
+fn bounds(source: &Source, range: &KeyRange, run: &mut Run<'_>) -> Result<Option<Ends>> {
+    let types = key_types(source, range.index.as_deref());
+    let mut prefix = Vec::with_capacity(range.prefix.len() + 1);
+    for expression in &range.prefix {
+        prefix.push(evaluate(expression, &[], run)?);
+    }
+    let Some(prefix) = key_values(&prefix, &types, run) else {
+        return Ok(None);
+    };
+    let next = types.get(prefix.len());
+    let mut end = |bound: Option<&Bound>| -> Result<Option<End<Vec<Value>>>> {
+        let (Some(bound), Some(next)) = (bound, next) else {
+            return Ok(Some(if prefix.is_empty() {
+                End::Unbounded
+            } else {
+                End::Included(prefix.clone())
+            }));
+        };
+        let value = evaluate(&bound.value, &[], run)?;
+        let (value, is_cut) = fit(value, *next);
+        let Some(value) = key_value(&value, *next, run) else {
+            return Ok(None);
+        };
+        let mut key = prefix.clone();
+        key.push(value);
+        Ok(Some(if bound.is_included || is_cut {
+            End::Included(key)
+        } else {
+            End::Excluded(key)
+        }))
+    };
+    let (Some(low), Some(high)) = (end(range.low.as_ref())?, end(range.high.as_ref())?) else {
+        return Ok(None);
+    };
+    Ok(Some((low, high)))
+}
+
+/// The value as long as its column may have it, and whether it was longer. The rows between it and
+/// the longer one are none, so the end of a range is the shorter one, which the condition rechecks.
+fn fit(value: Datum, data_type: Type) -> (Datum, bool) {
+    let Some(length) = data_type.length() else {
+        return (value, false);
+    };
+    let cut = |text: &Arc<str>| {
+        let end = text.char_indices().nth(length).map(|(at, _)| at);
+        end.map(|end| Arc::from(&text[..end]))
+    };
+    match &value {
+        Datum::Text(text) => match cut(text) {
+            Some(text) => (Datum::Text(text), true),
+            None => (value, false),
+        },
+        Datum::Bpchar(text) => match cut(text) {
+            Some(text) => (Datum::Bpchar(text), true),
+            None => (value, false),
+        },
+        _ => (value, false),
+    }
+}
+
+impl Source {
+    /// The type of a column, the hidden number included.
+    pub(crate) fn column_type(&self, column: usize) -> Type {
+        let of_sql = self.types.get(column).copied();
+        of_sql.unwrap_or(crate::types::Kind::Int8.plain())
+    }
+}
+
+impl Operator for ScanRun {
+    fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
+        let plan = Arc::clone(&self.plan);
+        let width = plan.source.width();
+        out.reset(width);
+        let mut values: Vec<Datum> = Vec::with_capacity(width);
+        while !out.is_full() {
+            let Some(row) = self.rows.get(self.next) else {
+                // What is there goes on first: a reader may want no more.
+                if !out.is_empty() || !self.refill(run)? {
+                    return Ok(());
+                }
+                continue;
+            };
+            self.next += 1;
+            values.clear();
+            read_row(
+                &plan.source,
+                row,
+                Some(&plan.needed),
+                &run.environment.context(),
+                &mut values,
+            )?;
+            if passes(plan.condition.as_ref(), &values, run)? {
+                out.push(values.drain(..));
+            }
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self, _: &mut Run<'_>) -> Result<()> {
+        self.reading = Reading::NotBegun;
+        self.rows.clear();
+        self.next = 0;
+        Ok(())
+    }
+}
+
+fn passes(condition: Option<&Expr>, row: &[Datum], run: &mut Run<'_>) -> Result<bool> {
+    condition.map_or(Ok(true), |condition| is_true(condition, row, run))
+}

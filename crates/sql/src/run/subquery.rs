@@ -1,0 +1,183 @@
+//! Queries inside expressions.
+//!
+//! A query that reads no row of the queries around it runs once. One that does runs again for each
+//! row, which lies on top of the outer rows meanwhile.
+
+use super::evaluate::all;
+use super::{Operator, Row, Run, build, collect, evaluate};
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::{Expr, RowTest, Subquery, SubqueryTest};
+use crate::sink::Batch;
+use crate::types::Datum;
+use crate::types::array::Array;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// A query's operators and results, kept for its next use.
+#[derive(Default)]
+pub(crate) struct Slot {
+    operator: Option<Box<dyn Operator>>,
+    /// The result of one that reads no outer rows.
+    result: Option<Datum>,
+    rows: Option<Arc<Vec<Row>>>,
+    /// The values of one column, and whether NULL is among them, for tests of equality.
+    set: Option<Arc<(HashSet<Datum>, bool)>>,
+}
+
+/// The slot of a query, by its place in the plan, which stays where it is while it runs.
+fn slot<'s>(number: usize, run: &'s mut Run<'_>) -> &'s mut Slot {
+    run.state.subqueries.entry(number).or_default()
+}
+
+/// The value of a query inside an expression over a row.
+pub(super) fn value(subquery: &Arc<Subquery>, row: &[Datum], run: &mut Run<'_>) -> Result<Datum> {
+    let number = Arc::as_ptr(subquery).addr();
+    run.state.subqueries.entry(number).or_default();
+    match &subquery.test {
+        SubqueryTest::Any(test) => return quantified(subquery, test, false, row, run),
+        SubqueryTest::All(test) => return quantified(subquery, test, true, row, run),
+        _ => {}
+    }
+    if let Some(result) = &run.state.subqueries[&number].result {
+        return Ok(result.clone());
+    }
+    let result = with_operator(subquery, row, run, |operator, run| match &subquery.test {
+        SubqueryTest::Exists => {
+            let mut batch = Batch::default();
+            operator.next(run, &mut batch)?;
+            Ok(Datum::Bool(!batch.is_empty()))
+        }
+        SubqueryTest::Array(kind) => {
+            let rows = collect(operator, run)?;
+            let elements = rows.into_iter().filter_map(|row| row.into_iter().next());
+            Ok(Datum::Array(Arc::new(Array::new(
+                *kind,
+                elements.collect(),
+            ))))
+        }
+        _ => only_value(operator, run),
+    })?;
+    if !subquery.is_correlated {
+        slot(number, run).result = Some(result.clone());
+    }
+    Ok(result)
+}
+
+/// The value of the only row.
+fn only_value(operator: &mut dyn Operator, run: &mut Run<'_>) -> Result<Datum> {
+    let mut batch = Batch::default();
+    operator.next(run, &mut batch)?;
+    let Some(first) = batch.rows().next().map(<[Datum]>::to_vec) else {
+        return Ok(Datum::Null);
+    };
+    let is_only = batch.len() == 1 && {
+        operator.next(run, &mut batch)?;
+        batch.is_empty()
+    };
+    if !is_only {
+        return Err(SqlError::new(
+            SqlState::CARDINALITY_VIOLATION,
+            "more than one row returned by a subquery used as an expression",
+        ));
+    }
+    Ok(first.into_iter().next().unwrap_or(Datum::Null))
+}
+
+/// Runs a query's operators for a row.
+fn with_operator<R>(
+    subquery: &Arc<Subquery>,
+    row: &[Datum],
+    run: &mut Run<'_>,
+    body: impl FnOnce(&mut dyn Operator, &mut Run<'_>) -> Result<R>,
+) -> Result<R> {
+    run.state.outer.push(row.to_vec());
+    let number = Arc::as_ptr(subquery).addr();
+    let kept = slot(number, run).operator.take();
+    let result = match kept {
+        Some(mut operator) => operator.restart(run).map(|()| operator),
+        None => Ok(build(&subquery.node)),
+    }
+    .and_then(|mut operator| {
+        let result = body(&mut *operator, run);
+        slot(number, run).operator = Some(operator);
+        result
+    });
+    run.state.outer.pop();
+    result
+}
+
+/// `ANY` or `ALL` over the rows of a query.
+fn quantified(
+    subquery: &Arc<Subquery>,
+    test: &RowTest,
+    is_all: bool,
+    row: &[Datum],
+    run: &mut Run<'_>,
+) -> Result<Datum> {
+    let number = Arc::as_ptr(subquery).addr();
+    let kept = slot(number, run).rows.clone();
+    let rows = match kept {
+        Some(rows) => rows,
+        None => {
+            let rows = Arc::new(with_operator(subquery, row, run, collect)?);
+            if !subquery.is_correlated {
+                slot(number, run).rows = Some(Arc::clone(&rows));
+            }
+            rows
+        }
+    };
+    let mut pair = all(&test.left, row, run)?;
+    if !is_all && !subquery.is_correlated && is_plain_equality(test) {
+        return any_equal(number, &pair[0], &rows, run);
+    }
+    let (width, mut unknown) = (pair.len(), false);
+    for inner in rows.iter() {
+        pair.truncate(width);
+        pair.extend(inner.iter().cloned());
+        match evaluate(&test.condition, &pair, run)? {
+            Datum::Null => unknown = true,
+            Datum::Bool(is_true) if is_true != is_all => return Ok(Datum::Bool(!is_all)),
+            _ => {}
+        }
+    }
+    Ok(if unknown {
+        Datum::Null
+    } else {
+        Datum::Bool(is_all)
+    })
+}
+
+/// Whether a test compares one value with the query's only column for equality.
+fn is_plain_equality(test: &RowTest) -> bool {
+    test.left.len() == 1
+        && match &*test.condition {
+            Expr::Call(call) if call.is_equality() => {
+                matches!(call.arguments[..], [Expr::Column(0, _), Expr::Column(1, _)])
+            }
+            _ => false,
+        }
+}
+
+/// Whether a value is among those of a query's column.
+fn any_equal(
+    number: usize,
+    value: &Datum,
+    rows: &Arc<Vec<Row>>,
+    run: &mut Run<'_>,
+) -> Result<Datum> {
+    let slot = slot(number, run);
+    let set = slot.set.get_or_insert_with(|| {
+        let values = rows.iter().filter_map(|row| row.first());
+        let has_null = values.clone().any(Datum::is_null);
+        let values = values.filter(|value| !value.is_null()).cloned();
+        Arc::new((values.collect(), has_null))
+    });
+    let (values, has_null) = &**set;
+    Ok(match value {
+        _ if rows.is_empty() => Datum::Bool(false),
+        Datum::Null => Datum::Null,
+        value if values.contains(value) => Datum::Bool(true),
+        _ if *has_null => Datum::Null,
+        _ => Datum::Bool(false),
+    })
+}

@@ -1,0 +1,399 @@
+//! Transactions: their begin and end, savepoints, and the state after a failure.
+//!
+//! A transaction that defines objects has the catalogue of its own; it holds the lock of the
+//! table of objects, so it is the only one. Its commit replaces the catalogue of all sessions. The
+//! things below that it made or no longer needs are loose until its end: those that the catalogue
+//! in force then does not name are dropped.
+
+use super::Session;
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::Parsed;
+use crate::parse::ident_text;
+use crate::sink::{Completion, RowSink};
+use crate::state::{Block, Loose, Savepoint, Transaction};
+use indelible::{Durability, Isolation, Mode};
+use sqlparser::ast::{
+    Ident, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
+};
+use std::sync::Arc;
+
+impl Session {
+    /// Runs one statement in the open transaction, or in an implicit one.
+    pub(super) fn statement(
+        &mut self,
+        parsed: &Parsed,
+        sink: &mut dyn RowSink,
+    ) -> Result<Completion> {
+        self.guarded(|session| match session.control(&parsed.statement)? {
+            Some(completion) => Ok(completion),
+            None => session.attempt(|session| session.execute(parsed, sink)),
+        })
+    }
+
+    /// Calls `body`; if it fails, so does the transaction.
+    pub(super) fn guarded<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        let result = body(self);
+        if result.is_err() {
+            self.fail();
+        }
+        result
+    }
+
+    /// The transaction has failed: a block waits for its end, anything else is undone at once.
+    pub(super) fn fail(&mut self) {
+        match self.transaction.block {
+            Block::Open | Block::Failed => self.transaction.block = Block::Failed,
+            Block::Implicit | Block::Idle => self.abort(),
+        }
+    }
+
+    /// Runs a statement that can be undone alone.
+    pub(super) fn attempt<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
+        if self.transaction.block == Block::Failed {
+            return Err(failed_block());
+        }
+        self.begin_implicit()?;
+        self.environment.statement_start = crate::state::now();
+        if !self.transaction.defines {
+            self.environment.names.catalog = self.sql.catalog();
+        }
+        self.transaction.has_read = true;
+        let catalog = Arc::clone(self.catalog());
+        let mark = self.connection.statement()?;
+        let result = body(self);
+        if result.is_err() && self.connection.is_open() {
+            self.connection.roll_back_to(mark)?;
+            self.environment.names.catalog = catalog;
+        }
+        result
+    }
+
+    /// Begins a transaction for statements that are sent together, if none is open.
+    pub(super) fn begin_implicit(&mut self) -> Result<()> {
+        if self.transaction.block == Block::Idle {
+            self.begin(Block::Implicit)?;
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, block: Block) -> Result<()> {
+        let variables = &self.environment.host.variables;
+        let isolation = variables.get("default_transaction_isolation");
+        let isolation = isolation.and_then(isolation_named);
+        let is_read_only = variables.get("default_transaction_read_only") == Some("on");
+        self.transaction.isolation = isolation.unwrap_or(Isolation::ReadCommitted);
+        self.transaction.access = if is_read_only {
+            Mode::ReadOnly
+        } else {
+            Mode::ReadWrite
+        };
+        self.start(block)
+    }
+
+    fn start(&mut self, block: Block) -> Result<()> {
+        let Transaction {
+            isolation, access, ..
+        } = self.transaction;
+        self.connection.begin_with(isolation, access)?;
+        self.transaction.block = block;
+        self.transaction.has_read = false;
+        let moment = crate::state::now();
+        self.environment.transaction_start = moment;
+        self.environment.statement_start = moment;
+        Ok(())
+    }
+
+    /// Commits the transaction of statements that were sent together.
+    pub(super) fn end_implicit(&mut self) -> Result<()> {
+        match self.transaction.block {
+            Block::Implicit => self.commit(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Commits the open transaction; whatever happens, it has ended.
+    fn commit(&mut self) -> Result<()> {
+        self.close_portals();
+        let durability = match self.environment.host.variables.get("synchronous_commit") {
+            Some("off") => Durability::None,
+            _ => Durability::Immediate,
+        };
+        let committed = if self.transaction.defines {
+            let sql = Arc::clone(&self.sql);
+            // Whoever waits for this transaction's locks sees its catalogue.
+            let mut shared = sql.catalog_to_replace();
+            let committed = self.connection.commit(durability);
+            if committed.is_ok() {
+                *shared = Arc::clone(self.catalog());
+            }
+            committed
+        } else {
+            self.connection.commit(durability)
+        };
+        self.end();
+        committed?;
+        Ok(())
+    }
+
+    /// Undoes the open transaction, if there is one.
+    pub(super) fn abort(&mut self) {
+        self.close_portals();
+        self.connection.abort();
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let loose = std::mem::take(&mut self.transaction.loose);
+        self.transaction = Transaction::idle();
+        self.environment.names.catalog = self.sql.catalog();
+        self.environment
+            .host
+            .variables
+            .end_local(&mut self.environment.settings);
+        self.apply_search_path();
+        for loose in loose {
+            self.sweep(loose);
+        }
+    }
+
+    /// Drops a thing below that the catalogue does not name. If that fails, the next opening of
+    /// the database drops it.
+    fn sweep(&self, loose: Loose) {
+        let (catalog, database) = (self.catalog(), self.sql.database());
+        match loose {
+            Loose::Table(name) if !catalog.uses(&name) => {
+                if let Ok(table) = database.table(&name) {
+                    self.sql.forget_numbers(table.id());
+                    let _ = database.drop_table(&name);
+                }
+            }
+            Loose::Index { table, index } if !catalog.uses_index(&table, &index) => {
+                if let Ok(table) = database.table(&table) {
+                    let _ = database.drop_index(&table, &index);
+                }
+            }
+            Loose::Sequence(oid) if catalog.object(oid).is_none() => {
+                self.sql.sequences.forget(oid);
+                let _ = crate::state::delete_sequence(database, oid);
+            }
+            Loose::Table(_) | Loose::Index { .. } | Loose::Sequence(_) => {}
+        }
+    }
+
+    /// Statements that begin and end transactions; none for all others.
+    pub(super) fn control(&mut self, statement: &Statement) -> Result<Option<Completion>> {
+        let command = match statement {
+            Statement::StartTransaction { modes, begin, .. } => {
+                self.begin_block(modes)?;
+                if *begin { "BEGIN" } else { "START TRANSACTION" }
+            }
+            Statement::Commit { chain, .. } => self.commit_block(*chain)?,
+            Statement::Rollback {
+                chain,
+                savepoint: None,
+            } => {
+                self.roll_back_block(*chain)?;
+                "ROLLBACK"
+            }
+            Statement::Rollback {
+                savepoint: Some(name),
+                ..
+            } => {
+                self.roll_back_to(name)?;
+                "ROLLBACK"
+            }
+            Statement::Savepoint { name } => {
+                self.savepoint(name)?;
+                "SAVEPOINT"
+            }
+            Statement::ReleaseSavepoint { name } => {
+                self.release(name)?;
+                "RELEASE"
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(Completion::new(command)))
+    }
+
+    fn begin_block(&mut self, modes: &[TransactionMode]) -> Result<()> {
+        match self.transaction.block {
+            Block::Idle => {
+                self.begin(Block::Open)?;
+            }
+            Block::Implicit => self.transaction.block = Block::Open,
+            Block::Open => {
+                let message = "there is already a transaction in progress";
+                self.environment
+                    .host
+                    .warning(SqlState::ACTIVE_SQL_TRANSACTION, message);
+            }
+            Block::Failed => return Err(failed_block()),
+        }
+        self.set_modes(modes)
+    }
+
+    /// Gives the open transaction other modes, before it has read anything.
+    pub(super) fn set_modes(&mut self, modes: &[TransactionMode]) -> Result<()> {
+        let (mut isolation, mut access) = (self.transaction.isolation, self.transaction.access);
+        for mode in modes {
+            match mode {
+                TransactionMode::IsolationLevel(level) => isolation = isolation_of(*level),
+                TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => {
+                    access = Mode::ReadOnly;
+                }
+                TransactionMode::AccessMode(TransactionAccessMode::ReadWrite) => {
+                    access = Mode::ReadWrite;
+                }
+            }
+        }
+        if (isolation, access) == (self.transaction.isolation, self.transaction.access) {
+            return Ok(());
+        }
+        if self.transaction.has_read || !self.transaction.savepoints.is_empty() {
+            let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
+            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        }
+        self.transaction.isolation = isolation;
+        self.transaction.access = access;
+        self.connection.abort();
+        self.connection.begin_with(isolation, access)?;
+        Ok(())
+    }
+
+    fn commit_block(&mut self, chain: bool) -> Result<&'static str> {
+        let (isolation, access) = (self.transaction.isolation, self.transaction.access);
+        let command = match self.transaction.block {
+            Block::Idle => {
+                let message = "there is no transaction in progress";
+                self.environment
+                    .host
+                    .warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message);
+                return Ok("COMMIT");
+            }
+            Block::Failed => {
+                self.abort();
+                "ROLLBACK"
+            }
+            Block::Implicit | Block::Open => {
+                self.commit()?;
+                "COMMIT"
+            }
+        };
+        self.chain(chain, isolation, access)?;
+        Ok(command)
+    }
+
+    fn roll_back_block(&mut self, chain: bool) -> Result<()> {
+        let (isolation, access) = (self.transaction.isolation, self.transaction.access);
+        if matches!(self.transaction.block, Block::Idle | Block::Implicit) {
+            let message = "there is no transaction in progress";
+            self.environment
+                .host
+                .warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message);
+        }
+        self.abort();
+        self.chain(chain, isolation, access)
+    }
+
+    /// Begins the transaction of `AND CHAIN`.
+    fn chain(&mut self, chain: bool, isolation: Isolation, access: Mode) -> Result<()> {
+        if !chain {
+            return Ok(());
+        }
+        self.transaction.isolation = isolation;
+        self.transaction.access = access;
+        self.start(Block::Open)
+    }
+
+    fn savepoint(&mut self, name: &Ident) -> Result<()> {
+        match self.transaction.block {
+            Block::Failed => return Err(failed_block()),
+            Block::Idle | Block::Implicit => return Err(needs_block("SAVEPOINT")),
+            Block::Open => {}
+        }
+        let savepoint = Savepoint {
+            name: ident_text(name),
+            mark: self.connection.statement()?,
+            catalog: Arc::clone(self.catalog()),
+        };
+        self.transaction.savepoints.push(savepoint);
+        Ok(())
+    }
+
+    fn find_savepoint(&self, name: &Ident) -> Result<usize> {
+        let name = ident_text(name);
+        let mut savepoints = self.transaction.savepoints.iter();
+        savepoints
+            .rposition(|savepoint| savepoint.name == name)
+            .ok_or_else(|| {
+                let message = format!("savepoint \"{name}\" does not exist");
+                SqlError::new(SqlState::INVALID_SAVEPOINT_SPECIFICATION, message)
+            })
+    }
+
+    fn roll_back_to(&mut self, name: &Ident) -> Result<()> {
+        if !self.transaction.is_block() {
+            return Err(needs_block("ROLLBACK TO SAVEPOINT"));
+        }
+        let at = self.find_savepoint(name)?;
+        let savepoint = &self.transaction.savepoints[at];
+        self.connection.roll_back_to(savepoint.mark)?;
+        self.environment.names.catalog = Arc::clone(&savepoint.catalog);
+        self.transaction.savepoints.truncate(at + 1);
+        self.transaction.block = Block::Open;
+        Ok(())
+    }
+
+    fn release(&mut self, name: &Ident) -> Result<()> {
+        match self.transaction.block {
+            Block::Failed => return Err(failed_block()),
+            Block::Idle | Block::Implicit => return Err(needs_block("RELEASE SAVEPOINT")),
+            Block::Open => {}
+        }
+        let at = self.find_savepoint(name)?;
+        self.transaction.savepoints.truncate(at);
+        Ok(())
+    }
+}
+
+/// The error of a statement in a block that has failed.
+pub(super) fn failed_block() -> SqlError {
+    let message = "current transaction is aborted, commands ignored until end of transaction block";
+    SqlError::new(SqlState::IN_FAILED_SQL_TRANSACTION, message)
+}
+
+/// The error of a statement that makes sense in a block only.
+pub(super) fn needs_block(command: &str) -> SqlError {
+    let message = format!("{command} can only be used in transaction blocks");
+    SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message)
+}
+
+fn isolation_of(level: TransactionIsolationLevel) -> Isolation {
+    match level {
+        TransactionIsolationLevel::ReadUncommitted | TransactionIsolationLevel::ReadCommitted => {
+            Isolation::ReadCommitted
+        }
+        TransactionIsolationLevel::RepeatableRead | TransactionIsolationLevel::Snapshot => {
+            Isolation::RepeatableRead
+        }
+        TransactionIsolationLevel::Serializable => Isolation::Serializable,
+    }
+}
+
+fn isolation_named(name: &str) -> Option<Isolation> {
+    match name {
+        "read committed" | "read uncommitted" => Some(Isolation::ReadCommitted),
+        "repeatable read" => Some(Isolation::RepeatableRead),
+        "serializable" => Some(Isolation::Serializable),
+        _ => None,
+    }
+}
+
+/// The name of an isolation.
+pub(super) fn isolation_name(isolation: Isolation) -> &'static str {
+    match isolation {
+        Isolation::ReadCommitted => "read committed",
+        Isolation::RepeatableRead => "repeatable read",
+        Isolation::Serializable => "serializable",
+    }
+}

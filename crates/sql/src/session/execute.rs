@@ -1,0 +1,194 @@
+//! One statement: a plan that runs, or a change of the session or the catalogue.
+
+use super::Session;
+use crate::bind::Binder;
+use crate::define;
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::{Parsed, Places};
+use crate::plan::{Plan, improve};
+use crate::run::{Budget, Run, State};
+use crate::sink::{Batch, Completion, Flow, OutputColumn, RowSink};
+use crate::state::Running;
+use crate::types::{Context, Datum, Type};
+use sqlparser::ast::Statement;
+use std::sync::Arc;
+
+impl Session {
+    /// Runs a statement in the open transaction.
+    pub(super) fn execute(
+        &mut self,
+        parsed: &Parsed,
+        sink: &mut dyn RowSink,
+    ) -> Result<Completion> {
+        match &*parsed.statement {
+            Statement::Query(_)
+            | Statement::Insert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_) => {
+                let plan = self.plan(parsed, &[])?;
+                let plan = plan.ok_or_else(|| SqlError::internal("a statement with a plan"))?;
+                if !plan.parameters.is_empty() {
+                    let message = "there is no parameter $1";
+                    return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, message));
+                }
+                if let Some(columns) = &plan.columns {
+                    sink.describe(columns)?;
+                }
+                let mut running = self.begin_plan(&plan, Vec::new())?;
+                self.run_on(&mut running, 0, sink)
+            }
+            statement @ (Statement::Set(_)
+            | Statement::ShowVariable { .. }
+            | Statement::Reset(_)) => self.setting_statement(statement, sink),
+            statement => match define::run(self, parsed, statement)? {
+                Some(completion) => Ok(completion),
+                None => Err(SqlError::unsupported(
+                    command_name(statement),
+                    "See `docs/sql.md` for the statements that there are.",
+                )),
+            },
+        }
+    }
+
+    /// Versions of the catalogue and of the settings: plans made under others are made again.
+    pub(super) fn versions(&self) -> (u64, u64) {
+        (
+            self.catalog().version,
+            self.environment.host.variables.version,
+        )
+    }
+
+    /// The plan of a statement; none if it is none that reads or changes rows.
+    pub(crate) fn plan(
+        &self,
+        parsed: &Parsed,
+        declared: &[Option<Type>],
+    ) -> Result<Option<Arc<Plan>>> {
+        let places = Places::new(&parsed.text);
+        let environment = &self.environment;
+        let database = self.sql.database();
+        let mut binder = Binder::new(&environment.names, database, environment.context(), &places);
+        binder.declare(declared);
+        let Some(mut plan) = binder.statement(&parsed.statement)? else {
+            return Ok(None);
+        };
+        plan.root = improve(plan.root);
+        Ok(Some(Arc::new(plan)))
+    }
+
+    /// A plan that is ready to run with values for its parameters.
+    pub(super) fn begin_plan(&mut self, plan: &Arc<Plan>, values: Vec<Datum>) -> Result<Running> {
+        if values.len() != plan.parameters.len() {
+            let message = format!(
+                "bind message supplies {} parameters, but the statement requires {}",
+                values.len(),
+                plan.parameters.len()
+            );
+            return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
+        }
+        if plan.writes && self.transaction.access == indelible::Mode::ReadOnly {
+            let message = format!("cannot execute {} in a read-only transaction", plan.command);
+            return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
+        }
+        self.connection.set_wait(self.environment.wait());
+        let budget = Budget::new(self.environment.host.variables.work_mem());
+        Running::new(plan, State::new(values, budget))
+    }
+
+    /// Inserts the rows of a query into a table; the number of rows.
+    pub(crate) fn fill(&mut self, table: u32, plan: &Arc<Plan>) -> Result<u64> {
+        let modify = {
+            let places = Places::default();
+            let environment = &self.environment;
+            let database = self.sql.database();
+            let mut binder =
+                Binder::new(&environment.names, database, environment.context(), &places);
+            binder.insert_all(table, plan.root.clone())?
+        };
+        let filling = Arc::new(Plan {
+            root: modify,
+            columns: None,
+            parameters: Vec::new(),
+            command: "INSERT",
+            writes: true,
+        });
+        let mut running = self.begin_plan(&filling, Vec::new())?;
+        let completion = self.run_on(&mut running, 0, &mut Nowhere)?;
+        Ok(completion.rows.unwrap_or(0))
+    }
+
+    /// Runs a plan on: to its end, until the sink is full, or for some rows if that is not 0.
+    pub(super) fn run_on(
+        &mut self,
+        running: &mut Running,
+        rows_max: u64,
+        sink: &mut dyn RowSink,
+    ) -> Result<Completion> {
+        let mut left = if rows_max == 0 { u64::MAX } else { rows_max };
+        let is_suspended = loop {
+            if left == 0 {
+                break true;
+            }
+            if running.next >= running.batch.len() {
+                let mut run = Run {
+                    connection: &mut self.connection,
+                    environment: &mut self.environment,
+                    state: &mut running.state,
+                };
+                running.root.next(&mut run, &mut running.batch)?;
+                run.check()?;
+                running.next = 0;
+                if running.batch.is_empty() {
+                    break false;
+                }
+            }
+            let rest = (running.batch.len() - running.next) as u64;
+            let taken = rest.min(left) as usize;
+            let flow = if taken == running.batch.len() {
+                sink.rows(&running.batch, &self.environment.context())?
+            } else {
+                let mut part = Batch::new(running.batch.width());
+                for at in running.next..running.next + taken {
+                    part.push(running.batch.row(at).iter().cloned());
+                }
+                sink.rows(&part, &self.environment.context())?
+            };
+            running.next += taken;
+            running.rows += taken as u64;
+            left -= taken as u64;
+            if flow == Flow::Full {
+                break true;
+            }
+        };
+        let rows = if running.plan.writes {
+            running.state.processed
+        } else {
+            running.rows
+        };
+        let completion = Completion::with_rows(running.plan.command, rows);
+        Ok(Completion {
+            is_suspended,
+            ..completion
+        })
+    }
+}
+
+/// A sink for results that nobody wants.
+struct Nowhere;
+
+impl RowSink for Nowhere {
+    fn describe(&mut self, _: &[OutputColumn]) -> Result<()> {
+        Ok(())
+    }
+
+    fn rows(&mut self, _: &Batch, _: &Context<'_>) -> Result<Flow> {
+        Ok(Flow::More)
+    }
+}
+
+/// The first words of a statement.
+fn command_name(statement: &Statement) -> String {
+    let text = statement.to_string();
+    let words: Vec<&str> = text.split_whitespace().take(2).collect();
+    words.join(" ")
+}

@@ -1,0 +1,222 @@
+//! Prepared statements and portals: the parts of the extended protocol.
+//!
+//! A prepared statement is parsed once, and planned again when the catalogue or the settings have
+//! changed. A portal is a prepared statement with values; it may stop after some rows, keeps its
+//! place, and ends with its transaction.
+
+use super::Session;
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::parse;
+use crate::plan::Plan;
+use crate::sink::{Completion, OutputColumn, RowSink};
+use crate::state::{Planned, Portal, Prepared};
+use crate::types::{Datum, Type};
+use std::sync::Arc;
+
+/// Values of the parameters of a statement, in their order; of the types that
+/// [`Session::parameter_types`] says.
+pub type Parameters = [Datum];
+
+impl Session {
+    /// Prepares a statement. The name `""` is taken by the next one without a name.
+    ///
+    /// # Errors
+    ///
+    /// Those of its syntax; a name that is taken; several statements in one text.
+    pub fn prepare(&mut self, name: &str, text: &str, declared: &[Option<Type>]) -> Result<()> {
+        self.guarded(|session| {
+            if !name.is_empty() && session.prepared.contains_key(name) {
+                let message = format!("prepared statement \"{name}\" already exists");
+                return Err(SqlError::new(
+                    SqlState::DUPLICATE_PREPARED_STATEMENT,
+                    message,
+                ));
+            }
+            let mut parsed = parse(text)?;
+            if parsed.len() > 1 {
+                let message = "cannot insert multiple commands into a prepared statement";
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+            }
+            let prepared = Prepared::new(parsed.pop(), declared);
+            session.prepared.insert(name.to_owned(), prepared);
+            Ok(())
+        })
+    }
+
+    /// Gives a prepared statement its values, as a portal. The name `""` is taken by the next one.
+    ///
+    /// # Errors
+    ///
+    /// Names that do not exist or are taken; a wrong number of values.
+    pub fn bind(&mut self, portal: &str, statement: &str, values: &Parameters) -> Result<()> {
+        self.guarded(|session| {
+            let prepared = session
+                .prepared
+                .get(statement)
+                .ok_or_else(|| no_statement(statement))?;
+            if !portal.is_empty() && session.portals.contains_key(portal) {
+                let message = format!("cursor \"{portal}\" already exists");
+                return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
+            }
+            let bound = Portal::new(statement, prepared, values);
+            session.portals.insert(portal.to_owned(), bound);
+            Ok(())
+        })
+    }
+
+    /// Runs a portal on, until the sink is full or `rows_max` rows have come, if that is not 0.
+    ///
+    /// # Errors
+    ///
+    /// Those of the statement; a portal that does not exist.
+    pub fn execute_portal(
+        &mut self,
+        portal: &str,
+        rows_max: u64,
+        sink: &mut dyn RowSink,
+    ) -> Result<Completion> {
+        self.environment.interrupt.clear();
+        let Some(mut bound) = self.portals.remove(portal) else {
+            self.fail();
+            return Err(no_portal(portal));
+        };
+        let completion = self.run_portal(&mut bound, rows_max, sink);
+        // The end of a transaction ends its portals, so it stays only if it can go on.
+        let is_suspended = completion
+            .as_ref()
+            .is_ok_and(|completion| completion.is_suspended);
+        if is_suspended {
+            self.portals.insert(portal.to_owned(), bound);
+        }
+        completion
+    }
+
+    fn run_portal(
+        &mut self,
+        portal: &mut Portal,
+        rows_max: u64,
+        sink: &mut dyn RowSink,
+    ) -> Result<Completion> {
+        let Some(parsed) = portal.parsed.clone() else {
+            return Ok(Completion::new(""));
+        };
+        if let Some(running) = &mut portal.running {
+            return self.guarded(|session| {
+                session.attempt(|session| session.run_on(running, rows_max, sink))
+            });
+        }
+        let planned = self.prepared.get(&portal.statement).is_some();
+        self.guarded(|session| {
+            if let Some(completion) = session.control(&parsed.statement)? {
+                return Ok(completion);
+            }
+            session.attempt(|session| {
+                let plan = if planned {
+                    session.plan_prepared(&portal.statement)?
+                } else {
+                    None
+                };
+                let Some(plan) = plan else {
+                    return session.execute(&parsed, sink);
+                };
+                if let Some(columns) = &plan.columns {
+                    sink.describe(columns)?;
+                }
+                let mut running = session.begin_plan(&plan, portal.values.clone())?;
+                let completion = session.run_on(&mut running, rows_max, sink)?;
+                portal.running = Some(running);
+                Ok(completion)
+            })
+        })
+    }
+
+    /// The types of a prepared statement's parameters.
+    ///
+    /// # Errors
+    ///
+    /// Those of planning it; a statement that does not exist.
+    pub fn parameter_types(&mut self, statement: &str) -> Result<Vec<Type>> {
+        let plan = self.planned_in_transaction(statement)?;
+        Ok(plan.map(|plan| plan.parameters.clone()).unwrap_or_default())
+    }
+
+    /// The columns of a prepared statement's result; none if it has no result.
+    ///
+    /// # Errors
+    ///
+    /// Those of planning it; a statement that does not exist.
+    pub fn statement_columns(&mut self, statement: &str) -> Result<Option<Vec<OutputColumn>>> {
+        let plan = self.planned_in_transaction(statement)?;
+        Ok(plan.and_then(|plan| plan.columns.clone()))
+    }
+
+    fn planned_in_transaction(&mut self, statement: &str) -> Result<Option<Arc<Plan>>> {
+        if !self.prepared.contains_key(statement) {
+            self.fail();
+            return Err(no_statement(statement));
+        }
+        self.guarded(|session| session.attempt(|session| session.plan_prepared(statement)))
+    }
+
+    /// The plan of a prepared statement, made again if the catalogue or the settings have changed.
+    fn plan_prepared(&mut self, statement: &str) -> Result<Option<Arc<Plan>>> {
+        let versions = self.versions();
+        let prepared = self
+            .prepared
+            .get(statement)
+            .ok_or_else(|| no_statement(statement))?;
+        if let Some(planned) = &prepared.planned
+            && planned.versions == versions
+        {
+            return Ok(Some(Arc::clone(&planned.plan)));
+        }
+        let Some(parsed) = prepared.parsed.clone() else {
+            return Ok(None);
+        };
+        let declared = prepared.declared.clone();
+        let Some(plan) = self.plan(&parsed, &declared)? else {
+            return Ok(None);
+        };
+        if let Some(prepared) = self.prepared.get_mut(statement) {
+            prepared.planned = Some(Planned {
+                plan: Arc::clone(&plan),
+                versions,
+            });
+        }
+        Ok(Some(plan))
+    }
+
+    /// Forgets a prepared statement, if there is one.
+    pub fn close_statement(&mut self, name: &str) {
+        self.prepared.remove(name);
+    }
+
+    /// Ends a portal, if there is one.
+    pub fn close_portal(&mut self, name: &str) {
+        self.portals.remove(name);
+    }
+
+    /// Ends what was sent together: commits the implicit transaction.
+    ///
+    /// # Errors
+    ///
+    /// Those of the commit.
+    pub fn sync(&mut self) -> Result<()> {
+        self.end_implicit()
+    }
+
+    /// Ends all portals, with their transaction.
+    pub(super) fn close_portals(&mut self) {
+        self.portals.clear();
+    }
+}
+
+fn no_statement(name: &str) -> SqlError {
+    let message = format!("prepared statement \"{name}\" does not exist");
+    SqlError::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
+}
+
+fn no_portal(name: &str) -> SqlError {
+    let message = format!("portal \"{name}\" does not exist");
+    SqlError::new(SqlState::INVALID_CURSOR_NAME, message)
+}

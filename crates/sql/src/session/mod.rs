@@ -1,0 +1,146 @@
+//! A session: one client, its transaction, and the statements that it sends.
+//!
+//! | module | job |
+//! |---|---|
+//! | `control` | the begin and the end of transactions, savepoints, failed blocks |
+//! | `execute` | one statement: plans that run, and everything else |
+//! | `extended` | prepared statements and portals |
+//! | `settings` | `SET`, `SHOW` and their kin |
+//!
+//! Statements that are sent together are one transaction, unless they say otherwise. A statement
+//! that fails is undone alone; the block around it has failed then, and answers nothing but its
+//! end.
+
+mod control;
+mod execute;
+mod extended;
+mod settings;
+
+pub use extended::Parameters;
+
+use crate::catalog::Catalog;
+use crate::error::Result;
+use crate::parse::parse;
+use crate::sink::RowSink;
+use crate::sql::Sql;
+use crate::state::{
+    Block, Environment, HostState, Notice, Portal, Prepared, SessionNames, Transaction,
+    TransactionStatus, Variables,
+};
+use crate::types::Settings;
+use crate::types::random::Random;
+use indelible::{Connection, Interrupt};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// One client of a database: a transaction at a time, prepared statements, cursors and settings.
+///
+/// A session may move between threads. Dropping it undoes an open transaction.
+pub struct Session {
+    pub(crate) sql: Arc<Sql>,
+    pub(crate) connection: Connection,
+    pub(crate) environment: Environment,
+    pub(crate) transaction: Transaction,
+    prepared: HashMap<String, Prepared>,
+    portals: HashMap<String, Portal>,
+}
+
+impl Session {
+    pub(crate) fn new(sql: &Arc<Sql>, number: i32) -> Result<Self> {
+        let mut connection = sql.database().connect()?;
+        connection.set_unchecked(true);
+        let interrupt = connection.interrupt();
+        let moment = crate::state::now();
+        Ok(Self {
+            environment: Environment {
+                settings: Settings::default(),
+                names: SessionNames::new(sql.catalog()),
+                transaction_start: moment,
+                statement_start: moment,
+                random: Random::default(),
+                interrupt,
+                host: HostState {
+                    sql: Arc::clone(sql),
+                    variables: Variables::default(),
+                    sequences: Default::default(),
+                    notices: Vec::new(),
+                    number,
+                },
+            },
+            connection,
+            transaction: Transaction::idle(),
+            prepared: HashMap::new(),
+            portals: HashMap::new(),
+            sql: Arc::clone(sql),
+        })
+    }
+
+    /// Runs the statements of a text, one after the other. Together they are one transaction,
+    /// unless one of them begins or ends one; it is committed when the last one has succeeded.
+    ///
+    /// # Errors
+    ///
+    /// The error of the first statement that fails: those after it do not run, and those before it
+    /// are undone with it, unless a transaction block was open. Then the block has failed.
+    pub fn simple(&mut self, text: &str, sink: &mut dyn RowSink) -> Result<()> {
+        self.environment.interrupt.clear();
+        let parsed = match parse(text) {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                self.fail();
+                return Err(error);
+            }
+        };
+        self.portals.remove("");
+        for statement in &parsed {
+            let completion = self.statement(statement, sink)?;
+            sink.complete(&completion)?;
+        }
+        self.end_implicit()
+    }
+
+    /// The state of the transaction.
+    pub fn status(&self) -> TransactionStatus {
+        match self.transaction.block {
+            Block::Idle | Block::Implicit => TransactionStatus::Idle,
+            Block::Open => TransactionStatus::Open,
+            Block::Failed => TransactionStatus::Failed,
+        }
+    }
+
+    /// Ends the session's statement from any thread, while it is raised. A commit is not
+    /// interrupted. The next statement clears it.
+    pub fn interrupt(&self) -> Interrupt {
+        self.environment.interrupt.clone()
+    }
+
+    /// Takes the notices of the statements so far.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.environment.host.notices)
+    }
+
+    /// The number of the session, unique in the open database.
+    pub fn number(&self) -> i32 {
+        self.environment.host.number
+    }
+
+    /// The value of a setting, such as `timezone`.
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        self.environment.host.variables.get(name)
+    }
+
+    /// The surroundings in which values are printed and read: settings and names of the session.
+    pub fn context(&self) -> crate::types::Context<'_> {
+        self.environment.context()
+    }
+
+    /// What all sessions of the database share.
+    pub fn sql(&self) -> &Arc<Sql> {
+        &self.sql
+    }
+
+    /// The catalogue as the session sees it.
+    pub(crate) fn catalog(&self) -> &Arc<Catalog> {
+        &self.environment.names.catalog
+    }
+}

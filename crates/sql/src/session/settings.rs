@@ -1,0 +1,274 @@
+//! `SET`, `SHOW` and `RESET`.
+
+use super::Session;
+use super::control::isolation_name;
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::ident_text;
+use crate::sink::{Batch, Completion, OutputColumn, RowSink};
+use crate::state::{parts_of, unknown_setting};
+use crate::types::{Context, Datum, Kind};
+use indelible::Mode;
+use sqlparser::ast::{
+    ContextModifier, Expr, ObjectName, Reset, Set, Statement, UnaryOperator, Value,
+};
+
+impl Session {
+    /// Runs a statement about settings.
+    pub(super) fn setting_statement(
+        &mut self,
+        statement: &Statement,
+        sink: &mut dyn RowSink,
+    ) -> Result<Completion> {
+        match statement {
+            Statement::Set(set) => self.set(set),
+            Statement::ShowVariable { variable } => {
+                let words: Vec<String> = variable.iter().map(ident_text).collect();
+                self.show(&words.join(" "), sink)
+            }
+            Statement::Reset(reset) => {
+                match &reset.reset {
+                    Reset::ALL => self.reset_all(),
+                    Reset::SessionAuthorization => {}
+                    Reset::ConfigurationParameter(name) => {
+                        self.set_variable(&setting_name(name), None, false)?;
+                    }
+                }
+                Ok(Completion::new("RESET"))
+            }
+            _ => Err(SqlError::internal("a statement about settings")),
+        }
+    }
+
+    /// Forgets all that the session has kept: settings, prepared statements, portals.
+    pub(crate) fn reset_everything(&mut self) {
+        self.reset_all();
+        self.prepared.clear();
+        self.close_portals();
+        self.environment.host.sequences = crate::state::SessionSequences::default();
+    }
+
+    /// Sets all settings to their defaults.
+    pub(super) fn reset_all(&mut self) {
+        let environment = &mut self.environment;
+        environment.host.variables.reset(&mut environment.settings);
+        self.apply_search_path();
+    }
+
+    fn set(&mut self, set: &Set) -> Result<Completion> {
+        match set {
+            Set::SingleAssignment {
+                scope,
+                variable,
+                values,
+                ..
+            } => {
+                let is_local = *scope == Some(ContextModifier::Local);
+                self.set_values(&setting_name(variable), values, is_local)?;
+            }
+            Set::SetTimeZone { local, value } => {
+                self.set_values("timezone", std::slice::from_ref(value), *local)?;
+            }
+            Set::SetNames { charset_name, .. } => {
+                self.set_variable("client_encoding", Some(&charset_name.value), false)?;
+            }
+            Set::SetTransaction {
+                modes,
+                session: false,
+                snapshot: None,
+            } => {
+                if !self.transaction.is_block() {
+                    let message = "SET TRANSACTION can only be used in transaction blocks";
+                    let state = SqlState::NO_ACTIVE_SQL_TRANSACTION;
+                    self.environment.host.warning(state, message);
+                } else {
+                    self.set_modes(modes)?;
+                }
+            }
+            Set::SetTransaction {
+                modes,
+                session: true,
+                ..
+            } => self.set_default_modes(modes)?,
+            Set::SetRole { .. } | Set::SetSessionAuthorization(_) => {}
+            other => {
+                let instead = "Use SET name = value.";
+                return Err(SqlError::unsupported(format!("SET {other}"), instead));
+            }
+        }
+        Ok(Completion::new("SET"))
+    }
+
+    fn set_default_modes(&mut self, modes: &[sqlparser::ast::TransactionMode]) -> Result<()> {
+        use sqlparser::ast::{TransactionAccessMode, TransactionMode};
+        for mode in modes {
+            let (name, value) = match mode {
+                TransactionMode::IsolationLevel(level) => (
+                    "default_transaction_isolation",
+                    level.to_string().to_lowercase(),
+                ),
+                TransactionMode::AccessMode(access) => {
+                    let is_read_only = *access == TransactionAccessMode::ReadOnly;
+                    let value = if is_read_only { "on" } else { "off" };
+                    ("default_transaction_read_only", value.to_owned())
+                }
+            };
+            self.set_variable(name, Some(&value), false)?;
+        }
+        Ok(())
+    }
+
+    fn set_values(&mut self, name: &str, values: &[Expr], is_local: bool) -> Result<()> {
+        let texts: Vec<String> = values.iter().map(value_text).collect::<Result<_>>()?;
+        let is_default = matches!(values, [Expr::Identifier(word)] if word.value.eq_ignore_ascii_case("default"));
+        let is_local_zone =
+            name == "timezone" && texts.len() == 1 && texts[0].eq_ignore_ascii_case("local");
+        let value = (!is_default && !is_local_zone).then(|| texts.join(", "));
+        self.set_variable(name, value.as_deref(), is_local)
+    }
+
+    /// Sets a setting, for the transaction if it is local.
+    pub(crate) fn set_variable(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        is_local: bool,
+    ) -> Result<()> {
+        let environment = &mut self.environment;
+        let variables = &mut environment.host.variables;
+        if is_local {
+            variables.keep_for_later(name);
+        }
+        variables.set(&mut environment.settings, name, value)?;
+        self.apply_search_path();
+        Ok(())
+    }
+
+    /// Lets names be found along the search path that is set.
+    pub(super) fn apply_search_path(&mut self) {
+        let path = self
+            .environment
+            .host
+            .variables
+            .get("search_path")
+            .unwrap_or_default();
+        let names = path.split(',').map(|name| parts_of(name).concat());
+        let names: Vec<String> = names
+            .filter(|name| !name.is_empty() && name != "$user")
+            .collect();
+        if self.environment.names.search_path != names {
+            self.environment.names.search_path = names;
+        }
+    }
+
+    fn show(&mut self, name: &str, sink: &mut dyn RowSink) -> Result<Completion> {
+        if name.eq_ignore_ascii_case("all") {
+            let all = self.environment.host.variables.all();
+            let rows = all
+                .into_iter()
+                .map(|(name, value)| vec![name, value, String::new()]);
+            return texts(
+                &["name", "setting", "description"],
+                rows.collect(),
+                &self.environment.context(),
+                sink,
+            );
+        }
+        let (shown, name) = match name.to_lowercase().as_str() {
+            "transaction isolation level" => {
+                ("transaction_isolation".to_owned(), "transaction_isolation")
+            }
+            "time zone" => ("TimeZone".to_owned(), "timezone"),
+            "session authorization" => {
+                ("session_authorization".to_owned(), "session_authorization")
+            }
+            other => (proper_name(other), name),
+        };
+        let value = match name.to_lowercase().as_str() {
+            "transaction_isolation" => isolation_name(self.transaction.isolation).to_owned(),
+            "transaction_read_only" => {
+                let is_read_only = self.transaction.access == Mode::ReadOnly;
+                if is_read_only {
+                    "on".into()
+                } else {
+                    "off".into()
+                }
+            }
+            other => {
+                let value = self.environment.host.variables.get(other);
+                value.ok_or_else(|| unknown_setting(name))?.to_owned()
+            }
+        };
+        texts(
+            &[&shown],
+            vec![vec![value]],
+            &self.environment.context(),
+            sink,
+        )
+    }
+}
+
+/// The name by which PostgreSQL shows a setting.
+fn proper_name(name: &str) -> String {
+    match name {
+        "datestyle" => "DateStyle".to_owned(),
+        "intervalstyle" => "IntervalStyle".to_owned(),
+        "timezone" => "TimeZone".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+/// Sends rows of texts.
+pub(super) fn texts(
+    names: &[&str],
+    rows: Vec<Vec<String>>,
+    context: &Context<'_>,
+    sink: &mut dyn RowSink,
+) -> Result<Completion> {
+    let columns = names.iter().map(|name| OutputColumn {
+        name: (*name).to_owned(),
+        data_type: Kind::Text.plain(),
+        table: 0,
+        position: 0,
+    });
+    sink.describe(&columns.collect::<Vec<_>>())?;
+    let mut batch = Batch::new(names.len());
+    for row in rows {
+        batch.push(row.into_iter().map(Datum::text));
+    }
+    if !batch.is_empty() {
+        sink.rows(&batch, context)?;
+    }
+    Ok(Completion::new("SHOW"))
+}
+
+fn setting_name(name: &ObjectName) -> String {
+    name.to_string().replace('"', "").to_lowercase()
+}
+
+/// The text of a value in `SET`.
+fn value_text(value: &Expr) -> Result<String> {
+    match value {
+        Expr::Identifier(word) => Ok(match word.quote_style {
+            Some(_) => word.value.clone(),
+            None => word.value.to_lowercase(),
+        }),
+        Expr::Value(value) => Ok(match &value.value {
+            Value::SingleQuotedString(text)
+            | Value::EscapedStringLiteral(text)
+            | Value::DoubleQuotedString(text)
+            | Value::Number(text, _) => text.clone(),
+            Value::Boolean(true) => "on".to_owned(),
+            Value::Boolean(false) => "off".to_owned(),
+            other => other.to_string(),
+        }),
+        Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        } => Ok(format!("-{}", value_text(expr)?)),
+        Expr::Interval(interval) => value_text(&interval.value),
+        other => {
+            let message = format!("syntax error at or near \"{other}\"");
+            Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
+        }
+    }
+}

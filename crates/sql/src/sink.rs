@@ -1,0 +1,187 @@
+//! Results of statements: columns, batches of rows, the sink that takes them, and command tags.
+//!
+//! A sink is called once for the columns of a result and then once a batch, so it may be a `dyn`
+//! without a cost for each row. It says after each batch whether it wants more; a portal that is
+//! told to stop keeps its place.
+
+use crate::error::SqlError;
+use crate::types::{Context, Datum, Type};
+use std::fmt;
+
+/// Rows of one batch, at most.
+pub const BATCH_ROWS: usize = 1024;
+
+/// A column of a result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutputColumn {
+    /// Its name.
+    pub name: String,
+    /// The type of its values.
+    pub data_type: Type,
+    /// Number of the table that it is a column of, or 0.
+    pub table: u32,
+    /// Position in that table, from 1, or 0.
+    pub position: i16,
+}
+
+/// Rows of one width, one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    width: usize,
+    rows: usize,
+    cells: Vec<Datum>,
+}
+
+impl Batch {
+    /// An empty batch of rows of `width` values.
+    pub fn new(width: usize) -> Self {
+        Self {
+            width,
+            rows: 0,
+            cells: Vec::new(),
+        }
+    }
+
+    /// Values of a row.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Whether an operator has to hand the batch over before it adds another row.
+    pub fn is_full(&self) -> bool {
+        self.rows >= BATCH_ROWS
+    }
+
+    /// The values of a row.
+    pub fn row(&self, at: usize) -> &[Datum] {
+        &self.cells[at * self.width..][..self.width]
+    }
+
+    /// The rows in their order.
+    pub fn rows(&self) -> impl Iterator<Item = &[Datum]> {
+        (0..self.rows).map(|at| self.row(at))
+    }
+
+    /// Removes all rows, and lets the batch have rows of another width.
+    pub fn reset(&mut self, width: usize) {
+        self.width = width;
+        self.rows = 0;
+        self.cells.clear();
+    }
+
+    /// Adds a row of the batch's width.
+    pub fn push(&mut self, row: impl IntoIterator<Item = Datum>) {
+        self.cells.extend(row);
+        self.rows += 1;
+        debug_assert_eq!(
+            self.cells.len(),
+            self.rows * self.width,
+            "a row has the width"
+        );
+    }
+
+    /// The rows, owned.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Vec<Datum>> + '_ {
+        let width = self.width;
+        let rows = std::mem::take(&mut self.rows);
+        let mut cells = self.cells.drain(..);
+        (0..rows).map(move |_| cells.by_ref().take(width).collect())
+    }
+
+    /// Keeps the first rows only.
+    pub(crate) fn truncate(&mut self, rows: usize) {
+        if rows < self.rows {
+            self.rows = rows;
+            self.cells.truncate(rows * self.width);
+        }
+    }
+}
+
+/// The answer of a sink to a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// It takes more.
+    More,
+    /// It wants no more now.
+    Full,
+}
+
+/// Receiver of the results of statements.
+pub trait RowSink {
+    /// The columns of a result whose rows follow. Called once for each statement that returns rows.
+    fn describe(&mut self, columns: &[OutputColumn]) -> Result<(), SqlError>;
+
+    /// The next rows; `context` is that in which their values print.
+    fn rows(&mut self, batch: &Batch, context: &Context<'_>) -> Result<Flow, SqlError>;
+
+    /// A statement of [`Session::simple`](crate::Session::simple) is complete.
+    fn complete(&mut self, completion: &Completion) -> Result<(), SqlError> {
+        let _ = completion;
+        Ok(())
+    }
+
+    /// Bytes of `COPY TO STDOUT`, in their order.
+    fn copy_out(&mut self, data: &[u8]) -> Result<(), SqlError> {
+        let _ = data;
+        Ok(())
+    }
+
+    /// Appends the next bytes for `COPY FROM STDIN`; false at their end.
+    fn copy_in(&mut self, data: &mut Vec<u8>) -> Result<bool, SqlError> {
+        let _ = data;
+        Ok(false)
+    }
+}
+
+/// The end of a statement: its command tag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The command, as in `SELECT` or `CREATE TABLE`.
+    pub command: &'static str,
+    /// Rows that it returned or changed, where the tag has their number.
+    pub rows: Option<u64>,
+    /// Whether it has stopped because the sink wanted no more, or the limit of rows was reached.
+    pub is_suspended: bool,
+}
+
+impl Completion {
+    /// The end of a command whose tag has no number.
+    pub fn new(command: &'static str) -> Self {
+        Self {
+            command,
+            rows: None,
+            is_suspended: false,
+        }
+    }
+
+    /// The end of a command that has returned or changed rows.
+    pub fn with_rows(command: &'static str, rows: u64) -> Self {
+        Self {
+            command,
+            rows: Some(rows),
+            is_suspended: false,
+        }
+    }
+}
+
+impl fmt::Display for Completion {
+    /// The tag as `PostgreSQL` prints it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.rows {
+            None => f.write_str(self.command),
+            // The 0 was the number of a row, when rows had numbers.
+            Some(rows) if self.command == "INSERT" => write!(f, "INSERT 0 {rows}"),
+            Some(rows) => write!(f, "{} {rows}", self.command),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The state that all sessions of a database share.
+//!
+//! The catalogue is swapped whole, under its lock, by the transaction that commits a definition:
+//! its locks are given back while that lock is held, so a session that gets one of them afterwards
+//! sees the new catalogue.
+
+use crate::catalog::{Catalog, Oid, store};
+use crate::error::Result;
+use crate::session::Session;
+use crate::state::Sequences;
+use indelible::{Database, Direction, Table, TableId};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
+
+/// SQL in a database. One for each open database: it keeps the catalogue in memory.
+pub struct Sql {
+    database: Database,
+    catalog: RwLock<Arc<Catalog>>,
+    /// The next number for an object, and the newest of a catalogue.
+    next_oid: AtomicU32,
+    version: AtomicU64,
+    /// Hidden numbers of rows, by table below.
+    row_numbers: Mutex<HashMap<TableId, Arc<AtomicI64>>>,
+    pub(crate) sequences: Sequences,
+    sessions: AtomicI32,
+}
+
+impl Sql {
+    /// Reads the catalogue of a database, and drops what definitions that did not commit have left
+    /// behind.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the database; a catalogue that is damaged.
+    pub fn open(database: Database) -> Result<Arc<Self>> {
+        let (catalog, next_oid) = store::load(&database)?;
+        Ok(Arc::new(Self {
+            database,
+            catalog: RwLock::new(Arc::new(catalog)),
+            next_oid: AtomicU32::new(next_oid),
+            version: AtomicU64::new(0),
+            row_numbers: Mutex::default(),
+            sequences: Sequences::default(),
+            sessions: AtomicI32::new(0),
+        }))
+    }
+
+    /// The database below.
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// Opens a session.
+    ///
+    /// # Errors
+    ///
+    /// As [`Database::connect`].
+    pub fn connect(self: &Arc<Self>) -> Result<Session> {
+        let number = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
+        Session::new(self, number)
+    }
+
+    /// The catalogue of all transactions that have committed.
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The catalogue, to be replaced while a transaction commits.
+    pub(crate) fn catalog_to_replace(&self) -> RwLockWriteGuard<'_, Arc<Catalog>> {
+        self.catalog.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number for a new object; `count` numbers that follow each other.
+    pub(crate) fn next_oid(&self, count: u32) -> Oid {
+        self.next_oid.fetch_add(count, Ordering::Relaxed)
+    }
+
+    /// A number for another catalogue.
+    pub(crate) fn next_version(&self) -> u64 {
+        self.version.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// A number for a new row of a table without a primary key: higher than those that are there.
+    pub(crate) fn next_row_number(&self, table: &Table) -> Result<i64> {
+        let mut numbers = self
+            .row_numbers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let number = match numbers.get(&table.id()) {
+            Some(number) => Arc::clone(number),
+            None => {
+                // All later numbers come from the counter, so rows that are not committed have
+                // theirs from it too.
+                let highest = highest_number(&self.database, table)?;
+                let number = Arc::new(AtomicI64::new(highest + 1));
+                numbers.insert(table.id(), Arc::clone(&number));
+                number
+            }
+        };
+        drop(numbers);
+        Ok(number.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Forgets the numbers of a table below that is gone.
+    pub(crate) fn forget_numbers(&self, table: TableId) {
+        let mut numbers = self
+            .row_numbers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        numbers.remove(&table);
+    }
+}
+
+/// The highest hidden number of a table's rows, or 0.
+fn highest_number(database: &Database, table: &Table) -> Result<i64> {
+    let mut highest = 0;
+    database.read(|reader| {
+        reader.scan(table, .., Direction::Backward, |row| {
+            let last = table.definition().primary_key.first().copied();
+            let number = last.and_then(|column| row.get(column).as_i64());
+            highest = number.unwrap_or(0);
+            ControlFlow::Break(())
+        })
+    })?;
+    Ok(highest)
+}

@@ -1,0 +1,87 @@
+//! Everything that expressions look at besides rows and parameters.
+
+use super::names::SessionNames;
+use super::sequence::SessionSequences;
+use super::setting::Variables;
+use super::{Notice, Severity};
+use crate::error::{SqlError, SqlState};
+use crate::sql::Sql;
+use crate::types::random::Random;
+use crate::types::{Context, Settings};
+use indelible::{Interrupt, Wait};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Surroundings of the expressions of a session.
+pub(crate) struct Environment {
+    pub(crate) settings: Settings,
+    pub(crate) names: SessionNames,
+    /// Microseconds since 2000-01-01 UTC.
+    pub(crate) transaction_start: i64,
+    pub(crate) statement_start: i64,
+    pub(crate) random: Random,
+    pub(crate) interrupt: Interrupt,
+    pub(crate) host: HostState,
+}
+
+impl Environment {
+    /// How long statements wait for locks.
+    pub(crate) fn wait(&self) -> Wait {
+        let timeout = self.host.variables.get("lock_timeout");
+        match timeout.and_then(super::setting::millis_of) {
+            None | Some(0) => Wait::Limit(LOCK_WAIT_MAX),
+            Some(millis) => Wait::Limit(Duration::from_millis(millis)),
+        }
+    }
+
+    /// The surroundings of conversions.
+    pub(crate) fn context(&self) -> Context<'_> {
+        Context {
+            settings: &self.settings,
+            names: &self.names,
+            transaction_start: self.transaction_start,
+            statement_start: self.statement_start,
+        }
+    }
+}
+
+/// State that functions of the session use and change.
+pub(crate) struct HostState {
+    pub(crate) sql: Arc<Sql>,
+    pub(crate) variables: Variables,
+    pub(crate) sequences: SessionSequences,
+    pub(crate) notices: Vec<Notice>,
+    /// The number of the session.
+    pub(crate) number: i32,
+}
+
+impl HostState {
+    /// Keeps a notice for the client.
+    pub(crate) fn notice(&mut self, message: impl Into<String>) {
+        self.notices.push(Notice {
+            severity: Severity::Notice,
+            content: SqlError::new(SqlState::SUCCESSFUL_COMPLETION, message),
+        });
+    }
+
+    /// Keeps a warning for the client.
+    pub(crate) fn warning(&mut self, state: SqlState, message: impl Into<String>) {
+        self.notices.push(Notice {
+            severity: Severity::Warning,
+            content: SqlError::new(state, message),
+        });
+    }
+}
+
+/// A wait without a limit: deadlocks are found at once, so nothing else ends it.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Seconds from 1970-01-01 to 2000-01-01.
+const EPOCH_SECONDS: i64 = 946_684_800;
+
+/// The present moment in microseconds since 2000-01-01 UTC.
+pub(crate) fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let micros = since.map_or(0, |since| since.as_micros() as i64);
+    micros - EPOCH_SECONDS * 1_000_000
+}

@@ -1,0 +1,55 @@
+//! State of a session between statements.
+//!
+//! | module | job |
+//! |---|---|
+//! | `environment` | everything that expressions look at: settings, names, times, the session |
+//! | `host` | functions that need the session |
+//! | `names` | objects by their names, along the search path |
+//! | `setting` | `SET`, `SHOW`, `RESET` |
+//! | `transaction` | the block that is open, its savepoints and its definitions |
+//! | `prepared` | prepared statements, portals and cursors |
+
+mod environment;
+mod host;
+mod names;
+mod prepared;
+mod sequence;
+mod setting;
+mod transaction;
+
+pub(crate) use environment::{Environment, HostState, now};
+pub(crate) use host::HostCall;
+pub(crate) use names::{SessionNames, parts_of, quoted};
+pub(crate) use prepared::{Planned, Portal, Prepared, Running};
+pub(crate) use sequence::{Sequences, SessionSequences, delete as delete_sequence};
+pub(crate) use setting::{Variables, unknown as unknown_setting};
+pub(crate) use transaction::{Block, Loose, Savepoint, Transaction};
+
+/// The state of a session's transaction, as clients see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransactionStatus {
+    /// None is open.
+    Idle,
+    /// One is open.
+    Open,
+    /// One has failed: it can only be rolled back.
+    Failed,
+}
+
+/// The weight of a notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// Something was left out, as the statement allows.
+    Notice,
+    /// The statement did not do what it says.
+    Warning,
+}
+
+/// Something to know about a statement that has succeeded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Its weight.
+    pub severity: Severity,
+    /// State, message, detail and hint.
+    pub content: crate::error::SqlError,
+}

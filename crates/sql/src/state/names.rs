@@ -1,0 +1,258 @@
+//! Objects by their names, along the search path; and names of objects for their texts.
+
+use crate::catalog::{Body, Catalog, Names as Group, Object, Oid, PG_CATALOG, PG_TEMP, PUBLIC};
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::{EnumLabel, Kind, Names, RecordShape, Type};
+use std::sync::Arc;
+
+/// The catalogue as a session sees it.
+#[derive(Clone)]
+pub(crate) struct SessionNames {
+    pub(crate) catalog: Arc<Catalog>,
+    /// Names of the schemas that are searched, in their order.
+    pub(crate) search_path: Vec<String>,
+}
+
+impl SessionNames {
+    pub(crate) fn new(catalog: Arc<Catalog>) -> Self {
+        Self {
+            catalog,
+            search_path: vec!["public".to_owned()],
+        }
+    }
+
+    /// The schemas that are searched, those that are always searched included.
+    pub(crate) fn schemas(&self) -> impl Iterator<Item = Oid> + '_ {
+        let named = self.search_path.iter();
+        let named = named.filter_map(|name| self.catalog.schema(name));
+        [PG_TEMP, PG_CATALOG].into_iter().chain(named)
+    }
+
+    /// The schema in which new objects are made.
+    pub(crate) fn target_schema(&self) -> Result<Oid> {
+        let mut named = self.search_path.iter();
+        named
+            .find_map(|name| self.catalog.schema(name))
+            .ok_or_else(|| {
+                let message = "no schema has been selected to create in";
+                SqlError::new(SqlState::INVALID_SCHEMA_NAME, message)
+            })
+    }
+
+    /// The schema with this name, which must exist.
+    pub(crate) fn schema(&self, name: &str) -> Result<Oid> {
+        if name == "pg_temp" {
+            return Ok(PG_TEMP);
+        }
+        self.catalog.schema(name).ok_or_else(|| {
+            let message = format!("schema \"{name}\" does not exist");
+            SqlError::new(SqlState::INVALID_SCHEMA_NAME, message)
+        })
+    }
+
+    /// The first object with this name along the search path, or in the schema that is given.
+    pub(crate) fn find(
+        &self,
+        group: Group,
+        schema: Option<&str>,
+        name: &str,
+    ) -> Option<&Arc<Object>> {
+        match schema {
+            Some(schema) => {
+                let schema = self.schema(schema).ok()?;
+                self.catalog.find(group, schema, name)
+            }
+            None => self
+                .schemas()
+                .find_map(|schema| self.catalog.find(group, schema, name)),
+        }
+    }
+
+    /// The type with this name that a user has defined, with the domain it is, if it is one.
+    pub(crate) fn user_type(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+    ) -> Option<(Type, &Arc<Object>)> {
+        let object = self.find(Group::Types, schema, name)?;
+        let data_type = match &object.body {
+            Body::Enum(_) => Kind::Enum(object.oid).plain(),
+            Body::Domain(domain) => domain.base,
+            _ => return None,
+        };
+        Some((data_type, object))
+    }
+
+    /// The name of an object, with its schema if the search path does not lead to it.
+    pub(crate) fn visible_name(&self, object: &Object) -> String {
+        let group = match object.body {
+            Body::Enum(_) | Body::Domain(_) => Group::Types,
+            _ => Group::Relations,
+        };
+        let found = self.find(group, None, &object.name);
+        let name = quoted(&object.name);
+        if found.is_some_and(|found| found.oid == object.oid) {
+            return name;
+        }
+        match self.catalog.object(object.namespace) {
+            Some(schema) => format!("{}.{name}", quoted(&schema.name)),
+            None => name,
+        }
+    }
+}
+
+/// A name as it has to be written in a statement.
+pub(crate) fn quoted(name: &str) -> String {
+    let mut characters = name.chars();
+    let is_plain = characters
+        .next()
+        .is_some_and(|first| first.is_ascii_lowercase() || first == '_')
+        && characters.all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_');
+    if is_plain {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
+}
+
+/// Cuts a name with dots into its parts; quotes keep dots and case.
+pub(crate) fn parts_of(text: &str) -> Vec<String> {
+    let (mut parts, mut part, mut is_quoted) = (Vec::new(), String::new(), false);
+    let mut characters = text.trim().chars().peekable();
+    while let Some(one) = characters.next() {
+        match one {
+            '"' if is_quoted && characters.peek() == Some(&'"') => {
+                part.push('"');
+                characters.next();
+            }
+            '"' => is_quoted = !is_quoted,
+            '.' if !is_quoted => parts.push(std::mem::take(&mut part)),
+            one if is_quoted => part.push(one),
+            one => part.extend(one.to_lowercase()),
+        }
+    }
+    parts.push(part);
+    parts
+}
+
+impl SessionNames {
+    fn enum_labels_of(&self, oid: u32) -> &[String] {
+        match self.catalog.object(oid).map(|object| &object.body) {
+            Some(Body::Enum(labels)) => &labels.labels,
+            _ => &[],
+        }
+    }
+}
+
+impl Names for SessionNames {
+    fn enum_label(&self, enum_oid: u32, label: &str) -> Option<EnumLabel> {
+        let mut labels = self.enum_labels_of(enum_oid).iter();
+        let place = labels.position(|one| one == label)?;
+        Some(EnumLabel {
+            place: place as i32,
+            label: label.into(),
+        })
+    }
+
+    fn enum_labels(&self, enum_oid: u32) -> Vec<EnumLabel> {
+        let labels = (0..).zip(self.enum_labels_of(enum_oid));
+        let labels = labels.map(|(place, label)| EnumLabel {
+            place,
+            label: label.as_str().into(),
+        });
+        labels.collect()
+    }
+
+    fn type_name(&self, kind: Kind) -> Option<String> {
+        let (oid, suffix) = match kind {
+            Kind::Enum(oid) | Kind::Composite(oid) => (oid, ""),
+            Kind::EnumArray(oid) => (oid, "[]"),
+            _ => return None,
+        };
+        let object = self.catalog.object(oid)?;
+        Some(self.visible_name(object) + suffix)
+    }
+
+    fn row_shape(&self, composite_oid: u32) -> Option<Arc<RecordShape>> {
+        let object = self.catalog.object(composite_oid)?;
+        let Body::Table(table) = &object.body else {
+            return None;
+        };
+        let columns = table.columns.iter();
+        Some(Arc::new(RecordShape {
+            names: columns
+                .clone()
+                .map(|column| column.name.as_str().into())
+                .collect(),
+            types: columns.map(|column| column.data_type).collect(),
+        }))
+    }
+
+    fn object_name(&self, kind: Kind, oid: u32) -> Option<String> {
+        match kind {
+            Kind::Regtype => match Kind::from_oid(oid) {
+                Some(kind) => Some(kind.name()),
+                None => self
+                    .catalog
+                    .object(oid)
+                    .map(|object| self.visible_name(object)),
+            },
+            Kind::Regclass => match self.catalog.object(oid) {
+                Some(object) => Some(self.visible_name(object)),
+                None => self
+                    .catalog
+                    .index(oid)
+                    .map(|(_, index)| quoted(&index.name)),
+            },
+            Kind::Regnamespace => self.catalog.object(oid).map(|object| quoted(&object.name)),
+            _ => None,
+        }
+    }
+
+    fn object_oid(&self, kind: Kind, name: &str) -> Result<u32> {
+        let parts = parts_of(name);
+        let (schema, last) = match parts.as_slice() {
+            [name] => (None, name.as_str()),
+            [schema, name] => (Some(schema.as_str()), name.as_str()),
+            _ => {
+                let message = format!("invalid name syntax: {name}");
+                return Err(SqlError::new(SqlState::INVALID_NAME, message));
+            }
+        };
+        let (found, state, what) = match kind {
+            Kind::Regtype => {
+                let built_in = Kind::from_name(name.trim()).map(Kind::oid);
+                let of_user = || self.user_type(schema, last).map(|(_, object)| object.oid);
+                (
+                    built_in.or_else(of_user),
+                    SqlState::UNDEFINED_OBJECT,
+                    "type",
+                )
+            }
+            Kind::Regnamespace => (
+                self.catalog.schema(last),
+                SqlState::INVALID_SCHEMA_NAME,
+                "schema",
+            ),
+            Kind::Regclass => {
+                let found = match schema {
+                    Some(schema) => {
+                        let schema = self.schema(schema)?;
+                        self.catalog.find_oid(Group::Relations, schema, last)
+                    }
+                    None => self
+                        .schemas()
+                        .find_map(|schema| self.catalog.find_oid(Group::Relations, schema, last)),
+                };
+                (found, SqlState::UNDEFINED_TABLE, "relation")
+            }
+            _ => (None, SqlState::UNDEFINED_OBJECT, "object"),
+        };
+        found.ok_or_else(|| SqlError::new(state, format!("{what} \"{name}\" does not exist")))
+    }
+}
+
+/// Whether a schema is one in which users define objects.
+pub(crate) fn is_for_users(schema: Oid) -> bool {
+    schema == PUBLIC || schema == PG_TEMP || schema >= crate::catalog::FIRST_OID
+}

@@ -1,0 +1,81 @@
+//! Prepared statements and portals.
+
+use crate::error::Result;
+use crate::parse::Parsed;
+use crate::plan::Plan;
+use crate::run::{Operator, State, build};
+use crate::sink::Batch;
+use crate::types::{Datum, Type};
+use std::sync::Arc;
+
+/// A statement that is parsed, and its plan.
+pub(crate) struct Prepared {
+    /// None for an empty text.
+    pub(crate) parsed: Option<Parsed>,
+    pub(crate) declared: Vec<Option<Type>>,
+    pub(crate) planned: Option<Planned>,
+}
+
+/// A plan, and what it was made under.
+#[derive(Clone)]
+pub(crate) struct Planned {
+    pub(crate) plan: Arc<Plan>,
+    /// Of the catalogue, and of the settings.
+    pub(crate) versions: (u64, u64),
+}
+
+impl Prepared {
+    pub(crate) fn new(parsed: Option<Parsed>, declared: &[Option<Type>]) -> Self {
+        Self {
+            parsed,
+            declared: declared.to_vec(),
+            planned: None,
+        }
+    }
+}
+
+/// A statement with the values of its parameters, and the place where it has stopped.
+pub(crate) struct Portal {
+    pub(crate) parsed: Option<Parsed>,
+    pub(crate) statement: String,
+    pub(crate) values: Vec<Datum>,
+    pub(crate) running: Option<Running>,
+    pub(crate) is_over: bool,
+}
+
+impl Portal {
+    pub(crate) fn new(statement: &str, prepared: &Prepared, values: &[Datum]) -> Self {
+        Self {
+            parsed: prepared.parsed.clone(),
+            statement: statement.to_owned(),
+            values: values.to_vec(),
+            running: None,
+            is_over: false,
+        }
+    }
+}
+
+/// A plan that runs.
+pub(crate) struct Running {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) root: Box<dyn Operator>,
+    pub(crate) state: State,
+    /// Rows that were made and not handed over, from this one on.
+    pub(crate) batch: Batch,
+    pub(crate) next: usize,
+    /// Rows handed over.
+    pub(crate) rows: u64,
+}
+
+impl Running {
+    pub(crate) fn new(plan: &Arc<Plan>, state: State) -> Result<Self> {
+        Ok(Self {
+            root: build(&plan.root),
+            plan: Arc::clone(plan),
+            state,
+            batch: Batch::default(),
+            next: 0,
+            rows: 0,
+        })
+    }
+}

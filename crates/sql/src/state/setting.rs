@@ -1,0 +1,344 @@
+//! Settings: `SET`, `SHOW` and `RESET`, and their defaults.
+//!
+//! Names that PostgreSQL knows and nothing here depends on are kept and shown, so that clients
+//! which set them go on; names with a dot are the clients' own.
+
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::Settings;
+use crate::types::context::{ByteaOutput, DateOrder, DateStyle, IntervalStyle};
+use crate::types::datetime::zone;
+use std::collections::BTreeMap;
+
+/// Names and defaults of the settings that there are.
+const DEFAULTS: &[(&str, &str)] = &[
+    ("application_name", ""),
+    ("bytea_output", "hex"),
+    ("check_function_bodies", "on"),
+    ("client_encoding", "UTF8"),
+    ("client_min_messages", "notice"),
+    ("cursor_tuple_fraction", "0.1"),
+    ("datestyle", "ISO, MDY"),
+    ("default_table_access_method", "heap"),
+    ("default_tablespace", ""),
+    ("default_transaction_deferrable", "off"),
+    ("default_transaction_isolation", "read committed"),
+    ("default_transaction_read_only", "off"),
+    ("enable_hashagg", "on"),
+    ("enable_hashjoin", "on"),
+    ("enable_indexscan", "on"),
+    ("enable_mergejoin", "on"),
+    ("enable_nestloop", "on"),
+    ("enable_seqscan", "on"),
+    ("enable_sort", "on"),
+    ("escape_string_warning", "on"),
+    ("extra_float_digits", "1"),
+    ("from_collapse_limit", "8"),
+    ("geqo", "on"),
+    ("idle_in_transaction_session_timeout", "0"),
+    ("idle_session_timeout", "0"),
+    ("in_hot_standby", "off"),
+    ("integer_datetimes", "on"),
+    ("intervalstyle", "postgres"),
+    ("is_superuser", "on"),
+    ("jit", "off"),
+    ("join_collapse_limit", "8"),
+    ("lc_collate", "C"),
+    ("lc_ctype", "C"),
+    ("lc_messages", "C"),
+    ("lc_monetary", "C"),
+    ("lc_numeric", "C"),
+    ("lc_time", "C"),
+    ("lock_timeout", "0"),
+    ("log_statement", "none"),
+    ("max_identifier_length", "63"),
+    ("max_index_keys", "16"),
+    ("max_parallel_workers_per_gather", "0"),
+    ("password_encryption", "scram-sha-256"),
+    ("plan_cache_mode", "auto"),
+    ("quote_all_identifiers", "off"),
+    ("row_security", "on"),
+    ("search_path", "\"$user\", public"),
+    ("seed", "unavailable"),
+    ("server_encoding", "UTF8"),
+    (
+        "server_version",
+        concat!("15.0 (Indelible ", env!("CARGO_PKG_VERSION"), ")"),
+    ),
+    ("server_version_num", "150000"),
+    ("session_authorization", "indelible"),
+    ("standard_conforming_strings", "on"),
+    ("statement_timeout", "0"),
+    ("synchronize_seqscans", "on"),
+    ("synchronous_commit", "on"),
+    ("timezone", "UTC"),
+    ("transaction_deferrable", "off"),
+    ("transaction_isolation", "read committed"),
+    ("transaction_read_only", "off"),
+    ("work_mem", "64MB"),
+    ("xmloption", "content"),
+];
+
+/// Settings that nobody can change.
+const FIXED: &[&str] = &[
+    "in_hot_standby",
+    "integer_datetimes",
+    "is_superuser",
+    "max_identifier_length",
+    "max_index_keys",
+    "server_encoding",
+    "server_version",
+    "server_version_num",
+];
+
+/// The settings of a session that are not the default.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Variables {
+    values: BTreeMap<String, String>,
+    /// Values from before `SET LOCAL`, for the end of the transaction.
+    later: BTreeMap<String, Option<String>>,
+    /// Counts changes, so that plans made under other settings are made again.
+    pub(crate) version: u64,
+}
+
+impl Variables {
+    /// The value of a setting.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        let name = name.to_lowercase();
+        let own = self.values.get(&name).map(String::as_str);
+        own.or_else(|| default_of(&name))
+    }
+
+    /// All settings with their values, by name.
+    pub(crate) fn all(&self) -> Vec<(String, String)> {
+        let mut all: BTreeMap<String, String> = DEFAULTS
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        all.extend(self.values.clone());
+        all.into_iter().collect()
+    }
+
+    /// Sets a value, or the default if there is none, for names that exist.
+    pub(crate) fn set(
+        &mut self,
+        settings: &mut Settings,
+        name: &str,
+        value: Option<&str>,
+    ) -> Result<()> {
+        let name = name.to_lowercase();
+        let Some(default) = default_of(&name).or(name.contains('.').then_some("")) else {
+            return Err(unknown(&name));
+        };
+        if FIXED.contains(&name.as_str()) {
+            let message = format!("parameter \"{name}\" cannot be changed");
+            return Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message));
+        }
+        let text = apply(settings, &name, value.unwrap_or(default))?;
+        self.version += 1;
+        match value {
+            Some(_) => {
+                self.values.insert(name, text);
+            }
+            None => {
+                self.values.remove(&name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the value of a setting that the transaction is to have another value of.
+    pub(crate) fn keep_for_later(&mut self, name: &str) {
+        let name = name.to_lowercase();
+        let value = self.values.get(&name).cloned();
+        self.later.entry(name).or_insert(value);
+    }
+
+    /// Gives settings back the values from before the transaction.
+    pub(crate) fn end_local(&mut self, settings: &mut Settings) {
+        for (name, value) in std::mem::take(&mut self.later) {
+            // It was valid before.
+            let restored = self.set(settings, &name, value.as_deref());
+            debug_assert!(restored.is_ok(), "a value that was valid is");
+        }
+    }
+
+    /// Sets all to their defaults.
+    pub(crate) fn reset(&mut self, settings: &mut Settings) {
+        *settings = Settings::default();
+        self.values.clear();
+        self.version += 1;
+    }
+
+    /// Bytes of `work_mem`.
+    pub(crate) fn work_mem(&self) -> u64 {
+        let value = self.get("work_mem").unwrap_or_default();
+        bytes_of(value).unwrap_or(64 << 20)
+    }
+}
+
+/// The error of a setting that does not exist.
+pub(crate) fn unknown(name: &str) -> SqlError {
+    let message = format!("unrecognized configuration parameter \"{name}\"");
+    SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+}
+
+fn default_of(name: &str) -> Option<&'static str> {
+    let at = DEFAULTS
+        .binary_search_by(|(known, _)| (*known).cmp(name))
+        .ok()?;
+    Some(DEFAULTS[at].1)
+}
+
+fn bad(name: &str, value: &str) -> SqlError {
+    let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+}
+
+/// Checks a value, lets it take effect, and returns the text that `SHOW` prints.
+fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<String> {
+    let lower = value.trim().to_lowercase();
+    match name {
+        "timezone" => {
+            settings.zone = zone::find(value).map_err(|_| bad("TimeZone", value))?;
+            value.clone_into(&mut settings.zone_name);
+        }
+        "datestyle" => return date_style(settings, &lower).ok_or_else(|| bad("DateStyle", value)),
+        "intervalstyle" => {
+            settings.interval_style = match lower.as_str() {
+                "postgres" => IntervalStyle::Postgres,
+                "postgres_verbose" => IntervalStyle::PostgresVerbose,
+                "sql_standard" => IntervalStyle::SqlStandard,
+                "iso_8601" => IntervalStyle::Iso8601,
+                _ => return Err(bad("IntervalStyle", value)),
+            };
+            return Ok(lower);
+        }
+        "bytea_output" => {
+            settings.bytea_output = match lower.as_str() {
+                "hex" => ByteaOutput::Hex,
+                "escape" => ByteaOutput::Escape,
+                _ => return Err(bad(name, value)),
+            };
+            return Ok(lower);
+        }
+        "extra_float_digits" => {
+            let digits = lower.parse().map_err(|_| bad(name, value))?;
+            settings.extra_float_digits = digits;
+        }
+        "client_encoding" => {
+            if !matches!(
+                lower.replace(['-', '_'], "").as_str(),
+                "utf8" | "unicode" | "sqlascii"
+            ) {
+                return Err(bad(name, value).hint("Texts are in UTF-8."));
+            }
+            return Ok("UTF8".to_owned());
+        }
+        "work_mem" => {
+            bytes_of(value).ok_or_else(|| bad(name, value))?;
+        }
+        "statement_timeout" | "lock_timeout" => {
+            millis_of(value).ok_or_else(|| bad(name, value))?;
+        }
+        _ => {}
+    }
+    let is_switch = default_of(name).is_some_and(|default| matches!(default, "on" | "off"));
+    match lower.as_str() {
+        "true" | "yes" | "1" if is_switch => Ok("on".to_owned()),
+        "false" | "no" | "0" if is_switch => Ok("off".to_owned()),
+        _ => Ok(value.to_owned()),
+    }
+}
+
+/// A form and an order of fields, in any order.
+fn date_style(settings: &mut Settings, value: &str) -> Option<String> {
+    for word in value.split([',', ' ']).filter(|word| !word.is_empty()) {
+        match word {
+            "iso" => settings.date_style = DateStyle::Iso,
+            "sql" => settings.date_style = DateStyle::Sql,
+            "postgres" => settings.date_style = DateStyle::Postgres,
+            "german" => {
+                settings.date_style = DateStyle::German;
+                settings.date_order = DateOrder::Dmy;
+            }
+            "mdy" | "us" | "noneuro" | "noneuropean" => settings.date_order = DateOrder::Mdy,
+            "dmy" | "euro" | "european" => settings.date_order = DateOrder::Dmy,
+            "ymd" => settings.date_order = DateOrder::Ymd,
+            "default" => {
+                settings.date_style = DateStyle::Iso;
+                settings.date_order = DateOrder::Mdy;
+            }
+            _ => return None,
+        }
+    }
+    let style = match settings.date_style {
+        DateStyle::Iso => "ISO",
+        DateStyle::Sql => "SQL",
+        DateStyle::Postgres => "Postgres",
+        DateStyle::German => "German",
+    };
+    let order = match settings.date_order {
+        DateOrder::Mdy => "MDY",
+        DateOrder::Dmy => "DMY",
+        DateOrder::Ymd => "YMD",
+    };
+    Some(format!("{style}, {order}"))
+}
+
+/// Bytes of a size: a number of KiB, or one with its unit.
+fn bytes_of(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let end = text
+        .find(|one: char| !one.is_ascii_digit())
+        .unwrap_or(text.len());
+    let number: u64 = text[..end].parse().ok()?;
+    let unit: u64 = match text[end..].trim() {
+        "B" => 1,
+        "" | "kB" => 1 << 10,
+        "MB" => 1 << 20,
+        "GB" => 1 << 30,
+        _ => return None,
+    };
+    number.checked_mul(unit)
+}
+
+/// Milliseconds of a time: a number of them, or one with its unit.
+pub(crate) fn millis_of(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let end = text
+        .find(|one: char| !one.is_ascii_digit())
+        .unwrap_or(text.len());
+    let number: u64 = text[..end].parse().ok()?;
+    let unit = match text[end..].trim() {
+        "" | "ms" => 1,
+        "s" => 1000,
+        "min" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    number.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_sorted_and_are_valid() {
+        assert!(DEFAULTS.is_sorted_by_key(|(name, _)| *name));
+        let mut settings = Settings::default();
+        for (name, value) in DEFAULTS {
+            let shown = apply(&mut settings, name, value).unwrap();
+            assert_eq!(shown, *value, "{name}");
+        }
+    }
+
+    #[test]
+    fn values_with_units_are_read() {
+        assert_eq!(bytes_of("64MB"), Some(64 << 20));
+        assert_eq!(bytes_of("100"), Some(100 << 10));
+        assert_eq!(bytes_of("1 furlong"), None);
+        assert_eq!(millis_of("2min"), Some(120_000));
+    }
+}

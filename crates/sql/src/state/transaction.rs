@@ -1,0 +1,71 @@
+//! The transaction block of a session: its savepoints, and what it has defined.
+
+use crate::catalog::{Catalog, Oid};
+use indelible::{Isolation, Mode, StatementMark};
+use std::sync::Arc;
+
+/// Whether a transaction is open, and who ends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Block {
+    /// None is open.
+    Idle,
+    /// One is open that ends with the statements that were sent together.
+    Implicit,
+    /// One is open until `COMMIT` or `ROLLBACK`.
+    Open,
+    /// One has failed and waits for `ROLLBACK`.
+    Failed,
+}
+
+/// A savepoint, and the catalogue at its moment.
+pub(crate) struct Savepoint {
+    pub(crate) name: String,
+    pub(crate) mark: StatementMark,
+    pub(crate) catalog: Arc<Catalog>,
+}
+
+/// The open transaction, or the one to come.
+pub(crate) struct Transaction {
+    pub(crate) block: Block,
+    pub(crate) savepoints: Vec<Savepoint>,
+    /// Whether it has changed the catalogue, which is its own then.
+    pub(crate) defines: bool,
+    /// Tables below, and indexes of them, that it has made or no longer needs.
+    pub(crate) loose: Vec<Loose>,
+    /// Modes of the open one; those of the next one are in the settings.
+    pub(crate) isolation: Isolation,
+    pub(crate) access: Mode,
+    /// Whether a query has run, after which the isolation cannot be changed.
+    pub(crate) has_read: bool,
+}
+
+/// A thing below whose fate the end of the transaction decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Loose {
+    Table(String),
+    Index {
+        table: String,
+        index: String,
+    },
+    /// The stored number of a sequence.
+    Sequence(Oid),
+}
+
+impl Transaction {
+    pub(crate) fn idle() -> Self {
+        Self {
+            block: Block::Idle,
+            savepoints: Vec::new(),
+            defines: false,
+            loose: Vec::new(),
+            isolation: Isolation::ReadCommitted,
+            access: Mode::ReadWrite,
+            has_read: false,
+        }
+    }
+
+    /// Whether a statement that cannot be undone must be refused.
+    pub(crate) fn is_block(&self) -> bool {
+        matches!(self.block, Block::Open | Block::Failed)
+    }
+}

@@ -1,0 +1,56 @@
+//! Aggregates: values that are computed from all rows of a group.
+//!
+//! The executor treats DISTINCT, ORDER BY and FILTER, and leaves out rows with NULLs where the
+//! function is strict; an [`Accumulator`] sees the rest in order.
+
+mod collect;
+mod statistics;
+mod total;
+
+use super::context::CallContext;
+use super::datum::Datum;
+use super::function::{Body, Function};
+use super::kind::Kind;
+use crate::error::Result;
+
+/// The running state of a group.
+pub trait Accumulator: Send {
+    /// Takes the arguments of a row.
+    fn add(&mut self, context: &mut CallContext<'_>, arguments: &[Datum]) -> Result<()>;
+
+    /// The value of the rows so far; more may follow.
+    fn value(&self, context: &mut CallContext<'_>) -> Result<Datum>;
+
+    /// Bytes of memory that it holds beyond itself.
+    fn memory_bytes(&self) -> usize {
+        0
+    }
+}
+
+/// The code of an aggregate.
+#[derive(Clone, Copy, Debug)]
+pub struct Aggregate {
+    /// A state without rows.
+    pub start: fn() -> Box<dyn Accumulator>,
+}
+
+/// An aggregate that leaves out rows with NULLs.
+const fn aggregate(
+    name: &'static str,
+    arguments: &'static [Kind],
+    result: Kind,
+    start: fn() -> Box<dyn Accumulator>,
+) -> Function {
+    Function::with_body(name, arguments, result, Body::Aggregate(Aggregate { start }))
+}
+
+/// The tables of aggregates.
+pub(super) const TABLES: &[&[Function]] = &[
+    total::EXTREMES,
+    total::BITS,
+    total::FUNCTIONS,
+    statistics::MEASURES,
+    statistics::RELATIONS,
+    statistics::FUNCTIONS,
+    collect::FUNCTIONS,
+];

@@ -1,0 +1,36 @@
+//! Types, values, and everything that is computed with them.
+//!
+//! | module | job |
+//! |---|---|
+//! | `kind`, `datum` | types and values |
+//! | `numeric`, `interval`, `datetime`, `json`, `array` | values that take more than a field |
+//! | `text_io`, `binary_io` | the two forms on the wire |
+//! | `storage` | values in columns of the database |
+//! | `cast`, `overload`, `operator` | conversions, and the choice between overloads |
+//! | `function`, `aggregate`, `window` | functions |
+//! | `context`, `random` | the surroundings of a call |
+
+pub mod aggregate;
+pub mod array;
+pub mod binary_io;
+pub mod cast;
+pub mod context;
+pub mod datetime;
+pub mod datum;
+pub mod function;
+pub mod interval;
+pub mod json;
+pub mod kind;
+pub mod numeric;
+pub mod operator;
+pub mod overload;
+pub mod random;
+pub mod storage;
+pub mod text_io;
+pub mod window;
+
+pub use context::{CallContext, Context, Host, Names, NoHost, NoNames, Settings};
+pub use datum::{Datum, EnumLabel, Record, RecordShape, Timetz};
+pub use interval::Interval;
+pub use kind::{Category, Kind, Type};
+pub use numeric::Numeric;
