@@ -343,8 +343,10 @@ impl From<Error> for SqlError {
         let state = state_of(&error);
         let result = Self::new(state, error.to_string());
         match error {
-            Error::DuplicateKey { table, index, key } => duplicate_key(table, index, &key),
-            Error::Record(error) => of_record(error, result),
+            Error::DuplicateKey(duplicate) => {
+                duplicate_key(duplicate.table, duplicate.index, &duplicate.key)
+            }
+            Error::Record(error) => of_record(*error, result),
             Error::Storage(StorageError::Deadlock { .. }) => {
                 Self::new(state, "deadlock detected").detail(result.message)
             }
@@ -411,17 +413,17 @@ fn of_record(error: RecordError, result: SqlError) -> SqlError {
 /// can return stand together at the end.
 fn state_of(error: &Error) -> SqlState {
     match error {
-        Error::DuplicateKey { .. } => SqlState::UNIQUE_VIOLATION,
+        Error::DuplicateKey(_) => SqlState::UNIQUE_VIOLATION,
         Error::Record(error) => state_of_record(error),
         Error::Schema(error) => state_of_schema(error),
-        Error::Storage(error) | Error::OutOfSpace { source: error, .. } => state_of_storage(error),
+        Error::Storage(error) => state_of_storage(error),
+        Error::OutOfSpace { source, .. } => state_of_storage(source),
         Error::NoSuchTable { .. } | Error::TableDropped { .. } => SqlState::UNDEFINED_TABLE,
         Error::TableExists { .. } | Error::IndexExists { .. } => SqlState::DUPLICATE_TABLE,
         Error::NoSuchIndex { .. } => SqlState::UNDEFINED_OBJECT,
         Error::NoSuchColumn { .. } => SqlState::UNDEFINED_COLUMN,
         Error::Definition { .. } => SqlState::INVALID_TABLE_DEFINITION,
         Error::Managed { .. } => SqlState::INSUFFICIENT_PRIVILEGE,
-        Error::Key { .. } => SqlState::PROGRAM_LIMIT_EXCEEDED,
         Error::Conflict { .. } | Error::Serialization { .. } | Error::RowLocked { .. } => {
             SqlState::SERIALIZATION_FAILURE
         }
@@ -501,23 +503,23 @@ fn state_of_schema(error: &SchemaError) -> SqlState {
 
 fn state_of_storage(error: &StorageError) -> SqlState {
     match error {
-        StorageError::DuplicateKey { .. } => SqlState::UNIQUE_VIOLATION,
+        StorageError::DuplicateKey(_) => SqlState::UNIQUE_VIOLATION,
         StorageError::NoSuchTable(_) => SqlState::UNDEFINED_TABLE,
         StorageError::NoSuchIndex { .. } => SqlState::UNDEFINED_OBJECT,
         StorageError::Record(error) => state_of_record(error),
         StorageError::Schema(error) => state_of_schema(error),
-        StorageError::LogFull { .. } => SqlState::DISK_FULL,
-        StorageError::Memory(PmemError::Corrupted { .. })
-        | StorageError::DamagedFile { .. }
-        | StorageError::ForeignFile { .. }
-        | StorageError::LostFile { .. } => SqlState::DATA_CORRUPTED,
-        StorageError::Memory(PmemError::InUse { .. }) => SqlState::OBJECT_IN_USE,
-        StorageError::Memory(PmemError::ReadOnly) => SqlState::READ_ONLY_SQL_TRANSACTION,
+        StorageError::LogFull(_) => SqlState::DISK_FULL,
+        StorageError::DamagedFile(_) | StorageError::ForeignFile(_) | StorageError::LostFile(_) => {
+            SqlState::DATA_CORRUPTED
+        }
         StorageError::Unsupported(_) => SqlState::FEATURE_NOT_SUPPORTED,
-        StorageError::Memory(_) | StorageError::Disk(_) => match error.is_out_of_space() {
-            true => SqlState::DISK_FULL,
-            false => SqlState::IO_ERROR,
+        StorageError::Memory(memory) => match **memory {
+            PmemError::Corrupted { .. } => SqlState::DATA_CORRUPTED,
+            PmemError::InUse { .. } => SqlState::OBJECT_IN_USE,
+            PmemError::ReadOnly => SqlState::READ_ONLY_SQL_TRANSACTION,
+            _ => device(error),
         },
+        StorageError::Disk(_) => device(error),
         StorageError::Poisoned => SqlState::IO_ERROR,
         StorageError::NeedsRecovery(_) | StorageError::Stopped { .. } => {
             SqlState::CANNOT_CONNECT_NOW
@@ -526,5 +528,12 @@ fn state_of_storage(error: &StorageError) -> SqlState {
         StorageError::LockTimeout { .. } => SqlState::LOCK_NOT_AVAILABLE,
         StorageError::Interrupted => SqlState::QUERY_CANCELED,
         StorageError::LocksExhausted { .. } => SqlState::OUT_OF_MEMORY,
+    }
+}
+
+fn device(error: &StorageError) -> SqlState {
+    match error.is_out_of_space() {
+        true => SqlState::DISK_FULL,
+        false => SqlState::IO_ERROR,
     }
 }

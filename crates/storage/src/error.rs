@@ -73,7 +73,7 @@ pub enum StorageError {
     /// A deadlock: this request closed a cycle of transactions that wait for each other. Abort the
     /// transaction and run it again.
     #[error(
-        "transactions waited for each other in a circle, found after {waited_ms} ms; abort the transaction and run it again"
+        "deadlock: transactions waited for each other, found after {waited_ms} ms; abort the transaction and run it again"
     )]
     Deadlock {
         /// How long the request had waited.

@@ -300,7 +300,7 @@ impl fmt::Display for Anomaly {
             Self::Circle(transactions) => {
                 write!(
                     f,
-                    "transactions {transactions:?} depend on each other in a circle"
+                    "transactions {transactions:?} depend on each other in a cycle"
                 )
             }
         }

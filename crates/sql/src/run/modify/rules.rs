@@ -113,12 +113,12 @@ pub(super) fn key_text(
 
 /// The key that an error of a duplicate is about, with the name of its constraint.
 pub(super) fn duplicate<'t>(table: &'t Target, error: &Error) -> Option<&'t (String, UniqueKey)> {
-    let Error::DuplicateKey { index, .. } = error else {
+    let Error::DuplicateKey(duplicate) = error else {
         return None;
     };
     table.keys.iter().find(|(_, key)| match &key.index {
-        None => index == "primary",
-        Some(own) => own == index,
+        None => duplicate.index == "primary",
+        Some(own) => *own == duplicate.index,
     })
 }
 
