@@ -143,6 +143,9 @@ mod schedule_tests;
 mod session;
 #[cfg(test)]
 mod session_tests;
+#[cfg(feature = "schedules")]
+#[cfg(test)]
+mod sessions_model;
 mod simulated;
 mod snapshot;
 mod sync;
