@@ -163,6 +163,8 @@ pub use connection::{
     AdvisoryKey, AdvisoryMode, CommitReport, Connection, Found, RowLock, Scan, Scope,
     StatementMark, Wait,
 };
+#[cfg(feature = "omissions")]
+pub use connection::{Omission, leave_out};
 pub use database::Database;
 pub use definitions::{TableBuilder, Uniqueness};
 pub use emulated::{Disks, EmulatedPlatform};
