@@ -229,11 +229,16 @@ fn run_search(
             depth: args.depth,
         }),
         atomicity: args.atomicity(),
+        connections: args.connections,
         ..Config::new(method, args.seed, images_max, duration_max)
     };
     let report = search(&config, &mut |report| bar.set_position(report.images));
     bar.finish_and_clear();
-    print(&row(args, method, "search", &report), format)?;
+    let kind = match args.connections {
+        Some(_) => "connections",
+        None => "search",
+    };
+    print(&row(args, method, kind, &report), format)?;
     if report.failure.is_none() {
         sites::check(&args.without, &report.sites)?;
     }

@@ -138,6 +138,9 @@ mod schedule_tests;
 mod session;
 #[cfg(test)]
 mod session_tests;
+#[cfg(feature = "schedules")]
+#[cfg(test)]
+mod sessions_model;
 mod simulated;
 mod snapshot;
 mod sync;
@@ -155,6 +158,8 @@ pub use connection::{
     AdvisoryKey, AdvisoryMode, CommitReport, Connection, Found, RowLock, Scan, Scope,
     StatementMark, Wait,
 };
+#[cfg(feature = "omissions")]
+pub use connection::{Omission, leave_out};
 pub use database::Database;
 pub use definitions::{TableBuilder, Uniqueness};
 pub use emulated::{Disks, EmulatedPlatform};

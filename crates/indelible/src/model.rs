@@ -35,7 +35,7 @@ pub(crate) struct Observed {
     pub(crate) checkpoints: AtomicU64,
 }
 
-type Rows = BTreeMap<Vec<u64>, Row>;
+pub(crate) type Rows = BTreeMap<Vec<u64>, Row>;
 
 /// An engine over ordinary maps.
 #[derive(Default)]
@@ -74,7 +74,7 @@ impl Model {
     }
 }
 
-fn key_of(encoder: &KeyEncoder, row: &Row) -> Result<Vec<u64>> {
+pub(crate) fn key_of(encoder: &KeyEncoder, row: &Row) -> Result<Vec<u64>> {
     let mut key = KeyBuf::new();
     encoder.encode_row(row, &mut key)?;
     Ok(key.to_vec())
@@ -93,7 +93,7 @@ fn check_unique(table: &Table, rows: &Rows, row: &Row, own: &[u64]) -> Result<()
     Ok(())
 }
 
-fn duplicate(table: &Table, index: &str) -> StorageError {
+pub(crate) fn duplicate(table: &Table, index: &str) -> StorageError {
     StorageError::duplicate_key(&table.def.name, index, "")
 }
 
@@ -332,6 +332,11 @@ pub(crate) fn database_with(
         .partitions(partitions)
         .group_wait_us_max(group_wait.as_micros() as u64)
         .wait_limit(std::time::Duration::from_millis(200));
+    (assemble(engines, &options), observed)
+}
+
+/// A database over engines of any kind.
+pub(crate) fn assemble(engines: Vec<Box<dyn Engine>>, options: &crate::Options) -> crate::Database {
     let descriptor = options.descriptor();
     let words = Box::new(crate::commit_table::VolatileWords::new());
     let commits = crate::commit_table::CommitTable::new(words);
@@ -343,9 +348,6 @@ pub(crate) fn database_with(
         generation: None,
     };
     let nothing = Box::new(crate::roster::Held(()));
-    let database = crate::Database::assemble(parts, &options, start, nothing);
-    (
-        database.expect("an empty catalogue has no wrong table"),
-        observed,
-    )
+    let database = crate::Database::assemble(parts, options, start, nothing);
+    database.expect("an empty catalogue has no wrong table")
 }

@@ -7,7 +7,7 @@
 use crate::compare::{fields, find_state, scan};
 use crate::drive::{Depth, Driver, Oracle};
 use crate::generate::{Random, action, growth};
-use crate::model::{Action, Contents, MAIN, State};
+use crate::model::{Action, Contents, MAIN, State, index_numbers, table_number};
 use indelible::SimulatedPlatform;
 use pmem::device::simulated::{CrashPoint, ImageChoice, ImageChoices, SimulatedWorld, mix};
 use std::any::Any;
@@ -551,7 +551,7 @@ pub(crate) fn read_state(engine: &mut dyn Engine) -> Result<State, Failure> {
         .map_err(|error| Failure::new("begin", error))?;
     for table in engine.tables() {
         let mut contents = Contents {
-            indexes: table.def.indexes.iter().map(|index| index.id.0).collect(),
+            indexes: index_numbers(&table.def),
             ..Contents::default()
         };
         scan(engine, &table, &mut |row| {
@@ -561,7 +561,7 @@ pub(crate) fn read_state(engine: &mut dyn Engine) -> Result<State, Failure> {
             }
             ControlFlow::Continue(())
         })?;
-        state.tables.insert(table.def.id.0, contents);
+        state.tables.insert(table_number(&table.def).0, contents);
     }
     engine
         .abort()

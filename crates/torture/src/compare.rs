@@ -6,7 +6,7 @@
 //! covers the order of the keys and the absence of other rows.
 
 use crate::check::Failure;
-use crate::model::{Contents, Fields, State};
+use crate::model::{Fields, State, index_numbers, table_number};
 use std::collections::btree_map::Iter;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -71,13 +71,6 @@ pub(crate) fn scan(
     Ok(())
 }
 
-/// Whether a table of the model has the indexes of one that an engine lists.
-fn has_indexes(contents: &Contents, table: &Table) -> bool {
-    let defined = &table.def.indexes;
-    let has = |id| contents.indexes.contains(id);
-    contents.indexes.len() == defined.len() && defined.iter().all(|index| has(&index.id.0))
-}
-
 /// A state's rows of one table, as far as they have come by.
 struct Walk<'s> {
     number: usize,
@@ -86,9 +79,11 @@ struct Walk<'s> {
 
 impl<'s> Walk<'s> {
     fn begin(table: &Table, states: &[(usize, &'s State)]) -> Vec<Self> {
+        let id = table_number(&table.def);
+        let indexes = index_numbers(&table.def);
         let walks = states.iter().filter_map(|(number, state)| {
-            let contents = state.tables.get(&table.def.id.0)?;
-            has_indexes(contents, table).then(|| Self {
+            let contents = state.tables.get(&id.0)?;
+            (contents.indexes == indexes).then(|| Self {
                 number: *number,
                 rows: contents.rows.iter(),
             })

@@ -6,14 +6,14 @@
 use crate::check::{Failure, refused, verify};
 use crate::compare::find_state;
 use crate::model::{
-    Action, Contents, INDEXES, MAIN, SIDE, State, Step, index, main_table, side_table,
+    Action, Contents, INDEXES, MAIN, SIDE, State, Step, index, main_table, side_table, table_number,
 };
 use pmem::device::simulated::{CrashPoint, SimulatedWorld, mix};
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use storage::StorageError;
 use storage::engine::{CommitTicket, Durability, Engine, GlobalTxnId, Idle};
-use storage::record::{Changes, IndexId, KeyBuf, Row, Value};
+use storage::record::{Changes, IndexId, KeyBuf, Row, TableId, Value};
 use storage::table::Table;
 
 /// The states that crash checks may find.
@@ -166,18 +166,32 @@ impl Driver {
     fn run_definition(&mut self, action: &Action) -> Result<(), Failure> {
         let mut next = State::clone(&self.state);
         next.run(action);
+        let table = |id| find_table(&*self.engine, id);
         match action {
             Action::CreateSide => self.define(next, |engine| engine.create_table(&side_table())),
-            Action::DropSide => self.define(next, |engine| engine.drop_table(SIDE)),
+            Action::DropSide => {
+                let side = table(SIDE)?.def.id;
+                self.define(next, |engine| engine.drop_table(side))
+            }
             Action::CreateIndex(id) => {
+                let id_of_main = table(MAIN)?.def.id;
                 let main = self.state.tables.get(&MAIN.0);
                 if main.is_some_and(|main| main.refuses(*id)) {
                     let idle = self.engine.idle();
-                    return refused(idle.and_then(|idle| idle.create_index(MAIN, &index(*id))));
+                    return refused(
+                        idle.and_then(|idle| idle.create_index(id_of_main, &index(*id))),
+                    );
                 }
-                self.define(next, |engine| engine.create_index(MAIN, &index(*id)))
+                self.define(next, |engine| engine.create_index(id_of_main, &index(*id)))
             }
-            Action::DropIndex(id) => self.define(next, |engine| engine.drop_index(MAIN, *id)),
+            Action::DropIndex(id) => {
+                let main = table(MAIN)?;
+                let dropped = main.def.index(&index(*id).name);
+                let dropped = dropped
+                    .ok_or_else(|| Failure::text("an index is missing"))?
+                    .id;
+                self.define(next, |engine| engine.drop_index(main.def.id, dropped))
+            }
             _ => self
                 .engine
                 .idle()
@@ -296,7 +310,7 @@ impl Driver {
 }
 
 /// Changes the states that may be found.
-fn change(oracle: &SharedOracle, change: impl FnOnce(&mut Oracle)) {
+pub(crate) fn change(oracle: &SharedOracle, change: impl FnOnce(&mut Oracle)) {
     let mut oracle = oracle.lock().expect("only this thread uses the oracle");
     change(&mut oracle);
 }
@@ -311,37 +325,43 @@ pub(crate) fn try_step(
     engine: &mut dyn Engine,
     step: &Step,
 ) -> Result<Result<bool, StorageError>, Failure> {
-    let tables = engine.tables();
-    let table = |id| {
-        let mut all = tables.iter();
-        all.find(|table: &&Arc<Table>| table.def.id == id)
-            .ok_or_else(|| Failure::text(format!("table {id:?} is missing")))
-    };
     let result = match step {
         Step::Insert(id, values) => {
-            let mut row = Row::new(Arc::clone(&table(*id)?.layout));
+            let table = find_table(engine, *id)?;
+            let mut row = Row::new(Arc::clone(&table.layout));
             for (column, value) in values.iter().enumerate() {
                 row.set(column, value)
                     .map_err(|error| Failure::new("row", error))?;
             }
-            engine.insert(*id, &row).map(|()| true)
+            engine.insert(table.def.id, &row).map(|()| true)
         }
         Step::Update(key, list) => {
-            let table = table(MAIN)?;
+            let table = find_table(engine, MAIN)?;
             let mut changes = Changes::new(Arc::clone(&table.layout));
             for (column, value) in list {
                 changes
                     .set(*column, value)
                     .map_err(|error| Failure::new("change", error))?;
             }
-            engine.update(MAIN, &key_of(table, *key)?, &changes)
+            engine.update(table.def.id, &key_of(&table, *key)?, &changes)
         }
-        Step::Delete(key) => engine.delete(MAIN, &key_of(table(MAIN)?, *key)?),
+        Step::Delete(key) => {
+            let table = find_table(engine, MAIN)?;
+            engine.delete(table.def.id, &key_of(&table, *key)?)
+        }
     };
     Ok(match result {
         Err(StorageError::DuplicateKey { .. }) => Ok(false),
         other => other,
     })
+}
+
+/// A table of the model, as the engine has it.
+fn find_table(engine: &dyn Engine, id: TableId) -> Result<Arc<Table>, Failure> {
+    let mut tables = engine.tables().into_iter();
+    tables
+        .find(|table| table_number(&table.def) == id)
+        .ok_or_else(|| Failure::text(format!("table {id:?} is missing")))
 }
 
 pub(crate) fn key_of(table: &Table, key: i64) -> Result<KeyBuf, Failure> {

@@ -10,7 +10,7 @@ use pmem::device::simulated::mix;
 use storage::record::{TableId, Value};
 
 /// Keys of the main table lie below.
-const KEYS: u64 = 120;
+pub(crate) const KEYS: u64 = 120;
 
 /// Bytes of a row that makes the pool grow.
 const GROWTH_TEXT_BYTES: usize = 1200 << 10;
@@ -86,7 +86,7 @@ pub(crate) fn text(random: &mut Random, longest: u64) -> String {
         .collect()
 }
 
-fn step(random: &mut Random, state: &State) -> Step {
+pub(crate) fn step(random: &mut Random, state: &State) -> Step {
     let key = random.below(KEYS).cast_signed();
     match random.below(10) {
         0..=3 => {

@@ -23,12 +23,16 @@
 //! | [`damage`] | the report of `flips` and `truncations`, and their parallel search |
 //! | `model`, `generate` | the oracle, the transactions |
 //! | `script`, `drive`, `check`, `compare` | how both meet the engine |
+//! | `connections` | the same with interleaved connections instead of transactions |
+//! | `access` | statements of closures and of connections |
 //! | `exhaustive` | all images of a moment |
 //! | `death` | processes that die without a power cut |
 //! | `kinds` | the kinds of bytes of a database |
 
+mod access;
 mod check;
 mod compare;
+mod connections;
 pub mod corpus;
 pub mod damage;
 mod death;

@@ -7,7 +7,7 @@
 //! rest still fails. The result depends on the seed alone as long as the time suffices, and the
 //! printed line replays without it.
 
-use crate::script::{Script, Selection};
+use crate::script::{RoundScript, Selection};
 use crate::search::{Config, FailureReport, Focus, Plan, Start, run};
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ pub struct Minimised {
 pub(crate) fn minimise(config: &Config, failure: &FailureReport) -> Option<Minimised> {
     let start = Instant::now();
     let deadline = start + config.minimise_max;
-    let script = Script::of(failure.seed);
+    let script = RoundScript::of(failure.seed, config.connections);
     let earlier = failure.focus.as_ref().map(|focus| &focus.operations);
     let mut numbers = match earlier {
         Some(selection) => selection.only(&script.numbers(usize::MAX)),

@@ -16,6 +16,12 @@ pub(crate) const GROUP_INDEX: IndexId = IndexId(1);
 pub(crate) const CODE_INDEX: IndexId = IndexId(2);
 pub(crate) const INDEXES: [IndexId; 2] = [GROUP_INDEX, CODE_INDEX];
 
+/// Names in databases, which number tables and indexes themselves.
+pub(crate) const MAIN_NAME: &str = "people";
+pub(crate) const SIDE_NAME: &str = "notes";
+pub(crate) const GROUP_NAME: &str = "by_team";
+pub(crate) const CODE_NAME: &str = "by_code";
+
 pub(crate) const KEY: usize = 0;
 pub(crate) const NAME: usize = 1;
 pub(crate) const NOTE: usize = 2;
@@ -77,7 +83,7 @@ pub(crate) fn main_table(indexes: &[IndexId]) -> TableDef {
     ];
     TableDef {
         indexes: indexes.iter().map(|&id| index(id)).collect(),
-        ..TableDef::new(MAIN, "people", columns, vec![KEY])
+        ..TableDef::new(MAIN, MAIN_NAME, columns, vec![KEY])
     }
 }
 
@@ -86,21 +92,40 @@ pub(crate) fn side_table() -> TableDef {
         Column::new("id", DataType::Int64),
         Column::new("body", DataType::Text).nullable(),
     ];
-    TableDef::new(SIDE, "notes", columns, vec![0])
+    TableDef::new(SIDE, SIDE_NAME, columns, vec![0])
+}
+
+/// The number in the model of a table of an engine.
+pub(crate) fn table_number(def: &TableDef) -> TableId {
+    match def.name.as_str() {
+        MAIN_NAME => MAIN,
+        SIDE_NAME => SIDE,
+        _ => def.id,
+    }
+}
+
+/// The numbers in the model of the indexes of a table of an engine.
+pub(crate) fn index_numbers(def: &TableDef) -> BTreeSet<u32> {
+    let number = |index: &IndexDef| match index.name.as_str() {
+        GROUP_NAME => GROUP_INDEX.0,
+        CODE_NAME => CODE_INDEX.0,
+        _ => index.id.0,
+    };
+    def.indexes.iter().map(number).collect()
 }
 
 pub(crate) fn index(id: IndexId) -> IndexDef {
     if id == GROUP_INDEX {
         IndexDef {
             id,
-            name: "by_team".into(),
+            name: GROUP_NAME.into(),
             columns: vec![GROUP],
             unique: false,
         }
     } else {
         IndexDef {
             id,
-            name: "by_code".into(),
+            name: CODE_NAME.into(),
             columns: vec![CODE],
             unique: true,
         }

@@ -6,6 +6,7 @@
 //! and written in one line. It also drops operations that it makes impossible, such as an insertion
 //! into a table whose creation is left out.
 
+use crate::connections::Turns;
 use crate::generate::{Random, action, first_rows};
 use crate::model::{Action, CODE_INDEX, Contents, GROUP_INDEX, MAIN, State, Step};
 use std::fmt;
@@ -13,7 +14,7 @@ use std::str::FromStr;
 use storage::record::Value;
 
 /// Rows that a round starts with; with 128-byte nodes their index has three levels.
-const FIRST_ROWS: i64 = 55;
+pub(crate) const FIRST_ROWS: i64 = 55;
 /// Transactions of a round.
 const ROUND_TRANSACTIONS: usize = 60;
 /// Longest value in a description, in characters.
@@ -89,6 +90,56 @@ impl Script {
     }
 }
 
+/// The operations of a round: transactions, or turns of so many connections.
+#[derive(Clone, Debug)]
+pub(crate) enum RoundScript {
+    Transactions(Script),
+    Connections(Turns, u32),
+}
+
+impl RoundScript {
+    /// The round of a seed.
+    pub(crate) fn of(seed: u64, connections: Option<u32>) -> Self {
+        match connections {
+            None => Self::Transactions(Script::of(seed)),
+            Some(connections) => Self::Connections(Turns::of(seed, connections), connections),
+        }
+    }
+
+    /// Transactions or turns.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Transactions(script) => script.actions.len(),
+            Self::Connections(turns, _) => turns.turns.len(),
+        }
+    }
+
+    /// The numbers of the operations of the first transactions or turns, and of the rows before
+    /// them.
+    pub(crate) fn numbers(&self, first: usize) -> Vec<u32> {
+        match self {
+            Self::Transactions(script) => script.numbers(first),
+            Self::Connections(turns, _) => turns.numbers(first),
+        }
+    }
+
+    /// Keeps only the selected operations.
+    pub(crate) fn keep(&self, selection: &Selection) -> Self {
+        match self {
+            Self::Transactions(script) => Self::Transactions(script.keep(selection)),
+            Self::Connections(turns, count) => Self::Connections(turns.keep(selection), *count),
+        }
+    }
+
+    /// One sentence for each of them.
+    pub(crate) fn describe(&self) -> Vec<String> {
+        match self {
+            Self::Transactions(script) => script.describe(),
+            Self::Connections(turns, _) => turns.describe(),
+        }
+    }
+}
+
 /// The main table with both indexes and these rows.
 pub(crate) fn populated(rows: &[Vec<Value>]) -> State {
     let mut state = State::default();
@@ -113,7 +164,7 @@ fn pieces_of(action: &Action) -> usize {
     }
 }
 
-fn filter(steps: &[Step], chosen: &mut impl FnMut() -> bool) -> Option<Vec<Step>> {
+pub(crate) fn filter(steps: &[Step], chosen: &mut impl FnMut() -> bool) -> Option<Vec<Step>> {
     let kept: Vec<Step> = steps.iter().filter(|_| chosen()).cloned().collect();
     (!kept.is_empty()).then_some(kept)
 }
@@ -155,7 +206,7 @@ fn describe(action: &Action) -> String {
     }
 }
 
-fn describe_step(step: &Step) -> String {
+pub(crate) fn describe_step(step: &Step) -> String {
     match step {
         Step::Insert(table, row) => format!("insert into table {} {}", table.0, values(row)),
         Step::Update(key, changes) => {
@@ -169,7 +220,7 @@ fn describe_step(step: &Step) -> String {
     }
 }
 
-fn values(row: &[Value]) -> String {
+pub(crate) fn values(row: &[Value]) -> String {
     let row: Vec<String> = row.iter().map(value).collect();
     format!("({})", row.join(", "))
 }
@@ -217,7 +268,7 @@ impl Selection {
         numbers.filter(|number| self.contains(*number)).collect()
     }
 
-    fn contains(&self, number: u32) -> bool {
+    pub(crate) fn contains(&self, number: u32) -> bool {
         self.0
             .iter()
             .any(|&(first, last)| first <= number && number <= last)

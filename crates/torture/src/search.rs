@@ -6,11 +6,12 @@
 //! such a round, and the line that they print replays it.
 
 use crate::check::{Failure, Recovery, Thoroughness, lock};
+use crate::connections::{self, ConnectionDriver, Turns};
 use crate::corpus;
 use crate::drive::{Depth, Driver, Oracle, SharedOracle};
 use crate::minimise::{Minimised, minimise};
 use crate::model::State;
-use crate::script::{Script, Selection};
+use crate::script::{RoundScript, Script, Selection};
 use indelible::SimulatedPlatform;
 use pmem::PowerFailAtomicity;
 use pmem::device::simulated::{
@@ -27,6 +28,8 @@ use storage::record::LayoutKind;
 
 /// Images at one crash point.
 const POINT_IMAGES: usize = 40;
+/// The same with connections, whose rounds are longer: more of them are seen.
+const TURN_IMAGES: usize = 4;
 /// One in this many images is also cut off in its recovery, and lives on.
 const DEEP_ONE_IN: u64 = 10;
 
@@ -50,6 +53,8 @@ pub struct Config {
     pub method: Method,
     /// The unit that a power cut leaves whole, on which the method relies.
     pub atomicity: PowerFailAtomicity,
+    /// Connections that take turns; without any, transactions of an engine follow each other.
+    pub connections: Option<u32>,
     /// Where all randomness comes from.
     pub seed: u64,
     /// Distinct images after which the search ends.
@@ -70,6 +75,7 @@ impl Config {
         Self {
             method,
             atomicity: PowerFailAtomicity::Word,
+            connections: None,
             seed,
             images_max,
             duration_max,
@@ -149,7 +155,9 @@ pub struct FailureReport {
     pub survivors: String,
     /// Seed of its round.
     pub seed: u64,
-    /// Transactions of the round that had begun.
+    /// Connections that took turns, if there were any.
+    pub connections: Option<u32>,
+    /// Transactions or turns of the round that had begun.
     pub transactions: usize,
     /// The part of the round that was run, if it was not the whole.
     pub focus: Option<Focus>,
@@ -176,6 +184,9 @@ impl FailureReport {
             method.name(),
             self.seed
         );
+        if let Some(connections) = self.connections {
+            write!(line, " --connections {connections}").expect("a string takes everything");
+        }
         if let Some(depth) = self.focus.as_ref().and_then(|focus| focus.depth) {
             write!(line, " --depth {depth}").expect("a string takes everything");
         }
@@ -210,7 +221,10 @@ impl Plan {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
             config: config.clone(),
-            point_images: POINT_IMAGES,
+            point_images: match config.connections {
+                None => POINT_IMAGES,
+                Some(_) => TURN_IMAGES,
+            },
             deep_one_in: DEEP_ONE_IN,
             death_one_in: DEATH_ONE_IN,
             starts: vec![Start {
@@ -227,7 +241,8 @@ impl Plan {
 /// requested. `progress` is called now and then.
 pub fn search(config: &Config, progress: &mut dyn FnMut(&Report)) -> Report {
     let mut plan = Plan::new(config);
-    if config.disabled.is_empty() && config.focus.is_none() {
+    // The corpus has transactions.
+    if config.disabled.is_empty() && config.focus.is_none() && config.connections.is_none() {
         plan.starts.splice(0..0, corpus::starts());
     }
     let mut report = run(plan, progress);
@@ -262,6 +277,7 @@ pub(crate) fn run(plan: Plan, progress: &mut dyn FnMut(&Report)) -> Report {
         {
             searcher.report.wrong += 1;
             let failure = FailureReport {
+                connections: searcher.plan.config.connections,
                 transactions: searcher.transactions,
                 focus: start.focus.clone(),
                 disabled: searcher.plan.config.disabled.clone(),
@@ -290,6 +306,7 @@ pub(crate) fn live_failure(failure: Failure, seed: u64) -> FailureReport {
         event: 0,
         survivors: String::new(),
         seed,
+        connections: None,
         transactions: 0,
         focus: None,
         disabled: Vec::new(),
@@ -401,21 +418,22 @@ pub(crate) fn round(
 ) -> Result<SimulatedWorld, Failure> {
     let atomicity = lock(shared).plan.config.atomicity;
     let world = world_with(start.seed, atomicity);
-    let images = {
+    let (images, connections) = {
         let mut searcher = lock(shared);
         for site in &searcher.plan.config.disabled {
             world.disable(site);
         }
         searcher.transactions = 0;
-        searcher.plan.point_images
+        let plan = &searcher.plan;
+        (plan.point_images, plan.config.connections)
     };
-    let mut script = Script::of(start.seed);
+    let mut script = RoundScript::of(start.seed, connections);
     let mut watched_from = 0;
     if let Some(focus) = &start.focus
         && focus.operations != Selection::all()
     {
         script = script.keep(&focus.operations);
-        watched_from = script.actions.len();
+        watched_from = script.len();
     }
     let oracle: SharedOracle = Arc::default();
     lock(&oracle).allowed.push_back(Arc::new(State::default()));
@@ -427,7 +445,10 @@ pub(crate) fn round(
         watched_from,
         has_images: images > 0,
     };
-    let result = round.drive(&script);
+    let result = match &script {
+        RoundScript::Transactions(script) => round.drive(script),
+        RoundScript::Connections(turns, connections) => round.take_turns(turns, *connections),
+    };
     world.unobserve();
     result.map(|()| world)
 }
@@ -474,6 +495,25 @@ impl Round<'_> {
             .map_err(|error| Failure::new("force", error))?;
         driver.acknowledge_all();
         driver.compare(Depth::Structure)
+    }
+
+    /// The same with connections.
+    fn take_turns(&self, turns: &Turns, connections: u32) -> Result<(), Failure> {
+        let (method, options) = self.engine();
+        self.reach(0);
+        let database = connections::create(self.world, method, &options)?;
+        let oracle = Arc::clone(&self.oracle);
+        let mut driver = ConnectionDriver::new(database, self.world, oracle);
+        self.world.mark(CrashPoint::Mark("created"));
+        driver.populate(&turns.rows, connections)?;
+        for (number, turn) in turns.turns.iter().enumerate() {
+            self.reach(number + 1);
+            driver.turn(turn)?;
+            if lock(self.shared).is_over() {
+                return Ok(());
+            }
+        }
+        driver.finish()
     }
 
     fn engine(&self) -> (Method, EngineOptions) {
@@ -673,6 +713,7 @@ impl Searcher {
             event: world.events(),
             survivors,
             seed: start.seed,
+            connections: self.plan.config.connections,
             transactions: self.transactions,
             focus: start.focus.clone(),
             disabled: self.plan.config.disabled.clone(),

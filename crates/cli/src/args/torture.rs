@@ -14,6 +14,7 @@ use std::path::PathBuf;
 /// Examples in the help text.
 pub(super) const EXAMPLES: &str = "Examples:
   indelible torture --method nvm-inp --images 200000
+  indelible torture --method nvm-inp --connections 8 --images 20000
   indelible torture --method inp --mutate --images 4000
   indelible torture --method nvm-inp --flips --every-bit
   indelible torture --method inp --faults --size full
@@ -27,6 +28,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   indelible torture --method nv-logging --histories 20000 --cuts 200
   indelible torture --method dwb --histories 20000 --partitions 2 --cuts 40
   indelible torture --method dwb --histories 20000 --isolation repeatable-read
+  indelible torture --method nvm-inp,full-page-writes --histories 100000 --connections 8 --isolation read-committed
   indelible torture --all --size full --format json
 
 Power cuts need the right to mount and a file system that nothing else is on:
@@ -68,6 +70,11 @@ pub(crate) struct TortureArgs {
     #[arg(long, value_enum, value_name = "BYTES", default_value_t = AtomicityName::Word,
         conflicts_with_all = ["workload", "flips", "truncations", "faults", "kills", "power_cuts", "histories"])]
     pub(crate) power_fail_atomicity: AtomicityName,
+    /// Search with this many connections that take turns, with open transactions at all levels,
+    /// savepoints, locks and deadlocks; with --histories, so many threads with a connection each
+    #[arg(long, value_parser = clap::value_parser!(u32).range(2..=64),
+        conflicts_with_all = ["scenario", "mutate", "flips", "truncations", "faults", "kills", "power_cuts", "workload", "cuts"])]
+    pub(crate) connections: Option<u32>,
     /// Distinct images to check; with --mutate, of random rounds for each step that is switched off
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "seconds")]
     pub(crate) images: Option<u64>,
@@ -130,14 +137,14 @@ pub(crate) struct TortureArgs {
     /// go on in the next one
     #[arg(long, default_value_t = 0, requires = "histories")]
     pub(crate) cuts: u64,
-    /// With --histories, how many sessions
-    #[arg(long, default_value_t = 8, requires = "histories", value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub(crate) sessions: u32,
+    /// With --histories, how many sessions with typed transactions: 8, or beside --connections 2
+    #[arg(long, requires = "histories", value_parser = clap::value_parser!(u32).range(0..=1024))]
+    sessions: Option<u32>,
     /// With --histories, how many partitions; rows move between them
     #[arg(long, default_value_t = 1, requires = "histories", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) partitions: u32,
-    /// With --histories, how the transactions are isolated: a weaker level allows some anomalies,
-    /// and no others
+    /// With --histories, how the transactions are isolated, or those of --connections: a weaker
+    /// level allows some anomalies, and no others
     #[arg(long, value_enum, default_value_t = IsolationName::Serializable, requires = "histories")]
     pub(crate) isolation: IsolationName,
     /// Mount point of the file system whose power is cut: a loop device on which nothing else lies
@@ -207,8 +214,15 @@ impl TortureArgs {
             || self.power_cuts.is_some()
             || self.histories.is_some();
         let has_bounds = self.images.is_some() || self.seconds.is_some();
-        let is_plain = self.operations.is_none() && self.without.is_empty();
+        let is_plain =
+            self.operations.is_none() && self.without.is_empty() && self.connections.is_none();
         self.all && !has_kind && !has_bounds && is_plain && self.workload == WorkloadName::Standard
+    }
+
+    /// Sessions of a history with typed transactions.
+    pub(crate) fn sessions(&self) -> u32 {
+        let default = if self.connections.is_some() { 2 } else { 8 };
+        self.sessions.unwrap_or(default)
     }
 
     /// Bytes that a power cut leaves whole.

@@ -7,12 +7,13 @@
 //! happen at all times: during transactions, when the power fails, and in recoveries.
 
 use crate::args::TortureArgs;
+use crate::failure::Usage;
 use crate::output::{Cell, Facts, Format, note};
 use crate::progress;
 use crate::scratch::Scratch;
 use ::torture::history::{CutOptions, HistoryOptions, HistoryReport, run, run_with_cuts};
 use anyhow::{Context, Result, bail};
-use indelible::{Database, Method, MethodOption, Options};
+use indelible::{Database, Durability, Method, MethodOption, Options};
 use std::time::Instant;
 
 /// Small enough that pages are written back and read again during the run.
@@ -38,22 +39,33 @@ pub(super) fn histories(
             "--without switches steps of the simulated device off: with --histories, it needs --cuts"
         );
     }
+    let connections = args.connections.unwrap_or(0);
+    let sessions = args.sessions();
+    if sessions + connections == 0 {
+        return Err(Usage::error(
+            "--sessions 0 leaves nobody to run transactions; add --connections",
+        ));
+    }
     let start = Instant::now();
     let of_method = [
-        MethodOption::Sessions(args.sessions),
+        MethodOption::Sessions(sessions + connections),
         MethodOption::BufferBytes(BUFFER_BYTES),
         MethodOption::AreaBytes(AREA_BYTES),
     ];
     let mut options = Options::new()
         .fitting(method, of_method)
         .partitions(args.partitions)
+        .durability(Durability::Group)
         .checkpoint_log_bytes(CHECKPOINT_LOG_BYTES);
     if method.has_rings() {
         options = options.ring_bytes(RING_BYTES);
     }
-    let bar = progress::spinner(format!("{} sessions of {method}", args.sessions));
+    let bar = progress::spinner(format!(
+        "{sessions} sessions and {connections} connections of {method}"
+    ));
     let history = HistoryOptions {
-        sessions: args.sessions,
+        sessions,
+        connections,
         transactions,
         isolation: args.isolation.into(),
         seed: args.seed,
@@ -75,13 +87,27 @@ pub(super) fn histories(
         note(&format!("method {method}, seed {}: {anomaly}", args.seed));
     }
     let wrong = report.anomalies.len() as u64;
+    let seconds = start.elapsed().as_secs_f64();
+    facts(args, method, &report, seconds).print(format)?;
+    if wrong == 0 {
+        super::sites::check(&args.without, &report.sites)?;
+    }
+    Ok(wrong)
+}
+
+/// The result of a history.
+fn facts(args: &TortureArgs, method: Method, report: &HistoryReport, seconds: f64) -> Facts {
     let mut facts = Facts::default();
     facts.add("method", method.name());
     facts.add("kind", "histories");
     facts.add("seed", Cell::Whole(args.seed));
     facts.add("partitions", Cell::Whole(args.partitions.into()));
     facts.add("isolation", args.isolation.name());
-    facts.add("sessions", Cell::Whole(args.sessions.into()));
+    facts.add("sessions", Cell::Whole(args.sessions().into()));
+    facts.add(
+        "connections",
+        Cell::Whole(args.connections.unwrap_or(0).into()),
+    );
     facts.add("transactions", Cell::Whole(report.committed));
     facts.add("undone", Cell::Whole(report.undone));
     facts.add("rows", Cell::Whole(report.rows));
@@ -91,13 +117,9 @@ pub(super) fn histories(
     let longest_wait_ms = report.longest_wait.as_millis() as u64;
     facts.add("longest_wait_ms", Cell::Whole(longest_wait_ms));
     facts.add("allowed", Cell::Whole(report.allowed));
-    facts.add("wrong", Cell::Whole(wrong));
-    facts.add("seconds", Cell::number(start.elapsed().as_secs_f64(), 1));
-    facts.print(format)?;
-    if wrong == 0 {
-        super::sites::check(&args.without, &report.sites)?;
-    }
-    Ok(wrong)
+    facts.add("wrong", Cell::Whole(report.anomalies.len() as u64));
+    facts.add("seconds", Cell::number(seconds, 1));
+    facts
 }
 
 /// On a database in a scratch directory.

@@ -252,6 +252,15 @@ fn unknown_words_and_impossible_pairs_are_usage_errors() {
     );
     assert!(fail(2, &["torture", "--method", "volatile"]).contains("keeps nothing"));
     assert!(fail(2, &["torture", "--method", "inp", "--scenario", "none"]).contains("no scenario"));
+    let torture = |more: &[&str]| fail(2, &[&["torture", "--method", "inp"], more].concat());
+    assert!(torture(&["--connections", "1"]).contains("2..=64"));
+    let mutate = torture(&["--connections", "8", "--mutate"]);
+    assert!(
+        mutate.contains("cannot be used with '--mutate'"),
+        "{mutate}"
+    );
+    let nobody = torture(&["--histories", "10", "--sessions", "0"]);
+    assert!(nobody.contains("add --connections"), "{nobody}");
     // The name is checked when the steps are known.
     let search = ["torture", "--method", "inp", "--images", "100", "--without"];
     let unknown = fail(2, &[&search[..], &["wal.flsh"]].concat());

@@ -167,6 +167,22 @@ fn a_short_crash_search_finds_nothing_wrong() {
 }
 
 #[test]
+fn connections_are_searched_and_judged() {
+    let search = ["--connections", "4", "--images", "300"];
+    let levels = ["serializable", "repeatable-read", "read-committed"];
+    let histories = levels.map(|level| {
+        let history = ["--connections", "4", "--histories", "500", "--isolation"];
+        [&history[..], &[level]].concat()
+    });
+    for options in histories.iter().chain([&search.to_vec()]) {
+        let torture = ["torture", "--method", "nvm-inp", "--format", "json"];
+        let printed = succeed(&[&torture[..], options].concat());
+        let row: Value = serde_json::from_str(&printed).unwrap();
+        assert_eq!(row["wrong"], 0, "{row}");
+    }
+}
+
+#[test]
 fn a_database_survives_many_kills() {
     for method in ["nvm-inp", "inp"] {
         let printed = succeed(&[

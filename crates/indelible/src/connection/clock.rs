@@ -22,6 +22,7 @@
 use super::change::{Change, Version};
 use super::images::{Active, Images, Stamp};
 use super::interval::Interval;
+use super::omission::{Omission, is_left_out};
 use crate::error::{Error, Result};
 use crate::sync::{Mutex, MutexGuard};
 use pmem::ProcessMark;
@@ -117,7 +118,7 @@ impl Clock {
         let state = &mut *self.lock();
         state.validate(reads)?;
         state.last += 1;
-        if !state.active.is_empty() {
+        if !state.active.is_empty() && !is_left_out(Omission::Images) {
             let mut pending = Pending::default();
             changes.for_each(|change| pending.add(&mut state.images, change));
             state.stamp(&pending.stamp, pending.rows);
@@ -182,7 +183,8 @@ impl View {
     pub(super) fn has_changed(&self, table: TableId, key: &KeyBuf) -> Result<bool> {
         let state = self.clock.lock();
         state.check(self.number, self.clock.images_bytes_max)?;
-        Ok(state.images.has_changed(table, key, self.number))
+        let has_changed = state.images.has_changed(table, key, self.number);
+        Ok(has_changed && !is_left_out(Omission::FirstChange))
     }
 
     /// Lends the images of this moment, with the snapshot's number.
@@ -219,6 +221,9 @@ impl State {
         let Some(Reads { view, intervals }) = reads else {
             return Ok(());
         };
+        if is_left_out(Omission::Validation) {
+            return Ok(());
+        }
         self.check(view.number, view.clock.images_bytes_max)?;
         if self.images.conflicts(view.number, intervals)? {
             return Err(Error::Serialization {

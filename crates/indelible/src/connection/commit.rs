@@ -11,6 +11,7 @@
 use super::change::{Change, difference};
 use super::client::{Connection, Open};
 use super::clock::{Pending, Reads};
+use super::omission::{Omission, is_left_out};
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::lock_policy::LockPolicy;
@@ -111,7 +112,9 @@ fn commit(
     }
     let changes: Vec<&Change> = open.writes.changes().collect();
     let mut pending = core.has_many_slots().then(Pending::default);
-    if let Some(pending) = &mut pending {
+    if let Some(pending) = &mut pending
+        && !is_left_out(Omission::ImagesInTime)
+    {
         core.shared.clock.announce(pending, changes.iter().copied());
     }
     let mut retry = core.retry(policy);
@@ -178,10 +181,15 @@ fn attempt(
         let mut changes = changes.iter();
         changes.try_for_each(|change| apply(session, change))
     })?;
-    if let Some(pending) = pending {
+    let in_time = !is_left_out(Omission::ImagesInTime);
+    if let Some(pending) = pending.as_mut().filter(|_| in_time) {
         clock.settle(pending, reads)?;
     }
     let acks = session.commit(durability)?;
+    if let Some(pending) = pending.as_mut().filter(|_| !in_time) {
+        clock.announce(pending, changes.iter().copied());
+        clock.settle(pending, reads)?;
+    }
     let (memory, disk) = session.counts();
     let (total, total_before) = (memory.total(), before.0.total());
     let report = CommitReport {

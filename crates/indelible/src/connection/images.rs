@@ -16,6 +16,7 @@
 
 use super::change::{Change, Version};
 use super::interval::Interval;
+use super::omission::{Omission, is_left_out};
 use crate::error::Result;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -261,8 +262,11 @@ impl Images {
             };
             if interval.index.is_none() {
                 // Primary keys never change, so the key tells whether a change matters.
-                let mut inside = rows.range(&interval.low..=&interval.high);
-                if inside.any(|(_, chain)| chain.change_since(snapshot).is_some()) {
+                let inside = rows.range(&interval.low..=&interval.high);
+                let mut changes = inside.filter_map(|(_, chain)| chain.change_since(snapshot));
+                let is_phantom =
+                    |before: &Version| before.is_none() && is_left_out(Omission::Phantoms);
+                if changes.any(|(before, _)| !is_phantom(before)) {
                     return Ok(true);
                 }
                 continue;
@@ -276,7 +280,8 @@ impl Images {
                 else {
                     continue;
                 };
-                if interval.holds(before)? || interval.holds(now)? {
+                let has_come = !is_left_out(Omission::Phantoms) && interval.holds(now)?;
+                if interval.holds(before)? || has_come {
                     return Ok(true);
                 }
             }

@@ -36,6 +36,7 @@ mod images;
 mod interval;
 mod merge;
 mod modify;
+mod omission;
 mod read;
 mod row_locks;
 mod scan;
@@ -48,6 +49,8 @@ mod writes;
 pub use advisory::{AdvisoryKey, AdvisoryMode, Scope};
 pub use client::Connection;
 pub use commit::CommitReport;
+#[cfg(feature = "omissions")]
+pub use omission::{Omission, leave_out};
 pub use read::Found;
 pub use row_locks::{RowLock, Wait};
 pub use scan::Scan;

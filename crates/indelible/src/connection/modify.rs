@@ -17,7 +17,7 @@ use crate::table::Table;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use storage::StorageError;
-use storage::engine::{Direction, ScanRange};
+use storage::engine::{Direction, Isolation, ScanRange};
 use storage::record::{Changes, IndexId, KeyBuf, KeyEncoder, Row, Value};
 use storage::table::Table as Shape;
 
@@ -27,8 +27,9 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`Error::DuplicateKey`] if one of them is taken, also by a row that the snapshot does not
-    /// show.
+    /// [`Error::DuplicateKey`] if one of them is taken, below serializable also by a row that the
+    /// snapshot does not show. A serializable transaction may have seen that there is no such row,
+    /// so it gets [`Error::Serialization`] then.
     #[allow(
         clippy::needless_pass_by_value,
         reason = "rows are written at the call, so `&` would be noise"
@@ -68,11 +69,11 @@ impl Connection {
             // Somebody has inserted or deleted the row since the snapshot.
             let mut row = table.row();
             let is_there = self.read_in(partition, |engine| Ok(engine.get(id, key, &mut row)?))?;
-            return if is_there {
+            return if is_there && self.open()?.isolation != Isolation::Serializable {
                 Ok(true)
             } else {
                 Err(Error::Serialization {
-                    reason: "another transaction has deleted the row since this one's snapshot",
+                    reason: "another transaction has changed the row since this one's snapshot",
                 })
             };
         }
@@ -322,7 +323,10 @@ impl Connection {
             let writes = &self.open()?.writes;
             for holder in holders.iter().filter(|holder| *holder != key) {
                 match writes.version(table.id(), holder, writes.number()) {
-                    None => return Ok(true),
+                    None => {
+                        self.check_seen(table, holder)?;
+                        return Ok(true);
+                    }
                     // Its own row, which may have kept the key.
                     Some(Some(own)) => {
                         let mut kept = KeyBuf::new();
@@ -336,6 +340,18 @@ impl Connection {
             }
         }
         Ok(false)
+    }
+
+    /// Fails if a serializable transaction has met a row that its snapshot does not show as it is.
+    fn check_seen(&mut self, table: &Table, key: &KeyBuf) -> Result<()> {
+        if self.open()?.isolation == Isolation::Serializable
+            && self.view()?.has_changed(table.id(), key)?
+        {
+            return Err(Error::Serialization {
+                reason: "another transaction has taken the key since this one's snapshot",
+            });
+        }
+        Ok(())
     }
 }
 

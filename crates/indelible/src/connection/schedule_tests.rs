@@ -1,9 +1,9 @@
 //! Goal: no order of threads breaks an invariant of the clock, of before images, or of the barrier.
 //!
-//! Method: two or three threads with a few steps each, on the real code. Partitions with one slot
-//! have the model engine. One with many slots is played by two rows, each with a mutex that its
-//! changer holds until it commits, as the page engine's locks do. The sum of two rows never
-//! changes, so a reader that sees another sum has not seen one moment.
+//! Method: two or three threads with a few steps each, on the real code: two partitions with one
+//! slot each, and one with many slots, on model engines. The clock alone is tried with two rows,
+//! each with a mutex that its changer holds until it commits. The sum of two rows never changes, so
+//! a reader that sees another sum has not seen one moment.
 //!
 //! `cargo test -p indelible --features schedules --lib connection`
 
@@ -11,6 +11,7 @@ use super::change::Change;
 use super::clock::{Clock, Pending};
 use super::{RowLock, Wait};
 use crate::model::database;
+use crate::sessions_model::database_of_sessions;
 use crate::{
     Connection, DataType, Database, Durability, Error, Isolation, Partitioning, Result, Row, Table,
 };
@@ -25,6 +26,12 @@ const SCHEDULES: usize = 2_000;
 const CHANGES: usize = 3;
 const LONG: Wait = Wait::Limit(Duration::from_hours(1));
 
+/// Explores a test on partitions with one slot and on one with many.
+fn explore_both(test: fn((Database, Table))) {
+    explore(move || test(filled()));
+    explore(move || test(filled_in_one()));
+}
+
 fn explore(test: impl Fn() + Send + Sync + 'static) {
     let test = Arc::new(test);
     let same = Arc::clone(&test);
@@ -34,7 +41,15 @@ fn explore(test: impl Fn() + Send + Sync + 'static) {
 
 /// Rows 0 and 1 in a partition each, both 100.
 fn filled() -> (Database, Table) {
-    let (db, _) = database(2);
+    filled_in(database(2).0)
+}
+
+/// The same in one partition with many slots.
+fn filled_in_one() -> (Database, Table) {
+    filled_in(database_of_sessions(1))
+}
+
+fn filled_in(db: Database) -> (Database, Table) {
     let table = db
         .create_table("numbers")
         .column("id", DataType::Int64)
@@ -67,7 +82,7 @@ fn check_sum(db: &Database, table: &Table) {
     let first = read(&mut reader, table, 0);
     assert_eq!(first + read(&mut reader, table, 1), 200);
     // The same rows by a scan, which is a later look at the same snapshot.
-    let rows = reader.collect(table, ..).unwrap();
+    let rows = reader.collect(table, ..=1_i64).unwrap();
     assert_eq!(
         rows.iter().map(value).collect::<Vec<_>>(),
         [first, 200 - first]
@@ -76,8 +91,7 @@ fn check_sum(db: &Database, table: &Table) {
 
 #[test]
 fn a_snapshot_has_all_of_a_commit_or_nothing() {
-    explore(|| {
-        let (db, table) = filled();
+    explore_both(|(db, table)| {
         let reader = {
             let (db, table) = (db.clone(), table.clone());
             spawn(move || check_sum(&db, &table))
@@ -95,8 +109,7 @@ fn a_snapshot_has_all_of_a_commit_or_nothing() {
 
 #[test]
 fn a_snapshot_has_all_of_a_closure_or_nothing() {
-    explore(|| {
-        let (db, table) = filled();
+    explore_both(|(db, table)| {
         let reader = {
             let (db, table) = (db.clone(), table.clone());
             spawn(move || check_sum(&db, &table))
@@ -116,8 +129,7 @@ fn a_snapshot_has_all_of_a_closure_or_nothing() {
 
 #[test]
 fn increments_are_not_lost() {
-    explore(|| {
-        let (db, table) = filled();
+    explore_both(|(db, table)| {
         let increment = |db: Database, table: Table| {
             move || {
                 let mut connection = db.connect().unwrap();
@@ -140,8 +152,7 @@ fn increments_are_not_lost() {
 
 #[test]
 fn serializable_transactions_do_not_skew() {
-    explore(|| {
-        let (db, table) = filled();
+    explore_both(|(db, table)| {
         let empty = |db: Database, table: Table, own: i64| {
             move || {
                 let mut connection = db.connect().unwrap();
@@ -160,6 +171,70 @@ fn serializable_transactions_do_not_skew() {
         other.join().unwrap();
         let rows = db.read(|r| r.collect(&table, ..)).unwrap();
         assert!(rows.iter().any(|row| value(row) > 0));
+    });
+}
+
+#[test]
+fn a_connection_and_a_closure_do_not_skew() {
+    explore_both(|(db, table)| {
+        let closure = {
+            let (db, table) = (db.clone(), table.clone());
+            spawn(move || {
+                let done = db.transaction(|t| {
+                    let other = t.get(&table, 0_i64)?.map(|row| value(&row));
+                    if other.is_some_and(|other| other > 0) {
+                        let mut changes = table.changes();
+                        changes.set(1, 0_i64)?;
+                        t.update(&table, 1_i64, &changes)?;
+                    }
+                    Ok(())
+                });
+                done.unwrap();
+            })
+        };
+        let mut connection = db.connect().unwrap();
+        connection.begin(Isolation::Serializable).unwrap();
+        if read(&mut connection, &table, 1) > 0 {
+            set(&mut connection, &table, 0, 0).unwrap();
+        }
+        match connection.commit(Durability::None) {
+            Ok(_) | Err(Error::Serialization { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+        closure.join().unwrap();
+        drop(connection);
+        let rows = db.read(|r| r.collect(&table, ..)).unwrap();
+        assert!(rows.iter().any(|row| value(row) > 0));
+        assert_eq!(db.snapshot_bytes(), 0);
+    });
+}
+
+#[test]
+fn a_commit_that_fails_was_never_there() {
+    explore_both(|(db, table)| {
+        let reader = {
+            let (db, table) = (db.clone(), table.clone());
+            spawn(move || check_sum(&db, &table))
+        };
+        let mut loser = db.connect().unwrap();
+        loser.begin(Isolation::Serializable).unwrap();
+        assert_eq!(loser.get(&table, 2_i64).unwrap(), None);
+        let mut winner = db.connect().unwrap();
+        winner.begin(Isolation::ReadCommitted).unwrap();
+        winner.insert(&table, (2_i64, 0_i64)).unwrap();
+        winner.delete(&table, 2_i64).unwrap();
+        winner.insert(&table, (2_i64, 0_i64)).unwrap();
+        winner.commit(Durability::None).unwrap();
+        set(&mut loser, &table, 0, 90).unwrap();
+        set(&mut loser, &table, 1, 120).unwrap();
+        let failed = loser.commit(Durability::None);
+        assert!(
+            matches!(failed, Err(Error::Serialization { .. })),
+            "{failed:?}"
+        );
+        reader.join().unwrap();
+        drop((winner, loser));
+        assert_eq!(db.snapshot_bytes(), 0);
     });
 }
 

@@ -8,6 +8,7 @@
 //! orders the two. The last connection ends the period.
 
 use super::clock::Clock;
+use super::omission::{Omission, is_left_out};
 use crate::core::Core;
 use crate::error::Result;
 use crate::mark::OpenMark;
@@ -67,7 +68,8 @@ impl Shared {
             connections.periods += 1;
             self.period.store(connections.periods, Ordering::SeqCst);
             let limit = core.lock_policy.wait_limit;
-            let mut partitions = core.partitions.iter();
+            let partitions = core.partitions.iter();
+            let mut partitions = partitions.filter(|_| !is_left_out(Omission::Barrier));
             let passed = partitions.try_for_each(|one| one.pass(connections.periods, limit));
             if let Err(error) = passed {
                 self.period.store(0, Ordering::SeqCst);

@@ -4,7 +4,7 @@
 //! two connections take the steps of the anomaly in turn.
 
 use super::{LEVELS, accounts, begun, everywhere, filled, get, pairs, set};
-use indelible::{Direction, Durability, Error, Isolation, Row};
+use indelible::{Direction, Durability, Error, Isolation, Row, Uniqueness};
 
 const NOW: Durability = Durability::Immediate;
 
@@ -250,6 +250,43 @@ fn a_scan_sees_its_own_moment_in_every_batch() {
                 }
                 repair.commit(NOW).unwrap();
             }
+        }
+    });
+}
+
+/// A key that was free in the snapshot, and has been taken since.
+#[test]
+fn a_serializable_transaction_meets_no_duplicate_that_it_cannot_see() {
+    everywhere(|db| {
+        for level in LEVELS {
+            let table = filled(db, 1);
+            db.create_index(&table, "one_each", ["amount"], Uniqueness::Unique)
+                .unwrap();
+            // The primary key, and the unique one.
+            for row in [(7_i64, 8_i64), (8, 7)] {
+                let mut late = begun(db, level);
+                assert_eq!(get(&mut late, &table, 7), None);
+                let mut first = begun(db, level);
+                first.insert(&table, (7_i64, 7_i64)).unwrap();
+                first.commit(NOW).unwrap();
+                late.statement().unwrap();
+                let refused = late.insert(&table, row).unwrap_err();
+                let is_serialization = matches!(refused, Error::Serialization { .. });
+                assert_eq!(
+                    is_serialization,
+                    level == Isolation::Serializable,
+                    "{refused}"
+                );
+                late.abort();
+                // One that the snapshot shows is a duplicate at every level.
+                late.begin(level).unwrap();
+                assert_eq!(get(&mut late, &table, 7), Some(7));
+                let refused = late.insert(&table, row).unwrap_err();
+                assert!(matches!(refused, Error::DuplicateKey { .. }), "{refused}");
+                late.delete(&table, 7_i64).unwrap();
+                late.commit(NOW).unwrap();
+            }
+            db.drop_table("accounts").unwrap();
         }
     });
 }

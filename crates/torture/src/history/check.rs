@@ -1,10 +1,10 @@
-//! Whether a history is serializable.
+//! Whether a history has the order that its level promises.
 //!
 //! The elements of a row have an order: that of the list, or for a register the chain of reads and
 //! overwrites. So a transaction that saw an element comes after its writer, one that did not see it
-//! comes before, and writers follow each other. A cycle of these dependencies is an anomaly (Adya's
-//! G0, G1c, G-single, G2), and so is an element that is missing, was undone, or was seen in another
-//! order.
+//! comes before, and writers follow each other, as do the transactions of a session. A cycle of
+//! these dependencies is an anomaly (Adya's G0, G1c, G-single, G2), unless the level allows it, and
+//! so is an element that is missing, was undone, or was seen in another order.
 
 use indelible::Isolation;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -46,6 +46,8 @@ pub struct Observation {
     len: u32,
     last: Element,
     hash: u64,
+    /// Number of the statement; 0 if it holds until the transaction ends.
+    statement: u32,
 }
 
 impl Observation {
@@ -58,7 +60,14 @@ impl Observation {
             hash: elements
                 .iter()
                 .fold(0, |hash, &element| mixed(hash, element)),
+            statement: 0,
         }
+    }
+
+    /// The same, of a moment of the statement with this number, which counts from 1.
+    #[must_use]
+    pub fn in_statement(self, statement: u32) -> Self {
+        Self { statement, ..self }
     }
 }
 
@@ -70,6 +79,8 @@ fn mixed(hash: u64, element: Element) -> u64 {
 #[derive(Debug, Default)]
 pub struct Session {
     transactions: Vec<Committed>,
+    /// Whether each statement reads a moment of its own.
+    pub(super) reads_by_statement: bool,
 }
 
 #[derive(Debug)]
@@ -152,6 +163,31 @@ pub fn settle(sessions: &mut [Session], lists: &[(u64, Vec<u64>)]) -> u64 {
     count
 }
 
+/// The order that a history must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// One of all transactions. Any cycle is an anomaly (Adya's PL-3).
+    Serializable,
+    /// One of commits, and for each transaction a moment in it that it has read: snapshot
+    /// isolation. Exactly the cycles without two successive anti-dependencies are anomalies (Cerone
+    /// and Gotsman, "Analysing Snapshot Isolation", PODC 2016).
+    Snapshot,
+    /// The same, with a moment for each statement, not before that of the one before. Locked rows
+    /// are read when the transaction commits.
+    Statement,
+}
+
+impl Level {
+    /// That of transactions on connections.
+    pub fn of_connections(isolation: Isolation) -> Self {
+        match isolation {
+            Isolation::Serializable => Self::Serializable,
+            Isolation::RepeatableRead => Self::Snapshot,
+            Isolation::ReadCommitted => Self::Statement,
+        }
+    }
+}
+
 /// The operations and observations of all sessions.
 #[derive(Debug, Default)]
 pub struct History {
@@ -189,6 +225,20 @@ pub enum Anomaly {
         row: u64,
         /// The transaction that read it.
         transaction: u64,
+    },
+    /// A statement saw two rows with one badge, which a unique index keeps for one.
+    SharedBadge {
+        /// One of the rows.
+        row: u64,
+        /// The transaction.
+        transaction: u64,
+    },
+    /// A commit failed for a reason that its statements must have met before.
+    Commit {
+        /// The transaction.
+        transaction: u64,
+        /// The error.
+        error: String,
     },
     /// A serializable transaction met a duplicate key where it had looked and found no row.
     Duplicate {
@@ -266,6 +316,15 @@ impl fmt::Display for Anomaly {
                 write!(f, "transaction {transaction} saw row {row} as it never was")
             }
             Self::Twice { row } => write!(f, "row {row} is at two places"),
+            Self::Commit { transaction, error } => {
+                write!(f, "the commit of transaction {transaction} failed: {error}")
+            }
+            Self::SharedBadge { row, transaction } => {
+                write!(
+                    f,
+                    "transaction {transaction} saw row {row} with another one's badge"
+                )
+            }
             Self::Undone { row, transaction } => {
                 write!(
                     f,
@@ -318,19 +377,20 @@ pub struct Checked {
     pub anomalies: Vec<Anomaly>,
 }
 
-/// Looks for anomalies.
-pub fn check(history: &History) -> Checked {
+/// Looks for anomalies of a level.
+pub fn check(history: &History, level: Level) -> Checked {
     let mut checked = Checked::default();
     let transactions: Vec<&Committed> = history
         .sessions
         .iter()
         .flat_map(|session| &session.transactions)
         .collect();
-    let numbers = transactions.iter().map(|one| one.number);
-    let by_number: HashMap<u64, usize> = numbers.zip(0..).collect();
     let versions = versions_of(history, &transactions);
     let written = transactions.iter().flat_map(|one| &one.written);
     let known: HashSet<Element> = written.map(|&(_, element)| element).collect();
+    let nodes = nodes_of(history, level);
+    let wholes = nodes.iter().enumerate().filter(|(_, node)| node.is_whole);
+    let by_number: HashMap<u64, usize> = wholes.map(|(at, node)| (node.number(), at)).collect();
     let writer = |element: Element| {
         let number = element / ELEMENTS;
         by_number
@@ -338,24 +398,9 @@ pub fn check(history: &History) -> Checked {
             .copied()
             .filter(|_| known.contains(&element))
     };
-    let mut graph = vec![Vec::new(); transactions.len()];
-    for (&row, versions) in &versions {
-        checked.rows += 1;
-        if versions.is_twice {
-            checked.anomalies.push(Anomaly::Twice { row });
-        }
-        for &element in &versions.order {
-            if writer(element).is_none() {
-                checked.anomalies.push(Anomaly::Foreign { row, element });
-            }
-        }
-        for pair in versions.order.windows(2) {
-            if let (Some(earlier), Some(later)) = (writer(pair[0]), writer(pair[1])) {
-                graph[earlier].push(later);
-            }
-        }
-    }
-    for (at, one) in transactions.iter().enumerate() {
+    let mut graph = Graph::new(nodes.len());
+    check_rows(&versions, &writer, &mut graph, &mut checked);
+    for one in &transactions {
         let transaction = one.number;
         for &(row, element) in &one.written {
             let versions = versions.get(&row);
@@ -363,7 +408,13 @@ pub fn check(history: &History) -> Checked {
                 checked.anomalies.push(Anomaly::Lost { row, transaction });
             }
         }
-        for seen in &one.observed {
+    }
+    for (at, node) in nodes.iter().enumerate() {
+        let transaction = node.number();
+        if node.follows {
+            graph.before[at - 1].push(at);
+        }
+        for seen in &node.observed {
             let row = seen.row;
             if seen.last != 0 && !known.contains(&seen.last) {
                 checked.anomalies.push(Anomaly::Undone { row, transaction });
@@ -375,19 +426,139 @@ pub fn check(history: &History) -> Checked {
             };
             let order = versions.get(&row).map_or(&[][..], |row| &row.order);
             if let Some(before) = place.checked_sub(1).and_then(|last| writer(order[last])) {
-                graph[before].push(at);
+                graph.before[before].push(at);
             }
             if let Some(after) = order.get(place).and_then(|&next| writer(next)) {
-                graph[at].push(after);
+                graph.unseen[at].push(after);
             }
         }
     }
-    checked.dependencies = tidy(&mut graph);
-    for circle in circles(&graph).into_iter().take(CYCLES_MAX) {
-        let numbers = circle.iter().map(|&at| transactions[at].number);
-        checked.anomalies.push(Anomaly::Circle(numbers.collect()));
+    checked.dependencies = graph.tidy();
+    for circle in graph.circles(level).into_iter().take(CYCLES_MAX) {
+        let mut numbers: Vec<u64> = circle.iter().map(|&at| nodes[at].number()).collect();
+        numbers.dedup();
+        checked.anomalies.push(Anomaly::Circle(numbers));
     }
     checked
+}
+
+/// Orders the writers of each row.
+fn check_rows(
+    versions: &BTreeMap<u64, Versions>,
+    writer: &impl Fn(Element) -> Option<usize>,
+    graph: &mut Graph,
+    checked: &mut Checked,
+) {
+    for (&row, versions) in versions {
+        checked.rows += 1;
+        if versions.is_twice {
+            checked.anomalies.push(Anomaly::Twice { row });
+        }
+        for &element in &versions.order {
+            if writer(element).is_none() {
+                checked.anomalies.push(Anomaly::Foreign { row, element });
+            }
+        }
+        for pair in versions.order.windows(2) {
+            if let (Some(earlier), Some(later)) = (writer(pair[0]), writer(pair[1])) {
+                graph.before[earlier].push(later);
+            }
+        }
+    }
+}
+
+/// A place in the order: that of a transaction, or of one of its statements.
+struct Node<'h> {
+    transaction: &'h Committed,
+    observed: Vec<Observation>,
+    /// Whether it has the transaction's writes.
+    is_whole: bool,
+    /// Whether the node before it is of the same session.
+    follows: bool,
+}
+
+impl Node<'_> {
+    fn number(&self) -> u64 {
+        self.transaction.number
+    }
+}
+
+/// The nodes of all sessions, in the order of each.
+fn nodes_of(history: &History, level: Level) -> Vec<Node<'_>> {
+    let mut nodes = Vec::new();
+    for session in &history.sessions {
+        let by_statement = level == Level::Statement && session.reads_by_statement;
+        let first = nodes.len();
+        for transaction in &session.transactions {
+            let mut whole = Vec::new();
+            let mut statements: BTreeMap<u32, Vec<Observation>> = BTreeMap::new();
+            for &seen in &transaction.observed {
+                // A row that it has written is locked.
+                if by_statement && seen.statement > 0 && !is_own(transaction, seen.last) {
+                    statements.entry(seen.statement).or_default().push(seen);
+                } else {
+                    whole.push(seen);
+                }
+            }
+            let statements = statements.into_values().map(|observed| (observed, false));
+            for (observed, is_whole) in statements.chain([(whole, true)]) {
+                nodes.push(Node {
+                    transaction,
+                    observed,
+                    is_whole,
+                    follows: nodes.len() > first,
+                });
+            }
+        }
+    }
+    nodes
+}
+
+/// Which nodes come before which.
+struct Graph {
+    /// Nodes that come after a node: those of its session, those that have seen its writes, and
+    /// those that have overwritten them.
+    before: Vec<Vec<usize>>,
+    /// Nodes that have overwritten what a node saw: its anti-dependencies.
+    unseen: Vec<Vec<usize>>,
+}
+
+impl Graph {
+    fn new(nodes: usize) -> Self {
+        Self {
+            before: vec![Vec::new(); nodes],
+            unseen: vec![Vec::new(); nodes],
+        }
+    }
+
+    /// Leaves each edge once; counts them.
+    fn tidy(&mut self) -> u64 {
+        tidy(&mut self.before) + tidy(&mut self.unseen)
+    }
+
+    /// Groups of nodes that the level does not allow to come before each other.
+    fn circles(self, level: Level) -> Vec<Vec<usize>> {
+        let Self { before, unseen } = self;
+        if level == Level::Serializable {
+            let both = before.into_iter().zip(unseen);
+            let graph: Vec<Vec<usize>> = both.map(|(one, other)| [one, other].concat()).collect();
+            return circles(&graph);
+        }
+        // Each node twice: reached by an anti-dependency, or not. From the former no second one
+        // leads on.
+        let plain = |to: &Vec<usize>| -> Vec<usize> { to.iter().map(|to| 2 * to).collect() };
+        let mut graph = Vec::with_capacity(2 * before.len());
+        for (before, unseen) in before.iter().zip(&unseen) {
+            let mut all = plain(before);
+            all.extend(unseen.iter().map(|to| 2 * to + 1));
+            graph.push(all);
+            graph.push(plain(before));
+        }
+        let found = circles(&graph).into_iter();
+        found
+            .map(|group| group.into_iter().map(|at| at / 2).collect())
+            .collect()
+    }
 }
 
 /// Leaves each edge of a graph once, and none from a node to itself; counts them.

@@ -11,7 +11,7 @@
 //! change of the set of memories, with every other thread halted, from all devices at one moment.
 
 use super::{Anomaly, Done, HistoryOptions, HistoryReport, Progress, Rows, go, settle};
-use indelible::{Database, Error, Isolation, Options, Result, SimulatedPlatform};
+use indelible::{Database, Error, Options, Result, SimulatedPlatform};
 use pmem::device::simulated::{
     CrashPoint, ImageChoices, Profile, SimulatedWorld, WorldOptions, mix,
 };
@@ -102,7 +102,7 @@ pub fn run_with_cuts(
     let ran = world.sites().into_iter().map(|site| site.name);
     Ok(HistoryReport {
         sites: ran.collect(),
-        ..done.report(lists, options.isolation)
+        ..done.report(lists, options)
     })
 }
 
@@ -149,7 +149,7 @@ fn open(world: &SimulatedWorld, options: &Options) -> Result<(Database, Rows)> {
 impl Done {
     /// The report if the next process cannot open the world after a cut.
     fn refused(self, cut: u64, error: &Error) -> HistoryReport {
-        let mut report = self.report(Vec::new(), Isolation::Serializable);
+        let mut report = self.report(Vec::new(), &HistoryOptions::default());
         let error = error.to_string();
         report.anomalies = vec![Anomaly::Refused { cut, error }];
         report

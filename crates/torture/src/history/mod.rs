@@ -20,7 +20,7 @@ mod cut;
 #[cfg(test)]
 mod tests;
 
-pub use check::{Anomaly, History, Observation, Order, Session, check, settle};
+pub use check::{Anomaly, History, Level, Observation, Order, Session, check, settle};
 pub use cut::{CutOptions, run_with_cuts};
 
 use actor::Actor;
@@ -35,10 +35,17 @@ use std::time::Duration;
 const TABLE: &str = "history";
 const INDEX: &str = "by_row";
 /// Columns: the key, which is the row's number and its place; the number alone; the newest element;
-/// all elements.
+/// all elements; the badge.
 const ROW: usize = 1;
 const LAST: usize = 2;
 const LIST: usize = 3;
+const BADGE: usize = 4;
+/// Unique index on the badges.
+const BADGE_INDEX: &str = "by_badge";
+/// Transactions of a period in which connections are open.
+const PERIOD: u64 = 400;
+/// Transactions at its beginning and at its end while none is.
+const MARGIN: u64 = 12;
 /// Transactions after which the window moves on by a row.
 const MOVES_EVERY: u64 = 12;
 /// Elements that a transaction can write.
@@ -51,11 +58,13 @@ const ANOMALIES_MAX: usize = 10;
 /// Sessions, transactions and their isolation.
 #[derive(Clone, Copy, Debug)]
 pub struct HistoryOptions {
-    /// Sessions, each a thread.
+    /// Sessions of typed transactions, each a thread.
     pub sessions: u32,
+    /// Connections, each a thread. Beside them typed transactions are serializable.
+    pub connections: u32,
     /// Transactions of all sessions together.
     pub transactions: u64,
-    /// Isolation level of all of them.
+    /// Isolation level of all of them, or of those on connections.
     pub isolation: Isolation,
     /// Longest wait for a partition or a lock. A call that takes nearly as long is an anomaly:
     /// deadlocks have to be detected, not waited out.
@@ -68,6 +77,7 @@ impl Default for HistoryOptions {
     fn default() -> Self {
         Self {
             sessions: 8,
+            connections: 0,
             transactions: 1000,
             isolation: Isolation::default(),
             wait_limit: Duration::from_secs(10),
@@ -106,9 +116,18 @@ pub struct HistoryReport {
 pub fn run(database: &Database, options: &HistoryOptions) -> Result<HistoryReport> {
     let rows = Rows::create(database)?;
     let progress = Progress::default();
-    let done = go(database, &rows, options, &progress, options.transactions)?;
+    let mut done = Done::default();
+    let mut begun = 0;
+    while begun < options.transactions {
+        let until = match options.connections {
+            0 => options.transactions,
+            _ => options.transactions.min(begun + PERIOD),
+        };
+        done.append(go(database, &rows, options, &progress, until)?);
+        begun = until;
+    }
     let lists = rows.final_lists(database)?;
-    Ok(done.report(lists, options.isolation))
+    Ok(done.report(lists, options))
 }
 
 /// The table, and the secondary index by the numbers of its rows.
@@ -128,7 +147,9 @@ impl Rows {
             .column("row", DataType::Int64)
             .column("last", DataType::Int64)
             .column("list", list)
+            .nullable_column("badge", DataType::Int64)
             .index(INDEX, ["row", "last"])
+            .unique_index(BADGE_INDEX, ["badge"])
             .create()?;
         Self::find(database)
     }
@@ -163,9 +184,28 @@ struct Progress {
     is_cut: AtomicBool,
     /// Whether the cut is complete: nothing that happens from then on is in the next process.
     is_dead: AtomicBool,
+    /// Whether a session has ended with an error.
+    has_failed: AtomicBool,
 }
 
 impl Progress {
+    /// Begins a transaction, unless `until` of them were begun; the number of those before it.
+    fn begin(&self, until: u64) -> Option<u64> {
+        let next = |begun| (begun < until).then_some(begun + 1);
+        let begun = &self.begun;
+        begun
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
+            .ok()
+    }
+
+    /// Waits until so many transactions were begun, or none will follow.
+    fn wait_for(&self, begun: u64) {
+        while self.begun.load(Ordering::Relaxed) < begun && !self.has_failed.load(Ordering::Relaxed)
+        {
+            std::thread::yield_now();
+        }
+    }
+
     /// The next process begins.
     fn begin_anew(&self) {
         self.is_cut.store(false, Ordering::SeqCst);
@@ -197,15 +237,23 @@ impl Done {
     }
 
     /// Checks them, with the content of the rows at the end.
-    fn report(self, lists: Vec<(u64, Vec<Element>)>, isolation: Isolation) -> HistoryReport {
+    fn report(self, lists: Vec<(u64, Vec<Element>)>, options: &HistoryOptions) -> HistoryReport {
         let history = History {
             sessions: self.sessions,
             lists,
         };
-        let checked = check(&history);
+        let mut checked = check(&history, Level::Serializable);
+        let mut allowed = 0;
+        if options.connections > 0 && options.isolation != Isolation::Serializable {
+            let strictest = checked.anomalies.len();
+            checked = check(&history, Level::of_connections(options.isolation));
+            allowed = strictest.saturating_sub(checked.anomalies.len()) as u64;
+        }
         let all = self.met.into_iter().chain(checked.anomalies);
-        let (allowed, mut anomalies): (Vec<_>, Vec<_>) =
-            all.partition(|anomaly| anomaly.is_allowed_at(isolation));
+        let (allowed_here, mut anomalies): (Vec<_>, Vec<_>) = all.partition(|anomaly| {
+            options.connections == 0 && anomaly.is_allowed_at(options.isolation)
+        });
+        allowed += allowed_here.len() as u64;
         anomalies.truncate(ANOMALIES_MAX);
         HistoryReport {
             committed: history.sessions.iter().map(Session::transactions).sum(),
@@ -216,13 +264,14 @@ impl Done {
             dependencies: checked.dependencies,
             longest_wait: self.longest_wait,
             anomalies,
-            allowed: allowed.len() as u64,
+            allowed,
             sites: BTreeSet::new(),
         }
     }
 }
 
-/// Runs all sessions until `until` transactions were begun or the power fails.
+/// Runs all sessions until `until` transactions were begun or the power fails. Typed transactions
+/// begin before the connections open, and go on when they are closed.
 fn go(
     database: &Database,
     rows: &Rows,
@@ -231,18 +280,33 @@ fn go(
     until: u64,
 ) -> Result<Done> {
     let life = progress.attempts.load(Ordering::Relaxed);
+    let first = progress.begun.load(Ordering::Relaxed);
+    let margin = if options.sessions > 0 { MARGIN } else { 0 };
     std::thread::scope(|threads| {
-        let running: Vec<_> = (0..options.sessions)
+        let running: Vec<_> = (0..options.sessions + options.connections)
             .map(|number| {
                 let seed = options.seed ^ life << 16 ^ (u64::from(number) + 1) << 32;
                 threads.spawn(move || {
                     let mut actor = Actor::new(database, rows, options, progress, seed);
-                    while !actor.is_cut() && progress.begun.fetch_add(1, Ordering::Relaxed) < until
-                    {
-                        let window = progress.begun.load(Ordering::Relaxed) / MOVES_EVERY;
-                        actor.transaction(window)?;
+                    let mut until = until;
+                    let mut run = || {
+                        if number >= options.sessions {
+                            until = until.saturating_sub(margin);
+                            progress.wait_for(first + margin);
+                            actor.connect()?;
+                        }
+                        while !actor.is_cut()
+                            && let Some(begun) = progress.begin(until)
+                        {
+                            actor.transaction(begun / MOVES_EVERY)?;
+                        }
+                        Ok(())
+                    };
+                    let ran = run();
+                    if ran.is_err() {
+                        progress.has_failed.store(true, Ordering::Relaxed);
                     }
-                    Ok(actor.finish())
+                    ran.map(|()| actor.finish())
                 })
             })
             .collect();

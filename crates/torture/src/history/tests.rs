@@ -31,7 +31,7 @@ fn anomalies(transactions: Vec<Made>, lists: Vec<(u64, Vec<u64>)>) -> Vec<Anomal
         sessions: vec![session],
         lists,
     };
-    check(&history).anomalies
+    check(&history, Level::Serializable).anomalies
 }
 
 #[test]
@@ -351,7 +351,8 @@ fn anomalies_behind_a_cut(
     }
     let mut sessions = vec![session];
     let doubtful = settle(&mut sessions, &lists);
-    (check(&History { sessions, lists }).anomalies, doubtful)
+    let history = History { sessions, lists };
+    (check(&history, Level::Serializable).anomalies, doubtful)
 }
 
 #[test]
@@ -411,4 +412,160 @@ fn a_register_that_went_back_lost_a_write() {
         transaction: 2,
     };
     assert_eq!(found, [lost]);
+}
+
+/// Connections beside closures, on a method with one session slot a partition and on one with many.
+fn report_of_connections(isolation: Isolation) -> Vec<HistoryReport> {
+    let options = HistoryOptions {
+        sessions: 2,
+        connections: 6,
+        isolation,
+        seed: 3,
+        transactions: 3000,
+        ..HistoryOptions::default()
+    };
+    let methods = [Method::NvmInp, Method::FullPageWrites];
+    let report = |method: Method| {
+        let path = directory(&format!("connections-{method}-{isolation:?}"));
+        let database = Options::new()
+            .method(method)
+            .partitions(2)
+            .durability(indelible::Durability::Group);
+        let database = database.fitting(method, [indelible::MethodOption::Sessions(8)]);
+        let database = Database::create(&path, &database).unwrap();
+        let report = run(&database, &options).unwrap();
+        assert!(database.verify().unwrap().damage.is_empty());
+        database.close().unwrap();
+        std::fs::remove_dir_all(path).unwrap();
+        assert_eq!(report.anomalies, [], "{method}");
+        assert!(report.committed > 2000, "{report:?}");
+        report
+    };
+    methods.map(report).into()
+}
+
+#[test]
+fn serializable_connections_leave_no_anomaly() {
+    report_of_connections(Isolation::Serializable);
+}
+
+#[test]
+fn connections_at_weaker_levels_leave_the_anomalies_of_their_level() {
+    for isolation in [Isolation::RepeatableRead, Isolation::ReadCommitted] {
+        let reports = report_of_connections(isolation);
+        let allowed: u64 = reports.iter().map(|report| report.allowed).sum();
+        assert!(allowed > 0, "{reports:?}");
+    }
+}
+
+/// The cycles of transactions, each in a session of its own, at a level.
+fn cycles(transactions: Vec<Made>, lists: &[(u64, Vec<u64>)], level: Level) -> usize {
+    let sessions = transactions.into_iter().map(|(number, observed, written)| {
+        let mut session = Session::default();
+        session.reads_by_statement = true;
+        session.push(number, observed, written);
+        session
+    });
+    let history = History {
+        sessions: sessions.collect(),
+        lists: lists.to_vec(),
+    };
+    let found = check(&history, level).anomalies;
+    let is_circle = |anomaly: &&Anomaly| matches!(anomaly, Anomaly::Circle(_));
+    assert_eq!(found.iter().filter(is_circle).count(), found.len());
+    found.len()
+}
+
+/// Cycles at SERIALIZABLE, REPEATABLE READ and READ COMMITTED.
+fn at_all_levels(transactions: impl Fn() -> Vec<Made>, lists: &[(u64, Vec<u64>)]) -> [bool; 3] {
+    let levels = [Level::Serializable, Level::Snapshot, Level::Statement];
+    levels.map(|level| cycles(transactions(), lists, level) > 0)
+}
+
+#[test]
+fn levels_forbid_their_anomalies_and_no_others() {
+    let (one, two) = (element(1), element(2));
+    let (row, other) = (LIST, LIST + 1);
+    let at = |statement, seen: Observation| seen.in_statement(statement);
+    let write_skew = || {
+        vec![
+            (
+                1,
+                vec![at(1, saw(row, &[])), at(1, saw(other, &[]))],
+                vec![(row, one)],
+            ),
+            (
+                2,
+                vec![at(1, saw(row, &[])), at(1, saw(other, &[]))],
+                vec![(other, two)],
+            ),
+        ]
+    };
+    let lists = [(row, vec![one]), (other, vec![two])];
+    assert_eq!(at_all_levels(write_skew, &lists), [true, false, false]);
+}
+
+#[test]
+fn only_statements_may_see_different_moments() {
+    let one = element(1);
+    let (row, other) = (LIST, LIST + 1);
+    let at = |statement, seen: Observation| seen.in_statement(statement);
+    let written = || {
+        let both = vec![(row, one), (other, one + 1)];
+        (1, vec![saw(row, &[]), saw(other, &[])], both)
+    };
+    let lists = [(row, vec![one]), (other, vec![one + 1])];
+    let read = |seen: [Observation; 2]| {
+        let transactions = || vec![written(), (2, seen.to_vec(), vec![])];
+        at_all_levels(transactions, &lists)
+    };
+    // A commit between two statements.
+    let forwards = [at(1, saw(row, &[])), at(2, saw(other, &[one + 1]))];
+    assert_eq!(read(forwards), [true, true, false]);
+    // The second one goes back in time.
+    let backwards = [at(1, saw(row, &[one])), at(2, saw(other, &[]))];
+    assert_eq!(read(backwards), [true, true, true]);
+    // One statement that sees half of a transaction.
+    let half = [at(1, saw(row, &[one])), at(1, saw(other, &[]))];
+    assert_eq!(read(half), [true, true, true]);
+}
+
+#[test]
+fn no_level_shows_unfinished_writes() {
+    let (one, two) = (element(1), element(2));
+    let (row, other) = (LIST, LIST + 1);
+    // A value that its writer has overwritten itself.
+    let intermediate = || {
+        vec![
+            (1, vec![saw(row, &[])], vec![(row, one), (row, one + 1)]),
+            (2, vec![saw(row, &[one]).in_statement(1)], vec![]),
+        ]
+    };
+    let lists = [(row, vec![one, one + 1])];
+    assert_eq!(at_all_levels(intermediate, &lists), [true, true, true]);
+    // Each has seen the other one's write.
+    let circular = || {
+        vec![
+            (1, vec![saw(other, &[two])], vec![(row, one)]),
+            (2, vec![saw(row, &[one])], vec![(other, two)]),
+        ]
+    };
+    let lists = [(row, vec![one]), (other, vec![two])];
+    assert_eq!(at_all_levels(circular, &lists), [true, true, true]);
+}
+
+#[test]
+fn a_session_sees_its_own_past() {
+    let one = element(1);
+    let mut session = Session::default();
+    session.push(1, vec![saw(LIST, &[])], vec![(LIST, one)]);
+    session.push(2, vec![saw(LIST, &[])], vec![]);
+    let history = History {
+        sessions: vec![session],
+        lists: vec![(LIST, vec![one])],
+    };
+    for level in [Level::Serializable, Level::Snapshot, Level::Statement] {
+        let found = check(&history, level).anomalies;
+        assert!(matches!(found[..], [Anomaly::Circle(_)]), "{found:?}");
+    }
 }
