@@ -199,6 +199,9 @@ fn options(args: &RunArgs, method: Method) -> Options {
     if let Some(bytes) = args.transaction_memory_max {
         options = options.transaction_memory_max(bytes);
     }
+    if let Some(bytes) = args.snapshot_memory_max {
+        options = options.snapshot_memory_max(bytes);
+    }
     options
 }
 

@@ -94,6 +94,7 @@ pub(crate) fn measure_all(
             persist: PersistName::FlushOnInsert,
             ring: None,
             transaction_memory_max: None,
+            snapshot_memory_max: None,
             area: None,
             outlines: None,
             log_bytes: None,

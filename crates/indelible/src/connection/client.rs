@@ -127,8 +127,14 @@ impl Database {
         })
     }
 
-    /// Bytes of memory that hold rows as they were, for snapshots of connections that live:
-    /// one image at most for each changed row and snapshot, freed when its last snapshot ends.
+    /// Rows as they were that are kept for snapshots of connections that live: one image at most
+    /// for each changed row and snapshot, freed when the last snapshot that needs it ends. A row
+    /// that was inserted counts, with an image that says so.
+    pub fn snapshot_images(&self) -> u64 {
+        self.core.shared.clock.images_count()
+    }
+
+    /// Bytes of memory that the images of [`Database::snapshot_images`] take.
     pub fn snapshot_bytes(&self) -> u64 {
         self.core.shared.clock.images_bytes()
     }

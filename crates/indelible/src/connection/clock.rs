@@ -164,6 +164,11 @@ impl Clock {
         self.lock().images.bytes()
     }
 
+    /// Images that are kept.
+    pub(crate) fn images_count(&self) -> u64 {
+        self.lock().images.count()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // Its holder does not panic between changes that belong together.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

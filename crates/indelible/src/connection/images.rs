@@ -106,12 +106,17 @@ pub(super) struct Images {
     tables: BTreeMap<TableId, Rows>,
     /// Rows that have an image of a commit, by its number.
     commits: BTreeMap<u64, Vec<(TableId, KeyBuf)>>,
+    count: u64,
     bytes: u64,
 }
 
 impl Images {
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.count
     }
 
     /// Keeps what a row is before a commit. Only the first change of a row by this commit makes an
@@ -135,6 +140,7 @@ impl Images {
             before: change.before.clone(),
         });
         chain.last = Arc::clone(stamp);
+        self.count += 1;
         self.bytes += IMAGE_BYTES + bytes(&change.before);
         true
     }
@@ -202,6 +208,7 @@ impl Images {
             return true;
         }
         let image = chain.images.remove(at);
+        self.count -= 1;
         self.bytes -= IMAGE_BYTES + bytes(&image.before);
         if chain.images.is_empty() {
             self.bytes -= bytes(&chain.after);
