@@ -134,35 +134,40 @@ fn measure<S: InteractiveScript>(
     script: impl Fn(u32, u64) -> Result<S> + Sync,
 ) -> Result<Measured> {
     let limit = span.limit;
-    run_threads(S::KINDS, span.positions, limit, &|list, position, clockwork| {
-        let mut client = Client {
-            database,
-            connection: database.connect()?,
-            script: script(list, position)?,
-            isolation: span.isolation,
-            durability: span.durability,
-            tally: Tally::new(S::KINDS),
-        };
-        let end = match limit {
-            Limit::Time(_) => u64::MAX,
-            Limit::Transactions(count) => position.saturating_add(count),
-        };
-        let clock = Clock::real();
-        clockwork.wait_for_start();
-        let mut start_ns = clock.now_ns_unordered();
-        while client.script.position() < end && !clockwork.is_over() {
-            let kind = client.script.kind();
-            client.transaction()?;
-            client.script.next();
-            let now_ns = clock.now_ns_unordered();
-            client.tally.record(kind, now_ns.saturating_sub(start_ns));
-            start_ns = now_ns;
-        }
-        Ok(Done {
-            position: client.script.position(),
-            tally: client.tally,
-        })
-    })
+    run_threads(
+        S::KINDS,
+        span.positions,
+        limit,
+        &|list, position, clockwork| {
+            let mut client = Client {
+                database,
+                connection: database.connect()?,
+                script: script(list, position)?,
+                isolation: span.isolation,
+                durability: span.durability,
+                tally: Tally::new(S::KINDS),
+            };
+            let end = match limit {
+                Limit::Time(_) => u64::MAX,
+                Limit::Transactions(count) => position.saturating_add(count),
+            };
+            let clock = Clock::real();
+            clockwork.wait_for_start();
+            let mut start_ns = clock.now_ns_unordered();
+            while client.script.position() < end && !clockwork.is_over() {
+                let kind = client.script.kind();
+                client.transaction()?;
+                client.script.next();
+                let now_ns = clock.now_ns_unordered();
+                client.tally.record(kind, now_ns.saturating_sub(start_ns));
+                start_ns = now_ns;
+            }
+            Ok(Done {
+                position: client.script.position(),
+                tally: client.tally,
+            })
+        },
+    )
 }
 
 /// One connection with its list.

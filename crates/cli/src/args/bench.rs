@@ -446,6 +446,12 @@ pub(crate) struct RunArgs {
     /// Most bytes of memory for rows as snapshots of connections see them; 256 MiB by default
     #[arg(long, value_name = "BYTES")]
     pub(crate) snapshot_memory_max: Option<u64>,
+    /// Most locks that connections may hold together; 4194304 by default
+    #[arg(long, value_name = "LOCKS")]
+    pub(crate) locks_max: Option<usize>,
+    /// Most connections that may be open at once; 10000 by default
+    #[arg(long, value_name = "CONNECTIONS")]
+    pub(crate) connections_max: Option<u32>,
     /// When a commit is acknowledged: synchronous, when it is durable; or asynchronous, before, so
     /// that a power cut loses the last ones
     #[arg(long, value_enum, default_value_t = CommitName::Synchronous)]

@@ -10,7 +10,6 @@
 use super::runs::{self, print_row};
 use super::standard::{Benchmark, check_content, load};
 use crate::args::{DeviceKind, TpcbArgs};
-use crate::failure::Usage;
 use crate::machine::{COMMIT, Machine};
 use crate::output::{Cell, Format, Listing, bytes, duration, whole};
 use crate::progress;
@@ -24,6 +23,7 @@ use measure::standard::{Partitions, Span as WorkerSpan, Standard};
 use measure::{Aborts, Limit, Measured, Sampling};
 use pmem::device::emulated::Emulator;
 use serde::Serialize;
+use std::path::Path;
 use std::time::Duration;
 use workload::Workload;
 use workload::tpcb::{Tables, Tpcb, TpcbOptions};
@@ -166,9 +166,6 @@ impl<'a> Plan<'a> {
             args.run.threads = Some(connections);
         }
         runs::check(&args.run, &[method], false)?;
-        if args.run.partitions > args.branches() {
-            return Err(Usage::error("use at least as many --branches as --partitions"));
-        }
         let workers = args.run.threads();
         let workload = Tpcb::new(TpcbOptions {
             branches: args.branches(),
@@ -215,38 +212,32 @@ impl<'a> Plan<'a> {
             positions: vec![0; self.workload.lists() as usize],
         };
         let note = progress::spinner(format!("running {} over connections", self.method));
-        let onlooker = self.onlooker();
-        let [mut workers, mut alone, mut beside] = std::array::from_fn(|_| Phase::default());
-        let mut stay = Stay::default();
-        for _ in 0..self.rounds {
-            bench.workers(&mut workers)?;
-            bench.connections(&mut alone, Onlooker::None)?;
-            if onlooker != Onlooker::None {
-                stay = bench.connections(&mut beside, onlooker)?;
-                bench.connections(&mut alone, Onlooker::None)?;
-            }
-            bench.workers(&mut workers)?;
-            workers.end_round();
-            alone.end_round();
-            beside.end_round();
-        }
+        let phases = bench.rounds()?;
         note.finish_and_clear();
         if !run.skip_check {
             check_content(&self.workload, &database, &bench.positions).context("after the run")?;
         }
-        let of_workers = Ratio::of(&alone.rates, &workers.rates);
-        let beside = (onlooker != Onlooker::None).then(|| {
-            let of_alone = Ratio::of(&beside.rates, &alone.rates);
-            BesideNumbers {
-                idle: self.given.clients.idle.unwrap_or_default(),
-                looks: stay.looks,
-                images_max: stay.images_max,
-                image_bytes_max: stay.image_bytes_max,
-                phase: beside.numbers(self.connections),
-                of_alone,
-            }
+        Ok(self.row(&phases, &database, scratch.path()))
+    }
+
+    fn row(&self, phases: &Phases, database: &Database, directory: &Path) -> ConnectionsRow {
+        let Phases {
+            workers,
+            alone,
+            beside,
+            stay,
+        } = phases;
+        let run = &self.args.run;
+        let beside = (self.onlooker() != Onlooker::None).then(|| BesideNumbers {
+            idle: self.given.clients.idle.unwrap_or_default(),
+            looks: stay.looks,
+            images_max: stay.images_max,
+            image_bytes_max: stay.image_bytes_max,
+            phase: beside.numbers(self.connections),
+            of_alone: Ratio::of(&beside.rates, &alone.rates),
         });
-        Ok(ConnectionsRow {
+        let of_workers = Ratio::of(&alone.rates, &workers.rates);
+        ConnectionsRow {
             workload: Tpcb::NAME,
             method: self.method.name(),
             branches: self.args.branches(),
@@ -268,8 +259,8 @@ impl<'a> Plan<'a> {
             profile: run.profile.clone().unwrap_or_else(|| "none".into()),
             commit: COMMIT,
             seed: run.seed,
-            machine: Machine::here(scratch.path()),
-        })
+            machine: Machine::here(directory),
+        }
     }
 
     /// The time of one measurement: each phase has all seconds in all rounds.
@@ -292,6 +283,24 @@ struct Bench<'b> {
 }
 
 impl Bench<'_> {
+    fn rounds(&mut self) -> Result<Phases> {
+        let mut phases = Phases::default();
+        let onlooker = self.plan.onlooker();
+        for _ in 0..self.plan.rounds {
+            self.workers(&mut phases.workers)?;
+            self.connections(&mut phases.alone, Onlooker::None)?;
+            if onlooker != Onlooker::None {
+                phases.stay = self.connections(&mut phases.beside, onlooker)?;
+                self.connections(&mut phases.alone, Onlooker::None)?;
+            }
+            self.workers(&mut phases.workers)?;
+            for phase in [&mut phases.workers, &mut phases.alone, &mut phases.beside] {
+                phase.end_round();
+            }
+        }
+        Ok(phases)
+    }
+
     /// Measures the typed workers, twice a round.
     fn workers(&mut self, phase: &mut Phase) -> Result<()> {
         let plan = self.plan;
@@ -331,13 +340,29 @@ impl Bench<'_> {
         Ok(stay)
     }
 
-    fn finish(&mut self, phase: &mut Phase, measured: &Measured, before: &Statistics) -> Result<()> {
+    fn finish(
+        &mut self,
+        phase: &mut Phase,
+        measured: &Measured,
+        before: &Statistics,
+    ) -> Result<()> {
         self.delays.set(false);
         let after = runs::statistics(self.database, self.emulators)?;
         self.positions[..measured.positions.len()].copy_from_slice(&measured.positions);
         phase.add(measured, before, &after);
         Ok(())
     }
+}
+
+/// The measurements of a run.
+#[derive(Default)]
+struct Phases {
+    workers: Phase,
+    /// Connections alone, and beside an onlooker.
+    alone: Phase,
+    beside: Phase,
+    /// Findings of a reader.
+    stay: Stay,
 }
 
 /// Sums of the measurements of one kind.

@@ -95,6 +95,8 @@ pub(crate) fn measure_all(
             ring: None,
             transaction_memory_max: None,
             snapshot_memory_max: None,
+            locks_max: None,
+            connections_max: None,
             area: None,
             outlines: None,
             log_bytes: None,

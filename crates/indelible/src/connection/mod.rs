@@ -36,6 +36,7 @@ mod images;
 mod interval;
 mod merge;
 mod modify;
+mod pool;
 mod read;
 mod row_locks;
 mod scan;
@@ -54,4 +55,4 @@ pub use scan::Scan;
 pub use writes::StatementMark;
 
 pub(crate) use beside::Beside;
-pub(crate) use shared::Shared;
+pub(crate) use shared::{Limits, Shared};

@@ -9,21 +9,27 @@
 
 use super::clock::Clock;
 use crate::core::Core;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::mark::OpenMark;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use std::sync::{Arc, PoisonError};
 use storage::lock::{LockManager, LockOptions};
 
-/// Key locks of one table and transaction after which the table is tried to be locked whole.
-const ESCALATE_AT: usize = 100_000;
-/// Locks of all connections together.
-const LOCKS_MAX: usize = 1 << 22;
+/// Most key locks of one table and transaction after which the table is tried to be locked whole.
+const ESCALATE_AT_MAX: usize = 100_000;
+
+/// Limits of all connections together.
+pub(crate) struct Limits {
+    pub(crate) snapshot_memory_max: u64,
+    pub(crate) locks_max: usize,
+    pub(crate) connections_max: u32,
+}
 
 /// State that connections share.
 pub(crate) struct Shared {
     pub(crate) clock: Arc<Clock>,
     pub(super) locks: Arc<LockManager>,
+    connections_max: u32,
     /// Number of the period in which connections are open; 0 if none is.
     period: AtomicU64,
     connections: Mutex<Connections>,
@@ -31,19 +37,21 @@ pub(crate) struct Shared {
 
 #[derive(Default)]
 struct Connections {
-    open: u64,
+    open: u32,
     periods: u64,
 }
 
 impl Shared {
-    pub(crate) fn new(snapshot_memory_max: u64) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         Self {
-            clock: Clock::new(snapshot_memory_max),
+            clock: Clock::new(limits.snapshot_memory_max),
             locks: LockManager::new(LockOptions {
-                locks_max: LOCKS_MAX,
-                escalate_at: ESCALATE_AT,
+                locks_max: limits.locks_max,
+                // One transaction does not take them all.
+                escalate_at: ESCALATE_AT_MAX.min(limits.locks_max / 2),
                 ..LockOptions::default()
             }),
+            connections_max: limits.connections_max,
             period: AtomicU64::new(0),
             connections: Mutex::default(),
         }
@@ -63,6 +71,10 @@ impl Shared {
             .connections
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
+        if connections.open >= self.connections_max {
+            let connections_max = self.connections_max;
+            return Err(Error::TooManyConnections { connections_max });
+        }
         if connections.open == 0 {
             connections.periods += 1;
             self.period.store(connections.periods, Ordering::SeqCst);

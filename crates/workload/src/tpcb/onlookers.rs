@@ -24,7 +24,8 @@ impl Tables {
     pub fn balances(&self, connection: &mut Connection) -> Result<(i64, i64)> {
         let branches = connection.collect(&self.branch, ..)?;
         let tellers = connection.collect(&self.teller, ..)?;
-        let sum = |rows: &[indelible::Row], column| rows.iter().map(|row| integer(row, column)).sum();
+        let sum =
+            |rows: &[indelible::Row], column| rows.iter().map(|row| integer(row, column)).sum();
         Ok((
             sum(&branches, branch::BALANCE),
             sum(&tellers, teller::BALANCE),
