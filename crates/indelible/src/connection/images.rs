@@ -12,7 +12,7 @@
 //! |---|---|
 //! | image of an inserted row | nothing |
 //! | number of an image whose commit has no number yet | above all snapshots |
-//! | `Chain::after` | the row since its newest commit; kept while a validated snapshot lives |
+//! | `Chain::after` | the row since its newest commit; kept if validated snapshots may need it |
 
 use super::change::{Change, Version};
 use super::interval::Interval;
@@ -165,7 +165,8 @@ impl Images {
             after: None,
         });
         self.bytes -= bytes_after(chain);
-        chain.after = (self.validating > 0).then(|| change.after.clone());
+        let is_kept = self.validating > 0 || matches!(need, Need::Any);
+        chain.after = is_kept.then(|| change.after.clone());
         self.bytes += bytes_after(chain);
         if Arc::ptr_eq(&chain.last, stamp) {
             return false;
@@ -334,7 +335,7 @@ impl Images {
                 else {
                     continue;
                 };
-                // It is kept as long as the snapshot of these reads.
+                // It is kept if these reads were registered when it was written, or could be.
                 let is_inside_now = now.map_or(Ok(true), |now| interval.holds(now))?;
                 if is_inside_now || interval.holds(before)? {
                     return Ok(true);

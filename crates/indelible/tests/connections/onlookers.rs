@@ -156,7 +156,7 @@ fn locks_have_a_limit() {
         let mut one = begun(db, Isolation::ReadCommitted);
         set(&mut one, &table, 0, 1).unwrap();
         let mut many = begun(db, Isolation::ReadCommitted);
-        let (count, refused) = (10..)
+        let (count, refused) = (10_i64..)
             .find_map(|id| Some((id, many.insert(&table, (id, id)).err()?)))
             .unwrap();
         assert!(
