@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`ycsb`], [`standard`], [`custom`], [`tree`] | workloads on our database, each by one call |
 //! | `run` | one worker thread a partition, clocked to the durable acknowledgement |
-//! | [`connections`] | interactive transactions over connections, beside an idle one or a long reader |
+//! | [`connections`] | interactive transactions, beside an idle connection or a long reader |
 //! | `shared` | threads that take partitions from each other, and users that think |
 //! | `sample` | a timer that samples the part each partition is in, or each thread's activity |
 //! | `store` | the same list on anything that keeps rows, also for the workspace `rivals` |

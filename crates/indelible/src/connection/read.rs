@@ -115,8 +115,8 @@ impl Connection {
     }
 
     /// The newest version of a row that is locked: the transaction's own, or the committed one.
-    /// Fails if it has changed since the snapshot and the isolation forbids that. The content of the
-    /// row is locked, or the caller forgets what was noted of it.
+    /// Fails if it has changed since the snapshot and the isolation forbids that. The content of
+    /// the row is locked, or the caller forgets what was noted of it.
     pub(super) fn newest(
         &mut self,
         table: &Table,

@@ -1,5 +1,6 @@
-//! Connections beside others: an idle writer delays nobody, a long reader costs one image a row,
-//! and what all of them take has limits.
+//! Goal: an idle writer delays nobody, a long reader costs one image a row, and what connections
+//! take together has limits. Method: all connections in one thread, where a wait would be a
+//! failure; images are counted after each commit.
 
 use super::*;
 use indelible::{Error, RowLock, Wait};
