@@ -2,8 +2,8 @@
 //!
 //! A log of changes in their order; a long one has a map from each row to its newest. Going back to
 //! a mark cuts the log, so it cannot fail and touches nothing that others see. The log is applied
-//! as it is: each of its prefixes is free of duplicates, which no other order promises (two rows may
-//! swap a unique key over a third value).
+//! as it is: each of its prefixes is free of duplicates, which no other order promises (two rows
+//! may swap a unique key over a third value).
 //!
 //! Invariants:
 //! 1. Each row in it is locked, for a change of its content at least, and each unique key that it
