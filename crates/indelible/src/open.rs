@@ -11,7 +11,7 @@
 
 use crate::commit_pool::PoolWords;
 use crate::commit_table::{CommitTable, VolatileWords, Words};
-use crate::connection::{Limits, Shared};
+use crate::connection::Shared;
 use crate::core::Core;
 use crate::database::Database;
 use crate::descriptor::{self, Descriptor};
@@ -20,9 +20,7 @@ use crate::hidden;
 use crate::limits::{self, Purpose};
 use crate::lock_policy::LockPolicy;
 use crate::mark::MarkBit;
-use crate::options::{
-    CONNECTIONS_MAX, LOCKS_MAX, Options, SNAPSHOT_MEMORY_MAX, TRANSACTION_MEMORY_MAX,
-};
+use crate::options::{Options, TRANSACTION_MEMORY_MAX};
 use crate::partition::Partition;
 use crate::platform::{self, NativePlatform, native_options};
 use crate::retry::Turns;
@@ -262,11 +260,7 @@ impl Database {
             mark_bit: mark.0,
             partitions,
             commits,
-            shared: Shared::new(&Limits {
-                snapshot_memory_max: options.snapshot_memory_max.unwrap_or(SNAPSHOT_MEMORY_MAX),
-                locks_max: options.locks_max.unwrap_or(LOCKS_MAX),
-                connections_max: options.connections_max.unwrap_or(CONNECTIONS_MAX),
-            }),
+            shared: Shared::new(options),
             catalogue: RwLock::new(catalogue),
             hidden: RwLock::new(hidden),
             descriptor,

@@ -55,4 +55,4 @@ pub use scan::Scan;
 pub use writes::StatementMark;
 
 pub(crate) use beside::Beside;
-pub(crate) use shared::{Limits, Shared};
+pub(crate) use shared::Shared;

@@ -11,19 +11,13 @@ use super::clock::Clock;
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::mark::OpenMark;
+use crate::options::{CONNECTIONS_MAX, LOCKS_MAX, Options, SNAPSHOT_MEMORY_MAX};
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use std::sync::{Arc, PoisonError};
 use storage::lock::{LockManager, LockOptions};
 
 /// Most key locks of one table and transaction after which the table is tried to be locked whole.
 const ESCALATE_AT_MAX: usize = 100_000;
-
-/// Limits of all connections together.
-pub(crate) struct Limits {
-    pub(crate) snapshot_memory_max: u64,
-    pub(crate) locks_max: usize,
-    pub(crate) connections_max: u32,
-}
 
 /// State that connections share.
 pub(crate) struct Shared {
@@ -42,16 +36,17 @@ struct Connections {
 }
 
 impl Shared {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(options: &Options) -> Self {
+        let locks_max = options.locks_max.unwrap_or(LOCKS_MAX);
         Self {
-            clock: Clock::new(limits.snapshot_memory_max),
+            clock: Clock::new(options.snapshot_memory_max.unwrap_or(SNAPSHOT_MEMORY_MAX)),
             locks: LockManager::new(LockOptions {
-                locks_max: limits.locks_max,
+                locks_max,
                 // One transaction does not take them all.
-                escalate_at: ESCALATE_AT_MAX.min(limits.locks_max / 2),
+                escalate_at: ESCALATE_AT_MAX.min(locks_max / 2),
                 ..LockOptions::default()
             }),
-            connections_max: limits.connections_max,
+            connections_max: options.connections_max.unwrap_or(CONNECTIONS_MAX),
             period: AtomicU64::new(0),
             connections: Mutex::default(),
         }
