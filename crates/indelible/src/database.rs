@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::lock_policy::LockPolicy;
 use crate::log_marks::{MARK_INTERVAL, Marking};
 use crate::options::{Options, TransactionOptions};
+use crate::retry::Retry;
 use crate::session::Session;
 use crate::table::Table;
 use crate::transaction::{Reader, Transaction};
@@ -162,6 +163,12 @@ impl Database {
         let mut session = Session::new(&self.core, self.core.lock_policy)?;
         session.declare(&partitions)?;
         Ok(Worker::new(session, durability))
+    }
+
+    /// The attempts of one transaction, for callers who run those of a
+    /// [`Connection`](crate::Connection) again themselves; to be made before the first one.
+    pub fn retry(&self) -> Retry<'_> {
+        self.core.retry(self.core.lock_policy)
     }
 
     /// A table by its name.

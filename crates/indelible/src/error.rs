@@ -325,6 +325,24 @@ pub enum Error {
         /// The limit.
         limit_bytes: u64,
     },
+    /// Connections hold as many locks as they may. The statement had no effect; the transaction may
+    /// go on.
+    #[error(
+        "connections hold {locks_max} locks, which is all that `locks_max` allows; end transactions, lock whole tables, or \
+         raise the limit"
+    )]
+    TooManyLocks {
+        /// The limit.
+        locks_max: usize,
+    },
+    /// As many connections are open as may be. Close one, or raise the limit.
+    #[error(
+        "{connections_max} connections are open, which is all that `connections_max` allows; close one, or raise the limit"
+    )]
+    TooManyConnections {
+        /// The limit.
+        connections_max: u32,
+    },
     /// A connection has locked a row that a closure wants to change. The transaction was undone;
     /// retry it.
     #[error("a connection has locked a row of table `{table}`; retry the transaction")]

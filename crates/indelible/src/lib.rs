@@ -171,9 +171,9 @@ pub use key::{IntoColumn, IntoKey, IntoKeyRange, KEY_COLUMNS_MAX, Prefix};
 pub use key_value::{KEY_BYTES_MAX, KeyValue};
 pub use limits::ProcessLimit;
 pub use options::{
-    AREA_BYTES, AREA_BYTES_MIN, BUFFER_BYTES, CACHE_BYTES, Choice, DIRECT_BYTES_MIN, MethodOption,
-    Mode, Options, PARTITIONS_MAX, RINGS_MAX, SESSIONS_MAX, SNAPSHOT_MEMORY_MAX,
-    TRANSACTION_MEMORY_MAX, TransactionOptions,
+    AREA_BYTES, AREA_BYTES_MIN, BUFFER_BYTES, CACHE_BYTES, CONNECTIONS_MAX, Choice,
+    DIRECT_BYTES_MIN, LOCKS_MAX, MethodOption, Mode, Options, PARTITIONS_MAX, RINGS_MAX,
+    SESSIONS_MAX, SNAPSHOT_MEMORY_MAX, TRANSACTION_MEMORY_MAX, TransactionOptions,
 };
 pub use repair::{Effect, Repair, Repaired};
 pub use retry::Retry;

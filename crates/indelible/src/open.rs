@@ -20,7 +20,7 @@ use crate::hidden;
 use crate::limits::{self, Purpose};
 use crate::lock_policy::LockPolicy;
 use crate::mark::MarkBit;
-use crate::options::{Options, SNAPSHOT_MEMORY_MAX, TRANSACTION_MEMORY_MAX};
+use crate::options::{Options, TRANSACTION_MEMORY_MAX};
 use crate::partition::Partition;
 use crate::platform::{self, NativePlatform, native_options};
 use crate::retry::Turns;
@@ -260,7 +260,7 @@ impl Database {
             mark_bit: mark.0,
             partitions,
             commits,
-            shared: Shared::new(options.snapshot_memory_max.unwrap_or(SNAPSHOT_MEMORY_MAX)),
+            shared: Shared::new(options),
             catalogue: RwLock::new(catalogue),
             hidden: RwLock::new(hidden),
             descriptor,

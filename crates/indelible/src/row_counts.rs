@@ -115,6 +115,8 @@ impl Counter {
 /// Rows that the open transaction has inserted, less those that it has deleted, by table.
 #[derive(Default)]
 pub(crate) struct RowChanges {
+    /// Stays with a count of zero when the transaction has ended: a worker's next one is likely to
+    /// change the same table, and taking a reference anew costs two locked instructions.
     first: Option<(Arc<Share>, i64)>,
     more: Vec<(Arc<Share>, i64)>,
 }
@@ -122,7 +124,7 @@ pub(crate) struct RowChanges {
 impl RowChanges {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.first.is_none()
+        self.more.is_empty() && self.first.as_ref().is_none_or(|(_, rows)| *rows == 0)
     }
 
     #[inline]
@@ -130,7 +132,7 @@ impl RowChanges {
         let share = table.entry.count.share();
         match &mut self.first {
             Some((first, count)) if Arc::ptr_eq(first, share) => *count += rows,
-            None => self.first = Some((Arc::clone(share), rows)),
+            None | Some((_, 0)) => self.first = Some((Arc::clone(share), rows)),
             Some(_) => self.add_further(share, rows),
         }
     }
@@ -144,23 +146,24 @@ impl RowChanges {
         }
     }
 
-    fn drain(&mut self) -> impl Iterator<Item = (Arc<Share>, i64)> + '_ {
-        self.first.take().into_iter().chain(self.more.drain(..))
-    }
-
     /// Counts the rows of a transaction that has ended.
     pub(crate) fn settle<R>(&mut self, committed: &Result<R>) {
-        for (share, rows) in self.drain() {
+        for (share, rows) in self.first.iter().chain(&self.more) {
             match committed {
-                Ok(_) => _ = share.rows.fetch_add(rows, Ordering::Relaxed),
+                Ok(_) => _ = share.rows.fetch_add(*rows, Ordering::Relaxed),
                 Err(Error::InDoubt { .. }) => share.is_doubtful.store(true, Ordering::Relaxed),
                 Err(_) => {}
             }
         }
+        self.clear();
     }
 
+    #[inline]
     pub(crate) fn clear(&mut self) {
-        self.drain().for_each(drop);
+        if let Some((_, rows)) = &mut self.first {
+            *rows = 0;
+        }
+        self.more.clear();
     }
 }
 

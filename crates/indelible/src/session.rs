@@ -215,6 +215,7 @@ impl<'db> Session<'db> {
     }
 
     /// As [`Session::new`], for the work of a connection.
+    #[inline]
     pub(crate) fn of_connection(core: &'db Core, lock_policy: LockPolicy) -> Result<Self> {
         let mut session = Self::new(core, lock_policy)?;
         session.is_of_connection = true;

@@ -42,6 +42,8 @@ pub(crate) struct TableEntry {
     pub(crate) is_managed: bool,
     /// Whether a unique index must be checked in other partitions than the row's own.
     pub(crate) unique_elsewhere: AtomicBool,
+    /// Whether a secondary index is unique.
+    has_unique: AtomicBool,
     pub(crate) count: Counter,
     /// With the current indexes.
     current: RwLock<Arc<Shape>>,
@@ -64,6 +66,7 @@ impl TableEntry {
             dropped: AtomicBool::new(false),
             is_managed: shape.def.owner == Owner::Sql,
             unique_elsewhere: AtomicBool::new(false),
+            has_unique: AtomicBool::new(false),
             count: Counter::unknown(),
             current: RwLock::new(Arc::clone(&shape)),
             shape,
@@ -77,6 +80,15 @@ impl TableEntry {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// As [`TableEntry::current`], if one of the indexes is unique. Asked for each change of a
+    /// connection, which spares tables without such an index the lock.
+    #[inline]
+    pub(crate) fn with_unique(&self) -> Option<Arc<Shape>> {
+        self.has_unique
+            .load(Ordering::Acquire)
+            .then(|| self.current())
+    }
+
     /// Replaces the current indexes.
     pub(crate) fn set_current(&self, shape: Arc<Shape>, partitions: u32) {
         let first = shape.def.primary_key[0];
@@ -87,8 +99,10 @@ impl TableEntry {
                 .indexes
                 .iter()
                 .any(|index| index.unique && !index.columns.contains(&first));
+        let has_unique = shape.def.indexes.iter().any(|index| index.unique);
         self.unique_elsewhere.store(elsewhere, Ordering::Release);
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = shape;
+        self.has_unique.store(has_unique, Ordering::Release);
     }
 
     /// Partition of rows with this value of the first primary key column.

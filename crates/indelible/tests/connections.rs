@@ -14,6 +14,8 @@ mod common;
 mod isolation;
 #[path = "connections/locks.rs"]
 mod locks;
+#[path = "connections/onlookers.rs"]
+mod onlookers;
 #[path = "connections/random.rs"]
 mod random;
 #[path = "connections/threads.rs"]

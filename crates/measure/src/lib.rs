@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`ycsb`], [`standard`], [`custom`], [`tree`] | workloads on our database, each by one call |
 //! | `run` | one worker thread a partition, clocked to the durable acknowledgement |
+//! | [`connections`] | interactive transactions, beside an idle connection or a long reader |
 //! | `shared` | threads that take partitions from each other, and users that think |
 //! | `sample` | a timer that samples the part each partition is in, or each thread's activity |
 //! | `store` | the same list on anything that keeps rows, also for the workspace `rivals` |
@@ -19,6 +20,7 @@
 //! | [`join`] | joins of two relations, without a database |
 
 pub mod chunks;
+pub mod connections;
 pub mod custom;
 pub mod join;
 pub mod read_floor;
@@ -32,7 +34,7 @@ mod store;
 pub mod tree;
 pub mod ycsb;
 
-pub use run::{Acknowledge, Limit, Measured, Tally};
+pub use run::{Aborts, Acknowledge, Limit, Measured, Tally};
 pub use sample::{Sampling, Seen, Shares};
 pub use shared::Users;
 pub use store::{Content, measure_stores};

@@ -73,6 +73,28 @@ pub struct Tally {
     pub distributed: u64,
     /// Attempts that were undone because of others and run again.
     pub conflicts: u64,
+    /// Those of connections among them, by reason.
+    pub aborts: Aborts,
+}
+
+/// Attempts of connections that were undone because of others.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Aborts {
+    /// Victims of a deadlock.
+    pub deadlocks: u64,
+    /// Waits for a lock that took too long.
+    pub timeouts: u64,
+    /// What was read or was to be changed had changed since the snapshot.
+    pub serialization: u64,
+}
+
+impl Aborts {
+    /// Adds the counts of another thread or run.
+    pub fn add(&mut self, other: Self) {
+        self.deadlocks += other.deadlocks;
+        self.timeouts += other.timeouts;
+        self.serialization += other.serialization;
+    }
 }
 
 impl Tally {
@@ -83,6 +105,7 @@ impl Tally {
             rollbacks: vec![0; kinds],
             distributed: 0,
             conflicts: 0,
+            aborts: Aborts::default(),
         }
     }
 
@@ -100,6 +123,7 @@ impl Tally {
         }
         self.distributed += other.distributed;
         self.conflicts += other.conflicts;
+        self.aborts.add(other.aborts);
         Ok(())
     }
 }

@@ -29,5 +29,5 @@ pub mod tpcb;
 pub mod tpcc;
 pub mod ycsb;
 
-pub use script::{RoutedScript, Script};
+pub use script::{InteractiveScript, RoutedScript, Script};
 pub use standard::{Workload, WorkloadError};

@@ -5,7 +5,7 @@
 //! transaction was committed or rolled back. The caller begins and commits, so the same script runs
 //! in a worker that owns its partition and in threads that share a database.
 
-use indelible::{Error, Result, Transaction};
+use indelible::{Connection, Error, Result, Transaction};
 
 /// Runs the transactions of a partition's list.
 pub trait Script {
@@ -32,4 +32,10 @@ pub trait Script {
 pub trait RoutedScript: Script {
     /// The partitions that the next transaction touches, in ascending order.
     fn partitions(&self, partitions: &mut Vec<u32>);
+}
+
+/// A script whose transactions also run over a connection, one call a statement.
+pub trait InteractiveScript: Script {
+    /// Runs the statements of the next transaction, which the caller has begun.
+    fn step_over(&mut self, connection: &mut Connection) -> Result<()>;
 }

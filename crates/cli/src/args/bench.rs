@@ -47,7 +47,9 @@ pub(crate) enum BenchCommand {
     /// Branches, tellers and accounts of a bank, one transaction, consistency conditions
     #[command(
         after_help = "Examples:\n  indelible bench tpcb --method nvm-inp,inp --branches 2 --partitions 2 --seconds 5\n  \
-                            indelible bench tpcb --method nvm-inp --branches 8 --partitions 2 --single-partition --txns 1000000 --format json\n\n\
+                            indelible bench tpcb --method nvm-inp --branches 8 --partitions 2 --single-partition --txns 1000000 --format json\n  \
+                            indelible bench tpcb --method nvm-inp,nv-logging --connections 8 --seconds 10\n  \
+                            indelible bench tpcb --method nvm-inp --connections 7 --idle 1 --seconds 10\n\n\
                             Balances and history are compared after loading and at the end. Results are no audited TPC results."
     )]
     Tpcb(Box<TpcbArgs>),
@@ -247,7 +249,29 @@ pub(crate) struct TpcbArgs {
     #[arg(long)]
     pub(crate) single_partition: bool,
     #[command(flatten)]
+    pub(crate) clients: ClientArgs,
+    #[command(flatten)]
     pub(crate) run: RunArgs,
+}
+
+/// Clients that run interactive transactions over connections.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ClientArgs {
+    /// Connections, each with a thread that begins, runs statements and commits in calls of their
+    /// own; in turns with typed workers, and reported beside them. Runs for --seconds each, 10 by
+    /// default
+    #[arg(long, conflicts_with_all = ["txns", "threads", "record"], value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) connections: Option<u32>,
+    /// Isolation of the connections' transactions
+    #[arg(long, value_enum, requires = "connections", default_value_t = IsolationName::ReadCommitted)]
+    pub(crate) connection_isolation: IsolationName,
+    /// Run the connections also beside so many that have written and stay idle inside their
+    /// transactions
+    #[arg(long, value_name = "CONNECTIONS", requires = "connections", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) idle: Option<u32>,
+    /// Run the connections also beside one that reads a single snapshot for all of --seconds
+    #[arg(long, requires = "connections", conflicts_with = "idle")]
+    pub(crate) reader: bool,
 }
 
 /// `bench tatp`.
@@ -419,6 +443,15 @@ pub(crate) struct RunArgs {
     /// Most bytes of memory that a transaction may take for its changes; 1 GiB by default
     #[arg(long, value_name = "BYTES")]
     pub(crate) transaction_memory_max: Option<u64>,
+    /// Most bytes of memory for rows as snapshots of connections see them; 256 MiB by default
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) snapshot_memory_max: Option<u64>,
+    /// Most locks that connections may hold together; 4194304 by default
+    #[arg(long, value_name = "LOCKS")]
+    pub(crate) locks_max: Option<usize>,
+    /// Most connections that may be open at once; 10000 by default
+    #[arg(long, value_name = "CONNECTIONS")]
+    pub(crate) connections_max: Option<u32>,
     /// When a commit is acknowledged: synchronous, when it is durable; or asynchronous, before, so
     /// that a power cut loses the last ones
     #[arg(long, value_enum, default_value_t = CommitName::Synchronous)]

@@ -5,6 +5,7 @@
 //! | `ycsb` | the runs that the options ask for, and their own rows |
 //! | `standard` | the same for TPC-C, TPC-B, TATP and sysbench |
 //! | `tpcc`, `tpcb`, `tatp`, `sysbench` | the options and rows of each of these |
+//! | `connections` | TPC-B over connections, beside typed workers |
 //! | `btree` | rows of one size into one tree |
 //! | `recovery` | the opening after a kill, with a long log |
 //! | `join` | joins of two relations, without a database |
@@ -13,6 +14,7 @@
 //! Timed code is in the room `measure`, because this one is compiled without optimisation.
 
 mod btree;
+mod connections;
 mod join;
 mod recovery;
 mod runs;

@@ -199,6 +199,15 @@ fn options(args: &RunArgs, method: Method) -> Options {
     if let Some(bytes) = args.transaction_memory_max {
         options = options.transaction_memory_max(bytes);
     }
+    if let Some(bytes) = args.snapshot_memory_max {
+        options = options.snapshot_memory_max(bytes);
+    }
+    if let Some(locks) = args.locks_max {
+        options = options.locks_max(locks);
+    }
+    if let Some(connections) = args.connections_max {
+        options = options.connections_max(connections);
+    }
     options
 }
 

@@ -239,7 +239,7 @@ fn span<'p, B: Benchmark>(
 }
 
 /// Loads all rows under a progress bar.
-fn load<W: Workload>(workload: &W, database: &Database) -> Result<W::Tables> {
+pub(super) fn load<W: Workload>(workload: &W, database: &Database) -> Result<W::Tables> {
     let bar = progress::count("loading", workload.rows());
     let tables = workload.load(database, |rows| bar.inc(rows))?;
     database.force()?;
@@ -248,7 +248,11 @@ fn load<W: Workload>(workload: &W, database: &Database) -> Result<W::Tables> {
 }
 
 /// Checks the consistency conditions, and the results of the lists up to the given positions.
-fn check_content<W: Workload>(workload: &W, database: &Database, positions: &[u64]) -> Result<()> {
+pub(super) fn check_content<W: Workload>(
+    workload: &W,
+    database: &Database,
+    positions: &[u64],
+) -> Result<()> {
     let note = progress::spinner("checking the consistency conditions");
     let done: Vec<_> = positions.iter().map(|count| *count..=*count).collect();
     workload.check(database, &done)?;

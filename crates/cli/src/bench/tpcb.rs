@@ -2,6 +2,7 @@
 //!
 //! There is one kind of transaction and it always succeeds, so a row has few fields of its own.
 
+use super::connections;
 use super::standard::{self, Benchmark};
 use crate::args::{RunArgs, TpcbArgs};
 use crate::failure::Usage;
@@ -14,13 +15,18 @@ use workload::tpcb::{Tpcb, TpcbOptions};
 
 /// Runs the command.
 pub(super) fn run(args: &TpcbArgs, format: Format) -> Result<()> {
-    standard::run(args, format)
+    match args.clients.connections {
+        Some(count) => connections::run(args, count, format),
+        None => standard::run(args, format),
+    }
 }
 
 impl TpcbArgs {
-    fn branches(&self) -> u32 {
-        self.branches
-            .unwrap_or_else(|| self.run.threads().max(self.run.partitions))
+    /// Branches: unless chosen, one for each thread or connection.
+    pub(super) fn branches(&self) -> u32 {
+        let clients = self.clients.connections.unwrap_or_default();
+        let threads = self.run.threads().max(clients);
+        self.branches.unwrap_or(threads.max(self.run.partitions))
     }
 }
 

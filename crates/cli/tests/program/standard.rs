@@ -137,6 +137,50 @@ fn people_get_a_table_by_type() {
     );
 }
 
+/// The content is checked by the program, so a transaction that is lost or run twice would fail it.
+#[test]
+fn tpcb_runs_over_connections_beside_others() {
+    let place = Place::new();
+    let here = place.at("here");
+    let common = ["--method", "nvm-inp,inp,full-page-writes", "--path", &here];
+    let small = ["--accounts", "200", "--seconds", "0.4"];
+    let common = [&common[..], &small, &["--connections", "3"]].concat();
+    let beside = [&["--idle", "2"][..], &["--reader"], &[]];
+    for onlooker in beside {
+        for partitions in ["1", "2"] {
+            let options = [&common[..], onlooker, &["--partitions", partitions]].concat();
+            let rows = rows("tpcb", &options);
+            assert_eq!(rows.len(), 3);
+            for row in &rows {
+                let (workers, interactive) = (&row["workers"], &row["interactive"]);
+                for phase in [workers, interactive] {
+                    assert!(phase["txns"].as_u64().unwrap() > 0, "{row}");
+                    assert!(phase["latency_us"]["p999"].as_f64().unwrap() > 0.0);
+                }
+                let ratio = row["of_workers"]["median"].as_f64().unwrap();
+                assert!(ratio > 0.0, "{row}");
+                let seen = &row["beside"];
+                let [idle, looks] = ["idle", "looks"].map(|name| seen[name].as_u64());
+                let expected = match onlooker {
+                    [] => (None, false),
+                    ["--reader"] => (Some(0), true),
+                    _ => (Some(2), false),
+                };
+                assert_eq!((idle, looks > Some(1)), expected, "{row}");
+            }
+        }
+    }
+    let hot = ["--connection-isolation", "serializable", "--branches", "1"];
+    let row = &rows("tpcb", &[&common[..], &hot].concat())[0];
+    let counted = |name| row["interactive"][name].as_u64().unwrap();
+    let aborts = ["deadlocks", "timeouts", "serialization_failures"].map(counted);
+    assert_eq!(aborts.iter().sum::<u64>(), counted("retries"), "{row}");
+    let printed = succeed(&[&["bench", "tpcb"], &common[..], &["--idle", "1"]].concat());
+    assert!(printed.contains("3 connections, 1 idle"), "{printed}");
+    let needs = ["bench", "tpcb", "--method", "inp", "--idle", "1"];
+    assert!(fail(2, &needs).contains("--connections"));
+}
+
 #[test]
 fn kills_and_power_cuts_take_all_benchmarks() {
     for workload in ["tpcc", "tpcb", "tatp", "sysbench"] {

@@ -6,7 +6,7 @@
 //! ended, and until then as strong as the strongest of them was.
 
 use super::client::Connection;
-use super::row_locks::{Wait, is_busy};
+use super::row_locks::{Wait, is_busy, lock_error};
 use crate::error::Result;
 use std::collections::BTreeMap;
 use storage::engine::PageId;
@@ -131,7 +131,7 @@ impl Connection {
             AdvisoryMode::Exclusive => KeyMode::Exclusive,
         };
         let locked = locks.lock_key(TABLE, TREE, &name(key), key_mode);
-        match locked.map_err(crate::Error::from) {
+        match locked.map_err(lock_error) {
             Err(error) if wait == Wait::Never && is_busy(&error) => return Ok(false),
             locked => locked?,
         }

@@ -7,7 +7,7 @@
 //! a serializable connection that writes there commits, and validates, after it; with many the
 //! connection's changes wait for its engine locks, and validation comes after these.
 
-use super::change::Change;
+use super::change::{Change, ColumnSet};
 use super::clock::Pending;
 use super::modify::unique_keys;
 use super::row_locks::{RowLock, is_busy, lock_row, lock_unique};
@@ -64,10 +64,11 @@ impl Beside {
 
     /// Locks the row of a change and its unique keys, without waiting.
     fn lock(&mut self, change: &Change) -> Result<()> {
-        let shape = change.table.entry.current();
         let mut unique = Vec::new();
-        for row in [&change.before, &change.after].into_iter().flatten() {
-            unique.extend(unique_keys(&shape, row)?);
+        if let Some(shape) = change.table.entry.with_unique() {
+            for row in [&change.before, &change.after].into_iter().flatten() {
+                unique.extend(unique_keys(&shape, row)?);
+            }
         }
         let keeps_key = change.before.is_some() && change.after.is_some();
         let strength = if keeps_key && unique.is_empty() {
@@ -119,6 +120,7 @@ impl Session<'_> {
             key,
             before: before.map(Arc::new),
             after: after.map(Arc::new),
+            columns: ColumnSet::ALL,
         };
         let core = self.core;
         let beside = self.beside.get_or_insert_with(|| Beside::new(core));

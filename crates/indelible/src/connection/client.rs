@@ -4,9 +4,10 @@
 //! slot of one partition for the time of the call, through a [`Session`] of its own.
 
 use super::advisory::Advisory;
-use super::clock::View;
+use super::change::Version;
+use super::clock::{Purpose, View};
 use super::interval::Interval;
-use super::row_locks::Wait;
+use super::row_locks::{Wait, lock_error};
 use super::writes::{StatementMark, WriteSet};
 use crate::core::Core;
 use crate::database::Database;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use storage::StorageError;
 use storage::engine::{Engine, Isolation};
 use storage::lock::{Interrupt, LockSession, Mode as TableLock};
+use storage::record::{KeyBuf, TableId};
 
 /// One client of a database: a transaction at a time, which may last over any number of calls.
 ///
@@ -72,6 +74,8 @@ pub struct Connection {
     locks: Option<LockSession>,
     interrupt: Interrupt,
     open: Option<Open>,
+    /// Empty, with the memory of the last transaction.
+    spare: Spare,
     /// Transactions begun so far.
     transactions: u64,
     /// How long a statement waits for a row that others have locked.
@@ -91,6 +95,23 @@ pub(super) struct Open {
     pub(super) reads: Vec<Interval>,
     /// Partitions that it has read, ascending.
     pub(super) touched: Vec<u32>,
+    /// The row that was locked and read last.
+    pub(super) latest: Option<Latest>,
+}
+
+/// A committed row whose content the transaction has locked, so that it stays as it is: the change
+/// of a row follows the look at it, and need not read it again.
+pub(super) struct Latest {
+    pub(super) table: TableId,
+    pub(super) key: KeyBuf,
+    pub(super) version: Version,
+}
+
+/// Memory that transactions use one after the other.
+#[derive(Default)]
+struct Spare {
+    writes: WriteSet,
+    touched: Vec<u32>,
 }
 
 impl Open {
@@ -112,7 +133,8 @@ impl Database {
     /// # Errors
     ///
     /// [`Error::Conflict`] if a typed transaction stays open; [`Error::TransactionOpen`] if it is
-    /// this thread's own.
+    /// this thread's own; [`Error::TooManyConnections`] if
+    /// [`Options::connections_max`](crate::Options::connections_max) are open.
     pub fn connect(&self) -> Result<Connection> {
         let core = &*self.core;
         core.check_process()?;
@@ -123,6 +145,7 @@ impl Database {
             locks: Some(locks),
             advisory: None,
             open: None,
+            spare: Spare::default(),
             transactions: 0,
             wait: Wait::Limit(core.lock_policy.wait_limit),
             is_unchecked: false,
@@ -130,8 +153,14 @@ impl Database {
         })
     }
 
-    /// Bytes of memory that hold rows as they were, for snapshots of connections that live:
-    /// one image at most for each changed row and snapshot, freed when its last snapshot ends.
+    /// Rows as they were that are kept for snapshots of connections that live: one image at most
+    /// for each changed row and snapshot, freed when the last snapshot that needs it ends. A row
+    /// that was inserted counts, with an image that says so.
+    pub fn snapshot_images(&self) -> u64 {
+        self.core.shared.clock.images_count()
+    }
+
+    /// Bytes of memory that the images of [`Database::snapshot_images`] take.
     pub fn snapshot_bytes(&self) -> u64 {
         self.core.shared.clock.images_bytes()
     }
@@ -162,13 +191,17 @@ impl Connection {
             return Err(Error::TransactionBegun);
         }
         self.transactions += 1;
+        let precedence = self.core().precedence();
+        self.locks().set_precedence(precedence);
+        let Spare { writes, touched } = std::mem::take(&mut self.spare);
         self.open = Some(Open {
             isolation,
             access,
-            writes: WriteSet::default(),
+            writes,
             view: None,
             reads: Vec::new(),
-            touched: Vec::new(),
+            touched,
+            latest: None,
         });
         Ok(())
     }
@@ -204,10 +237,28 @@ impl Connection {
 
     /// Undoes the transaction, if one is open, and gives its locks back.
     pub fn abort(&mut self) {
-        if self.core().process.is_here() {
-            self.open = None;
+        if self.core().process.is_here()
+            && let Some(open) = self.open.take()
+        {
             self.end_locks();
+            self.keep(open);
         }
+    }
+
+    /// Keeps the memory of a transaction that has ended.
+    pub(super) fn keep(&mut self, open: Open) {
+        let Open {
+            mut writes,
+            mut touched,
+            latest,
+            ..
+        } = open;
+        if let Some(row) = latest.and_then(|latest| latest.version) {
+            writes.pool.keep_row(row);
+        }
+        writes.clear();
+        touched.clear();
+        self.spare = Spare { writes, touched };
     }
 
     /// Whether a transaction is open.
@@ -226,7 +277,7 @@ impl Connection {
         self.begin_statement()?;
         let locks = self.locks();
         locks.set_wait_limit(wait.limit());
-        Ok(locks.lock_table(id, mode)?)
+        locks.lock_table(id, mode).map_err(lock_error)
     }
 
     /// Sets how long statements wait for rows that others have locked. Default:
@@ -266,10 +317,27 @@ impl Connection {
 
     /// Gives the transaction's locks back.
     pub(super) fn end_locks(&mut self) {
-        self.locks().end();
-        if let Some(advisory) = &mut self.advisory {
-            advisory.end_transaction();
-        }
+        let (_, end) = self.core_and_end();
+        end();
+    }
+
+    /// The core, and the step that gives the transaction's locks back.
+    pub(super) fn core_and_end(&mut self) -> (&Core, impl FnOnce()) {
+        let Self {
+            database,
+            locks,
+            advisory,
+            ..
+        } = self;
+        let locks = locks.as_mut();
+        let locks = locks.expect("only the drop of the connection takes them out");
+        let end = move || {
+            locks.end();
+            if let Some(advisory) = advisory {
+                advisory.end_transaction();
+            }
+        };
+        (&database.core, end)
     }
 
     /// The session of the transaction's locks, and the advisory locks.
@@ -327,7 +395,16 @@ impl Connection {
     pub(super) fn view(&mut self) -> Result<Arc<View>> {
         let clock = &self.database.core.shared.clock;
         let open = self.open.as_mut().ok_or(Error::NoTransaction)?;
-        let view = open.view.get_or_insert_with(|| Arc::new(clock.view()));
+        let is_validated =
+            open.isolation == Isolation::Serializable && open.access == Mode::ReadWrite;
+        let purpose = if is_validated {
+            Purpose::Validating
+        } else {
+            Purpose::Reading
+        };
+        let view = open
+            .view
+            .get_or_insert_with(|| Arc::new(clock.view(purpose)));
         Ok(Arc::clone(view))
     }
 

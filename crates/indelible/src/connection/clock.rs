@@ -20,7 +20,7 @@
 //! The mutex is the last one in the order of locks: its holder takes no other and does not wait.
 
 use super::change::{Change, Version};
-use super::images::{Active, Images, Stamp};
+use super::images::{Active, Images, Need, Stamp};
 use super::interval::Interval;
 use super::omission::{Omission, is_left_out};
 use crate::error::{Error, Result};
@@ -47,18 +47,47 @@ struct State {
     ended: Option<u64>,
 }
 
+/// Commits whose images are freed in one hold of the mutex, when a snapshot ends: after a long one
+/// there may be millions, and others must not wait for all of them.
+const FREED_MAX: usize = 64;
+
+/// Use of a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// It is read.
+    Reading,
+    /// It is read, and the commit compares what was read with the newest rows, so images keep these
+    /// too.
+    Validating,
+}
+
 /// A snapshot that is registered, until it is dropped.
 pub(super) struct View {
     clock: Arc<Clock>,
     number: u64,
+    purpose: Purpose,
 }
 
 impl Drop for View {
     fn drop(&mut self) {
         // In a forked child the mutex may be locked for ever.
-        if self.clock.process.is_here() {
-            let mut state = self.clock.lock();
-            state.release(self.number);
+        if !self.clock.process.is_here() {
+            return;
+        }
+        let mut state = self.clock.lock();
+        if self.purpose == Purpose::Validating {
+            state.images.end_validating();
+        }
+        let mut rest = state.release(self.number);
+        while let Some((low, high)) = rest {
+            let State { images, active, .. } = &mut *state;
+            rest = images
+                .free(low, high, active, FREED_MAX)
+                .map(|low| (low, high));
+            if rest.is_some() {
+                drop(state);
+                state = self.clock.lock();
+            }
         }
     }
 }
@@ -96,14 +125,18 @@ impl Clock {
     }
 
     /// Registers a snapshot of this moment.
-    pub(super) fn view(self: &Arc<Self>) -> View {
+    pub(super) fn view(self: &Arc<Self>, purpose: Purpose) -> View {
         let mut state = self.lock();
         let number = state.last;
         *state.active.entry(number).or_default() += 1;
+        if purpose == Purpose::Validating {
+            state.images.begin_validating();
+        }
         drop(state);
         View {
             clock: Arc::clone(self),
             number,
+            purpose,
         }
     }
 
@@ -119,9 +152,10 @@ impl Clock {
         state.validate(reads)?;
         state.last += 1;
         if !state.active.is_empty() && !is_left_out(Omission::Images) {
+            let State { images, active, .. } = state;
             let mut pending = Pending::default();
-            changes.for_each(|change| pending.add(&mut state.images, change));
-            state.stamp(&pending.stamp, pending.rows);
+            changes.for_each(|change| pending.add(images, change, Need::Of(active)));
+            images.stamp(&pending.stamp, state.last, pending.rows);
             state.shrink(self.images_bytes_max);
         }
         Ok(())
@@ -134,7 +168,7 @@ impl Clock {
         changes: impl Iterator<Item = &'c Change>,
     ) {
         let state = &mut *self.lock();
-        changes.for_each(|change| pending.add(&mut state.images, change));
+        changes.for_each(|change| pending.add(&mut state.images, change, Need::Any));
     }
 
     /// Validates, and gives announced changes their number. If it fails they stay announced.
@@ -163,6 +197,11 @@ impl Clock {
     /// Bytes of memory that images take.
     pub(crate) fn images_bytes(&self) -> u64 {
         self.lock().images.bytes()
+    }
+
+    /// Images that are kept.
+    pub(crate) fn images_count(&self) -> u64 {
+        self.lock().images.count()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -201,8 +240,8 @@ impl Pending {
         self.stamp.is_pending()
     }
 
-    fn add(&mut self, images: &mut Images, change: &Change) {
-        if images.add(&self.stamp, change) {
+    fn add(&mut self, images: &mut Images, change: &Change, need: Need<'_>) {
+        if images.add(&self.stamp, change, need) {
             self.rows.push((change.table.id(), change.key.clone()));
         }
     }
@@ -236,27 +275,24 @@ impl State {
     /// Gives a commit the newest number, and frees its images if no snapshot needs them.
     fn stamp(&mut self, stamp: &Stamp, rows: Vec<(TableId, KeyBuf)>) {
         self.images.stamp(stamp, self.last, rows);
-        self.images.free(self.last - 1, self.last, &self.active);
+        let (low, high) = (self.last - 1, self.last);
+        self.images.free(low, high, &self.active, usize::MAX);
     }
 
-    fn release(&mut self, snapshot: u64) {
-        let Some(count) = self.active.get_mut(&snapshot) else {
-            // It was ended.
-            return;
-        };
+    /// Takes a snapshot out; as [`State::end`], if nobody else has it.
+    fn release(&mut self, snapshot: u64) -> Option<(u64, u64)> {
+        // There is none if it was ended.
+        let count = self.active.get_mut(&snapshot)?;
         *count -= 1;
-        if *count == 0 {
-            self.end(snapshot);
-        }
+        (*count == 0).then(|| self.end(snapshot))
     }
 
-    /// Ends a snapshot. The images that only it needs are those of commits up to the next snapshot:
-    /// that one needs the others as well, if they are old enough for this one.
-    fn end(&mut self, snapshot: u64) {
+    /// Ends a snapshot. Returns bounds of the commits whose images only it may need: those up to
+    /// the next snapshot, which needs the others as well, if they are old enough for this one.
+    fn end(&mut self, snapshot: u64) -> (u64, u64) {
         self.active.remove(&snapshot);
         let next = self.active.range(snapshot..).next();
-        let high = next.map_or(u64::MAX, |(next, _)| *next);
-        self.images.free(snapshot, high, &self.active);
+        (snapshot, next.map_or(u64::MAX, |(next, _)| *next))
     }
 
     /// Ends the oldest snapshots until the images take no more than the limit. All of them are
@@ -266,7 +302,8 @@ impl State {
             && let Some((&oldest, _)) = self.active.first_key_value()
         {
             self.ended = Some(oldest);
-            self.end(oldest);
+            let (low, high) = self.end(oldest);
+            self.images.free(low, high, &self.active, usize::MAX);
         }
     }
 }

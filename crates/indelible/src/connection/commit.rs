@@ -8,10 +8,12 @@
 //! what it has shown to its client must be durable before it is acknowledged, and before what it
 //! writes is.
 
-use super::change::{Change, difference};
+use super::change::{Change, add_difference};
 use super::client::{Connection, Open};
 use super::clock::{Pending, Reads};
 use super::omission::{Omission, is_left_out};
+use super::pool::Pool;
+use super::writes::WriteSet;
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::lock_policy::LockPolicy;
@@ -48,12 +50,15 @@ impl Connection {
     /// errors of the medium, [`Error::InDoubt`] among them.
     pub fn commit(&mut self, durability: Durability) -> Result<CommitReport> {
         self.core().check_process()?;
-        let open = self.take_open()?;
+        let mut open = self.take_open()?;
         let policy = self.policy();
-        let core = Arc::clone(&self.database.core);
-        let committed = commit(&core, policy, open, durability, || self.end_locks());
-        // After an error it has not been called.
-        self.end_locks();
+        let (core, end) = self.core_and_end();
+        let committed = commit(core, policy, &mut open, durability, end);
+        if committed.is_err() {
+            // It may not have been called.
+            self.end_locks();
+        }
+        self.keep(open);
         committed
     }
 
@@ -87,35 +92,36 @@ impl Connection {
 fn commit(
     core: &Core,
     policy: LockPolicy,
-    mut open: Open,
+    open: &mut Open,
     durability: Durability,
     give_back: impl FnOnce(),
 ) -> Result<CommitReport> {
-    let written = written_partitions(core, &open)?;
-    let mut partitions = if core.commits_fence() {
-        Vec::new()
-    } else {
-        std::mem::take(&mut open.touched)
-    };
-    partitions.extend(&written);
+    let mut partitions = std::mem::take(&mut open.touched);
+    if core.commits_fence() {
+        partitions.clear();
+    }
+    add_written(core, &open.writes, &mut partitions)?;
     partitions.sort_unstable();
     partitions.dedup();
     let reads = open.end_snapshot();
     if open.writes.is_empty() {
         // A snapshot is a prefix of the order of commits, so nothing needs to be validated.
-        drop(open);
+        drop(reads);
         give_back();
-        let mut session = Session::of_connection(core, policy)?;
-        session.declare(&partitions)?;
-        session.finish(durability)?;
+        if !partitions.is_empty() {
+            let mut session = Session::of_connection(core, policy)?;
+            session.declare(&partitions)?;
+            session.finish(durability)?;
+        }
         return Ok(CommitReport::default());
     }
-    let changes: Vec<&Change> = open.writes.changes().collect();
+    let mut pool = std::mem::take(&mut open.writes.pool);
+    let writes = &open.writes;
     let mut pending = core.has_many_slots().then(Pending::default);
     if let Some(pending) = &mut pending
         && !is_left_out(Omission::ImagesInTime)
     {
-        core.shared.clock.announce(pending, changes.iter().copied());
+        core.shared.clock.announce(pending, writes.changes());
     }
     let mut retry = core.retry(policy);
     let (mut session, report, acks) = loop {
@@ -123,7 +129,7 @@ fn commit(
         let attempt = attempt(
             &mut session,
             &partitions,
-            &changes,
+            (writes, &mut pool),
             &mut pending,
             reads
                 .as_ref()
@@ -154,7 +160,11 @@ fn commit(
     };
     session.release();
     give_back();
-    session.await_acks(&acks)?;
+    if !acks.is_empty() {
+        session.await_acks(&acks)?;
+    }
+    open.touched = partitions;
+    open.writes.pool = pool;
     Ok(report)
 }
 
@@ -162,7 +172,7 @@ fn commit(
 fn attempt(
     session: &mut Session<'_>,
     partitions: &[u32],
-    changes: &[&Change],
+    (writes, pool): (&WriteSet, &mut Pool),
     pending: &mut Option<Pending>,
     reads: Option<Reads<'_>>,
     durability: Durability,
@@ -175,11 +185,11 @@ fn attempt(
     }
     let before = session.counts();
     if pending.is_none() {
-        clock.commit(reads, changes.iter().copied())?;
+        clock.commit(reads, writes.changes())?;
     }
     session.without_memory_limit(|session| {
-        let mut changes = changes.iter();
-        changes.try_for_each(|change| apply(session, change))
+        let mut changes = writes.changes();
+        changes.try_for_each(|change| apply(session, change, pool))
     })?;
     let in_time = !is_left_out(Omission::ImagesInTime);
     if let Some(pending) = pending.as_mut().filter(|_| in_time) {
@@ -187,13 +197,13 @@ fn attempt(
     }
     let acks = session.commit(durability)?;
     if let Some(pending) = pending.as_mut().filter(|_| !in_time) {
-        clock.announce(pending, changes.iter().copied());
+        clock.announce(pending, writes.changes());
         clock.settle(pending, reads)?;
     }
     let (memory, disk) = session.counts();
     let (total, total_before) = (memory.total(), before.0.total());
     let report = CommitReport {
-        changes: changes.len() as u64,
+        changes: writes.changes().count() as u64,
         fences: memory.fences - before.0.fences,
         lines_flushed: total.lines_flushed - total_before.lines_flushed,
         bytes_stored: total.bytes_stored - total_before.bytes_stored,
@@ -203,7 +213,7 @@ fn attempt(
 }
 
 /// Makes one change in the engines.
-fn apply(session: &mut Session<'_>, change: &Change) -> Result<()> {
+fn apply(session: &mut Session<'_>, change: &Change, pool: &mut Pool) -> Result<()> {
     let table = &change.table;
     let (before, after) = match (&change.before, &change.after) {
         (None, None) => return Ok(()),
@@ -214,8 +224,12 @@ fn apply(session: &mut Session<'_>, change: &Change) -> Result<()> {
     let key: Vec<ValueRef<'_>> = primary_key.iter().map(|&at| before.get(at)).collect();
     let is_there = match after {
         Some(after) => {
-            let changes = difference(table, before, after)?;
-            changes.is_empty() || session.update(table, &key.as_slice(), &changes)?
+            let mut changes = pool.changes(table);
+            add_difference(&mut changes, change.columns, before, after)?;
+            let is_there =
+                changes.is_empty() || session.update(table, &key.as_slice(), &changes)?;
+            pool.keep_changes(changes);
+            is_there
         }
         None => session.delete(table, &key.as_slice())?,
     };
@@ -224,10 +238,9 @@ fn apply(session: &mut Session<'_>, change: &Change) -> Result<()> {
     Ok(())
 }
 
-/// The partitions in which changes are made, in any order.
-fn written_partitions(core: &Core, open: &Open) -> Result<Vec<u32>> {
-    let mut partitions = Vec::new();
-    for change in open.writes.changes() {
+/// Adds the partitions in which changes are made, in any order.
+fn add_written(core: &Core, writes: &WriteSet, partitions: &mut Vec<u32>) -> Result<()> {
+    for change in writes.changes() {
         let entry = &*change.table.entry;
         let Some(row) = change.before.as_ref().or(change.after.as_ref()) else {
             continue;
@@ -238,7 +251,7 @@ fn written_partitions(core: &Core, open: &Open) -> Result<Vec<u32>> {
             Placement::All => partitions.extend(0..core.descriptor.partitions),
         }
     }
-    Ok(partitions)
+    Ok(())
 }
 
 /// Whether engine locks were in the way.

@@ -12,7 +12,7 @@
 //! |---|---|
 //! | image of an inserted row | nothing |
 //! | number of an image whose commit has no number yet | above all snapshots |
-//! | `Chain::after` | the row since the newest of its commits, for validation |
+//! | `Chain::after` | the row since its newest commit; kept if validated snapshots may need it |
 
 use super::change::{Change, Version};
 use super::interval::Interval;
@@ -69,7 +69,16 @@ impl Image {
 struct Chain {
     images: Vec<Image>,
     last: Arc<Stamp>,
-    after: Version,
+    after: Option<Version>,
+}
+
+/// Need of a commit's changes for images.
+#[derive(Clone, Copy)]
+pub(super) enum Need<'a> {
+    /// The commit gets its number now, so only those that one of these snapshots needs.
+    Of(&'a Active),
+    /// Snapshots may be registered before it gets a number, so all.
+    Any,
 }
 
 impl Chain {
@@ -80,20 +89,22 @@ impl Chain {
         later.next().map(|image| &image.before)
     }
 
-    /// The row as of the newest commit that has a number.
-    fn committed(&self) -> &Version {
+    /// The row as of the newest commit that has a number, if it is kept.
+    fn committed(&self) -> Option<&Version> {
         match self.images.last() {
-            Some(image) if image.stamp.is_pending() => &image.before,
-            _ => &self.after,
+            Some(image) if image.stamp.is_pending() => Some(&image.before),
+            _ => self.after.as_ref(),
         }
     }
 
-    /// The row as of a snapshot and now, if commits with a number have changed it since.
-    fn change_since(&self, snapshot: u64) -> Option<(&Version, &Version)> {
+    /// The row as of a snapshot, and now if that is kept, if commits with a number have changed it
+    /// since.
+    fn change_since(&self, snapshot: u64) -> Option<(&Version, Option<&Version>)> {
         let (before, now) = (self.version(snapshot)?, self.committed());
         let is_same = match (before, now) {
-            (Some(before), Some(now)) => Arc::ptr_eq(before, now),
-            (before, now) => before.is_none() && now.is_none(),
+            (Some(before), Some(Some(now))) => Arc::ptr_eq(before, now),
+            (None, Some(None)) => true,
+            _ => false,
         };
         (!is_same).then_some((before, now))
     }
@@ -102,12 +113,29 @@ impl Chain {
 type Rows = BTreeMap<KeyBuf, Chain>;
 
 /// The images of all tables.
-#[derive(Default)]
 pub(super) struct Images {
     tables: BTreeMap<TableId, Rows>,
     /// Rows that have an image of a commit, by its number.
     commits: BTreeMap<u64, Vec<(TableId, KeyBuf)>>,
+    count: u64,
     bytes: u64,
+    /// Snapshots whose reads will be validated.
+    validating: u32,
+    /// The stamp of no commit, before all snapshots.
+    never: Arc<Stamp>,
+}
+
+impl Default for Images {
+    fn default() -> Self {
+        Self {
+            tables: BTreeMap::new(),
+            commits: BTreeMap::new(),
+            count: 0,
+            bytes: 0,
+            validating: 0,
+            never: Arc::new(Stamp(AtomicU64::new(0))),
+        }
+    }
 }
 
 impl Images {
@@ -115,27 +143,48 @@ impl Images {
         self.bytes
     }
 
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// A snapshot whose reads will be validated is registered.
+    pub(super) fn begin_validating(&mut self) {
+        self.validating += 1;
+    }
+
+    pub(super) fn end_validating(&mut self) {
+        self.validating -= 1;
+    }
+
     /// Keeps what a row is before a commit. Only the first change of a row by this commit makes an
-    /// image; true for that one.
-    pub(super) fn add(&mut self, stamp: &Arc<Stamp>, change: &Change) -> bool {
+    /// image, and only if it is needed; true for that one.
+    pub(super) fn add(&mut self, stamp: &Arc<Stamp>, change: &Change, need: Need<'_>) -> bool {
         let rows = self.tables.entry(change.table.id()).or_default();
         let chain = rows.entry(change.key.clone()).or_insert_with(|| Chain {
-            images: Vec::new(),
-            last: Arc::new(Stamp(AtomicU64::new(0))),
+            images: Vec::with_capacity(1),
+            last: Arc::clone(&self.never),
             after: None,
         });
-        self.bytes -= bytes(&chain.after);
-        chain.after.clone_from(&change.after);
-        self.bytes += bytes(&chain.after);
+        self.bytes -= bytes_after(chain);
+        let is_kept = self.validating > 0 || matches!(need, Need::Any);
+        chain.after = is_kept.then(|| change.after.clone());
+        self.bytes += bytes_after(chain);
         if Arc::ptr_eq(&chain.last, stamp) {
             return false;
         }
+        let since = chain.last.number();
+        chain.last = Arc::clone(stamp);
+        if let Need::Of(active) = need
+            && active.range(since..).next().is_none()
+        {
+            return false;
+        }
         chain.images.push(Image {
-            since: chain.last.number(),
+            since,
             stamp: Arc::clone(stamp),
             before: change.before.clone(),
         });
-        chain.last = Arc::clone(stamp);
+        self.count += 1;
         self.bytes += IMAGE_BYTES + bytes(&change.before);
         true
     }
@@ -143,7 +192,9 @@ impl Images {
     /// Gives a commit its number.
     pub(super) fn stamp(&mut self, stamp: &Stamp, number: u64, rows: Vec<(TableId, KeyBuf)>) {
         stamp.0.store(number, Ordering::Relaxed);
-        self.commits.insert(number, rows);
+        if !rows.is_empty() {
+            self.commits.insert(number, rows);
+        }
     }
 
     /// The rows of a commit are as its images say.
@@ -158,21 +209,27 @@ impl Images {
             let Some(image) = image.filter(|image| Arc::ptr_eq(&image.stamp, stamp)) else {
                 continue;
             };
-            self.bytes -= bytes(&chain.after);
-            chain.after.clone_from(&image.before);
-            self.bytes += bytes(&chain.after);
+            let before = image.before.clone();
+            self.bytes -= bytes_after(chain);
+            chain.after = Some(before);
+            self.bytes += bytes_after(chain);
         }
     }
 
     /// Frees the images that no snapshot needs, of commits with a number above `low` and up to
-    /// `high`.
-    pub(super) fn free(&mut self, low: u64, high: u64, active: &Active) {
+    /// `high`, of so many commits at most. Returns the last of these, if there are more.
+    pub(super) fn free(
+        &mut self,
+        low: u64,
+        high: u64,
+        active: &Active,
+        commits_max: usize,
+    ) -> Option<u64> {
         let bounds = (Bound::Excluded(low), Bound::Included(high));
-        let numbers: Vec<u64> = self
-            .commits
-            .range(bounds)
-            .map(|(number, _)| *number)
-            .collect();
+        let numbers = self.commits.range(bounds).map(|(number, _)| *number);
+        let numbers: Vec<u64> = numbers.take(commits_max).collect();
+        let last = numbers.last().copied();
+        let has_more = numbers.len() == commits_max;
         for number in numbers {
             let Some(mut rows) = self.commits.remove(&number) else {
                 continue;
@@ -182,6 +239,7 @@ impl Images {
                 self.commits.insert(number, rows);
             }
         }
+        last.filter(|_| has_more)
     }
 
     /// Frees a row's image of this commit unless it is needed; false if it is gone.
@@ -203,9 +261,10 @@ impl Images {
             return true;
         }
         let image = chain.images.remove(at);
+        self.count -= 1;
         self.bytes -= IMAGE_BYTES + bytes(&image.before);
         if chain.images.is_empty() {
-            self.bytes -= bytes(&chain.after);
+            self.bytes -= bytes_after(chain);
             rows.remove(key);
             if rows.is_empty() {
                 self.tables.remove(&table);
@@ -280,14 +339,20 @@ impl Images {
                 else {
                     continue;
                 };
-                let has_come = !is_left_out(Omission::Phantoms) && interval.holds(now)?;
-                if interval.holds(before)? || has_come {
+                // It is kept if these reads were registered when it was written, or could be.
+                let has_come = !is_left_out(Omission::Phantoms)
+                    && now.map_or(Ok(true), |now| interval.holds(now))?;
+                if has_come || interval.holds(before)? {
                     return Ok(true);
                 }
             }
         }
         Ok(false)
     }
+}
+
+fn bytes_after(chain: &Chain) -> u64 {
+    chain.after.as_ref().map_or(0, bytes)
 }
 
 fn bytes(version: &Version) -> u64 {

@@ -3,7 +3,7 @@
 //! ```text
 //! Connection (Send, one transaction at a time)
 //!   ├─ LockSession  rows, unique keys, tables, advisory keys  row_locks.rs over storage::lock
-//!   ├─ WriteSet     changes to come, in DRAM                  writes.rs
+//!   ├─ WriteSet     changes to come, in DRAM                  writes.rs, pool.rs
 //!   ├─ View         its snapshot, registered in the clock     clock.rs, images.rs
 //!   └─ reads        engine rows, own writes, before images    merge.rs
 //! ```
@@ -37,6 +37,7 @@ mod interval;
 mod merge;
 mod modify;
 mod omission;
+mod pool;
 mod read;
 mod row_locks;
 mod scan;

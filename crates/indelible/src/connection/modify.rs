@@ -4,7 +4,7 @@
 //! ends: the row, and each unique key that it takes or frees. A change that fails leaves the write
 //! set as it was.
 
-use super::change::{Change, Version};
+use super::change::{Change, ColumnSet, Version};
 use super::client::Connection;
 use super::interval::Interval;
 use super::read::partition_to_read;
@@ -36,12 +36,16 @@ impl Connection {
     )]
     pub fn insert(&mut self, table: &Table, row: impl IntoRow) -> Result<()> {
         self.begin_change(table)?;
-        row.lend_row(table, |row| self.insert_row(table, Arc::new(row.clone())))
+        row.lend_row(table, |row| {
+            check_layout(&table.entry, row.layout())?;
+            let pool = &mut self.open()?.writes.pool;
+            let (row, ()) = pool.row(table, |copy| copy.clone_from(row));
+            self.insert_row(table, row)
+        })
     }
 
     fn insert_row(&mut self, table: &Table, row: Arc<Row>) -> Result<()> {
-        let entry = table.check(self.core().serial)?;
-        check_layout(entry, row.layout())?;
+        let entry = &*table.entry;
         row.check_complete()?;
         let mut key = KeyBuf::new();
         entry.shape.primary.encode_row(&row, &mut key)?;
@@ -53,7 +57,7 @@ impl Connection {
             return Err(StorageError::duplicate_key(table.name(), "primary", key).into());
         }
         self.take_unique_keys(table, &key, None, &row)?;
-        self.put(table, key, None, Some(row))
+        self.put(table, key, (None, Some(row)), ColumnSet::ALL)
     }
 
     /// Whether a key is taken. A snapshot does not matter: a unique key is unique at all times.
@@ -67,8 +71,7 @@ impl Connection {
             && view.has_changed(id, key)?
         {
             // Somebody has inserted or deleted the row since the snapshot.
-            let mut row = table.row();
-            let is_there = self.read_in(partition, |engine| Ok(engine.get(id, key, &mut row)?))?;
+            let is_there = self.read_committed(table, key, partition)?.is_some();
             return if is_there && self.open()?.isolation != Isolation::Serializable {
                 Ok(true)
             } else {
@@ -77,8 +80,8 @@ impl Connection {
                 })
             };
         }
-        let mut row = table.row();
-        self.read_in(partition, |engine| Ok(engine.get(id, key, &mut row)?))
+        let found = self.read_committed(table, key, partition)?;
+        Ok(found.is_some())
     }
 
     /// Changes columns of the newest row with this primary key, which it locks; false if there is
@@ -97,9 +100,9 @@ impl Connection {
         let (key, partition) = self.locate(table, &key)?;
         let entry = &*table.entry;
         check_layout(entry, changes.layout())?;
-        let shape = entry.current();
         let moves = entry.changes_primary_key(changes);
-        let strength = if moves || changes_unique(&shape, changes) {
+        let is_unique = |shape: Arc<Shape>| changes_unique(&shape, changes);
+        let strength = if moves || entry.with_unique().is_some_and(is_unique) {
             RowLock::Update
         } else {
             RowLock::NoKeyUpdate
@@ -109,9 +112,12 @@ impl Connection {
         let Some(before) = self.newest(table, &key, partition)? else {
             return Ok(false);
         };
-        let mut after = Row::clone(&before);
-        changes.apply(&mut after)?;
-        let after = Arc::new(after);
+        let pool = &mut self.open()?.writes.pool;
+        let (after, applied) = pool.row(table, |after| {
+            after.clone_from(&before);
+            changes.apply(after)
+        });
+        applied?;
         if moves {
             self.move_row(table, key, before, after)?;
             return Ok(true);
@@ -119,7 +125,8 @@ impl Connection {
         if strength == RowLock::Update {
             self.take_unique_keys(table, &key, Some(&before), &after)?;
         }
-        self.put(table, key, Some(before), Some(after))?;
+        let columns = ColumnSet::of(changes);
+        self.put(table, key, (Some(before), Some(after)), columns)?;
         Ok(true)
     }
 
@@ -133,7 +140,7 @@ impl Connection {
         let transaction = self.transaction();
         let mark = self.open()?.writes.mark(transaction);
         self.free_unique_keys(table, &before)?;
-        self.put(table, key, Some(before), None)?;
+        self.put(table, key, (Some(before), None), ColumnSet::ALL)?;
         let inserted = self.insert_row(table, after);
         if inserted.is_err() {
             self.open()?.writes.roll_back_to(mark);
@@ -159,27 +166,36 @@ impl Connection {
             return Ok(false);
         };
         self.free_unique_keys(table, &before)?;
-        self.put(table, key, Some(before), None)?;
+        self.put(table, key, (Some(before), None), ColumnSet::ALL)?;
         Ok(true)
     }
 
-    fn put(&mut self, table: &Table, key: KeyBuf, before: Version, after: Version) -> Result<()> {
-        let table = table.clone();
-        self.open()?.writes.push(Change {
+    fn put(
+        &mut self,
+        table: &Table,
+        key: KeyBuf,
+        (before, after): (Version, Version),
+        columns: ColumnSet,
+    ) -> Result<()> {
+        let writes = &mut self.open()?.writes;
+        let table = writes.pool.table(table);
+        writes.push(Change {
             table,
             key,
             before,
             after,
+            columns,
         });
         Ok(())
     }
 
     /// Locks the unique keys of a row that is going to be deleted, until it is known whether it is.
     fn free_unique_keys(&mut self, table: &Table, row: &Row) -> Result<()> {
-        for unique in unique_keys(&table.entry.current(), row)? {
-            self.lock_unique_key(table, unique)?;
-        }
-        Ok(())
+        let Some(shape) = table.entry.with_unique() else {
+            return Ok(());
+        };
+        let mut unique = unique_keys(&shape, row)?.into_iter();
+        unique.try_for_each(|unique| self.lock_unique_key(table, unique))
     }
 
     fn lock_unique_key(&mut self, table: &Table, unique: UniqueKey) -> Result<()> {
@@ -201,7 +217,9 @@ impl Connection {
         before: Option<&Row>,
         after: &Row,
     ) -> Result<()> {
-        let shape = table.entry.current();
+        let Some(shape) = table.entry.with_unique() else {
+            return Ok(());
+        };
         let old = match before {
             Some(before) => unique_keys(&shape, before)?,
             None => Vec::new(),

@@ -4,14 +4,13 @@
 //! lock is the newest committed one, because each committer has given its locks back last.
 
 use super::change::Version;
-use super::client::Connection;
+use super::client::{Connection, Latest};
 use super::interval::Interval;
 use super::row_locks::{RowLock, Wait, is_busy, lock_row};
 use crate::error::{Error, Result};
 use crate::key::IntoKey;
 use crate::operations::check_layout;
 use crate::table::Table;
-use std::sync::Arc;
 use storage::record::{KeyBuf, Placement, Row, ValueRef};
 
 /// Outcome of [`Connection::get_locked`].
@@ -82,6 +81,10 @@ impl Connection {
         }
         self.note_key(table, &key)?;
         let newest = self.newest(table, &key, partition)?;
+        if strength == RowLock::KeyShare {
+            // Its content may change.
+            self.open()?.latest = None;
+        }
         Ok(if copy(&newest, row) {
             Found::Yes
         } else {
@@ -112,7 +115,8 @@ impl Connection {
     }
 
     /// The newest version of a row that is locked: the transaction's own, or the committed one.
-    /// Fails if it has changed since the snapshot and the isolation forbids that.
+    /// Fails if it has changed since the snapshot and the isolation forbids that. The content of
+    /// the row is locked, or the caller forgets what was noted of it.
     pub(super) fn newest(
         &mut self,
         table: &Table,
@@ -124,6 +128,12 @@ impl Connection {
         if let Some(own) = open.writes.version(id, key, open.writes.number()) {
             return Ok(own.clone());
         }
+        if let Some(latest) = &open.latest
+            && latest.key == *key
+            && latest.table == id
+        {
+            return Ok(latest.version.clone());
+        }
         if let Some(view) = self.strict_view()?
             && view.has_changed(id, key)?
         {
@@ -131,9 +141,33 @@ impl Connection {
                 reason: "another transaction has changed the row since this one's snapshot",
             });
         }
-        let mut row = table.row();
-        let is_there = self.read_in(partition, |engine| Ok(engine.get(id, key, &mut row)?))?;
-        Ok(is_there.then(|| Arc::new(row)))
+        let version = self.read_committed(table, key, partition)?;
+        self.open()?.latest = Some(Latest {
+            table: id,
+            key: key.clone(),
+            version: version.clone(),
+        });
+        Ok(version)
+    }
+
+    /// The committed row, whatever the snapshot.
+    pub(super) fn read_committed(
+        &mut self,
+        table: &Table,
+        key: &KeyBuf,
+        partition: u32,
+    ) -> Result<Version> {
+        let mut pool = std::mem::take(&mut self.open()?.writes.pool);
+        let (row, is_there) = pool.row(table, |row| {
+            self.read_in(partition, |engine| Ok(engine.get(table.id(), key, row)?))
+        });
+        let kept = &mut self.open()?.writes.pool;
+        *kept = pool;
+        if is_there? {
+            return Ok(Some(row));
+        }
+        kept.keep_row(row);
+        Ok(None)
     }
 
     /// Notes that a serializable transaction has read a row, or that there is none.

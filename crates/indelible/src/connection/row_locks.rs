@@ -117,7 +117,15 @@ fn lock_name(
     words[kept] = kind ^ rest.rotate_left(32);
     locks
         .lock_key(table, PageId(table.0), &name, mode)
-        .map_err(Error::from)
+        .map_err(lock_error)
+}
+
+/// The error of a lock that was not granted. The limit of locks is that of connections.
+pub(super) fn lock_error(error: StorageError) -> Error {
+    match error {
+        StorageError::LocksExhausted { locks_max } => Error::TooManyLocks { locks_max },
+        other => other.into(),
+    }
 }
 
 /// Whether a lock was not to be had without waiting.

@@ -7,8 +7,8 @@
 //!
 //! `cargo test -p indelible --features schedules --lib connection`
 
-use super::change::Change;
-use super::clock::{Clock, Pending};
+use super::change::{Change, ColumnSet};
+use super::clock::{Clock, Pending, Purpose};
 use super::{RowLock, Wait};
 use crate::model::database;
 use crate::sessions_model::database_of_sessions;
@@ -280,6 +280,7 @@ impl Slots {
             key: self.key(&before),
             before: Some(before),
             after: Some(after),
+            columns: ColumnSet::ALL,
         }
     }
 
@@ -303,7 +304,7 @@ impl Slots {
     }
 
     fn check(&self) {
-        let view = self.clock.view();
+        let view = self.clock.view(Purpose::Validating);
         let sum: i64 = [0, 1]
             .map(|id| {
                 let seen = *self.rows[id].lock().unwrap();

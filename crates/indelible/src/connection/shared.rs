@@ -10,21 +10,21 @@
 use super::clock::Clock;
 use super::omission::{Omission, is_left_out};
 use crate::core::Core;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::mark::OpenMark;
+use crate::options::{CONNECTIONS_MAX, LOCKS_MAX, Options, SNAPSHOT_MEMORY_MAX};
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use std::sync::{Arc, PoisonError};
 use storage::lock::{LockManager, LockOptions};
 
-/// Key locks of one table and transaction after which the table is tried to be locked whole.
-const ESCALATE_AT: usize = 100_000;
-/// Locks of all connections together.
-const LOCKS_MAX: usize = 1 << 22;
+/// Most key locks of one table and transaction after which the table is tried to be locked whole.
+const ESCALATE_AT_MAX: usize = 100_000;
 
 /// State that connections share.
 pub(crate) struct Shared {
     pub(crate) clock: Arc<Clock>,
     pub(super) locks: Arc<LockManager>,
+    connections_max: u32,
     /// Number of the period in which connections are open; 0 if none is.
     period: AtomicU64,
     connections: Mutex<Connections>,
@@ -32,19 +32,22 @@ pub(crate) struct Shared {
 
 #[derive(Default)]
 struct Connections {
-    open: u64,
+    open: u32,
     periods: u64,
 }
 
 impl Shared {
-    pub(crate) fn new(snapshot_memory_max: u64) -> Self {
+    pub(crate) fn new(options: &Options) -> Self {
+        let locks_max = options.locks_max.unwrap_or(LOCKS_MAX);
         Self {
-            clock: Clock::new(snapshot_memory_max),
+            clock: Clock::new(options.snapshot_memory_max.unwrap_or(SNAPSHOT_MEMORY_MAX)),
             locks: LockManager::new(LockOptions {
-                locks_max: LOCKS_MAX,
-                escalate_at: ESCALATE_AT,
+                locks_max,
+                // One transaction does not take them all.
+                escalate_at: ESCALATE_AT_MAX.min(locks_max / 2),
                 ..LockOptions::default()
             }),
+            connections_max: options.connections_max.unwrap_or(CONNECTIONS_MAX),
             period: AtomicU64::new(0),
             connections: Mutex::default(),
         }
@@ -64,6 +67,10 @@ impl Shared {
             .connections
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
+        if connections.open >= self.connections_max {
+            let connections_max = self.connections_max;
+            return Err(Error::TooManyConnections { connections_max });
+        }
         if connections.open == 0 {
             connections.periods += 1;
             self.period.store(connections.periods, Ordering::SeqCst);

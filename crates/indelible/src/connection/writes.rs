@@ -1,9 +1,9 @@
 //! The write set: what a transaction will change, in ordinary memory until it commits.
 //!
-//! A log of changes in their order, and for each row its newest one. Going back to a mark cuts the
-//! log, so it cannot fail and touches nothing that others see. The log is applied as it is: each of
-//! its prefixes is free of duplicates, which no other order promises (two rows may swap a unique
-//! key over a third value).
+//! A log of changes in their order; a long one has a map from each row to its newest. Going back to
+//! a mark cuts the log, so it cannot fail and touches nothing that others see. The log is applied
+//! as it is: each of its prefixes is free of duplicates, which no other order promises (two rows
+//! may swap a unique key over a third value).
 //!
 //! Invariants:
 //! 1. Each row in it is locked, for a change of its content at least, and each unique key that it
@@ -11,6 +11,7 @@
 //! 2. `before` of a row's first change is the newest committed row.
 
 use super::change::{Change, Version};
+use super::pool::Pool;
 use std::collections::{BTreeMap, BTreeSet};
 use storage::record::{IndexId, KeyBuf, TableId};
 
@@ -33,18 +34,40 @@ struct Entry {
     number: u64,
 }
 
-/// Changes of one transaction.
+/// Longest log that is searched from its end. Maps for so few changes would only be filled.
+const SEARCHED_MAX: usize = 16;
+/// Longest log whose memory is kept for the next transaction.
+const KEPT_MAX: usize = 1024;
+
+/// Changes of one transaction; used again by the next one.
 #[derive(Default)]
 pub(super) struct WriteSet {
     log: Vec<Entry>,
-    newest: BTreeMap<TableId, BTreeMap<KeyBuf, usize>>,
+    /// The newest change of each row, once the log has become too long to be searched.
+    newest: Option<BTreeMap<TableId, BTreeMap<KeyBuf, usize>>>,
     /// Unique keys that the transaction has locked: rows of the set have got no others.
     unique_keys: BTreeSet<(TableId, IndexId, KeyBuf)>,
     number: u64,
     bytes: u64,
+    pub(super) pool: Pool,
 }
 
 impl WriteSet {
+    /// Forgets everything, and keeps the memory of the last changes.
+    pub(super) fn clear(&mut self) {
+        let mut log = std::mem::take(&mut self.log);
+        let mut pool = std::mem::take(&mut self.pool);
+        log.drain(..).for_each(|entry| pool.keep(entry.change));
+        if log.capacity() > KEPT_MAX {
+            log = Vec::new();
+        }
+        *self = Self {
+            log,
+            pool,
+            ..Self::default()
+        };
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.log.is_empty()
     }
@@ -61,13 +84,36 @@ impl WriteSet {
     pub(super) fn push(&mut self, change: Change) {
         self.number += 1;
         self.bytes += change.bytes();
-        let newest = self.newest.entry(change.table.id()).or_default();
-        let previous = newest.insert(change.key.clone(), self.log.len());
+        let previous = self.find(change.table.id(), &change.key);
         self.log.push(Entry {
             change,
             previous,
             number: self.number,
         });
+        if self.newest.is_some() {
+            self.map(self.log.len() - 1);
+        } else if self.log.len() > SEARCHED_MAX {
+            (0..self.log.len()).for_each(|at| self.map(at));
+        }
+    }
+
+    /// Notes that a change is the newest one of its row.
+    fn map(&mut self, at: usize) {
+        let change = &self.log[at].change;
+        let tables = self.newest.get_or_insert_default();
+        let rows = tables.entry(change.table.id()).or_default();
+        rows.insert(change.key.clone(), at);
+    }
+
+    /// The newest change of a row.
+    fn find(&self, table: TableId, key: &KeyBuf) -> Option<usize> {
+        match &self.newest {
+            Some(tables) => tables.get(&table)?.get(key).copied(),
+            None => self
+                .log
+                .iter()
+                .rposition(|entry| entry.change.key == *key && entry.change.table.id() == table),
+        }
     }
 
     /// This moment.
@@ -95,7 +141,8 @@ impl WriteSet {
             }) = self.log.pop()
         {
             self.bytes -= change.bytes();
-            let Some(rows) = self.newest.get_mut(&change.table.id()) else {
+            let tables = self.newest.as_mut();
+            let Some(rows) = tables.and_then(|tables| tables.get_mut(&change.table.id())) else {
                 continue;
             };
             match previous {
@@ -113,12 +160,18 @@ impl WriteSet {
 
     /// Whether no row of the table has changed.
     pub(super) fn is_empty_in(&self, table: TableId) -> bool {
-        self.newest.get(&table).is_none_or(BTreeMap::is_empty)
+        match &self.newest {
+            Some(tables) => tables.get(&table).is_none_or(BTreeMap::is_empty),
+            None => self
+                .log
+                .iter()
+                .all(|entry| entry.change.table.id() != table),
+        }
     }
 
     /// The row after the changes up to a number, if one of them has changed it.
     pub(super) fn version(&self, table: TableId, key: &KeyBuf, number: u64) -> Option<&Version> {
-        self.version_at(*self.newest.get(&table)?.get(key)?, number)
+        self.version_at(self.find(table, key)?, number)
     }
 
     fn version_at(&self, newest: usize, number: u64) -> Option<&Version> {
@@ -138,17 +191,29 @@ impl WriteSet {
         number: u64,
         visit: &mut dyn FnMut(&KeyBuf, &Version),
     ) {
-        let Some(rows) = self.newest.get(&table) else {
-            return;
-        };
-        let visit = |(key, newest): (&KeyBuf, &usize)| {
-            if let Some(version) = self.version_at(*newest, number) {
+        let mut visit = |key: &KeyBuf, newest: usize| {
+            if let Some(version) = self.version_at(newest, number) {
                 visit(key, version);
             }
         };
+        let Some(tables) = &self.newest else {
+            let is_inside = |key: &KeyBuf| keys.is_none_or(|(low, high)| low <= key && key <= high);
+            for (at, Entry { change, .. }) in self.log.iter().enumerate() {
+                if change.table.id() == table
+                    && is_inside(&change.key)
+                    && self.find(table, &change.key) == Some(at)
+                {
+                    visit(&change.key, at);
+                }
+            }
+            return;
+        };
+        let Some(rows) = tables.get(&table) else {
+            return;
+        };
         match keys {
-            Some((low, high)) => rows.range(low..=high).for_each(visit),
-            None => rows.iter().for_each(visit),
+            Some((low, high)) => rows.range(low..=high).for_each(|(key, at)| visit(key, *at)),
+            None => rows.iter().for_each(|(key, at)| visit(key, *at)),
         }
     }
 

@@ -22,6 +22,7 @@ pub const DIRECT_BYTES_MIN: u32 = 4096;
 /// Least size of an area for copies of pages: sixteen of 8 KiB.
 pub const AREA_BYTES_MIN: u64 = 128 << 10;
 const TRANSACTION_MEMORY_LEAST: u64 = 64 << 10;
+const LOCKS_LEAST: usize = 1024;
 const NODE_BYTES: RangeInclusive<u32> = 256..=8192;
 /// Sizes of a page in the page methods.
 const PAGE_BYTES: RangeInclusive<u32> = 512..=16384;
@@ -46,6 +47,8 @@ impl Options {
             self.transaction_memory_max,
             TRANSACTION_MEMORY_LEAST..,
         )?;
+        within("locks_max", self.locks_max, LOCKS_LEAST..)?;
+        within("connections_max", self.connections_max, 1..)?;
         within("mark_interval", self.mark_interval, MARK_INTERVAL_MIN..)?;
         for option in &self.of_method {
             option.check_range()?;

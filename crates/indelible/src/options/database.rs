@@ -19,6 +19,10 @@ use storage::record::LayoutKind;
 pub const TRANSACTION_MEMORY_MAX: u64 = 1 << 30;
 /// Default of [`Options::snapshot_memory_max`].
 pub const SNAPSHOT_MEMORY_MAX: u64 = 256 << 20;
+/// Default of [`Options::locks_max`]: about 100 bytes each.
+pub const LOCKS_MAX: usize = 1 << 22;
+/// Default of [`Options::connections_max`].
+pub const CONNECTIONS_MAX: u32 = 10_000;
 
 /// Choice of the method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -100,6 +104,8 @@ pub struct Options {
     pub(crate) isolation: Isolation,
     pub(crate) transaction_memory_max: Option<u64>,
     pub(crate) snapshot_memory_max: Option<u64>,
+    pub(crate) locks_max: Option<usize>,
+    pub(crate) connections_max: Option<u32>,
     pub(crate) retries_max: Option<u32>,
     pub(crate) exact_keys: bool,
     pub(crate) identity: Option<u128>,
@@ -365,6 +371,23 @@ impl Options {
     /// [`SNAPSHOT_MEMORY_MAX`].
     pub fn snapshot_memory_max(mut self, bytes: u64) -> Self {
         self.snapshot_memory_max = Some(bytes);
+        self
+    }
+
+    /// Most locks that connections may hold together, at least 1024: of rows, unique keys, tables,
+    /// and advisory ones. A row takes one or two; a transaction that has half of them in one table
+    /// locks the table instead, if nobody else is there. A statement beyond the limit fails with
+    /// [`Error::TooManyLocks`](crate::Error::TooManyLocks). Default [`LOCKS_MAX`].
+    pub fn locks_max(mut self, locks: usize) -> Self {
+        self.locks_max = Some(locks);
+        self
+    }
+
+    /// Most connections that may be open at once; one more fails with
+    /// [`Error::TooManyConnections`](crate::Error::TooManyConnections). Default
+    /// [`CONNECTIONS_MAX`].
+    pub fn connections_max(mut self, connections: u32) -> Self {
+        self.connections_max = Some(connections);
         self
     }
 

@@ -20,7 +20,9 @@ mod recorded;
 mod transaction;
 
 pub use check::{AREA_BYTES_MIN, DIRECT_BYTES_MIN, PARTITIONS_MAX, RINGS_MAX, SESSIONS_MAX};
-pub use database::{Choice, Mode, Options, SNAPSHOT_MEMORY_MAX, TRANSACTION_MEMORY_MAX};
+pub use database::{
+    CONNECTIONS_MAX, Choice, LOCKS_MAX, Mode, Options, SNAPSHOT_MEMORY_MAX, TRANSACTION_MEMORY_MAX,
+};
 pub use method_option::MethodOption;
 pub(crate) use recorded::random_identity;
 pub use recorded::{AREA_BYTES, BUFFER_BYTES, CACHE_BYTES};

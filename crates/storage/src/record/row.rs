@@ -15,13 +15,33 @@ use super::value::{Value, ValueRef};
 use std::sync::Arc;
 
 /// A row of one table; reusable.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Row {
     layout: Arc<TupleLayout>,
     /// The tuple, then contents.
     buffer: Vec<u8>,
     /// A bit for each column that has been set since the last `clear`.
     assigned: Box<[u64]>,
+}
+
+impl Clone for Row {
+    fn clone(&self) -> Self {
+        Self {
+            layout: Arc::clone(&self.layout),
+            buffer: self.buffer.clone(),
+            assigned: self.assigned.clone(),
+        }
+    }
+
+    /// Allocates nothing, and leaves the count of the shared format alone, if both rows are of one
+    /// table.
+    fn clone_from(&mut self, source: &Self) {
+        if !Arc::ptr_eq(&self.layout, &source.layout) {
+            self.layout = Arc::clone(&source.layout);
+        }
+        self.buffer.clone_from(&source.buffer);
+        self.assigned.clone_from(&source.assigned);
+    }
 }
 
 impl Row {

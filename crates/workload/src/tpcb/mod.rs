@@ -6,6 +6,7 @@
 //! | `schema` | tables and columns, the initial rows |
 //! | `list` | the inputs, made before the clock starts and shared by all methods |
 //! | `runner` | the transaction of clause 1.2 |
+//! | `onlookers` | connections beside the runners: an idle writer, a long reader |
 //! | `conditions` | the conditions, and how many transactions the content shows |
 //! | `drive` | options to workload: making, loading, checking |
 //!
@@ -17,6 +18,7 @@
 mod conditions;
 mod drive;
 mod list;
+mod onlookers;
 mod runner;
 mod schema;
 

@@ -2,23 +2,29 @@
 //! noted in the history.
 //!
 //! It reads its three rows, to change them, before it writes anything: a method that collects
-//! writes until commit then writes them out once. The answer to the terminal is the account's new
-//! balance.
+//! writes until commit then writes them out once. Over a connection, whose writes wait anyway, each
+//! row is one statement, as in `UPDATE account SET balance = balance + 7`. The answer to the
+//! terminal is the account's new balance.
 
 use super::schema::{account, branch, history, history_filler, teller};
 use super::{Input, Tables, Tpcb};
 use crate::columns::integer;
-use crate::script::{RoutedScript, Script};
+use crate::script::{InteractiveScript, RoutedScript, Script};
 use crate::standard::missing;
 use indelible::{
-    Changes, Database, Direction, Error, IntoKey, Prefix, Result, Row, Table, Timestamp,
-    Transaction,
+    Changes, Connection, Database, Direction, Error, Found, IntoKey, Prefix, Result, Row, RowLock,
+    Table, Timestamp, Transaction, Wait,
 };
+use std::fmt::Debug;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 /// The time of the first transaction: 2026-01-01. Each later one is a millisecond after the one
 /// before it in its list.
 const BEGUN_AT: Timestamp = Timestamp(1_767_225_600_000_000);
+
+/// Longest wait of a connection for a row that others have locked.
+const WAIT: Wait = Wait::Limit(Duration::from_secs(10));
 
 /// Runs the transactions of one list, one after the other.
 pub struct Runner<'w> {
@@ -53,7 +59,7 @@ impl Account {
         }
     }
 
-    fn read<K: IntoKey + std::fmt::Debug + Copy>(
+    fn read<K: IntoKey + Debug + Copy>(
         &mut self,
         transaction: &mut Transaction<'_>,
         (table, name): (&Table, &'static str),
@@ -74,10 +80,34 @@ impl Account {
         key: K,
         delta: i64,
     ) -> Result<i64> {
+        let balance = self.change(delta)?;
+        transaction.update(table, key, &self.changes)?;
+        Ok(balance)
+    }
+
+    /// Adds to the newest balance, in one statement, and returns it.
+    fn add_over<K: IntoKey + Debug + Copy>(
+        &mut self,
+        connection: &mut Connection,
+        (table, name): (&Table, &'static str),
+        key: K,
+        delta: i64,
+    ) -> Result<i64> {
+        connection.statement()?;
+        let strength = RowLock::NoKeyUpdate;
+        if connection.get_locked(table, key, strength, WAIT, &mut self.row)? != Found::Yes {
+            return Err(missing(name, format!("{key:?}")));
+        }
+        let balance = self.change(delta)?;
+        connection.update(table, key, &self.changes)?;
+        Ok(balance)
+    }
+
+    /// Makes the changes that add to the balance that was read.
+    fn change(&mut self, delta: i64) -> Result<i64> {
         let balance = integer(&self.row, self.column) + delta;
         self.changes.clear();
         self.changes.set(self.column, balance)?;
-        transaction.update(table, key, &self.changes)?;
         Ok(balance)
     }
 }
@@ -134,8 +164,9 @@ impl<'w> Runner<'w> {
         self.balance
     }
 
-    /// Notes the transaction. Numbers of transactions that are undone are left out.
-    fn note(&mut self, transaction: &mut Transaction<'_>, input: Input) -> Result<()> {
+    /// The row of `history` that notes the transaction. Numbers of transactions that are undone are
+    /// left out.
+    fn note(&mut self, input: Input) -> Result<&Row> {
         let of_branch = self
             .last_numbers
             .iter_mut()
@@ -151,7 +182,7 @@ impl<'w> Runner<'w> {
         row.set(history::DELTA, i64::from(input.delta))?;
         let time = BEGUN_AT.0 + self.position.cast_signed() * 1000;
         row.set(history::TIME, Timestamp(time))?;
-        transaction.insert(&self.tables.history, &*row)
+        Ok(row)
     }
 }
 
@@ -186,7 +217,7 @@ impl Script for Runner<'_> {
             .add(transaction, &tables.teller, teller, delta)?;
         self.branch
             .add(transaction, &tables.branch, input.branch, delta)?;
-        self.note(transaction, input)
+        transaction.insert(&tables.history, self.note(input)?)
     }
 
     #[inline]
@@ -197,6 +228,23 @@ impl Script for Runner<'_> {
     /// Every transaction succeeds.
     fn is_rollback(_: &Error) -> bool {
         false
+    }
+}
+
+impl InteractiveScript for Runner<'_> {
+    fn step_over(&mut self, connection: &mut Connection) -> Result<()> {
+        let (tables, input) = (self.tables, self.input());
+        let delta = i64::from(input.delta);
+        let account = (input.account_branch, input.account);
+        let teller = (input.branch, input.teller);
+        let place = (&tables.account, "account");
+        self.balance = self.account.add_over(connection, place, account, delta)?;
+        let place = (&tables.teller, "teller");
+        self.teller.add_over(connection, place, teller, delta)?;
+        let (place, branch) = ((&tables.branch, "branch"), input.branch);
+        self.branch.add_over(connection, place, branch, delta)?;
+        connection.statement()?;
+        connection.insert(&tables.history, self.note(input)?)
     }
 }
 

@@ -1,0 +1,95 @@
+//! Memory that the transactions of a connection use one after the other: rows, handles of tables,
+//! sets of changes.
+//!
+//! It saves allocations, and more than that it keeps reference counts of tables and tuple formats
+//! out of the transactions: all connections share these counts, so each step of one would move its
+//! cache line between processors.
+
+use super::change::Change;
+use crate::table::Table;
+use std::sync::Arc;
+use storage::record::{Changes, Row};
+
+/// Most of each kind that are kept.
+const KEPT_MAX: usize = 64;
+/// Largest row that is kept.
+const ROW_BYTES_MAX: usize = 16 << 10;
+
+/// Things that nobody uses at the moment.
+#[derive(Default)]
+pub(super) struct Pool {
+    rows: Vec<Arc<Row>>,
+    tables: Vec<Table>,
+    changes: Vec<Changes>,
+}
+
+impl Pool {
+    /// A row of the table that `fill` fills. Before that it has any content.
+    pub(super) fn row<R>(
+        &mut self,
+        table: &Table,
+        fill: impl FnOnce(&mut Row) -> R,
+    ) -> (Arc<Row>, R) {
+        let layout = &table.entry.shape.layout;
+        let mut kept = self.rows.iter();
+        let mut row = match kept.rposition(|row| Arc::ptr_eq(row.layout(), layout)) {
+            Some(at) => self.rows.swap_remove(at),
+            None => Arc::new(table.row()),
+        };
+        let filled = fill(Arc::get_mut(&mut row).expect("only rows without another user are kept"));
+        (row, filled)
+    }
+
+    /// A handle of the table.
+    pub(super) fn table(&mut self, table: &Table) -> Table {
+        let mut kept = self.tables.iter();
+        match kept.rposition(|kept| Arc::ptr_eq(&kept.entry, &table.entry)) {
+            Some(at) => self.tables.swap_remove(at),
+            None => table.clone(),
+        }
+    }
+
+    /// No changes of rows of the table, to be given back with [`Pool::keep_changes`].
+    pub(super) fn changes(&mut self, table: &Table) -> Changes {
+        let layout = &table.entry.shape.layout;
+        let mut kept = self.changes.iter();
+        match kept.rposition(|changes| Arc::ptr_eq(changes.layout(), layout)) {
+            Some(at) => self.changes.swap_remove(at),
+            None => table.changes(),
+        }
+    }
+
+    pub(super) fn keep_changes(&mut self, mut changes: Changes) {
+        if self.changes.len() < KEPT_MAX {
+            changes.clear();
+            self.changes.push(changes);
+        }
+    }
+
+    /// Keeps a row if nobody else uses it.
+    pub(super) fn keep_row(&mut self, row: Arc<Row>) {
+        if self.rows.len() < KEPT_MAX
+            && row.bytes() <= ROW_BYTES_MAX
+            && Arc::strong_count(&row) == 1
+        {
+            self.rows.push(row);
+        }
+    }
+
+    /// Keeps the parts of a change that has ended.
+    pub(super) fn keep(&mut self, change: Change) {
+        let Change {
+            table,
+            before,
+            after,
+            ..
+        } = change;
+        before
+            .into_iter()
+            .chain(after)
+            .for_each(|row| self.keep_row(row));
+        if self.tables.len() < KEPT_MAX {
+            self.tables.push(table);
+        }
+    }
+}
