@@ -7,7 +7,7 @@
 //! deviation. Samples above [`SAMPLE_PS_MAX`] are left out: the thread had lost its core.
 //!
 //! Not seen: lines of the real caches that the model displaces, and the order that its locks force
-//! on the processor. docs/emulation.md has the size of that.
+//! on the processor.
 
 use super::clock::{Clock, PS_PER_NS};
 use std::cell::Cell;
