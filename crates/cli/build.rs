@@ -1,4 +1,5 @@
-//! Tells the program which commit it was built from, for the rows of its reports.
+//! Tells the program which commit it was built from, and by which compiler, for the rows of its
+//! reports.
 //!
 //! Asks git; where there is no git or no repository (a source archive), the commit is `unknown`. A
 //! tree with uncommitted changes is marked with a plus, because its rows cannot be reproduced from
@@ -16,6 +17,10 @@ pub(crate) fn main() {
         ""
     };
     println!("cargo::rustc-env=INDELIBLE_COMMIT={commit}{mark}");
+    let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let version = output(Command::new(compiler).arg("--version"));
+    let version = version.unwrap_or_else(|| "unknown".into());
+    println!("cargo::rustc-env=INDELIBLE_COMPILER={version}");
     if let Some(directory) = git(&["rev-parse", "--absolute-git-dir"]) {
         // The log of HEAD grows with every commit and checkout, unlike HEAD itself.
         for file in ["HEAD", "logs/HEAD", "index"] {
@@ -30,7 +35,12 @@ pub(crate) fn main() {
 
 /// Output of git, trimmed; `None` if it fails.
 fn git(arguments: &[&str]) -> Option<String> {
-    let output = Command::new("git").args(arguments).output().ok()?;
+    output(Command::new("git").args(arguments))
+}
+
+/// Output of a command, trimmed; `None` if it fails.
+fn output(command: &mut Command) -> Option<String> {
+    let output = command.output().ok()?;
     if !output.status.success() {
         return None;
     }

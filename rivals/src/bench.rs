@@ -231,6 +231,7 @@ fn run_row(
         txn_per_s: measured.txns as f64 / measured.seconds,
         latency_us: LatencyUs::of(&measured.latencies_ns()),
         cpu_us_per_txn: measured.cpu_seconds * 1e6 / measured.txns.max(1) as f64,
+        modelled: None,
         per_txn,
         footprint_bytes: description.footprint_bytes,
         commit: COMMIT.into(),

@@ -7,9 +7,26 @@
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// The commit that the program was built from; a plus marks uncommitted changes.
 pub(crate) const COMMIT: &str = env!("INDELIBLE_COMMIT");
+/// The compiler that built it.
+const COMPILER: &str = env!("INDELIBLE_COMPILER");
+/// Instructions that measurements depend on, by their names in the list of the kernel.
+const FLAGS: [&str; 11] = [
+    "avx2",
+    "avx512f",
+    "bmi2",
+    "clflushopt",
+    "clwb",
+    "constant_tsc",
+    "erms",
+    "hypervisor",
+    "movdir64b",
+    "nonstop_tsc",
+    "sse4_2",
+];
 
 /// A machine, as far as it explains a measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +41,18 @@ pub(crate) struct Machine {
     pub(crate) kernel: String,
     /// File system that holds the database.
     pub(crate) filesystem: String,
+    /// Instructions of the processor that measurements depend on; rows of earlier versions lack
+    /// this and the facts below it.
+    #[serde(default)]
+    pub(crate) cpu_flags: String,
+    /// The kernel's setting for transparent huge pages.
+    #[serde(default)]
+    pub(crate) huge_pages: String,
+    #[serde(default)]
+    pub(crate) compiler: String,
+    /// Hash of the program's file.
+    #[serde(default)]
+    pub(crate) binary: String,
 }
 
 impl Machine {
@@ -35,6 +64,10 @@ impl Machine {
             memory_bytes: memory_bytes().unwrap_or(0),
             kernel: kernel(),
             filesystem: filesystem(database).unwrap_or_else(unknown),
+            cpu_flags: cpu_flags().unwrap_or_else(unknown),
+            huge_pages: huge_pages().unwrap_or_else(unknown),
+            compiler: COMPILER.into(),
+            binary: binary(),
         }
     }
 
@@ -51,6 +84,15 @@ impl Machine {
     }
 }
 
+/// A name for bytes: FNV-1a, 64 bits, in hexadecimal. It identifies; it does not protect.
+pub(crate) fn fnv(bytes: &[u8]) -> String {
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(PRIME)
+    });
+    format!("{hash:016x}")
+}
+
 fn unknown() -> String {
     "unknown".into()
 }
@@ -58,6 +100,36 @@ fn unknown() -> String {
 fn cpu_model() -> Option<String> {
     let text = fs::read_to_string("/proc/cpuinfo").ok()?;
     field(&text, "model name").map(str::to_owned)
+}
+
+fn cpu_flags() -> Option<String> {
+    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let all: Vec<&str> = field(&text, "flags")?.split_whitespace().collect();
+    let own: Vec<&str> = FLAGS
+        .into_iter()
+        .filter(|flag| all.contains(flag))
+        .collect();
+    Some(own.join(" "))
+}
+
+/// The choice in brackets, as in `always [madvise] never`.
+fn huge_pages() -> Option<String> {
+    let text = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").ok()?;
+    let (_, chosen) = text.split_once('[')?;
+    Some(chosen.split_once(']')?.0.to_owned())
+}
+
+/// Hash of the program's file, computed once.
+fn binary() -> String {
+    static BINARY: OnceLock<String> = OnceLock::new();
+    let hash = || {
+        let path = std::env::current_exe().ok()?;
+        let content = fs::read(path).ok()?;
+        Some(fnv(&content))
+    };
+    BINARY
+        .get_or_init(|| hash().unwrap_or_else(unknown))
+        .clone()
 }
 
 fn memory_bytes() -> Option<u64> {
@@ -125,6 +197,12 @@ fn filesystem(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        assert_eq!(fnv(b""), "cbf29ce484222325");
+        assert_eq!(fnv(b"foobar"), "85944171f73967e8");
+    }
 
     #[test]
     fn a_field_is_found_by_its_whole_name() {

@@ -22,17 +22,17 @@ pub trait ChargeSink: Send + 'static {
     fn open(&self, name: &str) -> Result<Box<dyn FileCharges>>;
 }
 
-/// The account of one open file.
-pub trait FileCharges: Send {
+/// The account of one open file. The thread that calls waits.
+pub trait FileCharges: Send + Sync {
     /// Bytes were copied out of the file.
-    fn read(&mut self, range: Range<u64>);
+    fn read(&self, range: Range<u64>);
 
     /// Bytes were copied into the file.
-    fn copied(&mut self, range: Range<u64>);
+    fn copied(&self, range: Range<u64>);
 
     /// The file was synced: the ranges that were written since the last sync, none twice, are
     /// flushed.
-    fn synced(&mut self, ranges: &[Range<u64>]);
+    fn synced(&self, ranges: &[Range<u64>]);
 }
 
 /// Charges files to the emulator of a memory: the hierarchy that has no other device.
@@ -71,22 +71,22 @@ struct RegionCharges {
 }
 
 impl FileCharges for RegionCharges {
-    fn read(&mut self, range: Range<u64>) {
+    fn read(&self, range: Range<u64>) {
         self.region
             .load(self.part, range.start, range.end - range.start);
     }
 
-    fn copied(&mut self, range: Range<u64>) {
+    fn copied(&self, range: Range<u64>) {
         self.region
             .store(self.part, range.start, range.end - range.start);
     }
 
-    fn synced(&mut self, ranges: &[Range<u64>]) {
+    fn synced(&self, ranges: &[Range<u64>]) {
         for range in ranges {
             self.region
                 .flush(self.part, range.start, range.end - range.start);
         }
-        self.region.fence();
+        self.region.fence(self.part);
     }
 }
 
@@ -232,16 +232,13 @@ impl<D: Directory> EmulatedDirectory<D> {
 
     fn wrap(&self, name: &str, inner: D::File) -> Result<EmulatedFile<D::File>> {
         let charges = self.sink.as_ref().map(|sink| sink.open(name)).transpose()?;
-        let has_account = charges.is_some() || self.device.profile.arm.is_some();
-        let account = Account {
-            charges,
-            unsynced: Vec::new(),
-        };
+        let keeps_ranges = charges.is_some() || self.device.profile.arm.is_some();
         Ok(EmulatedFile {
             inner,
             number: self.device.files.fetch_add(1, Ordering::Relaxed),
             device: Arc::clone(&self.device),
-            account: has_account.then(|| Arc::new(Mutex::new(account))),
+            charges: charges.map(Arc::from),
+            unsynced: keeps_ranges.then(Arc::default),
         })
     }
 }
@@ -290,48 +287,45 @@ pub struct EmulatedFile<F: File> {
     /// The device's number of the file.
     number: u64,
     device: Arc<Device>,
-    account: Option<Arc<Mutex<Account>>>,
+    /// The file's account with a sink, if there is one. Nothing is locked while it makes its caller
+    /// wait.
+    charges: Option<Arc<dyn FileCharges>>,
+    /// Common to all handles that were made of one, where a sync asks for it.
+    unsynced: Option<Arc<Mutex<Unsynced>>>,
 }
 
 impl<F: File> EmulatedFile<F> {
-    /// The account, which all handles that were made of one have together.
-    fn account(&self) -> Option<MutexGuard<'_, Account>> {
-        let account = self.account.as_ref()?;
-        Some(account.lock().unwrap_or_else(PoisonError::into_inner))
+    fn unsynced(&self) -> Option<MutexGuard<'_, Unsynced>> {
+        let unsynced = self.unsynced.as_ref()?;
+        Some(unsynced.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// The ranges that the next sync of a file has to make durable, and the file's account with a sink,
-/// if there is one.
-struct Account {
-    charges: Option<Box<dyn FileCharges>>,
-    unsynced: Vec<Range<u64>>,
-}
+/// The ranges that the next sync of a file has to make durable.
+#[derive(Default)]
+struct Unsynced(Vec<Range<u64>>);
 
-impl Account {
+impl Unsynced {
     fn copied(&mut self, range: Range<u64>) {
-        if let Some(charges) = &mut self.charges {
-            charges.copied(range.clone());
-        }
-        match self.unsynced.last_mut() {
+        match self.0.last_mut() {
             // Appends, the usual case, stay one range.
             Some(last) if last.start <= range.start && range.start <= last.end => {
                 last.end = last.end.max(range.end);
             }
-            _ => self.unsynced.push(range),
+            _ => self.0.push(range),
         }
     }
 
     fn cut(&mut self, bytes: u64) {
-        self.unsynced.retain_mut(|range| {
+        self.0.retain_mut(|range| {
             range.end = range.end.min(bytes);
             range.start < range.end
         });
     }
 
     /// The ranges written since the last sync, in order, none twice. From now on there are none.
-    fn take_unsynced(&mut self) -> Vec<Range<u64>> {
-        let mut ranges = std::mem::take(&mut self.unsynced);
+    fn take(&mut self) -> Vec<Range<u64>> {
+        let mut ranges = std::mem::take(&mut self.0);
         ranges.sort_unstable_by_key(|range| range.start);
         ranges.dedup_by(|next, kept| {
             let joined = next.start <= kept.end;
@@ -350,7 +344,8 @@ impl<F: File> File for EmulatedFile<F> {
             inner: self.inner.reader()?,
             number: self.number,
             device: Arc::clone(&self.device),
-            account: self.account.clone(),
+            charges: self.charges.clone(),
+            unsynced: self.unsynced.clone(),
         })
     }
 
@@ -365,7 +360,7 @@ impl<F: File> File for EmulatedFile<F> {
             file: self.number,
             bytes: bytes.clone(),
         });
-        if let Some(charges) = self.account().as_mut().and_then(|a| a.charges.as_mut()) {
+        if let Some(charges) = &self.charges {
             charges.read(bytes);
         }
         Ok(())
@@ -375,26 +370,29 @@ impl<F: File> File for EmulatedFile<F> {
         self.inner.write_at(offset, data)?;
         let bytes = data.len() as u64;
         self.device.write(bytes);
-        if let Some(mut account) = self.account() {
-            account.copied(offset..offset + bytes);
+        if let Some(charges) = &self.charges {
+            charges.copied(offset..offset + bytes);
+        }
+        if let Some(mut unsynced) = self.unsynced() {
+            unsynced.copied(offset..offset + bytes);
         }
         Ok(())
     }
 
     fn set_bytes(&mut self, bytes: u64) -> Result<()> {
         self.inner.set_bytes(bytes)?;
-        if let Some(mut account) = self.account() {
-            account.cut(bytes);
+        if let Some(mut unsynced) = self.unsynced() {
+            unsynced.cut(bytes);
         }
         Ok(())
     }
 
     fn sync(&mut self, site: &'static Site) -> Result<()> {
         self.inner.sync(site)?;
-        let unsynced = self.account().map(|mut account| account.take_unsynced());
+        let unsynced = self.unsynced().map(|mut unsynced| unsynced.take());
         let unsynced = unsynced.unwrap_or_default();
         self.device.sync(self.number, &unsynced);
-        if let Some(charges) = self.account().as_mut().and_then(|a| a.charges.as_mut()) {
+        if let Some(charges) = &self.charges {
             charges.synced(&unsynced);
         }
         Ok(())

@@ -11,7 +11,7 @@
 use crate::error::Result;
 use crate::options::Options;
 use crate::platform::{NativePlatform, make_directory, native_options};
-use disk::{Delays, EmulatedDirectory, EmulatorCharges, FileProfile, Waits};
+use disk::{Delays, EmulatedDirectory, EmulatorCharges, FileProfile};
 use engines::{Files, Model, ModelledFiles, ModelledMemories, ModelledPlatform};
 use pmem::device::emulated::{ClockChoice, EmulatedSource, EmulationOptions, Emulator};
 use pmem::{Either, Part};
@@ -24,8 +24,6 @@ use storage::{EngineSource, Platform};
 pub struct EmulatedPlatform {
     model: ModelledPlatform,
     emulators: Vec<Emulator>,
-    /// Wait of threads for the files of pages.
-    waits: Waits,
     delays: Delays,
 }
 
@@ -88,24 +86,17 @@ impl EmulatedPlatform {
             model,
             emulators,
             delays,
-            waits: disks.files.waits,
         })
     }
 
-    /// With real delays, background work is done by threads. On a virtual clock everything is the
-    /// same each time. Threads that clean pages and write them home run if waiting for the disk
-    /// leaves them a core.
+    /// With real delays, threads do background work, clean pages and write them home. On a virtual
+    /// clock everything is the same each time.
     fn with_daemon(&self, options: &EngineOptions) -> EngineOptions {
         let is_real = |emulator: &Emulator| emulator.options().clock == ClockChoice::Real;
-        let daemon = if self.emulators.iter().all(is_real) {
-            Daemon::Thread
+        let (daemon, cleaning) = if self.emulators.iter().all(is_real) {
+            (Daemon::Thread, Cleaning::InBackground)
         } else {
-            Daemon::BySteps
-        };
-        let cleaning = if daemon == Daemon::Thread && self.waits == Waits::Sleeping {
-            Cleaning::InBackground
-        } else {
-            options.cleaning
+            (Daemon::BySteps, options.cleaning)
         };
         EngineOptions {
             daemon,

@@ -12,7 +12,7 @@ use disk::{
     Delays, Directory, EmulatedDirectory, EmulatorCharges, File, FileProfile, IoMode,
     NativeDirectory,
 };
-use pmem::device::emulated::{EmulatedSource, EmulationOptions, Emulator, Profile};
+use pmem::device::emulated::{EmulatedSource, EmulationOptions, Emulator, ModelTime, Profile};
 use pmem::device::{NativeOptions, NativeSource};
 use pmem::{Memory, MemorySource, Part, Primitive, site};
 use std::path::Path;
@@ -73,51 +73,44 @@ pub struct Chunks {
 pub struct Written {
     /// Chunks that became durable.
     pub chunks: u64,
-    /// The time that they took.
+    /// The time that they took, without that of an emulator's model.
     pub seconds: f64,
 }
 
-/// Writes under a directory, `repeats` times for `duration` each.
-pub fn measure(
-    what: &Chunks,
-    directory: &Path,
-    repeats: u32,
-    duration: Duration,
-) -> Result<Vec<Written>> {
+/// Writes under a directory for `duration`.
+pub fn measure(what: &Chunks, directory: &Path, duration: Duration) -> Result<Written> {
     let places = Places {
         sequential: what.pattern == Pattern::Sequential,
         chunk: what.bytes as u64,
         next: 0,
         random: Random::new(what.seed),
     };
+    let emulator = match what.device {
+        Device::Emulated => Some(Emulator::new(EmulationOptions::new(Profile::DRAM))?),
+        Device::Native => None,
+    };
+    let span = Span {
+        duration,
+        emulator: emulator.as_ref(),
+    };
     match what.interface {
         Interface::Allocator => {
             let source = native_memories(directory);
-            match what.device {
-                Device::Emulated => {
-                    let source = EmulatedSource::new(source, emulator()?);
-                    allocator(&source, places, repeats, duration)
-                }
-                Device::Native => allocator(&source, places, repeats, duration),
+            match emulator.clone() {
+                Some(emulator) => allocator(&EmulatedSource::new(source, emulator), places, span),
+                None => allocator(&source, places, span),
             }
         }
         Interface::Filesystem => {
             let directory = NativeDirectory::open(directory, IoMode::Buffered)?;
-            match what.device {
-                Device::Emulated => {
-                    let emulator = emulator()?;
-                    let clock = emulator.clock().clone();
-                    let charges = EmulatorCharges::new(emulator, |_| Part::Log);
-                    let files = EmulatedDirectory::new(
-                        directory,
-                        FileProfile::NONE,
-                        clock,
-                        Delays::default(),
-                    );
-                    filesystem(&files.charging(charges), places, repeats, duration)
-                }
-                Device::Native => filesystem(&directory, places, repeats, duration),
-            }
+            let Some(emulator) = emulator.clone() else {
+                return filesystem(&directory, places, span);
+            };
+            let clock = emulator.clock().clone();
+            let charges = EmulatorCharges::new(emulator, |_| Part::Log);
+            let files =
+                EmulatedDirectory::new(directory, FileProfile::NONE, clock, Delays::default());
+            filesystem(&files.charging(charges), places, span)
         }
     }
 }
@@ -130,38 +123,22 @@ fn native_memories(directory: &Path) -> NativeSource {
     NativeSource::new(directory, options)
 }
 
-/// The machine's memory, with the costs of the model.
-fn emulator() -> Result<Emulator> {
-    Ok(Emulator::new(EmulationOptions::new(Profile::DRAM))?)
-}
-
-fn allocator(
-    source: &impl MemorySource,
-    mut places: Places,
-    repeats: u32,
-    duration: Duration,
-) -> Result<Vec<Written>> {
+fn allocator(source: &impl MemorySource, mut places: Places, span: Span<'_>) -> Result<Written> {
     let mut memory = source.create("chunks", AREA_BYTES)?;
     let zeros = vec![0; FILL_BYTES];
     for offset in (0..AREA_BYTES).step_by(FILL_BYTES) {
         memory.store(offset, &zeros);
     }
     let chunk = vec![0x5a; places.chunk as usize];
-    let mut write = || -> Result<()> {
+    span.timed(|| {
         let offset = places.take();
         memory.store(offset, &chunk);
         memory.flush(offset, chunk.len(), site!("lab.chunk"));
         Ok(memory.fence(site!("lab.chunk-fence"))?)
-    };
-    (0..repeats).map(|_| timed(duration, &mut write)).collect()
+    })
 }
 
-fn filesystem(
-    directory: &impl Directory,
-    mut places: Places,
-    repeats: u32,
-    duration: Duration,
-) -> Result<Vec<Written>> {
+fn filesystem(directory: &impl Directory, mut places: Places, span: Span<'_>) -> Result<Written> {
     let mut file = directory.create("chunks")?;
     let zeros = vec![0; FILL_BYTES];
     for offset in (0..AREA_BYTES).step_by(FILL_BYTES) {
@@ -169,27 +146,40 @@ fn filesystem(
     }
     file.sync(site!("lab.area-sync"))?;
     let chunk = vec![0x5a; places.chunk as usize];
-    let mut write = || -> Result<()> {
+    span.timed(|| {
         file.write_at(places.take(), &chunk)?;
         Ok(file.sync(site!("lab.chunk-sync"))?)
-    };
-    (0..repeats).map(|_| timed(duration, &mut write)).collect()
+    })
 }
 
-/// Writes chunks for some time.
-fn timed(duration: Duration, write: &mut impl FnMut() -> Result<()>) -> Result<Written> {
-    let start = Instant::now();
-    let mut chunks = 0;
-    while start.elapsed() < duration {
-        for _ in 0..BURST {
-            write()?;
-        }
-        chunks += BURST;
+/// How long chunks are written, and whose model is at work meanwhile.
+struct Span<'e> {
+    duration: Duration,
+    emulator: Option<&'e Emulator>,
+}
+
+impl Span<'_> {
+    fn model_time(&self) -> ModelTime {
+        self.emulator.map(Emulator::model_time).unwrap_or_default()
     }
-    Ok(Written {
-        chunks,
-        seconds: start.elapsed().as_secs_f64(),
-    })
+
+    /// Writes chunks for this time.
+    fn timed(self, mut write: impl FnMut() -> Result<()>) -> Result<Written> {
+        let (before, start) = (self.model_time(), Instant::now());
+        let mut chunks = 0;
+        while start.elapsed() < self.duration {
+            for _ in 0..BURST {
+                write()?;
+            }
+            chunks += BURST;
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        let model_s = self.model_time().since(&before).ns() / 1e9;
+        Ok(Written {
+            chunks,
+            seconds: (seconds - model_s).max(seconds / 100.0),
+        })
+    }
 }
 
 /// Where chunks go.

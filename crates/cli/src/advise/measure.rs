@@ -51,7 +51,7 @@ impl Counted {
 /// Times of one round.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Timed {
-    /// Mean time of a transaction.
+    /// Mean time of a transaction, without the model's own on an emulated device.
     pub(super) txn_us: f64,
     pub(super) p50_us: f64,
     pub(super) p99_us: f64,
@@ -106,14 +106,21 @@ pub(super) fn time(plan: &Plan, method: Method, scale: &Scale) -> Result<Timed> 
     {
         options = options.primitives(primitives);
     }
-    let database = match &plan.device {
-        Device::Native { .. } => Database::create(&path, &options)?,
+    let (database, emulator) = match &plan.device {
+        Device::Native { .. } => (Database::create(&path, &options)?, None),
         Device::Emulated(_) => {
-            Database::create_on(platform(plan, scale, &path, &options)?, &options)?
+            let platform = platform(plan, scale, &path, &options)?;
+            let emulator = platform.emulators()[0].clone();
+            (Database::create_on(platform, &options)?, Some(emulator))
         }
     };
     let tables = scale.workload.load(&database)?;
-    let measured = run(&database, scale, &tables, || ())?;
+    let model_time = || emulator.as_ref().map(Emulator::model_time);
+    let mut before = None;
+    let measured = run(&database, scale, &tables, || before = model_time())?;
+    // The time that is advised about has no emulator in it.
+    let model = model_time().zip(before);
+    let model_s = model.map_or(0.0, |(after, before)| after.since(&before).ns() / 1e9);
     let copy = scratch.path().join("copy");
     copy_directory(&path, &copy).context("copying the database for its recovery")?;
     drop((tables, database));
@@ -128,7 +135,7 @@ pub(super) fn time(plan: &Plan, method: Method, scale: &Scale) -> Result<Timed> 
     drop(reopened);
     let latency_us = LatencyUs::of(&measured.latencies_ns());
     Ok(Timed {
-        txn_us: measured.seconds * 1e6 / measured.txns.max(1) as f64,
+        txn_us: (measured.seconds - model_s).max(0.0) * 1e6 / measured.txns.max(1) as f64,
         p50_us: latency_us.p50,
         p99_us: latency_us.p99,
         recovery_ms,

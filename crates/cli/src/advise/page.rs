@@ -60,6 +60,7 @@ fn numbers(report: &Report<'_>) -> Section {
             groups: vec![BarGroup {
                 name: String::new(),
                 bars: judged.iter().map(|one| Some(of(one))).collect(),
+                ranges: Vec::new(),
             }],
             scale,
         };
@@ -123,6 +124,7 @@ fn growth(report: &Report<'_>) -> Section {
             LineSeries {
                 name: one.estimate.method.name().into(),
                 points,
+                ranges: Vec::new(),
             }
         });
         let chart = LineChart {

@@ -364,21 +364,22 @@ pub(crate) struct RunArgs {
     /// The device: native, or emulated with added latency and full counting
     #[arg(long, value_enum, default_value_t = DeviceKind::Native)]
     pub(crate) device: DeviceKind,
-    /// Latencies of the emulated device: dram, low (2x), high (8x)
+    /// Latencies of the emulated device: dram, low (2x), high (8x), optane, cxl, cxl-pool,
+    /// nvdimm-n, battery-dram, or values as docs/emulation.md has them
     #[arg(long)]
     pub(crate) profile: Option<String>,
     /// Bytes of the emulated last-level cache, for all partitions together; 32 MiB by default
     #[arg(long)]
     pub(crate) cache_bytes: Option<u64>,
-    /// Nanoseconds of a flush and its fence on the emulated device, 10 to 10000, instead of those
-    /// of the profile
-    #[arg(long, value_parser = clap::value_parser!(u64).range(10..=10_000))]
+    /// Nanoseconds of a flush and its fence on the emulated device, at most 10000, instead of
+    /// those of the profile
+    #[arg(long, value_parser = clap::value_parser!(u64).range(..=10_000))]
     pub(crate) sync_latency_ns: Option<u64>,
     /// Loads on the emulated device: counted; or free, neither counted nor delayed, so that the
     /// model's own time is not in them
     #[arg(long, value_enum, default_value_t = LoadsName::Counted)]
     pub(crate) loads: LoadsName,
-    /// Fences of nvm-inp: single, one a transaction of one operation; shared, three; or paper, one
+    /// Fences of nvm-inp and nvm-log: single, one a transaction of one operation; shared, three; or paper, one
     /// after each step
     #[arg(long, value_enum, default_value_t = FencesName::Single)]
     pub(crate) fences: FencesName,
@@ -415,6 +416,13 @@ pub(crate) struct RunArgs {
     /// Bytes of changes after which a MemTable of log or nvm-log is full
     #[arg(long)]
     pub(crate) memtable_bytes: Option<u64>,
+    /// How many times as large as the one before it a level of log or nvm-log may become; 8 by
+    /// default
+    #[arg(long)]
+    pub(crate) growth_factor: Option<u32>,
+    /// Bytes of the page cache of each partition of cow; 512 MiB by default
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) page_cache: Option<usize>,
     /// Bytes of the buffer pool of each partition of the page methods, and of the frames of nvwal
     #[arg(long)]
     pub(crate) pool: Option<u64>,
@@ -501,6 +509,8 @@ impl RunArgs {
             self.area.map(MethodOption::AreaBytes),
             self.outlines.map(MethodOption::OutlineBytes),
             self.memtable_bytes.map(MethodOption::MemtableBytes),
+            self.growth_factor.map(MethodOption::GrowthFactor),
+            self.page_cache.map(MethodOption::PageCacheBytes),
             self.pool.map(MethodOption::BufferBytes),
             self.archive.clone().map(MethodOption::Archive),
         ];

@@ -3,7 +3,7 @@
 //! An experiment is named by paper and figure, `n-store/fig5`, or all of a paper by `n-store/all`
 //! or `joins/all`. The size decides the duration, not the comparison.
 
-use crate::lab::Prices;
+use crate::lab::{Prices, Variant};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -17,8 +17,9 @@ pub(crate) enum LabCommand {
     #[command(after_help = "Examples:\n  indelible lab run n-store/fig5 --quick\n  \
                             indelible lab run n-store/all --full --out results\n  \
                             indelible lab run joins/all --quick\n  \
-                            indelible lab run nv-logging/fig16 --quick --disk-price 0.7\n\n\
-                            The directory gets rows.jsonl, rows.csv and report.html, a page that needs no network. A run that was \
+                            indelible lab run nv-logging/fig16 --quick --disk-price 0.7\n  \
+                            indelible lab run fast-fash/all --quick --variants paper\n\n\
+                            The directory gets rows.jsonl, rows.csv, verdicts.jsonl and report.html, a page that needs no network. A run that was \
                             interrupted goes on where it stopped: rows that are there with the same commit and the same \
                             configuration are not measured again.")]
     Run(LabRunArgs),
@@ -46,6 +47,9 @@ pub(crate) struct LabRunArgs {
     /// Seconds: shows that everything runs, measures nothing that means anything
     #[arg(long)]
     pub(crate) smoke: bool,
+    /// Whose design of the methods is measured: as the papers describe it, or as the product has it
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "paper,ours")]
+    pub(crate) variants: Vec<Variant>,
     /// Directory of rows and report
     #[arg(long, default_value = "indelible-lab")]
     pub(crate) out: PathBuf,

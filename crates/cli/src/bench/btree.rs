@@ -44,19 +44,13 @@ pub(super) fn run(args: &BtreeArgs, format: Format) -> Result<()> {
     runs::print_rows(&rows, format)
 }
 
-/// Runs the first method of the options a number of times, each time on a database of its own.
-pub(crate) fn segments(
-    args: &BtreeArgs,
-    count: u32,
-    sampling: Sampling,
-) -> Result<Vec<WatchedRow>> {
+/// Runs the first method of the options on a database of its own.
+pub(crate) fn first(args: &BtreeArgs, sampling: Sampling) -> Result<WatchedRow> {
     runs::check(&args.run, &args.method, false)?;
     let Some(method) = args.method.first() else {
         return Err(Usage::error("name a method"));
     };
-    (0..count)
-        .map(|_| measured(args, *method, sampling))
-        .collect()
+    measured(args, *method, sampling)
 }
 
 /// One run on a database of its own.
@@ -77,11 +71,11 @@ fn measured(args: &BtreeArgs, method: Method, sampling: Sampling) -> Result<Watc
     };
     runs::start_record(run, &database)?;
     delays.set(true);
-    let before = runs::statistics(&database, &emulators)?;
+    let before = runs::read(&database, &emulators)?;
     let acknowledge = runs::acknowledge(run);
     let (measured, seen) =
         tree::measure(&options, &database, &table, limit, acknowledge, sampling)?;
-    let after = runs::statistics(&database, &emulators)?;
+    let after = runs::read(&database, &emulators)?;
     delays.set(false);
     runs::finish_record(run, &database)?;
     if !run.skip_check {
@@ -102,7 +96,7 @@ fn measured(args: &BtreeArgs, method: Method, sampling: Sampling) -> Result<Watc
         update_columns: 0,
         seed: run.seed,
     };
-    let setting = Setting::new(run, method, before.domain, scratch.path());
+    let setting = Setting::new(run, method, before.statistics.domain, scratch.path());
     let row = runs::row(&setting, &about, &measured, &before, &after);
     Ok((row, seen))
 }

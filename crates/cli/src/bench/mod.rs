@@ -25,10 +25,10 @@ mod tpcb;
 mod tpcc;
 mod ycsb;
 
-pub(crate) use btree::segments as btree_segments;
+pub(crate) use btree::first as btree_row;
 pub(crate) use join::{all as join_all, has_kernel};
-pub(crate) use standard::segments as standard_segments;
-pub(crate) use ycsb::{YcsbRuns, measure_all, segments as ycsb_segments};
+pub(crate) use standard::{Benchmark, Loaded as LoadedStandard};
+pub(crate) use ycsb::{Loaded as LoadedYcsb, YcsbRuns, measure_all};
 
 use crate::args::{BenchCommand, YcsbMethod};
 use crate::output::Format;

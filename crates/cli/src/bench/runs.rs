@@ -10,8 +10,8 @@ use crate::failure::Usage;
 use crate::machine::{COMMIT, Machine};
 use crate::output::{Cell, Format, Listing, bytes, duration, note, print_json, whole};
 use crate::report::{
-    AreaNumbers, CheckpointNumbers, FootprintBytes, LatencyUs, PageNumbers, PerTxn, RunRow,
-    WrittenBytes,
+    AreaNumbers, CheckpointNumbers, FootprintBytes, LatencyUs, ModelledNumbers, PageNumbers,
+    PerTxn, RunRow, WrittenBytes,
 };
 use crate::scratch::Scratch;
 use anyhow::{Result, bail};
@@ -22,7 +22,8 @@ use indelible::{
 };
 use measure::{Acknowledge, Limit, Measured};
 use pmem::Part;
-use pmem::device::emulated::{EmulationOptions, Emulator, Profile};
+use pmem::device::LINE_BYTES;
+use pmem::device::emulated::{EmulationOptions, Emulator, ModelTime, Profile};
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
@@ -378,24 +379,58 @@ fn commit_mode(args: &RunArgs) -> &'static str {
     }
 }
 
+/// Counters of a database at one moment.
+pub(super) struct Reading {
+    pub(super) statistics: Statistics,
+    /// Time that the emulators' models have taken, if there are any.
+    model_time: Option<ModelTime>,
+}
+
 /// The database's counters. On emulated devices, bytes that reached them from files are part of
 /// their lines.
-pub(super) fn statistics(database: &Database, emulators: &[Emulator]) -> Result<Statistics> {
+pub(super) fn read(database: &Database, emulators: &[Emulator]) -> Result<Reading> {
     let mut statistics = database.statistics()?;
     if emulators.is_empty() {
-        return Ok(statistics);
+        return Ok(Reading {
+            statistics,
+            model_time: None,
+        });
     }
     for part in &mut statistics.memory.parts {
         (part.loads, part.stores) = (0, 0);
     }
+    let mut model_time = ModelTime::default();
     for emulator in emulators {
         let counted = emulator.counters().parts;
         for (sum, part) in statistics.memory.parts.iter_mut().zip(counted) {
             sum.loads += part.loads;
             sum.stores += part.stores;
         }
+        model_time += &emulator.model_time();
     }
-    Ok(statistics)
+    Ok(Reading {
+        statistics,
+        model_time: Some(model_time),
+    })
+}
+
+/// The numbers of a run without the time of the model.
+fn modelled(threads: u32, measured: &Measured, model: &ModelTime) -> ModelledNumbers {
+    let txns = measured.txns.max(1) as f64;
+    let (model_s, error_s) = (model.ns() / 1e9, model.error_ns() / 1e9);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let at_once = f64::from(threads).min(cores as f64);
+    // A model cannot have taken all of a run: noise of very short runs ends here.
+    let without = |all_s: f64, part_s: f64| (all_s - part_s).max(all_s / 100.0);
+    let seconds = without(measured.seconds, model_s / at_once);
+    let txn_per_s = measured.txns as f64 / seconds;
+    ModelledNumbers {
+        model_us_per_txn: model_s * 1e6 / txns,
+        model_us_per_txn_error: error_s * 1e6 / txns,
+        txn_per_s,
+        txn_per_s_error: txn_per_s * error_s / at_once / seconds,
+        cpu_us_per_txn: without(measured.cpu_seconds, model_s) * 1e6 / txns,
+    }
 }
 
 /// A workload's description of itself in a row.
@@ -416,9 +451,15 @@ pub(super) fn row(
     setting: &Setting<'_>,
     about: &About,
     measured: &Measured,
-    before: &Statistics,
-    after: &Statistics,
+    before: &Reading,
+    after: &Reading,
 ) -> RunRow {
+    let model = after.model_time.zip(before.model_time);
+    let modelled = model.map(|(after, before)| {
+        let model = after.since(&before);
+        modelled(about.threads, measured, &model)
+    });
+    let (before, after) = (&before.statistics, &after.statistics);
     let (memory_before, memory_after) = (before.memory.total(), after.memory.total());
     let each = |after: u64, before: u64| (after - before) as f64 / measured.txns.max(1) as f64;
     let footprint = after.footprint;
@@ -431,6 +472,7 @@ pub(super) fn row(
             checkpoints: checkpoints(before, after),
             ..pages
         }),
+        modelled,
         layout: layout_name(after.layout).into(),
         domain: after.domain.name().into(),
         survives: after.survives.into(),
@@ -439,6 +481,8 @@ pub(super) fn row(
             stores: each(memory_after.stores, memory_before.stores),
             log_stores: each(log_stores(after), log_stores(before)),
             lines_flushed: each(memory_after.lines_flushed, memory_before.lines_flushed),
+            lines_streamed: each(memory_after.bytes_streamed, memory_before.bytes_streamed)
+                / LINE_BYTES as f64,
             fences: each(after.memory.fences, before.memory.fences),
             bytes_written: each(memory_after.bytes_stored, memory_before.bytes_stored)
                 + each(after.disk.bytes_written, before.disk.bytes_written),
@@ -543,6 +587,7 @@ pub(super) fn bare_row(setting: &Setting<'_>, about: &About, measured: &Measured
         txn_per_s: measured.txns as f64 / measured.seconds,
         latency_us: LatencyUs::of(&measured.latencies_ns()),
         cpu_us_per_txn: measured.cpu_seconds * 1e6 / measured.txns.max(1) as f64,
+        modelled: None,
         per_txn: PerTxn::default(),
         footprint_bytes: FootprintBytes::default(),
         commit: COMMIT.into(),
@@ -569,7 +614,13 @@ pub(super) fn print_row(row: &impl Serialize, format: Format) -> Result<()> {
 pub(super) fn print_rows(rows: &[RunRow], format: Format) -> Result<()> {
     match format {
         Format::Json => Ok(()),
-        Format::Text => text_listing(rows).print(format),
+        Format::Text => {
+            text_listing(rows).print(format)?;
+            match modelled_listing(rows) {
+                Some(listing) => listing.print(format),
+                None => Ok(()),
+            }
+        }
         Format::Csv => flat_listing(rows)?.print(format),
     }
 }
@@ -609,6 +660,38 @@ fn text_listing(rows: &[RunRow]) -> Listing {
         ]);
     }
     listing
+}
+
+/// Times without the model's own, for people, where a device was emulated.
+fn modelled_listing(rows: &[RunRow]) -> Option<Listing> {
+    let mut listing = Listing::new([
+        "method",
+        "mix",
+        "model/txn",
+        "+-",
+        "txn/s without it",
+        "+-",
+        "cpu/txn without it",
+    ]);
+    let mut is_empty = true;
+    for row in rows {
+        let Some(numbers) = row.modelled else {
+            continue;
+        };
+        let time = |us| Cell::Number(us, duration(us));
+        let rate = |rate| Cell::Number(rate, whole(rate));
+        listing.push(vec![
+            row.method.as_str().into(),
+            row.mix.as_str().into(),
+            time(numbers.model_us_per_txn),
+            time(numbers.model_us_per_txn_error),
+            rate(numbers.txn_per_s),
+            rate(numbers.txn_per_s_error),
+            time(numbers.cpu_us_per_txn),
+        ]);
+        is_empty = false;
+    }
+    (!is_empty).then_some(listing)
 }
 
 /// The rows with one column a field; nested fields are named `outer.inner`. A field that only some

@@ -11,10 +11,14 @@ use crate::failure::Usage;
 use crate::output::{Cell, Format, Listing, duration};
 use crate::progress;
 use crate::report::{LatencyUs, OwnNumbers, RunRow, StandardNumbers, TypeNumbers};
+use crate::scratch::Scratch;
 use anyhow::{Context, Result};
+use disk::Delays;
 use indelible::{Database, Method};
 use measure::standard::{Partitions, Span, Standard, Watched};
 use measure::{Limit, Measured, Sampling, Seen};
+use pmem::device::emulated::Emulator;
+use std::rc::Rc;
 use workload::Workload;
 
 /// Transactions of a run that has neither a number nor a time.
@@ -80,13 +84,12 @@ pub(super) fn run<B: Benchmark>(args: &B, format: Format) -> Result<()> {
     let run = args.run_args();
     runs::check_effect(run, args.methods())?;
     let transactions = run.txns.unwrap_or(TXNS_DEFAULT).min(B::LIST_MAX);
-    let workload = args.workload(transactions + args.warm_up())?;
+    let workload = Rc::new(args.workload(transactions + args.warm_up())?);
     let mut rows = Vec::new();
     for _ in 0..run.repeat {
         for method in args.methods() {
-            let (row, _) = run_segments(args, &workload, *method, 1, Sampling::Off)
-                .with_context(|| format!("method {method}, {}", B::Workload::NAME))?
-                .remove(0);
+            let row = run_one(args, &workload, *method)
+                .with_context(|| format!("method {method}, {}", B::Workload::NAME))?;
             runs::print_row(&row, format)?;
             rows.push(row);
         }
@@ -107,23 +110,6 @@ pub(super) fn run<B: Benchmark>(args: &B, format: Format) -> Result<()> {
 /// A row, and the activities of its threads if they were sampled.
 pub(crate) type WatchedRow = (RunRow, Option<Seen>);
 
-/// Measures the first method of the options a number of times in a row on one database.
-pub(crate) fn segments<B: Benchmark>(
-    args: &B,
-    count: u32,
-    sampling: Sampling,
-) -> Result<Vec<WatchedRow>> {
-    check(args)?;
-    let Some(method) = args.methods().first() else {
-        return Err(Usage::error("name a method"));
-    };
-    let run = args.run_args();
-    let most = run.txns.unwrap_or(TXNS_DEFAULT).min(B::LIST_MAX);
-    let transactions = runs::list_length(run, count, most, TXN_PER_MS_MAX);
-    let workload = args.workload(transactions + args.warm_up())?;
-    run_segments(args, &workload, *method, count, sampling)
-}
-
 /// Refuses options that make no sense together.
 fn check<B: Benchmark>(args: &B) -> Result<()> {
     let run = args.run_args();
@@ -136,66 +122,111 @@ fn check<B: Benchmark>(args: &B) -> Result<()> {
     runs::check(run, args.methods(), false)
 }
 
-/// Loads, checks, measures a number of times, each time from where the last one ended, checks
-/// again, removes.
-fn run_segments<B: Benchmark>(
-    args: &B,
-    workload: &B::Workload,
-    method: Method,
-    count: u32,
-    sampling: Sampling,
-) -> Result<Vec<WatchedRow>> {
+/// Loads, checks, measures, checks again, removes.
+fn run_one<B: Benchmark>(args: &B, workload: &Rc<B::Workload>, method: Method) -> Result<RunRow> {
     let run = args.run_args();
-    let name = B::Workload::NAME;
-    let scratch = runs::scratch(run)?;
-    let (database, emulators, delays) = runs::open(run, method, &scratch)?;
-    // Loading is not measured, so it need not wait for an imitated disk.
-    delays.set(false);
-    let tables = load(workload, &database)?;
-    if !run.skip_check {
-        let positions = vec![0; workload.lists() as usize];
-        check_content(workload, &database, &positions).context("after loading")?;
+    let mut loaded = Loaded::new(args, Rc::clone(workload), method)?;
+    runs::start_record(run, &loaded.database)?;
+    let (mut row, _) = loaded.measure(args, Sampling::Off)?;
+    runs::finish_record(run, &loaded.database)?;
+    loaded.check(args)?;
+    runs::check_archive(&loaded.database, || Some(&mut row))?;
+    Ok(row)
+}
+
+/// A loaded database, which is measured any number of times.
+pub(crate) struct Loaded<B: Benchmark> {
+    workload: Rc<B::Workload>,
+    method: Method,
+    tables: <B::Workload as Workload>::Tables,
+    database: Database,
+    emulators: Vec<Emulator>,
+    delays: Delays,
+    /// Where the lists of transactions go on.
+    positions: Vec<u64>,
+    scratch: Scratch,
+}
+
+impl<B: Benchmark> Loaded<B> {
+    /// Loads for the first method of the options, to be measured up to `count` times.
+    pub(crate) fn first(args: &B, count: u32) -> Result<Self> {
+        check(args)?;
+        let Some(method) = args.methods().first() else {
+            return Err(Usage::error("name a method"));
+        };
+        let run = args.run_args();
+        let most = run.txns.unwrap_or(TXNS_DEFAULT).min(B::LIST_MAX);
+        let transactions = runs::list_length(run, count, most, TXN_PER_MS_MAX);
+        let workload = args.workload(transactions + args.warm_up())?;
+        Self::new(args, Rc::new(workload), *method)
     }
-    let mut positions = warm_up(args, workload, &database, &tables)?;
-    let about = About {
-        workload: name,
-        mix: args.mix(),
-        skew: args.skew(),
-        rows: workload.rows(),
-        partitions: run.partitions,
-        threads: run.threads(),
-        update_columns: 0,
-        seed: run.seed,
-    };
-    let note = progress::spinner(format!("running {method} {name}"));
-    let mut rows = Vec::new();
-    runs::start_record(run, &database)?;
-    for _ in 0..count {
-        delays.set(true);
-        let before = runs::statistics(&database, &emulators)?;
-        let limit = runs::limit(run, TXNS_DEFAULT);
-        let span = span(args, &positions, limit, sampling);
-        let (measured, seen) = args.measure(workload, &database, &tables, &span)?;
-        let after = runs::statistics(&database, &emulators)?;
+
+    fn new(args: &B, workload: Rc<B::Workload>, method: Method) -> Result<Self> {
+        let run = args.run_args();
+        let scratch = runs::scratch(run)?;
+        let (database, emulators, delays) = runs::open(run, method, &scratch)?;
+        // Loading is not measured, so it need not wait for an imitated disk.
         delays.set(false);
-        let setting = Setting::new(run, method, before.domain, scratch.path());
+        let tables = load(&*workload, &database)?;
+        if !run.skip_check {
+            let positions = vec![0; workload.lists() as usize];
+            check_content(&*workload, &database, &positions).context("after loading")?;
+        }
+        let positions = warm_up(args, &workload, &database, &tables)?;
+        Ok(Self {
+            workload,
+            method,
+            tables,
+            database,
+            emulators,
+            delays,
+            positions,
+            scratch,
+        })
+    }
+
+    /// Measures once, from where the last measurement ended.
+    pub(crate) fn measure(&mut self, args: &B, sampling: Sampling) -> Result<WatchedRow> {
+        let (run, workload) = (args.run_args(), &*self.workload);
+        let note = progress::spinner(format!("running {} {}", self.method, B::Workload::NAME));
+        self.delays.set(true);
+        let before = runs::read(&self.database, &self.emulators)?;
+        let limit = runs::limit(run, TXNS_DEFAULT);
+        let span = span(args, &self.positions, limit, sampling);
+        let (measured, seen) = args.measure(workload, &self.database, &self.tables, &span)?;
+        let after = runs::read(&self.database, &self.emulators)?;
+        self.delays.set(false);
+        note.finish_and_clear();
+        let about = About {
+            workload: B::Workload::NAME,
+            mix: args.mix(),
+            skew: args.skew(),
+            rows: workload.rows(),
+            partitions: run.partitions,
+            threads: run.threads(),
+            update_columns: 0,
+            seed: run.seed,
+        };
+        let domain = before.statistics.domain;
+        let setting = Setting::new(run, self.method, domain, self.scratch.path());
         let mut row = runs::row(&setting, &about, &measured, &before, &after);
         row.standard = Some(numbers(args, &measured));
-        rows.push((row, seen));
-        positions = measured.positions;
+        self.positions = measured.positions;
+        Ok((row, seen))
     }
-    runs::finish_record(run, &database)?;
-    note.finish_and_clear();
-    if !run.skip_check {
+
+    /// Checks the content against the lists, unless the options say no.
+    pub(crate) fn check(&self, args: &B) -> Result<()> {
+        if args.run_args().skip_check {
+            return Ok(());
+        }
         let positions = if args.is_in_order() {
-            positions.as_slice()
+            self.positions.as_slice()
         } else {
             &[]
         };
-        check_content(workload, &database, positions).context("after the run")?;
+        check_content(&*self.workload, &self.database, positions).context("after the run")
     }
-    runs::check_archive(&database, || rows.last_mut().map(|(row, _)| row))?;
-    Ok(rows)
 }
 
 /// Runs the transactions before the measured ones, and returns the position of each thread.

@@ -17,7 +17,9 @@ use crate::scratch::Scratch;
 use anyhow::{Context, Result};
 use indelible::{Database, Method, Table};
 use measure::{Content, Sampling, Shares, read_floor, static_tree, std_map};
+use pmem::device::emulated::Emulator;
 use std::path::PathBuf;
+use std::rc::Rc;
 use workload::ycsb::{Mix, Skew, Ycsb, YcsbOptions};
 
 /// Transactions of a run that has neither a number nor a time, as in the paper.
@@ -40,7 +42,7 @@ pub(super) fn run(args: &YcsbArgs, format: Format) -> Result<()> {
     let mut rows = Vec::new();
     for _ in 0..args.run.repeat {
         for mix in &args.mix {
-            let workload = Ycsb::new(options(args, *mix))?;
+            let workload = Rc::new(Ycsb::new(options(args, *mix))?);
             for method in &args.method {
                 let row = run_one(args, &workload, *method)
                     .with_context(|| format!("method {}, mix {mix}", method.name()))?;
@@ -104,6 +106,8 @@ pub(crate) fn measure_all(
             log_images: LogImagesName::After,
             node_bytes: None,
             memtable_bytes: None,
+            growth_factor: None,
+            page_cache: None,
             pool: None,
             io: IoName::Buffered,
             path: Some(runs.directory.clone()),
@@ -122,7 +126,7 @@ pub(crate) fn measure_all(
     };
     let mut rows = Vec::new();
     for mix in mixes {
-        let workload = Ycsb::new(options(&args, *mix))?;
+        let workload = Rc::new(Ycsb::new(options(&args, *mix))?);
         for method in &args.method {
             let row = run_one(&args, &workload, *method);
             rows.push(row.with_context(|| format!("method {}, mix {mix}", method.name()))?);
@@ -182,79 +186,100 @@ fn options(args: &YcsbArgs, mix: Mix) -> YcsbOptions {
 }
 
 /// Loads, measures, checks, removes.
-fn run_one(args: &YcsbArgs, workload: &Ycsb, method: YcsbMethod) -> Result<RunRow> {
+fn run_one(args: &YcsbArgs, workload: &Rc<Ycsb>, method: YcsbMethod) -> Result<RunRow> {
     let method = match method {
         YcsbMethod::Ours(method) => method,
         YcsbMethod::StdMap => return run_std_map(args, workload),
         YcsbMethod::StaticTree => return run_static_tree(args, workload),
     };
-    let mut segments = run_segments(args, workload, method, 1, Sampling::Off)?;
-    Ok(segments.remove(0).row)
+    let mut loaded = Loaded::new(args, Rc::clone(workload), method)?;
+    runs::start_record(&args.run, &loaded.database)?;
+    let Segment { mut row, .. } = loaded.measure(args, Sampling::Off)?;
+    runs::finish_record(&args.run, &loaded.database)?;
+    loaded.check(args)?;
+    runs::check_archive(&loaded.database, || Some(&mut row))?;
+    Ok(row)
 }
 
-/// Measures the first method and mix of the options a number of times in a row on one database.
-pub(crate) fn segments(args: &YcsbArgs, count: u32, sampling: Sampling) -> Result<Vec<Segment>> {
-    check(args)?;
-    let (Some(YcsbMethod::Ours(method)), Some(mix)) = (args.method.first(), args.mix.first())
-    else {
-        return Err(Usage::error("name one of our methods and a mix"));
-    };
-    let mut options = options(args, *mix);
-    options.transactions =
-        runs::list_length(&args.run, count, options.transactions, TXN_PER_MS_MAX);
-    run_segments(args, &Ycsb::new(options)?, *method, count, sampling)
-}
-
-/// Loads, measures a number of times, each time from where the last one ended, checks, removes.
-fn run_segments(
-    args: &YcsbArgs,
-    workload: &Ycsb,
+/// A loaded database, which is measured any number of times.
+pub(crate) struct Loaded {
+    workload: Rc<Ycsb>,
     method: Method,
-    count: u32,
-    sampling: Sampling,
-) -> Result<Vec<Segment>> {
-    let run = &args.run;
-    let scratch = runs::scratch(run)?;
-    let (database, emulators, _) = runs::open(run, method, &scratch)?;
-    let table = load(workload, &database)?;
-    let note = progress::spinner(format!("running {method} {}", workload.options().mix));
-    let mut positions = vec![0; workload.options().lists() as usize];
-    let (limit, acknowledge) = (runs::limit(run, TXNS_DEFAULT), runs::acknowledge(run));
-    let about = about(workload.options());
-    let mut segments = Vec::new();
-    runs::start_record(run, &database)?;
-    for _ in 0..count {
-        let before = runs::statistics(&database, &emulators)?;
-        let floor =
-            || read_floor::measure(scratch.path(), before.node_bytes, run.threads(), run.seed);
+    table: Table,
+    database: Database,
+    emulators: Vec<Emulator>,
+    /// Where the lists of transactions go on.
+    positions: Vec<u64>,
+    scratch: Scratch,
+}
+
+impl Loaded {
+    /// Loads for the first method and mix of the options, to be measured up to `count` times.
+    pub(crate) fn first(args: &YcsbArgs, count: u32) -> Result<Self> {
+        check(args)?;
+        let (Some(YcsbMethod::Ours(method)), Some(mix)) = (args.method.first(), args.mix.first())
+        else {
+            return Err(Usage::error("name one of our methods and a mix"));
+        };
+        let mut options = options(args, *mix);
+        options.transactions =
+            runs::list_length(&args.run, count, options.transactions, TXN_PER_MS_MAX);
+        Self::new(args, Rc::new(Ycsb::new(options)?), *method)
+    }
+
+    fn new(args: &YcsbArgs, workload: Rc<Ycsb>, method: Method) -> Result<Self> {
+        let scratch = runs::scratch(&args.run)?;
+        let (database, emulators, _) = runs::open(&args.run, method, &scratch)?;
+        Ok(Self {
+            table: load(&workload, &database)?,
+            positions: vec![0; workload.options().lists() as usize],
+            workload,
+            method,
+            database,
+            emulators,
+            scratch,
+        })
+    }
+
+    /// Measures once, from where the last measurement ended.
+    pub(crate) fn measure(&mut self, args: &YcsbArgs, sampling: Sampling) -> Result<Segment> {
+        let (run, directory) = (&args.run, self.scratch.path());
+        let options = self.workload.options();
+        let note = progress::spinner(format!("running {} {}", self.method, options.mix));
+        let before = runs::read(&self.database, &self.emulators)?;
+        let node_bytes = before.statistics.node_bytes;
+        let floor = || read_floor::measure(directory, node_bytes, run.threads(), run.seed);
         let pages_per_s = args.read_floor.then(floor).transpose()?;
         let (measured, shares) = measure::ycsb::measure(
-            workload,
-            (&database, &table),
-            &positions,
-            limit,
-            acknowledge,
-            (sampling, &emulators),
+            &self.workload,
+            (&self.database, &self.table),
+            &self.positions,
+            runs::limit(run, TXNS_DEFAULT),
+            runs::acknowledge(run),
+            (sampling, &self.emulators),
         )?;
-        let after = runs::statistics(&database, &emulators)?;
-        let setting = Setting::new(run, method, before.domain, scratch.path());
-        let mut row = runs::row(&setting, &about, &measured, &before, &after);
+        let after = runs::read(&self.database, &self.emulators)?;
+        let setting = Setting::new(run, self.method, before.statistics.domain, directory);
+        let mut row = runs::row(&setting, &about(options), &measured, &before, &after);
         if let Some(pages_per_s) = pages_per_s {
             note_read_floor(&mut row, pages_per_s);
         }
-        positions = measured.positions;
-        segments.push(Segment { row, shares });
-    }
-    runs::finish_record(run, &database)?;
-    note.finish_and_clear();
-    if !run.skip_check {
-        let note = progress::spinner("checking every row");
-        let done: Vec<_> = positions.iter().map(|count| *count..=*count).collect();
-        workload.check(&database, &table, &done)?;
         note.finish_and_clear();
+        self.positions = measured.positions;
+        Ok(Segment { row, shares })
     }
-    runs::check_archive(&database, || segments.last_mut().map(|last| &mut last.row))?;
-    Ok(segments)
+
+    /// Compares every row with the lists, unless the options say no.
+    pub(crate) fn check(&self, args: &YcsbArgs) -> Result<()> {
+        if args.run.skip_check {
+            return Ok(());
+        }
+        let note = progress::spinner("checking every row");
+        let done: Vec<_> = self.positions.iter().map(|count| *count..=*count).collect();
+        self.workload.check(&self.database, &self.table, &done)?;
+        note.finish_and_clear();
+        Ok(())
+    }
 }
 
 /// Adds the throughput that the reads allow to the row of a run.

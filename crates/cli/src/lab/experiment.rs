@@ -2,9 +2,8 @@
 //! about them.
 //!
 //! A [`Sweep`] is the product of its axes. Each of its points is one run of a [`Kind`]; `kinds`
-//! knows how to run it. A [`Check`] compares medians of rows and says whether the paper's shape
-//! holds. Nothing in an experiment is measured here: the only numbers are the paper's, each with
-//! its source.
+//! knows how to run it. A [`Check`] is a statement of the paper about numbers of rows. Nothing in an
+//! experiment is measured here: the only numbers are the paper's, each with its source.
 
 use super::size::Size;
 
@@ -140,7 +139,7 @@ pub(super) enum Unit {
     Plain,
 }
 
-/// A statement about the shape of a figure.
+/// A statement about a figure.
 pub(super) struct Check {
     /// The statement, to be read after "expected:".
     pub(super) what: &'static str,
@@ -148,9 +147,53 @@ pub(super) struct Check {
     pub(super) paper: &'static str,
     /// Section, figure or page of the paper.
     pub(super) source: &'static str,
+    pub(super) claim: Claim,
     pub(super) test: Test,
     /// Reasons why the result may differ here.
     pub(super) why: &'static str,
+}
+
+/// Whose statement a check is, and where the range of its test comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Claim {
+    pub(super) basis: Basis,
+    /// One of the results that the paper is known for.
+    pub(super) is_headline: bool,
+}
+
+/// Origin of the range of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Basis {
+    /// The paper's numbers.
+    Numbers,
+    /// The paper says it in words; the range is the set of numbers for which they are true.
+    Words,
+    /// Our own goal, not the paper's: shown and not counted.
+    OwnGoal,
+}
+
+impl Claim {
+    /// In the paper's numbers.
+    pub(super) const NUMBERS: Self = Self::of(Basis::Numbers);
+    /// In the paper's words.
+    pub(super) const WORDS: Self = Self::of(Basis::Words);
+    /// Not the paper's.
+    pub(super) const OWN_GOAL: Self = Self::of(Basis::OwnGoal);
+
+    const fn of(basis: Basis) -> Self {
+        Self {
+            basis,
+            is_headline: false,
+        }
+    }
+
+    /// The same as one of the results that the paper is known for.
+    pub(super) const fn headline(self) -> Self {
+        Self {
+            is_headline: true,
+            ..self
+        }
+    }
 }
 
 /// Test of a statement.
@@ -192,6 +235,16 @@ pub(super) enum Test {
 }
 
 impl Test {
+    /// The range of its numbers.
+    pub(super) fn within(&self) -> Within {
+        match self {
+            Self::Ratio { within, .. }
+            | Self::Growth { within, .. }
+            | Self::Value { within, .. }
+            | Self::Best { within, .. } => *within,
+        }
+    }
+
     /// A [`Test::Ratio`].
     pub(super) const fn ratio(
         metric: &'static str,
@@ -212,13 +265,27 @@ impl Test {
 /// No bound.
 pub(super) const ANY: f64 = f64::INFINITY;
 
-/// Condition for a set of numbers to pass.
+/// The range of a statement, and whether several numbers have to lie in it or their mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Within {
-    /// Each of them lies in the range.
+    /// Each of them.
     Each(f64, f64),
-    /// Their geometric mean does.
+    /// Their geometric mean.
     Mean(f64, f64),
+}
+
+impl Within {
+    /// In words: ahead on average, or less, or about the same.
+    pub(super) const AHEAD: Self = Self::Mean(1.0, ANY);
+    pub(super) const LESS: Self = Self::Mean(0.0, 1.0);
+    pub(super) const LEVEL: Self = Self::Mean(0.8, 1.25);
+
+    /// The range.
+    pub(super) fn range(self) -> (f64, f64) {
+        match self {
+            Self::Each(low, high) | Self::Mean(low, high) => (low, high),
+        }
+    }
 }
 
 impl Kind {

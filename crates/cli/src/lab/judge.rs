@@ -1,43 +1,122 @@
-//! Judging shapes: a check of an experiment, evaluated on the medians of its rows.
+//! Judging statements: the interval of a measured number against the paper's range.
 //!
-//! A statement that has no rows to judge is `Unknown`, which is neither a pass nor a failure. A
-//! range has no error bars: each row has the spread of its repeats, and a quick run on a busy
-//! machine can miss a narrow range.
+//! | verdict | the 95 % interval |
+//! |---|---|
+//! | inside | overlaps the paper's range, and its median lies in it |
+//! | same direction | lies whole on the paper's side of "no difference", and its median reaches a third of the paper's effect |
+//! | differs | is outside of all that |
+//! | undecided | crosses a boundary |
+//! | not measured | comes of fewer than [`ROUNDS_MIN`] rounds, or of none |
+//!
+//! "No difference" is 1 for a ratio; a number by itself has none. Where the paper has no numbers
+//! but words, the range is the set of numbers for which they are true, and an interval within it
+//! has the paper's direction. Ratios are taken within a round. Where a statement is about each of
+//! several numbers, the worst of them decides.
 
-use super::experiment::{Check, Filter, Test, Within};
+use super::experiment::{Basis, Check, Filter, Test, Within};
 use super::point::{Parameters, passes};
 use super::rows::LabRow;
+use super::statistics::{Interval, geometric_mean};
 
-/// Outcome of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Rounds that an interval needs.
+const ROUNDS_MIN: usize = 3;
+/// Part of the paper's effect that a median has to reach.
+const PART_OF_EFFECT: f64 = 1.0 / 3.0;
+
+/// Outcome of a check, from the best to the worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verdict {
-    Holds,
+    Inside,
+    SameDirection,
+    Undecided,
     Differs,
-    /// It has no rows.
-    Unknown,
+    NotMeasured,
+}
+
+impl Verdict {
+    /// All, in this order.
+    pub(super) const ALL: [Self; 5] = [
+        Self::Inside,
+        Self::SameDirection,
+        Self::Undecided,
+        Self::Differs,
+        Self::NotMeasured,
+    ];
+
+    /// Its name.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Inside => "inside",
+            Self::SameDirection => "same direction",
+            Self::Undecided => "undecided",
+            Self::Differs => "differs",
+            Self::NotMeasured => "not measured",
+        }
+    }
 }
 
 /// A check with its measured numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Judged {
     pub(super) verdict: Verdict,
+    /// The number that decided: the mean, or the worst.
+    pub(super) interval: Option<Interval>,
     /// The numbers as text.
     pub(super) measured: String,
 }
 
 /// Judges one check.
 pub(super) fn judge(check: &Check, rows: &[&LabRow]) -> Judged {
-    let (numbers, within, suffix): (Vec<f64>, Within, &str) = match &check.test {
+    let (numbers, suffix) = numbers(&check.test, rows);
+    let is_ratio = matches!(check.test, Test::Ratio { .. } | Test::Growth { .. });
+    let within = check.test.within();
+    let rounds = numbers.iter().map(Vec::len).min().unwrap_or(0);
+    let series = match within {
+        Within::Each(..) => numbers.clone(),
+        Within::Mean(..) if numbers.is_empty() => Vec::new(),
+        Within::Mean(..) => vec![mean_by_round(&numbers, rounds)],
+    };
+    let verdict_of = |interval: &Interval| match check.claim.basis {
+        _ if rounds < ROUNDS_MIN => Verdict::NotMeasured,
+        Basis::Numbers => against_numbers(interval, within.range(), is_ratio),
+        Basis::Words | Basis::OwnGoal => against_words(interval, within.range()),
+    };
+    let intervals = series
+        .iter()
+        .filter_map(|rounds| Interval::of_median(rounds));
+    let worst = intervals
+        .map(|interval| (verdict_of(&interval), interval))
+        .max_by_key(|(verdict, _)| *verdict);
+    let Some((verdict, interval)) = worst else {
+        return Judged {
+            verdict: Verdict::NotMeasured,
+            interval: None,
+            measured: "not measured".into(),
+        };
+    };
+    Judged {
+        verdict,
+        interval: Some(interval),
+        measured: text(&numbers, &interval, suffix),
+    }
+}
+
+/// The numbers of a statement, each over the rounds, and their unit.
+fn numbers(test: &Test, rows: &[&LabRow]) -> (Vec<Vec<f64>>, &'static str) {
+    let chosen = |filter: Filter| {
+        let rows = rows.iter().copied();
+        rows.filter(move |row| passes(&row.parameters, filter))
+    };
+    match *test {
         Test::Ratio {
             metric,
             over,
             under,
             rows: filter,
-            within,
+            ..
         } => {
-            let chosen = rows.iter().filter(|row| passes(&row.parameters, filter));
-            let ratios = chosen.filter_map(|row| ratio(rows, row, metric, over, under));
-            (ratios.collect(), *within, "x")
+            let ratios = chosen(filter).filter_map(|row| ratio(rows, row, metric, over, under));
+            (ratios.collect(), "x")
         }
         Test::Growth {
             metric,
@@ -46,56 +125,62 @@ pub(super) fn judge(check: &Check, rows: &[&LabRow]) -> Judged {
             low,
             high,
             rows: filter,
-            within,
+            ..
         } => {
-            let chosen = rows
-                .iter()
-                .filter(|row| passes(&row.parameters, filter) && passes(&row.parameters, low));
-            let growths = chosen.filter_map(|row| {
+            let from = chosen(filter).filter(|row| passes(&row.parameters, low));
+            let growths = from.filter_map(|row| {
                 let first = ratio(rows, row, metric, over, under)?;
                 let other = partner(rows, &row.parameters, high)?;
-                Some(ratio(rows, other, metric, over, under)? / first)
+                let last = ratio(rows, other, metric, over, under)?;
+                Some(divided(&last, &first))
             });
-            (growths.collect(), *within, "x")
+            (growths.collect(), "x")
         }
         Test::Value {
             metric,
             rows: filter,
-            within,
+            ..
         } => {
-            let chosen = rows.iter().filter(|row| passes(&row.parameters, filter));
-            (
-                chosen.filter_map(|row| row.median(metric)).collect(),
-                *within,
-                "",
-            )
+            let values = chosen(filter).map(|row| row.rounds(metric));
+            (values.filter(|rounds| !rounds.is_empty()).collect(), "")
         }
         Test::Best {
             metric,
             along,
             at,
             rows: filter,
-            within,
+            ..
         } => {
-            let chosen = rows.iter().filter(|row| {
-                passes(&row.parameters, filter)
-                    && row.parameters.get(*along).is_some_and(|value| value == at)
-            });
-            let shares = chosen.filter_map(|row| share_of_best(rows, row, metric, along));
-            (shares.collect(), *within, "x of the best")
+            let is_there = |row: &&LabRow| row.parameters.get(along).is_some_and(|own| own == at);
+            let shares = chosen(filter).filter(is_there);
+            let shares = shares.map(|row| share_of_best(rows, row, metric, along));
+            (
+                shares.filter(|rounds| !rounds.is_empty()).collect(),
+                "x of the best",
+            )
         }
-    };
-    verdict(&numbers, within, suffix)
+    }
 }
 
 /// The metric of a row that passes `over`, divided by that of its partner.
-fn ratio(rows: &[&LabRow], row: &LabRow, metric: &str, over: Filter, under: Filter) -> Option<f64> {
+fn ratio(
+    rows: &[&LabRow],
+    row: &LabRow,
+    metric: &str,
+    over: Filter,
+    under: Filter,
+) -> Option<Vec<f64>> {
     if !passes(&row.parameters, over) {
         return None;
     }
-    let divisor = partner(rows, &row.parameters, under)?.median(metric)?;
-    let value = row.median(metric)?;
-    (divisor > 0.0).then(|| value / divisor)
+    let divisor = partner(rows, &row.parameters, under)?.rounds(metric);
+    let ratios = divided(&row.rounds(metric), &divisor);
+    (!ratios.is_empty() && ratios.iter().all(|ratio| ratio.is_finite())).then_some(ratios)
+}
+
+/// Round by round.
+fn divided(over: &[f64], under: &[f64]) -> Vec<f64> {
+    over.iter().zip(under).map(|(a, b)| a / b).collect()
 }
 
 /// The row with the same parameters but for those of the filter.
@@ -107,52 +192,103 @@ fn partner<'r>(rows: &[&'r LabRow], own: &Parameters, other: Filter) -> Option<&
     rows.iter().copied().find(|row| row.parameters == wanted)
 }
 
-fn share_of_best(rows: &[&LabRow], row: &LabRow, metric: &str, along: &str) -> Option<f64> {
-    let like = |other: &LabRow| {
+fn share_of_best(rows: &[&LabRow], row: &LabRow, metric: &str, along: &str) -> Vec<f64> {
+    let is_like = |other: &&&LabRow| {
         let mut parameters = other.parameters.clone();
-        parameters.insert(along.into(), row.parameters.get(along)?.clone());
-        (parameters == row.parameters).then(|| other.median(metric))?
+        if let Some(value) = row.parameters.get(along) {
+            parameters.insert(along.into(), value.clone());
+        }
+        parameters == row.parameters
     };
-    let best = rows
+    let like: Vec<Vec<f64>> = rows
         .iter()
-        .filter_map(|other| like(other))
-        .max_by(f64::total_cmp)?;
-    Some(row.median(metric)? / best)
+        .filter(is_like)
+        .map(|other| other.rounds(metric))
+        .collect();
+    let own = row.rounds(metric);
+    let best = |round: usize| {
+        let values = like.iter().filter_map(|rounds| rounds.get(round));
+        values.copied().max_by(f64::total_cmp)
+    };
+    let shares = own.iter().enumerate();
+    shares
+        .filter_map(|(round, value)| Some(value / best(round)?))
+        .collect()
 }
 
-fn verdict(numbers: &[f64], within: Within, suffix: &str) -> Judged {
-    if numbers.is_empty() {
-        return Judged {
-            verdict: Verdict::Unknown,
-            measured: "not measured".into(),
-        };
+fn mean_by_round(numbers: &[Vec<f64>], rounds: usize) -> Vec<f64> {
+    let mean = |round: usize| {
+        let values: Vec<f64> = numbers.iter().map(|rounds| rounds[round]).collect();
+        geometric_mean(&values)
+    };
+    (0..rounds).map(mean).collect()
+}
+
+fn against_numbers(interval: &Interval, range: (f64, f64), is_ratio: bool) -> Verdict {
+    let Interval { low, value, high } = *interval;
+    let (from, to) = range;
+    if (from..=to).contains(&value) {
+        return Verdict::Inside;
     }
-    let count = numbers.len() as f64;
-    let mean = (numbers.iter().map(|n| n.max(1e-12).ln()).sum::<f64>() / count).exp();
-    let low = numbers.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let holds = match within {
-        Within::Each(from, to) => low >= from && high <= to,
-        Within::Mean(from, to) => (from..=to).contains(&mean),
-    };
-    let measured = if numbers.len() == 1 {
-        format!("{}{suffix}", short(mean))
-    } else {
-        format!(
-            "{}–{}{suffix}, mean {}",
-            short(low),
-            short(high),
-            short(mean)
-        )
-    };
-    Judged {
-        verdict: if holds {
-            Verdict::Holds
+    let overlaps = low <= to && from <= high;
+    let is_below = to <= 1.0;
+    if !is_ratio || !is_below && from < 1.0 {
+        return if overlaps {
+            Verdict::Undecided
         } else {
             Verdict::Differs
-        },
-        measured,
+        };
     }
+    // The least effect that the paper has, and the part of it that counts.
+    let nearest = if is_below { to } else { from };
+    let enough = 1.0 + (nearest - 1.0) * PART_OF_EFFECT;
+    let (on_its_side, reached, may_reach) = if is_below {
+        (high < 1.0, value <= enough, low <= enough)
+    } else {
+        (low > 1.0, value >= enough, high >= enough)
+    };
+    match (on_its_side, reached) {
+        (true, true) => Verdict::SameDirection,
+        _ if overlaps || may_reach => Verdict::Undecided,
+        _ => Verdict::Differs,
+    }
+}
+
+fn against_words(interval: &Interval, (from, to): (f64, f64)) -> Verdict {
+    let Interval { low, high, .. } = *interval;
+    if from <= low && high <= to {
+        Verdict::SameDirection
+    } else if high < from || to < low {
+        Verdict::Differs
+    } else {
+        Verdict::Undecided
+    }
+}
+
+/// The numbers for people: the interval, and the range of the medians if there are several.
+fn text(numbers: &[Vec<f64>], interval: &Interval, suffix: &str) -> String {
+    let Interval { low, value, high } = interval;
+    let own = format!(
+        "{}{suffix} [{}, {}]",
+        short(*value),
+        short(*low),
+        short(*high)
+    );
+    if numbers.len() < 2 {
+        return own;
+    }
+    let medians = numbers
+        .iter()
+        .filter_map(|rounds| Interval::of_median(rounds));
+    let (least, most) = medians.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), one| {
+        (least.min(one.value), most.max(one.value))
+    });
+    format!(
+        "{own}; {} numbers of {} to {}",
+        numbers.len(),
+        short(least),
+        short(most)
+    )
 }
 
 fn short(number: f64) -> String {
@@ -164,97 +300,5 @@ fn short(number: f64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::lab::experiment::Kind;
-    use crate::lab::point::Point;
-    use crate::lab::rows::Metrics;
-    use crate::lab::size::Size;
-
-    fn row(method: &str, mix: &str, speed: f64) -> LabRow {
-        let point = Point {
-            kind: Kind::Ycsb,
-            parameters: [("method", method), ("mix", mix)]
-                .map(|(name, value)| (name.into(), value.into()))
-                .into(),
-            seed: 1,
-        };
-        let metrics = Metrics::from([("speed".into(), speed)]);
-        LabRow::new(
-            &point,
-            &Size::smoke(),
-            &[metrics],
-            std::path::Path::new("."),
-        )
-    }
-
-    fn check(test: Test) -> Check {
-        Check {
-            what: "",
-            paper: "",
-            source: "",
-            test,
-            why: "",
-        }
-    }
-
-    #[test]
-    fn ratios_pair_rows_that_differ_in_nothing_else() {
-        let rows = [
-            row("new", "reads", 10.0),
-            row("old", "reads", 10.0),
-            row("new", "writes", 8.0),
-            row("old", "writes", 2.0),
-            row("new", "alone", 1.0),
-        ];
-        let rows: Vec<&LabRow> = rows.iter().collect();
-        let ratio = |within| {
-            check(Test::Ratio {
-                metric: "speed",
-                over: &[("method", "new")],
-                under: &[("method", "old")],
-                rows: &[],
-                within,
-            })
-        };
-        let judged = judge(&ratio(Within::Mean(1.9, 2.1)), &rows);
-        assert_eq!(judged.verdict, Verdict::Holds);
-        assert_eq!(judged.measured, "1.00–4.00x, mean 2.00");
-        assert_eq!(
-            judge(&ratio(Within::Each(1.1, 9.0)), &rows).verdict,
-            Verdict::Differs
-        );
-        assert_eq!(
-            judge(&ratio(Within::Each(0.9, 9.0)), &[]).verdict,
-            Verdict::Unknown
-        );
-        let growth = check(Test::Growth {
-            metric: "speed",
-            over: &[("method", "new")],
-            under: &[("method", "old")],
-            low: &[("mix", "reads")],
-            high: &[("mix", "writes")],
-            rows: &[],
-            within: Within::Each(3.9, 4.1),
-        });
-        assert_eq!(judge(&growth, &rows).verdict, Verdict::Holds);
-    }
-
-    #[test]
-    fn the_best_is_sought_along_one_axis() {
-        let rows = [row("a", "x", 9.0), row("a", "y", 10.0), row("b", "x", 50.0)];
-        let rows: Vec<&LabRow> = rows.iter().collect();
-        let best = check(Test::Best {
-            metric: "speed",
-            along: "mix",
-            at: "x",
-            rows: &[("method", "a")],
-            within: Within::Each(0.85, 1.0),
-        });
-        let judged = judge(&best, &rows);
-        assert_eq!(
-            (judged.verdict, judged.measured.as_str()),
-            (Verdict::Holds, "0.90x of the best")
-        );
-    }
-}
+#[path = "judge_tests.rs"]
+mod tests;

@@ -7,15 +7,21 @@
 //! | `size` | the size of data and runs |
 //! | `point` | one run of an experiment, and the name of its configuration |
 //! | `paged` | the options for the parameters of the page engine's points |
+//! | `variant` | the paper's variant of a method beside ours |
 //! | `kinds` | how a point is run |
+//! | `rounds` | points that take turns |
+//! | `conditions` | the machine during a measurement |
 //! | `prices` | rows of transactions a dollar, from measured rows |
 //! | `rows` | measured points, on file |
-//! | `judge` | whether the shape of a figure holds |
+//! | `statistics` | intervals |
+//! | `judge` | statements of the papers against intervals |
+//! | `verdicts` | the same for programs |
 //! | `page` | the report |
 //!
-//! Rows are the truth: a run appends them one by one, skips points that have one, and makes the
-//! page from them at the end.
+//! Rows are the truth: a run appends them, skips points that have one, and makes the page from
+//! them at the end.
 
+mod conditions;
 mod experiment;
 mod fast_fash;
 mod joins;
@@ -29,8 +35,12 @@ mod page;
 mod paged;
 mod point;
 mod prices;
+mod rounds;
 mod rows;
 mod size;
+mod statistics;
+mod variant;
+mod verdicts;
 
 use crate::args::{LabCommand, LabRunArgs};
 use crate::failure::Usage;
@@ -47,6 +57,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
+pub(crate) use variant::Variant;
 
 /// The papers, in the order in which they were added.
 const PAPERS: [&Paper; 6] = [
@@ -85,7 +96,7 @@ fn list(format: Format) -> Result<()> {
         listing.push(vec![
             experiment.name.into(),
             experiment.title.into(),
-            Cell::Whole(Point::of(experiment, &size, 1).len() as u64),
+            Cell::Whole(Point::of(experiment, &size, 1, Variant::Ours).len() as u64),
             Cell::Whole(experiment.checks.len() as u64),
         ]);
     }
@@ -119,52 +130,78 @@ fn measure(args: &LabRunArgs, format: Format) -> Result<()> {
     let size = Size::of(args);
     let parent = args.path.clone().unwrap_or_else(Scratch::root);
     let mut rows = Rows::open(&args.out, Accept::ThisCommit)?;
-    let mut points = missing(&experiments, &size, args.seed, &rows);
-    let wanted = points.len();
-    points.retain(|(_, point)| kinds::is_possible(point));
-    if points.len() < wanted {
+    let mut points = missing(&experiments, &size, args, &rows);
+    let wanted: usize = points.iter().map(|(_, points)| points.len()).sum();
+    for (_, points) in &mut points {
+        points.retain(kinds::is_possible);
+    }
+    let count: usize = points.iter().map(|(_, points)| points.len()).sum();
+    if count < wanted {
         note(&format!(
             "{} of {wanted} runs are left out: this processor lacks their kernel",
-            wanted - points.len()
+            wanted - count
         ));
     }
-    let start = Instant::now();
-    for (index, (experiment, point)) in points.iter().enumerate() {
-        let words: Vec<&str> = point.parameters.values().map(String::as_str).collect();
-        // Standard output is for the verdicts.
-        note(&format!(
-            "[{}/{}, {}] {} {}",
-            index + 1,
-            points.len(),
-            duration(start.elapsed().as_secs_f64() * 1e6),
-            experiment.name,
-            words.join(" ")
-        ));
-        let repeats = kinds::run(point, &size, &parent)
-            .with_context(|| format!("{}: `{}`", experiment.name, point.configuration(&size)))?;
-        rows.add(LabRow::new(point, &size, &repeats, &parent))?;
+    let (start, mut done) = (Instant::now(), 0);
+    for (experiment, points) in &points {
+        for points in points.chunks(size.together) {
+            let tell = |point: Option<&Point>, round: u32| {
+                let place = format!("[{done}/{count}, {}]", elapsed(start));
+                match point {
+                    Some(point) => note(&format!("{place} {} {}", experiment.name, point.words())),
+                    None => note(&format!(
+                        "{place} {}: round {} of {} of {} runs",
+                        experiment.name,
+                        round + 1,
+                        size.rounds,
+                        points.len()
+                    )),
+                }
+            };
+            let measured = rounds::measure(points, &size, &parent, tell);
+            for row in measured.with_context(|| experiment.name)? {
+                rows.add(row)?;
+            }
+            done += points.len();
+        }
     }
     report(args, &experiments, &rows, format)
 }
 
-/// The points that no row has, each once.
+/// Standard output is for the verdicts.
+fn elapsed(start: Instant) -> String {
+    duration(start.elapsed().as_secs_f64() * 1e6)
+}
+
+/// The points of each experiment that no row has, each once.
 fn missing(
     experiments: &[&'static Experiment],
     size: &Size,
-    seed: u64,
+    args: &LabRunArgs,
     rows: &Rows,
-) -> Vec<(&'static Experiment, Point)> {
+) -> Vec<(&'static Experiment, Vec<Point>)> {
     let mut known = HashSet::new();
-    let mut points = Vec::new();
+    let mut missing = Vec::new();
     for experiment in experiments {
-        for point in Point::of(experiment, size, seed) {
-            let point = prices::measured(&point).unwrap_or(point);
-            let is_new = known.insert(point.configuration(size));
-            if is_new && rows.find(&point, size).is_none() {
-                points.push((*experiment, point));
-            }
-        }
+        let own = both(experiment, size, args).into_iter();
+        let own = own.map(|point| prices::measured(&point).unwrap_or(point));
+        let points = own.filter(|point| {
+            known.insert(point.configuration(size)) && rows.find(point, size).is_none()
+        });
+        missing.push((*experiment, points.collect()));
     }
+    missing
+}
+
+/// The points of an experiment in the chosen variants; the two of a point follow each other, so
+/// that they are measured in the same rounds.
+fn both(experiment: &Experiment, size: &Size, args: &LabRunArgs) -> Vec<Point> {
+    let of = |variant: &Variant| Point::of(experiment, size, args.seed, *variant);
+    let variants: Vec<Vec<Point>> = args.variants.iter().map(of).collect();
+    let count = variants.first().map_or(0, Vec::len);
+    let at = |index: usize| variants.iter().map(move |points| points[index].clone());
+    let mut points: Vec<Point> = (0..count).flat_map(at).collect();
+    points.dedup_by_key(|point| point.configuration(size));
     points
 }
 
@@ -177,7 +214,7 @@ fn priced_rows(
     let size = Size::of(args);
     let points = experiments
         .iter()
-        .flat_map(|experiment| Point::of(experiment, &size, args.seed));
+        .flat_map(|experiment| both(experiment, &size, args));
     let priced = points.filter_map(|point| {
         let row = rows.find(&prices::measured(&point)?, &size)?;
         let priced = args.prices.apply(&point, &size, row)?;
@@ -195,13 +232,22 @@ fn report(
 ) -> Result<()> {
     let size = Size::of(args);
     let priced = priced_rows(args, experiments, rows);
+    let find = |point: &Point| match point.kind {
+        Kind::Priced => priced.get(&point.configuration(&size)),
+        _ => rows.find(point, &size),
+    };
     let figure = |experiment: &'static Experiment| {
-        let points = Point::of(experiment, &size, args.seed);
-        let own = points.iter().filter_map(|point| match point.kind {
-            Kind::Priced => priced.get(&point.configuration(&size)),
-            _ => rows.find(point, &size),
-        });
-        page::Figure::new(experiment, own.collect(), points.len())
+        let of_variant = |variant: &Variant| {
+            let points = Point::of(experiment, &size, args.seed, *variant);
+            (*variant, points.iter().filter_map(find).collect())
+        };
+        let points = both(experiment, &size, args);
+        page::Figure::new(
+            experiment,
+            &args.variants.iter().map(of_variant).collect::<Vec<_>>(),
+            points.iter().filter_map(find).collect(),
+            points.len(),
+        )
     };
     let mut parts: Vec<page::Part<'_>> = Vec::new();
     for paper in PAPERS {
@@ -221,21 +267,19 @@ fn report(
     let mut out = OutputFile::create(&path, Existing::Replace)?;
     out.write_all(page::page(&parts, &size).html().as_bytes())?;
     out.finish()?;
-    let mut listing = Listing::new([
-        "experiment",
-        "verdict",
-        "checks that hold",
-        "checks",
-        "rows",
-    ]);
+    verdicts::write(&args.out.join("verdicts.jsonl"), figures())?;
+    let mut header = vec!["experiment", "variant"];
+    header.extend(judge::Verdict::ALL.map(judge::Verdict::name));
+    header.push("rows");
+    let mut listing = Listing::new(header);
     for figure in figures() {
-        listing.push(vec![
-            figure.experiment.name.into(),
-            figure.verdict().into(),
-            Cell::Whole(figure.count(judge::Verdict::Holds)),
-            Cell::Whole(figure.judged.len() as u64),
-            Cell::Whole(figure.rows.len() as u64),
-        ]);
+        for variant in &args.variants {
+            let mut cells = vec![figure.experiment.name.into(), variant.name().into()];
+            let counts = judge::Verdict::ALL.map(|verdict| figure.count(*variant, verdict));
+            cells.extend(counts.map(Cell::Whole));
+            cells.push(Cell::Whole(figure.rows.len() as u64));
+            listing.push(cells);
+        }
     }
     listing.print(format)?;
     note(&format!("The report is {}", path.display()));
@@ -245,13 +289,25 @@ fn report(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::{Command, CommandLine};
+    use clap::Parser as _;
     use experiment::{Shape, Test};
+
+    /// The options of a run of these experiments.
+    fn args(names: &[String]) -> LabRunArgs {
+        let words = ["indelible", "lab", "run"].map(str::to_owned);
+        let line = CommandLine::try_parse_from(words.iter().chain(names)).unwrap();
+        match line.command {
+            Command::Lab(LabCommand::Run(args)) => args,
+            _ => unreachable!("it is the command that was given"),
+        }
+    }
 
     #[test]
     fn every_plot_and_every_check_has_points_to_look_at() {
         let size = Size::default();
         for experiment in experiments() {
-            let points = Point::of(experiment, &size, 1);
+            let points = Point::of(experiment, &size, 1, Variant::Ours);
             let any = |filter| points.iter().any(|p| point::passes(&p.parameters, filter));
             for plot in experiment.plots {
                 assert!(any(plot.rows), "{}: {}", experiment.name, plot.caption);
@@ -306,7 +362,7 @@ mod tests {
                 &fast_fash::PAPER,
             ];
             for experiment in checked.iter().flat_map(|paper| paper.experiments) {
-                for point in Point::of(experiment, &size, 1) {
+                for point in Point::of(experiment, &size, 1, Variant::Paper) {
                     let configuration = point.configuration(&size);
                     let before = known.insert(configuration.clone(), point.parameters.clone());
                     let same = before.is_none_or(|before| before == point.parameters);
@@ -322,7 +378,13 @@ mod tests {
         let rows = Rows::open(scratch.path(), Accept::ThisCommit).unwrap();
         let count = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-            missing(&chosen(&names).unwrap(), &Size::default(), 1, &rows).len()
+            let args = args(&names);
+            let experiments = chosen(&args.experiments).unwrap();
+            let missing = missing(&experiments, &Size::default(), &args, &rows);
+            missing
+                .iter()
+                .map(|(_, points)| points.len())
+                .sum::<usize>()
         };
         let one = count(&["n-store/fig6"]);
         assert!(one > 0);

@@ -1,15 +1,17 @@
 //! The report: each figure next to the paper's numbers, with a verdict.
 //!
 //! Plots, tables and verdicts are made from rows alone. A figure that lacks rows says so. A
-//! statement that does not hold is printed with the reason that the experiment gives for it. The
-//! page is one file that loads nothing and runs no script.
+//! statement that differs is printed with the reason that the experiment gives for it. The page is
+//! one file that loads nothing and runs no script.
 
-use super::experiment::{Axes, Check, Experiment, Paper, Plot, Shape, Unit};
+use super::experiment::{Axes, Basis, Check, Claim, Experiment, Paper, Plot, Shape, Unit};
 use super::judge::{Judged, Verdict, judge};
 use super::n_store;
 use super::point::passes;
-use super::rows::LabRow;
+use super::rows::{Control, LabRow};
 use super::size::Size;
+use super::statistics::{Interval, median};
+use super::variant::{Scope, Variant};
 use crate::report::{
     BarChart, BarGroup, Details, LineChart, LineSeries, Page, Scale, Section, StackBar, StackChart,
     Tick, Tone, WordTable, short_number,
@@ -18,55 +20,101 @@ use crate::report::{
 /// An experiment with its rows and the outcomes of its checks.
 pub(super) struct Figure<'r> {
     pub(super) experiment: &'static Experiment,
+    /// The rows of all variants.
     pub(super) rows: Vec<&'r LabRow>,
-    pub(super) judged: Vec<(&'static Check, Judged)>,
+    /// The outcomes of the checks, in their order, for each variant.
+    pub(super) judged: Vec<(Variant, Vec<Judged>)>,
     /// Rows that a whole run has.
     wanted: usize,
 }
 
 impl<'r> Figure<'r> {
-    /// Judges the rows.
+    /// Judges the rows of each variant.
     pub(super) fn new(
         experiment: &'static Experiment,
+        variants: &[(Variant, Vec<&'r LabRow>)],
         rows: Vec<&'r LabRow>,
         wanted: usize,
     ) -> Self {
-        let judged = experiment.checks.iter();
-        let judged = judged.map(|check| (check, judge(check, &rows))).collect();
+        let judged = variants.iter().map(|(variant, own)| {
+            let checks = experiment.checks.iter();
+            (*variant, checks.map(|check| judge(check, own)).collect())
+        });
         Self {
             experiment,
             rows,
-            judged,
+            judged: judged.collect(),
             wanted,
         }
     }
 
-    /// Checks with a verdict.
-    pub(super) fn count(&self, verdict: Verdict) -> u64 {
-        let with = self
-            .judged
-            .iter()
-            .filter(|(_, judged)| judged.verdict == verdict);
+    /// Statements of the paper with a verdict; goals of ours are not counted.
+    pub(super) fn count(&self, variant: Variant, verdict: Verdict) -> u64 {
+        self.counted(variant, verdict, |_| true)
+    }
+
+    fn counted(&self, variant: Variant, verdict: Verdict, is_in: fn(&Check) -> bool) -> u64 {
+        let of_variant = self.judged.iter().filter(|(own, _)| *own == variant);
+        let all = of_variant.flat_map(|(_, judged)| self.experiment.checks.iter().zip(judged));
+        let with = all.filter(|(check, judged)| {
+            check.claim.basis != Basis::OwnGoal && is_in(check) && judged.verdict == verdict
+        });
         with.count() as u64
     }
 
+    /// Statements that are inside or have the paper's direction, and those that were measured.
+    fn score(&self, variant: Variant, is_in: fn(&Check) -> bool) -> (u64, u64) {
+        let of = |verdict| self.counted(variant, verdict, is_in);
+        let good = of(Verdict::Inside) + of(Verdict::SameDirection);
+        (good, good + of(Verdict::Undecided) + of(Verdict::Differs))
+    }
+
+    /// The variant that the verdict of the figure is about.
+    fn first(&self) -> Variant {
+        self.judged
+            .first()
+            .map_or(Variant::Paper, |(first, _)| *first)
+    }
+
     /// The verdict in words.
-    pub(super) fn verdict(&self) -> String {
-        let (holds, differs) = (self.count(Verdict::Holds), self.count(Verdict::Differs));
-        match (holds, differs) {
-            (0, 0) => "not measured".into(),
-            (_, 0) => "shape holds".into(),
-            (0, _) => "shape differs".into(),
-            _ => format!("shape differs in {differs} of {}", holds + differs),
+    fn verdict(&self) -> String {
+        match self.score(self.first(), |_| true) {
+            (_, 0) => "not measured".into(),
+            (good, all) if good == all => format!("all {all} agree"),
+            (good, all) => format!("{good} of {all} agree"),
         }
     }
 
     fn tone(&self) -> Tone {
-        match (self.count(Verdict::Holds), self.count(Verdict::Differs)) {
-            (0, 0) => Tone::Plain,
-            (_, 0) => Tone::Good,
+        match self.score(self.first(), |_| true) {
+            (_, 0) => Tone::Plain,
+            (good, all) if good == all => Tone::Good,
             _ => Tone::Bad,
         }
+    }
+
+    /// What the control points say of the machine, if there were any.
+    fn quietness(&self) -> Option<String> {
+        let mut controls: Vec<&Control> = Vec::new();
+        for control in self.rows.iter().filter_map(|row| row.control.as_ref()) {
+            if !controls.contains(&control) {
+                controls.push(control);
+            }
+        }
+        let worst = controls.iter().map(|control| control.difference());
+        let worst = 100.0 * worst.max_by(f64::total_cmp)?;
+        let noisy = controls.iter().filter(|control| !control.agrees()).count();
+        let all = controls.len();
+        Some(if noisy == 0 {
+            format!(
+                "Each round measured a control point twice: it agrees with itself within {worst:.1} % in the median of the rounds."
+            )
+        } else {
+            format!(
+                "The machine was too noisy: in {noisy} of {all} parts of this run the control point differs from itself by up to {worst:.1} % in the \
+                 median of the rounds."
+            )
+        })
     }
 
     fn section(&self) -> Section {
@@ -83,6 +131,7 @@ impl<'r> Figure<'r> {
                 self.wanted
             ));
         }
+        paragraphs.extend(self.quietness());
         let plots = self.experiment.plots.iter();
         let plots = plots.filter(|plot| !rows_of(plot, &self.rows).is_empty());
         let plots = plots.map(|plot| (plot.caption.to_owned(), draw(plot, &self.rows)));
@@ -97,7 +146,7 @@ impl<'r> Figure<'r> {
             plots: plots.collect(),
             words,
             details: Some(Details {
-                summary: "All rows: medians, least and most".into(),
+                summary: "All rows: medians, least and most of the rounds".into(),
                 plots: Vec::new(),
                 table: raw(&self.rows, self.experiment),
             }),
@@ -106,27 +155,67 @@ impl<'r> Figure<'r> {
     }
 
     fn checks(&self) -> WordTable {
-        let rows = self.judged.iter().map(|(check, judged)| {
-            let (tone, verdict) = match judged.verdict {
-                Verdict::Holds => (Tone::Good, "holds".to_owned()),
-                Verdict::Differs => (Tone::Bad, format!("differs. {}", check.why)),
-                Verdict::Unknown => (Tone::Plain, "not measured".to_owned()),
-            };
-            let is_section = check
-                .source
-                .starts_with(|first: char| first.is_ascii_digit());
-            let section = if is_section { "section " } else { "" };
-            let paper = format!("{} ({section}{})", check.paper, check.source);
-            let cells = vec![capital(check.what), paper, judged.measured.clone(), verdict];
-            (tone, cells)
+        let rows = self
+            .experiment
+            .checks
+            .iter()
+            .enumerate()
+            .map(|(at, check)| {
+                let is_section = check
+                    .source
+                    .starts_with(|first: char| first.is_ascii_digit());
+                let section = if is_section { "section " } else { "" };
+                let mut cells = vec![
+                    statement(check),
+                    format!("{} ({section}{})", check.paper, check.source),
+                ];
+                let judged = self.judged.iter().filter_map(|(_, judged)| judged.get(at));
+                let judged: Vec<&Judged> = judged.collect();
+                cells.extend(judged.iter().map(|judged| judged.measured.clone()));
+                let names = judged.iter().map(|judged| judged.verdict.name());
+                let mut verdict = names.collect::<Vec<_>>().join("; ");
+                let first = judged.first().map(|judged| judged.verdict);
+                if first == Some(Verdict::Differs) {
+                    verdict = format!("{verdict}. {}", check.why);
+                }
+                cells.push(verdict);
+                (first.map_or(Tone::Plain, tone_of), cells)
+            });
+        let mut header = vec!["The statement".to_owned(), "The paper".to_owned()];
+        let measured = self.judged.iter().map(|(variant, _)| match variant {
+            Variant::Paper => "Measured, the paper's variant".to_owned(),
+            Variant::Ours => "Measured, ours".to_owned(),
         });
+        header.extend(measured);
+        header.push("Verdict".to_owned());
         WordTable {
-            header: ["Expected", "The paper", "Measured", "Verdict"]
-                .map(str::to_owned)
-                .to_vec(),
+            header,
             rows: rows.collect(),
         }
     }
+}
+
+fn tone_of(verdict: Verdict) -> Tone {
+    match verdict {
+        Verdict::Inside | Verdict::SameDirection => Tone::Good,
+        Verdict::Differs => Tone::Bad,
+        Verdict::Undecided | Verdict::NotMeasured => Tone::Plain,
+    }
+}
+
+/// The statement with its weight.
+fn statement(check: &Check) -> String {
+    let weight = match check.claim {
+        Claim {
+            basis: Basis::OwnGoal,
+            ..
+        } => " (our own goal)",
+        Claim {
+            is_headline: true, ..
+        } => " (headline)",
+        _ => "",
+    };
+    capital(check.what) + weight
 }
 
 /// A paper with its requested figures.
@@ -141,7 +230,11 @@ pub(super) fn page(parts: &[Part<'_>], size: &Size) -> Page {
     let leads: Vec<&str> = parts.iter().map(|part| part.paper.lead).collect();
     let mut sections = Vec::new();
     for part in parts {
-        let mut own = vec![overview(&part.figures), compared(part.paper)];
+        let mut own = vec![
+            overview(&part.figures),
+            validity(&part.figures),
+            compared(part.paper),
+        ];
         own.extend(part.figures.iter().map(Figure::section));
         if parts.len() > 1 {
             for section in &mut own {
@@ -159,29 +252,91 @@ pub(super) fn page(parts: &[Part<'_>], size: &Size) -> Page {
 }
 
 fn overview(figures: &[Figure<'_>]) -> Section {
-    let rows = figures.iter().map(|figure| {
-        let checks = figure.judged.len() as u64 - figure.count(Verdict::Unknown);
-        let cells = vec![
-            figure.experiment.title.to_owned(),
-            format!("{} of {checks}", figure.count(Verdict::Holds)),
-            figure.verdict(),
-        ];
-        (figure.tone(), cells)
+    let variants = figures.first().map(|figure| {
+        let variants = figure.judged.iter().map(|(variant, _)| *variant);
+        variants.collect::<Vec<_>>()
     });
+    let variants = variants.unwrap_or_default();
+    let share = |(good, all): (u64, u64)| format!("{good} of {all}");
+    let of = |figures: &[&Figure<'_>], is_in: fn(&Check) -> bool| -> Vec<String> {
+        let sum = |variant: &Variant| {
+            let scores = figures.iter().map(|figure| figure.score(*variant, is_in));
+            scores.fold((0, 0), |sum, own| (sum.0 + own.0, sum.1 + own.1))
+        };
+        variants.iter().map(|variant| share(sum(variant))).collect()
+    };
+    let line = |name: &str, tone: Tone, figures: &[&Figure<'_>], is_in: fn(&Check) -> bool| {
+        let mut cells = vec![name.to_owned()];
+        cells.extend(of(figures, is_in));
+        (tone, cells)
+    };
+    let all: Vec<&Figure<'_>> = figures.iter().collect();
+    let mut rows = vec![
+        line("Headline statements", Tone::Plain, &all, |check| {
+            check.claim.is_headline
+        }),
+        line("Statements with numbers", Tone::Plain, &all, |check| {
+            check.claim.basis == Basis::Numbers
+        }),
+        line("All statements", Tone::Plain, &all, |_| true),
+    ];
+    let own = figures
+        .iter()
+        .map(|figure| line(figure.experiment.title, figure.tone(), &[figure], |_| true));
+    rows.extend(own);
+    let mut header = vec!["Figure".to_owned()];
+    header.extend(variants.iter().map(|variant| match variant {
+        Variant::Paper => "The paper's variant".to_owned(),
+        Variant::Ours => "Ours".to_owned(),
+    }));
     Section {
         heading: "Verdicts".into(),
         paragraphs: vec![
-            "A shape is a set of statements about ratios: who wins, and by roughly how much. A statement holds if the measured ratio \
-             (where there are several, their geometric mean or each of them) lies on the same side as the paper's and is not far from it; the \
-             range is part of the experiment's source."
+            "A statement agrees if the 95 % interval of what was measured is inside of the paper's range (it overlaps the range and its median lies in it), \
+             or has the same direction (it lies whole on the paper's side of no difference, and its median reaches a third of the paper's effect; \
+             where the paper has words, it lies whole among the numbers for which they are true). The table counts those among all that were measured; \
+             the others differ, or are undecided because their interval crosses a boundary. Goals of ours are not counted."
                 .into(),
             "Where a statement differs, the sentence beside it is what we hold to be the reason; the rows do not prove it."
                 .into(),
         ],
-        words: vec![WordTable {
-            header: ["Figure", "Statements that hold", "Verdict"].map(str::to_owned).to_vec(),
-            rows: rows.collect(),
-        }],
+        words: vec![WordTable { header, rows }],
+        ..Section::default()
+    }
+}
+
+/// How far the numbers can be trusted.
+fn validity(figures: &[Figure<'_>]) -> Section {
+    let rows = || figures.iter().flat_map(|figure| &figure.rows);
+    let cores = rows().map(|row| row.machine.cores).max().unwrap_or(0);
+    let rounds = rows().map(|row| row.repeats).min().unwrap_or(0);
+    let shares = rows().filter_map(|row| {
+        let model_us = row.median("model_us_per_txn").filter(|us| *us > 0.0)?;
+        let own_us = 1e6 / row.median("txn_per_cpu_s")?;
+        let error_us = row.median("model_us_per_txn_error")?;
+        Some((model_us / (model_us + own_us), error_us / own_us))
+    });
+    let shares: Vec<(f64, f64)> = shares.collect();
+    let mut paragraphs = vec![format!(
+        "Measured in {rounds} interleaved rounds on {cores} processors. With more threads than that, the system's scheduler is part of every number."
+    )];
+    if let Some(share) = median(&mut shares.iter().map(|(share, _)| *share).collect::<Vec<_>>()) {
+        let errors = shares.iter().map(|(_, error)| *error);
+        let error = errors.max_by(f64::total_cmp).unwrap_or(0.0);
+        paragraphs.push(format!(
+            "The device is emulated in software, whose own time is {:.0} % of the processor time in the median of the runs. It is measured on a sample of the accesses \
+             and subtracted from throughput; the error of that is at most {:.1} % of what is left. Latencies are not corrected.",
+            100.0 * share,
+            100.0 * error
+        ));
+    }
+    paragraphs.push(
+        "Both variants are this engine's: the paper's is its design as the options below say, not its authors' program. Absolute numbers are not compared."
+            .into(),
+    );
+    Section {
+        heading: "Validity".into(),
+        paragraphs,
         ..Section::default()
     }
 }
@@ -216,6 +371,17 @@ fn facts(parts: &[Part<'_>], size: &Size) -> Vec<(String, String)> {
         .collect();
     vec![
         ("machine".into(), distinct(&|row| row.machine.summary())),
+        (
+            "build".into(),
+            distinct(&|row| format!("{}, program {}", row.machine.compiler, row.machine.binary)),
+        ),
+        (
+            "processor".into(),
+            distinct(&|row| {
+                let machine = &row.machine;
+                format!("{}; huge pages: {}", machine.cpu_flags, machine.huge_pages)
+            }),
+        ),
         ("commit".into(), distinct(&|row| row.commit.clone())),
         ("seed".into(), distinct(&|row| row.seed.to_string())),
         (
@@ -287,6 +453,28 @@ fn has(row: &LabRow, name: &str, value: &str) -> bool {
     row.parameters.get(name).is_some_and(|own| own == value)
 }
 
+/// The name of a row's bar or line: the value of a parameter, marked where the run is the paper's
+/// variant and ours is another one.
+fn label(row: &LabRow, name: &str) -> Option<String> {
+    let value = row.parameters.get(name)?;
+    Some(if row.variant == Scope::Paper.name() {
+        format!("{value} (paper)")
+    } else {
+        value.clone()
+    })
+}
+
+/// Names of bars or lines in the order in which rows have them.
+fn labels(rows: &[&LabRow], name: &str) -> Vec<String> {
+    let mut labels: Vec<String> = Vec::new();
+    for own in rows.iter().filter_map(|row| label(row, name)) {
+        if !labels.contains(&own) {
+            labels.push(own);
+        }
+    }
+    labels
+}
+
 fn bars(
     caption: &str,
     rows: &[&LabRow],
@@ -294,20 +482,25 @@ fn bars(
     (group, bar): (&str, &str),
     scale: Scale,
 ) -> String {
-    let series = values(rows, bar);
+    let series = labels(rows, bar);
     let value = |of_group: &str, of_bar: &str| {
-        let row = rows
-            .iter()
-            .find(|row| has(row, group, of_group) && has(row, bar, of_bar))?;
-        let median = row.median(metric)?;
-        Some((median, short_number(median)))
+        let is_own = |row: &&&LabRow| label(row, bar).is_some_and(|own| own == of_bar);
+        let mut own = rows.iter().filter(is_own);
+        let row = own.find(|row| has(row, group, of_group))?;
+        Interval::of_median(&row.rounds(metric))
     };
-    let groups = values(rows, group).into_iter().map(|of_group| BarGroup {
-        bars: series
-            .iter()
-            .map(|of_bar| value(&of_group, of_bar))
-            .collect(),
-        name: of_group,
+    let groups = values(rows, group).into_iter().map(|of_group| {
+        let bars = series.iter().map(|of_bar| value(&of_group, of_bar));
+        let bars: Vec<Option<Interval>> = bars.collect();
+        let number = |own: &Interval| (own.value, short_number(own.value));
+        BarGroup {
+            bars: bars.iter().map(|own| own.as_ref().map(number)).collect(),
+            ranges: bars
+                .iter()
+                .map(|own| own.map(|own| (own.low, own.high)))
+                .collect(),
+            name: format!("{group}: {of_group}"),
+        }
     });
     let groups = groups.collect();
     let chart = BarChart {
@@ -338,7 +531,7 @@ fn stack(
             .collect();
         let total: f64 = values.iter().sum();
         StackBar {
-            name: row.parameters.get(bar).cloned().unwrap_or_default(),
+            name: label(row, bar).unwrap_or_default(),
             label: match unit {
                 Unit::Bytes => short_number(total) + "B",
                 Unit::Plain => short_number(total),
@@ -360,13 +553,18 @@ fn lines(rows: &[&LabRow], metric: &str, x: &str, line: &str) -> (Vec<LineSeries
         Some(text) => text.parse::<f64>().ok(),
         None => row.median(x),
     };
-    let series = values(rows, line).into_iter().map(|name| {
-        let own = rows.iter().filter(|row| has(row, line, &name));
-        let mut points: Vec<(f64, f64)> = own
-            .filter_map(|row| Some((number(row)?, row.median(metric)?)))
+    let series = labels(rows, line).into_iter().map(|name| {
+        let is_own = |row: &&&LabRow| label(row, line).is_some_and(|own| own == name);
+        let own = rows.iter().filter(is_own);
+        let mut points: Vec<(f64, Interval)> = own
+            .filter_map(|row| Some((number(row)?, Interval::of_median(&row.rounds(metric))?)))
             .collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        LineSeries { name, points }
+        LineSeries {
+            name,
+            points: points.iter().map(|(x, own)| (*x, own.value)).collect(),
+            ranges: points.iter().map(|(_, own)| (own.low, own.high)).collect(),
+        }
     });
     let mut places: Vec<f64> = rows.iter().filter_map(|row| number(row)).collect();
     places.sort_by(f64::total_cmp);
@@ -443,7 +641,8 @@ fn raw(rows: &[&LabRow], experiment: &Experiment) -> (Vec<String>, Vec<Vec<Strin
     let mut header = vec!["run".to_owned()];
     header.extend(metrics.iter().map(|metric| (*metric).to_owned()));
     let lines = rows.iter().map(|row| {
-        let words: Vec<&str> = row.parameters.values().map(String::as_str).collect();
+        let mut words: Vec<&str> = row.parameters.values().map(String::as_str).collect();
+        words.extend((row.variant != Scope::Both.name()).then_some(row.variant.as_str()));
         let mut cells = vec![words.join(" ")];
         cells.extend(metrics.iter().map(|metric| {
             row.metrics.get(*metric).map_or_else(String::new, |spread| {

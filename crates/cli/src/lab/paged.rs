@@ -237,11 +237,7 @@ mod tests {
 
     fn options_of(parameters: &[(&str, &str)]) -> Vec<String> {
         let named = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        let point = Point {
-            kind: Kind::Paged,
-            parameters: parameters.iter().map(named).collect(),
-            seed: 1,
-        };
+        let point = Point::new(Kind::Paged, parameters.iter().map(named).collect(), 1);
         let options = options(&point, &Size::smoke());
         let words = options
             .iter()

@@ -7,6 +7,10 @@
 use super::experiment::{Experiment, Filter, Kind, Sweep};
 use super::paged;
 use super::size::Size;
+use super::variant::{self, Scope, Variant};
+use crate::machine::fnv;
+use anyhow::{Result, bail};
+use indelible::{FenceOrder, Options};
 use std::collections::BTreeMap;
 
 /// Parameters whose names are not options of a command.
@@ -21,15 +25,53 @@ pub(super) struct Point {
     pub(super) kind: Kind,
     pub(super) parameters: Parameters,
     pub(super) seed: u64,
+    /// The variants that it stands for.
+    pub(super) scope: Scope,
+    /// Options of the paper's variant, in addition.
+    added: Vec<(&'static str, &'static str)>,
 }
 
 impl Point {
-    /// All points of an experiment, in the order of its axes.
-    pub(super) fn of(experiment: &Experiment, size: &Size, seed: u64) -> Vec<Self> {
+    /// A point of our variant, which is the paper's as well until it is told otherwise.
+    pub(super) fn new(kind: Kind, parameters: Parameters, seed: u64) -> Self {
+        Self {
+            kind,
+            parameters,
+            seed,
+            scope: Scope::Both,
+            added: Vec::new(),
+        }
+    }
+
+    /// All points of an experiment in one variant, in the order of its axes.
+    pub(super) fn of(
+        experiment: &Experiment,
+        size: &Size,
+        seed: u64,
+        variant: Variant,
+    ) -> Vec<Self> {
         let sweeps = experiment.sweeps.iter();
-        sweeps
-            .flat_map(|sweep| product(sweep, size, seed))
-            .collect()
+        let points = sweeps.flat_map(|sweep| product(sweep, size, seed));
+        points.map(|point| point.of_variant(variant)).collect()
+    }
+
+    /// The same point in a variant.
+    pub(super) fn of_variant(self, variant: Variant) -> Self {
+        let added = variant::paper_options(&self);
+        let scope = match (added.is_empty(), variant) {
+            (true, _) => Scope::Both,
+            (false, Variant::Ours) => Scope::Ours,
+            (false, Variant::Paper) => Scope::Paper,
+        };
+        let added = match variant {
+            Variant::Ours => Vec::new(),
+            Variant::Paper => added,
+        };
+        Self {
+            scope,
+            added,
+            ..self
+        }
     }
 
     /// The value of a parameter; empty if the point has none of this name.
@@ -37,12 +79,45 @@ impl Point {
         self.parameters.get(name).map_or("", String::as_str)
     }
 
+    /// The options of a database that the variant asks for.
+    pub(super) fn of_database(&self, mut options: Options) -> Result<Options> {
+        for (name, value) in &self.added {
+            options = match *name {
+                "fences" => options.fences(FenceOrder::Paper),
+                "node-bytes" => options.node_bytes(value.parse()?),
+                other => bail!("a variant sets `{other}`, which this kind of run does not take"),
+            };
+        }
+        Ok(options)
+    }
+
+    /// Its parameters for people.
+    pub(super) fn words(&self) -> String {
+        let own = self.parameters.values().map(String::as_str);
+        let added = self.added.iter().flat_map(|(name, value)| [*name, *value]);
+        own.chain(added).collect::<Vec<_>>().join(" ")
+    }
+
     /// The arguments of the run, without its directories. For the workloads they are those of
     /// `indelible bench`.
     pub(super) fn arguments(&self, size: &Size) -> Vec<String> {
-        if matches!(self.kind, Kind::Paged | Kind::PagedProbed | Kind::Priced) {
-            return self.paged_arguments(size);
+        let mut arguments = if matches!(self.kind, Kind::Paged | Kind::PagedProbed | Kind::Priced) {
+            self.paged_arguments(size)
+        } else {
+            self.own_arguments(size)
+        };
+        for (name, value) in &self.added {
+            let name = format!("--{name}");
+            // An option that the parameters have given as well is replaced.
+            if let Some(at) = arguments.iter().position(|word| *word == name) {
+                arguments.drain(at..at + 2);
+            }
+            arguments.extend([name, (*value).to_owned()]);
         }
+        arguments
+    }
+
+    fn own_arguments(&self, size: &Size) -> Vec<String> {
         let mut arguments: Vec<String> = Vec::new();
         let mut add = |name: &str, value: &str| {
             arguments.extend([format!("--{name}"), value.to_owned()]);
@@ -62,6 +137,8 @@ impl Point {
                 add("cache-bytes", &size.ycsb_cache_bytes().to_string());
                 if self.has_memtables() {
                     add("memtable-bytes", &size.ycsb_memtable_bytes().to_string());
+                } else if self.get("method") == "cow" {
+                    add("page-cache", &size.ycsb_page_cache_bytes().to_string());
                 }
                 bench(&mut add, size);
             }
@@ -71,6 +148,8 @@ impl Point {
                 add("cache-bytes", &size.tpcc_cache_bytes().to_string());
                 if self.has_memtables() {
                     add("memtable-bytes", &size.tpcc_memtable_bytes().to_string());
+                } else if self.get("method") == "cow" {
+                    add("page-cache", &size.tpcc_page_cache_bytes().to_string());
                 }
                 bench(&mut add, size);
                 arguments.push("--single-partition".into());
@@ -126,7 +205,7 @@ impl Point {
     /// The configuration as text.
     pub(super) fn configuration(&self, size: &Size) -> String {
         let arguments = self.arguments(size).join(" ");
-        let repeats = size.repeats;
+        let rounds = size.rounds;
         // Kinds whose point names a command of `bench`.
         let kind = match self.kind {
             Kind::Paged | Kind::PagedProbed | Kind::Priced => {
@@ -134,7 +213,7 @@ impl Point {
             }
             kind => kind.name().to_owned(),
         };
-        format!("{kind} {arguments} x{repeats}")
+        format!("{kind} {arguments} x{rounds}")
     }
 }
 
@@ -149,11 +228,7 @@ fn bench(add: &mut impl FnMut(&str, &str), size: &Size) {
 }
 
 fn product(sweep: &Sweep, size: &Size, seed: u64) -> Vec<Point> {
-    let mut points = vec![Point {
-        kind: sweep.kind,
-        parameters: Parameters::new(),
-        seed,
-    }];
+    let mut points = vec![Point::new(sweep.kind, Parameters::new(), seed)];
     // The first axis turns slowest.
     for axis in sweep.axes {
         let values = size.values(*axis);
@@ -178,16 +253,9 @@ pub(super) fn passes(parameters: &Parameters, filter: Filter) -> bool {
         .all(|(name, value)| parameters.get(*name).is_some_and(|own| own == value))
 }
 
-/// The name of a configuration: FNV-1a, 64 bits, in hexadecimal. It identifies; it does not
-/// protect.
+/// The name of a configuration.
 pub(super) fn hash(configuration: &str) -> String {
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
-    let hash = configuration
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(PRIME)
-        });
-    format!("{hash:016x}")
+    fnv(configuration.as_bytes())
 }
 
 #[cfg(test)]
@@ -195,23 +263,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_is_the_published_one() {
-        assert_eq!(hash(""), "cbf29ce484222325");
-        assert_eq!(hash("foobar"), "85944171f73967e8");
-    }
-
-    #[test]
-    fn only_methods_with_memtables_are_told_their_size() {
-        for (method, told) in [("log", true), ("nvm-log", true), ("inp", false)] {
+    fn methods_are_told_the_size_of_what_they_have() {
+        for (method, told) in [
+            ("log", "--memtable-bytes"),
+            ("nvm-log", "--memtable-bytes"),
+            ("cow", "--page-cache"),
+            ("inp", ""),
+        ] {
             for kind in [Kind::Ycsb, Kind::Tpcc] {
-                let point = Point {
-                    kind,
-                    parameters: [("method".into(), method.into())].into(),
-                    seed: 1,
-                };
+                let parameters = [("method".into(), method.into())].into();
+                let point = Point::new(kind, parameters, 1);
                 let arguments = point.arguments(&Size::smoke());
-                let found = arguments.iter().any(|word| word == "--memtable-bytes");
-                assert_eq!(found, told, "{method}");
+                for option in ["--memtable-bytes", "--page-cache"] {
+                    let found = arguments.iter().any(|word| word == option);
+                    assert_eq!(found, told == option, "{method}");
+                }
             }
         }
     }

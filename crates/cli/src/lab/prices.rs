@@ -7,7 +7,7 @@
 
 use super::experiment::Kind;
 use super::point::{Point, hash};
-use super::rows::{LabRow, Spread};
+use super::rows::{LabRow, Sample, Spread};
 use super::size::Size;
 use clap::Args;
 
@@ -62,24 +62,18 @@ impl Prices {
             + pages_bytes * pages_price
             + log_bytes * log_price)
             / GB;
-        let per_dollar = |txn_per_s: f64| txn_per_s / dollars;
-        let speed = row.metrics.get("txn_per_s")?;
-        let alone = |value: f64| Spread {
-            median: value,
-            min: value,
-            max: value,
-        };
-        let metrics = [
-            ("dollars", alone(dollars)),
-            (
-                "txn_per_s_per_dollar",
-                Spread {
-                    median: per_dollar(speed.median),
-                    min: per_dollar(speed.min),
-                    max: per_dollar(speed.max),
-                },
-            ),
-        ];
+        let samples = row.samples.iter().map(|sample| {
+            let speed = sample.metrics.get("txn_per_s").copied();
+            let numbers = [
+                ("dollars", dollars),
+                ("txn_per_s_per_dollar", speed? / dollars),
+            ];
+            Some(Sample {
+                metrics: numbers.map(|(name, value)| (name.to_owned(), value)).into(),
+                ..sample.clone()
+            })
+        });
+        let samples: Vec<Sample> = samples.collect::<Option<_>>()?;
         let configuration = format!(
             "{}, {} $/GB of DRAM, {} of disk",
             point.configuration(size),
@@ -89,7 +83,8 @@ impl Prices {
         Some(LabRow {
             kind: point.kind.name().into(),
             parameters: point.parameters.clone(),
-            metrics: metrics.map(|(name, value)| (name.to_owned(), value)).into(),
+            metrics: Spread::of_each(&samples),
+            samples,
             config: hash(&configuration),
             configuration,
             ..row.clone()
@@ -100,6 +95,7 @@ impl Prices {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::conditions::Conditions;
     use crate::lab::rows::Metrics;
     use std::path::Path;
 
@@ -112,13 +108,8 @@ mod tests {
         let size = Size::smoke();
         let dollars_of = |placement: &str| {
             let parameters = [("placement", placement), (RATIO, "20")];
-            let point = Point {
-                kind: Kind::Priced,
-                parameters: parameters
-                    .map(|(name, value)| (name.into(), value.into()))
-                    .into(),
-                seed: 1,
-            };
+            let parameters = parameters.map(|(name, value)| (name.into(), value.into()));
+            let point = Point::new(Kind::Priced, parameters.into(), 1);
             let metrics = [
                 ("txn_per_s", 700.0),
                 ("pool_bytes", 1e9),
@@ -128,7 +119,13 @@ mod tests {
             let metrics = Metrics::from(metrics.map(|(name, value)| (name.to_owned(), value)));
             let run = measured(&point).unwrap();
             assert_eq!((run.kind, run.get(RATIO)), (Kind::Paged, ""));
-            let row = LabRow::new(&run, &size, &[metrics], Path::new("."));
+            let sample = Sample {
+                round: 0,
+                order: 0,
+                conditions: Conditions::default(),
+                metrics,
+            };
+            let row = LabRow::new(&run, &size, vec![sample], Path::new("."));
             let row = of_test.apply(&point, &size, &row).unwrap();
             let dollars = row.median("dollars").unwrap();
             let per_dollar = row.median("txn_per_s_per_dollar").unwrap();

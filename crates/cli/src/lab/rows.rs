@@ -5,8 +5,10 @@
 //! that was killed may be torn; it is cut off before anything is appended. The table for
 //! spreadsheets is made from the rows and never read.
 
+use super::conditions::Conditions;
 use super::point::{Parameters, Point, hash};
 use super::size::Size;
+use super::statistics::median;
 use crate::files::{Existing, OutputFile};
 use crate::machine::{COMMIT, Machine};
 use anyhow::{Context, Result};
@@ -23,6 +25,9 @@ pub(super) type Metrics = BTreeMap<String, f64>;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct LabRow {
     pub(super) kind: String,
+    /// `paper`, `ours`, or `both` where the two do the same.
+    #[serde(default)]
+    pub(super) variant: String,
     pub(super) parameters: Parameters,
     pub(super) metrics: BTreeMap<String, Spread>,
     pub(super) size: String,
@@ -34,9 +39,36 @@ pub(super) struct LabRow {
     pub(super) seed: u64,
     pub(super) repeats: u32,
     pub(super) machine: Machine,
+    /// In the order in which they were taken; rows of earlier versions have none.
+    #[serde(default)]
+    pub(super) samples: Vec<Sample>,
+    /// The control point of the rounds, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) control: Option<Control>,
 }
 
-/// A number over the repeats of a point.
+/// One measurement of a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Sample {
+    pub(super) round: u32,
+    /// Place in the order of all measurements of these rounds.
+    pub(super) order: u32,
+    #[serde(flatten)]
+    pub(super) conditions: Conditions,
+    pub(super) metrics: Metrics,
+}
+
+/// A point that each round measured twice.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Control {
+    /// Hash of its configuration.
+    pub(super) config: String,
+    pub(super) metric: String,
+    /// The second measurement divided by the first, a round each.
+    pub(super) ratios: Vec<f64>,
+}
+
+/// A number over the rounds of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Spread {
     pub(super) median: f64,
@@ -47,46 +79,62 @@ pub(super) struct Spread {
 impl Spread {
     /// The spread of the values; none if there are none.
     pub(super) fn of(mut values: Vec<f64>) -> Option<Self> {
-        values.sort_by(f64::total_cmp);
-        let (min, max) = (*values.first()?, *values.last()?);
-        let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
         Some(Self {
-            median: low.midpoint(high),
-            min,
-            max,
+            median: median(&mut values)?,
+            min: *values.first()?,
+            max: *values.last()?,
         })
+    }
+
+    /// The spread of each metric over the samples.
+    pub(super) fn of_each(samples: &[Sample]) -> BTreeMap<String, Self> {
+        let metrics = || samples.iter().map(|sample| &sample.metrics);
+        let names: BTreeSet<&String> = metrics().flat_map(BTreeMap::keys).collect();
+        let spread = |name: &String| {
+            let values = metrics().filter_map(|metrics| metrics.get(name));
+            Some((name.clone(), Self::of(values.copied().collect())?))
+        };
+        names.into_iter().filter_map(spread).collect()
     }
 }
 
 impl LabRow {
-    /// The row of a point from the numbers of its repeats.
-    pub(super) fn new(point: &Point, size: &Size, repeats: &[Metrics], place: &Path) -> Self {
+    /// The row of a point from its measurements.
+    pub(super) fn new(point: &Point, size: &Size, samples: Vec<Sample>, place: &Path) -> Self {
         let configuration = point.configuration(size);
-        let names: BTreeSet<&String> = repeats.iter().flat_map(BTreeMap::keys).collect();
-        let spread = |name: &String| {
-            let values = repeats.iter().filter_map(|metrics| metrics.get(name));
-            Spread::of(values.copied().collect())
-        };
         Self {
             kind: point.kind.name().into(),
+            variant: point.scope.name().into(),
             parameters: point.parameters.clone(),
-            metrics: names
-                .into_iter()
-                .filter_map(|name| Some((name.clone(), spread(name)?)))
-                .collect(),
+            metrics: Spread::of_each(&samples),
             size: size.name.into(),
             config: hash(&configuration),
             configuration,
             commit: COMMIT.into(),
             seed: point.seed,
-            repeats: repeats.len() as u32,
+            repeats: samples.len() as u32,
             machine: Machine::here(place),
+            samples,
+            control: None,
         }
     }
 
     /// The median of a metric.
     pub(super) fn median(&self, metric: &str) -> Option<f64> {
         self.metrics.get(metric).map(|spread| spread.median)
+    }
+
+    /// A metric in the order of the rounds; of a row without samples, its median alone.
+    pub(super) fn rounds(&self, metric: &str) -> Vec<f64> {
+        if self.samples.is_empty() {
+            return self.median(metric).into_iter().collect();
+        }
+        let mut samples: Vec<&Sample> = self.samples.iter().collect();
+        samples.sort_by_key(|sample| sample.round);
+        let values = samples
+            .iter()
+            .filter_map(|sample| sample.metrics.get(metric));
+        values.copied().collect()
     }
 }
 
@@ -164,27 +212,30 @@ impl Rows {
             .collect();
         let path = self.directory.join("rows.csv");
         let mut out = OutputFile::create(&path, Existing::Replace)?;
-        let header = ["kind"].into_iter().chain(names.iter().copied()).chain([
-            "metric",
-            "median",
-            "min",
-            "max",
-            "repeats",
-            "seed",
-            "size",
-            "config",
-            "commit",
-            "cpu",
-            "cores",
-            "filesystem",
-        ]);
+        let header = ["kind", "variant"]
+            .into_iter()
+            .chain(names.iter().copied())
+            .chain([
+                "metric",
+                "median",
+                "min",
+                "max",
+                "repeats",
+                "seed",
+                "size",
+                "config",
+                "commit",
+                "cpu",
+                "cores",
+                "filesystem",
+            ]);
         delimited::write_record(&mut out, header.map(Some), b',')?;
         for row in rows {
             let (repeats, seed) = (row.repeats.to_string(), row.seed.to_string());
             let cores = row.machine.cores.to_string();
             for (metric, spread) in &row.metrics {
                 let numbers = [spread.median, spread.min, spread.max].map(|n| n.to_string());
-                let mut record = vec![Some(row.kind.as_str())];
+                let mut record = vec![Some(row.kind.as_str()), Some(row.variant.as_str())];
                 record.extend(
                     names
                         .iter()
@@ -219,30 +270,19 @@ mod tests {
     use crate::scratch::Scratch;
 
     #[test]
-    fn the_median_of_an_even_number_lies_between() {
-        let spread = Spread::of(vec![4.0, 1.0, 2.0, 9.0]).unwrap();
-        assert_eq!(
-            spread,
-            Spread {
-                median: 3.0,
-                min: 1.0,
-                max: 9.0
-            }
-        );
-        assert_eq!(Spread::of(Vec::new()), None);
-    }
-
-    #[test]
     fn a_torn_line_is_cut_off() {
         let scratch = Scratch::new().unwrap();
         let size = Size::smoke();
-        let point = Point {
-            kind: Kind::Costs,
-            parameters: Parameters::new(),
-            seed: 7,
+        let point = Point::new(Kind::Costs, Parameters::new(), 7);
+        let sample = |round, bytes| Sample {
+            round,
+            order: 9 - round,
+            conditions: Conditions::default(),
+            metrics: Metrics::from([("bytes".into(), bytes)]),
         };
-        let metrics = [Metrics::from([("bytes".into(), 5.0)])];
-        let row = LabRow::new(&point, &size, &metrics, scratch.path());
+        let samples = vec![sample(1, 4.0), sample(0, 6.0)];
+        let row = LabRow::new(&point, &size, samples, scratch.path());
+        assert_eq!(row.rounds("bytes"), [6.0, 4.0]);
         let mut rows = Rows::open(scratch.path(), Accept::ThisCommit).unwrap();
         assert!(rows.find(&point, &size).is_none());
         rows.add(row).unwrap();

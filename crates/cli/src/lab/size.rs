@@ -19,6 +19,9 @@ const CACHE_BYTES_MIN: u64 = 64 << 10;
 /// The database's own MemTables with the paper's data, and the least.
 const MEMTABLE_BYTES: u64 = 64 << 20;
 const MEMTABLE_BYTES_MIN: u64 = 64 << 10;
+/// The page cache of `cow` of both partitions with the paper's data, a half of them, and the least.
+const PAGE_CACHE_BYTES: u64 = 1 << 30;
+const PAGE_CACHE_BYTES_MIN: u64 = 256 << 10;
 
 /// Bytes in pages of a TPC-B account, a TATP subscriber, a sysbench row and a full TPC-C warehouse,
 /// as measured after loading.
@@ -36,8 +39,10 @@ const PAPER_JOIN_B: u64 = 128_000_000;
 pub(super) struct Size {
     pub(super) name: &'static str,
     pub(super) partitions: u32,
-    /// Measurements of each point, one after the other.
-    pub(super) repeats: u32,
+    /// Rounds, in each of which every point is measured once.
+    pub(super) rounds: u32,
+    /// Points that take turns, at most: as many databases are loaded at once.
+    pub(super) together: usize,
     /// Seconds of one measurement.
     pub(super) seconds: f64,
     pub(super) ycsb_rows: u32,
@@ -82,7 +87,8 @@ pub(super) struct Size {
 const SMOKE: Size = Size {
     name: "smoke",
     partitions: 2,
-    repeats: 1,
+    rounds: 2,
+    together: 12,
     seconds: 0.01,
     ycsb_rows: 500,
     tpcc_scale_thousandths: 5,
@@ -107,7 +113,8 @@ const SMOKE: Size = Size {
 const QUICK: Size = Size {
     name: "quick",
     partitions: 2,
-    repeats: 3,
+    rounds: 5,
+    together: 24,
     seconds: 0.15,
     ycsb_rows: 40_000,
     tpcc_scale_thousandths: 50,
@@ -132,7 +139,8 @@ const QUICK: Size = Size {
 const FULL: Size = Size {
     name: "full",
     partitions: 2,
-    repeats: 3,
+    rounds: 10,
+    together: 6,
     seconds: 10.0,
     ycsb_rows: 2_000_000,
     tpcc_scale_thousandths: 1000,
@@ -170,6 +178,11 @@ impl Size {
         }
     }
 
+    /// Measurements of a database: one a round, and a second one of the control point.
+    pub(super) fn measurements(&self) -> u32 {
+        2 * self.rounds
+    }
+
     /// The largest size, for tests.
     #[cfg(test)]
     pub(super) fn full() -> Self {
@@ -192,6 +205,11 @@ impl Size {
         self.of_ycsb(MEMTABLE_BYTES).max(MEMTABLE_BYTES_MIN)
     }
 
+    /// The page cache of a partition of `cow` in a YCSB run.
+    pub(super) fn ycsb_page_cache_bytes(&self) -> u64 {
+        (self.of_ycsb(PAGE_CACHE_BYTES) / u64::from(self.partitions)).max(PAGE_CACHE_BYTES_MIN)
+    }
+
     /// Scales bytes that go with the paper's YCSB data to the rows of this size.
     fn of_ycsb(&self, bytes: u64) -> u64 {
         bytes * u64::from(self.ycsb_rows) / PAPER_YCSB_ROWS
@@ -210,6 +228,11 @@ impl Size {
     /// A MemTable of a TPC-C run.
     pub(super) fn tpcc_memtable_bytes(&self) -> u64 {
         self.of_tpcc(MEMTABLE_BYTES).max(MEMTABLE_BYTES_MIN)
+    }
+
+    /// The page cache of a partition of `cow` in a TPC-C run.
+    pub(super) fn tpcc_page_cache_bytes(&self) -> u64 {
+        (self.of_tpcc(PAGE_CACHE_BYTES) / u64::from(self.partitions)).max(PAGE_CACHE_BYTES_MIN)
     }
 
     /// Scales bytes that go with the paper's warehouses to the warehouses of this size.
@@ -283,13 +306,13 @@ impl Size {
     /// Description in the report of the joins.
     pub(super) fn describe_joins(&self) -> String {
         format!(
-            "workload A with {} tuples in R, 1/{} of the paper's; B with {} on both sides, 1/{} of the paper's; tuples of 8 bytes, medians of {} joins in \
+            "workload A with {} tuples in R, 1/{} of the paper's; B with {} on both sides, 1/{} of the paper's; tuples of 8 bytes, medians of {} rounds of joins in \
              warm scratch memory",
             thousands(self.join_a),
             PAPER_JOIN_A / self.join_a,
             thousands(self.join_b),
             PAPER_JOIN_B / self.join_b,
-            self.repeats
+            self.rounds
         )
     }
 
@@ -297,7 +320,7 @@ impl Size {
     pub(super) fn describe_nv_logging(&self) -> String {
         format!(
             "TPC-C with {} warehouses at {} of the full size, TPC-B with {} branches of {} accounts, TATP with {} subscribers: about {}, {} and {} MB of \
-             pages; medians of {} measurements of {} s",
+             pages; medians of {} rounds of {} s",
             self.paged_warehouses,
             self.paged_scale(),
             self.branches,
@@ -306,7 +329,7 @@ impl Size {
             self.paged_bytes("tpcc") / 1_000_000,
             self.paged_bytes("tpcb") / 1_000_000,
             self.paged_bytes("tatp") / 1_000_000,
-            self.repeats,
+            self.rounds,
             self.seconds
         )
     }
@@ -314,14 +337,14 @@ impl Size {
     /// Description in the report of NVM-DWB.
     pub(super) fn describe_nvm_dwb(&self) -> String {
         format!(
-            "sysbench with one table of {} rows, TPC-C with {} warehouses at {} of the full size: about {} and {} MB of pages; medians of {} measurements of \
+            "sysbench with one table of {} rows, TPC-C with {} warehouses at {} of the full size: about {} and {} MB of pages; medians of {} rounds of \
              {} s",
             thousands(self.sysbench_rows.into()),
             self.paged_warehouses,
             self.paged_scale(),
             self.paged_bytes("sysbench") / 1_000_000,
             self.paged_bytes("tpcc") / 1_000_000,
-            self.repeats,
+            self.rounds,
             self.drive_seconds
         )
     }
@@ -329,10 +352,10 @@ impl Size {
     /// Description in the report of FAST and FASH.
     pub(super) fn describe_fast_fash(&self) -> String {
         format!(
-            "{} rows go into an empty tree, with keys in random order; before a modelled cache of {} KiB, where the device is emulated; medians of {} runs",
+            "{} rows go into an empty tree, with keys in random order; before a modelled cache of {} KiB, where the device is emulated; medians of {} rounds",
             thousands(self.btree_rows.into()),
             self.btree_cache_bytes() >> 10,
-            self.repeats
+            self.rounds
         )
     }
 
@@ -340,7 +363,7 @@ impl Size {
     pub(super) fn describe_n_store(&self) -> String {
         format!(
             "YCSB with {} rows of a kilobyte before a modelled cache of {} KiB, MemTables of {} KiB; TPC-C with {} warehouses at {} of the full \
-             size before {} KiB, MemTables of {} KiB; {} partitions, a thread each; medians of {} measurements of {} s",
+             size before {} KiB, MemTables of {} KiB; {} partitions, a thread each; medians of {} rounds of {} s",
             self.ycsb_rows,
             self.ycsb_cache_bytes() >> 10,
             self.ycsb_memtable_bytes() >> 10,
@@ -349,7 +372,7 @@ impl Size {
             self.tpcc_cache_bytes() >> 10,
             self.tpcc_memtable_bytes() >> 10,
             self.partitions,
-            self.repeats,
+            self.rounds,
             self.seconds
         )
     }
@@ -368,6 +391,8 @@ mod tests {
         assert_eq!(FULL.ycsb_memtable_bytes(), MEMTABLE_BYTES);
         assert_eq!(FULL.tpcc_memtable_bytes(), MEMTABLE_BYTES);
         assert_eq!(QUICK.ycsb_memtable_bytes(), MEMTABLE_BYTES / 50);
+        assert_eq!(FULL.ycsb_page_cache_bytes(), PAGE_CACHE_BYTES / 2);
+        assert_eq!(QUICK.ycsb_page_cache_bytes(), PAGE_CACHE_BYTES / 100);
     }
 
     #[test]

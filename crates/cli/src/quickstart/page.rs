@@ -207,6 +207,7 @@ fn by_mix(
         };
         BarGroup {
             bars: methods.iter().map(row).collect(),
+            ranges: Vec::new(),
             name: mix,
         }
     });
@@ -235,6 +236,7 @@ fn latencies(rows: &[RunRow]) -> (String, String) {
         LineSeries {
             name: row.method.clone(),
             points,
+            ranges: Vec::new(),
         }
     });
     let ticks = [
@@ -271,6 +273,7 @@ fn recovery(rows: &[RunRow]) -> (String, String) {
     let group = BarGroup {
         name: String::new(),
         bars: methods.iter().map(bar).collect(),
+        ranges: Vec::new(),
     };
     let scale = Scale::Logarithmic;
     let chart = BarChart {

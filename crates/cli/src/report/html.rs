@@ -244,6 +244,7 @@ svg text { font-size: 11px; fill: var(--ink); }
 svg .group { font-weight: 600; }
 svg .tick, svg .axis, svg .none, svg .name { fill: var(--soft); }
 svg .grid { stroke: var(--rule); stroke-width: 1; }
+svg .interval { stroke: var(--ink); stroke-width: 1.4; stroke-linecap: round; opacity: 0.75; }
 svg polyline { fill: none; stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
 .f0 { fill: var(--c0); } .f1 { fill: var(--c1); } .f2 { fill: var(--c2); }
 .f3 { fill: var(--c3); } .f4 { fill: var(--c4); } .f5 { fill: var(--c5); }

@@ -12,7 +12,7 @@ mod stack;
 pub(crate) use html::{Details, NumberTable, Page, Section, Tone, WordTable};
 pub(crate) use plot::{BarChart, BarGroup, LineChart, LineSeries, Scale, Tick, short_number};
 pub(crate) use rows::{
-    AreaNumbers, CheckpointNumbers, FootprintBytes, LatencyUs, OwnNumbers, PageNumbers, PerTxn,
-    ReadFloor, RunRow, StandardNumbers, TypeNumbers, WrittenBytes,
+    AreaNumbers, CheckpointNumbers, FootprintBytes, LatencyUs, ModelledNumbers, OwnNumbers,
+    PageNumbers, PerTxn, ReadFloor, RunRow, StandardNumbers, TypeNumbers, WrittenBytes,
 };
 pub(crate) use stack::{StackBar, StackChart};

@@ -34,6 +34,8 @@ pub(crate) struct BarGroup {
     pub(crate) name: String,
     /// One value a series and the text at its bar; `None` where nothing was measured.
     pub(crate) bars: Vec<Option<(f64, String)>>,
+    /// The interval of each value, if they have intervals.
+    pub(crate) ranges: Vec<Option<(f64, f64)>>,
 }
 
 /// Lines over two axes.
@@ -54,6 +56,8 @@ pub(crate) struct LineSeries {
     pub(crate) name: String,
     /// In ascending order of x. On a logarithmic axis values must be positive; others are left out.
     pub(crate) points: Vec<(f64, f64)>,
+    /// The interval of each y, if they have intervals.
+    pub(crate) ranges: Vec<(f64, f64)>,
 }
 
 /// Mapping of the values of an axis to positions.
@@ -76,12 +80,14 @@ impl BarChart {
         const HEADING: f64 = 22.0;
         const GAP: f64 = 8.0;
         let bars = || self.groups.iter().flat_map(|group| &group.bars).flatten();
+        let ranges = self.groups.iter().flat_map(|group| &group.ranges);
+        let ends = ranges.flatten().map(|(_, high)| *high);
         let left = text_width(self.series.iter()) + 14.0;
         let right = WIDTH - text_width(bars().map(|(_, text)| text)) - 10.0;
         let place = Place {
             left,
             room: (right - left).max(40.0),
-            axis: Axis::over(bars().map(|(value, _)| *value), self.scale),
+            axis: Axis::over(bars().map(|(value, _)| *value).chain(ends), self.scale),
         };
         let mut body = String::new();
         let mut y = 0.0;
@@ -94,11 +100,13 @@ impl BarChart {
                 let series = self.series.get(index).map_or("", String::as_str);
                 let at = (left - 8.0, y + 12.0);
                 text(&mut body, at, "end", "name", series);
-                place.draw(&mut body, y, index % COLOURS, bar.as_ref());
+                let range = group.ranges.get(index).copied().flatten();
+                place.draw(&mut body, y, index % COLOURS, bar.as_ref(), range);
                 y += BAR_PITCH;
             }
             y += GAP;
         }
+        y = place.marks(&mut body, y);
         frame(&self.title, y.max(20.0), &body)
     }
 }
@@ -115,8 +123,28 @@ struct Place {
 }
 
 impl Place {
-    /// Draws a bar and its value, or says that there is none.
-    fn draw(&self, body: &mut String, y: f64, colour: usize, bar: Option<&(f64, String)>) {
+    /// Draws the axis below the bars, with the names of its ends; returns its lower end.
+    fn marks(&self, body: &mut String, y: f64) -> f64 {
+        line(body, (self.left, y), (self.left + self.room, y));
+        let ticks = self.axis.ticks();
+        let ends = ticks.first().into_iter().chain(ticks.last());
+        for (tick, anchor) in ends.zip(["start", "end"]) {
+            let x = self.left + self.axis.part(tick.at) * self.room;
+            line(body, (x, y), (x, y + 4.0));
+            text(body, (x, y + 15.0), anchor, "tick", &tick.text);
+        }
+        y + 20.0
+    }
+
+    /// Draws a bar with its interval and its value, or says that there is none.
+    fn draw(
+        &self,
+        body: &mut String,
+        y: f64,
+        colour: usize,
+        bar: Option<&(f64, String)>,
+        range: Option<(f64, f64)>,
+    ) {
         let Some((value, label)) = bar else {
             text(body, (self.left, y + 12.0), "start", "none", "not measured");
             return;
@@ -124,8 +152,14 @@ impl Place {
         let width = (self.axis.part(*value) * self.room).max(1.0);
         let path = bar_path(self.left, y, width, BAR);
         let _ = write!(body, "<path class=\"f{colour}\" d=\"{path}\"/>");
-        let at = (self.left + width + 6.0, y + 12.0);
-        text(body, at, "start", "value", label);
+        let mut end = self.left + width;
+        if let Some((low, high)) = range {
+            let [from, to] = [low, high].map(|at| self.left + self.axis.part(at) * self.room);
+            let middle = y + BAR / 2.0;
+            interval(body, (from, middle), (to, middle));
+            end = end.max(to);
+        }
+        text(body, (end + 6.0, y + 12.0), "start", "value", label);
     }
 }
 
@@ -134,16 +168,9 @@ impl LineChart {
     pub(crate) fn svg(&self) -> String {
         const TOP: f64 = 22.0;
         const PLOT: f64 = 180.0;
-        let points = || self.series.iter().flat_map(|series| &series.points);
-        let usable =
-            |value: f64, scale| value.is_finite() && (scale == Scale::Linear || value > 0.0);
-        let y_axis = Axis::over(
-            points()
-                .map(|point| point.1)
-                .filter(|y| usable(*y, self.y_scale)),
-            self.y_scale,
-        );
-        let xs = points()
+        let y_axis = self.y_axis();
+        let points = self.series.iter().flat_map(|series| &series.points);
+        let xs = points
             .map(|point| point.0)
             .filter(|x| usable(*x, self.x_scale));
         let x_axis = match self.x_ticks.as_slice() {
@@ -201,9 +228,25 @@ impl LineChart {
                 .map(|(x, y)| (place_x(*x), place_y(*y), *y))
                 .collect();
             polyline(&mut body, index % COLOURS, &series.name, &places);
+            for ((x, y), (low, high)) in series.points.iter().zip(&series.ranges) {
+                if usable(*x, self.x_scale) && usable(*y, self.y_scale) {
+                    let x = place_x(*x);
+                    interval(&mut body, (x, place_y(*low)), (x, place_y(*high)));
+                }
+            }
         }
         let height = self.legend(&mut body, TOP + PLOT + 52.0);
         frame(&self.title, height, &body)
+    }
+
+    /// The axis of all values and the upper ends of their intervals.
+    fn y_axis(&self) -> Axis {
+        let points = self.series.iter().flat_map(|series| &series.points);
+        let ends = self.series.iter().flat_map(|series| &series.ranges);
+        let ys = points
+            .map(|point| point.1)
+            .chain(ends.map(|(_, high)| *high));
+        Axis::over(ys.filter(|y| usable(*y, self.y_scale)), self.y_scale)
     }
 
     /// Draws the legend from `y` downwards and returns its lower end.
@@ -232,6 +275,11 @@ impl LineChart {
         }
         place.1 + 8.0
     }
+}
+
+/// Whether a value has a place on an axis.
+fn usable(value: f64, scale: Scale) -> bool {
+    value.is_finite() && (scale == Scale::Linear || value > 0.0)
 }
 
 /// The range of an axis and how it maps values to 0..=1.
@@ -373,6 +421,15 @@ fn polyline(body: &mut String, colour: usize, name: &str, places: &[(f64, f64, f
     }
 }
 
+/// The line of a 95 % interval.
+fn interval(body: &mut String, from: (f64, f64), to: (f64, f64)) {
+    let _ = write!(
+        body,
+        "<line class=\"interval\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",
+        from.0, from.1, to.0, to.1
+    );
+}
+
 fn line(body: &mut String, from: (f64, f64), to: (f64, f64)) {
     let _ = write!(
         body,
@@ -458,9 +515,11 @@ mod tests {
             groups: vec![BarGroup {
                 name: String::new(),
                 bars: vec![Some((1.0, "1".into()))],
+                ranges: vec![Some((0.5, 1.5))],
             }],
         };
         let svg = chart.svg();
         assert!(!svg.contains("<script>") && svg.contains("a&quot;b&amp;c"));
+        assert!(svg.contains("class=\"interval\""));
     }
 }

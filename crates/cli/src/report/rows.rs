@@ -38,6 +38,9 @@ pub(crate) struct RunRow {
     /// From the start of a transaction to its durable acknowledgement.
     pub(crate) latency_us: LatencyUs,
     pub(crate) cpu_us_per_txn: f64,
+    /// The same without the time of the model, where a device was emulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) modelled: Option<ModelledNumbers>,
     pub(crate) per_txn: PerTxn,
     pub(crate) footprint_bytes: FootprintBytes,
     pub(crate) commit: String,
@@ -52,6 +55,19 @@ pub(crate) struct RunRow {
     /// Fields that only the standard benchmarks have.
     #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
     pub(crate) standard: Option<StandardNumbers>,
+}
+
+/// Numbers of a run on an emulated device without the time that its model takes, which is measured
+/// on a sample of the accesses. Latencies are not corrected.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ModelledNumbers {
+    /// The model's time, and half the width of its 95 % interval.
+    pub(crate) model_us_per_txn: f64,
+    pub(crate) model_us_per_txn_error: f64,
+    /// With all threads, as many of them at once as there are cores, rid of their share of it.
+    pub(crate) txn_per_s: f64,
+    pub(crate) txn_per_s_error: f64,
+    pub(crate) cpu_us_per_txn: f64,
 }
 
 /// The additional fields of a row of a page method. The field `commit` of a row is the program's
@@ -262,6 +278,9 @@ pub(crate) struct PerTxn {
     #[serde(default)]
     pub(crate) log_stores: f64,
     pub(crate) lines_flushed: f64,
+    /// Lines stored around the cache; rows of earlier versions lack it.
+    #[serde(default)]
+    pub(crate) lines_streamed: f64,
     pub(crate) fences: f64,
     /// Bytes stored to durable memory and written to files.
     pub(crate) bytes_written: f64,

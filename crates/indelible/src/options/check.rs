@@ -30,6 +30,7 @@ const POOL_BYTES_MIN: u64 = 1 << 20;
 const GROUP_WAIT_US_MAX: u64 = 1_000_000;
 const MARK_INTERVAL_MIN: Duration = Duration::from_millis(1);
 const MEMTABLE_BYTES: RangeInclusive<u64> = 1 << 10..=1 << 34;
+const GROWTH_FACTOR: RangeInclusive<u32> = 2..=64;
 
 impl Options {
     /// Checks every value that can be checked without touching the medium.
@@ -107,6 +108,7 @@ impl MethodOption {
     fn check_range(&self) -> Result<()> {
         match *self {
             Self::MemtableBytes(bytes) => within("memtable_bytes", Some(bytes), MEMTABLE_BYTES),
+            Self::GrowthFactor(factor) => within("growth_factor", Some(factor), GROWTH_FACTOR),
             Self::RingBytes(bytes) => within("ring_bytes", Some(bytes), ..=RING_BYTES_MAX),
             Self::Rings(rings) => within("rings", Some(rings), 1..=RINGS_MAX),
             Self::AreaBytes(bytes) => within("area_bytes", Some(bytes), AREA_BYTES_MIN..),
@@ -155,6 +157,16 @@ mod tests {
                 "group_transactions_max",
             ),
             (Options::new().memtable_bytes(5), "memtable_bytes"),
+            (
+                Options::new().method(Method::Log).growth_factor(1),
+                "growth_factor",
+            ),
+            (
+                Options::new()
+                    .method(Method::NvmCow)
+                    .page_cache_bytes(1 << 20),
+                "page_cache_bytes",
+            ),
             (
                 Options::new().method(Method::Nvwal).outline_bytes(0),
                 "outline_bytes",

@@ -224,6 +224,19 @@ impl Options {
         self.with(MethodOption::MemtableBytes(bytes))
     }
 
+    /// How many times as large as the level before it a level of runs of `log` or `nvm-log` may
+    /// become, 2 to 64; each opening may choose again. Default 8. Larger ones have fewer levels to
+    /// read and merge more at a time.
+    pub fn growth_factor(self, factor: u32) -> Self {
+        self.with(MethodOption::GrowthFactor(factor))
+    }
+
+    /// Bytes of the page cache of each partition of `cow`; each opening may choose again. Default
+    /// 512 MiB.
+    pub fn page_cache_bytes(self, bytes: usize) -> Self {
+        self.with(MethodOption::PageCacheBytes(bytes))
+    }
+
     /// Bytes of the buffer pool of each partition of the page methods, at least 64 pages, and of
     /// the frames of `nvwal`, at least 48. Each opening may choose again. Default [`BUFFER_BYTES`].
     ///

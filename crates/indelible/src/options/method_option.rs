@@ -22,6 +22,10 @@ pub enum MethodOption {
     OutlineBytes(usize),
     /// Bytes of changes after which a MemTable is full.
     MemtableBytes(u64),
+    /// Ratio of the sizes of adjacent levels of a log-structured tree.
+    GrowthFactor(u32),
+    /// Bytes of the page cache of a copy-on-write tree in a file.
+    PageCacheBytes(usize),
     /// Images of a changed row in a write-ahead log of rows.
     LogImages(LogImages),
     /// Bytes of a buffer pool, or of the frames of `nvwal`.
@@ -54,6 +58,8 @@ impl MethodOption {
             }
             Self::OutlineBytes(_) => ("outline_bytes", "slotted pages in durable memory"),
             Self::MemtableBytes(_) => ("memtable_bytes", "MemTable"),
+            Self::GrowthFactor(_) => ("growth_factor", "levels of runs"),
+            Self::PageCacheBytes(_) => ("page_cache_bytes", "page cache of a copy-on-write tree"),
             Self::LogImages(_) => ("log_images", "write-ahead log of rows in files"),
             Self::BufferBytes(_) => ("buffer_bytes", "buffer pool"),
             Self::Io(_) => ("io", "pages in files to be read directly"),
@@ -74,7 +80,10 @@ impl MethodOption {
             Self::Fences(_) => matches!(method, Method::NvmInp | Method::NvmLog),
             Self::PowerFailAtomicity(_) => method == Method::Fast,
             Self::OutlineBytes(_) => matches!(method, Method::Fash | Method::Fast),
-            Self::MemtableBytes(_) => matches!(method, Method::Log | Method::NvmLog),
+            Self::MemtableBytes(_) | Self::GrowthFactor(_) => {
+                matches!(method, Method::Log | Method::NvmLog)
+            }
+            Self::PageCacheBytes(_) => method == Method::Cow,
             Self::LogImages(_) => method.has_log_images(),
             Self::BufferBytes(_) => method.has_buffer_pool() || method == Method::Nvwal,
             Self::Io(_) | Self::LogDirectory(_) | Self::Archive(_) => method.has_buffer_pool(),
@@ -132,6 +141,8 @@ impl MethodOption {
             Self::PowerFailAtomicity(atomicity) => engine.atomicity = atomicity,
             Self::OutlineBytes(bytes) => engine.outline_bytes = bytes,
             Self::MemtableBytes(bytes) => engine.memtable_bytes = bytes,
+            Self::GrowthFactor(factor) => engine.growth_factor = factor,
+            Self::PageCacheBytes(bytes) => engine.page_cache_bytes = bytes,
             Self::LogImages(images) => engine.log_images = images,
             Self::BufferBytes(bytes) => engine.buffer_bytes = bytes,
             Self::RingBytes(bytes) => engine.ring_bytes = bytes,

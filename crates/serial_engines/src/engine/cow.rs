@@ -460,7 +460,8 @@ pub(super) fn open_in_pool<P: Platform>(
 pub(super) fn create_in_file<P: Platform>(platform: &P, options: &EngineOptions) -> Result<Cow<P>> {
     check_page_size(options)?;
     let files = platform.files(options.partition)?;
-    let store = FileStore::create(files, file_identity(options), options.page_bytes as usize)?;
+    let store = FileStore::create(files, file_identity(options), options.page_bytes as usize)?
+        .with_cache(options.page_cache_bytes);
     let frames = platform
         .memories(options.partition)
         .volatile(FRAMES_BYTES.max(POOL_BYTES_MIN))?;
@@ -476,6 +477,7 @@ pub(super) fn open_in_file<P: Platform>(
 ) -> Result<Cow<P>> {
     let files = platform.files(options.partition)?;
     let (store, undone) = FileStore::open(files, file_identity(options), options.access, decide)?;
+    let store = store.with_cache(options.page_cache_bytes);
     let directory = store.directory();
     let frames = platform
         .memories(options.partition)

@@ -49,6 +49,8 @@ pub struct EngineOptions {
     pub memtable_bytes: u64,
     /// Bytes of the buffer pool of the page engine, and of the frames of `nvwal`.
     pub buffer_bytes: u64,
+    /// Bytes of the page cache of `cow`.
+    pub page_cache_bytes: usize,
     /// Threads that write the page engine's dirty pages whose frames are needed.
     pub cleaning: Cleaning,
     /// The thread that makes records in durable memory durable ahead of their commits, if they wait
@@ -100,6 +102,7 @@ impl Default for EngineOptions {
             log_images: LogImages::After,
             memtable_bytes: 64 << 20,
             buffer_bytes: 128 << 20,
+            page_cache_bytes: 512 << 20,
             cleaning: Cleaning::BySessions,
             daemon: Daemon::BySteps,
             undoing: AfterCrash::AtOpening,

@@ -1,16 +1,18 @@
 //! Points that are runs of `indelible bench`: their arguments go through the same command line.
 //!
 //! So the configuration of a row can be pasted after `indelible bench`, and an option means the
-//! same here as there. The repeats of a point run one after the other on one database, which is
-//! loaded once and checked at the end.
+//! same here as there. The measurements of a point go on with one database, which is loaded once
+//! and checked at the end; insertions into a tree begin with an empty one each time. Throughput and
+//! processor time are those without the time of the emulator's model; `measured_txn_per_s` has it.
 
 use super::super::experiment::Kind;
 use super::super::point::Point;
 use super::super::rows::Metrics;
 use super::super::size::Size;
-use crate::args::{BenchCommand, Command, CommandLine};
-use crate::bench::{btree_segments, standard_segments, ycsb_segments};
-use crate::report::{AreaNumbers, OwnNumbers, RunRow};
+use super::{Afresh, Ready};
+use crate::args::{BenchCommand, Command, CommandLine, YcsbArgs};
+use crate::bench::{Benchmark, LoadedStandard, LoadedYcsb, btree_row};
+use crate::report::{AreaNumbers, ModelledNumbers, OwnNumbers, RunRow};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use indelible::Activity;
@@ -21,78 +23,117 @@ use std::path::Path;
 /// Bytes of a line of the device.
 const LINE_BYTES: f64 = 64.0;
 
-/// Runs YCSB.
-pub(super) fn ycsb(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metrics>> {
-    let BenchCommand::Ycsb(args) = parse("ycsb", point, size, parent)? else {
-        bail!("the arguments of a point are those of `bench ycsb`");
-    };
-    let sampling = match point.kind {
-        Kind::YcsbSampled => Sampling::On,
-        _ => Sampling::Off,
-    };
-    let segments = ycsb_segments(&args, size.repeats, sampling)?;
-    let with_shares = segments.iter().map(|segment| {
+/// YCSB.
+struct OfYcsb {
+    args: YcsbArgs,
+    loaded: LoadedYcsb,
+    sampling: Sampling,
+}
+
+impl Ready for OfYcsb {
+    fn measure(&mut self) -> Result<Metrics> {
+        let segment = self.loaded.measure(&self.args, self.sampling)?;
         let mut metrics = metrics(&segment.row);
         if let Some(shares) = segment.shares {
             add_shares(&mut metrics, &shares);
         }
-        metrics
-    });
-    Ok(with_shares.collect())
+        Ok(metrics)
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        self.loaded.check(&self.args)
+    }
 }
 
-/// Runs TPC-C.
-pub(super) fn tpcc(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metrics>> {
+/// Loads YCSB.
+pub(super) fn ycsb(point: &Point, size: &Size, parent: &Path) -> Result<Box<dyn Ready>> {
+    let BenchCommand::Ycsb(args) = parse("ycsb", point, size, parent)? else {
+        bail!("the arguments of a point are those of `bench ycsb`");
+    };
+    Ok(Box::new(OfYcsb {
+        loaded: LoadedYcsb::first(&args, size.measurements())?,
+        args: *args,
+        sampling: sampling(point.kind),
+    }))
+}
+
+/// One of the standard benchmarks.
+struct OfStandard<B: Benchmark> {
+    args: B,
+    loaded: LoadedStandard<B>,
+    kind: Kind,
+}
+
+impl<B: Benchmark> OfStandard<B> {
+    fn load(args: B, point: &Point, size: &Size) -> Result<Box<Self>> {
+        Ok(Box::new(Self {
+            loaded: LoadedStandard::first(&args, size.measurements())?,
+            args,
+            kind: point.kind,
+        }))
+    }
+}
+
+impl<B: Benchmark> Ready for OfStandard<B> {
+    fn measure(&mut self) -> Result<Metrics> {
+        let sampling = sampling(self.kind);
+        let (row, seen) = self.loaded.measure(&self.args, sampling)?;
+        let mut metrics = metrics(&row);
+        if self.kind != Kind::Tpcc {
+            add_pages(&mut metrics, &row);
+        }
+        if let Some(seen) = seen {
+            add_seen(&mut metrics, &row, &seen);
+        }
+        Ok(metrics)
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        self.loaded.check(&self.args)
+    }
+}
+
+/// Loads TPC-C.
+pub(super) fn tpcc(point: &Point, size: &Size, parent: &Path) -> Result<Box<dyn Ready>> {
     let BenchCommand::Tpcc(args) = parse("tpcc", point, size, parent)? else {
         bail!("the arguments of a point are those of `bench tpcc`");
     };
-    let rows = standard_segments(&*args, size.repeats, Sampling::Off)?;
-    Ok(rows.iter().map(|(row, _)| metrics(row)).collect())
+    Ok(OfStandard::load(*args, point, size)?)
 }
 
-/// Runs one of the workloads on a page method.
-pub(super) fn paged(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metrics>> {
-    let sampling = match point.kind {
-        Kind::PagedProbed => Sampling::On,
-        _ => Sampling::Off,
-    };
-    let rows = match parse(point.get("workload"), point, size, parent)? {
-        BenchCommand::Tpcc(args) => standard_segments(&*args, size.repeats, sampling)?,
-        BenchCommand::Tpcb(args) => standard_segments(&*args, size.repeats, sampling)?,
-        BenchCommand::Tatp(args) => standard_segments(&*args, size.repeats, sampling)?,
-        BenchCommand::Sysbench(args) => standard_segments(&*args, size.repeats, sampling)?,
+/// Loads one of the workloads of a page method.
+pub(super) fn paged(point: &Point, size: &Size, parent: &Path) -> Result<Box<dyn Ready>> {
+    Ok(match parse(point.get("workload"), point, size, parent)? {
+        BenchCommand::Tpcc(args) => OfStandard::load(*args, point, size)?,
+        BenchCommand::Tpcb(args) => OfStandard::load(*args, point, size)?,
+        BenchCommand::Tatp(args) => OfStandard::load(*args, point, size)?,
+        BenchCommand::Sysbench(args) => OfStandard::load(*args, point, size)?,
         _ => bail!("a point of the page engine has the workload tpcc, tpcb, tatp or sysbench"),
-    };
-    let metrics = rows.iter().map(|(row, seen)| {
-        let mut metrics = metrics(row);
-        add_pages(&mut metrics, row);
-        if let Some(seen) = seen {
-            add_seen(&mut metrics, row, seen);
-        }
-        metrics
-    });
-    Ok(metrics.collect())
+    })
 }
 
-/// Runs insertions into a tree.
-pub(super) fn btree(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metrics>> {
-    let sampling = match point.kind {
-        Kind::BtreeProbed => Sampling::On,
-        _ => Sampling::Off,
-    };
+/// Makes insertions into a tree ready.
+pub(super) fn btree(point: &Point, size: &Size, parent: &Path) -> Result<Box<dyn Ready>> {
     let BenchCommand::BtreeInsert(args) = parse("btree-insert", point, size, parent)? else {
         bail!("the arguments of a point are those of `bench btree-insert`");
     };
-    let rows = btree_segments(&args, size.repeats, sampling)?;
-    let metrics = rows.iter().map(|(row, seen)| {
-        let mut metrics = metrics(row);
-        add_rows(&mut metrics, row, args.txn_size as f64);
+    let sampling = sampling(point.kind);
+    Ok(Box::new(Afresh(move || {
+        let (row, seen) = btree_row(&args, sampling)?;
+        let mut metrics = metrics(&row);
+        add_rows(&mut metrics, &row, args.txn_size as f64);
         if let Some(seen) = seen {
-            add_steps(&mut metrics, row, seen);
+            add_steps(&mut metrics, &row, &seen);
         }
-        metrics
-    });
-    Ok(metrics.collect())
+        Ok(metrics)
+    })))
+}
+
+fn sampling(kind: Kind) -> Sampling {
+    match kind {
+        Kind::YcsbSampled | Kind::PagedProbed | Kind::BtreeProbed => Sampling::On,
+        _ => Sampling::Off,
+    }
 }
 
 /// The same numbers for each row that a transaction has inserted.
@@ -101,8 +142,12 @@ fn add_rows(metrics: &mut Metrics, row: &RunRow, together: f64) {
     let per_row = |value: f64| value / together;
     let in_memory = per_row(per_txn.stores * LINE_BYTES);
     let numbers = [
-        ("rows_per_s", row.txn_per_s * together),
-        ("lines_flushed_per_row", per_row(per_txn.lines_flushed)),
+        ("rows_per_s", modelled(row).txn_per_s * together),
+        // A streamed line reaches the memory as a flushed one does.
+        (
+            "lines_flushed_per_row",
+            per_row(per_txn.lines_flushed + per_txn.lines_streamed),
+        ),
         ("fences_per_row", per_row(per_txn.fences)),
         ("bytes_written_per_row", per_row(per_txn.bytes_written)),
         ("memory_bytes_per_row", in_memory),
@@ -147,15 +192,28 @@ pub(super) fn command(words: &[String]) -> Result<BenchCommand> {
     }
 }
 
+/// The row without the model's time, which a native device does not have.
+fn modelled(row: &RunRow) -> ModelledNumbers {
+    row.modelled.unwrap_or(ModelledNumbers {
+        txn_per_s: row.txn_per_s,
+        cpu_us_per_txn: row.cpu_us_per_txn,
+        ..ModelledNumbers::default()
+    })
+}
+
 /// The numbers of a row that figures use.
 fn metrics(row: &RunRow) -> Metrics {
     let footprint = &row.footprint_bytes;
     let per_txn = &row.per_txn;
+    let modelled = modelled(row);
     let mut metrics: Metrics = [
-        ("txn_per_s", row.txn_per_s),
+        ("txn_per_s", modelled.txn_per_s),
+        ("measured_txn_per_s", row.txn_per_s),
         // Throughput by processor time: other programs that take the processor away hardly change
         // it.
-        ("txn_per_cpu_s", 1e6 / row.cpu_us_per_txn.max(1e-3)),
+        ("txn_per_cpu_s", 1e6 / modelled.cpu_us_per_txn.max(1e-3)),
+        ("model_us_per_txn", modelled.model_us_per_txn),
+        ("model_us_per_txn_error", modelled.model_us_per_txn_error),
         ("txns", row.txns as f64),
         ("latency_mean_us", row.latency_us.mean),
         ("latency_p50_us", row.latency_us.p50),

@@ -29,7 +29,7 @@ const MEMTABLE_BYTES_MIN: u64 = 16 << 10;
 const LINE_BYTES: f64 = 64.0;
 
 /// Counts one operation of one method.
-pub(super) fn run(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metrics>> {
+pub(super) fn run(point: &Point, size: &Size, parent: &Path) -> Result<Metrics> {
     let method: Method = point
         .get("method")
         .parse()
@@ -41,6 +41,7 @@ pub(super) fn run(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metri
         .partitions(1)
         .layout(LayoutKind::Separate)
         .primitives(Primitive::Flush);
+    options = point.of_database(options)?;
     if matches!(method, Method::Inp | Method::Log) {
         options = options.log_images(LogImages::BeforeAndAfter);
     }
@@ -68,7 +69,7 @@ pub(super) fn run(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metri
     let before = database.statistics()?;
     operate(&database, &table, &keys, operation)?;
     let after = database.statistics()?;
-    Ok(vec![metrics(&before, &after, keys.len())])
+    Ok(metrics(&before, &after, keys.len()))
 }
 
 /// The operation whose costs are counted.

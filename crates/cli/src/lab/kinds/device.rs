@@ -1,7 +1,7 @@
 //! Durable writes of chunks through the two interfaces of the device.
 //!
 //! The program chooses the interface, the device and the order of the chunks; `measure` writes them
-//! and takes the time. A repeat continues with the area of the one before.
+//! and takes the time, without that of the emulator's model.
 
 use super::super::point::Point;
 use super::super::rows::Metrics;
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Measures one interface.
-pub(super) fn run(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metrics>> {
+pub(super) fn run(point: &Point, size: &Size, parent: &Path) -> Result<Metrics> {
     let bytes: usize = point.get("chunk").parse().context("a chunk is a number")?;
     let what = Chunks {
         interface: match point.get("interface") {
@@ -34,15 +34,12 @@ pub(super) fn run(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metri
     };
     let scratch = Scratch::in_directory(parent)?;
     let duration = Duration::from_secs_f64(size.seconds);
-    let written = chunks::measure(&what, scratch.path(), size.repeats, duration)?;
-    Ok(written.iter().map(|one| metrics(one, bytes)).collect())
-}
-
-fn metrics(written: &Written, chunk_bytes: usize) -> Metrics {
-    let Written { chunks, seconds } = *written;
-    let bytes = chunks as f64 * chunk_bytes as f64;
-    Metrics::from([
-        ("mb_per_s".into(), bytes / seconds / 1e6),
+    let Written { chunks, seconds } = chunks::measure(&what, scratch.path(), duration)?;
+    Ok(Metrics::from([
+        (
+            "mb_per_s".into(),
+            (chunks * bytes as u64) as f64 / seconds / 1e6,
+        ),
         ("chunk_ns".into(), seconds * 1e9 / chunks as f64),
-    ])
+    ]))
 }

@@ -1,12 +1,15 @@
-//! The kinds of runs: each turns a point into the numbers of its repeats.
+//! The kinds of runs: each turns a point into something that can be measured again and again.
 //!
 //! | file | kinds |
 //! |---|---|
-//! | `bench` | YCSB, TPC-C, TPC-B, TATP, insertions into a tree: options of `indelible bench` |
+//! | `bench` | YCSB, TPC-C, TPC-B, TATP, sysbench, insertions into a tree: options of `indelible bench` |
 //! | `device` | durable writes through the two interfaces |
 //! | `recovery` | a process that is killed, and the opening after it |
 //! | `costs` | bytes of an insert, an update and a delete |
 //! | `join` | joins of two relations, by the options of `indelible bench join` |
+//!
+//! Where a database is loaded for a point it is kept until the last round, so that the points of an
+//! experiment can take turns without being loaded each time.
 
 mod bench;
 mod costs;
@@ -24,17 +27,41 @@ use super::size::Size;
 use anyhow::{Result, bail};
 use std::path::Path;
 
-/// Runs a point; databases are made under `parent` and removed.
-pub(super) fn run(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metrics>> {
-    match point.kind {
-        Kind::Ycsb | Kind::YcsbSampled => bench::ycsb(point, size, parent),
-        Kind::Tpcc => bench::tpcc(point, size, parent),
-        Kind::Paged | Kind::PagedProbed => bench::paged(point, size, parent),
-        Kind::Btree | Kind::BtreeProbed => bench::btree(point, size, parent),
-        Kind::Priced => bail!("a price is no run"),
-        Kind::Device => device::run(point, size, parent),
-        Kind::Recovery => recovery::run(point, size, parent),
-        Kind::Costs => costs::run(point, size, parent),
-        Kind::Join => join::run(point, size),
+/// A point that is ready to be measured.
+pub(super) trait Ready {
+    /// Measures once.
+    fn measure(&mut self) -> Result<Metrics>;
+
+    /// Checks that the measurements have left what they should have.
+    fn finish(self: Box<Self>) -> Result<()> {
+        Ok(())
     }
+}
+
+/// A point each of whose measurements begins from nothing.
+struct Afresh<F>(F);
+
+impl<F: FnMut() -> Result<Metrics>> Ready for Afresh<F> {
+    fn measure(&mut self) -> Result<Metrics> {
+        (self.0)()
+    }
+}
+
+/// Makes a point ready; databases are made under `parent`, and removed when it is dropped.
+pub(super) fn prepare<'p>(
+    point: &'p Point,
+    size: &'p Size,
+    parent: &'p Path,
+) -> Result<Box<dyn Ready + 'p>> {
+    Ok(match point.kind {
+        Kind::Ycsb | Kind::YcsbSampled => bench::ycsb(point, size, parent)?,
+        Kind::Tpcc => bench::tpcc(point, size, parent)?,
+        Kind::Paged | Kind::PagedProbed => bench::paged(point, size, parent)?,
+        Kind::Btree | Kind::BtreeProbed => bench::btree(point, size, parent)?,
+        Kind::Priced => bail!("a price is no run"),
+        Kind::Device => Box::new(Afresh(|| device::run(point, size, parent))),
+        Kind::Recovery => recovery::prepare(point, size, parent)?,
+        Kind::Costs => Box::new(Afresh(|| costs::run(point, size, parent))),
+        Kind::Join => Box::new(Afresh(|| join::run(point, size))),
+    })
 }

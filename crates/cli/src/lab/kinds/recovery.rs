@@ -5,7 +5,8 @@
 //! 2. The child opens it, runs the transactions, makes them durable, begins another one, and says
 //!    so through a pipe.
 //! 3. The parent kills the child, and takes the time of the opening that recovers. Then it checks
-//!    the content, writes a checkpoint, and begins the next repeat at 2, further along the list.
+//!    the content, and writes a checkpoint. The next measurement begins at 2, further along the
+//!    list.
 //!
 //! The database is on the native device, because the emulated device's own cost would be part of
 //! the measured work.
@@ -13,6 +14,7 @@
 use super::super::point::Point;
 use super::super::rows::Metrics;
 use super::super::size::Size;
+use super::Ready;
 use crate::args::{LabVictimArgs, LabWorkload};
 use crate::scratch::Scratch;
 use anyhow::{Context, Result, bail};
@@ -41,22 +43,29 @@ enum List {
     Tpcc(Tpcc),
 }
 
-/// Measures the repeats of a point.
-pub(super) fn run(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metrics>> {
+/// A database whose process is killed in each measurement.
+struct Killed {
+    args: LabVictimArgs,
+    list: List,
+    partitions: u32,
+    _scratch: Scratch,
+}
+
+/// Loads the database of a point.
+pub(super) fn prepare(point: &Point, size: &Size, parent: &Path) -> Result<Box<dyn Ready>> {
     let method: Method = point
         .get("method")
         .parse()
         .map_err(|problem| anyhow::anyhow!("method {problem}"))?;
-    let txns: u64 = point.get("txns").parse().context("txns is a number")?;
     let scratch = Scratch::in_directory(parent)?;
     let path = scratch.path().join("recovery.db");
-    let mut args = LabVictimArgs {
+    let args = LabVictimArgs {
         path: path.clone(),
         workload: match point.get("workload") {
             "tpcc" => LabWorkload::Tpcc,
             _ => LabWorkload::Ycsb,
         },
-        txns,
+        txns: point.get("txns").parse().context("txns is a number")?,
         rows: size.recovery_rows,
         scale: size.tpcc_scale(),
         first: 0,
@@ -67,29 +76,39 @@ pub(super) fn run(point: &Point, size: &Size, parent: &Path) -> Result<Vec<Metri
         .method(method)
         .partitions(size.partitions)
         .layout(LayoutKind::Separate);
+    let options = point.of_database(options)?;
     let database = Database::create(&path, &options)?;
     list.load(&database)?;
     database.checkpoint()?;
     database.close()?;
-    let mut repeats = Vec::new();
-    for _ in 0..size.repeats {
-        kill(&args)?;
+    Ok(Box::new(Killed {
+        args,
+        list,
+        partitions: size.partitions,
+        _scratch: scratch,
+    }))
+}
+
+impl Ready for Killed {
+    fn measure(&mut self) -> Result<Metrics> {
+        let args = &mut self.args;
+        kill(args)?;
         let start = Instant::now();
-        let database = Database::open(&path)?;
+        let database = Database::open(&args.path)?;
         let recovery_ms = start.elapsed().as_secs_f64() * 1e3;
         let statistics = database.statistics()?;
-        args.first += txns.div_ceil(size.partitions.into());
-        list.check(&database, args.first)
+        args.first += args.txns.div_ceil(self.partitions.into());
+        self.list
+            .check(&database, args.first)
             .context("the database did not survive the kill")?;
         database.checkpoint()?;
         database.close()?;
-        repeats.push(Metrics::from([
+        Ok(Metrics::from([
             ("recovery_ms".into(), recovery_ms),
             ("replayed".into(), statistics.recovery_replayed as f64),
             ("undone".into(), statistics.recovery_undone as f64),
-        ]));
+        ]))
     }
-    Ok(repeats)
 }
 
 /// Starts a child, and kills it when it is ready.

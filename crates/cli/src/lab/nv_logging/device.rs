@@ -4,7 +4,7 @@
 //! Both are measured alone, without the rest of a transaction.
 
 use super::super::experiment::{
-    ANY, Axes, Check, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Within,
+    ANY, Axes, Check, Claim, Experiment, Filter, Kind, Plot, Shape, Sweep, Test, Within,
 };
 use super::super::paged::POOL_ALL;
 use super::{SCHEME, THREADS};
@@ -46,6 +46,7 @@ const fn of_object(
         what,
         paper,
         source: "4.1",
+        claim: Claim::NUMBERS,
         test: slower(rows, within),
         why,
     }
@@ -84,34 +85,34 @@ pub(super) const FIG9: Experiment = Experiment {
             "native: a small record costs several times as much through a file",
             "49–154x from 64 bytes to 6 KB",
             &[("device", "native"), ("chunk", "64")],
-            Within::Each(2.0, ANY),
+            Within::Each(49.0, 154.0),
             CALLS,
         ),
         of_object(
             "native: so does one of 6 KB",
             "49–154x from 64 bytes to 6 KB",
             &[("device", "native"), ("chunk", "6144")],
-            Within::Each(1.2, ANY),
+            Within::Each(49.0, 154.0),
             CALLS,
         ),
         of_object(
             "native: and a group of 754 KB is still dearer",
             "5–9.5x from 64 to 754 KB",
             &[("device", "native"), ("chunk", "772096")],
-            Within::Each(1.2, ANY),
+            Within::Each(5.0, 9.5),
             CALLS,
         ),
         of_object(
             "emulated, where both pay for their lines: the file costs more at all sizes",
             "5–154x",
             &[("device", "emulated")],
-            Within::Mean(1.0, ANY),
-            "The model's own time a line is most of both.",
+            Within::Mean(5.0, 154.0),
+            "Both flush the same lines, and the file adds two system calls.",
         ),
     ],
 };
 
-const P50: &str = "insert_p50_us";
+const MEAN: &str = "insert_mean_us";
 
 const fn insertion(caption: &'static str, metric: &'static str) -> Plot {
     Plot {
@@ -135,7 +136,7 @@ pub(super) const FIG11: Experiment = Experiment {
     shows: &[
         "Time of an append to the log, encoding included, in TPC-C with all data in the page cache: native memory with the instructions of persistent memory. \
          Below it, how long a transaction waits for the log in all. The paper shows averages of sixteen hardware threads. Here a thread that loses \
-         its core in the middle of an append has a long one, so the mean and the 99th percentile measure the scheduler too, and the median is judged.",
+         its core in the middle of an append has a long one, so the mean measures the scheduler too; it is judged all the same, for each scheme alike, because it is the paper's metric.",
     ],
     sweeps: &[Sweep {
         kind: Kind::PagedProbed,
@@ -148,10 +149,10 @@ pub(super) const FIG11: Experiment = Experiment {
         ],
     }],
     plots: &[
-        insertion("Median of an insertion", P50),
+        insertion("Median of an insertion", "insert_p50_us"),
         insertion("99th percentile", "insert_p99_us"),
         insertion("Longest", "insert_max_us"),
-        insertion("Mean", "insert_mean_us"),
+        insertion("Mean", MEAN),
         insertion("Waiting for the log, a transaction", "wait_us_per_txn"),
     ],
     checks: &[
@@ -159,8 +160,9 @@ pub(super) const FIG11: Experiment = Experiment {
             what: "flush-on-insert: an insertion stays short whatever the threads",
             paper: "at most 2.5 us",
             source: "6.2",
+            claim: Claim::NUMBERS.headline(),
             test: Test::Value {
-                metric: P50,
+                metric: MEAN,
                 rows: super::INSERT,
                 within: Within::Each(0.0, 2.5),
             },
@@ -170,12 +172,13 @@ pub(super) const FIG11: Experiment = Experiment {
             what: "flush-on-insert: it does not grow with the threads",
             paper: "a consistent level",
             source: "6.2",
+            claim: Claim::WORDS,
             test: Test::Ratio {
-                metric: P50,
+                metric: MEAN,
                 over: &[("threads", "16")],
                 under: &[("threads", "2")],
                 rows: super::INSERT,
-                within: Within::Each(0.0, 1.6),
+                within: Within::Each(0.8, 1.25),
             },
             why: "Threads that take turns on a core find its caches cold.",
         },
@@ -183,25 +186,41 @@ pub(super) const FIG11: Experiment = Experiment {
             what: "a central log: it grows with the threads",
             paper: "up to 74.3 us",
             source: "6.2",
+            claim: Claim::WORDS,
             test: Test::Ratio {
-                metric: "insert_mean_us",
+                metric: MEAN,
                 over: &[("threads", "16")],
                 under: &[("threads", "1")],
                 rows: super::DISK,
-                within: Within::Each(1.5, ANY),
+                within: Within::Each(1.0, ANY),
             },
             why: "On two cores only two threads can meet at the lock.",
         },
         Check {
-            what: "with sixteen threads a transaction waits less for the log than with a central one",
-            paper: "74.3 us an insertion against 2.5",
+            what: "with sixteen threads an insertion is shorter than with a central log",
+            paper: "2.5 us against 74.3",
             source: "6.2",
+            claim: Claim::NUMBERS.headline(),
+            test: Test::Ratio {
+                metric: MEAN,
+                over: super::INSERT,
+                under: super::DISK,
+                rows: &[("threads", "16")],
+                within: Within::Each(0.033, 0.034),
+            },
+            why: "On two cores only two threads can meet at the lock of a central log.",
+        },
+        Check {
+            what: "and a transaction waits less for the log in all",
+            paper: "not shown",
+            source: "6.2",
+            claim: Claim::OWN_GOAL,
             test: Test::Ratio {
                 metric: "wait_us_per_txn",
                 over: super::INSERT,
                 under: super::DISK,
                 rows: &[("threads", "16")],
-                within: Within::Each(0.0, 0.8),
+                within: Within::LESS,
             },
             why: "A commit waits until no record in front of its own is missing: a thread that loses its core between the number of a record and its fence keeps all others waiting.",
         },

@@ -7,7 +7,10 @@
 //! where a pool is mapped changes nothing.
 
 use super::super::Part;
+use super::lane::lock;
 use crate::error::{PmemError, Result};
+use std::ops::Range;
+use std::sync::Mutex;
 
 /// Bits of a [`LineName`] that number the line in its memory.
 const LINE_BITS: u32 = 38;
@@ -19,6 +22,9 @@ pub(super) const MEMORIES_MAX: u32 = 1 << MEMORY_BITS;
 const NAME_MASK: u64 = (1 << (LINE_BITS + MEMORY_BITS)) - 1;
 /// Position of the part in a word, three bits.
 const PART_SHIFT: u32 = LINE_BITS + MEMORY_BITS;
+/// Most shards of a cache, and the least sets of one.
+const SHARDS_MAX: u64 = 64;
+const SHARD_SETS_MIN: u64 = 16;
 /// The line differs from the medium.
 const DIRTY: u64 = 1 << 62;
 /// The word names a line at all.
@@ -66,13 +72,18 @@ pub(super) enum Touched {
     Miss(Option<WriteBack>),
 }
 
-/// The modelled cache.
+/// The modelled cache. Sets that follow each other are in one shard, each of which has a lock of
+/// its own, so that threads which use different lines seldom meet.
 #[derive(Debug)]
 pub(super) struct Cache {
-    words: Vec<u64>,
+    shards: Box<[Mutex<Box<[u64]>>]>,
     ways: usize,
     set_mask: u64,
+    shard_sets: u64,
 }
+
+/// The lines of a set, the most recently used first.
+pub(super) struct Set<'cache>(&'cache mut [u64]);
 
 impl Cache {
     /// A cache of `bytes` with `ways` lines of `line_bytes` a set. The number of sets has to be a
@@ -87,16 +98,46 @@ impl Cache {
                  sets; take ways x {line_bytes} x a power of two, as 33554432 bytes with 16 ways"
             )));
         }
+        let shard_sets = (sets / SHARDS_MAX).max(SHARD_SETS_MIN).min(sets);
+        let words = || vec![0; (shard_sets * u64::from(ways)) as usize].into_boxed_slice();
         Ok(Self {
-            words: vec![0; sets as usize * ways as usize],
+            shards: (0..sets / shard_sets)
+                .map(|_| Mutex::new(words()))
+                .collect(),
             ways: ways as usize,
             set_mask: sets - 1,
+            shard_sets,
         })
     }
 
+    /// Shows each line of a range with its set, in order. The lock of a shard is taken once for
+    /// neighbours.
+    pub(super) fn each(
+        &self,
+        memory: u32,
+        lines: Range<u64>,
+        mut look: impl FnMut(&mut Set<'_>, LineName),
+    ) {
+        let spread = u64::from(memory).wrapping_mul(MEMORY_SPREAD);
+        let mut line = lines.start;
+        while line < lines.end {
+            let set = line.wrapping_add(spread) & self.set_mask;
+            let (shard, first) = (set / self.shard_sets, set % self.shard_sets);
+            let end = lines.end.min(line + self.shard_sets - first);
+            let mut words = lock(&self.shards[shard as usize]);
+            let sets = words[first as usize * self.ways..].chunks_exact_mut(self.ways);
+            for (line, set) in (line..end).zip(sets) {
+                look(&mut Set(set), LineName::new(memory, line));
+            }
+            line = end;
+        }
+    }
+}
+
+impl Set<'_> {
     /// Looks a line up for reading, and brings it in.
     pub(super) fn read(&mut self, name: LineName) -> Touched {
-        let set = self.set(name);
+        let Self(set) = self;
         if let Some(way) = find(set, name) {
             set[..=way].rotate_right(1);
             return Touched::Hit;
@@ -107,7 +148,7 @@ impl Cache {
     /// Looks a line up for writing, brings it in and makes it dirty for `part`.
     pub(super) fn write(&mut self, name: LineName, part: Part) -> Touched {
         let word = VALID | DIRTY | (part as u64) << PART_SHIFT | name.0;
-        let set = self.set(name);
+        let Self(set) = self;
         if let Some(way) = find(set, name) {
             set[..=way].rotate_right(1);
             set[0] = word;
@@ -118,7 +159,7 @@ impl Cache {
 
     /// Makes a line clean in place; says whether it was dirty. Its age does not change.
     pub(super) fn clean(&mut self, name: LineName) -> Option<WriteBack> {
-        let set = self.set(name);
+        let Self(set) = self;
         let way = find(set, name)?;
         let dirty = write_back(set[way]);
         set[way] &= !DIRTY;
@@ -127,18 +168,12 @@ impl Cache {
 
     /// Takes a line out; says whether it was dirty. The freed place becomes the next to be used.
     pub(super) fn remove(&mut self, name: LineName) -> Option<WriteBack> {
-        let set = self.set(name);
+        let Self(set) = self;
         let way = find(set, name)?;
         let dirty = write_back(set[way]);
         set[way] = 0;
         set[way..].rotate_left(1);
         dirty
-    }
-
-    fn set(&mut self, name: LineName) -> &mut [u64] {
-        let spread = u64::from(name.memory()).wrapping_mul(MEMORY_SPREAD);
-        let set = (name.line().wrapping_add(spread) & self.set_mask) as usize;
-        &mut self.words[set * self.ways..][..self.ways]
     }
 }
 
@@ -167,6 +202,49 @@ mod tests {
 
     fn line(number: u64) -> LineName {
         LineName::new(0, number)
+    }
+
+    /// Single lines, as a range of one.
+    impl Cache {
+        fn at<R>(&mut self, name: LineName, look: impl Fn(&mut Set<'_>) -> R) -> R {
+            let (line, mut seen) = (name.line(), None);
+            self.each(name.memory(), line..line + 1, |set, _| {
+                seen = Some(look(set));
+            });
+            seen.unwrap()
+        }
+
+        fn read(&mut self, name: LineName) -> Touched {
+            self.at(name, |set| set.read(name))
+        }
+
+        fn write(&mut self, name: LineName, part: Part) -> Touched {
+            self.at(name, |set| set.write(name, part))
+        }
+
+        fn clean(&mut self, name: LineName) -> Option<WriteBack> {
+            self.at(name, |set| set.clean(name))
+        }
+
+        fn remove(&mut self, name: LineName) -> Option<WriteBack> {
+            self.at(name, |set| set.remove(name))
+        }
+    }
+
+    #[test]
+    fn a_range_passes_through_all_its_sets_and_shards() {
+        let cache = Cache::new(256 * 64, 1, 64).unwrap();
+        let read = |lines: Range<u64>| {
+            let (mut names, mut misses) = (Vec::new(), 0);
+            cache.each(3, lines, |set, name| {
+                names.push(name.line());
+                misses += u64::from(set.read(name) != Touched::Hit);
+            });
+            (names, misses)
+        };
+        assert_eq!(read(10..210), ((10..210).collect(), 200));
+        assert_eq!(read(0..256), ((0..256).collect(), 56));
+        assert_eq!(read(7..7), (Vec::new(), 0));
     }
 
     #[test]

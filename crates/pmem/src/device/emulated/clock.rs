@@ -79,12 +79,23 @@ impl Clock {
     /// is charged to the next one.
     #[inline]
     pub fn now_ns_unordered(&self) -> u64 {
+        self.now_ps_unordered() / PS_PER_NS
+    }
+
+    /// As [`Clock::now_ns_unordered`], in picoseconds.
+    #[inline]
+    pub(super) fn now_ps_unordered(&self) -> u64 {
         match &self.0 {
             Source::Counter { rate, start, .. } => {
-                scale(read_counter_unordered().wrapping_sub(*start), *rate) / PS_PER_NS
+                scale(read_counter_unordered().wrapping_sub(*start), *rate)
             }
-            _ => self.now_ns(),
+            _ => self.now_ps(),
         }
+    }
+
+    /// Whether time passes by itself.
+    pub(super) fn is_real(&self) -> bool {
+        !matches!(self.0, Source::Virtual { .. })
     }
 
     /// Waits for `ns` nanoseconds: by spinning, or on the virtual clock by moving it.

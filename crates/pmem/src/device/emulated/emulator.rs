@@ -1,31 +1,33 @@
 //! One partition's device: the traffic between the modelled cache and the imitated memory, counted
 //! and delayed.
 //!
-//! All memories and files of a partition share one [`Emulator`] and so one cache, one channel and
-//! one write queue; each is a [`Region`] of it. The rules, which docs/emulation.md explains:
+//! All memories and files of a partition share one [`Emulator`] and so one cache and one channel;
+//! each is a [`Region`] of it. Write queues, prefetches and fences are those of a thread (`lane`).
+//! The rules, which docs/emulation.md explains:
 //!
 //! 1. A loaded range of which a line misses costs one read latency and the transfer of the missing
 //!    lines, waited for.
-//! 2. Prefetches overlap: the first load of any of them, or any other read latency, is the one
-//!    latency that all of them take.
+//! 2. Prefetches of a thread overlap: its first load of any of them, or any other read latency that
+//!    it waits for, is the one latency that all of them take.
 //! 3. Stores, prefetches, write-backs and streaming stores are posted: they occupy the channel. A
-//!    thread waits for them only when [`POSTED_LINES`] are queued, or at a fence.
+//!    thread waits for them only when [`POSTED_LINES`] are queued, or at a fence, which waits for
+//!    the flushes of its own thread.
 //! 4. Counts depend on the sequence of accesses alone; time is never looked at to count.
 //!
-//! The state is behind a mutex because the handles of a partition are separate values, which safe
-//! code may send to different threads. It is never contended in use, its cost is the same in every
-//! profile, and it is released before waiting.
+//! Nothing is locked during a wait. The model's own time is measured as well (`model_time`).
 
-use super::super::{Counters, Part};
-use super::cache::{Cache, LineName, MEMORIES_MAX, Touched, WriteBack};
+use super::super::{Counters, Part, PartCounters};
+use super::cache::{Cache, LineName, MEMORIES_MAX, Set, Touched, WriteBack};
 use super::clock::{Clock, PS_PER_NS};
+use super::lane::{Account, Lane, Lanes, lock, with_lane};
+use super::model_time::{ModelTime, is_sampled};
 use super::options::{ClockChoice, EmulationOptions, FlushEffect, Loads, WearMap};
 use super::profile::Pacing;
 use super::wear::{Wear, WearTally};
 use crate::error::{PmemError, Result};
-use std::ops::RangeInclusive;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Lines of posted transfers in the queue beyond which the next poster waits: the depth of a memory
 /// controller's queue.
@@ -68,53 +70,58 @@ impl Injected {
 }
 
 #[derive(Debug)]
-struct Shared {
+pub(super) struct Shared {
     options: EmulationOptions,
     line_shift: u32,
     pace: Pace,
     clock: Clock,
     /// The part of the latest access, or [`NOBODY`], for a sampling profiler.
     at_work: AtomicUsize,
-    state: Mutex<State>,
+    regions: AtomicU32,
+    cache: Cache,
+    wear: Option<Mutex<WearTally>>,
+    /// When the channel has transferred everything.
+    channel_free_ps: AtomicU64,
+    pub(super) lanes: Mutex<Lanes>,
 }
 
 /// The profile in picoseconds; zero means nothing to wait for.
-#[derive(Clone, Copy, Debug)]
-#[allow(clippy::struct_field_names, reason = "a unit belongs into the name")]
+#[derive(Clone, Copy, Debug, Default)]
 struct Pace {
-    line_ps: u64,
+    /// Transfer of a block, which is a line unless the medium has larger ones.
+    read_block_ps: u64,
+    write_block_ps: u64,
     read_ps: u64,
+    near_read_ps: u64,
     write_ps: u64,
     fence_ps: u64,
     sync_ps: u64,
+    /// Lines of a block, as a power of two.
+    block_shift: u32,
 }
 
-#[derive(Debug)]
-struct State {
-    cache: Cache,
-    /// Counts of each region.
-    tallies: Vec<Counters>,
-    wear: Option<WearTally>,
-    /// Prefetched ranges whose latency nobody has waited for.
-    overlapped: Vec<RangeInclusive<LineName>>,
-    /// The line that the last streaming store left incomplete: its next words join it on their way.
-    open_line: Option<LineName>,
-    /// Something was flushed or streamed since the last fence.
-    unfenced: bool,
-    /// When the channel has transferred everything.
-    channel_free_ps: u64,
-    /// When the queued writes are done.
-    writes_done_ps: u64,
-    latency_ps: u64,
-    bandwidth_ps: u64,
-    fence_ps: u64,
+/// A wait that an access has asked for.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    from_ps: u64,
+    until_ps: u64,
 }
 
-/// Lines that an access moved between cache and memory.
+/// Blocks that an access moved between cache and memory.
 #[derive(Clone, Copy, Debug, Default)]
 struct Moved {
     read: u64,
     written: u64,
+    /// All lines that were missing are in the block that the thread read last.
+    is_near: bool,
+}
+
+/// An access of a thread to a region, on its way through the model.
+struct Charge<'c> {
+    shared: &'c Shared,
+    lane: &'c mut Lane,
+    region: u32,
+    part: Part,
 }
 
 impl Emulator {
@@ -131,28 +138,19 @@ impl Emulator {
             ClockChoice::Real => Clock::real(),
             ClockChoice::Virtual => Clock::manual(),
         };
-        let state = State {
-            cache,
-            tallies: Vec::new(),
-            wear: match options.wear_map {
-                WearMap::Off => None,
-                WearMap::On => Some(WearTally::new(options.cache_line_bytes)),
-            },
-            overlapped: Vec::with_capacity(OVERLAPPED_RANGES),
-            open_line: None,
-            unfenced: false,
-            channel_free_ps: 0,
-            writes_done_ps: 0,
-            latency_ps: 0,
-            bandwidth_ps: 0,
-            fence_ps: 0,
-        };
         Ok(Self(Arc::new(Shared {
             line_shift: options.cache_line_bytes.ilog2(),
             pace: Pace::of(&options),
             clock,
             at_work: AtomicUsize::new(NOBODY),
-            state: Mutex::new(state),
+            regions: AtomicU32::new(0),
+            cache,
+            wear: match options.wear_map {
+                WearMap::Off => None,
+                WearMap::On => Some(Mutex::new(WearTally::new(options.cache_line_bytes))),
+            },
+            channel_free_ps: AtomicU64::new(0),
+            lanes: Mutex::default(),
             options,
         })))
     }
@@ -160,15 +158,16 @@ impl Emulator {
     /// A new region, none of whose lines is in the cache. Regions are numbered from 0 in the order
     /// of these calls.
     pub fn region(&self) -> Result<Region> {
-        let mut state = self.0.lock();
-        let number = state.tallies.len() as u32;
-        if number == MEMORIES_MAX {
-            return Err(PmemError::Unsupported(format!(
-                "an emulator tells {MEMORIES_MAX} memories and files apart; make a new one"
-            )));
-        }
-        state.tallies.push(Counters::default());
-        drop(state);
+        let next = |number| (number < MEMORIES_MAX).then_some(number + 1);
+        let number = self
+            .0
+            .regions
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
+            .map_err(|_| {
+                PmemError::Unsupported(format!(
+                    "an emulator tells {MEMORIES_MAX} memories and files apart; make a new one"
+                ))
+            })?;
         Ok(Region {
             emulator: self.clone(),
             number,
@@ -178,33 +177,34 @@ impl Emulator {
     /// Counts so far over all regions, closed ones included.
     pub fn counters(&self) -> Counters {
         let mut sum = Counters::default();
-        for tally in &self.0.lock().tallies {
-            sum.fences += tally.fences;
-            sum.serial_misses += tally.serial_misses;
-            for (sum, part) in sum.parts.iter_mut().zip(&tally.parts) {
-                sum.loads += part.loads;
-                sum.stores += part.stores;
-                sum.lines_flushed += part.lines_flushed;
-                sum.bytes_streamed += part.bytes_streamed;
-                sum.bytes_stored += part.bytes_stored;
-            }
+        for tally in &self.account().tallies {
+            sum += tally;
         }
         sum
     }
 
     /// Time that was added so far.
     pub fn injected(&self) -> Injected {
-        let state = self.0.lock();
+        let account = self.account();
         Injected {
-            latency_ns: state.latency_ps / PS_PER_NS,
-            bandwidth_ns: state.bandwidth_ps / PS_PER_NS,
-            fence_ns: state.fence_ps / PS_PER_NS,
+            latency_ns: account.latency_ps / PS_PER_NS,
+            bandwidth_ns: account.bandwidth_ps / PS_PER_NS,
+            fence_ns: account.fence_ps / PS_PER_NS,
         }
+    }
+
+    /// The model's own time so far, in all threads together. Nothing on a virtual clock.
+    pub fn model_time(&self) -> ModelTime {
+        self.account().model_time
     }
 
     /// Where the medium was written, if the options ask for it.
     pub fn wear(&self) -> Option<Wear> {
-        self.0.lock().wear.as_ref().map(WearTally::report)
+        self.0.wear.as_ref().map(|wear| lock(wear).report())
+    }
+
+    fn account(&self) -> Account {
+        lock(&self.0.lanes).sum()
     }
 
     /// The part that the latest access belonged to; `None` before the first one and after
@@ -241,33 +241,21 @@ impl Region {
     /// Charges a load of a range, before it is read.
     #[inline]
     pub fn load(&self, part: Part, offset: u64, bytes: u64) {
-        self.enter(part);
-        if !self.counts_loads() {
-            return;
+        if self.counts_loads() {
+            self.charge(part, |charge| charge.load(offset, bytes));
         }
-        self.charge(|state, shared| {
-            state.load(shared, self.number, part, shared.lines(offset, bytes))
-        });
     }
 
     /// Charges loads of `(offset, bytes)` one after the other, as [`Region::load`] of each does.
-    /// The lock is taken once, and again after each wait.
     pub fn load_each(&self, part: Part, ranges: &mut dyn Iterator<Item = (u64, u64)>) {
-        self.enter(part);
         let mut is_waited_for = self.counts_loads();
         while is_waited_for {
             is_waited_for = false;
-            self.charge(|state, shared| {
-                let mut until_ps = None;
-                for (offset, bytes) in &mut *ranges {
-                    let lines = shared.lines(offset, bytes);
-                    until_ps = state.load(shared, self.number, part, lines);
-                    if until_ps.is_some() {
-                        break;
-                    }
-                }
-                is_waited_for = until_ps.is_some();
-                until_ps
+            self.charge(part, |charge| {
+                let mut charged = (&mut *ranges).map(|(offset, bytes)| charge.load(offset, bytes));
+                let wait = charged.find_map(|wait| wait);
+                is_waited_for = wait.is_some();
+                wait
             });
         }
     }
@@ -275,59 +263,39 @@ impl Region {
     /// Charges bringing a range in ahead of its use.
     #[inline]
     pub fn prefetch(&self, part: Part, offset: u64, bytes: u64) {
-        self.enter(part);
-        if !self.counts_loads() {
-            return;
+        if self.counts_loads() {
+            self.charge(part, |charge| charge.prefetch(offset, bytes));
         }
-        self.charge(|state, shared| {
-            state.prefetch(shared, self.number, part, shared.lines(offset, bytes))
-        });
     }
 
     /// Charges an ordinary store.
     #[inline]
     pub fn store(&self, part: Part, offset: u64, bytes: u64) {
-        self.enter(part);
-        self.charge(|state, shared| {
-            state.tallies[self.number as usize].parts[part as usize].bytes_stored += bytes;
-            state.store(shared, self.number, part, shared.lines(offset, bytes))
-        });
+        self.charge(part, |charge| charge.store(offset, bytes));
     }
 
     /// Charges a streaming store.
     pub fn stream(&self, part: Part, offset: u64, bytes: u64) {
-        self.enter(part);
-        self.charge(|state, shared| {
-            let counts = &mut state.tallies[self.number as usize].parts[part as usize];
-            counts.bytes_stored += bytes;
-            counts.bytes_streamed += bytes;
-            state.stream(shared, self.number, part, offset, bytes)
-        });
+        self.charge(part, |charge| charge.stream(offset, bytes));
     }
 
     /// Charges the write-back of the lines of a range that are dirty, and counts all of them as
     /// flushed.
     #[inline]
     pub fn flush(&self, part: Part, offset: u64, bytes: u64) {
-        self.enter(part);
-        self.charge(|state, shared| {
-            state.flush(shared, self.number, part, shared.lines(offset, bytes))
-        });
+        self.charge(part, |charge| charge.flush(offset, bytes));
     }
 
-    /// Waits for all queued writes of the emulator.
+    /// Waits for the queued writes of this thread.
     #[inline]
-    pub fn fence(&self) {
-        self.charge(|state, shared| {
-            state.tallies[self.number as usize].fences += 1;
-            state.fence(shared)
-        });
+    pub fn fence(&self, part: Part) {
+        self.charge(part, |charge| charge.fence());
     }
 
     /// Counts of this region. Lines that were made dirty here count here when they are written
     /// back, whichever access evicts them.
     pub fn counters(&self) -> Counters {
-        self.emulator.0.lock().tallies[self.number as usize]
+        *self.emulator.account().tally(self.number)
     }
 
     /// The region's number in its emulator, in the order of opening.
@@ -340,286 +308,305 @@ impl Region {
         &self.emulator
     }
 
-    /// Shows samplers the part that is at work. One relaxed store is little beside a lock and a
-    /// search of the cache.
+    /// Lets an access change the state of the thread and of the cache, then waits as long as the
+    /// access asks for. Some of the calls are clocked for [`Emulator::model_time`].
     #[inline]
-    fn enter(&self, part: Part) {
-        let at_work = &self.emulator.0.at_work;
-        at_work.store(part as usize, Ordering::Relaxed);
-    }
-
-    /// Changes the state, then waits until the time that the change asks for.
-    #[inline]
-    fn charge(&self, change: impl FnOnce(&mut State, &Shared) -> Option<u64>) {
-        let shared = &*self.emulator.0;
-        let until_ps = change(&mut shared.lock(), shared);
-        if let Some(until_ps) = until_ps {
-            shared.clock.wait_until_ps(until_ps);
+    fn charge(&self, part: Part, access: impl FnOnce(&mut Charge<'_>) -> Option<Wait>) {
+        let shared = &self.emulator.0;
+        let is_clocked = shared.clock.is_real() && is_sampled();
+        let began_ps = is_clocked.then(|| shared.clock.now_ps_unordered());
+        // One relaxed store is little beside a search of the cache.
+        shared.at_work.store(part as usize, Ordering::Relaxed);
+        let wait = with_lane(shared, |lane| {
+            lane.account.model_time.count();
+            access(&mut Charge {
+                shared,
+                lane,
+                region: self.number,
+                part,
+            })
+        });
+        let wait = wait.flatten();
+        if let Some(wait) = wait {
+            shared.clock.wait_until_ps(wait.until_ps);
+        }
+        if let Some(began_ps) = began_ps {
+            let took_ps = shared.clock.now_ps_unordered().saturating_sub(began_ps);
+            let imitated_ps = wait.map_or(0, |wait| wait.until_ps - wait.from_ps);
+            with_lane(shared, |lane| {
+                lane.account.model_time.note(took_ps, imitated_ps)
+            });
         }
     }
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Counts are whole after any panic that can happen inside: none of the changes panics half
-        // way.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Numbers of the lines that a range touches.
-    fn lines(&self, offset: u64, bytes: u64) -> std::ops::Range<u64> {
+    fn lines(&self, offset: u64, bytes: u64) -> Range<u64> {
         if bytes == 0 {
             return 0..0;
         }
         (offset >> self.line_shift)..((offset + bytes - 1) >> self.line_shift) + 1
+    }
+
+    /// Occupies the channel from now or from its last transfer on; returns the end of the transfer.
+    fn transfer(&self, now_ps: u64, took_ps: u64) -> u64 {
+        let end = |free_ps: u64| now_ps.max(free_ps) + took_ps;
+        let channel = &self.channel_free_ps;
+        if took_ps == 0 {
+            return end(channel.load(Ordering::Relaxed));
+        }
+        let before = channel.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free_ps| {
+            Some(end(free_ps))
+        });
+        end(before.unwrap_or_else(|free_ps| free_ps))
     }
 }
 
 impl Pace {
     fn of(options: &EmulationOptions) -> Self {
         let profile = &options.profile;
+        let block_bytes = profile.block_bytes.max(options.cache_line_bytes);
+        let block_shift = (block_bytes / options.cache_line_bytes).ilog2();
         if profile.pacing == Pacing::CountOnly {
-            return Self {
-                line_ps: 0,
-                read_ps: 0,
-                write_ps: 0,
-                fence_ps: 0,
-                sync_ps: 0,
-            };
+            return Self::default();
         }
-        let line_ps = profile.bandwidth.map_or(0, |bandwidth| {
-            let line_ps =
-                u128::from(options.cache_line_bytes) * PS_PER_SECOND / u128::from(bandwidth);
-            line_ps.max(1) as u64
-        });
+        let transfer_ps = |bandwidth: Option<u64>| {
+            bandwidth.map_or(0, |bandwidth| {
+                let ps = u128::from(block_bytes) * PS_PER_SECOND / u128::from(bandwidth);
+                ps.max(1) as u64
+            })
+        };
         let sync_ns = options.sync_latency_ns;
         let unless_sync = |ns: u64| if sync_ns.is_some() { 0 } else { ns * PS_PER_NS };
         Self {
-            line_ps,
+            read_block_ps: transfer_ps(profile.bandwidth),
+            write_block_ps: transfer_ps(profile.write_bandwidth.or(profile.bandwidth)),
             read_ps: profile.added_read_ns() * PS_PER_NS,
+            near_read_ps: profile.added_near_read_ns() * PS_PER_NS,
             write_ps: unless_sync(profile.write_ns),
             fence_ps: unless_sync(profile.fence_ns),
             sync_ps: sync_ns.unwrap_or(0) * PS_PER_NS,
+            block_shift,
         }
+    }
+
+    fn is_throttled(&self) -> bool {
+        self.read_block_ps > 0 || self.write_block_ps > 0
     }
 }
 
-impl State {
-    fn load(
-        &mut self,
-        shared: &Shared,
-        region: u32,
-        part: Part,
-        lines: std::ops::Range<u64>,
-    ) -> Option<u64> {
-        let moved = self.bring_in(region, part, lines.clone());
-        let waits_for_prefetch = !self.overlapped.is_empty() && self.is_overlapped(region, lines);
-        if moved.read == 0 && !waits_for_prefetch {
+impl Moved {
+    fn has_read(self) -> bool {
+        self.read > 0 || self.is_near
+    }
+}
+
+impl Charge<'_> {
+    fn load(&mut self, offset: u64, bytes: u64) -> Option<Wait> {
+        let lines = self.shared.lines(offset, bytes);
+        let moved = self.bring_in(lines.clone(), |set, name| set.read(name));
+        if !moved.has_read() && !self.is_overlapped(lines) {
             return None;
         }
-        self.wait_for_read(shared, region, moved)
+        self.wait_for_read(moved)
     }
 
-    fn prefetch(
-        &mut self,
-        shared: &Shared,
-        region: u32,
-        part: Part,
-        lines: std::ops::Range<u64>,
-    ) -> Option<u64> {
-        let moved = self.bring_in(region, part, lines.clone());
-        if moved.read == 0 {
+    fn prefetch(&mut self, offset: u64, bytes: u64) -> Option<Wait> {
+        let lines = self.shared.lines(offset, bytes);
+        let moved = self.bring_in(lines.clone(), |set, name| set.read(name));
+        if !moved.has_read() {
             return None;
         }
-        if self.overlapped.len() == OVERLAPPED_RANGES {
-            return self.wait_for_read(shared, region, moved);
+        if self.lane.overlapped.len() == OVERLAPPED_RANGES {
+            return self.wait_for_read(moved);
         }
-        self.overlapped
-            .push(LineName::new(region, lines.start)..=LineName::new(region, lines.end - 1));
-        self.post(shared, moved.read + moved.written)
+        let name = |line| LineName::new(self.region, line);
+        let range = name(lines.start)..=name(lines.end - 1);
+        self.lane.overlapped.push(range);
+        self.post(moved)
     }
 
-    fn store(
-        &mut self,
-        shared: &Shared,
-        region: u32,
-        part: Part,
-        lines: std::ops::Range<u64>,
-    ) -> Option<u64> {
-        let mut moved = Moved::default();
-        for line in lines {
-            let touched = self.cache.write(LineName::new(region, line), part);
-            self.count(touched, &mut moved);
-        }
-        self.tallies[region as usize].parts[part as usize].loads += moved.read;
-        self.post(shared, moved.read + moved.written)
+    fn store(&mut self, offset: u64, bytes: u64) -> Option<Wait> {
+        self.counts().bytes_stored += bytes;
+        let part = self.part;
+        let lines = self.shared.lines(offset, bytes);
+        let moved = self.bring_in(lines, |set, name| set.write(name, part));
+        self.post(moved)
     }
 
-    fn stream(
-        &mut self,
-        shared: &Shared,
-        region: u32,
-        part: Part,
-        offset: u64,
-        bytes: u64,
-    ) -> Option<u64> {
+    fn stream(&mut self, offset: u64, bytes: u64) -> Option<Wait> {
+        let counts = self.counts();
+        counts.bytes_stored += bytes;
+        counts.bytes_streamed += bytes;
+        let (shared, part) = (self.shared, self.part);
         let line_bytes = shared.options.cache_line_bytes;
         let end = offset + bytes;
-        let mut written = 0;
-        for line in shared.lines(offset, bytes) {
-            let name = LineName::new(region, line);
-            let whole = offset <= line * line_bytes && (line + 1) * line_bytes <= end;
-            if let Some(dirty) = self.cache.remove(name)
-                && !whole
-            {
-                self.wrote(dirty);
-                written += 1;
-            }
-            if self.open_line != Some(name) {
-                self.wrote(WriteBack { name, part });
-                written += 1;
-            }
-        }
-        self.open_line = (!end.is_multiple_of(line_bytes))
-            .then(|| LineName::new(region, end >> shared.line_shift));
-        self.unfenced = true;
-        self.queue_writes(shared, written, u64::from(written > 0))
+        let mut moved = Moved::default();
+        shared
+            .cache
+            .each(self.region, shared.lines(offset, bytes), |set, name| {
+                let line = name.line();
+                let whole = offset <= line * line_bytes && (line + 1) * line_bytes <= end;
+                if let Some(dirty) = set.remove(name)
+                    && !whole
+                {
+                    self.wrote(dirty, &mut moved);
+                }
+                if self.lane.open_line != Some(name) {
+                    self.wrote(WriteBack { name, part }, &mut moved);
+                }
+            });
+        self.lane.open_line = (!end.is_multiple_of(line_bytes))
+            .then(|| LineName::new(self.region, end >> shared.line_shift));
+        self.lane.unfenced = true;
+        self.queue_writes(moved, u64::from(moved.written > 0))
     }
 
-    fn flush(
-        &mut self,
-        shared: &Shared,
-        region: u32,
-        part: Part,
-        lines: std::ops::Range<u64>,
-    ) -> Option<u64> {
-        self.tallies[region as usize].parts[part as usize].lines_flushed += lines.end - lines.start;
-        let mut written = 0;
-        for line in lines {
-            let name = LineName::new(region, line);
+    fn flush(&mut self, offset: u64, bytes: u64) -> Option<Wait> {
+        let shared = self.shared;
+        let lines = shared.lines(offset, bytes);
+        self.lane.unfenced |= !lines.is_empty();
+        self.counts().lines_flushed += lines.end - lines.start;
+        let (mut moved, mut written) = (Moved::default(), 0);
+        shared.cache.each(self.region, lines, |set, name| {
             let dirty = match shared.options.flush_effect {
-                FlushEffect::KeepsLine => self.cache.clean(name),
-                FlushEffect::EvictsLine => self.cache.remove(name),
+                FlushEffect::KeepsLine => set.clean(name),
+                FlushEffect::EvictsLine => set.remove(name),
             };
             if let Some(dirty) = dirty {
-                self.wrote(dirty);
+                self.wrote(dirty, &mut moved);
                 written += 1;
             }
-        }
-        self.unfenced = true;
-        self.queue_writes(shared, written, written)
+        });
+        self.queue_writes(moved, written)
     }
 
-    fn fence(&mut self, shared: &Shared) -> Option<u64> {
-        let unfenced = std::mem::take(&mut self.unfenced);
-        self.open_line = None;
-        let Pace {
-            line_ps,
-            write_ps,
-            fence_ps,
-            sync_ps,
-            ..
-        } = shared.pace;
-        let cost_ps = fence_ps + if unfenced { sync_ps } else { 0 };
-        if cost_ps == 0 && line_ps == 0 && write_ps == 0 {
+    fn fence(&mut self) -> Option<Wait> {
+        self.lane.account.tally(self.region).fences += 1;
+        let unfenced = std::mem::take(&mut self.lane.unfenced);
+        self.lane.open_line = None;
+        let pace = self.shared.pace;
+        let cost_ps = pace.fence_ps + if unfenced { pace.sync_ps } else { 0 };
+        if cost_ps == 0 && !pace.is_throttled() && pace.write_ps == 0 {
             return None;
         }
-        let now_ps = shared.clock.now_ps();
-        let until_ps = now_ps.max(self.writes_done_ps) + cost_ps;
-        self.fence_ps += until_ps - now_ps;
-        (until_ps > now_ps).then_some(until_ps)
+        let now_ps = self.shared.clock.now_ps();
+        let until_ps = now_ps.max(self.lane.writes_done_ps) + cost_ps;
+        self.lane.account.fence_ps += until_ps - now_ps;
+        wait(now_ps, until_ps)
     }
 
-    /// Reads every line of a range that is not in the cache.
-    fn bring_in(&mut self, region: u32, part: Part, lines: std::ops::Range<u64>) -> Moved {
-        let mut moved = Moved::default();
-        for line in lines {
-            let touched = self.cache.read(LineName::new(region, line));
-            self.count(touched, &mut moved);
-        }
-        self.tallies[region as usize].parts[part as usize].loads += moved.read;
+    /// Looks every line of a range up; those that are not in the cache are read.
+    fn bring_in(
+        &mut self,
+        lines: Range<u64>,
+        look_up: impl Fn(&mut Set<'_>, LineName) -> Touched,
+    ) -> Moved {
+        let (shared, mut moved, mut loads) = (self.shared, Moved::default(), 0);
+        shared.cache.each(self.region, lines, |set, name| {
+            if let Touched::Miss(evicted) = look_up(set, name) {
+                loads += 1;
+                if enters(&mut self.lane.block_read, name, shared.pace.block_shift) {
+                    moved.read += 1;
+                }
+                if let Some(dirty) = evicted {
+                    self.wrote(dirty, &mut moved);
+                }
+            }
+        });
+        // The lines of a block that was read just before have been transferred with it, but are
+        // waited for.
+        moved.is_near = loads > 0 && moved.read == 0;
+        self.counts().loads += loads;
         moved
     }
 
-    fn count(&mut self, touched: Touched, moved: &mut Moved) {
-        if let Touched::Miss(evicted) = touched {
-            moved.read += 1;
-            if let Some(dirty) = evicted {
-                self.wrote(dirty);
-                moved.written += 1;
-            }
-        }
+    fn counts(&mut self) -> &mut PartCounters {
+        &mut self.lane.account.tally(self.region).parts[self.part as usize]
     }
 
     /// Counts a line that reached the medium.
-    fn wrote(&mut self, written: WriteBack) {
-        self.tallies[written.name.memory() as usize].parts[written.part as usize].stores += 1;
-        if let Some(wear) = &mut self.wear {
-            wear.note(written.name);
+    fn wrote(&mut self, written: WriteBack, moved: &mut Moved) {
+        let WriteBack { name, part } = written;
+        self.lane.account.tally(name.memory()).parts[part as usize].stores += 1;
+        if let Some(wear) = &self.shared.wear {
+            lock(wear).note(name);
         }
+        let block_shift = self.shared.pace.block_shift;
+        moved.written += u64::from(enters(&mut self.lane.block_written, name, block_shift));
     }
 
-    fn is_overlapped(&self, region: u32, lines: std::ops::Range<u64>) -> bool {
-        let (first, end) = (
-            LineName::new(region, lines.start),
-            LineName::new(region, lines.end),
-        );
-        self.overlapped
-            .iter()
-            .any(|range| *range.start() < end && first <= *range.end())
+    fn is_overlapped(&self, lines: Range<u64>) -> bool {
+        let name = |line| LineName::new(self.region, line);
+        let (first, end) = (name(lines.start), name(lines.end));
+        let mut ranges = self.lane.overlapped.iter();
+        ranges.any(|range| *range.start() < end && first <= *range.end())
     }
 
-    /// One read latency and the transfer of the missing lines. All prefetched lines have arrived by
-    /// then.
-    fn wait_for_read(&mut self, shared: &Shared, region: u32, moved: Moved) -> Option<u64> {
-        self.tallies[region as usize].serial_misses += 1;
-        self.overlapped.clear();
-        let Pace {
-            line_ps, read_ps, ..
-        } = shared.pace;
-        if line_ps == 0 && read_ps == 0 {
+    /// One read latency and the transfer of the missing lines. All lines that the thread has
+    /// prefetched have arrived by then.
+    fn wait_for_read(&mut self, moved: Moved) -> Option<Wait> {
+        let (shared, account) = (self.shared, &mut self.lane.account);
+        account.tally(self.region).serial_misses += 1;
+        self.lane.overlapped.clear();
+        let pace = shared.pace;
+        let read_ps = if moved.is_near {
+            pace.near_read_ps
+        } else {
+            pace.read_ps
+        };
+        if !pace.is_throttled() && read_ps == 0 {
             return None;
         }
         let now_ps = shared.clock.now_ps();
-        let transferred_ps = now_ps.max(self.channel_free_ps) + moved.read * line_ps;
+        let transferred_ps = shared.transfer(now_ps, moved.read * pace.read_block_ps);
         // The evicted lines are transferred after the ones that are waited for.
-        self.channel_free_ps = transferred_ps + moved.written * line_ps;
-        self.latency_ps += read_ps;
-        self.bandwidth_ps += transferred_ps - now_ps;
-        Some(transferred_ps + read_ps)
+        shared.transfer(now_ps, moved.written * pace.write_block_ps);
+        account.latency_ps += read_ps;
+        account.bandwidth_ps += transferred_ps - now_ps;
+        wait(now_ps, transferred_ps + read_ps)
     }
 
-    /// Occupies the channel; returns the time until which to wait if the queue is too long.
-    fn post(&mut self, shared: &Shared, lines: u64) -> Option<u64> {
-        let line_ps = shared.pace.line_ps;
-        if lines == 0 || line_ps == 0 {
+    /// Occupies the channel; returns a wait if the queue is too long.
+    fn post(&mut self, moved: Moved) -> Option<Wait> {
+        let pace = self.shared.pace;
+        let took_ps = moved.read * pace.read_block_ps + moved.written * pace.write_block_ps;
+        if took_ps == 0 {
             return None;
         }
-        let now_ps = shared.clock.now_ps();
-        self.channel_free_ps = now_ps.max(self.channel_free_ps) + lines * line_ps;
-        let until_ps = self.channel_free_ps.saturating_sub(POSTED_LINES * line_ps);
-        if until_ps <= now_ps {
-            return None;
-        }
-        self.bandwidth_ps += until_ps - now_ps;
-        Some(until_ps)
+        let now_ps = self.shared.clock.now_ps();
+        let free_ps = self.shared.transfer(now_ps, took_ps);
+        let queue_ps = POSTED_LINES * pace.read_block_ps.max(pace.write_block_ps);
+        let until_ps = free_ps.saturating_sub(queue_ps);
+        self.lane.account.bandwidth_ps += until_ps.saturating_sub(now_ps);
+        wait(now_ps, until_ps)
     }
 
-    /// Posts lines to be written, which take `latencies` write latencies one after the other before
-    /// a fence passes.
-    fn queue_writes(&mut self, shared: &Shared, lines: u64, latencies: u64) -> Option<u64> {
-        let Pace {
-            line_ps, write_ps, ..
-        } = shared.pace;
-        if lines == 0 || line_ps == 0 && write_ps == 0 {
+    /// Posts blocks to be written, which take `latencies` write latencies one after the other
+    /// before a fence of this thread passes.
+    fn queue_writes(&mut self, moved: Moved, latencies: u64) -> Option<Wait> {
+        let (shared, pace) = (self.shared, self.shared.pace);
+        if latencies == 0 || !pace.is_throttled() && pace.write_ps == 0 {
             return None;
         }
-        let until_ps = self.post(shared, lines);
-        let started_ps = self
-            .writes_done_ps
-            .max(self.channel_free_ps)
-            .max(shared.clock.now_ps());
-        self.writes_done_ps = started_ps + latencies * write_ps;
-        until_ps
+        let wait = self.post(moved);
+        let channel_free_ps = shared.channel_free_ps.load(Ordering::Relaxed);
+        let queue = &mut self.lane.writes_done_ps;
+        let started_ps = (*queue).max(channel_free_ps).max(shared.clock.now_ps());
+        *queue = started_ps + latencies * pace.write_ps;
+        wait
     }
+}
+
+/// A wait, unless its end has passed.
+fn wait(from_ps: u64, until_ps: u64) -> Option<Wait> {
+    (until_ps > from_ps).then_some(Wait { from_ps, until_ps })
+}
+
+/// Whether a line is in another block than `last`, which then is that block. Where a block is a
+/// line, each line is another one.
+fn enters(last: &mut Option<LineName>, name: LineName, block_shift: u32) -> bool {
+    let block = LineName::new(name.memory(), name.line() >> block_shift);
+    block_shift == 0 || last.replace(block) != Some(block)
 }

@@ -155,7 +155,7 @@ unsafe impl<M: Memory> Memory for EmulatedMemory<M> {
     fn fence(&mut self, site: &'static Site) -> Result<()> {
         self.inner.fence(site)?;
         if self.lifetime == Lifetime::Durable {
-            self.region.fence();
+            self.region.fence(self.part.get());
         }
         Ok(())
     }

@@ -9,7 +9,9 @@
 //! |---|---|
 //! | `profile` | which memory is imitated: latencies and bandwidth by name or by value |
 //! | `options` | profile, cache and bookkeeping of one emulator |
-//! | `emulator` | one partition's device: counts, queues, delays |
+//! | `emulator` | one partition's device: the rules of counts and delays |
+//! | `lane` | the queue, prefetches and counts of one thread |
+//! | `model_time` | the model's own time, sampled |
 //! | `cache` | the modelled cache |
 //! | `clock` | time, real or virtual, and waiting |
 //! | `wear` | writes per region and per line |
@@ -18,7 +20,9 @@
 mod cache;
 mod clock;
 mod emulator;
+mod lane;
 mod memory;
+mod model_time;
 mod options;
 mod profile;
 #[cfg(test)]
@@ -28,6 +32,7 @@ mod wear;
 pub use clock::Clock;
 pub use emulator::{Emulator, Injected, Region};
 pub use memory::{EmulatedMemory, EmulatedSource};
+pub use model_time::ModelTime;
 pub use options::{ClockChoice, EmulationOptions, FlushEffect, Loads, WearMap};
 pub use profile::{DRAM_READ_NS, Profile};
 pub use wear::{RegionWear, WEAR_REGION_BYTES, Wear};

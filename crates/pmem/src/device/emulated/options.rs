@@ -9,8 +9,8 @@ use super::super::LINE_BYTES;
 use super::profile::{Pacing, Profile};
 use crate::error::{PmemError, Result};
 
-/// The range of [`EmulationOptions::sync_latency_ns`]: that of the paper's experiment.
-const SYNC_LATENCY_NS: std::ops::RangeInclusive<u64> = 10..=10_000;
+/// The range of [`EmulationOptions::sync_latency_ns`]: that of the papers' experiments.
+const SYNC_LATENCY_NS: std::ops::RangeInclusive<u64> = 0..=10_000;
 /// The largest modelled line.
 const CACHE_LINE_BYTES_MAX: u64 = 4096;
 
@@ -30,7 +30,7 @@ pub struct EmulationOptions {
     pub flush_effect: FlushEffect,
     /// Whether loads are modelled.
     pub loads: Loads,
-    /// If given, the whole cost of a *sync*, from 10 ns to 10 us: the first fence after one or more
+    /// If given, the whole added cost of a *sync*, at most 10 us: the first fence after one or more
     /// flushes or streaming stores takes this long instead of the profile's `write` and `fence`,
     /// and other fences take no added time.
     pub sync_latency_ns: Option<u64>,
@@ -115,10 +115,7 @@ impl EmulationOptions {
         if let Some(sets) = self.cache_bytes.checked_div(set_bytes) {
             self.cache_bytes = (1 << (sets / partitions).max(1).ilog2()) * set_bytes;
         }
-        self.profile.bandwidth = self
-            .profile
-            .bandwidth
-            .map(|bandwidth| bandwidth / partitions);
+        self.profile = self.profile.share(partitions);
         self
     }
 
@@ -186,7 +183,7 @@ mod tests {
         );
         assert!(
             EmulationOptions {
-                sync_latency_ns: Some(9),
+                sync_latency_ns: Some(10_001),
                 ..sound.clone()
             }
             .check()

@@ -331,6 +331,158 @@ fn a_fence_waits_for_queued_writes() {
     );
 }
 
+/// Runs `work` in a thread of its own.
+fn apart<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    std::thread::scope(|threads| threads.spawn(work).join().unwrap())
+}
+
+/// Flushes lines of a new memory, and lets `between` happen before the fence; returns the time of
+/// the fence.
+fn flush_and_fence(emulator: &Emulator, lines: u64, between: impl FnOnce()) -> u64 {
+    let mut memory = durable(emulator);
+    let bytes = vec![1; (lines * LINE) as usize];
+    memory.store(0, &bytes);
+    memory.flush(0, bytes.len(), site!("emulated-test.thread-flush"));
+    between();
+    let before_ns = emulator.clock().now_ns();
+    memory.fence(site!("emulated-test.thread-fence")).unwrap();
+    emulator.clock().now_ns() - before_ns
+}
+
+#[test]
+fn a_fence_waits_for_the_flushes_of_its_own_thread() {
+    let profile = Profile {
+        write_ns: 1000,
+        ..Profile::DRAM
+    };
+    let emulator = emulator(profile);
+    let mut other_ns = 0;
+    let own_ns = flush_and_fence(&emulator, 10, || {
+        other_ns = apart(|| flush_and_fence(&emulator, 1, || ()));
+    });
+    // The other thread's fence has let a microsecond pass.
+    assert_eq!((other_ns, own_ns), (1000, 9000));
+    let both = emulator.counters();
+    assert_eq!((both.fences, both.total().lines_flushed), (2, 11));
+}
+
+#[test]
+fn a_barrier_is_paid_once_by_the_thread_that_issues_it() {
+    let options = EmulationOptions {
+        sync_latency_ns: Some(10_000),
+        ..options(Profile::DRAM)
+    };
+    let emulator = Emulator::new(options).unwrap();
+    let mut other_ns = 0;
+    let own_ns = flush_and_fence(&emulator, 1, || {
+        other_ns = apart(|| flush_and_fence(&emulator, 1, || ()));
+        // A thread that has flushed nothing pays nothing.
+        let idle_ns = apart(|| flush_and_fence(&emulator, 0, || ()));
+        assert_eq!(idle_ns, 0);
+    });
+    assert_eq!((other_ns, own_ns), (10_000, 10_000));
+    assert_eq!(emulator.injected().fence_ns, 20_000);
+}
+
+#[test]
+fn prefetches_and_open_lines_belong_to_a_thread() {
+    let emulator = emulator(Profile {
+        bandwidth: None,
+        ..Profile::LOW
+    });
+    let mut memory = durable(&emulator);
+    memory.prefetch(0, 8);
+    memory.stream(4096, &[1; 8], site!("emulated-test.thread-stream"));
+    apart(|| {
+        let mut other = durable(&emulator);
+        other.load(8192, 8);
+        other.stream(4096, &[1; 8], site!("emulated-test.other-stream"));
+    });
+    assert_eq!(emulator.counters().serial_misses, 1);
+    memory.load(0, 8);
+    assert_eq!(
+        emulator.counters().serial_misses,
+        2,
+        "the other thread's wait did not cover the prefetch"
+    );
+    memory.stream(4104, &[1; 8], site!("emulated-test.thread-joins"));
+    assert_eq!(emulator.counters().total().stores, 2);
+}
+
+#[test]
+fn a_line_that_another_thread_has_brought_in_is_there() {
+    let emulator = emulator(Profile::LOW);
+    let memory = durable(&emulator);
+    let memory = apart(move || {
+        memory.load(0, 4096);
+        memory
+    });
+    memory.load(0, 4096);
+    assert_eq!(serial_misses_and_loads(&memory), (1, 64));
+}
+
+#[test]
+fn blocks_are_transferred_whole_and_near_reads_are_shorter() {
+    let emulator = emulator(Profile {
+        read_ns: 360,
+        near_read_ns: Some(200),
+        bandwidth: Some(6_400_000_000),
+        write_bandwidth: Some(1_280_000_000),
+        block_bytes: 256,
+        ..Profile::DRAM
+    });
+    let mut memory = durable(&emulator);
+    let mut before_ns = 0;
+    let mut took_ns = || {
+        let now_ns = emulator.clock().now_ns();
+        now_ns - std::mem::replace(&mut before_ns, now_ns)
+    };
+    memory.load(0, 8);
+    assert_eq!(took_ns(), 200 + 40, "256 bytes at 6.4 GB/s");
+    memory.load(64, 8);
+    assert_eq!(took_ns(), 40, "the block is near, and has been transferred");
+    memory.load(1024, 8);
+    memory.load(0, 256);
+    assert_eq!(took_ns(), 2 * (200 + 40));
+    // Four lines of one block, and one of another: five times as long to write as to read.
+    memory.store(0, &[1; 256]);
+    memory.store(1024, &[1; 8]);
+    memory.flush(0, 256, site!("emulated-test.block-flush"));
+    memory.flush(1024, 8, site!("emulated-test.other-block-flush"));
+    memory.fence(site!("emulated-test.block-fence")).unwrap();
+    assert_eq!(took_ns(), 2 * 200);
+    let total = memory.counters().total();
+    assert_eq!((total.loads, total.stores), (5, 5), "lines are counted");
+}
+
+#[test]
+fn the_models_own_time_is_measured_where_time_is_real() {
+    let calls = |clock| {
+        let emulator = Emulator::new(EmulationOptions {
+            clock,
+            ..options(Profile::HIGH)
+        });
+        let emulator = emulator.unwrap();
+        let memory = durable(&emulator);
+        let before = emulator.model_time();
+        let start = std::time::Instant::now();
+        for line in 0..2000 {
+            memory.load(line * 7919 % (POOL_BYTES / LINE) * LINE, 8);
+        }
+        let took_ns = start.elapsed().as_nanos() as f64;
+        (emulator.model_time().since(&before), took_ns)
+    };
+    let (model, took_ns) = calls(ClockChoice::Real);
+    assert_eq!(model.calls(), 2000);
+    // Each load waits for more than a microsecond, which is not the model's own time.
+    assert!(model.ns() > 0.0 && model.error_ns() > 0.0, "{model:?}");
+    assert!(
+        model.ns() < took_ns - 1900.0 * 1120.0,
+        "{model:?} {took_ns}"
+    );
+    assert_eq!(calls(ClockChoice::Virtual).0.ns(), 0.0);
+}
+
 #[test]
 fn a_sync_costs_what_was_asked_for() {
     let options = EmulationOptions {

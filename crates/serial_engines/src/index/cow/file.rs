@@ -53,7 +53,7 @@ const GROWTH_BYTES_MIN: u64 = 64 << 10;
 const GROWTH_BYTES_MAX: u64 = 32 << 20;
 /// Pages that are reserved for deletions.
 const KEPT_PAGES: usize = 16;
-/// Bytes of the cache.
+/// Bytes of the cache, unless another size is asked for.
 const CACHE_BYTES: usize = 512 << 20;
 /// Most bytes of neighbouring pages that are written together.
 const WRITE_BYTES: usize = 256 << 10;
@@ -236,6 +236,15 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
             buffer_lead,
             buffer_at: 0,
             memory: PhantomData,
+        }
+    }
+
+    /// The same with a cache of another size, which is empty at first.
+    #[must_use]
+    pub fn with_cache(self, bytes: usize) -> Self {
+        Self {
+            cache: PageCache::new(bytes, self.page_bytes),
+            ..self
         }
     }
 

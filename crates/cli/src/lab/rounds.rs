@@ -1,0 +1,192 @@
+//! Measuring points in rounds, so that the drift of the machine meets all of them alike.
+//!
+//! The points of an experiment are made ready, as many as may be loaded together; then each round
+//! measures every one of them once, in an order of its own that is drawn from the seed. The first
+//! point is the *control*: each round measures it a second time, at a place drawn as well. A run
+//! whose control does not agree with itself was made on too noisy a machine, and its figure says
+//! so. Rows are written when the last round of their points is over.
+
+use super::conditions::{Conditions, ProcessorTime};
+use super::kinds::{self, Ready};
+use super::point::Point;
+use super::rows::{Control, LabRow, Metrics, Sample};
+use super::size::Size;
+use super::statistics::median;
+use anyhow::{Context, Result};
+use std::path::Path;
+use workload::random::Random;
+
+/// Largest difference of a control point from itself, as the median over the rounds, on a machine
+/// that is quiet enough.
+const CONTROL_DIFFERENCE_MAX: f64 = 0.1;
+/// The metrics by which a control point is compared with itself; the first that it has.
+const CONTROL_METRICS: [&str; 5] = [
+    "txn_per_cpu_s",
+    "tuples_per_cpu_s",
+    "chunk_ns",
+    "recovery_ms",
+    "device_bytes",
+];
+
+impl Control {
+    /// How far the control point is from itself: the median over the rounds of the greater part of
+    /// a ratio, less one.
+    pub(super) fn difference(&self) -> f64 {
+        let far = |ratio: &f64| ratio.max(1.0 / ratio.max(1e-9)) - 1.0;
+        let mut differences: Vec<f64> = self.ratios.iter().map(far).collect();
+        median(&mut differences).unwrap_or(0.0)
+    }
+
+    /// Whether the machine was quiet enough.
+    pub(super) fn agrees(&self) -> bool {
+        self.difference() <= CONTROL_DIFFERENCE_MAX
+    }
+}
+
+/// A point with its measurements so far.
+struct Turn<'p> {
+    point: &'p Point,
+    ready: Box<dyn Ready + 'p>,
+    samples: Vec<Sample>,
+}
+
+impl Turn<'_> {
+    /// Measures once.
+    fn take(&mut self, round: u32, order: u32) -> Result<Sample> {
+        let before = ProcessorTime::now();
+        let metrics = self.ready.measure()?;
+        Ok(Sample {
+            round,
+            order,
+            conditions: Conditions::since(before),
+            metrics,
+        })
+    }
+}
+
+/// Measures points that may be loaded together; databases are made under `parent`. `tell` hears of
+/// each point that is being made ready, and of each round.
+pub(super) fn measure(
+    points: &[Point],
+    size: &Size,
+    parent: &Path,
+    mut tell: impl FnMut(Option<&Point>, u32),
+) -> Result<Vec<LabRow>> {
+    let problem = |point: &Point| format!("`{}`", point.configuration(size));
+    let mut turns = Vec::new();
+    for point in points {
+        tell(Some(point), 0);
+        let ready = kinds::prepare(point, size, parent).with_context(|| problem(point))?;
+        turns.push(Turn {
+            point,
+            ready,
+            samples: Vec::new(),
+        });
+    }
+    let seed = points.first().map_or(0, |point| point.seed);
+    let mut random = Random::new(seed);
+    let (mut again, mut order) = (Vec::new(), 0);
+    for round in 0..size.rounds {
+        tell(None, round);
+        for (turn, is_again) in shuffled(turns.len(), &mut random) {
+            let turn = &mut turns[turn];
+            let sample = turn.take(round, order);
+            let sample = sample.with_context(|| problem(turn.point))?;
+            order += 1;
+            if is_again {
+                again.push(sample);
+            } else {
+                turn.samples.push(sample);
+            }
+        }
+    }
+    let control = turns.first().and_then(|first| {
+        let config = super::point::hash(&first.point.configuration(size));
+        control(config, &first.samples, &again)
+    });
+    let mut rows = Vec::new();
+    for turn in turns {
+        turn.ready.finish().with_context(|| problem(turn.point))?;
+        let mut row = LabRow::new(turn.point, size, turn.samples, parent);
+        row.control.clone_from(&control);
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// All points in a drawn order, and the first of them once more after its own turn.
+fn shuffled(count: usize, random: &mut Random) -> Vec<(usize, bool)> {
+    let mut below = |bound: usize| random.below(bound as u64) as usize;
+    let mut order: Vec<usize> = (0..count).collect();
+    for end in (1..count).rev() {
+        order.swap(end, below(end + 1));
+    }
+    let mut order: Vec<_> = order.into_iter().map(|turn| (turn, false)).collect();
+    if let Some(own) = order.iter().position(|(turn, _)| *turn == 0)
+        && count > 1
+    {
+        let after = own + 1;
+        order.insert(after + below(count - own), (0, true));
+    }
+    order
+}
+
+/// The control point's second measurements against its first ones.
+fn control(config: String, first: &[Sample], again: &[Sample]) -> Option<Control> {
+    let has = |metrics: &Metrics, name: &str| metrics.get(name).is_some_and(|value| *value > 0.0);
+    let pairs = || first.iter().zip(again);
+    let metric = CONTROL_METRICS.into_iter().find(|name| {
+        let mut both = pairs().map(|(a, b)| has(&a.metrics, name) && has(&b.metrics, name));
+        both.next().is_some_and(|first| first) && both.all(|has| has)
+    })?;
+    Some(Control {
+        config,
+        metric: metric.into(),
+        ratios: pairs()
+            .map(|(a, b)| b.metrics[metric] / a.metrics[metric])
+            .collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_has_every_point_once_and_the_control_twice() {
+        let mut random = Random::new(5);
+        let mut orders = std::collections::HashSet::new();
+        for _ in 0..50 {
+            let order = shuffled(6, &mut random);
+            let of = |turn| order.iter().filter(move |(own, _)| *own == turn);
+            assert_eq!(order.len(), 7);
+            assert_eq!(
+                of(0).map(|(_, again)| *again).collect::<Vec<_>>(),
+                [false, true]
+            );
+            assert!((1..6).all(|turn| of(turn).count() == 1));
+            orders.insert(order);
+        }
+        assert!(orders.len() > 40, "the order differs from round to round");
+        assert_eq!(shuffled(1, &mut random), [(0, false)]);
+    }
+
+    #[test]
+    fn a_control_point_is_compared_with_itself() {
+        let sample = |value: f64| Sample {
+            round: 0,
+            order: 0,
+            conditions: Conditions::default(),
+            metrics: Metrics::from([("chunk_ns".into(), value), ("other".into(), 1.0)]),
+        };
+        let of = |again: [f64; 3]| {
+            let again = again.map(sample);
+            control(String::new(), &[100.0, 100.0, 100.0].map(sample), &again).unwrap()
+        };
+        let quiet = of([101.0, 97.0, 140.0]);
+        assert_eq!(quiet.metric, "chunk_ns");
+        assert!(quiet.agrees() && (quiet.difference() - 0.0309).abs() < 1e-3);
+        assert!(!of([80.0, 125.0, 100.0]).agrees());
+        assert!(control(String::new(), &[], &[]).is_none());
+    }
+}
