@@ -6,8 +6,8 @@
 use crate::check::Failure;
 use indelible::{Database, MethodOption, Options, SimulatedPlatform};
 use pmem::device::simulated::SimulatedWorld;
-use storage::Platform;
 use storage::engine::{Decide, Engine, EngineOptions, Method};
+use storage::{EngineSource, Platform};
 
 /// Session slots of methods that can have several.
 const SESSIONS: u32 = 3;
@@ -32,7 +32,9 @@ impl Platform for RoundPlatform {
     fn archive_files(&self, partition: u32) -> disk::Result<Option<Self::Files>> {
         self.simulated.archive_files(partition)
     }
+}
 
+impl EngineSource for RoundPlatform {
     fn create_engine(&self, method: Method, _: &EngineOptions) -> storage::Result<Box<dyn Engine>> {
         self.simulated.create_engine(method, &self.options)
     }

@@ -231,17 +231,17 @@ impl<'h> Actor<'h> {
         };
         let is_serializable = self.isolation == Isolation::Serializable;
         match error {
-            Error::DuplicateKey { .. } if is_complete => {
+            Error::DuplicateKey(_) if is_complete => {
                 let error = error.to_string();
                 self.done.met.push(Anomaly::Commit { transaction, error });
             }
             // It does not look at a badge before it takes it.
-            Error::DuplicateKey { index, .. } if index == BADGE_INDEX => self.done.undone += 1,
+            Error::DuplicateKey(key) if key.index == BADGE_INDEX => self.done.undone += 1,
             Error::Rejected(reason) if reason.is::<Undone>() => self.done.undone += 1,
             // Another transaction inserted the row after this one had looked for it, and only a
             // serializable one is spared that.
-            Error::DuplicateKey { .. } if !is_serializable => self.done.undone += 1,
-            Error::DuplicateKey { .. } => {
+            Error::DuplicateKey(_) if !is_serializable => self.done.undone += 1,
+            Error::DuplicateKey(_) => {
                 let error = error.to_string();
                 self.done
                     .met
