@@ -69,8 +69,8 @@ fn a_long_reader_keeps_one_image_a_row() {
 
 /// Changes ten rows, and inserts and deletes two, again and again: in connections and closures.
 fn churn(db: &Database, table: &Table, look: impl Fn(u64)) {
-    for round in 0..12_i64 {
-        let mut writer = begun(db, LEVELS[round as usize % 3]);
+    for (round, isolation) in (0..12_i64).zip(LEVELS.into_iter().cycle()) {
+        let mut writer = begun(db, isolation);
         for id in 0..10 {
             set(&mut writer, table, id, round).unwrap();
         }
