@@ -33,8 +33,9 @@ const STATEMENTS_MAX: u64 = 5;
 const SCANNED: u64 = 3;
 /// Places of a row.
 const PLACES: u64 = 2;
-/// Badges, of which there are fewer than rows.
-const BADGES: u64 = 6;
+/// Badges for so many neighbouring rows: few enough that they are contended.
+const BADGES: u64 = 2;
+const BADGE_ROWS: u64 = 4;
 /// One in this many writes on a connection takes a badge.
 const BADGE_ONE_IN: u64 = 4;
 /// A statement that takes this share of the wait limit, or more, has waited for an undetected
@@ -409,7 +410,8 @@ impl<'h> Actor<'h> {
         let newest = list.last().copied().unwrap_or_default().cast_signed();
         let text = text_of(list);
         let takes_badge = self.takes_badges && random.below(BADGE_ONE_IN) == 0;
-        let badge = takes_badge.then(|| random.below(BADGES).cast_signed());
+        let first = row / BADGE_ROWS * BADGES;
+        let badge = takes_badge.then(|| (first + random.below(BADGES)).cast_signed());
         let insert = |access: &mut _, key: i64| {
             let values = (key, row.cast_signed(), newest, text.as_str(), badge);
             Access::insert(access, table, values)
