@@ -306,6 +306,11 @@ fn parse_bytea(text: &str) -> Result<Vec<u8>> {
     if let Some(hex) = text.strip_prefix("\\x") {
         return parse_hex(hex);
     }
+    parse_escaped(text)
+}
+
+/// Characters, and bytes as three octal digits after a backslash.
+pub(crate) fn parse_escaped(text: &str) -> Result<Vec<u8>> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;

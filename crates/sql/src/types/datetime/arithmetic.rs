@@ -5,15 +5,12 @@
 
 use super::super::interval::{self, DAY_MICROS, Interval, MONTH_DAYS};
 use super::calendar::{
-    DAY, Fields, HOUR, MINUTE, SECOND, days_of, fields_of, is_finite, is_valid, month_days,
+    DAY, HOUR, MINUTE, days_of, fields_of, is_finite, is_valid, month_days,
     timestamp_out_of_range,
 };
 use super::zone;
 use crate::error::{Result, SqlError, SqlState};
 use jiff::tz::TimeZone;
-
-/// Days of a year where it has to be a number.
-pub(crate) const YEAR_DAYS: f64 = 365.25;
 
 /// A local time and an interval later.
 pub(crate) fn add(timestamp: i64, interval: Interval) -> Result<i64> {
@@ -208,7 +205,11 @@ pub(crate) fn bin(stride: Interval, source: i64, origin: i64) -> Result<i64> {
         );
     }
     let offset = source.checked_sub(origin).ok_or_else(interval::out_of_range)?;
-    Ok(origin + offset.div_euclid(length) * length)
+    let start = i128::from(origin) + i128::from(offset.div_euclid(length)) * i128::from(length);
+    match i64::try_from(start) {
+        Ok(start) if is_valid(start) => Ok(start),
+        _ => Err(timestamp_out_of_range()),
+    }
 }
 
 /// The moment of a day and a time, as the `make_` functions take them.
@@ -285,14 +286,4 @@ pub(crate) fn from_unix_seconds(seconds: f64) -> Result<i64> {
         SqlState::DATETIME_FIELD_OVERFLOW,
         format!("timestamp out of range: \"{shown}\""),
     ))
-}
-
-/// The fields of a moment by its zone.
-pub(crate) fn zoned_fields(utc: i64, zone: &TimeZone) -> Fields {
-    fields_of(zone::to_local(zone, utc))
-}
-
-/// Seconds of microseconds, with their fraction.
-pub(crate) fn seconds_of(micros: i64) -> f64 {
-    micros as f64 / SECOND as f64
 }

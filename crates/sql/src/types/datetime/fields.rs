@@ -7,7 +7,7 @@ use super::super::kind::Kind;
 use super::super::numeric::Numeric;
 use super::calendar::{
     DAY, EPOCH_JULIAN_DAY, Fields, HOUR, INFINITY, MINUTE, SECOND, UNIX_EPOCH_DAYS, date_of,
-    days_of, fields_of, fields_of_time, is_finite, is_finite_date, iso_week, iso_year_start,
+    days_of, fields_of, fields_of_time, is_finite, is_finite_date, iso_week,
     timestamp_out_of_range, weekday, year_day,
 };
 use super::tokens::{Unit, unit};
@@ -337,9 +337,4 @@ pub(crate) fn truncate_interval(name: &str, interval: Interval) -> Result<Interv
         Unit::Century => months_of(1200),
         Unit::Millennium => months_of(12_000),
     })
-}
-
-/// The Monday of a week by ISO 8601.
-pub(crate) fn iso_week_start(year: i64, week: i64) -> i64 {
-    iso_year_start(year) + (week - 1) * 7
 }

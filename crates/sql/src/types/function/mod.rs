@@ -5,10 +5,13 @@
 //! rules of the choice with all others. [`Functions`] looks them up.
 
 pub mod array;
+mod bytes;
 mod digest;
+mod general;
 pub(crate) mod json;
 mod keyword;
 pub(crate) mod math;
+pub mod moment;
 pub(crate) mod pattern;
 mod regexp;
 mod series;
@@ -194,6 +197,12 @@ const TABLES: &[&[Function]] = &[
     json::MAKING,
     array::FUNCTIONS,
     series::FUNCTIONS,
+    bytes::FUNCTIONS,
+    general::FUNCTIONS,
+    moment::FIELDS,
+    moment::OVERLAPS,
+    moment::CLOCK,
+    moment::FUNCTIONS,
 ];
 
 static BUILT_IN: LazyLock<Functions> = LazyLock::new(|| Functions::with(&[]));
