@@ -57,7 +57,6 @@ impl Session {
         if !self.transaction.defines {
             self.environment.names.catalog = self.sql.catalog();
         }
-        self.transaction.has_read = true;
         let catalog = Arc::clone(self.catalog());
         let mark = self.connection.statement()?;
         let result = body(self);

@@ -3,6 +3,7 @@
 //! | module | job |
 //! |---|---|
 //! | `control` | the begin and the end of transactions, savepoints, failed blocks |
+//! | `cursor` | cursors and prepared statements of the language |
 //! | `execute` | one statement: plans that run, and everything else |
 //! | `extended` | prepared statements and portals |
 //! | `settings` | `SET`, `SHOW` and their kin |
@@ -12,6 +13,7 @@
 //! end.
 
 mod control;
+mod cursor;
 mod execute;
 mod extended;
 mod settings;
@@ -43,6 +45,7 @@ pub struct Session {
     pub(crate) transaction: Transaction,
     prepared: HashMap<String, Prepared>,
     portals: HashMap<String, Portal>,
+    cursors: HashMap<String, cursor::Cursor>,
 }
 
 impl Session {
@@ -71,6 +74,7 @@ impl Session {
             transaction: Transaction::idle(),
             prepared: HashMap::new(),
             portals: HashMap::new(),
+            cursors: HashMap::new(),
             sql: Arc::clone(sql),
         })
     }
