@@ -60,6 +60,11 @@ impl Session {
         let catalog = Arc::clone(self.catalog());
         let mark = self.connection.statement()?;
         let result = body(self);
+        for (name, value, is_local) in std::mem::take(&mut self.environment.host.changes) {
+            if result.is_ok() {
+                self.set_variable(&name, Some(&value), is_local)?;
+            }
+        }
         if result.is_err() && self.connection.is_open() {
             self.connection.roll_back_to(mark)?;
             self.environment.names.catalog = catalog;

@@ -67,6 +67,7 @@ impl Session {
                     variables: Variables::default(),
                     sequences: Default::default(),
                     notices: Vec::new(),
+                    changes: Vec::new(),
                     number,
                 },
             },
