@@ -95,15 +95,16 @@ fn rounded(value: f64) -> f64 {
     (value * 1e6).round_ties_even() / 1e6
 }
 
+/// The number, if a part of an interval can hold it.
+fn fits(value: f64, limit: f64) -> Result<f64> {
+    if value.is_nan() || value.abs() >= limit {
+        return Err(interval::out_of_range());
+    }
+    Ok(value)
+}
+
 /// The interval times a number; fractions of months and days go to the smaller parts.
 pub(crate) fn multiply(span: Interval, factor: f64) -> Result<Interval> {
-    let fits = |value: f64, limit: f64| {
-        if value.is_nan() || value.abs() >= limit {
-            Err(interval::out_of_range())
-        } else {
-            Ok(value)
-        }
-    };
     let exact_months = f64::from(span.months) * factor;
     let months = fits(exact_months, 2_147_483_648.0)?.trunc();
     let exact_days = f64::from(span.days) * factor;
@@ -126,8 +127,8 @@ pub(crate) fn divide(span: Interval, divisor: f64) -> Result<Interval> {
     if divisor == 0.0 {
         return Err(SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero"));
     }
-    let months = (f64::from(span.months) / divisor).trunc();
-    let mut days = (f64::from(span.days) / divisor).trunc();
+    let months = fits(f64::from(span.months) / divisor, 2_147_483_648.0)?.trunc();
+    let mut days = fits(f64::from(span.days) / divisor, 2_147_483_648.0)?.trunc();
     let rest_days = rounded((f64::from(span.months) / divisor - months) * MONTH_DAYS as f64);
     let mut seconds =
         rounded((f64::from(span.days) / divisor - days + rest_days.fract()) * 86_400.0);
@@ -138,6 +139,7 @@ pub(crate) fn divide(span: Interval, divisor: f64) -> Result<Interval> {
     }
     days += rest_days.trunc();
     let micros = (span.micros as f64 / divisor + seconds * 1e6).round_ties_even();
+    let micros = fits(micros, 9_223_372_036_854_775_808.0)?;
     Ok(Interval::new(months as i32, days as i32, micros as i64))
 }
 
@@ -224,14 +226,14 @@ pub(crate) fn make_date(year: i32, month: i32, day: i32) -> Result<i64> {
     if !is_valid {
         return Err(SqlError::new(
             SqlState::DATETIME_FIELD_OVERFLOW,
-            format!("date field value out of range: {year}-{month:02}-{day:02}"),
+            format!("date field value out of range: {astronomical}-{month:02}-{day:02}"),
         ));
     }
     let days = days_of(astronomical, month, day);
     super::calendar::checked_date(days).map(i64::from).map_err(|error| {
         SqlError::new(
             error.state,
-            format!("date out of range: {year}-{month:02}-{day:02}"),
+            format!("date out of range: {astronomical}-{month:02}-{day:02}"),
         )
     })
 }
@@ -242,9 +244,11 @@ pub(crate) fn make_time(hour: i32, minute: i32, second: f64) -> Result<i64> {
     let is_valid = (0..=24).contains(&hour)
         && (0..60).contains(&minute)
         && (0.0..=60e6).contains(&micros);
-    let time = i64::from(hour) * HOUR + i64::from(minute) * MINUTE + micros as i64;
-    if is_valid && time <= DAY {
-        return Ok(time);
+    if is_valid {
+        let time = i64::from(hour) * HOUR + i64::from(minute) * MINUTE + micros as i64;
+        if time <= DAY {
+            return Ok(time);
+        }
     }
     Err(SqlError::new(
         SqlState::DATETIME_FIELD_OVERFLOW,
@@ -252,12 +256,11 @@ pub(crate) fn make_time(hour: i32, minute: i32, second: f64) -> Result<i64> {
     ))
 }
 
-/// Seconds with two digits before the point, as PostgreSQL's message has them.
+/// Seconds as PostgreSQL's message has them.
 fn shown_seconds(second: f64) -> String {
     let mut text = String::new();
-    super::super::text_io::print_general(&mut text, second, 15);
-    let whole = text.find('.').unwrap_or(text.len());
-    if whole < 2 { format!("0{text}") } else { text }
+    super::super::text_io::print_general(&mut text, second, 6);
+    format!("{text:0>2}")
 }
 
 /// The moment of seconds since 1970-01-01 UTC.

@@ -118,14 +118,19 @@ fn encoding(name: &str) -> Result<bool> {
 
 fn convert_from(bytes: &[u8], name: &str) -> Result<Datum> {
     if !encoding(name)? {
+        if bytes.contains(&0) {
+            return Err(SqlError::new(
+                SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+                "invalid byte sequence for encoding \"LATIN1\": 0x00",
+            ));
+        }
         return Ok(Datum::text(bytes.iter().map(|byte| char::from(*byte)).collect::<String>()));
     }
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok(Datum::text(text)),
         found => {
-            let at = found.map_or_else(|error| error.valid_up_to(), |text| {
-                text.find('\0').unwrap_or(0)
-            });
+            let valid = found.map_or_else(|error| error.valid_up_to(), str::len);
+            let at = bytes[..valid].iter().position(|byte| *byte == 0).unwrap_or(valid);
             Err(SqlError::new(
                 SqlState::CHARACTER_NOT_IN_REPERTOIRE,
                 format!("invalid byte sequence for encoding \"UTF8\": 0x{:02x}", bytes[at]),
@@ -221,7 +226,7 @@ fn overlay(a: &[Datum]) -> Result<Datum> {
         ));
     }
     let head = substring(bytes, 1, Some(start - 1))?;
-    let tail = substring(bytes, start.saturating_add(length), None)?;
+    let tail = substring(bytes, super::string::after_of(start, length)?, None)?;
     Ok(Datum::bytes([head, new, tail].concat()))
 }
 

@@ -12,6 +12,8 @@ pub(crate) mod json;
 mod keyword;
 pub(crate) mod math;
 pub mod moment;
+mod moment_form;
+mod number_form;
 pub(crate) mod pattern;
 mod regexp;
 mod series;
@@ -203,6 +205,8 @@ const TABLES: &[&[Function]] = &[
     moment::OVERLAPS,
     moment::CLOCK,
     moment::FUNCTIONS,
+    moment_form::FUNCTIONS,
+    number_form::FUNCTIONS,
 ];
 
 static BUILT_IN: LazyLock<Functions> = LazyLock::new(|| Functions::with(&[]));

@@ -6,7 +6,7 @@ use super::super::datetime::arithmetic::{
     make_date, make_time,
 };
 use super::super::datetime::calendar::{
-    DAY, MINUTE, SECOND, checked_date, is_finite, is_finite_date, timestamp_of,
+    DAY, MINUTE, SECOND, checked_date, is_finite, is_finite_date, is_valid, timestamp_of,
     timestamp_out_of_range,
 };
 use super::super::datetime::convert::{local_to_utc, utc_to_local};
@@ -49,8 +49,24 @@ fn part(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
     Ok(found.map_or(Datum::Null, Datum::Float8))
 }
 
-/// The zone that an argument names.
-fn zone_of(datum: &Datum) -> Result<TimeZone> {
+/// A zone of an argument: one of the database, or microseconds east of Greenwich.
+enum Zone {
+    Named(TimeZone),
+    Offset(i64),
+}
+
+impl Zone {
+    /// Microseconds east of Greenwich at a moment.
+    fn at(&self, utc: i64) -> i64 {
+        match self {
+            Self::Named(zone) => i64::from(zone::offset_at(zone, utc)) * SECOND,
+            Self::Offset(micros) => *micros,
+        }
+    }
+}
+
+/// The zone that an argument gives by its name or its distance.
+fn any_zone(datum: &Datum) -> Result<Zone> {
     match datum {
         Datum::Interval(offset) => {
             if offset.months != 0 || offset.days != 0 {
@@ -65,34 +81,54 @@ fn zone_of(datum: &Datum) -> Result<TimeZone> {
                     format!("interval time zone \"{shown}\" must not include months or days"),
                 ));
             }
-            let seconds = i32::try_from(offset.micros / SECOND).ok();
-            seconds.and_then(zone::fixed).ok_or_else(|| {
-                SqlError::new(
-                    SqlState::INVALID_TIME_ZONE_DISPLACEMENT_VALUE,
-                    "time zone displacement out of range",
-                )
-            })
+            Ok(Zone::Offset(offset.micros / SECOND * SECOND))
         }
-        name => zone::find(name.str()?),
+        name => zone_of(name).map(Zone::Named),
     }
 }
 
+/// The zone of a name.
+fn zone_of(name: &Datum) -> Result<TimeZone> {
+    zone::find(name.str()?)
+}
+
 fn at_zone(a: &[Datum]) -> Result<Datum> {
-    let zone = zone_of(&a[0])?;
     match &a[1] {
-        Datum::Timestamp(local) => local_to_utc(*local, &zone).map(Datum::Timestamptz),
-        other => utc_to_local(other.timestamp()?, &zone).map(Datum::Timestamp),
+        Datum::Timestamp(moment) if !is_finite(*moment) => return Ok(Datum::Timestamptz(*moment)),
+        Datum::Timestamptz(moment) if !is_finite(*moment) => return Ok(Datum::Timestamp(*moment)),
+        _ => {}
+    }
+    let shifted = |moment: i64, micros: i64| {
+        let sum = moment.checked_add(micros).filter(|sum| is_valid(*sum));
+        sum.ok_or_else(timestamp_out_of_range)
+    };
+    match (&a[1], any_zone(&a[0])?) {
+        (Datum::Timestamp(local), Zone::Named(zone)) => {
+            local_to_utc(*local, &zone).map(Datum::Timestamptz)
+        }
+        (Datum::Timestamp(local), Zone::Offset(micros)) => {
+            shifted(*local, -micros).map(Datum::Timestamptz)
+        }
+        (other, zone) => {
+            let utc = other.timestamp()?;
+            shifted(utc, zone.at(utc)).map(Datum::Timestamp)
+        }
     }
 }
 
 fn time_at_zone(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
-    let zone = zone_of(&a[0])?;
+    let offset = any_zone(&a[0])?.at(context.context.transaction_start);
     let time = a[1].timetz()?;
-    let offset = zone::offset_at(&zone, context.context.transaction_start);
     let utc = time.micros + i64::from(time.zone) * SECOND;
+    let out_of_range = || {
+        SqlError::new(
+            SqlState::INVALID_TIME_ZONE_DISPLACEMENT_VALUE,
+            "time zone displacement out of range",
+        )
+    };
     Ok(Datum::Timetz(Timetz {
-        micros: (utc + i64::from(offset) * SECOND).rem_euclid(DAY),
-        zone: -offset,
+        micros: (utc + offset % DAY).rem_euclid(DAY),
+        zone: i32::try_from(-offset / SECOND).map_err(|_| out_of_range())?,
     }))
 }
 
@@ -315,6 +351,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
     })
     .stable(),
     Function::scalar("date_trunc", &[Text, Timestamptz, Text], Timestamptz, |_, a| {
+        if !is_finite(a[1].timestamp()?) {
+            return Ok(a[1].clone());
+        }
         let zone = zone_of(&a[2])?;
         truncate_zoned(a[0].str()?, a[1].timestamp()?, &zone).map(Datum::Timestamptz)
     }),
