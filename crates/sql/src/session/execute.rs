@@ -50,6 +50,7 @@ impl Session {
                 completion
                     .ok_or_else(|| SqlError::unsupported("this EXECUTE", "Name the statement."))
             }
+            statement @ Statement::Copy { .. } => self.copy(statement, sink),
             statement => match define::run(self, parsed, statement)? {
                 Some(completion) => Ok(completion),
                 None => Err(SqlError::unsupported(
@@ -204,7 +205,7 @@ impl Session {
 }
 
 /// A sink for results that nobody wants.
-struct Nowhere;
+pub(super) struct Nowhere;
 
 impl RowSink for Nowhere {
     fn describe(&mut self, _: &[OutputColumn]) -> Result<()> {

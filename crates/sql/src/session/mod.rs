@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `control` | the begin and the end of transactions, savepoints, failed blocks |
 //! | `cursor` | cursors and prepared statements of the language |
+//! | `copy` | rows between a table and the client |
 //! | `execute` | one statement: plans that run, and everything else |
 //! | `extended` | prepared statements and portals |
 //! | `settings` | `SET`, `SHOW` and their kin |
@@ -14,6 +15,7 @@
 
 mod control;
 mod cursor;
+mod copy;
 mod execute;
 mod extended;
 mod settings;
