@@ -135,7 +135,7 @@ impl Session {
             self.connection.commit(durability)
         };
         self.end();
-        committed?;
+        self.last_commit = Some(committed?);
         Ok(())
     }
 

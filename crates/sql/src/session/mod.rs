@@ -33,7 +33,7 @@ use crate::state::{
 };
 use crate::types::Settings;
 use crate::types::random::Random;
-use indelible::{Connection, Interrupt};
+use indelible::{CommitReport, Connection, Interrupt};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -48,6 +48,7 @@ pub struct Session {
     prepared: HashMap<String, Prepared>,
     portals: HashMap<String, Portal>,
     cursors: HashMap<String, cursor::Cursor>,
+    last_commit: Option<CommitReport>,
 }
 
 impl Session {
@@ -77,6 +78,7 @@ impl Session {
             transaction: Transaction::idle(),
             prepared: HashMap::new(),
             portals: HashMap::new(),
+            last_commit: None,
             cursors: HashMap::new(),
             sql: Arc::clone(sql),
         })
@@ -124,6 +126,11 @@ impl Session {
     /// Takes the notices of the statements so far.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.environment.host.notices)
+    }
+
+    /// Cost of the last commit: fences, lines and bytes.
+    pub fn last_commit(&self) -> Option<&CommitReport> {
+        self.last_commit.as_ref()
     }
 
     /// The number of the session, unique in the open database.
