@@ -15,7 +15,7 @@ pub trait Client {
     fn status(&self) -> Status;
     /// A way to stop the running statement from another thread.
     fn cancel(&self) -> Box<dyn Cancel>;
-    /// What the last statement cost the medium, where that is known.
+    /// Cost of the last commit on the medium, where that is known.
     fn cost(&self) -> Option<String> {
         None
     }

@@ -72,6 +72,18 @@ impl Client for LocalClient {
         Box::new(Interrupt(self.session.interrupt()))
     }
 
+    fn cost(&self) -> Option<String> {
+        let report = self.session.last_commit()?;
+        Some(format!(
+            "commit: {} changed, fences={} lines={} stored={} B files={} B",
+            report.changes,
+            report.fences,
+            report.lines_flushed,
+            report.bytes_stored,
+            report.bytes_written
+        ))
+    }
+
     fn another(&self) -> Result<Box<dyn Client>, Error> {
         Ok(Box::new(Self::connect(&self.sql)?))
     }

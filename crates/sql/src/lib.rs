@@ -18,11 +18,13 @@
 //! | `bind` | names become positions, and statements plans |
 //! | `plan` | plans and their improvement |
 //! | `run` | operators: plans become rows and changes |
+//! | `copy` | rows as text: the formats of `COPY` |
 //! | `define` | statements that define objects |
 //! | `state` | what a session keeps between statements |
 
 mod bind;
 mod catalog;
+mod copy;
 mod define;
 pub mod error;
 mod parse;

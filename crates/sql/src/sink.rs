@@ -90,6 +90,13 @@ impl Batch {
         );
     }
 
+    /// Adds a row, if there is one.
+    pub(crate) fn extend_with(&mut self, row: Option<Vec<Datum>>) {
+        if let Some(row) = row {
+            self.push(row);
+        }
+    }
+
     /// The rows, owned.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Vec<Datum>> + '_ {
         let width = self.width;

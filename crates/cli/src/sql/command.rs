@@ -39,7 +39,7 @@ Statements end with a semicolon. Ctrl-C stops one, Ctrl-D ends the shell.
   \\e                   write the statement in $VISUAL or $EDITOR
   \\o [FILE]            results go to a file
   \\set NAME VALUE, \\unset NAME, \\echo TEXT
-  \\nvm                 fences, flushed lines and bytes of the last statement
+  \\nvm                 fences, flushed lines and bytes of the last commit
   \\errverbose          the last error with its SQLSTATE
   \\q, .quit            the end
 ";
@@ -140,7 +140,7 @@ fn nvm(shell: &mut Shell, place: &str) -> Result<Outcome> {
     let Some(cost) = shell.client.cost() else {
         return Ok(shell.refuse(
             place,
-            "the costs of statements are known for a database in a directory only",
+            "no commit whose cost is known; it is known for a database in a directory, after a statement",
         ));
     };
     writeln!(shell.out, "{cost}")?;

@@ -41,6 +41,7 @@ mod read_only;
 mod recovery;
 mod repair;
 mod shown;
+mod sql;
 mod standard;
 mod sysbench;
 mod tpcc;

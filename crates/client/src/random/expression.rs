@@ -141,7 +141,7 @@ pub(super) const TEMPLATES: &[Template] = &[
     template("functions of texts", 't', "initcap({t})"),
     template("functions of texts", 't', "reverse({t})"),
     template("functions of texts", 't', "concat_ws('-', {t}, {i}, {b})"),
-    template("functions of texts", 't', "format('%s|%I', {t}, {t})"),
+    template("functions of texts", 't', "format('%s|%L', {t}, {t})"),
     template("functions of texts", 't', "md5({t})"),
     template("functions of texts", 't', "quote_literal({t})"),
     template("functions of texts", 't', "translate({t}, 'ab', 'x')"),
@@ -273,18 +273,26 @@ impl<'a> Maker<'a> {
         (*self.dice.pick(&fitting)).clone()
     }
 
-    /// A template with its letters filled. Tables come first, so that everything may use them.
+    /// A template with its letters filled. The columns of its table are in scope in its query only.
     fn filled(&mut self, text: &str, depth: u32) -> String {
+        let Some(at) = text.find("SELECT").filter(|_| text.contains("{S}")) else {
+            return self.letters(text, depth);
+        };
         let known = self.scope.len();
-        let mut text = text.to_owned();
-        if text.contains("{S}") {
-            let (source, alias) = self.source();
-            text = text
-                .replace("{S}", &source)
-                .replace("{s}.", &format!("{alias}."));
-        }
+        let before = self.letters(&text[..at], depth);
+        let (source, alias) = self.source();
+        let query = text[at..]
+            .replace("{S}", &source)
+            .replace("{s}.", &format!("{alias}."));
+        let query = self.letters(&query, depth);
+        self.scope.truncate(known);
+        before + &query
+    }
+
+    /// A text with an expression for each letter in braces.
+    fn letters(&mut self, text: &str, depth: u32) -> String {
         let mut filled = String::new();
-        let mut rest = text.as_str();
+        let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
             filled.push_str(before);
             match after.as_bytes() {
@@ -303,8 +311,40 @@ impl<'a> Maker<'a> {
                 }
             }
         }
-        filled.push_str(rest);
-        self.scope.truncate(known);
-        filled
+        filled + rest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::round::begin;
+    use super::*;
+
+    #[test]
+    fn a_seed_makes_the_same_expressions() {
+        let made = |seed| {
+            let (mut dice, mut tally) = (Dice::new(seed), Tally::default());
+            let (tables, _) = begin(&mut dice, &mut tally);
+            let mut maker = Maker::new(&mut dice, &mut tally, &tables);
+            maker.source();
+            (0..20)
+                .map(|_| maker.expression(Family('b'), 4))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(made(7), made(7));
+        assert_ne!(made(7), made(8));
+    }
+
+    #[test]
+    fn columns_of_a_subquery_stay_inside() {
+        let (mut dice, mut tally) = (Dice::new(3), Tally::default());
+        let (tables, _) = begin(&mut dice, &mut tally);
+        let mut maker = Maker::new(&mut dice, &mut tally, &tables);
+        for _ in 0..500 {
+            let text = maker.filled("({l} IN (SELECT {l} FROM {S}))", 0);
+            let (left, query) = text.split_once(" IN ").unwrap();
+            assert!(!left.contains("r") && query.contains(" AS r"), "{text}");
+            assert!(maker.scope.is_empty());
+        }
     }
 }

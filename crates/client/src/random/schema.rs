@@ -227,7 +227,7 @@ pub(super) fn literal(dice: &mut Dice, family: Family) -> String {
             dice.pick(&["+00", "+03", "-08"])
         ),
         'v' => {
-            let unit = dice.pick(&["day", "hour", "minute", "month", "year"]);
+            let unit = dice.pick(&["day", "week", "month", "year"]);
             format!("interval '{} {unit} {}'", dice.between(-9, 9), clock(dice))
         }
         'u' => format!("'00000000-0000-4000-8000-{:012x}'::uuid", dice.below(9)),

@@ -55,7 +55,7 @@ pub(super) const TEMPLATES: &[Template] = &[
     template(&["aggregate"], 2, "SELECT jsonb_agg({i} ORDER BY {A.}.id), jsonb_object_agg({A.}.id, {t}) FROM {A}"),
     template(&["DISTINCT"], 5, "SELECT DISTINCT {x} FROM {A} WHERE {b} ORDER BY 1"),
     template(&["DISTINCT ON"], 3, "SELECT DISTINCT ON ({A.}.id % 4) {A.}.id % 4, {A.}.id, {x} FROM {A} ORDER BY {A.}.id % 4, {A.}.id DESC"),
-    template(&["UNION"], 4, "SELECT {i} FROM {A} UNION SELECT {i} FROM {T} ORDER BY 1"),
+    template(&["UNION"], 4, "SELECT {i} FROM {A} UNION SELECT id FROM {T} ORDER BY 1"),
     template(&["UNION ALL"], 3, "SELECT id, 1 AS n FROM {T} UNION ALL SELECT {A.}.id, 2 FROM {A} WHERE {b} ORDER BY 1, 2"),
     template(&["INTERSECT"], 3, "SELECT id FROM {T} INTERSECT SELECT {A.}.id FROM {A} WHERE {b} ORDER BY 1"),
     template(&["INTERSECT ALL"], 2, "SELECT id % 2 FROM {T} INTERSECT ALL SELECT {A.}.id % 2 FROM {A} ORDER BY 1"),
@@ -94,7 +94,7 @@ pub(super) const TEMPLATES: &[Template] = &[
     template(&["LOCK TABLE"], 1, "BEGIN; LOCK TABLE {T} IN SHARE MODE; ABORT"),
     template(&["PREPARE", "EXECUTE", "DEALLOCATE"], 2, "PREPARE p (integer, text) AS SELECT {A.}.id, $2 || {A.}.id FROM {A} WHERE {A.}.id > $1 ORDER BY 1; EXECUTE p (3, 'x'); EXECUTE p (NULL, 'y'); DEALLOCATE p"),
     template(&["DECLARE", "FETCH", "MOVE", "CLOSE"], 2, "BEGIN; DECLARE c SCROLL CURSOR FOR SELECT {A.}.id, {x} FROM {A} ORDER BY 1; FETCH 2 FROM c; MOVE c; FETCH BACKWARD 1 FROM c; FETCH ALL FROM c; CLOSE c; COMMIT"),
-    template(&["CREATE VIEW"], 2, "CREATE VIEW v AS SELECT {A.}.id, {x} AS x FROM {A} WHERE {b}; SELECT * FROM v ORDER BY 1; CREATE OR REPLACE VIEW v AS SELECT id, x FROM (SELECT {B.}.id, {x} AS x FROM {B}) AS y; DROP VIEW v"),
+    template(&["CREATE VIEW"], 2, "CREATE VIEW v AS SELECT {A.}.id, {A.}.id + {i}::integer AS x FROM {A} WHERE {b}; SELECT * FROM v ORDER BY 1; CREATE OR REPLACE VIEW v AS SELECT {A.}.id, NULL::integer AS x FROM {A}; DROP VIEW v"),
     template(&["CREATE TABLE AS"], 1, "CREATE TABLE k AS SELECT {A.}.id, {x} AS x FROM {A}; SELECT count(*) FROM k; ALTER TABLE k ADD PRIMARY KEY (id); DROP TABLE k"),
     template(&["CREATE TABLE LIKE"], 1, "CREATE TABLE k (LIKE {T} INCLUDING ALL); INSERT INTO k (id) VALUES (1); SELECT count(*) FROM k; DROP TABLE k"),
     template(&["ALTER TABLE"], 2, "CREATE TABLE k (a integer, b text); INSERT INTO k VALUES (1, 'x'), (2, NULL); ALTER TABLE k ADD COLUMN c integer DEFAULT 7; ALTER TABLE k ALTER a TYPE bigint, ALTER b SET DEFAULT 'y'; ALTER TABLE k RENAME b TO d; ALTER TABLE k ALTER d SET NOT NULL; UPDATE k SET d = 'z' WHERE d IS NULL; ALTER TABLE k ALTER d SET NOT NULL; ALTER TABLE k DROP COLUMN c; ALTER TABLE k ADD CONSTRAINT q CHECK (a > 0) NOT VALID; ALTER TABLE k VALIDATE CONSTRAINT q; ALTER TABLE k RENAME CONSTRAINT q TO q2; ALTER TABLE k DROP CONSTRAINT q2; INSERT INTO k VALUES (3); SELECT * FROM k ORDER BY 1; ALTER TABLE k RENAME TO k2; DROP TABLE k2"),
@@ -224,5 +224,33 @@ fn part(maker: &mut Maker<'_>, word: &str, target: &Table) -> String {
             let family = letter.chars().next().unwrap_or('i');
             maker.expression(Family(family), DEPTH)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::dice::Dice;
+    use super::super::round::begin;
+    use super::super::tally::Tally;
+    use super::*;
+
+    #[test]
+    fn every_construct_and_type_occurs() {
+        let (mut tally, mut texts) = (Tally::default(), Vec::new());
+        for seed in 0..60 {
+            let mut dice = Dice::new(seed);
+            let (tables, _) = begin(&mut dice, &mut tally);
+            for _ in 0..100 {
+                texts.extend(statements(&mut Maker::new(&mut dice, &mut tally, &tables)));
+            }
+        }
+        let missing: Vec<_> = tally.counts().filter(|(_, count)| *count == 0).collect();
+        assert_eq!(missing, []);
+        let unfilled = texts.iter().find(|text| {
+            ["{A", "{B", "{S", "{T", "{list", "{set"]
+                .iter()
+                .any(|hole| text.contains(hole))
+        });
+        assert_eq!(unfilled, None);
     }
 }

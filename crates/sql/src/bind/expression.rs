@@ -25,6 +25,36 @@ impl Binder<'_> {
             Tree::Nested(inner) => self.expression(inner),
             Tree::BinaryOp { left, op, right } => self.binary(left, op, right),
             Tree::UnaryOp { op, expr } => self.unary(*op, expr),
+            Tree::Cast {
+                expr, data_type, ..
+            } => {
+                let target = self.data_type(data_type)?;
+                let operand = self.expression(expr)?;
+                let span = expr.span();
+                self.cast_to(operand, target)
+                    .map_err(|error| self.at(span, error))
+            }
+            Tree::TypedString(typed) => self.typed_string(typed),
+            Tree::Interval(interval) => self.interval(interval),
+            Tree::Case {
+                operand,
+                conditions,
+                else_result,
+                ..
+            } => self.case(operand.as_deref(), conditions, else_result.as_deref()),
+            Tree::Function(function) => self.function(function),
+            Tree::Exists { subquery, negated } => self.exists(subquery, *negated),
+            Tree::Subquery(query) => self.scalar_subquery(query),
+            Tree::Array(array) => self.array(&array.elem),
+            Tree::Tuple(parts) => self.row(parts),
+            Tree::Collate { expr, collation } => self.collate(expr, collation),
+            _ => self.predicate(tree),
+        }
+    }
+
+    /// Tests of values; other expressions are forms of calls.
+    fn predicate(&mut self, tree: &Tree) -> Result<Expr> {
+        match tree {
             Tree::IsNull(operand) => self.is_null(operand, false),
             Tree::IsNotNull(operand) => self.is_null(operand, true),
             Tree::IsTrue(operand) => self.is_truth(operand, Some(true), false),
@@ -88,29 +118,6 @@ impl Binder<'_> {
                 pattern,
                 escape_char,
             } => self.similar(expr, pattern, escape_char.as_deref(), *negated),
-            Tree::Cast {
-                expr, data_type, ..
-            } => {
-                let target = self.data_type(data_type)?;
-                let operand = self.expression(expr)?;
-                let span = expr.span();
-                self.cast_to(operand, target)
-                    .map_err(|error| self.at(span, error))
-            }
-            Tree::TypedString(typed) => self.typed_string(typed),
-            Tree::Interval(interval) => self.interval(interval),
-            Tree::Case {
-                operand,
-                conditions,
-                else_result,
-                ..
-            } => self.case(operand.as_deref(), conditions, else_result.as_deref()),
-            Tree::Function(function) => self.function(function),
-            Tree::Exists { subquery, negated } => self.exists(subquery, *negated),
-            Tree::Subquery(query) => self.scalar_subquery(query),
-            Tree::Array(array) => self.array(&array.elem),
-            Tree::Tuple(parts) => self.row(parts),
-            Tree::Collate { expr, collation } => self.collate(expr, collation),
             _ => self.special_form(tree),
         }
     }

@@ -310,6 +310,18 @@ impl Binder<'_> {
             let node = match named.rows {
                 NamedRows::Shared(shared) => Node::Shared(shared),
                 NamedRows::Working(working) => Node::Working(working),
+                NamedRows::Inline(mut node, scopes) => {
+                    let deeper = self.scopes.len().saturating_sub(scopes);
+                    node.walk(0, &mut |part, depth| {
+                        if let Expr::Outer(level, ..) = part
+                            && *level > depth
+                        {
+                            *level += deeper;
+                        }
+                        Ok(true)
+                    })?;
+                    node
+                }
             };
             let columns = super::query::renamed(named.columns, &shown, names)?;
             return self.source_of(node, &shown, None, columns, false);

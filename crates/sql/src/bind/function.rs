@@ -4,7 +4,8 @@ use super::scope::{Clause, PendingWindow};
 use super::{Binder, ident_text, object_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{AggregateCall, AggregateFunction, Call, Expr, OverWindow, Pending, WindowCall};
-use crate::types::function::{Body, Function, Functions};
+use crate::state::functions;
+use crate::types::function::{Body, Function};
 use crate::types::{Datum, Kind, Type};
 use sqlparser::ast::{
     self, DuplicateTreatment, Expr as Tree, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
@@ -42,7 +43,7 @@ impl Binder<'_> {
                 "Use the aggregate percentile functions of a client, or a window over ORDER BY.";
             return Err(SqlError::unsupported("WITHIN GROUP", instead));
         }
-        let functions = Functions::built_in();
+        let functions = functions();
         let is_aggregate = functions
             .named(name)
             .iter()
@@ -107,7 +108,7 @@ impl Binder<'_> {
     /// A call with arguments that are bound.
     pub(super) fn call(&mut self, name: &str, arguments: Vec<Expr>) -> Result<Expr> {
         let kinds: Vec<Kind> = arguments.iter().map(Expr::kind).collect();
-        let resolved = Functions::built_in().resolve(name, &kinds, false)?;
+        let resolved = functions().resolve(name, &kinds, false)?;
         let values = self.fitted(arguments, &resolved)?;
         Ok(scalar_call(
             (resolved.function, resolved.result),

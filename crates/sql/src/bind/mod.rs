@@ -238,6 +238,20 @@ impl Binder<'_> {
         }
     }
 
+    /// Arguments of `EXECUTE`, as values of these types.
+    pub(crate) fn arguments_of_types(
+        &mut self,
+        arguments: &[sqlparser::ast::Expr],
+        types: &[Type],
+    ) -> Result<Vec<Expr>> {
+        let pairs = arguments.iter().zip(types);
+        let bound = pairs.map(|(tree, data_type)| {
+            let (value, _) = self.expression_in(Scope::default(), Clause::Values, tree);
+            self.assign(value?, *data_type, "parameter")
+        });
+        bound.collect()
+    }
+
     /// Adds the numbers of the tables and views that a query names in `FROM`.
     pub(crate) fn relations_of(&self, query: &sqlparser::ast::Query, reads: &mut Vec<u32>) {
         from::tables_of(query, &mut |name| {

@@ -11,8 +11,7 @@ use crate::sink::OutputColumn;
 use crate::types::overload::common_kind;
 use crate::types::{Kind, Type};
 use sqlparser::ast::{
-    self, Cte, CteAsMaterialized, Fetch, LimitClause, OrderByKind, Query, SetExpr, SetOperator,
-    SetQuantifier, With,
+    self, Cte, Fetch, LimitClause, OrderByKind, Query, SetExpr, SetOperator, SetQuantifier, With,
 };
 use std::sync::Arc;
 
@@ -27,8 +26,11 @@ pub(super) struct Named {
 /// The rows of a named query.
 #[derive(Clone)]
 pub(super) enum NamedRows {
+    /// Computed once for all uses.
     Shared(Arc<Shared>),
     Working(Arc<Working>),
+    /// One that reads rows of the queries around it, as of so many scopes: computed at each use.
+    Inline(Node, usize),
 }
 
 /// Limit and offset of a query.
@@ -164,19 +166,31 @@ impl Binder<'_> {
         }
         let bound = self.query(&cte.query)?;
         let columns = renamed(bound.columns, name, &cte.alias.columns)?;
-        let number = self.shared_count;
-        self.shared_count += 1;
-        let _ = cte.materialized == Some(CteAsMaterialized::Materialized);
         Ok(Named {
             name: name.to_owned(),
-            rows: NamedRows::Shared(Arc::new(Shared {
-                number,
-                name: name.to_owned(),
-                width: columns.len(),
-                node: bound.node,
-            })),
+            rows: self.shared_rows(name, bound.node, columns.len())?,
             columns,
         })
+    }
+
+    fn shared_rows(&mut self, name: &str, mut node: Node, width: usize) -> Result<NamedRows> {
+        let mut reads_outer = false;
+        node.walk(0, &mut |part, depth| {
+            reads_outer |= matches!(part, Expr::Outer(level, ..) if *level > depth);
+            Ok(!reads_outer)
+        })?;
+        if reads_outer {
+            return Ok(NamedRows::Inline(node, self.scopes.len()));
+        }
+        let number = self.shared_count;
+        self.shared_count += 1;
+        let name = name.to_owned();
+        Ok(NamedRows::Shared(Arc::new(Shared {
+            number,
+            name,
+            node,
+            width,
+        })))
     }
 
     /// A query of `WITH RECURSIVE`: a first part, and one that names the query itself.
@@ -243,17 +257,10 @@ impl Binder<'_> {
             all,
             width,
         };
-        let shared = self.shared_count;
-        self.shared_count += 1;
         Ok(Named {
             name: name.to_owned(),
             columns,
-            rows: NamedRows::Shared(Arc::new(Shared {
-                number: shared,
-                name: name.to_owned(),
-                node: node.into(),
-                width,
-            })),
+            rows: self.shared_rows(name, node.into(), width)?,
         })
     }
 

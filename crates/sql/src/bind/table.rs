@@ -173,6 +173,41 @@ impl Binder<'_> {
         self.target(&BoundTable { object, source })
     }
 
+    /// A table as plans read it, by its number.
+    pub(crate) fn source_by_oid(&self, oid: Oid) -> Result<Source> {
+        self.source(&*self.referenced(oid)?)
+    }
+
+    /// A column's value as one of another type: converted, or of an expression over the row.
+    pub(crate) fn converted_column(
+        &mut self,
+        scope: Scope,
+        (at, column): (usize, &Column),
+        target: Type,
+        using: Option<&ast::Expr>,
+    ) -> Result<Expr> {
+        let value = match using {
+            Some(tree) => {
+                self.expression_in(scope, super::scope::Clause::Stored, tree)
+                    .0?
+            }
+            None => Expr::Column(at, column.data_type),
+        };
+        let kind = value.kind();
+        self.assign(value, target, &column.name).map_err(|_| {
+            let message = format!(
+                "column \"{}\" cannot be cast automatically to type {target}",
+                column.name
+            );
+            let hint = format!(
+                "You might need to specify \"USING {}::{target}\".",
+                column.name
+            );
+            let _ = kind;
+            SqlError::new(SqlState::DATATYPE_MISMATCH, message).hint(hint)
+        })
+    }
+
     /// The default of a column by the number of its table.
     pub(crate) fn default_by_oid(&mut self, oid: Oid, at: usize) -> Result<Expr> {
         let object = self.referenced(oid)?;
@@ -247,7 +282,7 @@ impl Binder<'_> {
     }
 
     /// The default of a column; NULL if it has none.
-    pub(super) fn default_of(&mut self, column: &Column) -> Result<Expr> {
+    pub(crate) fn default_of(&mut self, column: &Column) -> Result<Expr> {
         if let Origin::Identity { sequence, .. } = column.origin {
             let oid = Expr::Constant(Datum::Oid(sequence), Kind::Regclass.plain());
             let next = self.call("nextval", vec![oid])?;

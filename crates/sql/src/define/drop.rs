@@ -180,7 +180,7 @@ impl Session {
         found
     }
 
-    fn drop_constraint(&mut self, table: Oid, constraint: Oid) -> Result<()> {
+    pub(super) fn drop_constraint(&mut self, table: Oid, constraint: Oid) -> Result<()> {
         let Some(object) = self.catalog().object(table) else {
             return Ok(());
         };

@@ -2,14 +2,17 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `table`, `column` | `CREATE TABLE`, `DROP TABLE` |
-//! | `change` | rows of the catalogue, and what lies below |
-//! | `other` | statements that only have to be understood |
+//! | `change` | rows of the catalogue, names that are free |
+//! | `table`, `column`, `index`, `view`, `schema`, `sequence`, `types` | new objects |
+//! | `alter` | tables that change |
+//! | `drop` | objects that go, with those that need them |
+//! | `other` | maintenance, locks, `TRUNCATE` |
 //!
 //! A definition changes the catalogue of its transaction and writes the rows of the objects in it.
 //! Things below are made at once, as no transaction of theirs can wait: they are loose until the
 //! transaction ends.
 
+mod alter;
 mod change;
 mod column;
 mod drop;
@@ -18,6 +21,7 @@ mod other;
 mod schema;
 mod sequence;
 mod table;
+mod types;
 mod view;
 
 use crate::error::Result;
@@ -47,6 +51,12 @@ pub(crate) fn run(
             ..
         } => sequence::create(session, name, *if_not_exists, sequence_options)?,
         Statement::CreateView(create) => view::create(session, create)?,
+        Statement::CreateType {
+            name,
+            representation,
+        } => types::create_type(session, name, representation.as_ref())?,
+        Statement::AlterTable(alter) => alter::alter(session, alter)?,
+        Statement::CreateDomain(create) => types::create_domain(session, create)?,
         Statement::Drop {
             object_type,
             if_exists,

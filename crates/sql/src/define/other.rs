@@ -26,7 +26,6 @@ pub(super) fn run(session: &mut Session, statement: &Statement) -> Result<Option
             session.truncate(truncate)?;
             "TRUNCATE TABLE"
         }
-        Statement::Deallocate { .. } => "DEALLOCATE",
         Statement::Discard { .. } => {
             session.reset_everything();
             "DISCARD ALL"

@@ -92,22 +92,9 @@ impl Session {
             &mut names,
         )?;
         for (own, column, condition) in &written.checks {
-            let text = self.kept_text(condition)?;
-            let wanted = Some((crate::types::Kind::Bool.plain(), "CHECK"));
-            self.check_expression(&text, name, &columns, wanted)?;
-            let parts: Vec<&str> = [Some(name), column.as_deref(), Some("check")]
-                .into_iter()
-                .flatten()
-                .collect();
-            let own = own
-                .clone()
-                .unwrap_or_else(|| self.free_constraint(&parts, &names));
-            names.push(own.clone());
-            body.constraints.push(Constraint {
-                oid: self.sql.next_oid(1),
-                name: own,
-                rule: Rule::Check { condition: text },
-            });
+            let written = (own.clone(), column.as_deref(), condition);
+            let constraint = self.check_constraint(written, name, &columns, &mut names)?;
+            body.constraints.push(constraint);
         }
         for column in &columns {
             if let Some(default) = &column.default {
@@ -141,8 +128,30 @@ impl Session {
         self.put(object, Some(handle))
     }
 
+    /// A check as it is written: its name if it has one, its column, and the condition.
+    pub(super) fn check_constraint(
+        &mut self,
+        (own, column, condition): (Option<String>, Option<&str>, &sqlparser::ast::Expr),
+        table: &str,
+        columns: &[Column],
+        taken: &mut Vec<String>,
+    ) -> Result<Constraint> {
+        let text = self.kept_text(condition)?;
+        let wanted = Some((crate::types::Kind::Bool.plain(), "CHECK"));
+        self.check_expression(&text, table, columns, wanted)?;
+        let parts = [Some(table), column, Some("check")];
+        let parts: Vec<&str> = parts.into_iter().flatten().collect();
+        let name = own.unwrap_or_else(|| self.free_constraint(&parts, taken));
+        taken.push(name.clone());
+        Ok(Constraint {
+            oid: self.sql.next_oid(1),
+            name,
+            rule: Rule::Check { condition: text },
+        })
+    }
+
     /// The primary key and the unique keys.
-    fn add_keys(
+    pub(super) fn add_keys(
         &mut self,
         written: &Written,
         (namespace, name): (Oid, &str),

@@ -2,15 +2,61 @@
 //! hashes or indexes, tests of queries become joins, and unread columns are not read.
 
 use super::access;
-use super::expression::{Expr, Subquery, SubqueryTest};
-use super::node::{
-    Access, Aggregate, Filter, Join, JoinKind, JoinMethod, Node, Project, Scan, SetOperation,
-};
-use crate::types::Datum;
+use super::expression::Expr;
+use super::method::with_method;
+use super::node::{Aggregate, Filter, Join, JoinKind, Node, Project, SetOperation};
+use super::prune::prune;
+use super::unnest::unnest;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Improves the plan of a statement.
-pub(crate) fn improve(node: Node) -> Node {
+pub(crate) fn improve(mut node: Node) -> Node {
+    let mut uses = BTreeMap::new();
+    count_uses(&mut node, &mut uses);
+    inline(&mut node, &uses);
+    improve_rest(node)
+}
+
+/// Counts the uses of queries of `WITH`.
+fn count_uses(node: &mut Node, uses: &mut BTreeMap<usize, usize>) {
+    if let Node::Shared(shared) = node {
+        *uses.entry(shared.number).or_default() += 1;
+    }
+    each_inside(node, &mut |inner| count_uses(inner, uses));
+}
+
+/// Puts queries of `WITH` that are used once where they are used.
+fn inline(node: &mut Node, uses: &BTreeMap<usize, usize>) {
+    while let Node::Shared(shared) = node
+        && uses.get(&shared.number) == Some(&1)
+        && !matches!(shared.node, Node::Recursive(_))
+    {
+        *node = shared.node.clone();
+    }
+    each_inside(node, &mut |inner| inline(inner, uses));
+}
+
+/// Visits the inputs of a node, and the queries in its expressions.
+fn each_inside(node: &mut Node, visit: &mut dyn FnMut(&mut Node)) {
+    let visited = node.walk_own(0, &mut |part, _| {
+        if let Expr::Subquery(subquery) = part {
+            visit(&mut Arc::make_mut(subquery).node);
+            return Ok(true);
+        }
+        Ok(true)
+    });
+    let inputs = node.inputs(&mut |input, _| {
+        visit(input);
+        Ok(())
+    });
+    debug_assert!(
+        visited.is_ok() && inputs.is_ok(),
+        "the visitors do not fail"
+    );
+}
+
+fn improve_rest(node: Node) -> Node {
     let mut node = push(node, Vec::new());
     let width = node.width();
     prune(&mut node, &vec![true; width]);
@@ -24,7 +70,7 @@ fn improve_inside(node: &mut Node) {
         if let Expr::Subquery(subquery) = part {
             let subquery = Arc::make_mut(subquery);
             let inner = std::mem::replace(&mut subquery.node, nothing());
-            subquery.node = improve(inner);
+            subquery.node = improve_rest(inner);
             return Ok(false);
         }
         Ok(true)
@@ -46,7 +92,7 @@ fn own<T: Clone>(part: Arc<T>) -> T {
 }
 
 /// The node with conditions over its rows, as far down as they go.
-fn push(node: Node, mut conditions: Vec<Expr>) -> Node {
+pub(super) fn push(node: Node, mut conditions: Vec<Expr>) -> Node {
     match node {
         Node::Filter(filter) => {
             let filter = own(filter);
@@ -108,12 +154,12 @@ fn split(conditions: Vec<Expr>) -> (Vec<Expr>, Vec<Expr>) {
     conditions.into_iter().partition(access::has_volatile)
 }
 
-fn has_query(condition: &Expr) -> bool {
+pub(super) fn has_query(condition: &Expr) -> bool {
     condition.any(|part, depth| depth == 0 && matches!(part, Expr::Subquery(_)))
 }
 
 /// The node with conditions that are tested on its rows.
-fn keep(input: Node, conditions: Vec<Expr>) -> Node {
+pub(super) fn keep(input: Node, conditions: Vec<Expr>) -> Node {
     if conditions.is_empty() {
         return input;
     }
@@ -137,151 +183,6 @@ fn tested(mut node: Node, conditions: Vec<Expr>) -> Node {
         }
     }
     keep(node, rest)
-}
-
-/// A semi- or anti-join in the place of `EXISTS`, `IN` or their opposites; or the condition back.
-fn unnest(node: Node, condition: Expr) -> (Node, Option<Expr>) {
-    let (kind, subquery) = match &condition {
-        Expr::Subquery(subquery) => (JoinKind::Semi, Arc::clone(subquery)),
-        Expr::Not(inner) => match &**inner {
-            Expr::Subquery(subquery) => (JoinKind::Anti, Arc::clone(subquery)),
-            _ => return (node, Some(condition)),
-        },
-        _ => return (node, Some(condition)),
-    };
-    let width = node.width();
-    let joined = match (&subquery.test, kind) {
-        (SubqueryTest::Exists, _) => exists(&subquery, width),
-        // NOT IN is unknown where a value is NULL, which no anti-join says.
-        (SubqueryTest::Any(_), JoinKind::Semi) => any(&subquery, width),
-        _ => None,
-    };
-    let Some((right, join_condition)) = joined else {
-        return (node, Some(condition));
-    };
-    let right = push(right, Vec::new());
-    let join = Join {
-        kind,
-        left: node,
-        right,
-        condition: Some(join_condition),
-        method: JoinMethod::Loop,
-    };
-    (with_method(join), None)
-}
-
-/// The rows of `EXISTS` without the conditions that read the row, and those conditions over both.
-fn exists(subquery: &Subquery, width: usize) -> Option<(Node, Expr)> {
-    let mut node = subquery.node.clone();
-    loop {
-        node = match node {
-            // What is selected does not matter, as long as there is a row for each one.
-            Node::Project(project) if !project.has_sets => own(project).input,
-            Node::Sort(sort) => own(sort).input,
-            other => {
-                node = other;
-                break;
-            }
-        };
-    }
-    let Node::Filter(filter) = node else {
-        return None;
-    };
-    let Filter { input, condition } = own(filter);
-    let (up, stay): (Vec<Expr>, Vec<Expr>) = condition
-        .conjuncts()
-        .into_iter()
-        .partition(|one| reads_level(one, 1));
-    if up.is_empty() || up.iter().any(has_query) {
-        return None;
-    }
-    let mut inner = keep(input, stay);
-    let mut is_free = true;
-    let walked = inner.walk(1, &mut |part, depth| {
-        match part {
-            Expr::Outer(level, ..) if *level == depth => is_free = false,
-            Expr::Outer(level, ..) if *level > depth => *level -= 1,
-            _ => {}
-        }
-        Ok(is_free)
-    });
-    if walked.is_err() || !is_free {
-        return None;
-    }
-    let up = up.into_iter().map(|condition| lifted(condition, width));
-    Some((inner, Expr::all(up.collect())))
-}
-
-/// Whether an expression reads the outer row of a level.
-fn reads_level(expression: &Expr, wanted: usize) -> bool {
-    expression.any(|part, depth| matches!(part, Expr::Outer(level, ..) if *level == depth + wanted))
-}
-
-/// A condition of an inner query over the row around it, followed by its own.
-fn lifted(mut condition: Expr, width: usize) -> Expr {
-    let walked = condition.walk(0, &mut |part, _| {
-        match part {
-            Expr::Column(at, _) => *at += width,
-            Expr::Outer(1, at, data_type) => {
-                *part = Expr::Column(*at, *data_type);
-                return Ok(false);
-            }
-            Expr::Outer(level, ..) => *level -= 1,
-            _ => {}
-        }
-        Ok(true)
-    });
-    debug_assert!(walked.is_ok(), "the visitor does not fail");
-    condition
-}
-
-/// The rows of `IN`, and its comparison over both rows.
-fn any(subquery: &Subquery, width: usize) -> Option<(Node, Expr)> {
-    let SubqueryTest::Any(test) = &subquery.test else {
-        return None;
-    };
-    if subquery.is_correlated && reads_row(&subquery.node) {
-        return None;
-    }
-    if test.left.iter().any(has_query) {
-        return None;
-    }
-    let mut node = subquery.node.clone();
-    let walked = node.walk(1, &mut |part, depth| {
-        if let Expr::Outer(level, ..) = part
-            && *level > depth
-        {
-            *level -= 1;
-        }
-        Ok(true)
-    });
-    debug_assert!(walked.is_ok(), "the visitor does not fail");
-    let count = test.left.len();
-    let mut condition = (*test.condition).clone();
-    let walked = condition.walk(0, &mut |part, _| {
-        if let Expr::Column(at, _) = part {
-            if *at < count {
-                *part = test.left[*at].clone();
-            } else {
-                *at += width - count;
-            }
-            return Ok(false);
-        }
-        Ok(true)
-    });
-    debug_assert!(walked.is_ok(), "the visitor does not fail");
-    Some((node, condition))
-}
-
-/// Whether a query reads the row around it.
-fn reads_row(node: &Node) -> bool {
-    let mut reads = false;
-    let walked = node.clone().walk(1, &mut |part, depth| {
-        reads |= matches!(part, Expr::Outer(level, ..) if *level == depth);
-        Ok(!reads)
-    });
-    debug_assert!(walked.is_ok(), "the visitor does not fail");
-    reads
 }
 
 /// Conditions of a join go to its sides where they may.
@@ -344,13 +245,13 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
 }
 
 /// The inputs whose columns a condition reads.
-enum Side {
+pub(super) enum Side {
     Left,
     Right,
     Both,
 }
 
-fn side(condition: &Expr, width: usize) -> Side {
+pub(super) fn side(condition: &Expr, width: usize) -> Side {
     let (mut left, mut right) = (false, false);
     condition.columns(&mut |at| {
         left |= at < width;
@@ -379,181 +280,9 @@ fn refuses_nulls(condition: &Expr, width: usize) -> bool {
     }
 }
 
-fn shifted(mut condition: Expr, width: usize) -> Expr {
+pub(super) fn shifted(mut condition: Expr, width: usize) -> Expr {
     condition.shift(width, -(width as isize));
     condition
-}
-
-/// The join with the method that suits its conditions.
-fn with_method(mut join: Join) -> Node {
-    if !matches!(join.method, JoinMethod::Loop) {
-        return join.into();
-    }
-    let width = join.left.width();
-    let conditions = join
-        .condition
-        .take()
-        .map(Expr::conjuncts)
-        .unwrap_or_default();
-    let (mut left, mut right, mut rest, mut equalities) = (vec![], vec![], vec![], vec![]);
-    for condition in conditions {
-        match equality(&condition, width) {
-            Some((one, other)) => {
-                left.push(one);
-                right.push(other);
-                equalities.push(condition);
-            }
-            None => rest.push(condition),
-        }
-    }
-    if let Some(looked_up) = by_index(&join, &equalities) {
-        let Join {
-            kind,
-            left,
-            condition: _,
-            ..
-        } = join;
-        return Join {
-            kind,
-            left,
-            right: looked_up,
-            condition: (!rest.is_empty()).then(|| Expr::all(rest)),
-            method: JoinMethod::Lateral,
-        }
-        .into();
-    }
-    if !left.is_empty() {
-        join.method = JoinMethod::Hash { left, right };
-    }
-    join.condition = (!rest.is_empty()).then(|| Expr::all(rest));
-    join.into()
-}
-
-/// Both sides of an equality between the inputs, each over its own row.
-fn equality(condition: &Expr, width: usize) -> Option<(Expr, Expr)> {
-    let Expr::Call(call) = condition else {
-        return None;
-    };
-    let [one, other] = call.arguments.as_slice() else {
-        return None;
-    };
-    // Values of one kind have one hash.
-    if !call.is_equality() || has_query(condition) || !has_one_hash(one, other) {
-        return None;
-    }
-    match (side(one, width), side(other, width)) {
-        (Side::Left, Side::Right) => Some((one.clone(), shifted(other.clone(), width))),
-        (Side::Right, Side::Left) => Some((other.clone(), shifted(one.clone(), width))),
-        _ => None,
-    }
-}
-
-fn has_one_hash(one: &Expr, other: &Expr) -> bool {
-    use crate::types::Kind::{Float4, Float8, Int2, Int4, Int8};
-    let group = |kind| match kind {
-        Int2 | Int4 | Int8 => Int8,
-        Float4 | Float8 => Float8,
-        kind => kind,
-    };
-    group(one.kind()) == group(other.kind())
-}
-
-/// The right side as a look-up in an index for each left row, if that is likely cheaper than
-/// reading all of it.
-fn by_index(join: &Join, equalities: &[Expr]) -> Option<Node> {
-    let Node::Scan(scan) = &join.right else {
-        return None;
-    };
-    let is_fit = matches!(
-        join.kind,
-        JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti
-    );
-    if !is_fit || !matches!(scan.access, Access::All { .. }) || equalities.is_empty() {
-        return None;
-    }
-    let width = join.left.width();
-    let outer = equalities
-        .iter()
-        .map(|condition| looked_up(condition.clone(), width));
-    let mut looked = Scan::clone(scan);
-    // Conditions of the scan itself stay as they are; its columns are its own.
-    access::choose(&mut looked, outer.collect());
-    let finds_few = match &looked.access {
-        Access::Range(range) => !range.prefix.is_empty(),
-        _ => return None,
-    };
-    let (rows, all) = (estimate(&join.left), estimate(&join.right));
-    let per_row = if access::is_unique(&looked) {
-        1.0
-    } else {
-        (all / 100.0).max(1.0)
-    };
-    // A look-up costs about as much as reading ten rows in order.
-    (finds_few && rows * (10.0 + per_row) < all).then(|| looked.into())
-}
-
-/// A condition over both rows as one of the right row, with the left one as the next outer row.
-fn looked_up(mut condition: Expr, width: usize) -> Expr {
-    let walked = condition.walk(0, &mut |part, depth| {
-        match part {
-            Expr::Column(at, data_type) if depth == 0 => {
-                if *at < width {
-                    *part = Expr::Outer(1, *at, *data_type);
-                } else {
-                    *at -= width;
-                }
-                return Ok(false);
-            }
-            Expr::Outer(level, ..) if *level > depth => *level += 1,
-            _ => {}
-        }
-        Ok(true)
-    });
-    debug_assert!(walked.is_ok(), "the visitor does not fail");
-    condition
-}
-
-/// About the number of a node's rows.
-fn estimate(node: &Node) -> f64 {
-    match node {
-        Node::Scan(scan) => {
-            let rows = scan
-                .source
-                .table
-                .row_count()
-                .map_or(1000.0, |count| count.rows as f64);
-            let found = match &scan.access {
-                Access::All { .. } => rows,
-                Access::Range(_) if access::is_unique(scan) => 1.0,
-                Access::Range(range) if range.prefix.is_empty() => rows / 4.0,
-                Access::Range(_) => (rows / 100.0).max(1.0),
-                Access::Keys { keys, .. } => keys.len() as f64,
-                Access::Elements { .. } => 10.0,
-            };
-            if scan.condition.is_some() {
-                (found / 4.0).max(1.0)
-            } else {
-                found
-            }
-        }
-        Node::Values(values) => values.rows.len() as f64,
-        Node::Filter(filter) => (estimate(&filter.input) / 4.0).max(1.0),
-        Node::Project(project) => estimate(&project.input),
-        Node::Sort(sort) => estimate(&sort.input),
-        Node::Distinct(distinct) => estimate(&distinct.input),
-        Node::Window(window) => estimate(&window.input),
-        Node::Lock(lock) => estimate(&lock.input),
-        Node::Aggregate(aggregate) if aggregate.keys.is_empty() => 1.0,
-        Node::Aggregate(aggregate) => (estimate(&aggregate.input) / 10.0).max(1.0),
-        Node::Limit(limit) => match &limit.limit {
-            Some(Expr::Constant(Datum::Int8(rows), _)) => *rows as f64,
-            _ => estimate(&limit.input),
-        },
-        Node::Join(join) => estimate(&join.left).max(estimate(&join.right)),
-        Node::SetOperation(operation) => estimate(&operation.left) + estimate(&operation.right),
-        Node::Shared(shared) => estimate(&shared.node),
-        Node::Functions(_) | Node::Recursive(_) | Node::Working(_) | Node::Modify(_) => 1000.0,
-    }
 }
 
 /// Conditions over a projection become conditions over its input.
@@ -616,113 +345,4 @@ fn push_aggregate(mut aggregate: Aggregate, conditions: Vec<Expr>) -> Node {
     let down = down.collect();
     aggregate.input = push(aggregate.input, down);
     tested(aggregate.into(), stay)
-}
-
-/// Tells scans which columns are read.
-fn prune(node: &mut Node, needed: &[bool]) {
-    let all = |node: &Node| vec![true; node.width()];
-    let mark = |needed: &mut Vec<bool>, expression: &Expr| {
-        expression.columns(&mut |at| {
-            if let Some(needed) = needed.get_mut(at) {
-                *needed = true;
-            }
-        });
-    };
-    match node {
-        Node::Scan(scan) => {
-            let scan = Arc::make_mut(scan);
-            let mut read = needed.to_vec();
-            if let Some(condition) = &scan.condition {
-                mark(&mut read, condition);
-            }
-            scan.needed = read;
-        }
-        Node::Filter(filter) => {
-            let filter = Arc::make_mut(filter);
-            let mut below = needed.to_vec();
-            mark(&mut below, &filter.condition);
-            prune(&mut filter.input, &below);
-        }
-        Node::Project(project) => {
-            let project = Arc::make_mut(project);
-            let mut below = vec![false; project.input.width()];
-            project
-                .expressions
-                .iter()
-                .for_each(|one| mark(&mut below, one));
-            prune(&mut project.input, &below);
-        }
-        Node::Aggregate(aggregate) => {
-            let aggregate = Arc::make_mut(aggregate);
-            let mut below = vec![false; aggregate.input.width()];
-            aggregate.keys.iter().for_each(|one| mark(&mut below, one));
-            for call in &aggregate.calls {
-                let order = call.order.iter().map(|key| &key.expression);
-                let parts = call.arguments.iter().chain(&call.filter).chain(order);
-                parts.for_each(|one| mark(&mut below, one));
-            }
-            prune(&mut aggregate.input, &below);
-        }
-        Node::Sort(sort) => {
-            let sort = Arc::make_mut(sort);
-            let mut below = needed.to_vec();
-            sort.keys
-                .iter()
-                .for_each(|key| mark(&mut below, &key.expression));
-            prune(&mut sort.input, &below);
-        }
-        Node::Limit(limit) if limit.ties.is_none() => {
-            prune(&mut Arc::make_mut(limit).input, needed);
-        }
-        Node::Join(join) => prune_join(Arc::make_mut(join), needed),
-        other => {
-            let pruned = other.inputs(&mut |input, _| {
-                let every = all(input);
-                prune(input, &every);
-                Ok(())
-            });
-            debug_assert!(pruned.is_ok(), "the visitor does not fail");
-        }
-    }
-}
-
-fn prune_join(join: &mut Join, needed: &[bool]) {
-    let (left, right) = (join.left.width(), join.right.width());
-    let mut below = needed.to_vec();
-    below.resize(left + right, false);
-    let mut note = |at: usize| {
-        if let Some(needed) = below.get_mut(at) {
-            *needed = true;
-        }
-    };
-    if let Some(condition) = &join.condition {
-        condition.columns(&mut note);
-    }
-    match &join.method {
-        JoinMethod::Hash {
-            left: keys,
-            right: others,
-        } => {
-            keys.iter().for_each(|key| key.columns(&mut note));
-            others
-                .iter()
-                .for_each(|key| key.columns(&mut |at| note(left + at)));
-        }
-        JoinMethod::Lateral => {
-            // The right side reads the left row as an outer one.
-            let walked = join.right.walk(1, &mut |part, depth| {
-                if let Expr::Outer(level, at, _) = part
-                    && *level == depth
-                {
-                    note(*at);
-                }
-                Ok(true)
-            });
-            debug_assert!(walked.is_ok(), "the visitor does not fail");
-        }
-        JoinMethod::Loop => {}
-    }
-    let (for_left, for_right) = below.split_at(left);
-    prune(&mut join.left, for_left);
-    prune(&mut join.right, for_right);
 }

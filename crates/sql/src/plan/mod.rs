@@ -5,14 +5,19 @@
 //! | `expression`, `call` | bound expressions |
 //! | `node`, `modify` | operators, and changes of tables |
 //! | `walk` | visiting and renumbering them |
-//! | `improve` | rewriting a plan: conditions down, indexes, join methods |
+//! | `improve`, `unnest`, `prune` | rewriting a plan: conditions go down, tests become joins |
+//! | `access`, `method`, `estimate` | indexes of scans, methods of joins |
 
 mod access;
 mod call;
+mod estimate;
 mod expression;
 mod improve;
+mod method;
 mod modify;
 mod node;
+mod prune;
+mod unnest;
 mod walk;
 
 pub(crate) use call::{AggregateFunction, Call};

@@ -227,7 +227,7 @@ impl Node {
     }
 
     /// Visits the node's own expressions.
-    fn walk_own(&mut self, depth: usize, visit: &mut Visitor<'_>) -> Result<()> {
+    pub(super) fn walk_own(&mut self, depth: usize, visit: &mut Visitor<'_>) -> Result<()> {
         match self {
             Self::Working(_) | Self::Shared(_) | Self::Recursive(_) | Self::SetOperation(_) => {
                 Ok(())

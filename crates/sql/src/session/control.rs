@@ -57,10 +57,14 @@ impl Session {
         if !self.transaction.defines {
             self.environment.names.catalog = self.sql.catalog();
         }
-        self.transaction.has_read = true;
         let catalog = Arc::clone(self.catalog());
         let mark = self.connection.statement()?;
         let result = body(self);
+        for (name, value, is_local) in std::mem::take(&mut self.environment.host.changes) {
+            if result.is_ok() {
+                self.set_variable(&name, Some(&value), is_local)?;
+            }
+        }
         if result.is_err() && self.connection.is_open() {
             self.connection.roll_back_to(mark)?;
             self.environment.names.catalog = catalog;
@@ -131,7 +135,7 @@ impl Session {
             self.connection.commit(durability)
         };
         self.end();
-        committed?;
+        self.last_commit = Some(committed?);
         Ok(())
     }
 

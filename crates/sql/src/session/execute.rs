@@ -5,8 +5,8 @@ use crate::bind::Binder;
 use crate::define;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{Parsed, Places};
-use crate::plan::{Plan, improve};
-use crate::run::{Budget, Run, State};
+use crate::plan::{Node, Plan, improve};
+use crate::run::{Budget, Row, Run, State, build, collect};
 use crate::sink::{Batch, Completion, Flow, OutputColumn, RowSink};
 use crate::state::Running;
 use crate::types::{Context, Datum, Type};
@@ -40,6 +40,17 @@ impl Session {
             statement @ (Statement::Set(_)
             | Statement::ShowVariable { .. }
             | Statement::Reset(_)) => self.setting_statement(statement, sink),
+            Statement::Declare { .. }
+            | Statement::Fetch { .. }
+            | Statement::Close { .. }
+            | Statement::Prepare { .. }
+            | Statement::Execute { .. }
+            | Statement::Deallocate { .. } => {
+                let completion = self.cursor_statement(parsed, sink)?;
+                completion
+                    .ok_or_else(|| SqlError::unsupported("this EXECUTE", "Name the statement."))
+            }
+            statement @ Statement::Copy { .. } => self.copy(statement, sink),
             statement => match define::run(self, parsed, statement)? {
                 Some(completion) => Ok(completion),
                 None => Err(SqlError::unsupported(
@@ -90,20 +101,40 @@ impl Session {
             let message = format!("cannot execute {} in a read-only transaction", plan.command);
             return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
         }
+        self.transaction.has_read = true;
         self.connection.set_wait(self.environment.wait());
         let budget = Budget::new(self.environment.host.variables.work_mem());
         Running::new(plan, State::new(values, budget))
     }
 
+    /// All rows of a plan that changes nothing.
+    pub(crate) fn rows_of(&mut self, root: Node) -> Result<Vec<Row>> {
+        let mut state = State::new(
+            Vec::new(),
+            Budget::new(self.environment.host.variables.work_mem()),
+        );
+        let mut run = Run {
+            connection: &mut self.connection,
+            environment: &mut self.environment,
+            state: &mut state,
+        };
+        collect(&mut *build(&root), &mut run)
+    }
+
     /// Inserts the rows of a query into a table; the number of rows.
     pub(crate) fn fill(&mut self, table: u32, plan: &Arc<Plan>) -> Result<u64> {
+        self.fill_nodes(table, plan.root.clone())
+    }
+
+    /// Inserts rows into a table; the number of rows.
+    pub(crate) fn fill_nodes(&mut self, table: u32, rows: Node) -> Result<u64> {
         let modify = {
             let places = Places::default();
             let environment = &self.environment;
             let database = self.sql.database();
             let mut binder =
                 Binder::new(&environment.names, database, environment.context(), &places);
-            binder.insert_all(table, plan.root.clone())?
+            binder.insert_all(table, rows)?
         };
         let filling = Arc::new(Plan {
             root: modify,
@@ -174,7 +205,7 @@ impl Session {
 }
 
 /// A sink for results that nobody wants.
-struct Nowhere;
+pub(super) struct Nowhere;
 
 impl RowSink for Nowhere {
     fn describe(&mut self, _: &[OutputColumn]) -> Result<()> {

@@ -159,7 +159,7 @@ impl Session {
     }
 
     /// The plan of a prepared statement, made again if the catalogue or the settings have changed.
-    fn plan_prepared(&mut self, statement: &str) -> Result<Option<Arc<Plan>>> {
+    pub(super) fn plan_prepared(&mut self, statement: &str) -> Result<Option<Arc<Plan>>> {
         let versions = self.versions();
         let prepared = self
             .prepared
@@ -208,6 +208,7 @@ impl Session {
     /// Ends all portals, with their transaction.
     pub(super) fn close_portals(&mut self) {
         self.portals.clear();
+        self.cursors.clear();
     }
 }
 

@@ -3,6 +3,8 @@
 //! | module | job |
 //! |---|---|
 //! | `control` | the begin and the end of transactions, savepoints, failed blocks |
+//! | `cursor` | cursors and prepared statements of the language |
+//! | `copy` | rows between a table and the client |
 //! | `execute` | one statement: plans that run, and everything else |
 //! | `extended` | prepared statements and portals |
 //! | `settings` | `SET`, `SHOW` and their kin |
@@ -12,6 +14,8 @@
 //! end.
 
 mod control;
+mod cursor;
+mod copy;
 mod execute;
 mod extended;
 mod settings;
@@ -29,7 +33,7 @@ use crate::state::{
 };
 use crate::types::Settings;
 use crate::types::random::Random;
-use indelible::{Connection, Interrupt};
+use indelible::{CommitReport, Connection, Interrupt};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -43,6 +47,8 @@ pub struct Session {
     pub(crate) transaction: Transaction,
     prepared: HashMap<String, Prepared>,
     portals: HashMap<String, Portal>,
+    cursors: HashMap<String, cursor::Cursor>,
+    last_commit: Option<CommitReport>,
 }
 
 impl Session {
@@ -64,6 +70,7 @@ impl Session {
                     variables: Variables::default(),
                     sequences: Default::default(),
                     notices: Vec::new(),
+                    changes: Vec::new(),
                     number,
                 },
             },
@@ -71,6 +78,8 @@ impl Session {
             transaction: Transaction::idle(),
             prepared: HashMap::new(),
             portals: HashMap::new(),
+            last_commit: None,
+            cursors: HashMap::new(),
             sql: Arc::clone(sql),
         })
     }
@@ -117,6 +126,11 @@ impl Session {
     /// Takes the notices of the statements so far.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.environment.host.notices)
+    }
+
+    /// Cost of the last commit: fences, lines and bytes.
+    pub fn last_commit(&self) -> Option<&CommitReport> {
+        self.last_commit.as_ref()
     }
 
     /// The number of the session, unique in the open database.

@@ -27,11 +27,7 @@ pub(crate) struct Environment {
 impl Environment {
     /// How long statements wait for locks.
     pub(crate) fn wait(&self) -> Wait {
-        let timeout = self.host.variables.get("lock_timeout");
-        match timeout.and_then(super::setting::millis_of) {
-            None | Some(0) => Wait::Limit(LOCK_WAIT_MAX),
-            Some(millis) => Wait::Limit(Duration::from_millis(millis)),
-        }
+        lock_wait(&self.host.variables)
     }
 
     /// The surroundings of conversions.
@@ -45,12 +41,26 @@ impl Environment {
     }
 }
 
+/// How long statements wait for locks under these settings.
+pub(super) fn lock_wait(variables: &Variables) -> Wait {
+    match variables
+        .get("lock_timeout")
+        .and_then(super::setting::millis_of)
+    {
+        None | Some(0) => Wait::Limit(LOCK_WAIT_MAX),
+        Some(millis) => Wait::Limit(Duration::from_millis(millis)),
+    }
+}
+
 /// State that functions of the session use and change.
 pub(crate) struct HostState {
     pub(crate) sql: Arc<Sql>,
     pub(crate) variables: Variables,
     pub(crate) sequences: SessionSequences,
     pub(crate) notices: Vec<Notice>,
+    /// Settings that `set_config` has changed, which take effect after the statement: name, value,
+    /// and whether for the transaction only.
+    pub(crate) changes: Vec<(String, String, bool)>,
     /// The number of the session.
     pub(crate) number: i32,
 }

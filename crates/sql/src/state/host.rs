@@ -4,8 +4,11 @@ use super::environment::HostState;
 use super::names::SessionNames;
 use crate::catalog::{Body, Names, SequenceBody};
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::{Context, Datum, Host};
-use indelible::Connection;
+use crate::types::array::Array;
+use crate::types::{Context, Datum, Host, Kind, Type};
+use indelible::{AdvisoryKey, AdvisoryMode, Connection, Scope, Wait};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The session, lent to one call.
 pub(crate) struct HostCall<'h> {
@@ -28,6 +31,15 @@ impl Host for HostCall<'_> {
             "setval" => self.setval(arguments),
             "pg_sequence_last_value" => self.last_value(&arguments[0]),
             "pg_backend_pid" => Ok(Datum::Int4(self.session.number)),
+            "set_config" => self.set_setting(arguments),
+            "current_schemas" => Ok(self.schema_names(arguments[0].bool()?)),
+            "format_type" => self.type_name(arguments),
+            "pg_get_serial_sequence" => self.serial_sequence(arguments),
+            "pg_sleep" => self.sleep(arguments[0].float8()?),
+            "pg_advisory_lock"
+            | "pg_advisory_xact_lock"
+            | "pg_try_advisory_lock"
+            | "pg_advisory_unlock" => self.advisory(function, arguments),
             "current_setting" => self.setting(arguments),
             "current_schema" => Ok(self
                 .schemas()
@@ -128,6 +140,111 @@ impl HostCall<'_> {
         let current = self.session.sequences.current.get(&oid).copied();
         let next = super::sequence::stored_next(self.session.sql.database(), oid)?;
         Ok(Datum::Int8(current.or(next).unwrap_or(sequence.start)))
+    }
+
+    fn set_setting(&mut self, arguments: &[Datum]) -> Result<Datum> {
+        let (name, value) = (arguments[0].str()?, arguments[1].str()?);
+        let is_local = arguments[2].bool()?;
+        self.session
+            .changes
+            .push((name.to_owned(), value.to_owned(), is_local));
+        Ok(Datum::text(value))
+    }
+
+    fn schema_names(&self, with_implicit: bool) -> Datum {
+        let implicit = with_implicit.then(|| "pg_catalog".to_owned());
+        let names = implicit.into_iter().chain(self.schemas()).map(Datum::text);
+        Datum::Array(Arc::new(Array::new(Kind::Name, names.collect())))
+    }
+
+    fn type_name(&self, arguments: &[Datum]) -> Result<Datum> {
+        let Datum::Oid(oid) = arguments[0] else {
+            return Ok(Datum::Null);
+        };
+        let modifier = match &arguments[1] {
+            Datum::Null => -1,
+            modifier => modifier.int4()?,
+        };
+        let built_in = Kind::from_oid(oid).map(|kind| Type { kind, modifier }.to_string());
+        let of_user = || crate::types::Names::type_name(self.names, Kind::Enum(oid));
+        Ok(Datum::text(
+            built_in
+                .or_else(of_user)
+                .unwrap_or_else(|| "???".to_owned()),
+        ))
+    }
+
+    /// The sequence that goes with a column, or NULL.
+    fn serial_sequence(&self, arguments: &[Datum]) -> Result<Datum> {
+        let (table, column) = (arguments[0].str()?, arguments[1].str()?);
+        let oid = crate::types::Names::object_oid(self.names, Kind::Regclass, table)?;
+        let place = match self.names.catalog.object(oid).map(|object| &object.body) {
+            Some(Body::Table(body)) => body.column(column),
+            _ => None,
+        };
+        let place = place.ok_or_else(|| {
+            let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
+            SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+        })?;
+        let owned = self.names.catalog.objects().find(|object| {
+            matches!(&object.body, Body::Sequence(sequence) if sequence.owner == Some((oid, place)))
+        });
+        Ok(owned.map_or(Datum::Null, |object| {
+            let schema = self.names.catalog.object(object.namespace);
+            let schema = schema.map_or("public", |schema| &schema.name);
+            Datum::text(format!(
+                "{}.{}",
+                super::quoted(schema),
+                super::quoted(&object.name)
+            ))
+        }))
+    }
+
+    /// Sleeps in short parts, so that an interrupt ends it.
+    fn sleep(&self, seconds: f64) -> Result<Datum> {
+        const PART: Duration = Duration::from_millis(20);
+        let end = Duration::try_from_secs_f64(seconds.max(0.0)).ok();
+        let end = end.and_then(|time| Instant::now().checked_add(time));
+        let interrupt = self.connection.interrupt();
+        while end.is_none_or(|end| Instant::now() < end) {
+            if interrupt.is_raised() {
+                let message = "canceling statement due to user request";
+                return Err(SqlError::new(SqlState::QUERY_CANCELED, message));
+            }
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            std::thread::sleep(left.map_or(PART, |left| left.min(PART)));
+        }
+        Ok(Datum::text(""))
+    }
+
+    fn advisory(&mut self, function: &str, arguments: &[Datum]) -> Result<Datum> {
+        let key = match arguments {
+            [one] => AdvisoryKey::One(one.int()?),
+            [one, other] => AdvisoryKey::Two(one.int4()?, other.int4()?),
+            _ => return Err(SqlError::internal("an advisory lock has one key or two")),
+        };
+        if function == "pg_advisory_unlock" {
+            let mode = AdvisoryMode::Exclusive;
+            return Ok(Datum::Bool(self.connection.advisory_unlock(key, mode)));
+        }
+        let scope = match function {
+            "pg_advisory_xact_lock" => Scope::Transaction,
+            _ => Scope::Connection,
+        };
+        let is_try = function == "pg_try_advisory_lock";
+        let wait = if is_try {
+            Wait::Never
+        } else {
+            super::environment::lock_wait(&self.session.variables)
+        };
+        let locked = self
+            .connection
+            .advisory_lock(key, AdvisoryMode::Exclusive, scope, wait)?;
+        Ok(if is_try {
+            Datum::Bool(locked)
+        } else {
+            Datum::text("")
+        })
     }
 
     fn setting(&mut self, arguments: &[Datum]) -> Result<Datum> {

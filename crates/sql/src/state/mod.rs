@@ -3,13 +3,14 @@
 //! | module | job |
 //! |---|---|
 //! | `environment` | everything that expressions look at: settings, names, times, the session |
-//! | `host` | functions that need the session |
+//! | `functions`, `host` | all functions, and those that need the session |
 //! | `names` | objects by their names, along the search path |
 //! | `setting` | `SET`, `SHOW`, `RESET` |
 //! | `transaction` | the block that is open, its savepoints and its definitions |
 //! | `prepared` | prepared statements, portals and cursors |
 
 mod environment;
+mod functions;
 mod host;
 mod names;
 mod prepared;
@@ -18,6 +19,7 @@ mod setting;
 mod transaction;
 
 pub(crate) use environment::{Environment, HostState, now};
+pub(crate) use functions::functions;
 pub(crate) use host::HostCall;
 pub(crate) use names::{SessionNames, parts_of, quoted};
 pub(crate) use prepared::{Planned, Portal, Prepared, Running};

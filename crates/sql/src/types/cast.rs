@@ -147,7 +147,7 @@ fn convert_kind(datum: Datum, from: Kind, to: Kind, context: &Context<'_>) -> Re
     }
     match to {
         Kind::Int2 | Kind::Int4 | Kind::Int8 => {
-            if let Some(value) = whole(&datum, to)? {
+            if let Some(value) = whole(&datum, from, to)? {
                 return integer(value, to);
             }
         }
@@ -241,18 +241,14 @@ pub(crate) fn integer(value: i64, kind: Kind) -> Result<Datum> {
 }
 
 /// The value as an integer, where it is a number of some kind.
-fn whole(datum: &Datum, to: Kind) -> Result<Option<i64>> {
+fn whole(datum: &Datum, from: Kind, to: Kind) -> Result<Option<i64>> {
     Ok(Some(match datum {
         Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_) => datum.int()?,
         Datum::Bool(value) => i64::from(*value),
         Datum::Oid(value) if to == Kind::Int8 => i64::from(*value),
         Datum::Oid(value) => i64::from(*value as i32),
-        Datum::Text(content) if to == Kind::Int4 && content.len() <= 1 => {
-            // Only "char" converts to integers without its text.
-            match content.bytes().next() {
-                Some(byte) if byte.is_ascii_digit() => return Ok(None),
-                byte => byte.map_or(0, i64::from),
-            }
+        Datum::Text(content) if from == Kind::Char && to == Kind::Int4 => {
+            content.bytes().next().map_or(0, i64::from)
         }
         Datum::Float4(value) => float_to_integer(f64::from(*value), to)?,
         Datum::Float8(value) => float_to_integer(*value, to)?,

@@ -51,12 +51,4 @@ impl Random {
     pub fn next_float(&mut self) -> f64 {
         (self.next_bits() >> 12) as f64 / (1_u64 << 52) as f64
     }
-
-    /// The next 16 bytes.
-    pub fn next_bytes(&mut self) -> [u8; 16] {
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&self.next_bits().to_le_bytes());
-        bytes[8..].copy_from_slice(&self.next_bits().to_le_bytes());
-        bytes
-    }
 }

@@ -235,7 +235,7 @@ fn print_f64(out: &mut String, value: f64, extra_digits: i32) {
         return;
     }
     if extra_digits > 0 {
-        print_digits(out, &format!("{value:e}"), 15);
+        print_digits(out, &shortest_f64(value), 15);
     } else {
         print_general(out, value, (15 + extra_digits).max(1) as usize);
     }
@@ -246,10 +246,57 @@ fn print_f32(out: &mut String, value: f32, extra_digits: i32) {
         return;
     }
     if extra_digits > 0 {
-        print_digits(out, &format!("{value:e}"), 6);
+        print_digits(out, &shortest_f32(value), 6);
     } else {
         print_general(out, f64::from(value), (6 + extra_digits).max(1) as usize);
     }
+}
+
+/// The fewest digits that lie strictly between the halves to the neighbours. Rust's are fewer where
+/// a number of few digits is such a half itself, which only happens among large integers.
+fn shortest_f64(value: f64) -> String {
+    let text = format!("{value:e}");
+    let gap = value.abs().to_bits().saturating_add(1);
+    let next = f64::from_bits(gap) - value.abs();
+    if next < 2.0 || value.abs() > 1e36 {
+        return text;
+    }
+    let is_half = |text: &str| is_half(text, value.abs() as i128, next as i128);
+    if !is_half(&text) {
+        return text;
+    }
+    let more = (digit_count(&text)..17).map(|digits| format!("{value:.digits$e}"));
+    let mut more = more.filter(|text| text.parse() == Ok(value) && !is_half(text));
+    more.next().unwrap_or(text)
+}
+
+/// The same for numbers of 32 bits.
+fn shortest_f32(value: f32) -> String {
+    let text = format!("{value:e}");
+    let next = f32::from_bits(value.abs().to_bits().saturating_add(1)) - value.abs();
+    if next < 2.0 || value.abs() > 1e36 {
+        return text;
+    }
+    let is_half = |text: &str| is_half(text, value.abs() as i128, next as i128);
+    if !is_half(&text) {
+        return text;
+    }
+    let more = (digit_count(&text)..9).map(|digits| format!("{value:.digits$e}"));
+    let mut more = more.filter(|text| text.parse() == Ok(value) && !is_half(text));
+    more.next().unwrap_or(text)
+}
+
+/// Digits of the mantissa.
+fn digit_count(text: &str) -> usize {
+    let mantissa = text.split('e').next().unwrap_or(text);
+    mantissa.bytes().filter(u8::is_ascii_digit).count()
+}
+
+/// Whether a text is half the gap away from the number, or more.
+fn is_half(text: &str, value: i128, gap: i128) -> bool {
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    let written = Numeric::parse(unsigned).ok().and_then(|number| number.round(0).small());
+    written.is_some_and(|(written, _)| (written - value).abs() * 2 >= gap)
 }
 
 fn print_special(out: &mut String, value: f64) -> bool {
@@ -264,6 +311,9 @@ fn print_special(out: &mut String, value: f64) -> bool {
 
 /// C's `%.*g`: so many significant digits, without zeros at the end.
 pub(crate) fn print_general(out: &mut String, value: f64, digits: usize) {
+    if print_special(out, value) {
+        return;
+    }
     let scientific = format!("{value:.*e}", digits - 1);
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let short = match mantissa.contains('.') {
@@ -306,6 +356,11 @@ fn parse_bytea(text: &str) -> Result<Vec<u8>> {
     if let Some(hex) = text.strip_prefix("\\x") {
         return parse_hex(hex);
     }
+    parse_escaped(text)
+}
+
+/// Characters, and bytes as three octal digits after a backslash.
+pub(crate) fn parse_escaped(text: &str) -> Result<Vec<u8>> {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;

@@ -9,7 +9,6 @@ use super::super::json::{Json, convert, quote};
 use super::super::kind::Kind::{
     Any, AnyArray, AnyElement, AnyNonArray, Bytea, Json as JsonKind, Jsonb, Text,
 };
-use super::super::text_io;
 use super::{Accumulator, aggregate};
 use crate::error::{Result, SqlError, SqlState};
 use std::sync::Arc;
@@ -37,7 +36,7 @@ impl Accumulator for Elements {
                 "cannot accumulate null arrays",
             ));
         };
-        if array.dimensions.is_empty() {
+        if array.dimensions.is_empty() && self.inner.is_none() {
             return Err(wrong("cannot accumulate empty arrays"));
         }
         if *self.inner.get_or_insert_with(|| array.dimensions.clone()) != array.dimensions {
@@ -157,7 +156,7 @@ impl Accumulator for JsonText {
             }
             out.push_str(if is_first { "{ " } else { ", " });
             let kind = kind_of(context, arguments, 0);
-            quote(out, &text_io::print(&arguments[0], kind, &context.context)?);
+            quote(out, &convert::key(&arguments[0], kind, &context.context)?);
             out.push_str(" : ");
             let kind = kind_of(context, arguments, 1);
             return convert::print(out, &arguments[1], kind, &context.context);
@@ -221,7 +220,7 @@ impl Accumulator for JsonPairs {
             return Err(no_null_key());
         }
         let kind = kind_of(context, arguments, 0);
-        let key = text_io::print(&arguments[0], kind, &context.context)?;
+        let key = convert::key(&arguments[0], kind, &context.context)?;
         let kind = kind_of(context, arguments, 1);
         let value = convert::tree(&arguments[1], kind, &context.context)?;
         self.pairs.push((key, value));

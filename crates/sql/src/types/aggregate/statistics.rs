@@ -66,21 +66,19 @@ fn float(datum: &Datum) -> Result<f64> {
 impl Accumulator for Floats {
     fn add(&mut self, _: &mut CallContext<'_>, arguments: &[Datum]) -> Result<()> {
         let value = float(&arguments[0])?;
-        let was_finite = self.sum.is_finite() && value.is_finite();
+        let was_infinite = self.sum.is_infinite() || value.is_infinite();
         self.count += 1.0;
         self.sum += value;
+        if self.measure == Measure::Sum {
+            return if self.sum.is_infinite() && !was_infinite { Err(overflow()) } else { Ok(()) };
+        }
         if self.count > 1.0 {
             let distance = value * self.count - self.sum;
             self.squares += distance * distance / (self.count * (self.count - 1.0));
-            if (self.sum.is_infinite() || self.squares.is_infinite()) && was_finite {
-                if self.measure == Measure::Sum || self.sum.is_infinite() {
+            if self.sum.is_infinite() || self.squares.is_infinite() {
+                if !was_infinite {
                     return Err(overflow());
                 }
-                if self.measure != Measure::Average {
-                    return Err(overflow());
-                }
-            }
-            if !was_finite {
                 self.squares = f64::NAN;
             }
         } else if !value.is_finite() {
@@ -209,6 +207,11 @@ impl Accumulator for Pairs {
         // The dependent variable comes first.
         let (y, x) = (arguments[0].float8()?, arguments[1].float8()?);
         self.count += 1.0;
+        if self.relation == Relation::Count {
+            return Ok(());
+        }
+        let was_infinite_x = self.sum_x.is_infinite() || x.is_infinite();
+        let was_infinite_y = self.sum_y.is_infinite() || y.is_infinite();
         self.sum_x += x;
         self.sum_y += y;
         if self.count > 1.0 {
@@ -218,9 +221,18 @@ impl Accumulator for Pairs {
             self.squares_x += distance_x * distance_x * scale;
             self.squares_y += distance_y * distance_y * scale;
             self.products += distance_x * distance_y * scale;
-            let sums = [self.sum_x, self.sum_y, self.squares_x, self.squares_y, self.products];
-            if sums.iter().any(|sum| sum.is_infinite()) && x.is_finite() && y.is_finite() {
+            let overflows_x = self.sum_x.is_infinite() || self.squares_x.is_infinite();
+            let overflows_y = self.sum_y.is_infinite() || self.squares_y.is_infinite();
+            let overflows = (overflows_x && !was_infinite_x)
+                || (overflows_y && !was_infinite_y)
+                || (self.products.is_infinite() && !was_infinite_x && !was_infinite_y);
+            if overflows {
                 return Err(overflow());
+            }
+            for sum in [&mut self.squares_x, &mut self.squares_y, &mut self.products] {
+                if sum.is_infinite() {
+                    *sum = f64::NAN;
+                }
             }
         } else {
             if !x.is_finite() {

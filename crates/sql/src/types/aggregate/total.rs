@@ -183,7 +183,8 @@ impl Extreme {
 
 impl Accumulator for Extreme {
     fn add(&mut self, _: &mut CallContext<'_>, arguments: &[Datum]) -> Result<()> {
-        if self.best.is_null() || arguments[0].compare(&self.best) == self.wanted {
+        // Of equal values the last one stays.
+        if self.best.is_null() || self.best.compare(&arguments[0]) != self.wanted {
             self.best = arguments[0].clone();
         }
         Ok(())

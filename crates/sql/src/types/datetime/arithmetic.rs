@@ -5,15 +5,12 @@
 
 use super::super::interval::{self, DAY_MICROS, Interval, MONTH_DAYS};
 use super::calendar::{
-    DAY, Fields, HOUR, MINUTE, SECOND, days_of, fields_of, is_finite, is_valid, month_days,
+    DAY, HOUR, MINUTE, days_of, fields_of, is_finite, is_valid, month_days,
     timestamp_out_of_range,
 };
 use super::zone;
 use crate::error::{Result, SqlError, SqlState};
 use jiff::tz::TimeZone;
-
-/// Days of a year where it has to be a number.
-pub(crate) const YEAR_DAYS: f64 = 365.25;
 
 /// A local time and an interval later.
 pub(crate) fn add(timestamp: i64, interval: Interval) -> Result<i64> {
@@ -98,15 +95,16 @@ fn rounded(value: f64) -> f64 {
     (value * 1e6).round_ties_even() / 1e6
 }
 
+/// The number, if a part of an interval can hold it.
+fn fits(value: f64, limit: f64) -> Result<f64> {
+    if value.is_nan() || value.abs() >= limit {
+        return Err(interval::out_of_range());
+    }
+    Ok(value)
+}
+
 /// The interval times a number; fractions of months and days go to the smaller parts.
 pub(crate) fn multiply(span: Interval, factor: f64) -> Result<Interval> {
-    let fits = |value: f64, limit: f64| {
-        if value.is_nan() || value.abs() >= limit {
-            Err(interval::out_of_range())
-        } else {
-            Ok(value)
-        }
-    };
     let exact_months = f64::from(span.months) * factor;
     let months = fits(exact_months, 2_147_483_648.0)?.trunc();
     let exact_days = f64::from(span.days) * factor;
@@ -129,8 +127,8 @@ pub(crate) fn divide(span: Interval, divisor: f64) -> Result<Interval> {
     if divisor == 0.0 {
         return Err(SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero"));
     }
-    let months = (f64::from(span.months) / divisor).trunc();
-    let mut days = (f64::from(span.days) / divisor).trunc();
+    let months = fits(f64::from(span.months) / divisor, 2_147_483_648.0)?.trunc();
+    let mut days = fits(f64::from(span.days) / divisor, 2_147_483_648.0)?.trunc();
     let rest_days = rounded((f64::from(span.months) / divisor - months) * MONTH_DAYS as f64);
     let mut seconds =
         rounded((f64::from(span.days) / divisor - days + rest_days.fract()) * 86_400.0);
@@ -141,6 +139,7 @@ pub(crate) fn divide(span: Interval, divisor: f64) -> Result<Interval> {
     }
     days += rest_days.trunc();
     let micros = (span.micros as f64 / divisor + seconds * 1e6).round_ties_even();
+    let micros = fits(micros, 9_223_372_036_854_775_808.0)?;
     Ok(Interval::new(months as i32, days as i32, micros as i64))
 }
 
@@ -208,7 +207,11 @@ pub(crate) fn bin(stride: Interval, source: i64, origin: i64) -> Result<i64> {
         );
     }
     let offset = source.checked_sub(origin).ok_or_else(interval::out_of_range)?;
-    Ok(origin + offset.div_euclid(length) * length)
+    let start = i128::from(origin) + i128::from(offset.div_euclid(length)) * i128::from(length);
+    match i64::try_from(start) {
+        Ok(start) if is_valid(start) => Ok(start),
+        _ => Err(timestamp_out_of_range()),
+    }
 }
 
 /// The moment of a day and a time, as the `make_` functions take them.
@@ -223,14 +226,14 @@ pub(crate) fn make_date(year: i32, month: i32, day: i32) -> Result<i64> {
     if !is_valid {
         return Err(SqlError::new(
             SqlState::DATETIME_FIELD_OVERFLOW,
-            format!("date field value out of range: {year}-{month:02}-{day:02}"),
+            format!("date field value out of range: {astronomical}-{month:02}-{day:02}"),
         ));
     }
     let days = days_of(astronomical, month, day);
     super::calendar::checked_date(days).map(i64::from).map_err(|error| {
         SqlError::new(
             error.state,
-            format!("date out of range: {year}-{month:02}-{day:02}"),
+            format!("date out of range: {astronomical}-{month:02}-{day:02}"),
         )
     })
 }
@@ -241,9 +244,11 @@ pub(crate) fn make_time(hour: i32, minute: i32, second: f64) -> Result<i64> {
     let is_valid = (0..=24).contains(&hour)
         && (0..60).contains(&minute)
         && (0.0..=60e6).contains(&micros);
-    let time = i64::from(hour) * HOUR + i64::from(minute) * MINUTE + micros as i64;
-    if is_valid && time <= DAY {
-        return Ok(time);
+    if is_valid {
+        let time = i64::from(hour) * HOUR + i64::from(minute) * MINUTE + micros as i64;
+        if time <= DAY {
+            return Ok(time);
+        }
     }
     Err(SqlError::new(
         SqlState::DATETIME_FIELD_OVERFLOW,
@@ -251,12 +256,11 @@ pub(crate) fn make_time(hour: i32, minute: i32, second: f64) -> Result<i64> {
     ))
 }
 
-/// Seconds with two digits before the point, as PostgreSQL's message has them.
+/// Seconds as PostgreSQL's message has them.
 fn shown_seconds(second: f64) -> String {
     let mut text = String::new();
-    super::super::text_io::print_general(&mut text, second, 15);
-    let whole = text.find('.').unwrap_or(text.len());
-    if whole < 2 { format!("0{text}") } else { text }
+    super::super::text_io::print_general(&mut text, second, 6);
+    format!("{text:0>2}")
 }
 
 /// The moment of seconds since 1970-01-01 UTC.
@@ -285,14 +289,4 @@ pub(crate) fn from_unix_seconds(seconds: f64) -> Result<i64> {
         SqlState::DATETIME_FIELD_OVERFLOW,
         format!("timestamp out of range: \"{shown}\""),
     ))
-}
-
-/// The fields of a moment by its zone.
-pub(crate) fn zoned_fields(utc: i64, zone: &TimeZone) -> Fields {
-    fields_of(zone::to_local(zone, utc))
-}
-
-/// Seconds of microseconds, with their fraction.
-pub(crate) fn seconds_of(micros: i64) -> f64 {
-    micros as f64 / SECOND as f64
 }

@@ -7,9 +7,10 @@ use super::super::kind::Kind;
 use super::super::numeric::Numeric;
 use super::calendar::{
     DAY, EPOCH_JULIAN_DAY, Fields, HOUR, INFINITY, MINUTE, SECOND, UNIX_EPOCH_DAYS, date_of,
-    days_of, fields_of, fields_of_time, is_finite, is_finite_date, iso_week, iso_year_start,
+    days_of, fields_of, fields_of_time, is_finite, is_finite_date, iso_week,
     timestamp_out_of_range, weekday, year_day,
 };
+use super::convert::date_to_timestamp;
 use super::tokens::{Unit, unit};
 use super::zone;
 use crate::error::{Result, SqlError, SqlState};
@@ -240,20 +241,25 @@ fn of_interval(field: Field, interval: Interval) -> Option<Numeric> {
 
 /// Seconds, years and the like as a floating point number, for `date_part`.
 pub(crate) fn date_part(name: &str, datum: &Datum, context: &Context<'_>) -> Result<Option<f64>> {
-    Ok(extract(name, datum, context)?.map(|number| number.to_f64()))
+    // PostgreSQL computes the parts of dates as those of timestamps.
+    let moment = match datum {
+        Datum::Date(days) => Datum::Timestamp(date_to_timestamp(*days)?),
+        other => other.clone(),
+    };
+    Ok(extract(name, &moment, context)?.map(|number| number.to_f64()))
 }
 
 /// A local time with all below the unit cut off.
 pub(crate) fn truncate(name: &str, local: i64, kind: Kind) -> Result<i64> {
+    if !is_finite(local) {
+        return Ok(local);
+    }
     let name = name.to_ascii_lowercase();
     let unit = match field(&name) {
         Some(Field::Unit(unit)) => unit,
         Some(_) => return Err(unsupported(&name, kind)),
         None => return Err(unrecognized(&name, kind)),
     };
-    if !is_finite(local) {
-        return Ok(local);
-    }
     let days = local.div_euclid(DAY);
     let (year, month, _) = date_of(days);
     let start = |year: i64| days_of(year, 1, 1) * DAY;
@@ -337,9 +343,4 @@ pub(crate) fn truncate_interval(name: &str, interval: Interval) -> Result<Interv
         Unit::Century => months_of(1200),
         Unit::Millennium => months_of(12_000),
     })
-}
-
-/// The Monday of a week by ISO 8601.
-pub(crate) fn iso_week_start(year: i64, week: i64) -> i64 {
-    iso_year_start(year) + (week - 1) * 7
 }

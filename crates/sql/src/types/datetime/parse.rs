@@ -72,7 +72,7 @@ pub(crate) fn parse(kind: Kind, text: &str, context: &Context<'_>) -> Result<Dat
     result.map_err(|fault| match fault {
         Fault::Format => SqlError::new(
             SqlState::INVALID_DATETIME_FORMAT,
-            format!("invalid input syntax for type {kind}: \"{text}\""),
+            format!("invalid input syntax for type {}: \"{text}\"", shown_name(kind)),
         ),
         Fault::Range | Fault::Order => {
             let error = SqlError::new(
@@ -100,6 +100,14 @@ pub(crate) fn parse(kind: Kind, text: &str, context: &Context<'_>) -> Result<Dat
             _ => *error,
         },
     })
+}
+
+/// The name of the type in messages.
+fn shown_name(kind: Kind) -> String {
+    match kind {
+        Kind::Time | Kind::Timestamp => kind.catalogue_name(),
+        _ => kind.name(),
+    }
 }
 
 fn read(kind: Kind, text: &str, context: &Context<'_>) -> Result<Parts, Fault> {
@@ -171,8 +179,9 @@ impl Reader<'_> {
             let offset = parse_offset(&text[at..])?;
             return set(&mut self.parts.zone, Zone::Offset(offset));
         }
-        if !starts_with_digit && (self.has_date() || self.is_time || month(&word_of(text)).is_none()) {
-            let found = zone::lookup(text).ok_or_else(|| Fault::UnknownZone(text.to_owned()))?;
+        if !starts_with_digit && (self.has_date() || self.is_time) {
+            let found = zone::lookup(text);
+            let found = found.ok_or_else(|| Fault::UnknownZone(text.to_lowercase()))?;
             return set(&mut self.parts.zone, Zone::Named(found));
         }
         if self.parts.year.is_some() || self.has_date() {
@@ -397,12 +406,6 @@ fn int(text: &str) -> Result<i64, Fault> {
         Ok(_) => Err(Fault::Range),
         Err(_) => Err(Fault::Format),
     }
-}
-
-/// The letters at the start of a text, in lower case.
-fn word_of(text: &str) -> String {
-    let letters = text.chars().take_while(char::is_ascii_alphabetic);
-    letters.map(|c| c.to_ascii_lowercase()).collect()
 }
 
 /// Runs of digits or of letters.

@@ -36,12 +36,16 @@ pub(crate) fn lookup(name: &str) -> Option<TimeZone> {
 
 /// A POSIX text: a name and the hours west of Greenwich, and rules of summer time.
 fn posix(text: &str) -> Option<TimeZone> {
-    let letters = text.bytes().take_while(u8::is_ascii_alphabetic).count();
-    let is_quoted = text.starts_with('<');
-    if text.len() > 100 || (letters < 3 && !is_quoted) {
+    if text.len() > 100 {
         return None;
     }
-    TimeZone::posix(&text.to_ascii_uppercase()).ok()
+    TimeZone::posix(&text.to_ascii_uppercase()).ok().or_else(|| {
+        // PostgreSQL takes any characters for the name before the hours.
+        let place = text.find(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | ','))?;
+        let (name, hours) = text.split_at(place);
+        let hours: i32 = hours.parse().ok()?;
+        (!name.is_empty()).then(|| fixed(-hours * 3600))?
+    })
 }
 
 /// A zone of one offset, in seconds east of Greenwich.

@@ -323,6 +323,9 @@ fn position(a: &[Datum]) -> Result<Datum> {
     if a[0].is_null() {
         return Ok(Datum::Null);
     }
+    if a[0].array()?.elements.is_empty() {
+        return Ok(Datum::Null);
+    }
     let from = match a.get(2) {
         None => i32::MIN,
         Some(Datum::Null) => {

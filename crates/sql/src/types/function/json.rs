@@ -10,7 +10,6 @@ use super::super::kind::Kind::{
     self, Any, AnyArray, AnyElement, Bool, Int4, Json as JsonKind, Jsonb, Record as RecordKind,
     Text,
 };
-use super::super::text_io;
 use super::{Function, Rows};
 use crate::error::{Result, SqlError, SqlState};
 use std::sync::{Arc, LazyLock};
@@ -149,17 +148,24 @@ pub(crate) fn has_keys(a: &[Datum], needs_all: bool) -> Result<Datum> {
 
 /// The operator `-` with texts.
 pub(crate) fn without_keys(a: &[Datum]) -> Result<Datum> {
-    let array = a[1].array()?;
+    let array = one_dimension(&a[1])?;
     let keys: Vec<&str> = array.elements.iter().filter_map(|key| key.str().ok()).collect();
     a[0].jsonb()?.without_keys(&keys).map(jsonb)
 }
 
+fn one_dimension(datum: &Datum) -> Result<&Array> {
+    match datum.array()? {
+        array if array.dimensions.len() <= 1 => Ok(array),
+        _ => Err(SqlError::new(
+            SqlState::ARRAY_SUBSCRIPT_ERROR,
+            "wrong number of array subscripts",
+        )),
+    }
+}
+
 /// The steps of a path that must not have NULLs.
 fn path(datum: &Datum) -> Result<Vec<&str>> {
-    let array = datum.array()?;
-    if array.dimensions.len() > 1 {
-        return Err(SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, "wrong number of array subscripts"));
-    }
+    let array = one_dimension(datum)?;
     let elements = array.elements.iter().enumerate();
     let steps = elements.map(|(place, step)| match step {
         Datum::Null => Err(SqlError::new(
@@ -173,12 +179,30 @@ fn path(datum: &Datum) -> Result<Vec<&str>> {
 
 /// The operator `#-`.
 pub(crate) fn without_path(a: &[Datum]) -> Result<Datum> {
-    a[0].jsonb()?.without_path(&path(&a[1])?).map(jsonb)
+    let json = container(a, "cannot delete path in scalar")?;
+    if json.is_empty() {
+        return Ok(a[0].clone());
+    }
+    json.without_path(&path(&a[1])?).map(jsonb)
+}
+
+/// The value to be changed, unless it has no parts.
+fn container(a: &[Datum], message: &str) -> Result<Arc<Json>> {
+    one_dimension(&a[1])?;
+    let json = a[0].jsonb()?;
+    match **json {
+        Json::Array(_) | Json::Object(_) => Ok(Arc::clone(json)),
+        _ => Err(bad(message)),
+    }
 }
 
 fn set(a: &[Datum]) -> Result<Datum> {
+    let json = container(a, "cannot set path in scalar")?;
     let creates = a.get(3).map_or(Ok(true), Datum::bool)?;
-    a[0].jsonb()?.with_path(&path(&a[1])?, a[2].jsonb()?, creates).map(jsonb)
+    if json.is_empty() && !creates {
+        return Ok(a[0].clone());
+    }
+    json.with_path(&path(&a[1])?, a[2].jsonb()?, creates).map(jsonb)
 }
 
 /// `jsonb_set_lax`: NULL as the new value is treated as the last argument says.
@@ -216,7 +240,7 @@ fn set_lax(a: &[Datum]) -> Result<Datum> {
 
 fn insert(a: &[Datum]) -> Result<Datum> {
     let after = a.get(3).map_or(Ok(false), Datum::bool)?;
-    a[0].jsonb()?.with_inserted(&path(&a[1])?, a[2].jsonb()?, after).map(jsonb)
+    container(a, "cannot set path in scalar")?.with_inserted(&path(&a[1])?, a[2].jsonb()?, after).map(jsonb)
 }
 
 fn row(shape: &Arc<RecordShape>, key: &str, value: Datum) -> Datum {
@@ -376,6 +400,7 @@ fn strip(out: &mut String, text: &str, node: &Node) {
             }
             out.push(']');
         }
+        Content::String(content) => quote(out, content),
         _ => out.push_str(&text[node.range.clone()]),
     }
 }
@@ -416,17 +441,6 @@ pub(crate) fn spread(context: &CallContext<'_>, a: &[Datum]) -> Vec<(Datum, Kind
     a.iter().enumerate().map(|(place, one)| (one.clone(), kind_of(context, a, place))).collect()
 }
 
-/// The text of an object's key.
-fn key_text(context: &CallContext<'_>, key: &Datum, kind: Kind) -> Result<String> {
-    if matches!(key, Datum::Array(_) | Datum::Record(_) | Datum::Json(_) | Datum::Jsonb(_)) {
-        return Err(bad("key value must be scalar, not array, composite, or json"));
-    }
-    text_io::print(key, kind, &context.context).map(|text| match key {
-        Datum::Bool(value) => value.to_string(),
-        _ => text,
-    })
-}
-
 fn odd_arguments(name: &str) -> SqlError {
     bad("argument list must have even number of elements").hint(format!(
         "The arguments of {name}() must consist of alternating keys and values."
@@ -446,7 +460,7 @@ fn build_object(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
                 .hint("Object keys should be text."));
         }
         out.push_str(if place > 0 { ", " } else { "" });
-        quote(&mut out, &key_text(context, key, *key_kind)?);
+        quote(&mut out, &convert::key(key, *key_kind, &context.context)?);
         out.push_str(" : ");
         convert::print(&mut out, value, *kind, &context.context)?;
     }
@@ -465,7 +479,7 @@ fn build_jsonb_object(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
         if key.is_null() {
             return Err(bad(format!("argument {}: key must not be null", place * 2 + 1)));
         }
-        let key = key_text(context, key, *key_kind)?;
+        let key = convert::key(key, *key_kind, &context.context)?;
         pairs.push((key, convert::tree(value, *kind, &context.context)?));
     }
     Ok(jsonb(Json::object(pairs)))
@@ -494,7 +508,8 @@ fn text_pairs(a: &[Datum]) -> Result<Vec<(String, Option<String>)>> {
     let (keys, values): (Vec<&Datum>, Vec<&Datum>) = match a.get(1) {
         Some(values) => {
             let values = values.array()?;
-            if array.dimensions.len() > 1 || values.dimensions.len() > 1 {
+            let depth = array.dimensions.len();
+            if depth > 1 || depth != values.dimensions.len() {
                 return Err(wrong("wrong number of array subscripts"));
             }
             if array.elements.len() != values.elements.len() {

@@ -58,7 +58,7 @@ pub(crate) fn power(x: f64, y: f64) -> Result<f64> {
     if x == 0.0 && y < 0.0 {
         return bad("zero raised to a negative power is undefined");
     }
-    if x < 0.0 && x.is_finite() && y.is_finite() && y.fract() != 0.0 {
+    if x < 0.0 && y.is_finite() && y.fract() != 0.0 {
         return bad("a negative number raised to a non-integer power yields a complex result");
     }
     let result = x.powf(y);
@@ -124,7 +124,6 @@ fn sign(x: f64) -> f64 {
     match () {
         () if x > 0.0 => 1.0,
         () if x < 0.0 => -1.0,
-        () if x.is_nan() => x,
         () => 0.0,
     }
 }
@@ -330,8 +329,8 @@ fn numeric_width_bucket(a: &[Datum]) -> Result<Datum> {
         (_, true) => count + 1,
         _ => {
             let share = x.subtract(low)?.multiply(&Number::from(count))?;
-            let whole = share.divide_whole(&high.subtract(low)?)?;
-            whole.to_i64().unwrap_or(0) + 1
+            let quotient = share.divide(&high.subtract(low)?)?;
+            quotient.floor().to_i64().unwrap_or(0) + 1
         }
     };
     integer(bucket, Int4)

@@ -5,10 +5,15 @@
 //! rules of the choice with all others. [`Functions`] looks them up.
 
 pub mod array;
+mod bytes;
 mod digest;
+mod general;
 pub(crate) mod json;
 mod keyword;
 pub(crate) mod math;
+pub mod moment;
+mod moment_form;
+mod number_form;
 pub(crate) mod pattern;
 mod regexp;
 mod series;
@@ -194,6 +199,14 @@ const TABLES: &[&[Function]] = &[
     json::MAKING,
     array::FUNCTIONS,
     series::FUNCTIONS,
+    bytes::FUNCTIONS,
+    general::FUNCTIONS,
+    moment::FIELDS,
+    moment::OVERLAPS,
+    moment::CLOCK,
+    moment::FUNCTIONS,
+    moment_form::FUNCTIONS,
+    number_form::FUNCTIONS,
 ];
 
 static BUILT_IN: LazyLock<Functions> = LazyLock::new(|| Functions::with(&[]));

@@ -256,7 +256,7 @@ impl Options {
             'x' => self.is_expanded = true,
             't' => self.is_expanded = false,
             'q' => self.is_literal = true,
-            'a' | 'b' | 'e' => {}
+            'b' | 'e' => {}
             _ => return false,
         }
         true

@@ -149,6 +149,9 @@ fn replace_from(a: &[Datum]) -> Result<Datum> {
     let number = parameter(a, 4, "n", 0, 1)?;
     let regex = compile(a[1].str()?, options(a, 5, "regexp_replace")?)?;
     let text = a[0].str()?;
+    if start > text.chars().count() as i64 + 1 {
+        return Ok(a[0].clone());
+    }
     Ok(replace(&regex, text, byte_of(text, start), a[2].str()?, number as usize))
 }
 
@@ -156,6 +159,9 @@ fn count(a: &[Datum]) -> Result<Datum> {
     let start = parameter(a, 2, "start", 1, 1)?;
     let regex = compile(a[1].str()?, options(a, 3, "regexp_count")?)?;
     let text = a[0].str()?;
+    if start > text.chars().count() as i64 + 1 {
+        return Ok(Datum::Int4(0));
+    }
     let found = regex.find_iter(&text[byte_of(text, start)..]).count();
     Ok(Datum::Int4(found as i32))
 }
@@ -180,6 +186,8 @@ fn nth_group(a: &[Datum], name: &str, places: [usize; 3]) -> Result<Option<(usiz
 }
 
 fn position(a: &[Datum]) -> Result<Datum> {
+    parameter(a, 2, "start", 1, 1)?;
+    parameter(a, 3, "n", 1, 1)?;
     let at_end = parameter(a, 4, "endoption", 0, 0)?;
     if at_end > 1 {
         return Err(bad_parameter("endoption", at_end));

@@ -115,15 +115,15 @@ fn pad(a: &[Datum], side: Side) -> Result<Datum> {
         Some(fill) => fill.str()?,
         None => " ",
     };
-    if wanted as usize > RESULT_BYTES_MAX / 4 {
-        return Err(too_large());
-    }
     let missing = wanted - count(text);
     if missing <= 0 {
         return Ok(Datum::text(substring(text, 1, Some(wanted))?));
     }
     if fill.is_empty() {
         return Ok(Datum::text(text));
+    }
+    if wanted as usize > RESULT_BYTES_MAX / 4 {
+        return Err(too_large());
     }
     let filling: String = fill.chars().cycle().take(missing as usize).collect();
     Ok(Datum::text(match side {
@@ -137,6 +137,12 @@ fn position(text: &str, part: &str) -> i64 {
     text.find(part).map_or(0, |at| count(&text[..at]) + 1)
 }
 
+/// The position after a part, which is an integer too.
+pub(super) fn after_of(start: i64, length: i64) -> Result<i64> {
+    let after = start.checked_add(length).filter(|after| i32::try_from(*after).is_ok());
+    after.ok_or_else(|| super::super::cast::out_of_range("integer"))
+}
+
 fn overlay(text: &str, new: &str, start: i64, length: i64) -> Result<Datum> {
     if start <= 0 {
         return Err(SqlError::new(
@@ -144,8 +150,7 @@ fn overlay(text: &str, new: &str, start: i64, length: i64) -> Result<Datum> {
             "negative substring length not allowed",
         ));
     }
-    let after = start.checked_add(length);
-    let after = after.ok_or_else(|| super::super::cast::out_of_range("integer"))?;
+    let after = after_of(start, length)?;
     let head = substring(text, 1, Some(start - 1))?;
     let tail = substring(text, after, None)?;
     Ok(Datum::text([head, new, tail].concat()))
@@ -251,7 +256,10 @@ fn character(code: i64) -> Result<Datum> {
         return bad("null character not permitted".to_owned());
     }
     if code < 0 {
-        return bad("character number must be positive".to_owned());
+        return Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            "character number must be positive",
+        ));
     }
     match u32::try_from(code).ok().and_then(char::from_u32) {
         Some(character) => Ok(Datum::text(character.to_string())),

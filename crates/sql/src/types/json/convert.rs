@@ -11,7 +11,7 @@ use super::super::numeric::Numeric;
 use super::super::text_io;
 use super::text::quote;
 use super::value::Json;
-use crate::error::Result;
+use crate::error::{Result, SqlError, SqlState};
 
 /// The text of a date or time by ISO 8601.
 fn iso(datum: &Datum, context: &Context<'_>) -> Result<String> {
@@ -24,7 +24,7 @@ fn iso(datum: &Datum, context: &Context<'_>) -> Result<String> {
         ..*context
     };
     let mut text = text_io::print(datum, datum.kind(), &context)?;
-    if text.ends_with("infinity") {
+    if text.ends_with("infinity") || matches!(datum, Datum::Date(_)) {
         return Ok(text);
     }
     if let Some(at) = text.find(' ') {
@@ -139,6 +139,21 @@ fn field_of(record: &Record, place: usize, field: &Datum) -> (String, Kind) {
     let name = name.map_or_else(|| format!("f{}", place + 1), ToString::to_string);
     let kind = record.shape.types.get(place).map_or(field.kind(), |one| one.kind);
     (name, kind)
+}
+
+/// The text of an object's key.
+pub(crate) fn key(datum: &Datum, kind: Kind, context: &Context<'_>) -> Result<String> {
+    match datum {
+        Datum::Array(_) | Datum::Record(_) | Datum::Json(_) | Datum::Jsonb(_) => {
+            Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                "key value must be scalar, not array, composite, or json",
+            ))
+        }
+        Datum::Bool(value) => Ok(value.to_string()),
+        Datum::Date(_) | Datum::Timestamp(_) | Datum::Timestamptz(_) => iso(datum, context),
+        other => text_io::print(other, kind, context),
+    }
 }
 
 /// The tree of a value.

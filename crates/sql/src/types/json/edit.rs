@@ -21,6 +21,15 @@ impl Json {
         })
     }
 
+    /// Whether it is an array or object without members.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::Array(elements) => elements.is_empty(),
+            Self::Object(pairs) => pairs.is_empty(),
+            _ => false,
+        }
+    }
+
     fn is_scalar(&self) -> bool {
         !matches!(self, Self::Array(_) | Self::Object(_))
     }
@@ -112,9 +121,6 @@ impl Json {
 
     /// Without the part at the end of a path.
     pub(crate) fn without_path(&self, path: &[&str]) -> Result<Self> {
-        if self.is_scalar() {
-            return Err(bad("cannot delete path in scalar"));
-        }
         let mut changed = self.clone();
         changed.change(path, 0, &Change::Delete)?;
         Ok(changed)
@@ -122,9 +128,6 @@ impl Json {
 
     /// With another value at the end of a path; a missing one is made if wanted.
     pub(crate) fn with_path(&self, path: &[&str], value: &Self, creates: bool) -> Result<Self> {
-        if self.is_scalar() {
-            return Err(bad("cannot set path in scalar"));
-        }
         let mut changed = self.clone();
         changed.change(path, 0, &Change::Set { value, creates })?;
         Ok(changed)
@@ -132,9 +135,6 @@ impl Json {
 
     /// With a new value at the end of a path, before or after the element that is there.
     pub(crate) fn with_inserted(&self, path: &[&str], value: &Self, after: bool) -> Result<Self> {
-        if self.is_scalar() {
-            return Err(bad("cannot set path in scalar"));
-        }
         let mut changed = self.clone();
         changed.change(path, 0, &Change::Insert { value, after })?;
         Ok(changed)

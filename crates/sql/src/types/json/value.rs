@@ -52,7 +52,9 @@ impl Json {
     pub fn at(&self, index: i64) -> Option<&Json> {
         match self {
             Self::Array(elements) => elements.get(place(index, elements.len())?),
-            _ => None,
+            Self::Object(_) => None,
+            // A scalar counts as an array of itself.
+            scalar => place(index, 1).map(|_| scalar),
         }
     }
 

@@ -135,10 +135,11 @@ impl Numeric {
         if digits > 131_072.0 {
             return Err(overflow());
         }
-        if digits + 1.0 < -1000.0 {
-            return Ok(Self::new(0, 1000));
+        // PostgreSQL 15 does not look at the size of the result where the exponent is whole.
+        let scale = bounded_scale(SIGNIFICANT_DIGITS_MIN, &[self, shown]);
+        if digits + 1.0 < -f64::from(scale) {
+            return Ok(Self::new(0, scale));
         }
-        let scale = bounded_scale(SIGNIFICANT_DIGITS_MIN - digits as i64, &[self, shown]);
         if self.is_zero() && exponent < 0 {
             return Err(division_by_zero());
         }

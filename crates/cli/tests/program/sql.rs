@@ -1,0 +1,271 @@
+//! Goal: `indelible sql` does what a person and a script expect of a shell.
+//!
+//! Method: the program runs statements on a new database, from the command line, from files and from
+//! standard input, and each test looks at what it printed and how it ended.
+
+use crate::common::{Place, fail, run, succeed};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+const ROWS: &str =
+    "CREATE TABLE t (id integer PRIMARY KEY, name text, price numeric(8,2), ok boolean);
+    INSERT INTO t VALUES (1, 'one|1', 1.50, true), (2, NULL, -2, false), (3, '', NULL, NULL);";
+
+/// A database with the table.
+fn with_rows() -> (Place, String) {
+    let place = Place::new();
+    let database = place.at("db");
+    succeed(&["create", &database]);
+    succeed(&["sql", &database, "-c", ROWS]);
+    (place, database)
+}
+
+#[test]
+fn each_format_prints_rows_in_its_way() {
+    let (_place, database) = with_rows();
+    let shown = |format: &str| {
+        succeed(&[
+            "sql",
+            &database,
+            "-c",
+            "SELECT * FROM t ORDER BY id",
+            "--format",
+            format,
+        ])
+    };
+    assert_eq!(
+        shown("csv"),
+        "id,name,price,ok\n1,one|1,1.50,t\n2,,-2.00,f\n3,\"\",,\n"
+    );
+    assert_eq!(
+        shown("json"),
+        "{\"id\":1,\"name\":\"one|1\",\"price\":1.50,\"ok\":true}\n\
+         {\"id\":2,\"name\":null,\"price\":-2.00,\"ok\":false}\n\
+         {\"id\":3,\"name\":\"\",\"price\":null,\"ok\":null}\n"
+    );
+    assert_eq!(
+        shown("tsv"),
+        "id\tname\tprice\tok\n1\tone|1\t1.50\tt\n2\t\\N\t-2.00\tf\n3\t\t\\N\t\\N\n"
+    );
+    assert!(
+        shown("markdown").contains("|  1 | one\\|1 |"),
+        "{}",
+        shown("markdown")
+    );
+    assert!(
+        shown("line").starts_with("id    = 1\nname  = one|1\n"),
+        "{}",
+        shown("line")
+    );
+    let table = shown("table");
+    assert!(
+        table.starts_with("| id | name  | price | ok   |\n") && table.ends_with("(3 rows)\n\n"),
+        "{table}"
+    );
+}
+
+#[test]
+fn an_error_has_its_place_and_ends_the_text() {
+    let (_place, database) = with_rows();
+    let error = fail(
+        1,
+        &[
+            "sql",
+            &database,
+            "-c",
+            "SELECT 1; SELECT id,\n  nmae FROM t; DELETE FROM t",
+        ],
+    );
+    assert!(
+        error.starts_with(
+            "ERROR:  column \"nmae\" does not exist\nLINE 2:   nmae FROM t\n          ^"
+        ),
+        "{error}"
+    );
+    let count = succeed(&[
+        "sql",
+        &database,
+        "-c",
+        "SELECT count(*) FROM t",
+        "--format",
+        "csv",
+    ]);
+    assert_eq!(count, "count\n3\n");
+}
+
+#[test]
+fn a_script_has_data_variables_and_commands() {
+    let (place, database) = with_rows();
+    place.file(
+        "more.sql",
+        "SELECT max(id) + :step AS next FROM t \\gset\nINSERT INTO t VALUES (:next, :'word');\n",
+    );
+    let script = place.file(
+        "all.sql",
+        &format!(
+            "-- data stand behind their statement\nCOPY t (id, name) FROM stdin;\n7\tseven\n8\t\\N\n\\.\n\
+             \\set step 5\n\\set word it's\n\\i {}\n.mode csv\nSELECT id, name FROM t WHERE id > 3 ORDER BY id;\n\\echo end\n",
+            place.at("more.sql")
+        ),
+    );
+    let printed = succeed(&["sql", &database, "-f", &script]);
+    assert_eq!(
+        printed,
+        "COPY 2\nINSERT 0 1\nid,name\n7,seven\n8,\n13,it's\nend\n"
+    );
+    let broken = place.file("broken.sql", "SELECT 1;\nSELECT 1 / 0;\nDELETE FROM t;\n");
+    let error = fail(1, &["sql", &database, "-f", &broken]);
+    assert!(
+        error.starts_with(&format!("{broken}:2: ERROR:  division by zero")),
+        "{error}"
+    );
+    fail(1, &["sql", &database, "-f", &broken, "--keep-going"]);
+    let count = succeed(&[
+        "sql",
+        &database,
+        "-c",
+        "SELECT count(*) FROM t",
+        "--format",
+        "csv",
+    ]);
+    assert_eq!(count, "count\n0\n");
+}
+
+#[test]
+fn standard_input_is_a_script() {
+    let (_place, database) = with_rows();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_indelible"))
+        .args(["sql", &database, "--format", "csv"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"SELECT 1 AS a;\nSELECT 2 AS b")
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "a\n1\nb\n2\n");
+}
+
+#[test]
+fn a_dump_makes_the_same_database() {
+    let (place, database) = with_rows();
+    succeed(&[
+        "sql",
+        &database,
+        "-c",
+        "CREATE VIEW v AS SELECT id FROM t WHERE ok; CREATE INDEX t_name ON t (name)",
+    ]);
+    let dump = succeed(&["sql", &database, "-c", ".dump"]);
+    let copy = place.at("copy");
+    succeed(&["create", &copy]);
+    succeed(&["sql", &copy, "-f", &place.file("dump.sql", &dump)]);
+    assert_eq!(succeed(&["sql", &copy, "-c", ".dump"]), dump);
+    let described = succeed(&["sql", &copy, "-c", "\\d t"]);
+    assert!(
+        described.contains("\"t_pkey\" PRIMARY KEY, btree (id)"),
+        "{described}"
+    );
+    assert_eq!(succeed(&["sql", &copy, "-c", ".tables"]), "t\nv\n");
+}
+
+#[test]
+fn tests_say_what_passed() {
+    let (place, database) = with_rows();
+    let file = place.file(
+        "a.slt",
+        "statement ok\nCREATE TABLE u (a integer)\n\nquery I\nSELECT count(*) FROM u\n----\n0\n\n\
+         query I\nSELECT 1\n----\n2\n\nstatement error 42P01\nSELECT * FROM t\n\nonlyif mysql\nstatement ok\nx\n",
+    );
+    let output = run(&["sql", &database, "--test", &file, "--format", "json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<serde_json::Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines[0]["failures"][0]["record"], format!("{file}:9"));
+    assert_eq!(
+        lines[0]["failures"][0]["reason"],
+        "line 1 is `1`, expected `2`"
+    );
+    let total = &lines[1];
+    assert_eq!(
+        (&total["passed"], &total["failed"], &total["skipped"]),
+        (&3.into(), &1.into(), &1.into())
+    );
+    let skip = place.file("list", "a.slt:9\n");
+    let printed = succeed(&["sql", &database, "--test", &file, "--skip", &skip]);
+    assert!(
+        printed.ends_with("1 file: 3 passed, 0 failed, 2 skipped in 0.0 s\n"),
+        "{printed}"
+    );
+    // The schema of a file is gone with it.
+    let schemas = succeed(&["sql", &database, "-c", "\\dn", "--format", "csv"]);
+    assert!(!schemas.contains("test_"), "{schemas}");
+}
+
+#[test]
+fn bad_input_names_the_remedy() {
+    let (place, database) = with_rows();
+    for (code, arguments, part) in [
+        (
+            1,
+            vec!["sql", "/nonexistent", "-c", "SELECT 1"],
+            "/nonexistent",
+        ),
+        (
+            2,
+            vec!["sql", "postgres://h/d?color=red", "-c", "SELECT 1"],
+            "postgres://USER@HOST:PORT/DATABASE",
+        ),
+        (
+            1,
+            vec!["sql", "postgres:///d?host=/nonexistent", "-c", "SELECT 1"],
+            "cannot connect",
+        ),
+        (
+            1,
+            vec!["sql", &database, "-c", "\\nothing"],
+            "Try \\? for help",
+        ),
+        (
+            1,
+            vec!["sql", &database, "-c", ".mode red"],
+            "text, json, csv",
+        ),
+        (
+            1,
+            vec!["sql", &database, "-f", "/nonexistent.sql"],
+            "/nonexistent.sql",
+        ),
+        (
+            1,
+            vec![
+                "sql",
+                &database,
+                "-c",
+                "SELECT 1 AS a \\gset b extra\nSELECT 1 WHERE false \\gset",
+            ],
+            "no rows",
+        ),
+        (
+            2,
+            vec!["info", &database, "--format", "tsv"],
+            "use text, json or csv",
+        ),
+        (2, vec!["sql", &database, "--skip", "x"], "--test"),
+    ] {
+        let error = fail(code, &arguments);
+        assert!(error.contains(part), "{arguments:?}: {error}");
+    }
+    let list = place.file("list", "nothing\n");
+    let error = fail(2, &["sql", &database, "--test", "x.slt", "--skip", &list]);
+    assert!(
+        error.contains("line 1") && error.contains("file:line"),
+        "{error}"
+    );
+}

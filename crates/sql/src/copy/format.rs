@@ -1,0 +1,208 @@
+//! The options of `COPY`, in both of their spellings.
+
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::ident_text;
+use sqlparser::ast::{CopyLegacyCsvOption, CopyLegacyOption, CopyOption, Ident};
+
+/// The form of the rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Format {
+    pub(crate) is_csv: bool,
+    pub(crate) delimiter: u8,
+    /// The text of NULL.
+    pub(crate) null: String,
+    pub(crate) header: Header,
+    pub(crate) quote: u8,
+    pub(crate) escape: u8,
+    /// Columns whose texts always stand in quotes.
+    pub(crate) force_quote: Vec<String>,
+    /// Columns whose text of NULL is a text.
+    pub(crate) force_not_null: Vec<String>,
+    /// Columns whose text of NULL is NULL even in quotes.
+    pub(crate) force_null: Vec<String>,
+}
+
+/// Whether the first record has the names of the columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Header {
+    None,
+    Names,
+}
+
+/// Options as they are given, before defaults.
+#[derive(Default)]
+struct Given {
+    is_csv: bool,
+    delimiter: Option<char>,
+    null: Option<String>,
+    has_header: bool,
+    quote: Option<char>,
+    escape: Option<char>,
+    force_quote: Vec<String>,
+    force_not_null: Vec<String>,
+    force_null: Vec<String>,
+}
+
+impl Format {
+    pub(crate) fn new(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<Self> {
+        let mut given = Given::default();
+        for option in options {
+            given.add(option)?;
+        }
+        for option in legacy {
+            given.add_legacy(option)?;
+        }
+        given.checked()
+    }
+}
+
+impl Given {
+    fn add(&mut self, option: &CopyOption) -> Result<()> {
+        match option {
+            CopyOption::Format(name) => match ident_text(name).as_str() {
+                "text" => {}
+                "csv" => self.is_csv = true,
+                "binary" => return Err(no_binary()),
+                other => {
+                    let message = format!("COPY format \"{other}\" not recognized");
+                    return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+                }
+            },
+            CopyOption::Freeze(_) => {}
+            CopyOption::Delimiter(letter) => self.delimiter = Some(*letter),
+            CopyOption::Null(text) => self.null = Some(text.clone()),
+            CopyOption::Header(has) => self.has_header = *has,
+            CopyOption::Quote(letter) => self.quote = Some(*letter),
+            CopyOption::Escape(letter) => self.escape = Some(*letter),
+            CopyOption::ForceQuote(columns) => self.force_quote = texts(columns),
+            CopyOption::ForceNotNull(columns) => self.force_not_null = texts(columns),
+            CopyOption::ForceNull(columns) => self.force_null = texts(columns),
+            CopyOption::Encoding(name) => {
+                if !matches!(
+                    name.to_ascii_lowercase().as_str(),
+                    "utf8" | "utf-8" | "sql_ascii"
+                ) {
+                    let feature = format!("the encoding {name}");
+                    return Err(SqlError::unsupported(feature, "Convert the data to UTF-8."));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_legacy(&mut self, option: &CopyLegacyOption) -> Result<()> {
+        match option {
+            CopyLegacyOption::Binary => return Err(no_binary()),
+            CopyLegacyOption::Delimiter(letter) => self.delimiter = Some(*letter),
+            CopyLegacyOption::Null(text) => self.null = Some(text.clone()),
+            CopyLegacyOption::Header => self.has_header = true,
+            CopyLegacyOption::Csv(options) => {
+                self.is_csv = true;
+                for option in options {
+                    match option {
+                        CopyLegacyCsvOption::Header => self.has_header = true,
+                        CopyLegacyCsvOption::Quote(letter) => self.quote = Some(*letter),
+                        CopyLegacyCsvOption::Escape(letter) => self.escape = Some(*letter),
+                        CopyLegacyCsvOption::ForceQuote(columns) => {
+                            self.force_quote = texts(columns)
+                        }
+                        CopyLegacyCsvOption::ForceNotNull(columns) => {
+                            self.force_not_null = texts(columns)
+                        }
+                    }
+                }
+            }
+            other => {
+                let message = format!("syntax error at or near \"{other}\"");
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// The options with their defaults, if they fit each other.
+    fn checked(self) -> Result<Format> {
+        let unsupported =
+            |message: &str| Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        let wrong = |message: &str| Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+        if !self.is_csv {
+            if self.quote.is_some() {
+                return unsupported("COPY quote available only in CSV mode");
+            }
+            if self.escape.is_some() {
+                return unsupported("COPY escape available only in CSV mode");
+            }
+            if !(self.force_quote.is_empty()
+                && self.force_not_null.is_empty()
+                && self.force_null.is_empty())
+            {
+                return unsupported("COPY force quote available only in CSV mode");
+            }
+        }
+        let byte = |letter: Option<char>, default: u8, name: &str| match letter {
+            None => Ok(default),
+            Some(letter) if letter.is_ascii() => Ok(letter as u8),
+            Some(_) => {
+                let message = format!("COPY {name} must be a single one-byte character");
+                Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+            }
+        };
+        let delimiter = byte(
+            self.delimiter,
+            if self.is_csv { b',' } else { b'\t' },
+            "delimiter",
+        )?;
+        let quote = byte(self.quote, b'"', "quote")?;
+        let null = self.null.unwrap_or_else(|| {
+            if self.is_csv {
+                String::new()
+            } else {
+                "\\N".to_owned()
+            }
+        });
+        if matches!(delimiter, b'\n' | b'\r') {
+            return wrong("COPY delimiter cannot be newline or carriage return");
+        }
+        if null.contains(['\n', '\r']) {
+            return wrong("COPY null representation cannot use newline or carriage return");
+        }
+        if !self.is_csv
+            && (delimiter == b'\\'
+                || delimiter == b'.'
+                || delimiter.is_ascii_lowercase()
+                || delimiter.is_ascii_digit())
+        {
+            let message = format!("COPY delimiter cannot be \"{}\"", char::from(delimiter));
+            return wrong(&message);
+        }
+        if self.is_csv && delimiter == quote {
+            return wrong("COPY delimiter and quote must be different");
+        }
+        if null.as_bytes().contains(&delimiter) {
+            return wrong("COPY delimiter must not appear in the NULL specification");
+        }
+        Ok(Format {
+            is_csv: self.is_csv,
+            delimiter,
+            null,
+            header: if self.has_header {
+                Header::Names
+            } else {
+                Header::None
+            },
+            quote,
+            escape: byte(self.escape, quote, "escape")?,
+            force_quote: self.force_quote,
+            force_not_null: self.force_not_null,
+            force_null: self.force_null,
+        })
+    }
+}
+
+fn no_binary() -> SqlError {
+    SqlError::unsupported("COPY in binary", "Use FORMAT text or FORMAT csv.")
+}
+
+fn texts(columns: &[Ident]) -> Vec<String> {
+    columns.iter().map(ident_text).collect()
+}

@@ -1,0 +1,284 @@
+//! Bytes of `COPY FROM` become records.
+//!
+//! Bytes come in pieces of any size; a record is cut off as soon as its end is there. A line of `\.`
+//! ends the data.
+
+use super::format::Format;
+use crate::error::{Result, SqlError, SqlState};
+
+/// A field, and whether it stood in quotes.
+type Field = (Option<String>, bool);
+
+/// Cuts bytes into records.
+pub(crate) struct Reader<'a> {
+    format: &'a Format,
+    buffer: Vec<u8>,
+    at: usize,
+    has_ended: bool,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(format: &'a Format) -> Self {
+        Self {
+            format,
+            buffer: Vec::new(),
+            at: 0,
+            has_ended: false,
+        }
+    }
+
+    /// The next record; `None` at the end. `more` appends bytes, and says false at their end.
+    pub(crate) fn next(
+        &mut self,
+        more: &mut dyn FnMut(&mut Vec<u8>) -> Result<bool>,
+    ) -> Result<Option<Vec<Field>>> {
+        let end = loop {
+            if let Some(end) = self.end()? {
+                break end;
+            }
+            if self.has_ended {
+                if self.at == self.buffer.len() {
+                    return Ok(None);
+                }
+                break self.buffer.len();
+            }
+            self.buffer.drain(..self.at);
+            self.at = 0;
+            self.has_ended = !more(&mut self.buffer)?;
+        };
+        let line = self.buffer[self.at..end].to_vec();
+        self.at = (end + 1).min(self.buffer.len());
+        let line = line.strip_suffix(b"\r").unwrap_or(&line);
+        if line == b"\\." {
+            // Whatever follows belongs to nobody.
+            while !self.has_ended {
+                self.has_ended = !more(&mut self.buffer)?;
+            }
+            self.at = self.buffer.len();
+            return Ok(None);
+        }
+        let fields = if self.format.is_csv {
+            quoted_fields(line, self.format)
+        } else {
+            escaped_fields(line, self.format)
+        };
+        fields.map(Some)
+    }
+
+    /// The end of the record that begins at `at`, without its line end.
+    fn end(&self) -> Result<Option<usize>> {
+        let Format {
+            is_csv,
+            quote,
+            escape,
+            ..
+        } = *self.format;
+        let mut is_quoted = false;
+        let mut at = self.at;
+        while let Some(&byte) = self.buffer.get(at) {
+            match byte {
+                b'\n' if !is_quoted => return Ok(Some(at)),
+                b'\\' if !is_csv => at += 1,
+                _ if is_csv && is_quoted && byte == escape && escape != quote => at += 1,
+                _ if is_csv && byte == quote => is_quoted = !is_quoted,
+                _ => {}
+            }
+            at += 1;
+        }
+        if self.has_ended && is_quoted {
+            return Err(bad("unterminated CSV quoted field"));
+        }
+        Ok(None)
+    }
+}
+
+/// An error of the data.
+pub(super) fn bad(message: &str) -> SqlError {
+    SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message)
+}
+
+fn text(bytes: Vec<u8>) -> Result<String> {
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let shown = error.as_bytes()[at..]
+            .iter()
+            .take(2)
+            .map(|byte| format!("0x{byte:02x}"));
+        let shown = shown.collect::<Vec<_>>().join(" ");
+        let message = format!("invalid byte sequence for encoding \"UTF8\": {shown}");
+        SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message)
+    })
+}
+
+/// The fields of a line of the text format.
+fn escaped_fields(line: &[u8], format: &Format) -> Result<Vec<Field>> {
+    let mut fields = Vec::new();
+    let mut start = 0;
+    loop {
+        let mut end = start;
+        while end < line.len() && line[end] != format.delimiter {
+            end += if line[end] == b'\\' { 2 } else { 1 };
+        }
+        let end = end.min(line.len());
+        let raw = &line[start..end];
+        let is_null = raw == format.null.as_bytes();
+        fields.push((
+            if is_null {
+                None
+            } else {
+                Some(text(unescaped(raw))?)
+            },
+            false,
+        ));
+        if end == line.len() {
+            return Ok(fields);
+        }
+        start = end + 1;
+    }
+}
+
+/// A field with its escapes read.
+fn unescaped(raw: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some((&byte, tail)) = rest.split_first() {
+        rest = tail;
+        if byte != b'\\' {
+            bytes.push(byte);
+            continue;
+        }
+        let Some((&letter, tail)) = rest.split_first() else {
+            bytes.push(byte);
+            break;
+        };
+        rest = tail;
+        match letter {
+            b'b' => bytes.push(8),
+            b'f' => bytes.push(12),
+            b'n' => bytes.push(b'\n'),
+            b'r' => bytes.push(b'\r'),
+            b't' => bytes.push(b'\t'),
+            b'v' => bytes.push(11),
+            b'0'..=b'7' => {
+                let (value, count) = digits(letter, rest, 8, 2);
+                bytes.push(value);
+                rest = &rest[count..];
+            }
+            b'x' if rest.first().is_some_and(u8::is_ascii_hexdigit) => {
+                let (value, count) = digits(b'0', rest, 16, 2);
+                bytes.push(value);
+                rest = &rest[count..];
+            }
+            _ => bytes.push(letter),
+        }
+    }
+    bytes
+}
+
+/// The byte of some digits, and how many there were behind the first.
+fn digits(first: u8, rest: &[u8], base: u32, most: usize) -> (u8, usize) {
+    let digit = |byte: u8| char::from(byte).to_digit(base);
+    let mut value = digit(first).unwrap_or(0);
+    let count = rest
+        .iter()
+        .take(most)
+        .take_while(|byte| digit(**byte).is_some())
+        .count();
+    for byte in &rest[..count] {
+        value = value * base + digit(*byte).unwrap_or(0);
+    }
+    (value as u8, count)
+}
+
+/// The fields of a record of CSV.
+fn quoted_fields(line: &[u8], format: &Format) -> Result<Vec<Field>> {
+    let Format {
+        delimiter,
+        quote,
+        escape,
+        ..
+    } = *format;
+    let (mut fields, mut field) = (Vec::new(), Vec::new());
+    let (mut is_open, mut was_quoted) = (false, false);
+    let mut at = 0;
+    while at <= line.len() {
+        match line.get(at) {
+            Some(&byte) if is_open => {
+                let next = line.get(at + 1);
+                if byte == escape && next.is_some_and(|next| *next == quote || *next == escape) {
+                    field.extend(next);
+                    at += 1;
+                } else if byte == quote {
+                    is_open = false;
+                } else {
+                    field.push(byte);
+                }
+            }
+            Some(&byte) if byte == quote => (is_open, was_quoted) = (true, true),
+            Some(&byte) if byte != delimiter => field.push(byte),
+            _ => {
+                let is_null = !was_quoted && field == format.null.as_bytes();
+                let content = std::mem::take(&mut field);
+                fields.push((
+                    if is_null { None } else { Some(text(content)?) },
+                    was_quoted,
+                ));
+                was_quoted = false;
+            }
+        }
+        at += 1;
+    }
+    if is_open {
+        return Err(bad("unterminated CSV quoted field"));
+    }
+    Ok(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, is_csv: bool) -> Result<Vec<Vec<Option<String>>>> {
+        let options = if is_csv {
+            vec![sqlparser::ast::CopyOption::Format("csv".into())]
+        } else {
+            Vec::new()
+        };
+        let format = Format::new(&options, &[])?;
+        let mut reader = Reader::new(&format);
+        // One byte at a time, so that every cut is tried.
+        let mut bytes = text.bytes();
+        let mut more = |buffer: &mut Vec<u8>| {
+            let byte = bytes.next();
+            buffer.extend(byte);
+            Ok(byte.is_some())
+        };
+        let mut records = Vec::new();
+        while let Some(record) = reader.next(&mut more)? {
+            records.push(record.into_iter().map(|(field, _)| field).collect());
+        }
+        Ok(records)
+    }
+
+    fn some(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
+    #[test]
+    fn text_has_escapes_and_null() {
+        let records = read("a\\tb\t\\N\t\n\\x41\\102\\\\\t\\.x\ty\n\\.\nrest\n", false).unwrap();
+        assert_eq!(records[0], [some("a\tb"), None, some("")]);
+        assert_eq!(records[1], [some("AB\\"), some(".x"), some("y")]);
+        assert_eq!(records.len(), 2);
+        assert_eq!(read("no end", false).unwrap(), [[some("no end")]]);
+    }
+
+    #[test]
+    fn csv_has_quotes() {
+        let records = read("a,\"b,\"\"c\"\"\nd\",,\"\"\r\nx\n", true).unwrap();
+        assert_eq!(records[0], [some("a"), some("b,\"c\"\nd"), None, some("")]);
+        assert_eq!(records[1], [some("x")]);
+        let refused = read("a,\"b\n", true).unwrap_err();
+        assert_eq!(refused.message, "unterminated CSV quoted field");
+    }
+}

@@ -1,0 +1,707 @@
+//! `ALTER TABLE` and its kin.
+//!
+//! A change of columns makes another table below and copies the rows into it, converted; a change
+//! of names, defaults or constraints changes the catalogue only, after the rows that are there have
+//! been looked at.
+
+use super::column::{Written, add_constraint};
+use crate::bind::{no_relation, row_scope, type_named};
+use crate::catalog::{Body, Column, Constraint, Names, Object, Oid, Origin, Rule, TableBody};
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::{Places, ident_text, object_name};
+use crate::plan::{Access, Expr, Filter, Node, Project, Scan};
+use crate::session::Session;
+use crate::sink::Completion;
+use crate::state::Loose;
+use crate::types::Type;
+use indelible::TableLock;
+use sqlparser::ast::{
+    AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior, Ident,
+    RenameTableNameKind, TableConstraint,
+};
+
+/// Changes a table.
+pub(super) fn alter(session: &mut Session, alter: &AlterTable) -> Result<Completion> {
+    session.begin_definition()?;
+    let completion = Completion::new("ALTER TABLE");
+    let (schema, name) = object_name(&alter.name)?;
+    let found = session
+        .environment
+        .names
+        .find(Names::Relations, schema.as_deref(), &name)
+        .cloned();
+    let Some(object) = found else {
+        if alter.if_exists {
+            let message = format!("relation \"{name}\" does not exist, skipping");
+            session.environment.host.notice(message);
+            return Ok(completion);
+        }
+        return Err(no_relation(schema.as_deref(), &name));
+    };
+    if let Some(handle) = session.catalog().handle(object.oid).cloned() {
+        let wait = session.environment.wait();
+        session
+            .connection
+            .lock_table(&handle, TableLock::Exclusive, wait)?;
+    }
+    for operation in &alter.operations {
+        session.alter_one(object.oid, operation)?;
+    }
+    Ok(completion)
+}
+
+impl Session {
+    /// The table with a number, to be changed.
+    fn altered(&self, oid: Oid) -> Result<Object> {
+        let object = self
+            .catalog()
+            .object(oid)
+            .map(|object| Object::clone(object));
+        object.ok_or_else(|| SqlError::internal("the table that is altered"))
+    }
+
+    fn alter_one(&mut self, oid: Oid, operation: &AlterTableOperation) -> Result<()> {
+        match operation {
+            AlterTableOperation::RenameTable { table_name } => self.rename(oid, table_name),
+            AlterTableOperation::RenameColumn {
+                old_column_name,
+                new_column_name,
+            } => self.rename_column(oid, old_column_name, new_column_name),
+            AlterTableOperation::RenameConstraint { old_name, new_name } => {
+                self.rename_constraint(oid, old_name, new_name)
+            }
+            AlterTableOperation::AddConstraint { constraint, .. } => {
+                self.add_constraint(oid, constraint)
+            }
+            AlterTableOperation::DropConstraint {
+                if_exists,
+                name,
+                drop_behavior,
+            } => {
+                let cascade = *drop_behavior == Some(DropBehavior::Cascade);
+                self.drop_constraint_named(oid, &ident_text(name), *if_exists, cascade)
+            }
+            AlterTableOperation::AddColumn {
+                column_def,
+                if_not_exists,
+                ..
+            } => self.add_column(oid, column_def, *if_not_exists),
+            AlterTableOperation::DropColumn {
+                column_names,
+                if_exists,
+                drop_behavior,
+                ..
+            } => {
+                let cascade = *drop_behavior == Some(DropBehavior::Cascade);
+                for name in column_names {
+                    self.drop_column(oid, &ident_text(name), *if_exists, cascade)?;
+                }
+                Ok(())
+            }
+            AlterTableOperation::AlterColumn { column_name, op } => {
+                self.alter_column(oid, &ident_text(column_name), op)
+            }
+            AlterTableOperation::OwnerTo { .. }
+            | AlterTableOperation::ReplicaIdentity { .. }
+            | AlterTableOperation::ValidateConstraint { .. } => Ok(()),
+            other => {
+                let instead = "See `docs/sql.md` for the changes of tables that there are.";
+                Err(SqlError::unsupported(
+                    format!("ALTER TABLE {other}"),
+                    instead,
+                ))
+            }
+        }
+    }
+
+    fn rename(&mut self, oid: Oid, name: &RenameTableNameKind) -> Result<()> {
+        let (RenameTableNameKind::As(name) | RenameTableNameKind::To(name)) = name;
+        let (_, name) = object_name(name)?;
+        let mut object = self.altered(oid)?;
+        if self.is_taken(object.namespace, &name) {
+            let message = format!("relation \"{name}\" already exists");
+            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+        }
+        object.name = name;
+        self.put(object, None)
+    }
+
+    fn rename_column(&mut self, oid: Oid, old: &Ident, new: &Ident) -> Result<()> {
+        let (old, new) = (ident_text(old), ident_text(new));
+        let mut object = self.altered(oid)?;
+        let table = object.name.clone();
+        let body = table_body(&mut object)?;
+        let at = body.column(&old).ok_or_else(|| no_column(&old, &table))?;
+        if body.column(&new).is_some() {
+            let message = format!("column \"{new}\" of relation \"{table}\" already exists");
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+        }
+        let mentions = |text: &str| text.contains(old.as_str());
+        let is_named = body.constraints.iter().any(|constraint| {
+            matches!(&constraint.rule, Rule::Check { condition } if mentions(condition))
+        }) || body.columns.iter().any(|column| matches!(&column.origin, Origin::Generated(text) if mentions(text)));
+        if is_named {
+            let instead =
+                "Drop the check or the generated column first, and add it again afterwards.";
+            return Err(SqlError::unsupported(
+                "renaming a column that a check or a generated column names",
+                instead,
+            ));
+        }
+        body.columns[at].name = new;
+        self.put(object, None)
+    }
+
+    fn rename_constraint(&mut self, oid: Oid, old: &Ident, new: &Ident) -> Result<()> {
+        let (old, new) = (ident_text(old), ident_text(new));
+        let mut object = self.altered(oid)?;
+        let table = object.name.clone();
+        let body = table_body(&mut object)?;
+        let constraint = body
+            .constraints
+            .iter_mut()
+            .find(|constraint| constraint.name == old);
+        let constraint = constraint.ok_or_else(|| no_constraint(&old, &table))?;
+        constraint.name.clone_from(&new);
+        if let Some(index) = body.indexes.iter_mut().find(|index| index.name == old) {
+            index.name = new;
+        }
+        self.put(object, None)
+    }
+
+    fn add_constraint(&mut self, oid: Oid, constraint: &TableConstraint) -> Result<()> {
+        let mut written = Written::default();
+        add_constraint(&mut written, constraint)?;
+        self.add_written(oid, written)
+    }
+
+    /// Adds constraints that all rows of the table must keep.
+    fn add_written(&mut self, oid: Oid, mut written: Written) -> Result<()> {
+        let mut object = self.altered(oid)?;
+        let (namespace, table) = (object.namespace, object.name.clone());
+        let body = table_body(&mut object)?.clone();
+        let mut taken: Vec<String> = body
+            .constraints
+            .iter()
+            .map(|constraint| constraint.name.clone())
+            .collect();
+        for foreign in std::mem::take(&mut written.foreign) {
+            let constraint = self.foreign_key(&object, &foreign, &taken)?;
+            taken.push(constraint.name.clone());
+            self.check_foreign(&object, &constraint)?;
+            table_body(&mut object)?.constraints.push(constraint);
+        }
+        let has_keys = !written.primary.is_empty() || !written.unique.is_empty();
+        if !written.primary.is_empty() && !body.key.is_empty() {
+            let message = format!("multiple primary keys for table \"{table}\" are not allowed");
+            return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+        }
+        let mut new = table_body(&mut object)?.clone();
+        let mut columns = new.columns.clone();
+        self.add_keys(
+            &written,
+            (namespace, &table),
+            &mut columns,
+            &mut new,
+            &mut taken,
+        )?;
+        for (own, column, condition) in &written.checks {
+            let constraint = self.check_constraint(
+                (own.clone(), column.as_deref(), condition),
+                &table,
+                &columns,
+                &mut taken,
+            )?;
+            new.constraints.push(constraint);
+        }
+        new.columns = columns;
+        *table_body(&mut object)? = new;
+        self.check_rows(&object, &written)?;
+        if has_keys {
+            let values =
+                (0..body.columns.len()).map(|at| Expr::Column(at, body.columns[at].data_type));
+            return self.rewrite(&body, object, values.collect());
+        }
+        self.put(object, None)
+    }
+
+    /// Fails if a row breaks one of the new checks.
+    fn check_rows(&mut self, object: &Object, written: &Written) -> Result<()> {
+        let Body::Table(body) = &object.body else {
+            return Ok(());
+        };
+        for constraint in body.constraints.iter().rev().take(written.checks.len()) {
+            let Rule::Check { condition } = &constraint.rule else {
+                continue;
+            };
+            let condition = self.bound_check(condition, &object.name, &body.columns)?;
+            let broken = Expr::IsTruth(Box::new(condition), Some(false), false);
+            if self.has_row(object.oid, broken)? {
+                let message = format!(
+                    "check constraint \"{}\" of relation \"{}\" is violated by some row",
+                    constraint.name, object.name
+                );
+                return Err(SqlError::new(SqlState::CHECK_VIOLATION, message)
+                    .named(|names| names.constraint = Some(constraint.name.clone())));
+            }
+        }
+        Ok(())
+    }
+
+    fn bound_check(&self, text: &str, table: &str, columns: &[Column]) -> Result<Expr> {
+        let places = Places::default();
+        let environment = &self.environment;
+        let database = self.sql.database();
+        let mut binder =
+            crate::bind::Binder::new(&environment.names, database, environment.context(), &places);
+        let columns = columns
+            .iter()
+            .map(|column| (column.name.clone(), column.data_type));
+        binder.stored(text, row_scope(table, columns)?)
+    }
+
+    /// Whether a table has a row for which a condition holds.
+    fn has_row(&mut self, oid: Oid, condition: Expr) -> Result<bool> {
+        let scan = self.scan_of(oid)?;
+        let rows = self.rows_of(
+            Filter {
+                input: scan,
+                condition,
+            }
+            .into(),
+        )?;
+        Ok(!rows.is_empty())
+    }
+
+    /// All rows of a table.
+    fn scan_of(&self, oid: Oid) -> Result<Node> {
+        let places = Places::default();
+        let environment = &self.environment;
+        let database = self.sql.database();
+        let binder =
+            crate::bind::Binder::new(&environment.names, database, environment.context(), &places);
+        let source = binder.source_by_oid(oid)?;
+        Ok(Scan {
+            needed: vec![true; source.width()],
+            alias: source.name.clone(),
+            access: Access::All { backward: false },
+            condition: None,
+            source,
+        }
+        .into())
+    }
+
+    /// Fails if a row's new reference names no row.
+    fn check_foreign(&mut self, object: &Object, constraint: &Constraint) -> Result<()> {
+        let Rule::Foreign(foreign) = &constraint.rule else {
+            return Ok(());
+        };
+        let Body::Table(body) = &object.body else {
+            return Ok(());
+        };
+        let parent = self.altered(foreign.parent)?;
+        let Body::Table(parent_body) = &parent.body else {
+            return Ok(());
+        };
+        let name = |object: &Object| {
+            let schema = self.catalog().object(object.namespace);
+            let schema = schema.map_or("public", |schema| &schema.name);
+            format!(
+                "{}.{}",
+                crate::state::quoted(schema),
+                crate::state::quoted(&object.name)
+            )
+        };
+        let quoted = |columns: &[Column], places: &[usize], alias: &str| -> Vec<String> {
+            let names = places
+                .iter()
+                .map(|&at| crate::state::quoted(&columns[at].name));
+            names.map(|column| format!("{alias}.{column}")).collect()
+        };
+        let own = quoted(&body.columns, &foreign.columns, "c");
+        let theirs = quoted(&parent_body.columns, &foreign.parent_columns, "p");
+        let not_null: Vec<String> = own
+            .iter()
+            .map(|column| format!("{column} is not null"))
+            .collect();
+        let equal: Vec<String> = own
+            .iter()
+            .zip(&theirs)
+            .map(|(one, other)| format!("{one} = {other}"))
+            .collect();
+        let text = format!(
+            "select 1 from {} c where {} and not exists (select 1 from {} p where {}) limit 1",
+            name(object),
+            not_null.join(" and "),
+            name(&parent),
+            equal.join(" and ")
+        );
+        let plan = match crate::parse::parse(&text)?.as_slice() {
+            [parsed] => self.plan(parsed, &[])?,
+            _ => None,
+        };
+        let plan = plan.ok_or_else(|| SqlError::internal("a query has a plan"))?;
+        if self.rows_of(plan.root.clone())?.is_empty() {
+            return Ok(());
+        }
+        let message = format!(
+            "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+            object.name, constraint.name
+        );
+        let detail = format!("A key is not present in table \"{}\".", parent.name);
+        Err(SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message).detail(detail))
+    }
+
+    fn drop_constraint_named(
+        &mut self,
+        oid: Oid,
+        name: &str,
+        if_exists: bool,
+        cascade: bool,
+    ) -> Result<()> {
+        let mut object = self.altered(oid)?;
+        let table = object.name.clone();
+        let body = table_body(&mut object)?;
+        let Some(at) = body
+            .constraints
+            .iter()
+            .position(|constraint| constraint.name == name)
+        else {
+            if if_exists {
+                let message = format!(
+                    "constraint \"{name}\" of relation \"{table}\" does not exist, skipping"
+                );
+                self.environment.host.notice(message);
+                return Ok(());
+            }
+            return Err(no_constraint(name, &table));
+        };
+        let old = body.clone();
+        let constraint = body.constraints.remove(at);
+        let (columns, is_primary) = match &constraint.rule {
+            Rule::Primary { columns } => (columns.clone(), true),
+            Rule::Unique { columns } => (columns.clone(), false),
+            Rule::Check { .. } | Rule::Foreign(_) => return self.put(object, None),
+        };
+        let users: Vec<(Oid, Oid, String)> = self
+            .catalog()
+            .references_to(oid)
+            .filter(|(.., foreign)| foreign.parent_columns == columns)
+            .map(|(child, constraint, _)| (child.oid, constraint.oid, child.name.clone()))
+            .collect();
+        if let (Some((.., child)), false) = (users.first(), cascade) {
+            let message = format!(
+                "cannot drop constraint {name} on table {table} because other objects depend on it"
+            );
+            let detail = format!("a foreign key of table {child} depends on it");
+            let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
+            return Err(
+                SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+                    .detail(detail)
+                    .hint(hint),
+            );
+        }
+        for (child, constraint, _) in users {
+            self.drop_constraint(child, constraint)?;
+        }
+        let body = table_body(&mut object)?;
+        body.indexes.retain(|index| index.name != name);
+        if is_primary {
+            body.key.clear();
+            let values = old.columns.iter().enumerate();
+            let values = values.map(|(at, column)| Expr::Column(at, column.data_type));
+            return self.rewrite(&old, object, values.collect());
+        }
+        let physical = body.physical.clone();
+        let index = old.indexes.iter().find(|index| index.name == name);
+        if let Some(index) = index.and_then(|index| index.physical.clone()) {
+            self.transaction.loose.push(Loose::Index {
+                table: physical,
+                index,
+            });
+        }
+        self.put(object, None)
+    }
+
+    fn add_column(
+        &mut self,
+        oid: Oid,
+        definition: &sqlparser::ast::ColumnDef,
+        if_not_exists: bool,
+    ) -> Result<()> {
+        let mut object = self.altered(oid)?;
+        let (namespace, table) = (object.namespace, object.name.clone());
+        let mut written = Written::default();
+        let new = self.new_column((namespace, &table), definition, &mut written)?;
+        let old = table_body(&mut object)?.clone();
+        if old.column(&new.column.name).is_some() {
+            let message = format!(
+                "column \"{}\" of relation \"{table}\" already exists",
+                new.column.name
+            );
+            if if_not_exists {
+                self.environment.host.notice(format!("{message}, skipping"));
+                return Ok(());
+            }
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+        }
+        if let Some((mut sequence, _)) = new.sequence {
+            if let Body::Sequence(body) = &mut sequence.body {
+                body.owner = Some((oid, old.columns.len()));
+            }
+            self.put(sequence, None)?;
+        }
+        let mut values: Vec<Expr> = old
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(at, column)| Expr::Column(at, column.data_type))
+            .collect();
+        values.push(self.column_default(&new.column)?);
+        table_body(&mut object)?.columns.push(new.column);
+        self.rewrite(&old, object, values)?;
+        self.add_written(oid, written)
+    }
+
+    /// The value of a new column for the rows that are there.
+    fn column_default(&self, column: &Column) -> Result<Expr> {
+        let places = Places::default();
+        let environment = &self.environment;
+        let database = self.sql.database();
+        let mut binder =
+            crate::bind::Binder::new(&environment.names, database, environment.context(), &places);
+        binder.default_of(column)
+    }
+
+    fn drop_column(&mut self, oid: Oid, name: &str, if_exists: bool, cascade: bool) -> Result<()> {
+        let mut object = self.altered(oid)?;
+        let table = object.name.clone();
+        let old = table_body(&mut object)?.clone();
+        let Some(at) = old.column(name) else {
+            if if_exists {
+                let message =
+                    format!("column \"{name}\" of relation \"{table}\" does not exist, skipping");
+                self.environment.host.notice(message);
+                return Ok(());
+            }
+            return Err(no_column(name, &table));
+        };
+        let mut gone: Vec<String> = Vec::new();
+        for constraint in &old.constraints {
+            let uses = match &constraint.rule {
+                Rule::Primary { columns } | Rule::Unique { columns } => columns.contains(&at),
+                Rule::Foreign(foreign) => foreign.columns.contains(&at),
+                Rule::Check { condition } => {
+                    let bound = self.bound_check(condition, &table, &old.columns)?;
+                    let mut uses = false;
+                    bound.columns(&mut |column| uses |= column == at);
+                    uses
+                }
+            };
+            if uses {
+                gone.push(constraint.name.clone());
+            }
+        }
+        for name in gone {
+            self.drop_constraint_named(oid, &name, true, cascade)?;
+        }
+        let mut object = self.altered(oid)?;
+        let old = table_body(&mut object)?.clone();
+        let body = table_body(&mut object)?;
+        body.columns.remove(at);
+        let moved = |place: &mut usize| {
+            if *place > at {
+                *place -= 1;
+            }
+        };
+        body.key.iter_mut().for_each(moved);
+        body.indexes.retain(|index| !index.columns.contains(&at));
+        body.indexes
+            .iter_mut()
+            .flat_map(|index| &mut index.columns)
+            .for_each(moved);
+        for constraint in &mut body.constraints {
+            match &mut constraint.rule {
+                Rule::Primary { columns } | Rule::Unique { columns } => {
+                    columns.iter_mut().for_each(moved);
+                }
+                Rule::Foreign(foreign) => {
+                    foreign.columns.iter_mut().for_each(moved);
+                    if foreign.parent == oid {
+                        foreign.parent_columns.iter_mut().for_each(moved);
+                    }
+                }
+                Rule::Check { .. } => {}
+            }
+        }
+        let kept = (0..old.columns.len()).filter(|place| *place != at);
+        let values = kept.map(|place| Expr::Column(place, old.columns[place].data_type));
+        self.rewrite(&old, object, values.collect())?;
+        self.move_references(oid, at)
+    }
+
+    /// References of other tables to columns after one that has gone.
+    fn move_references(&mut self, parent: Oid, at: usize) -> Result<()> {
+        let children: Vec<Oid> = self
+            .catalog()
+            .references_to(parent)
+            .map(|(child, ..)| child.oid)
+            .collect();
+        for child in children {
+            if child == parent {
+                continue;
+            }
+            let mut object = self.altered(child)?;
+            for constraint in &mut table_body(&mut object)?.constraints {
+                if let Rule::Foreign(foreign) = &mut constraint.rule
+                    && foreign.parent == parent
+                {
+                    for place in foreign
+                        .parent_columns
+                        .iter_mut()
+                        .filter(|place| **place > at)
+                    {
+                        *place -= 1;
+                    }
+                }
+            }
+            self.put(object, None)?;
+        }
+        Ok(())
+    }
+
+    fn alter_column(&mut self, oid: Oid, name: &str, change: &AlterColumnOperation) -> Result<()> {
+        let mut object = self.altered(oid)?;
+        let table = object.name.clone();
+        let body = table_body(&mut object)?;
+        let at = body.column(name).ok_or_else(|| no_column(name, &table))?;
+        let data_type = body.columns[at].data_type;
+        match change {
+            AlterColumnOperation::SetDefault { value } => {
+                let text = self.kept_text(value)?;
+                self.check_expression(&text, &table, &[], Some((data_type, name)))?;
+                table_body(&mut object)?.columns[at].default = Some(text);
+            }
+            AlterColumnOperation::DropDefault => body.columns[at].default = None,
+            AlterColumnOperation::DropNotNull => {
+                if body.key.contains(&at) {
+                    let message = format!("column \"{name}\" is in a primary key");
+                    return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+                }
+                body.columns[at].not_null = false;
+            }
+            AlterColumnOperation::SetNotNull => {
+                body.columns[at].not_null = true;
+                let is_null = Expr::IsNull(Box::new(Expr::Column(at, data_type)), false);
+                if self.has_row(oid, is_null)? {
+                    let message =
+                        format!("column \"{name}\" of relation \"{table}\" contains null values");
+                    return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message));
+                }
+            }
+            AlterColumnOperation::SetDataType {
+                data_type, using, ..
+            } => {
+                let target = type_named(&self.environment.names, data_type)?;
+                return self.change_type(object, at, target.data_type, using.as_ref());
+            }
+            other => {
+                let instead = "See `docs/sql.md` for the changes of columns that there are.";
+                return Err(SqlError::unsupported(
+                    format!("ALTER COLUMN {other}"),
+                    instead,
+                ));
+            }
+        }
+        self.put(object, None)
+    }
+
+    fn change_type(
+        &mut self,
+        mut object: Object,
+        at: usize,
+        target: Type,
+        using: Option<&sqlparser::ast::Expr>,
+    ) -> Result<()> {
+        let table = object.name.clone();
+        let old = table_body(&mut object)?.clone();
+        let value = {
+            let places = Places::default();
+            let environment = &self.environment;
+            let database = self.sql.database();
+            let mut binder = crate::bind::Binder::new(
+                &environment.names,
+                database,
+                environment.context(),
+                &places,
+            );
+            let columns = old
+                .columns
+                .iter()
+                .map(|column| (column.name.clone(), column.data_type));
+            binder.converted_column(
+                row_scope(&table, columns)?,
+                (at, &old.columns[at]),
+                target,
+                using,
+            )?
+        };
+        let values = old
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(place, column)| match place == at {
+                true => value.clone(),
+                false => Expr::Column(place, column.data_type),
+            });
+        let values = values.collect();
+        table_body(&mut object)?.columns[at].data_type = target;
+        self.rewrite(&old, object, values)
+    }
+
+    /// Gives a table another table below, of the rows that are there: `values` over each old row.
+    fn rewrite(&mut self, old: &TableBody, mut object: Object, values: Vec<Expr>) -> Result<()> {
+        let scan = self.scan_of(object.oid)?;
+        self.transaction
+            .loose
+            .push(Loose::Table(old.physical.clone()));
+        let body = table_body(&mut object)?;
+        for index in &mut body.indexes {
+            // A key that was a secondary index may be the primary key now, and the other way round.
+            let is_primary = index.is_unique && !body.key.is_empty() && body.key == index.columns;
+            let belongs = body.constraints.iter().any(|constraint| {
+                constraint.name == index.name && matches!(constraint.rule, Rule::Primary { .. })
+            });
+            index.physical = (!(is_primary && belongs)).then(|| index.name.clone());
+        }
+        let handle = self.make_below(&mut object)?;
+        let oid = object.oid;
+        self.put(object, Some(handle))?;
+        let rows = Project {
+            input: scan,
+            expressions: values,
+            has_sets: false,
+        };
+        self.fill_nodes(oid, rows.into()).map(drop)
+    }
+}
+
+fn table_body(object: &mut Object) -> Result<&mut TableBody> {
+    match &mut object.body {
+        Body::Table(body) => Ok(body),
+        _ => {
+            let message = format!("\"{}\" is not a table", object.name);
+            Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+        }
+    }
+}
+
+fn no_column(name: &str, table: &str) -> SqlError {
+    let message = format!("column \"{name}\" of relation \"{table}\" does not exist");
+    SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+}
+
+fn no_constraint(name: &str, table: &str) -> SqlError {
+    let message = format!("constraint \"{name}\" of relation \"{table}\" does not exist");
+    SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+}

@@ -1,0 +1,136 @@
+//! The method of a join: a table of hashes, a look-up in an index for each left row, or a loop.
+
+use super::access;
+use super::estimate::estimate;
+use super::expression::Expr;
+use super::improve::{Side, has_query, shifted, side};
+use super::node::{Access, Join, JoinKind, JoinMethod, Node, Scan};
+
+/// The join with the method that suits its conditions.
+pub(super) fn with_method(mut join: Join) -> Node {
+    if !matches!(join.method, JoinMethod::Loop) {
+        return join.into();
+    }
+    let width = join.left.width();
+    let conditions = join
+        .condition
+        .take()
+        .map(Expr::conjuncts)
+        .unwrap_or_default();
+    let (mut left, mut right, mut rest, mut equalities) = (vec![], vec![], vec![], vec![]);
+    for condition in conditions {
+        match equality(&condition, width) {
+            Some((one, other)) => {
+                left.push(one);
+                right.push(other);
+                equalities.push(condition);
+            }
+            None => rest.push(condition),
+        }
+    }
+    if let Some(looked_up) = by_index(&join, &equalities) {
+        let Join {
+            kind,
+            left,
+            condition: _,
+            ..
+        } = join;
+        return Join {
+            kind,
+            left,
+            right: looked_up,
+            condition: (!rest.is_empty()).then(|| Expr::all(rest)),
+            method: JoinMethod::Lateral,
+        }
+        .into();
+    }
+    if !left.is_empty() {
+        join.method = JoinMethod::Hash { left, right };
+    }
+    join.condition = (!rest.is_empty()).then(|| Expr::all(rest));
+    join.into()
+}
+
+/// Both sides of an equality between the inputs, each over its own row.
+fn equality(condition: &Expr, width: usize) -> Option<(Expr, Expr)> {
+    let Expr::Call(call) = condition else {
+        return None;
+    };
+    let [one, other] = call.arguments.as_slice() else {
+        return None;
+    };
+    // Values of one kind have one hash.
+    if !call.is_equality() || has_query(condition) || !has_one_hash(one, other) {
+        return None;
+    }
+    match (side(one, width), side(other, width)) {
+        (Side::Left, Side::Right) => Some((one.clone(), shifted(other.clone(), width))),
+        (Side::Right, Side::Left) => Some((other.clone(), shifted(one.clone(), width))),
+        _ => None,
+    }
+}
+
+fn has_one_hash(one: &Expr, other: &Expr) -> bool {
+    use crate::types::Kind::{Float4, Float8, Int2, Int4, Int8};
+    let group = |kind| match kind {
+        Int2 | Int4 | Int8 => Int8,
+        Float4 | Float8 => Float8,
+        kind => kind,
+    };
+    group(one.kind()) == group(other.kind())
+}
+
+/// The right side as a look-up in an index for each left row, if that is likely cheaper than
+/// reading all of it.
+fn by_index(join: &Join, equalities: &[Expr]) -> Option<Node> {
+    let Node::Scan(scan) = &join.right else {
+        return None;
+    };
+    let is_fit = matches!(
+        join.kind,
+        JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti
+    );
+    if !is_fit || !matches!(scan.access, Access::All { .. }) || equalities.is_empty() {
+        return None;
+    }
+    let width = join.left.width();
+    let outer = equalities
+        .iter()
+        .map(|condition| looked_up(condition.clone(), width));
+    let mut looked = Scan::clone(scan);
+    // Conditions of the scan itself stay as they are; its columns are its own.
+    access::choose(&mut looked, outer.collect());
+    let finds_few = match &looked.access {
+        Access::Range(range) => !range.prefix.is_empty(),
+        _ => return None,
+    };
+    let (rows, all) = (estimate(&join.left), estimate(&join.right));
+    let per_row = if access::is_unique(&looked) {
+        1.0
+    } else {
+        (all / 100.0).max(1.0)
+    };
+    // A look-up costs about as much as reading ten rows in order.
+    (finds_few && rows * (10.0 + per_row) < all).then(|| looked.into())
+}
+
+/// A condition over both rows as one of the right row, with the left one as the next outer row.
+fn looked_up(mut condition: Expr, width: usize) -> Expr {
+    let walked = condition.walk(0, &mut |part, depth| {
+        match part {
+            Expr::Column(at, data_type) if depth == 0 => {
+                if *at < width {
+                    *part = Expr::Outer(1, *at, *data_type);
+                } else {
+                    *at -= width;
+                }
+                return Ok(false);
+            }
+            Expr::Outer(level, ..) if *level > depth => *level += 1,
+            _ => {}
+        }
+        Ok(true)
+    });
+    debug_assert!(walked.is_ok(), "the visitor does not fail");
+    condition
+}

@@ -1,0 +1,274 @@
+//! `COPY`: rows between a table and the client.
+//!
+//! Rows go out as those of a query. Rows come in through a prepared INSERT, so defaults, checks and
+//! references hold for them as for any other; all of them are one statement.
+
+use super::Session;
+use crate::catalog::{Body, Names, Origin, TableBody};
+use crate::copy::{Format, Header, Reader, write_record};
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::{ident_text, object_name, parse};
+use crate::sink::{Batch, Completion, Flow, OutputColumn, RowSink};
+use crate::state::quoted;
+use crate::types::{Context, Datum, Type, text_io};
+use sqlparser::ast::{CopySource, CopyTarget, Ident, ObjectName, Statement};
+
+/// Bytes that go to the client at once.
+const CHUNK_BYTES: usize = 1 << 16;
+
+impl Session {
+    pub(super) fn copy(
+        &mut self,
+        statement: &Statement,
+        sink: &mut dyn RowSink,
+    ) -> Result<Completion> {
+        let Statement::Copy {
+            source,
+            to,
+            target,
+            options,
+            legacy_options,
+            ..
+        } = statement
+        else {
+            return Err(SqlError::internal("a COPY"));
+        };
+        let format = Format::new(options, legacy_options)?;
+        match (target, *to) {
+            (CopyTarget::Stdin | CopyTarget::Stdout, _) => {}
+            (CopyTarget::File { .. } | CopyTarget::Program { .. }, _) => {
+                let instead = "Use STDIN or STDOUT; the shell's \\copy reads and writes files.";
+                return Err(SqlError::unsupported(
+                    "COPY with a file of the server",
+                    instead,
+                ));
+            }
+        }
+        match source {
+            CopySource::Query(query) => self.copy_out(&query.to_string(), &format, sink),
+            CopySource::Table {
+                table_name,
+                columns,
+            } => {
+                let columns = self.copied_columns(table_name, columns)?;
+                let names = columns.iter().map(|(name, _)| quoted(name));
+                let names = names.collect::<Vec<_>>().join(", ");
+                if *to {
+                    self.copy_out(&format!("SELECT {names} FROM {table_name}"), &format, sink)
+                } else {
+                    self.copy_in(&format!("{table_name} ({names})"), &columns, &format, sink)
+                }
+            }
+        }
+    }
+
+    /// Names and types of the columns that are copied: those that are given, or all that are not
+    /// computed.
+    fn copied_columns(&self, name: &ObjectName, given: &[Ident]) -> Result<Vec<(String, Type)>> {
+        let (schema, name) = object_name(name)?;
+        let names = &self.environment.names;
+        let object = names.find(Names::Relations, schema.as_deref(), &name);
+        let Some(object) = object else {
+            let message = format!("relation \"{name}\" does not exist");
+            return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
+        };
+        let Body::Table(table) = &object.body else {
+            let message = format!("cannot copy {} \"{name}\"", object.kind_name());
+            let hint = "Try the COPY (SELECT ...) TO variant.";
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).hint(hint));
+        };
+        let is_computed = |at: usize| matches!(table.columns[at].origin, Origin::Generated(_));
+        let places: Vec<usize> = if given.is_empty() {
+            (0..table.columns.len())
+                .filter(|at| !is_computed(*at))
+                .collect()
+        } else {
+            given_places(table, &name, given)?
+        };
+        if let Some(at) = places.iter().find(|at| is_computed(**at)) {
+            let message = format!(
+                "column \"{}\" is a generated column",
+                table.columns[*at].name
+            );
+            let detail = "Generated columns cannot be used in COPY.";
+            return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message).detail(detail));
+        }
+        let column = |at: usize| (table.columns[at].name.clone(), table.columns[at].data_type);
+        Ok(places.into_iter().map(column).collect())
+    }
+
+    fn copy_out(
+        &mut self,
+        query: &str,
+        format: &Format,
+        sink: &mut dyn RowSink,
+    ) -> Result<Completion> {
+        let parsed = parse(query)?
+            .pop()
+            .ok_or_else(|| SqlError::internal("a query"))?;
+        let plan = self.plan(&parsed, &[]).map_err(without_place)?;
+        let plan = plan.ok_or_else(|| SqlError::internal("a plan"))?;
+        let columns = plan.columns.clone().unwrap_or_default();
+        let mut copied = Copied {
+            columns: &columns,
+            forced: columns
+                .iter()
+                .map(|column| format.force_quote.contains(&column.name))
+                .collect(),
+            format,
+            data: Vec::new(),
+            sink,
+        };
+        if format.header == Header::Names {
+            let names = columns
+                .iter()
+                .map(|column| (Some(column.name.as_str()), false));
+            write_record(&mut copied.data, names, format);
+        }
+        let mut running = self.begin_plan(&plan, Vec::new())?;
+        let completion = self.run_on(&mut running, 0, &mut copied)?;
+        copied.send(0)?;
+        Ok(Completion {
+            command: "COPY",
+            ..completion
+        })
+    }
+
+    fn copy_in(
+        &mut self,
+        target: &str,
+        columns: &[(String, Type)],
+        format: &Format,
+        sink: &mut dyn RowSink,
+    ) -> Result<Completion> {
+        let values = (1..=columns.len()).map(|number| format!("${number}"));
+        let values = values.collect::<Vec<_>>().join(", ");
+        let text = format!("INSERT INTO {target} OVERRIDING SYSTEM VALUE VALUES ({values})");
+        let parsed = parse(&text)?
+            .pop()
+            .ok_or_else(|| SqlError::internal("an INSERT"))?;
+        let declared: Vec<_> = columns
+            .iter()
+            .map(|(_, found)| Some(found.kind.plain()))
+            .collect();
+        let plan = self.plan(&parsed, &declared).map_err(without_place)?;
+        let plan = plan.ok_or_else(|| SqlError::internal("a plan"))?;
+        let mut reader = Reader::new(format);
+        let mut more = |data: &mut Vec<u8>| sink.copy_in(data);
+        if format.header == Header::Names {
+            reader.next(&mut more)?;
+        }
+        let mut rows = 0;
+        while let Some(record) = reader.next(&mut more)? {
+            let values = self.values_of(record, columns, format)?;
+            let mut running = self.begin_plan(&plan, values)?;
+            self.run_on(&mut running, 0, &mut super::execute::Nowhere)?;
+            rows += 1;
+        }
+        Ok(Completion::with_rows("COPY", rows))
+    }
+
+    fn values_of(
+        &self,
+        record: Vec<(Option<String>, bool)>,
+        columns: &[(String, Type)],
+        format: &Format,
+    ) -> Result<Vec<Datum>> {
+        let bad = |message: String| SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message);
+        if record.len() > columns.len() {
+            return Err(bad("extra data after last expected column".to_owned()));
+        }
+        if let Some((name, _)) = columns.get(record.len()) {
+            return Err(bad(format!("missing data for column \"{name}\"")));
+        }
+        let context = self.environment.context();
+        let value = |((field, was_quoted), (name, data_type)): (
+            (Option<String>, bool),
+            &(String, Type),
+        )| {
+            let field = match field {
+                None if format.force_not_null.contains(name) => Some(format.null.clone()),
+                Some(text)
+                    if was_quoted && text == format.null && format.force_null.contains(name) =>
+                {
+                    None
+                }
+                field => field,
+            };
+            match field {
+                None => Ok(Datum::Null),
+                Some(text) => text_io::parse(data_type.kind, &text, &context),
+            }
+        };
+        record.into_iter().zip(columns).map(value).collect()
+    }
+}
+
+fn given_places(table: &TableBody, name: &str, given: &[Ident]) -> Result<Vec<usize>> {
+    let mut places = Vec::with_capacity(given.len());
+    for column in given.iter().map(ident_text) {
+        let at = table.column(&column).ok_or_else(|| {
+            let message = format!("column \"{column}\" of relation \"{name}\" does not exist");
+            SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+        })?;
+        if places.contains(&at) {
+            let message = format!("column \"{column}\" specified more than once");
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+        }
+        places.push(at);
+    }
+    Ok(places)
+}
+
+/// The statement that was planned is not that of the client, so places in it mean nothing there.
+fn without_place(error: SqlError) -> SqlError {
+    SqlError {
+        position: None,
+        ..error
+    }
+}
+
+/// Makes records of rows and sends them in large pieces.
+struct Copied<'a> {
+    columns: &'a [OutputColumn],
+    /// Columns whose texts stand in quotes.
+    forced: Vec<bool>,
+    format: &'a Format,
+    data: Vec<u8>,
+    sink: &'a mut dyn RowSink,
+}
+
+impl Copied<'_> {
+    fn send(&mut self, least: usize) -> Result<()> {
+        if self.data.len() > least {
+            self.sink.copy_out(&self.data)?;
+            self.data.clear();
+        }
+        Ok(())
+    }
+}
+
+impl RowSink for Copied<'_> {
+    fn describe(&mut self, _: &[OutputColumn]) -> Result<()> {
+        Ok(())
+    }
+
+    fn rows(&mut self, batch: &Batch, context: &Context<'_>) -> Result<Flow> {
+        for row in batch.rows() {
+            let mut texts = Vec::with_capacity(row.len());
+            for (value, column) in row.iter().zip(self.columns) {
+                texts.push(match value {
+                    Datum::Null => None,
+                    value => Some(text_io::print(value, column.data_type.kind, context)?),
+                });
+            }
+            let fields = texts
+                .iter()
+                .map(Option::as_deref)
+                .zip(self.forced.iter().copied());
+            write_record(&mut self.data, fields, self.format);
+            self.send(CHUNK_BYTES)?;
+        }
+        Ok(Flow::More)
+    }
+}

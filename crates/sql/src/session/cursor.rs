@@ -1,0 +1,388 @@
+//! Cursors and prepared statements of the language: `DECLARE`, `FETCH`, `MOVE`, `CLOSE`, `PREPARE`,
+//! `EXECUTE`, `DEALLOCATE`.
+//!
+//! A cursor reads its query as rows are asked for. It keeps those that have come, so that it can go
+//! back, unless it is declared with `NO SCROLL`.
+
+use super::Session;
+use super::control::needs_block;
+use crate::bind::{Binder, type_named};
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::{Parsed, Places, ident_text, object_name};
+use crate::run::{Row, Run, evaluate};
+use crate::sink::{Batch, Completion, RowSink};
+use crate::state::{Prepared, Running};
+use crate::types::Datum;
+use sqlparser::ast::{
+    CloseCursor, Declare, DeclareType, Expr, FetchDirection, Ident, Statement, ValueWithSpan,
+};
+use std::sync::Arc;
+
+/// A cursor.
+pub(crate) struct Cursor {
+    running: Running,
+    /// Rows that have come, from the first one; none of them if it cannot go back.
+    rows: Vec<Row>,
+    can_go_back: bool,
+    is_over: bool,
+    /// The row that it is at, from 1; 0 is before the first one.
+    place: u64,
+    /// Rows that have come.
+    read: u64,
+}
+
+impl Session {
+    /// Runs a statement about cursors or prepared statements; none if it is another one.
+    pub(super) fn cursor_statement(
+        &mut self,
+        parsed: &Parsed,
+        sink: &mut dyn RowSink,
+    ) -> Result<Option<Completion>> {
+        let completion = match &*parsed.statement {
+            Statement::Declare { stmts, .. } => self.declare(parsed, stmts)?,
+            Statement::Fetch {
+                name, direction, ..
+            } => self.fetch(&ident_text(name), direction, sink)?,
+            Statement::Close { cursor } => self.close(cursor)?,
+            Statement::Prepare {
+                name,
+                data_types,
+                statement,
+            } => {
+                let names = &self.environment.names;
+                let types = data_types
+                    .iter()
+                    .map(|name| Ok(Some(type_named(names, name)?.data_type)));
+                let types = types.collect::<Result<Vec<_>>>()?;
+                let inner = Parsed {
+                    statement: Arc::new((**statement).clone()),
+                    ..parsed.clone()
+                };
+                self.prepare_parsed(&ident_text(name), inner, &types)?
+            }
+            Statement::Execute {
+                name: Some(name),
+                parameters,
+                ..
+            } => {
+                let (_, name) = object_name(name)?;
+                self.execute_prepared(&name, parameters, sink)?
+            }
+            Statement::Deallocate { name, .. } => self.deallocate(name)?,
+            _ => return Ok(None),
+        };
+        Ok(Some(completion))
+    }
+
+    fn declare(&mut self, parsed: &Parsed, declared: &[Declare]) -> Result<Completion> {
+        let [
+            Declare {
+                names,
+                declare_type: Some(DeclareType::Cursor),
+                scroll,
+                hold,
+                for_query: Some(query),
+                ..
+            },
+        ] = declared
+        else {
+            return Err(SqlError::unsupported(
+                "this DECLARE",
+                "Use DECLARE name CURSOR FOR SELECT ...",
+            ));
+        };
+        let name = names.first().map(ident_text).unwrap_or_default();
+        if *hold == Some(true) {
+            let instead = "Declare the cursor in the transaction that reads it.";
+            return Err(SqlError::unsupported("a cursor WITH HOLD", instead));
+        }
+        if !self.transaction.is_block() {
+            return Err(needs_block("DECLARE CURSOR"));
+        }
+        if self.cursors.contains_key(&name) {
+            let message = format!("cursor \"{name}\" already exists");
+            return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
+        }
+        let statement = Arc::new(Statement::Query(query.clone()));
+        let plan = self.plan(
+            &Parsed {
+                statement,
+                ..parsed.clone()
+            },
+            &[],
+        )?;
+        let plan = plan.ok_or_else(|| SqlError::internal("a query has a plan"))?;
+        let running = self.begin_plan(&plan, Vec::new())?;
+        let cursor = Cursor {
+            running,
+            rows: Vec::new(),
+            can_go_back: *scroll != Some(false),
+            is_over: false,
+            place: 0,
+            read: 0,
+        };
+        self.cursors.insert(name, cursor);
+        Ok(Completion::new("DECLARE CURSOR"))
+    }
+
+    fn fetch(
+        &mut self,
+        name: &str,
+        direction: &FetchDirection,
+        sink: &mut dyn RowSink,
+    ) -> Result<Completion> {
+        let mut cursor = self.cursors.remove(name).ok_or_else(|| no_cursor(name))?;
+        let fetched = self.fetch_from(&mut cursor, direction, sink);
+        self.cursors.insert(name.to_owned(), cursor);
+        Ok(Completion::with_rows("FETCH", fetched?))
+    }
+
+    fn fetch_from(
+        &mut self,
+        cursor: &mut Cursor,
+        direction: &FetchDirection,
+        sink: &mut dyn RowSink,
+    ) -> Result<u64> {
+        if let Some(columns) = &cursor.running.plan.columns {
+            sink.describe(columns)?;
+        }
+        let width = cursor.running.plan.columns.as_ref().map_or(0, Vec::len);
+        let mut out = Batch::new(width);
+        match steps(direction, cursor.place)? {
+            Steps::Forward(count) => {
+                for _ in 0..count {
+                    let Some(row) = self.row_at(cursor, cursor.place + 1)? else {
+                        cursor.place = cursor.read + 1;
+                        break;
+                    };
+                    cursor.place += 1;
+                    out.push(row);
+                    if out.is_full() {
+                        sink.rows(&out, &self.environment.context())?;
+                        out.reset(width);
+                    }
+                }
+            }
+            Steps::Backward(count) => {
+                for _ in 0..count {
+                    if cursor.place <= 1 {
+                        cursor.place = 0;
+                        break;
+                    }
+                    cursor.place -= 1;
+                    out.extend_with(self.row_at(cursor, cursor.place)?);
+                }
+            }
+            Steps::To(place) => {
+                let row = self.row_at(cursor, place)?;
+                cursor.place = if row.is_some() {
+                    place
+                } else {
+                    place.min(cursor.read + 1)
+                };
+                out.extend_with(row);
+            }
+        }
+        let rows = out.len() as u64;
+        if rows > 0 {
+            sink.rows(&out, &self.environment.context())?;
+        }
+        Ok(rows)
+    }
+
+    /// The row with a number; none if there are not so many.
+    fn row_at(&mut self, cursor: &mut Cursor, number: u64) -> Result<Option<Row>> {
+        if number == 0 {
+            return Ok(None);
+        }
+        if number <= cursor.read {
+            if !cursor.can_go_back {
+                let message = "cursor can only scan forward";
+                let hint = "Declare it with SCROLL option to enable backward scan.";
+                let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+                return Err(SqlError::new(state, message).hint(hint));
+            }
+            return Ok(cursor.rows.get(number as usize - 1).cloned());
+        }
+        while cursor.read < number && !cursor.is_over {
+            let running = &mut cursor.running;
+            if running.next >= running.batch.len() {
+                let mut run = Run {
+                    connection: &mut self.connection,
+                    environment: &mut self.environment,
+                    state: &mut running.state,
+                };
+                run.check()?;
+                running.root.next(&mut run, &mut running.batch)?;
+                running.next = 0;
+                if running.batch.is_empty() {
+                    cursor.is_over = true;
+                    break;
+                }
+            }
+            let row = running.batch.row(running.next).to_vec();
+            running.next += 1;
+            cursor.read += 1;
+            if cursor.can_go_back {
+                running.state.budget.take(&row)?;
+                cursor.rows.push(row.clone());
+            }
+            if cursor.read == number {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+
+    fn close(&mut self, cursor: &CloseCursor) -> Result<Completion> {
+        match cursor {
+            CloseCursor::All => {
+                self.cursors.clear();
+                Ok(Completion::new("CLOSE CURSOR ALL"))
+            }
+            CloseCursor::Specific { name } => {
+                let name = ident_text(name);
+                self.cursors.remove(&name).ok_or_else(|| no_cursor(&name))?;
+                Ok(Completion::new("CLOSE CURSOR"))
+            }
+        }
+    }
+
+    fn prepare_parsed(
+        &mut self,
+        name: &str,
+        parsed: Parsed,
+        types: &[Option<crate::types::Type>],
+    ) -> Result<Completion> {
+        if self.prepared.contains_key(name) {
+            let message = format!("prepared statement \"{name}\" already exists");
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_PREPARED_STATEMENT,
+                message,
+            ));
+        }
+        self.plan(&parsed, types)?;
+        self.prepared
+            .insert(name.to_owned(), Prepared::new(Some(parsed), types));
+        Ok(Completion::new("PREPARE"))
+    }
+
+    fn execute_prepared(
+        &mut self,
+        name: &str,
+        arguments: &[Expr],
+        sink: &mut dyn RowSink,
+    ) -> Result<Completion> {
+        let Some(plan) = self.plan_prepared(name)? else {
+            let parsed = self
+                .prepared
+                .get(name)
+                .and_then(|prepared| prepared.parsed.clone());
+            return match parsed {
+                Some(parsed) => self.execute(&parsed, sink),
+                None => Ok(Completion::new("")),
+            };
+        };
+        if arguments.len() != plan.parameters.len() {
+            let message = format!("wrong number of parameters for prepared statement \"{name}\"");
+            let detail = format!(
+                "Expected {} parameters but got {}.",
+                plan.parameters.len(),
+                arguments.len()
+            );
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).detail(detail));
+        }
+        let bound = {
+            let places = Places::default();
+            let environment = &self.environment;
+            let database = self.sql.database();
+            let mut binder =
+                Binder::new(&environment.names, database, environment.context(), &places);
+            binder.arguments_of_types(arguments, &plan.parameters)?
+        };
+        let mut state = crate::run::State::default();
+        let mut values: Vec<Datum> = Vec::with_capacity(bound.len());
+        for expression in &bound {
+            let mut run = Run {
+                connection: &mut self.connection,
+                environment: &mut self.environment,
+                state: &mut state,
+            };
+            values.push(evaluate(expression, &[], &mut run)?);
+        }
+        if let Some(columns) = &plan.columns {
+            sink.describe(columns)?;
+        }
+        let mut running = self.begin_plan(&plan, values)?;
+        self.run_on(&mut running, 0, sink)
+    }
+
+    fn deallocate(&mut self, name: &Ident) -> Result<Completion> {
+        let text = ident_text(name);
+        if text == "all" && name.quote_style.is_none() {
+            self.prepared.retain(|name, _| name.is_empty());
+            return Ok(Completion::new("DEALLOCATE ALL"));
+        }
+        match self.prepared.remove(&text) {
+            Some(_) => Ok(Completion::new("DEALLOCATE")),
+            None => {
+                let message = format!("prepared statement \"{text}\" does not exist");
+                Err(SqlError::new(SqlState::INVALID_SQL_STATEMENT_NAME, message))
+            }
+        }
+    }
+}
+
+/// The way of a cursor.
+enum Steps {
+    Forward(u64),
+    Backward(u64),
+    /// To the row with this number.
+    To(u64),
+}
+
+fn steps(direction: &FetchDirection, place: u64) -> Result<Steps> {
+    let by = |count: i64| match count {
+        0 => Steps::To(place),
+        1.. => Steps::Forward(count.unsigned_abs()),
+        _ => Steps::Backward(count.unsigned_abs()),
+    };
+    Ok(match direction {
+        FetchDirection::Count { limit } => by(number(limit)?),
+        FetchDirection::Next => Steps::Forward(1),
+        FetchDirection::Prior => Steps::Backward(1),
+        FetchDirection::First => Steps::To(1),
+        FetchDirection::Last => {
+            return Err(SqlError::unsupported(
+                "FETCH LAST",
+                "Use FETCH ALL, or ORDER BY ... DESC.",
+            ));
+        }
+        FetchDirection::Absolute { limit } => Steps::To(number(limit)?.max(0).unsigned_abs()),
+        FetchDirection::Relative { limit } => {
+            Steps::To(place.saturating_add_signed(number(limit)?))
+        }
+        FetchDirection::All | FetchDirection::ForwardAll => Steps::Forward(u64::MAX),
+        FetchDirection::Forward { limit } => match limit {
+            Some(limit) => by(number(limit)?),
+            None => Steps::Forward(1),
+        },
+        FetchDirection::Backward { limit } => match limit {
+            Some(limit) => by(-number(limit)?),
+            None => Steps::Backward(1),
+        },
+        FetchDirection::BackwardAll => Steps::Backward(u64::MAX),
+    })
+}
+
+fn number(value: &ValueWithSpan) -> Result<i64> {
+    value.value.to_string().parse().map_err(|_| {
+        let message = format!("syntax error at or near \"{value}\"");
+        SqlError::new(SqlState::SYNTAX_ERROR, message)
+    })
+}
+
+fn no_cursor(name: &str) -> SqlError {
+    let message = format!("cursor \"{name}\" does not exist");
+    SqlError::new(SqlState::INVALID_CURSOR_NAME, message)
+}

@@ -1,0 +1,84 @@
+//! The functions that statements can call: those of values, and those that need the session.
+
+use crate::error::Result;
+use crate::types::Datum;
+use crate::types::Kind::{
+    self, AnyArray, AnyElement, Bool, Int4, Int8, Name, Oid, Regclass, Text, Void,
+};
+use crate::types::function::array::{element, slice};
+use crate::types::function::{Function, Functions};
+use std::sync::LazyLock;
+
+const INTEGERS: Kind = Kind::Array(&Int4);
+const NAMES: Kind = Kind::Array(&Name);
+
+/// Functions that the session runs, and forms of the grammar that are functions.
+const TABLE: &[Function] = &[
+    Function::host("nextval", &[Regclass], Int8),
+    Function::host("currval", &[Regclass], Int8),
+    Function::host("lastval", &[], Int8),
+    Function::host("setval", &[Regclass, Int8], Int8),
+    Function::host("setval", &[Regclass, Int8, Bool], Int8),
+    Function::host("pg_sequence_last_value", &[Regclass], Int8),
+    Function::host("pg_get_serial_sequence", &[Text, Text], Text).stable(),
+    Function::host("pg_backend_pid", &[], Int4).stable(),
+    Function::host("current_setting", &[Text], Text).stable(),
+    Function::host("current_setting", &[Text, Bool], Text).stable(),
+    Function::host("set_config", &[Text, Text, Bool], Text),
+    Function::host("current_schema", &[], Name).stable(),
+    Function::host("current_schemas", &[Bool], NAMES).stable(),
+    Function::host("current_database", &[], Name).stable(),
+    Function::host("current_catalog", &[], Name).stable(),
+    Function::host("current_user", &[], Name).stable(),
+    Function::host("session_user", &[], Name).stable(),
+    Function::host("user", &[], Name).stable(),
+    Function::host("current_role", &[], Name).stable(),
+    Function::host("version", &[], Text).stable(),
+    Function::host("format_type", &[Oid, Int4], Text)
+        .stable()
+        .nullable(),
+    Function::host("pg_sleep", &[Kind::Float8], Void),
+    Function::host("pg_advisory_lock", &[Int8], Void),
+    Function::host("pg_advisory_lock", &[Int4, Int4], Void),
+    Function::host("pg_advisory_xact_lock", &[Int8], Void),
+    Function::host("pg_advisory_xact_lock", &[Int4, Int4], Void),
+    Function::host("pg_try_advisory_lock", &[Int8], Bool),
+    Function::host("pg_try_advisory_lock", &[Int4, Int4], Bool),
+    Function::host("pg_advisory_unlock", &[Int8], Bool),
+    Function::host("pg_advisory_unlock", &[Int4, Int4], Bool),
+    Function::scalar(
+        "array_subscript",
+        &[AnyArray, INTEGERS],
+        AnyElement,
+        |_, a| {
+            let subscripts: Option<Vec<i32>> = ends(&a[1])?.into_iter().collect();
+            subscripts.map_or(Ok(Datum::Null), |subscripts| element(&a[0], &subscripts))
+        },
+    )
+    .variadic(),
+    Function::scalar("array_slice", &[AnyArray, INTEGERS], AnyArray, |_, a| {
+        let ends = ends(&a[1])?;
+        let bounds: Vec<_> = ends
+            .chunks_exact(2)
+            .map(|pair| (pair[0], pair[1]))
+            .collect();
+        slice(&a[0], &bounds)
+    })
+    .variadic(),
+];
+
+/// Integers of an array; NULL is none.
+fn ends(array: &Datum) -> Result<Vec<Option<i32>>> {
+    let ends = array.array()?.elements.iter();
+    let ends = ends.map(|end| match end {
+        Datum::Null => Ok(None),
+        end => end.int4().map(Some),
+    });
+    ends.collect()
+}
+
+/// All functions that statements can call.
+pub(crate) fn functions() -> &'static Functions {
+    static ALL: LazyLock<Functions> = LazyLock::new(|| Functions::with(&[TABLE]));
+    &ALL
+}

@@ -1,0 +1,585 @@
+//! `to_char` of numbers, and `to_number`.
+//!
+//! A template is a row of digits, signs and marks (`FM999G990D00PR`). The number is rounded to the
+//! digits after the point; where it has more digits before it than the template, all of them show
+//! as `#`. Groups, points and currency are those of the locale C: a blank for `L`, `,` and `.`.
+
+use super::super::datum::Datum;
+use super::super::kind::Kind::{Float4, Float8, Int4, Int8, Numeric, Text};
+use super::super::numeric::Numeric as Number;
+use super::Function;
+use crate::error::{Result, SqlError, SqlState};
+
+/// A part of a template.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Part {
+    Nine,
+    Zero,
+    Point,
+    Group,
+    /// `S`: plus or minus where it stands.
+    Sign,
+    /// `MI`: minus or a blank.
+    Minus,
+    /// `PL`: plus or a blank.
+    Plus,
+    /// `SG`: plus or minus.
+    Either,
+    /// `PR`: angle brackets around negative numbers.
+    Brackets,
+    Currency,
+    /// `TH` or `th`.
+    Ordinal(bool),
+    Literal(String),
+}
+
+#[derive(Default)]
+struct Template {
+    parts: Vec<Part>,
+    /// `FM`: no blanks, no zeros that say nothing.
+    is_short: bool,
+    /// Digits before the point.
+    whole: usize,
+    /// Digits after the point.
+    fraction: usize,
+    /// Digits that `V` multiplies the number by.
+    shift: Option<usize>,
+    /// `EEEE`.
+    is_scientific: bool,
+    /// `RN` or `rn`.
+    roman: Option<bool>,
+}
+
+fn bad(message: &str) -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, message)
+}
+
+impl Template {
+    fn parse(text: &str) -> Result<Self> {
+        const WORDS: &[(&str, Option<Part>)] = &[
+            ("FM", None),
+            ("EEEE", None),
+            ("RN", None),
+            ("MI", Some(Part::Minus)),
+            ("PL", Some(Part::Plus)),
+            ("SG", Some(Part::Either)),
+            ("PR", Some(Part::Brackets)),
+            ("S", Some(Part::Sign)),
+            ("V", None),
+            ("B", None),
+            ("9", Some(Part::Nine)),
+            ("0", Some(Part::Zero)),
+            (".", Some(Part::Point)),
+            ("D", Some(Part::Point)),
+            (",", Some(Part::Group)),
+            ("G", Some(Part::Group)),
+            ("L", Some(Part::Currency)),
+        ];
+        let mut template = Self::default();
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            if first == '"' {
+                let (literal, after) = quoted(&rest[1..]);
+                template.parts.push(Part::Literal(literal));
+                rest = after;
+                continue;
+            }
+            let starts = |word: &str| {
+                rest.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word))
+            };
+            if starts("TH") {
+                template.parts.push(Part::Ordinal(rest.starts_with('T')));
+                rest = &rest[2..];
+                continue;
+            }
+            let Some((word, part)) = WORDS.iter().find(|(word, _)| starts(word)) else {
+                template.parts.push(Part::Literal(first.to_string()));
+                rest = &rest[first.len_utf8()..];
+                continue;
+            };
+            template.take(word, part.as_ref(), rest)?;
+            rest = &rest[word.len()..];
+        }
+        Ok(template)
+    }
+
+    fn take(&mut self, word: &str, part: Option<&Part>, rest: &str) -> Result<()> {
+        match (word, part) {
+            ("FM", _) => self.is_short = true,
+            ("EEEE", _) => self.is_scientific = true,
+            ("RN", _) => self.roman = Some(rest.starts_with('R')),
+            ("V", _) => {
+                if self.has_point() {
+                    return Err(bad("cannot use \"V\" and decimal point together"));
+                }
+                self.shift = Some(0);
+            }
+            (_, Some(part)) => {
+                match part {
+                    Part::Nine if self.parts.contains(&Part::Brackets) => {
+                        return Err(bad("\"9\" must be ahead of \"PR\""));
+                    }
+                    Part::Nine | Part::Zero if self.shift.is_some() => {
+                        self.shift = self.shift.map(|shift| shift + 1);
+                        self.whole += 1;
+                    }
+                    Part::Nine | Part::Zero if self.has_point() => self.fraction += 1,
+                    Part::Nine | Part::Zero => self.whole += 1,
+                    Part::Point if self.shift.is_some() => {
+                        return Err(bad("cannot use \"V\" and decimal point together"));
+                    }
+                    Part::Point if self.has_point() => {
+                        return Err(bad("multiple decimal points"));
+                    }
+                    Part::Sign if self.has_sign() => {
+                        return Err(bad("cannot use \"S\" twice"));
+                    }
+                    _ => {}
+                }
+                self.parts.push(part.clone());
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn has_point(&self) -> bool {
+        self.parts.contains(&Part::Point)
+    }
+
+    fn has_sign(&self) -> bool {
+        self.parts.contains(&Part::Sign)
+    }
+
+    /// Whether the sign has a place of its own.
+    fn has_any_sign(&self) -> bool {
+        let signs = [Part::Sign, Part::Minus, Part::Either, Part::Brackets];
+        signs.iter().any(|sign| self.parts.contains(sign))
+    }
+}
+
+/// The text up to the next quote, in which a backslash escapes.
+pub(super) fn quoted(rest: &str) -> (String, &str) {
+    let mut out = String::new();
+    let mut characters = rest.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '"' => return (out, &rest[at + 1..]),
+            '\\' => out.extend(characters.next().map(|(_, escaped)| escaped)),
+            other => out.push(other),
+        }
+    }
+    (out, "")
+}
+
+/// The digits of a number by a template.
+struct Digits {
+    whole: String,
+    fraction: String,
+    is_negative: bool,
+}
+
+/// The number's sign and digits, rounded to those after the point.
+fn digits_of(number: &Number, template: &Template) -> Result<Digits> {
+    let shifted = match template.shift {
+        Some(shift) => number.multiply(&Number::new(10_i128.pow(shift.min(30) as u32), 0))?,
+        None => number.clone(),
+    };
+    let rounded = shifted.round(template.fraction as i32);
+    let shown = rounded.abs().to_string();
+    let (whole, fraction) = shown.split_once('.').unwrap_or((&shown, ""));
+    Ok(Digits {
+        whole: whole.to_owned(),
+        fraction: fraction.to_owned(),
+        is_negative: rounded.signum() < 0,
+    })
+}
+
+/// The same of a floating point number, of which so many digits count.
+fn digits_of_float(value: f64, significant: usize, template: &Template) -> Digits {
+    let scale = template.shift.map_or(1.0, |shift| 10_f64.powi(shift as i32));
+    let value = value * scale;
+    let whole = format!("{:.0}", value.abs());
+    let fraction = template.fraction.min(significant.saturating_sub(whole.len()));
+    let fraction = if value.is_finite() { fraction } else { 0 };
+    let shown = match value.is_infinite() {
+        true => "Infinity".to_owned(),
+        false => format!("{:.fraction$}", value.abs()),
+    };
+    let (whole, fraction) = shown.split_once('.').unwrap_or((&shown, ""));
+    Digits {
+        whole: whole.to_owned(),
+        fraction: fraction.to_owned(),
+        is_negative: value.is_sign_negative() && !value.is_nan(),
+    }
+}
+
+fn fill(template: &Template, mut digits: Digits) -> String {
+    if digits.whole.len() > template.whole && digits.whole != "0" {
+        digits.whole = "#".repeat(template.whole);
+        digits.fraction = "#".repeat(digits.fraction.len());
+    }
+    Writer::new(template, &digits).run()
+}
+
+fn format(number: &Number, template: &str) -> Result<String> {
+    let template = Template::parse(template)?;
+    if let Some(is_upper) = template.roman {
+        return roman(number, is_upper, template.is_short);
+    }
+    if template.is_scientific {
+        return Ok(scientific(number, &template));
+    }
+    Ok(fill(&template, digits_of(number, &template)?))
+}
+
+fn format_float(value: f64, significant: usize, template: &str) -> Result<String> {
+    let parsed = Template::parse(template)?;
+    let number = Number::from_f64(value, significant);
+    if parsed.is_scientific {
+        return Ok(scientific(&number, &parsed));
+    }
+    if let Some(is_upper) = parsed.roman {
+        let whole = Number::from_f64(value.round_ties_even(), significant);
+        return roman(&whole, is_upper, parsed.is_short);
+    }
+    Ok(fill(&parsed, digits_of_float(value, significant, &parsed)))
+}
+
+/// Fills the digits of a number into a template.
+struct Writer<'t> {
+    template: &'t Template,
+    /// A digit or a blank for each place before the point.
+    whole: Vec<char>,
+    fraction: Vec<char>,
+    is_negative: bool,
+    /// Whether the sign that has no place of its own has been written.
+    has_sign: bool,
+    out: String,
+    /// Places of the digits that were read.
+    digit: usize,
+    after: usize,
+    in_fraction: bool,
+}
+
+impl<'t> Writer<'t> {
+    fn new(template: &'t Template, given: &Digits) -> Self {
+        let fraction = Self::fraction(template, &given.fraction);
+        // A 0 before digits after the point is not shown.
+        let digits: Vec<char> = if given.whole == "0" && !fraction.is_empty() {
+            Vec::new()
+        } else {
+            given.whole.chars().collect()
+        };
+        let missing = template.whole.saturating_sub(digits.len());
+        let mut places = vec![' '; missing];
+        places.extend(digits.iter().skip(digits.len().saturating_sub(template.whole)));
+        // From the first 0 on, all places before the point have digits.
+        let parts = template.parts.iter().take_while(|part| **part != Part::Point);
+        let kinds = parts.filter(|part| matches!(part, Part::Nine | Part::Zero));
+        if let Some(first) = kinds.clone().position(|part| *part == Part::Zero) {
+            for place in places.iter_mut().skip(first).filter(|place| **place == ' ') {
+                *place = '0';
+            }
+        }
+        Self {
+            template,
+            whole: places,
+            fraction,
+            is_negative: given.is_negative,
+            has_sign: template.has_any_sign(),
+            out: String::new(),
+            digit: 0,
+            after: 0,
+            in_fraction: false,
+        }
+    }
+
+    /// Digits after the point; in the short form zeros at the end of nines are left out.
+    fn fraction(template: &Template, digits: &str) -> Vec<char> {
+        let mut places: Vec<char> = digits.chars().collect();
+        if template.is_short {
+            let parts = template.parts.iter().skip_while(|part| **part != Part::Point);
+            let kinds: Vec<&Part> =
+                parts.filter(|part| matches!(part, Part::Nine | Part::Zero)).collect();
+            let zeros = kinds.iter().rposition(|part| **part == Part::Zero).map_or(0, |at| at + 1);
+            while places.len() > zeros && places.last() == Some(&'0') {
+                places.pop();
+            }
+        }
+        places
+    }
+
+    fn run(mut self) -> String {
+        let first = self.whole.iter().position(|place| *place != ' ');
+        let start = first.unwrap_or(self.whole.len());
+        for part in &self.template.parts {
+            match part {
+                Part::Nine | Part::Zero if self.in_fraction => {
+                    if let Some(digit) = self.fraction.get(self.after) {
+                        self.out.push(*digit);
+                    }
+                    self.after += 1;
+                }
+                Part::Nine | Part::Zero => {
+                    if self.digit >= start {
+                        self.sign();
+                        self.out.push(self.whole[self.digit]);
+                    } else {
+                        self.blank();
+                    }
+                    self.digit += 1;
+                }
+                Part::Point => {
+                    self.sign();
+                    self.in_fraction = true;
+                    self.out.push('.');
+                }
+                Part::Group if self.digit > start => self.out.push(','),
+                Part::Group => self.blank(),
+                Part::Sign | Part::Either => {
+                    self.out.push(if self.is_negative { '-' } else { '+' });
+                }
+                Part::Minus if self.is_negative => self.out.push('-'),
+                Part::Plus if !self.is_negative => self.out.push('+'),
+                Part::Minus | Part::Plus | Part::Currency => self.blank(),
+                Part::Brackets => {}
+                Part::Ordinal(is_upper) => self.ordinal(*is_upper),
+                Part::Literal(text) => self.out.push_str(text),
+            }
+        }
+        self.signs_around(start)
+    }
+
+    fn blank(&mut self) {
+        if !self.template.is_short {
+            self.out.push(' ');
+        }
+    }
+
+    /// The sign right before the first digit.
+    fn sign(&mut self) {
+        if std::mem::replace(&mut self.has_sign, true) {
+            return;
+        }
+        match self.is_negative {
+            true => self.out.push('-'),
+            false => self.blank(),
+        }
+    }
+
+    fn ordinal(&mut self, is_upper: bool) {
+        if self.is_negative || self.template.fraction > 0 || self.whole.contains(&'#') {
+            return;
+        }
+        let digits: String = self.whole.iter().collect();
+        let number: u64 = digits.trim().parse().unwrap_or(0);
+        let ending = ordinal_ending(number);
+        self.out.push_str(&if is_upper { ending.to_uppercase() } else { ending.to_owned() });
+    }
+
+    /// `S` before the digits belongs right before the first of them, and brackets around all.
+    fn signs_around(mut self, start: usize) -> String {
+        let leads = self.template.parts.first() == Some(&Part::Sign);
+        if leads && !self.template.is_short && start > 0 {
+            let sign = self.out.remove(0);
+            let place = self.out.find(|c: char| c != ' ').unwrap_or(self.out.len());
+            self.out.insert(place, sign);
+        }
+        if self.template.parts.contains(&Part::Brackets) {
+            let place = self.out.find(|c: char| c != ' ').unwrap_or(0);
+            if self.is_negative {
+                self.out.insert(place, '<');
+                self.out.push('>');
+            } else if !self.template.is_short {
+                self.out.insert(place, ' ');
+                self.out.push(' ');
+            }
+        }
+        self.out
+    }
+}
+
+/// `st`, `nd`, `rd` or `th`.
+pub(super) fn ordinal_ending(number: u64) -> &'static str {
+    match (number % 100, number % 10) {
+        (11..=13, _) => "th",
+        (_, 1) => "st",
+        (_, 2) => "nd",
+        (_, 3) => "rd",
+        _ => "th",
+    }
+}
+
+/// A number below 4000 in Roman digits.
+fn roman(number: &Number, is_upper: bool, is_short: bool) -> Result<String> {
+    let value = number.to_i64().and_then(|value| i32::try_from(value).ok());
+    let digits = match value {
+        Some(value @ 1..=3999) => roman_digits(value as usize),
+        Some(_) => "#".repeat(15),
+        None => return Err(super::super::cast::out_of_range("integer")),
+    };
+    let digits = if is_upper { digits } else { digits.to_lowercase() };
+    Ok(if is_short { digits } else { format!("{digits:>15}") })
+}
+
+pub(super) fn roman_digits(mut value: usize) -> String {
+    const DIGITS: [(usize, &str); 13] = [
+        (1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"),
+        (40, "XL"), (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I"),
+    ];
+    let mut out = String::new();
+    for (worth, digit) in DIGITS {
+        while value >= worth {
+            out.push_str(digit);
+            value -= worth;
+        }
+    }
+    out
+}
+
+/// `9.99EEEE`: a digit, the point, and an exponent.
+fn scientific(number: &Number, template: &Template) -> String {
+    let blank = if template.is_short { "" } else { " " };
+    if number.is_nan() || number.is_infinite() {
+        let hashes = "#".repeat(template.fraction + 4);
+        return format!("{blank}#.{hashes}");
+    }
+    let (units, scale) = number.parts().unwrap_or_default();
+    let digits = units.magnitude().to_str_radix(10);
+    let exponent = if number.is_zero() {
+        0
+    } else {
+        digits.len() as i64 - 1 - i64::from(scale)
+    };
+    let mantissa = Number::from_big(units.clone(), 0);
+    let places = digits.len() as u16 - 1;
+    let mantissa = match mantissa.parts() {
+        Some((units, _)) => Number::from_big(units, places).round(template.fraction as i32),
+        None => mantissa,
+    };
+    // Rounding may give a digit more before the point.
+    let (mantissa, exponent) = if mantissa.abs() >= Number::from(10) {
+        let tenth = mantissa.divide_to(&Number::from(10), template.fraction as u16);
+        (tenth.unwrap_or(mantissa), exponent + 1)
+    } else {
+        (mantissa, exponent)
+    };
+    let sign = if exponent < 0 { '-' } else { '+' };
+    let lead = if number.signum() < 0 { "" } else { blank };
+    format!("{lead}{mantissa}e{sign}{:02}", exponent.abs())
+}
+
+/// The number of a text by a template: digits and signs count, the rest is passed over.
+fn parse(text: &str, template: &str) -> Result<Datum> {
+    if template.is_empty() {
+        return Ok(Datum::Null);
+    }
+    let template = Template::parse(template)?;
+    if template.roman.is_some() {
+        return Err(SqlError::unsupported(
+            "\"RN\" for input",
+            "Write the number with digits.",
+        ));
+    }
+    let mut digits = String::new();
+    let mut is_negative = false;
+    let mut characters = text.chars().peekable();
+    let mut in_fraction = false;
+    let mut sign = |characters: &mut std::iter::Peekable<std::str::Chars<'_>>| {
+        while characters.next_if(|c| c.is_whitespace()).is_some() {}
+        if let Some(found) = characters.next_if(|c| matches!(c, '-' | '+' | '<')) {
+            is_negative |= found != '+';
+        }
+    };
+    for part in &template.parts {
+        match part {
+            Part::Nine | Part::Zero => {
+                sign(&mut characters);
+                if let Some(digit) = characters.next_if(char::is_ascii_digit) {
+                    digits.push(digit);
+                } else if !in_fraction && characters.next_if_eq(&'.').is_some() {
+                    in_fraction = true;
+                    digits.push('.');
+                    if let Some(digit) = characters.next_if(char::is_ascii_digit) {
+                        digits.push(digit);
+                    }
+                }
+            }
+            Part::Point => {
+                if characters.next_if_eq(&'.').is_some() && !in_fraction {
+                    digits.push('.');
+                    in_fraction = true;
+                }
+            }
+            Part::Group => {
+                characters.next_if_eq(&',');
+            }
+            Part::Sign | Part::Minus | Part::Plus | Part::Either | Part::Brackets => {
+                sign(&mut characters);
+            }
+            Part::Currency => {
+                while characters.next_if(|c| !c.is_ascii_digit() && !matches!(c, '-' | '.')).is_some() {}
+            }
+            Part::Ordinal(_) => {
+                characters.next_if(char::is_ascii_alphabetic);
+                characters.next_if(char::is_ascii_alphabetic);
+            }
+            Part::Literal(literal) => {
+                for _ in literal.chars() {
+                    characters.next();
+                }
+            }
+        }
+    }
+    if !digits.bytes().any(|byte| byte.is_ascii_digit()) {
+        return Err(SqlError::new(
+            SqlState::INVALID_TEXT_REPRESENTATION,
+            "invalid input syntax for type numeric: \" \"",
+        ));
+    }
+    let number = Number::parse(&digits)?;
+    let number = if is_negative { number.negated() } else { number };
+    let number = match template.shift {
+        Some(shift) => number.divide(&Number::new(10_i128.pow(shift.min(30) as u32), 0))?,
+        None => number,
+    };
+    Ok(Datum::Numeric(number))
+}
+
+fn shown(number: &Number, a: &[Datum]) -> Result<Datum> {
+    let template = a[1].str()?;
+    if template.is_empty() {
+        return Ok(Datum::text(""));
+    }
+    format(number, template).map(Datum::text)
+}
+
+fn shown_float(value: f64, significant: usize, a: &[Datum]) -> Result<Datum> {
+    let template = a[1].str()?;
+    if template.is_empty() {
+        return Ok(Datum::text(""));
+    }
+    format_float(value, significant, template).map(Datum::text)
+}
+
+/// The table.
+pub(super) const FUNCTIONS: &[Function] = &[
+    Function::scalar("to_char", &[Int4, Text], Text, |_, a| shown(&Number::from(a[0].int()?), a))
+        .stable(),
+    Function::scalar("to_char", &[Int8, Text], Text, |_, a| shown(&Number::from(a[0].int()?), a))
+        .stable(),
+    Function::scalar("to_char", &[Numeric, Text], Text, |_, a| shown(a[0].numeric()?, a)).stable(),
+    Function::scalar("to_char", &[Float4, Text], Text, |_, a| {
+        shown_float(f64::from(a[0].float4()?), 6, a)
+    })
+    .stable(),
+    Function::scalar("to_char", &[Float8, Text], Text, |_, a| {
+        shown_float(a[0].float8()?, 15, a)
+    })
+    .stable(),
+    Function::scalar("to_number", &[Text, Text], Numeric, |_, a| {
+        parse(a[0].str()?, a[1].str()?)
+    })
+    .stable(),
+];
