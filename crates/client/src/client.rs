@@ -178,7 +178,7 @@ pub struct Answers {
     pub notices: Vec<Report>,
     /// Data that `COPY ... FROM STDIN` will read.
     pub input: Option<Vec<u8>>,
-    open: Answer,
+    pub(crate) open: Answer,
 }
 
 impl Answers {

@@ -316,7 +316,7 @@ impl Bench<'_> {
             },
             sampling: Sampling::Off,
         };
-        let before = runs::statistics(self.database, self.emulators)?;
+        let before = runs::read(self.database, self.emulators)?.statistics;
         self.delays.set(true);
         let (measured, _) = plan.workload.measure(self.database, self.tables, &span)?;
         self.finish(phase, &measured, &before)
@@ -332,7 +332,7 @@ impl Bench<'_> {
             isolation: plan.args.clients.connection_isolation.into(),
             durability: Durability::Immediate,
         };
-        let before = runs::statistics(self.database, self.emulators)?;
+        let before = runs::read(self.database, self.emulators)?.statistics;
         self.delays.set(true);
         let (workload, tables) = (&plan.workload, self.tables);
         let (measured, stay) = measure_tpcb(workload, self.database, tables, &span, onlooker)?;
@@ -347,7 +347,7 @@ impl Bench<'_> {
         before: &Statistics,
     ) -> Result<()> {
         self.delays.set(false);
-        let after = runs::statistics(self.database, self.emulators)?;
+        let after = runs::read(self.database, self.emulators)?.statistics;
         self.positions[..measured.positions.len()].copy_from_slice(&measured.positions);
         phase.add(measured, before, &after);
         Ok(())

@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn each_bad_value_names_its_option() {
-        let cases: [(Options, &str); 12] = [
+        let cases: [(Options, &str); 13] = [
             (Options::new().partitions(0), "partitions"),
             (Options::new().node_bytes(300), "node_bytes"),
             (Options::new().pool_bytes(5), "pool_bytes"),
