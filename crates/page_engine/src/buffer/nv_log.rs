@@ -12,7 +12,7 @@ use pmem::{Access, MemorySource};
 use std::ops::RangeInclusive;
 use storage::engine::Persist;
 use storage::log::numbered::{InFront, Place};
-use storage::log::nv_ring::RING_BYTES_MIN;
+use storage::log::nv_ring::{self, RingSize};
 use storage::log::{LogIdentity, Lsn, NvRing, RingIdentity};
 use storage::sync::{Mutex, lock};
 use storage::{Result, StorageError};
@@ -21,6 +21,14 @@ use storage::{Result, StorageError};
 /// lines as they were, and are longer.
 const RING_PAGES_MIN: u64 = 256;
 const RING_PAGES_MIN_UNDO: u64 = 768;
+
+/// Most bytes of a piece of a ring. In this room's tests pieces are small, so that rings have
+/// several.
+const PIECE_BYTES_MAX: u64 = if cfg!(test) {
+    32 << 10
+} else {
+    nv_ring::PIECE_BYTES_MAX
+};
 
 /// Assignment of sessions to rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,13 +67,16 @@ impl NvLogOptions {
         }
     }
 
-    fn bytes(&self) -> u64 {
+    fn size(&self) -> RingSize {
         let pages = match self.content {
             Content::Redo => RING_PAGES_MIN,
             Content::Undo => RING_PAGES_MIN_UNDO,
         };
         let least = pages * self.page_bytes;
-        self.ring_bytes.max(least).max(RING_BYTES_MIN)
+        RingSize {
+            bytes: self.ring_bytes.max(least),
+            piece_bytes_max: PIECE_BYTES_MAX,
+        }
     }
 }
 
@@ -107,7 +118,7 @@ where
 
     fn create(&self, number: u32) -> Result<Self::Place> {
         let identity = self.options.ring(number);
-        NvRing::create(&self.memories, identity, self.options.bytes())
+        NvRing::create(&self.memories, identity, self.options.size())
     }
 
     fn are_shared(&self) -> bool {
@@ -140,7 +151,7 @@ where
 {
     /// Makes the log with its first ring, or with all that are shared, durable when it returns.
     pub fn create(memories: &S, options: &NvLogOptions) -> Result<()> {
-        let mut first = NvRing::create(memories, options.ring(0), options.bytes())?;
+        let mut first = NvRing::create(memories, options.ring(0), options.size())?;
         if let Rings::Shared(rings) = options.rings {
             if !(1..=SESSIONS_MAX as u32).contains(&rings) {
                 return Err(StorageError::Unsupported(format!(
@@ -148,7 +159,7 @@ where
                 )));
             }
             for number in 1..rings {
-                NvRing::create(memories, options.ring(number), options.bytes())?;
+                NvRing::create(memories, options.ring(number), options.size())?;
             }
             first.set_count(u64::from(rings))?;
         }

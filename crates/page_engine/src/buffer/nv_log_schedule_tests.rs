@@ -37,7 +37,7 @@ fn options(RingKind(rings, persist): RingKind) -> NvLogOptions {
         },
         access: Access::Write,
         rings,
-        ring_bytes: RING_BYTES_MIN,
+        ring_bytes: nv_ring::RING_BYTES_MIN,
         page_bytes: 0,
         persist,
         content: Content::Redo,

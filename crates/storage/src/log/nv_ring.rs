@@ -72,9 +72,9 @@ const DUE_SHARE: u64 = 2;
 const BYTES_PER_ENTRY: u64 = 128;
 /// Bytes of a pool that are not the block: header, tables, the rest of a chunk.
 const POOL_EXTRA_BYTES: u64 = 256 << 10;
-/// Most bytes of a piece, and most pieces. In this room's tests pieces are small, so that rings
-/// have several.
-const PIECE_BYTES_MAX: u64 = if cfg!(test) { 32 << 10 } else { 16 << 20 };
+/// Most bytes of a piece.
+pub const PIECE_BYTES_MAX: u64 = 16 << 20;
+/// Most pieces.
 const PIECES_MAX: usize = 8;
 /// Bytes of the block before the index.
 const HEAD_BYTES: u64 = 2 * LINE;
@@ -191,6 +191,15 @@ impl<M: Memory> Pending for Ahead<M> {
     }
 }
 
+/// Size of a new ring.
+#[derive(Clone, Copy, Debug)]
+pub struct RingSize {
+    /// Bytes of records that it has room for, about.
+    pub bytes: u64,
+    /// Most bytes of a piece, up to [`PIECE_BYTES_MAX`]: tests have rings of several small ones.
+    pub piece_bytes_max: u64,
+}
+
 /// Division of a ring into pieces and index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sizes {
@@ -200,19 +209,28 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn of(bytes: u64) -> Self {
-        let bytes = bytes.clamp(RING_BYTES_MIN, RING_BYTES_MAX);
-        let pieces = bytes.div_ceil(PIECE_BYTES_MAX);
+    fn of(size: RingSize) -> Self {
+        let bytes_max = size.piece_bytes_max * PIECES_MAX as u64;
+        let bytes = size.bytes.clamp(RING_BYTES_MIN, bytes_max);
+        let pieces = bytes.div_ceil(size.piece_bytes_max);
         let piece_bytes = bytes.div_ceil(pieces).next_multiple_of(BYTES_PER_ENTRY);
-        assert!(
-            pieces <= PIECES_MAX as u64 && piece_bytes.is_multiple_of(LINE),
-            "a ring of {bytes} bytes has {pieces} pieces of {piece_bytes} bytes"
-        );
-        Self {
+        Self::found(piece_bytes, pieces).unwrap_or_else(|| {
+            panic!("a ring of {bytes} bytes has {pieces} pieces of {piece_bytes} bytes")
+        })
+    }
+
+    /// The division of a ring with these pieces, if there is such a ring.
+    fn found(piece_bytes: u64, pieces: u64) -> Option<Self> {
+        let is_known = (1..=PIECES_MAX as u64).contains(&pieces)
+            && (1..=PIECE_BYTES_MAX).contains(&piece_bytes)
+            && piece_bytes.is_multiple_of(BYTES_PER_ENTRY)
+            && piece_bytes.is_multiple_of(LINE)
+            && piece_bytes * pieces >= RING_BYTES_MIN;
+        is_known.then(|| Self {
             piece_bytes,
             pieces,
             entries: piece_bytes * pieces / BYTES_PER_ENTRY,
-        }
+        })
     }
 
     fn head_and_index(self) -> u64 {
@@ -231,14 +249,13 @@ fn allocate<M: Memory>(arena: &mut Arena<M>, bytes: u64) -> Result<u64> {
 }
 
 impl<M: Memory> NvRing<M> {
-    /// Makes a ring with room for about `bytes` of records, durable when it returns. Removes the
-    /// remains of an unfinished creation.
+    /// Makes a ring, durable when it returns. Removes the remains of an unfinished creation.
     pub fn create<S: MemorySource<Memory = M>>(
         memories: &S,
         identity: RingIdentity,
-        bytes: u64,
+        size: RingSize,
     ) -> Result<Self> {
-        let sizes = Sizes::of(bytes);
+        let sizes = Sizes::of(size);
         let pool_bytes = sizes.head_and_index() + sizes.piece_bytes * sizes.pieces;
         let name = identity.name();
         if identity.ring > 0 {
@@ -311,10 +328,9 @@ impl<M: Memory> NvRing<M> {
             ));
         }
         let [piece_bytes, pieces, ..] = found.user;
-        let sizes = Sizes::of(piece_bytes.saturating_mul(pieces));
-        if (sizes.piece_bytes, sizes.pieces) != (piece_bytes, pieces) {
+        let Some(sizes) = Sizes::found(piece_bytes, pieces) else {
             return Err(foreign("its sizes are unknown"));
-        }
+        };
         let block = arena.root(BLOCK_ROOT);
         if block == 0 {
             return Err(foreign(UNFINISHED));

@@ -15,7 +15,11 @@ use std::sync::{Arc, Mutex};
 /// Images at each fence.
 const IMAGES: usize = 200;
 /// Of two pieces.
-const BYTES: u64 = PIECE_BYTES_MAX + RING_BYTES_MIN;
+/// Two pieces.
+const SIZE: RingSize = RingSize {
+    bytes: 48 << 10,
+    piece_bytes_max: 32 << 10,
+};
 const IDENTITY: RingIdentity = RingIdentity {
     log: LogIdentity {
         database: 5,
@@ -31,7 +35,7 @@ fn look(image: &SimulatedWorld, is_made: bool) -> std::result::Result<(), String
         opened => opened.map_err(|error| error.to_string())?,
     };
     let block = ring.index - HEAD_BYTES;
-    let sizes = Sizes::of(BYTES);
+    let sizes = Sizes::of(SIZE);
     let pieces = &ring.pieces[..sizes.pieces as usize];
     for offset in pieces.iter().copied().chain([block]) {
         let found = ring
@@ -73,7 +77,7 @@ fn create_without(disabled: Option<&str>) -> Vec<String> {
             at_fences(world, false);
         }
     });
-    drop(NvRing::create(&world.source(), IDENTITY, BYTES).unwrap());
+    drop(NvRing::create(&world.source(), IDENTITY, SIZE).unwrap());
     world.unobserve();
     look_at_all(&world, true);
     let mut found = found.lock().unwrap();
