@@ -254,10 +254,8 @@ fn maps_behind_the_last_page_are_given_back_too() {
 }
 
 #[test]
-fn methods_without_a_file_of_pages_give_no_space_back() {
-    for method in [Method::InPlace, Method::Inp, Method::NvmInp] {
-        let world = SimulatedWorld::new(WorldOptions::default());
-        let mut engine = create(&Small(world), method, &options()).unwrap();
-        assert!(engine.idle().unwrap().page_file().is_none(), "{method}");
-    }
+fn pages_in_durable_memory_give_no_space_back() {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let mut engine = create(&Small(world), Method::InPlace, &options()).unwrap();
+    assert!(engine.idle().unwrap().page_file().is_none());
 }

@@ -514,6 +514,3 @@ fn file_identity(options: &EngineOptions) -> FileIdentity {
         partition: options.partition,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -6,23 +6,27 @@
 //! of groups, and the next opening must find the acknowledged content. The torture room tests crash
 //! points inside the end of a group.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 mod cached;
 mod slotted;
 
-use super::super::{create, open};
-use super::*;
 use disk::Directory as _;
 use disk::simulated::SimulatedDirectory;
+use engines::{create, open};
 use pmem::device::simulated::{
     ImageChoice, ImageChoices, SimulatedSource, SimulatedWorld, WorldOptions, mix,
 };
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
-use storage::engine::{Direction, Method, ScanRange};
-use storage::record::{
-    Changes, Column, DataType, IndexDef, IndexId, KeyBuf, Row, TableDef, TableId, Value,
+use storage::engine::{
+    Direction, Durability, Engine, EngineOptions, GlobalTxnId, Method, ScanRange,
 };
+use storage::record::{
+    Changes, Column, DataType, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId, Value,
+};
+use storage::{Platform, StorageError};
 
 const TABLE: TableId = TableId(3);
 const INDEX: IndexId = IndexId(7);
