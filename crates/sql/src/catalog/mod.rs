@@ -12,8 +12,7 @@ mod typed;
 
 pub(crate) use object::{
     Action, Body, Column, Constraint, DomainBody, EnumBody, FIRST_OID, Foreign, INFORMATION_SCHEMA,
-    Index, Object, Oid, Origin, PG_CATALOG, PG_TEMP, PUBLIC, Rule, SequenceBody, TableBody,
-    ViewBody,
+    Index, Object, Oid, Origin, PG_CATALOG, PUBLIC, Rule, SequenceBody, TableBody, ViewBody,
 };
 
 pub(crate) use typed::typed_table;
