@@ -514,10 +514,13 @@ fn state_of_storage(error: &StorageError) -> SqlState {
         StorageError::Memory(PmemError::InUse { .. }) => SqlState::OBJECT_IN_USE,
         StorageError::Memory(PmemError::ReadOnly) => SqlState::READ_ONLY_SQL_TRANSACTION,
         StorageError::Unsupported(_) => SqlState::FEATURE_NOT_SUPPORTED,
-        StorageError::Memory(_) | StorageError::Disk(_) => match error.is_out_of_space() {
-            true => SqlState::DISK_FULL,
-            false => SqlState::IO_ERROR,
-        },
+        StorageError::Memory(_) | StorageError::Disk(_) => {
+            if error.is_out_of_space() {
+                SqlState::DISK_FULL
+            } else {
+                SqlState::IO_ERROR
+            }
+        }
         StorageError::Poisoned => SqlState::IO_ERROR,
         StorageError::NeedsRecovery(_) | StorageError::Stopped { .. } => {
             SqlState::CANNOT_CONNECT_NOW
