@@ -9,6 +9,7 @@ mod codec;
 mod object;
 pub(crate) mod store;
 mod typed;
+mod virtual_tables;
 
 pub(crate) use object::{
     Action, Body, Column, Constraint, DomainBody, EnumBody, FIRST_OID, Foreign, INFORMATION_SCHEMA,
@@ -16,6 +17,7 @@ pub(crate) use object::{
 };
 
 pub(crate) use typed::typed_table;
+pub(crate) use virtual_tables::{VirtualTable, virtual_table};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
