@@ -532,8 +532,9 @@ fn state_of_storage(error: &StorageError) -> SqlState {
 }
 
 fn device(error: &StorageError) -> SqlState {
-    match error.is_out_of_space() {
-        true => SqlState::DISK_FULL,
-        false => SqlState::IO_ERROR,
+    if error.is_out_of_space() {
+        SqlState::DISK_FULL
+    } else {
+        SqlState::IO_ERROR
     }
 }

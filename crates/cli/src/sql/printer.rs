@@ -52,6 +52,7 @@ pub(super) struct Printer<'a> {
     columns: Vec<Column>,
     rows: Option<Rows<Out>>,
     count: u64,
+    has_copied: bool,
     input: &'a mut dyn FnMut() -> io::Result<Option<Vec<u8>>>,
 }
 
@@ -67,6 +68,7 @@ impl<'a> Printer<'a> {
             columns: Vec::new(),
             rows: None,
             count: 0,
+            has_copied: false,
             input,
         }
     }
@@ -100,6 +102,8 @@ impl Sink for Printer<'_> {
     fn done(&mut self, tag: &str) -> io::Result<()> {
         let rows = self.rows.take();
         let had_rows = rows.is_some();
+        // Data of COPY are often sent to a file, where a tag would be one more row.
+        let had_data = std::mem::take(&mut self.has_copied);
         if let Some(rows) = rows {
             rows.finish().map_err(as_io)?;
         }
@@ -111,7 +115,7 @@ impl Sink for Printer<'_> {
             let is_query = ["SELECT", "FETCH", "SHOW", "EXPLAIN", "EXECUTE"]
                 .iter()
                 .any(|word| tag.starts_with(word));
-            if !(tag.is_empty() || had_rows && is_query) {
+            if !(tag.is_empty() || had_data || had_rows && is_query) {
                 writeln!(self.out, "{tag}")?;
             }
         }
@@ -123,6 +127,7 @@ impl Sink for Printer<'_> {
     }
 
     fn copy_out(&mut self, data: &[u8]) -> io::Result<()> {
+        self.has_copied = true;
         self.out.write_all(data)
     }
 

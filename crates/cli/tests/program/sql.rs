@@ -151,28 +151,6 @@ fn standard_input_is_a_script() {
 }
 
 #[test]
-fn a_dump_makes_the_same_database() {
-    let (place, database) = with_rows();
-    succeed(&[
-        "sql",
-        &database,
-        "-c",
-        "CREATE VIEW v AS SELECT id FROM t WHERE ok; CREATE INDEX t_name ON t (name)",
-    ]);
-    let dump = succeed(&["sql", &database, "-c", ".dump"]);
-    let copy = place.at("copy");
-    succeed(&["create", &copy]);
-    succeed(&["sql", &copy, "-f", &place.file("dump.sql", &dump)]);
-    assert_eq!(succeed(&["sql", &copy, "-c", ".dump"]), dump);
-    let described = succeed(&["sql", &copy, "-c", "\\d t"]);
-    assert!(
-        described.contains("\"t_pkey\" PRIMARY KEY, btree (id)"),
-        "{described}"
-    );
-    assert_eq!(succeed(&["sql", &copy, "-c", ".tables"]), "t\nv\n");
-}
-
-#[test]
 fn tests_say_what_passed() {
     let (place, database) = with_rows();
     let file = place.file(
@@ -203,9 +181,6 @@ fn tests_say_what_passed() {
         printed.ends_with("1 file: 3 passed, 0 failed, 2 skipped in 0.0 s\n"),
         "{printed}"
     );
-    // The schema of a file is gone with it.
-    let schemas = succeed(&["sql", &database, "-c", "\\dn", "--format", "csv"]);
-    assert!(!schemas.contains("test_"), "{schemas}");
 }
 
 #[test]

@@ -8,13 +8,16 @@
 use super::cause::cause_of;
 use super::suite;
 use super::verdict::{Verdict, compare};
-use crate::client::{Answers, Client, Error, Report};
+use crate::client::{Answers, Cancel, Client, Error, Report};
 use crate::script::{Piece, Script, substitute};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
-/// Longest time of a statement.
-const TIMEOUT: &str = "20s";
+/// Longest time of a statement, after which it is cancelled.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Two clients.
 pub struct Pair {
@@ -80,9 +83,6 @@ impl Pair {
             ] {
                 side.client.ask(text)?;
             }
-            // The script may not know a way to stop, so a statement gets one.
-            side.client
-                .ask(&format!("SET statement_timeout = '{TIMEOUT}'"))?;
         }
         self.run(prelude).map(drop)
     }
@@ -205,7 +205,9 @@ impl Side {
             .map_or(text.as_str(), |file| file.statement.as_str());
         let input = made_up.as_ref().map(|file| file.data.as_str()).or(input);
         let mut answers = Answers::with_input(input.unwrap_or("").as_bytes().to_vec());
+        let watch = Watch::new(self.client.cancel());
         let run = catch_unwind(AssertUnwindSafe(|| self.client.run(text, &mut answers)));
+        drop(watch);
         match run {
             Ok(Ok(())) => {}
             Ok(Err(Error::Statement(report))) => answers.failure = Some(*report),
@@ -233,6 +235,31 @@ impl Side {
             let value = value.clone().unwrap_or_default();
             self.variables
                 .insert(format!("{prefix}{}", column.name), value);
+        }
+    }
+}
+
+/// Cancels a statement that takes too long, unless it is dropped before.
+struct Watch(Option<(Sender<()>, JoinHandle<()>)>);
+
+impl Watch {
+    fn new(cancel: Box<dyn Cancel>) -> Self {
+        let (end, ended) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            if ended.recv_timeout(TIMEOUT) == Err(RecvTimeoutError::Timeout) {
+                cancel.cancel();
+            }
+        });
+        Self(Some((end, thread)))
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some((end, thread)) = self.0.take() {
+            drop(end);
+            // Afterwards nothing can cancel the next statement.
+            let _ = thread.join();
         }
     }
 }

@@ -326,7 +326,7 @@ impl Binder<'_> {
                 let left = call.arguments.pop();
                 let missing = || Expr::null(Kind::Unknown.plain());
                 let pair = (left.unwrap_or_else(missing), right.unwrap_or_else(missing));
-                Expr::IsDistinct(Box::new(pair), !negated)
+                Expr::IsDistinct(Box::new(pair), negated)
             }
             // Rows are compared field by field; a row is not NULL.
             other if negated => Expr::IsTruth(Box::new(other), Some(true), false),

@@ -43,7 +43,7 @@ use crate::state::SessionNames;
 use crate::types::{Context, Kind, Type};
 use indelible::Database;
 use scope::Clause;
-use sqlparser::ast::{Spanned, Statement};
+use sqlparser::ast::{SetExpr, Spanned, Statement};
 use sqlparser::tokenizer::Span;
 
 /// Turns statements into plans.
@@ -105,6 +105,17 @@ impl<'b> Binder<'b> {
 
     /// The plan of a statement that reads or changes rows; none for other statements.
     pub(crate) fn statement(&mut self, statement: &Statement) -> Result<Option<Plan>> {
+        let known = self.shared.len();
+        let mut statement = statement;
+        if let Statement::Query(query) = statement
+            && let SetExpr::Insert(inner) | SetExpr::Update(inner) | SetExpr::Delete(inner) =
+                &*query.body
+        {
+            if let Some(with) = &query.with {
+                self.with(with)?;
+            }
+            statement = inner;
+        }
         let (root, columns, command) = match statement {
             Statement::Query(query) => {
                 let bound = self.query(query)?;
@@ -124,6 +135,7 @@ impl<'b> Binder<'b> {
             }
             _ => return Ok(None),
         };
+        self.shared.truncate(known);
         let writes = command != "SELECT";
         Ok(Some(Plan {
             root,

@@ -142,7 +142,7 @@ impl Binder<'_> {
         Ok(Some(expression))
     }
 
-    fn with(&mut self, with: &With) -> Result<()> {
+    pub(super) fn with(&mut self, with: &With) -> Result<()> {
         for cte in &with.cte_tables {
             let name = ident_text(&cte.alias.name);
             let named = if with.recursive && mentions(&cte.query, &name) {

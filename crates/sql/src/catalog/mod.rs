@@ -9,14 +9,15 @@ mod codec;
 mod object;
 pub(crate) mod store;
 mod typed;
+mod virtual_tables;
 
 pub(crate) use object::{
     Action, Body, Column, Constraint, DomainBody, EnumBody, FIRST_OID, Foreign, INFORMATION_SCHEMA,
-    Index, Object, Oid, Origin, PG_CATALOG, PG_TEMP, PUBLIC, Rule, SequenceBody, TableBody,
-    ViewBody,
+    Index, Object, Oid, Origin, PG_CATALOG, PUBLIC, Rule, SequenceBody, TableBody, ViewBody,
 };
 
 pub(crate) use typed::typed_table;
+pub(crate) use virtual_tables::{VirtualTable, virtual_table};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -17,8 +17,6 @@ pub(crate) const PUBLIC: Oid = 2200;
 pub(crate) const PG_CATALOG: Oid = 11;
 /// The schema of the standard's views.
 pub(crate) const INFORMATION_SCHEMA: Oid = 13_000;
-/// The schema of this connection's temporary objects.
-pub(crate) const PG_TEMP: Oid = 13_001;
 /// Objects of users have this number or a higher one.
 pub(crate) const FIRST_OID: Oid = 16_384;
 

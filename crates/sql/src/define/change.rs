@@ -31,8 +31,10 @@ impl Session {
 
     /// Adds an object to the catalogue of the transaction, or replaces the one with its number.
     pub(crate) fn put(&mut self, object: Object, handle: Option<indelible::Table>) -> Result<()> {
-        let table = store::table(self.sql.database())?;
-        store::put(&table, &mut self.connection, &object)?;
+        if !self.is_temporary(object.namespace) {
+            let table = store::table(self.sql.database())?;
+            store::put(&table, &mut self.connection, &object)?;
+        }
         let catalog = Arc::make_mut(&mut self.environment.names.catalog);
         catalog.version = self.sql.next_version();
         if let Some(handle) = handle {
@@ -63,16 +65,51 @@ impl Session {
         Ok(())
     }
 
+    /// Whether a schema is that of the session's temporary objects, which have no rows in the
+    /// catalogue: they go with the session.
+    fn is_temporary(&self, namespace: Oid) -> bool {
+        self.environment.names.temporary == Some(namespace)
+    }
+
+    /// The schema of the session's temporary objects.
+    pub(crate) fn temporary_schema(&mut self) -> Oid {
+        if let Some(oid) = self.environment.names.temporary {
+            return oid;
+        }
+        let oid = self.sql.next_oid(1);
+        self.environment.names.temporary = Some(oid);
+        let catalog = Arc::make_mut(&mut self.environment.names.catalog);
+        catalog.put(Object {
+            oid,
+            namespace: 0,
+            name: format!("pg_temp_{}", self.environment.host.number),
+            comment: None,
+            body: Body::Schema,
+        });
+        oid
+    }
+
     /// The schema and the name of a new object; none if it is there already and may be.
     pub(crate) fn new_name(
         &mut self,
         name: &ObjectName,
         if_not_exists: bool,
     ) -> Result<Option<(Oid, String)>> {
+        self.new_name_in(None, name, if_not_exists)
+    }
+
+    /// As [`Session::new_name`], in a schema that is given.
+    pub(crate) fn new_name_in(
+        &mut self,
+        target: Option<Oid>,
+        name: &ObjectName,
+        if_not_exists: bool,
+    ) -> Result<Option<(Oid, String)>> {
         let (schema, name) = object_name(name)?;
-        let namespace = match &schema {
-            Some(schema) => self.environment.names.schema(schema)?,
-            None => self.environment.names.target_schema()?,
+        let namespace = match (target, &schema) {
+            (Some(target), _) => target,
+            (None, Some(schema)) => self.environment.names.schema(schema)?,
+            (None, None) => self.environment.names.target_schema()?,
         };
         if self.is_taken(namespace, &name) {
             let message = format!("relation \"{name}\" already exists");

@@ -180,14 +180,24 @@ pub(super) fn add_constraint(written: &mut Written, constraint: &TableConstraint
 
 /// Names of the columns of a key.
 pub(super) fn column_names(columns: &[sqlparser::ast::IndexColumn]) -> Result<Vec<String>> {
-    let names = columns.iter().map(|column| match &column.column.expr {
-        Expr::Identifier(name) => Ok(ident_text(name)),
-        other => Err(SqlError::unsupported(
-            format!("a key of the expression {other}"),
-            "Use a generated column, and a key of it.",
-        )),
-    });
+    let names = columns
+        .iter()
+        .map(|column| match without_collation(&column.column.expr) {
+            Expr::Identifier(name) => Ok(ident_text(name)),
+            other => Err(SqlError::unsupported(
+                format!("a key of the expression {other}"),
+                "Use a generated column, and a key of it.",
+            )),
+        });
     names.collect()
+}
+
+/// The column of a key; texts have one order, whatever the collation.
+fn without_collation(expression: &Expr) -> &Expr {
+    match expression {
+        Expr::Collate { expr, .. } => expr,
+        other => other,
+    }
 }
 
 fn refuse_pseudo(name: &str, data_type: Type) -> Result<()> {

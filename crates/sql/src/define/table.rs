@@ -14,7 +14,7 @@ use indelible::{
     Column as StoredColumn, DataType, IndexDef, IndexId, KeyRule, Owner, TableDef, TableId,
 };
 use sqlparser::ast::{
-    ConstraintReferenceMatchKind, CreateTable, ForeignKeyConstraint, ReferentialAction,
+    ConstraintReferenceMatchKind, CreateTable, ForeignKeyConstraint, OnCommit, ReferentialAction,
 };
 
 /// The column below for hidden numbers of rows.
@@ -28,7 +28,10 @@ pub(super) fn create(
 ) -> Result<Completion> {
     refuse(create)?;
     session.begin_definition()?;
-    let Some((namespace, name)) = session.new_name(&create.name, create.if_not_exists)? else {
+    let target = create.temporary.then(|| session.temporary_schema());
+    let Some((namespace, name)) =
+        session.new_name_in(target, &create.name, create.if_not_exists)?
+    else {
         return Ok(Completion::new("CREATE TABLE"));
     };
     if let Some(query) = &create.query {
@@ -67,7 +70,13 @@ fn refuse(create: &CreateTable) -> Result<()> {
             ("PARTITION BY", "Use one table.")
         }
         () if create.like.is_some() => ("LIKE", "Name the columns."),
-        () if create.temporary => ("a temporary table", "Use a table, and drop it."),
+        () if matches!(
+            create.on_commit,
+            Some(OnCommit::Drop | OnCommit::DeleteRows)
+        ) =>
+        {
+            ("ON COMMIT", "Drop or truncate the table before COMMIT.")
+        }
         () => return Ok(()),
     };
     Err(SqlError::unsupported(found, instead))

@@ -7,6 +7,7 @@
 mod depth;
 mod error;
 mod place;
+mod rewrite;
 
 pub(crate) use depth::too_deep;
 pub(crate) use place::Places;
@@ -123,7 +124,7 @@ fn parse_one(
     tokens: &[TokenWithSpan],
     places: &Places,
 ) -> Result<Statement> {
-    let mut parser = parser(dialect).with_tokens_with_locations(tokens.to_vec());
+    let mut parser = parser(dialect).with_tokens_with_locations(rewrite::rewrite(tokens));
     let statement = parser.parse_statement();
     let statement = statement.map_err(|failure| error::of_parser(&failure, tokens, places))?;
     let next = parser.next_token();

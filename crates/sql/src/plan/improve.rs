@@ -30,7 +30,6 @@ fn count_uses(node: &mut Node, uses: &mut BTreeMap<usize, usize>) {
 fn inline(node: &mut Node, uses: &BTreeMap<usize, usize>) {
     while let Node::Shared(shared) = node
         && uses.get(&shared.number) == Some(&1)
-        && !matches!(shared.node, Node::Recursive(_))
     {
         *node = shared.node.clone();
     }

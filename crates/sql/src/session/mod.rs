@@ -51,6 +51,35 @@ pub struct Session {
     last_commit: Option<CommitReport>,
 }
 
+impl Drop for Session {
+    /// Temporary objects go with their session; if that fails, with the next opening.
+    fn drop(&mut self) {
+        self.abort();
+        let Some(temporary) = self.environment.names.temporary else {
+            return;
+        };
+        let own = |catalog: &Catalog| {
+            let objects = catalog
+                .objects()
+                .filter(|object| object.namespace == temporary);
+            objects.cloned().collect::<Vec<_>>()
+        };
+        let mut shared = self.sql.catalog_to_replace();
+        let objects = own(&shared);
+        let catalog = Arc::make_mut(&mut shared);
+        for object in &objects {
+            catalog.remove(object.oid);
+        }
+        catalog.remove(temporary);
+        drop(shared);
+        for object in objects {
+            if let crate::catalog::Body::Table(table) = &object.body {
+                let _ = self.sql.database().drop_table(&table.physical);
+            }
+        }
+    }
+}
+
 impl Session {
     pub(crate) fn new(sql: &Arc<Sql>, number: i32) -> Result<Self> {
         let mut connection = sql.database().connect()?;

@@ -37,6 +37,17 @@ const TABLE: &[Function] = &[
     Function::host("format_type", &[Oid, Int4], Text)
         .stable()
         .nullable(),
+    Function::host("pg_table_is_visible", &[Oid], Bool).stable(),
+    Function::host("pg_type_is_visible", &[Oid], Bool).stable(),
+    Function::host("pg_function_is_visible", &[Oid], Bool).stable(),
+    Function::host("pg_get_userbyid", &[Oid], Name).stable(),
+    Function::host("pg_encoding_to_char", &[Int4], Name).stable(),
+    Function::host("pg_get_constraintdef", &[Oid], Text).stable(),
+    Function::host("pg_get_constraintdef", &[Oid, Bool], Text).stable(),
+    Function::host("pg_get_indexdef", &[Oid], Text).stable(),
+    Function::host("pg_get_viewdef", &[Oid], Text).stable(),
+    Function::host("pg_get_viewdef", &[Oid, Bool], Text).stable(),
+    Function::scalar("pg_get_expr", &[Text, Oid], Text, |_, a| Ok(a[0].clone())).stable(),
     Function::host("pg_sleep", &[Kind::Float8], Void),
     Function::host("pg_advisory_lock", &[Int8], Void),
     Function::host("pg_advisory_lock", &[Int4, Int4], Void),

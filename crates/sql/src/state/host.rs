@@ -1,5 +1,6 @@
 //! Functions that need the session: settings, sequences, the catalogue, locks.
 
+use super::definitions;
 use super::environment::HostState;
 use super::names::SessionNames;
 use crate::catalog::{Body, Names, SequenceBody};
@@ -35,6 +36,13 @@ impl Host for HostCall<'_> {
             "current_schemas" => Ok(self.schema_names(arguments[0].bool()?)),
             "format_type" => self.type_name(arguments),
             "pg_get_serial_sequence" => self.serial_sequence(arguments),
+            "pg_table_is_visible" | "pg_type_is_visible" => Ok(self.is_visible(&arguments[0])),
+            "pg_function_is_visible" => Ok(Datum::Bool(true)),
+            "pg_get_userbyid" => Ok(Datum::text("indelible")),
+            "pg_encoding_to_char" => Ok(Datum::text("UTF8")),
+            "pg_get_constraintdef" => Ok(self.definition(definitions::constraint, &arguments[0])),
+            "pg_get_indexdef" => Ok(self.definition(definitions::index, &arguments[0])),
+            "pg_get_viewdef" => Ok(self.definition(definitions::view, &arguments[0])),
             "pg_sleep" => self.sleep(arguments[0].float8()?),
             "pg_advisory_lock"
             | "pg_advisory_xact_lock"
@@ -70,6 +78,32 @@ impl HostCall<'_> {
             .filter(|name| self.names.catalog.schema(name).is_some())
             .cloned()
             .collect()
+    }
+
+    /// The text of a definition; NULL if there is none.
+    fn definition(
+        &self,
+        text: impl Fn(&SessionNames, u32) -> Option<String>,
+        oid: &Datum,
+    ) -> Datum {
+        match oid {
+            Datum::Oid(oid) => text(self.names, *oid).map_or(Datum::Null, Datum::text),
+            _ => Datum::Null,
+        }
+    }
+
+    /// Whether an object is found without its schema.
+    fn is_visible(&self, oid: &Datum) -> Datum {
+        let Datum::Oid(oid) = oid else {
+            return Datum::Null;
+        };
+        let catalog = &self.names.catalog;
+        let object = catalog.object(*oid);
+        let object = object.or_else(|| catalog.index(*oid).map(|(table, _)| table));
+        object.map_or(Datum::Null, |object| {
+            let is_visible = self.names.schemas().any(|schema| schema == object.namespace);
+            Datum::Bool(is_visible)
+        })
     }
 
     /// The sequence of a number of the catalogue or of a name.

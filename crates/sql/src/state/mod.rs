@@ -2,6 +2,7 @@
 //!
 //! | module | job |
 //! |---|---|
+//! | `definitions` | texts of constraints, indexes and views |
 //! | `environment` | everything that expressions look at: settings, names, times, the session |
 //! | `functions`, `host` | all functions, and those that need the session |
 //! | `names` | objects by their names, along the search path |
@@ -9,6 +10,7 @@
 //! | `transaction` | the block that is open, its savepoints and its definitions |
 //! | `prepared` | prepared statements, portals and cursors |
 
+mod definitions;
 mod environment;
 mod functions;
 mod host;

@@ -1,6 +1,6 @@
 //! Objects by their names, along the search path; and names of objects for their texts.
 
-use crate::catalog::{Body, Catalog, Names as Group, Object, Oid, PG_CATALOG, PG_TEMP, PUBLIC};
+use crate::catalog::{Body, Catalog, Names as Group, Object, Oid, PG_CATALOG};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{EnumLabel, Kind, Names, RecordShape, Type};
 use std::sync::Arc;
@@ -11,6 +11,8 @@ pub(crate) struct SessionNames {
     pub(crate) catalog: Arc<Catalog>,
     /// Names of the schemas that are searched, in their order.
     pub(crate) search_path: Vec<String>,
+    /// The schema of the session's temporary objects, once there are any.
+    pub(crate) temporary: Option<Oid>,
 }
 
 impl SessionNames {
@@ -18,6 +20,7 @@ impl SessionNames {
         Self {
             catalog,
             search_path: vec!["public".to_owned()],
+            temporary: None,
         }
     }
 
@@ -25,7 +28,7 @@ impl SessionNames {
     pub(crate) fn schemas(&self) -> impl Iterator<Item = Oid> + '_ {
         let named = self.search_path.iter();
         let named = named.filter_map(|name| self.catalog.schema(name));
-        [PG_TEMP, PG_CATALOG].into_iter().chain(named)
+        self.temporary.into_iter().chain([PG_CATALOG]).chain(named)
     }
 
     /// The schema in which new objects are made.
@@ -41,8 +44,10 @@ impl SessionNames {
 
     /// The schema with this name, which must exist.
     pub(crate) fn schema(&self, name: &str) -> Result<Oid> {
-        if name == "pg_temp" {
-            return Ok(PG_TEMP);
+        if name == "pg_temp"
+            && let Some(temporary) = self.temporary
+        {
+            return Ok(temporary);
         }
         self.catalog.schema(name).ok_or_else(|| {
             let message = format!("schema \"{name}\" does not exist");
@@ -250,9 +255,4 @@ impl Names for SessionNames {
         };
         found.ok_or_else(|| SqlError::new(state, format!("{what} \"{name}\" does not exist")))
     }
-}
-
-/// Whether a schema is one in which users define objects.
-pub(crate) fn is_for_users(schema: Oid) -> bool {
-    schema == PUBLIC || schema == PG_TEMP || schema >= crate::catalog::FIRST_OID
 }

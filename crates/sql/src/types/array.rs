@@ -250,7 +250,9 @@ pub(crate) fn parse(element: Kind, text: &str, context: &Context<'_>) -> Result<
     }
     let dimensions = if bounds.is_empty() {
         let lengths = lengths.into_iter();
-        lengths.map(|length| Dimension { length, lower: 1 }).collect()
+        lengths
+            .map(|length| Dimension { length, lower: 1 })
+            .collect()
     } else {
         bounds
     };
@@ -272,15 +274,20 @@ fn parse_bounds(text: &str) -> Result<(Vec<Dimension>, &str), BoundsError> {
     let mut rest = text.trim_start_matches(is_space);
     while let Some(inner) = rest.strip_prefix('[') {
         if bounds.len() >= DIMENSIONS_MAX {
-            return Err(BoundsError::Other(Box::new(too_many_dimensions(bounds.len() + 1))));
+            return Err(BoundsError::Other(Box::new(too_many_dimensions(
+                bounds.len() + 1,
+            ))));
         }
-        let (pair, after) = inner
-            .split_once(']')
-            .ok_or(BoundsError::Malformed("Missing \"]\" after array dimensions."))?;
+        let (pair, after) = inner.split_once(']').ok_or(BoundsError::Malformed(
+            "Missing \"]\" after array dimensions.",
+        ))?;
         let (lower, upper) = pair.split_once(':').unwrap_or(("1", pair));
         let number = |text: &str| {
-            text.parse::<i32>()
-                .map_err(|_| BoundsError::Malformed("\"[\" must introduce explicitly-specified array dimensions."))
+            text.parse::<i32>().map_err(|_| {
+                BoundsError::Malformed(
+                    "\"[\" must introduce explicitly-specified array dimensions.",
+                )
+            })
         };
         let (lower, upper) = (number(lower)?, number(upper)?);
         if upper < lower {
@@ -299,9 +306,9 @@ fn parse_bounds(text: &str) -> Result<(Vec<Dimension>, &str), BoundsError> {
     if bounds.is_empty() {
         return Ok((bounds, rest));
     }
-    let rest = rest
-        .strip_prefix('=')
-        .ok_or(BoundsError::Malformed("Missing \"=\" after array dimensions."))?;
+    let rest = rest.strip_prefix('=').ok_or(BoundsError::Malformed(
+        "Missing \"=\" after array dimensions.",
+    ))?;
     Ok((bounds, rest.trim_start_matches(is_space)))
 }
 
@@ -460,7 +467,9 @@ impl Reader<'_> {
         self.rest = &self.rest[end..];
         text.truncate(kept);
         if !is_quoted && text.is_empty() {
-            return Err(LevelError::Malformed(format!("Unexpected \"{stop}\" character.")));
+            return Err(LevelError::Malformed(format!(
+                "Unexpected \"{stop}\" character."
+            )));
         }
         if !is_quoted && text.eq_ignore_ascii_case("null") {
             return Ok(Datum::Null);

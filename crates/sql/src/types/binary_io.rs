@@ -38,10 +38,10 @@ pub fn print(out: &mut Vec<u8>, datum: &Datum, kind: Kind, context: &Context<'_>
         Datum::Float4(value) => out.extend(value.to_be_bytes()),
         Datum::Float8(value) => out.extend(value.to_be_bytes()),
         Datum::Numeric(number) => print_numeric(out, number),
-        Datum::Text(content) | Datum::Bpchar(content) | Datum::Json(content) => {
-            out.extend(content.as_bytes());
+        Datum::Text(text) | Datum::Bpchar(text) | Datum::Json(text) => {
+            out.extend(text.as_bytes());
         }
-        Datum::Bytea(content) => out.extend(&content[..]),
+        Datum::Bytea(text) => out.extend(&text[..]),
         Datum::Timetz(time) => {
             out.extend(time.micros.to_be_bytes());
             out.extend(time.zone.to_be_bytes());
@@ -116,12 +116,7 @@ fn print_numeric(out: &mut Vec<u8>, number: &Numeric) {
 }
 
 /// Appends a length and the bytes of a value, or -1.
-fn print_sized(
-    out: &mut Vec<u8>,
-    datum: &Datum,
-    kind: Kind,
-    context: &Context<'_>,
-) -> Result<()> {
+fn print_sized(out: &mut Vec<u8>, datum: &Datum, kind: Kind, context: &Context<'_>) -> Result<()> {
     if datum.is_null() {
         out.extend((-1_i32).to_be_bytes());
         return Ok(());
@@ -152,7 +147,11 @@ fn print_array(out: &mut Vec<u8>, array: &Array, context: &Context<'_>) -> Resul
 fn print_record(out: &mut Vec<u8>, record: &Record, context: &Context<'_>) -> Result<()> {
     out.extend((record.fields.len() as i32).to_be_bytes());
     for (place, field) in record.fields.iter().enumerate() {
-        let kind = record.shape.types.get(place).map_or(field.kind(), |one| one.kind);
+        let kind = record
+            .shape
+            .types
+            .get(place)
+            .map_or(field.kind(), |one| one.kind);
         out.extend(kind.oid().to_be_bytes());
         print_sized(out, field, kind, context)?;
     }
@@ -205,7 +204,10 @@ impl<'b> Bytes<'b> {
         let error = || {
             let invalid = std::str::from_utf8(bytes).err();
             let at = invalid.map_or(0, |error| error.valid_up_to());
-            let shown = bytes[at..].iter().take(3).map(|byte| format!("0x{byte:02x}"));
+            let shown = bytes[at..]
+                .iter()
+                .take(3)
+                .map(|byte| format!("0x{byte:02x}"));
             SqlError::new(
                 SqlState::CHARACTER_NOT_IN_REPERTOIRE,
                 format!(
@@ -359,7 +361,9 @@ fn parse_array(kind: Kind, bytes: &mut Bytes<'_>, context: &Context<'_>) -> Resu
         if i64::from(lower) + length as i64 > i64::from(i32::MAX) {
             return Err(bad("array lower bound is too large"));
         }
-        total = total.checked_mul(length).ok_or_else(|| bad("invalid array dimension"))?;
+        total = total
+            .checked_mul(length)
+            .ok_or_else(|| bad("invalid array dimension"))?;
         dimensions.push(Dimension { length, lower });
     }
     // Each element has a length of four bytes at least.
@@ -370,7 +374,11 @@ fn parse_array(kind: Kind, bytes: &mut Bytes<'_>, context: &Context<'_>) -> Resu
     let elements = elements.collect::<Result<Vec<_>>>()?;
     Ok(Datum::Array(Arc::new(Array {
         element: wanted,
-        dimensions: if total == 0 && kind.is_array() { Vec::new() } else { dimensions },
+        dimensions: if total == 0 && kind.is_array() {
+            Vec::new()
+        } else {
+            dimensions
+        },
         elements,
     })))
 }
@@ -395,7 +403,10 @@ fn parse_record(kind: Kind, bytes: &mut Bytes<'_>, context: &Context<'_>) -> Res
         Some(known) if known.types.len() != fields.len() => {
             return Err(SqlError::new(
                 SqlState::DATATYPE_MISMATCH,
-                format!("wrong number of columns: {count}, expected {}", known.types.len()),
+                format!(
+                    "wrong number of columns: {count}, expected {}",
+                    known.types.len()
+                ),
             ));
         }
         Some(known) => known,

@@ -63,16 +63,16 @@ pub fn least_context(from: Kind, to: Kind) -> Option<CastContext> {
 fn tabled_context(from: Kind, to: Kind) -> Option<CastContext> {
     use CastContext::{Assignment, Explicit, Implicit};
     use Kind::{
-        Bool, Bpchar, Char, Date, Float4, Float8, Int2, Int4, Int8, Int2Vector, Interval, Json,
+        Bool, Bpchar, Char, Date, Float4, Float8, Int2, Int2Vector, Int4, Int8, Interval, Json,
         Jsonb, Name, NodeTree, Oid, OidVector, Regclass, Regproc, Regprocedure, Text, Time,
         Timestamp, Timestamptz, Timetz, Varchar,
     };
     let is_alias =
         |kind: Kind| kind.is_object_number() && !matches!(kind, Oid | Kind::Xid | Kind::Cid);
     Some(match (from, to) {
-        (Bool, Int4) | (Int4, Bool | Char) | (Char, Int4) => Explicit,
+        (Bool | Char, Int4) | (Int4, Bool | Char) => Explicit,
         (Bool, Text | Bpchar | Varchar) | (Char, Bpchar | Varchar) => Assignment,
-        (Char, Text) | (Name, Text) | (NodeTree, Text) => Implicit,
+        (Char | Name | NodeTree, Text) => Implicit,
         (Name, Bpchar | Varchar) => Assignment,
         (Int2, Int4 | Int8 | Float4 | Float8 | Kind::Numeric) => Implicit,
         (Int4, Int8 | Float4 | Float8 | Kind::Numeric) => Implicit,
@@ -135,9 +135,12 @@ fn convert_kind(datum: Datum, from: Kind, to: Kind, context: &Context<'_>) -> Re
     if let (Datum::Array(array), Some(element)) = (&datum, to.element()) {
         let source = array.element;
         let elements = array.elements.iter();
-        let converted = elements.map(|one| match one.is_null() || source == element {
-            true => Ok(one.clone()),
-            false => convert_kind(one.clone(), source, element, context),
+        let converted = elements.map(|one| {
+            if one.is_null() || source == element {
+                Ok(one.clone())
+            } else {
+                convert_kind(one.clone(), source, element, context)
+            }
         });
         return Ok(Datum::Array(Arc::new(Array {
             element,
@@ -177,12 +180,12 @@ fn convert_kind(datum: Datum, from: Kind, to: Kind, context: &Context<'_>) -> Re
         (Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_), _) if to.is_object_number() => {
             return object_number(datum.int()?, from);
         }
-        (Datum::Bpchar(content), Kind::Text | Kind::Varchar | Kind::Name) => {
-            return text_of_kind(without_blanks(content), to);
+        (Datum::Bpchar(text), Kind::Text | Kind::Varchar | Kind::Name) => {
+            return Ok(text_of_kind(without_blanks(text), to));
         }
         (Datum::Text(_), Kind::Text | Kind::Varchar) => return Ok(datum),
-        (Datum::Text(content), Kind::Bpchar) => return Ok(Datum::Bpchar(content.clone())),
-        (Datum::Text(content), Kind::Name | Kind::Char) => return text_of_kind(content, to),
+        (Datum::Text(text), Kind::Bpchar) => return Ok(Datum::Bpchar(text.clone())),
+        (Datum::Text(text), Kind::Name | Kind::Char) => return Ok(text_of_kind(text, to)),
         (Datum::Record(_), Kind::Record | Kind::Composite(_)) => return Ok(datum),
         _ => {}
     }
@@ -194,15 +197,15 @@ fn convert_kind(datum: Datum, from: Kind, to: Kind, context: &Context<'_>) -> Re
 }
 
 /// A text as `name` and `"char"` hold it.
-fn text_of_kind(content: &str, kind: Kind) -> Result<Datum> {
-    Ok(match kind {
-        Kind::Name => Datum::text(text_io::cut_name(content)),
+fn text_of_kind(text: &str, kind: Kind) -> Datum {
+    match kind {
+        Kind::Name => Datum::text(text_io::cut_name(text)),
         Kind::Char => {
-            let end = content.char_indices().nth(1).map_or(content.len(), |(at, _)| at);
-            Datum::text(&content[..end])
+            let end = text.char_indices().nth(1).map_or(text.len(), |(at, _)| at);
+            Datum::text(&text[..end])
         }
-        _ => Datum::text(content),
-    })
+        _ => Datum::text(text),
+    }
 }
 
 fn character(value: i32) -> Result<Datum> {
@@ -247,8 +250,8 @@ fn whole(datum: &Datum, from: Kind, to: Kind) -> Result<Option<i64>> {
         Datum::Bool(value) => i64::from(*value),
         Datum::Oid(value) if to == Kind::Int8 => i64::from(*value),
         Datum::Oid(value) => i64::from(*value as i32),
-        Datum::Text(content) if from == Kind::Char && to == Kind::Int4 => {
-            content.bytes().next().map_or(0, i64::from)
+        Datum::Text(text) if from == Kind::Char && to == Kind::Int4 => {
+            text.bytes().next().map_or(0, i64::from)
         }
         Datum::Float4(value) => float_to_integer(f64::from(*value), to)?,
         Datum::Float8(value) => float_to_integer(*value, to)?,
@@ -373,12 +376,13 @@ pub fn apply_modifier(datum: Datum, to: Type, cast_context: CastContext) -> Resu
         })));
     }
     match (&datum, to.kind) {
-        (Datum::Text(content), Kind::Varchar) => fit_text(content, to, cast_context)
-            .map(|fitted| fitted.map_or(datum.clone(), Datum::text)),
-        (Datum::Text(content) | Datum::Bpchar(content), Kind::Bpchar) => {
-            let fitted = fit_text(content, to, cast_context)?;
+        (Datum::Text(text), Kind::Varchar) => {
+            fit_text(text, to, cast_context).map(|fitted| fitted.map_or(datum.clone(), Datum::text))
+        }
+        (Datum::Text(text) | Datum::Bpchar(text), Kind::Bpchar) => {
+            let fitted = fit_text(text, to, cast_context)?;
             Ok(Datum::Bpchar(
-                fitted.map_or_else(|| content.clone(), Arc::from),
+                fitted.map_or_else(|| text.clone(), Arc::from),
             ))
         }
         (Datum::Numeric(number), Kind::Numeric) => match to.precision() {
@@ -390,23 +394,26 @@ pub fn apply_modifier(datum: Datum, to: Type, cast_context: CastContext) -> Resu
 }
 
 /// The text with as many characters as the type has, or none if it has them already.
-fn fit_text(content: &str, to: Type, cast_context: CastContext) -> Result<Option<String>> {
+fn fit_text(text: &str, to: Type, cast_context: CastContext) -> Result<Option<String>> {
     let Some(length) = to.length() else {
         return Ok(None);
     };
     // A text has no more characters than bytes.
-    let count = if content.len() <= length && to.kind == Kind::Varchar {
+    let count = if text.len() <= length && to.kind == Kind::Varchar {
         return Ok(None);
     } else {
-        content.chars().count()
+        text.chars().count()
     };
     if count <= length {
         let padding = length - count;
         return Ok((to.kind == Kind::Bpchar && padding > 0)
-            .then(|| format!("{content}{}", " ".repeat(padding))));
+            .then(|| format!("{text}{}", " ".repeat(padding))));
     }
-    let end = content.char_indices().nth(length).map_or(content.len(), |(at, _)| at);
-    let (kept, rest) = content.split_at(end);
+    let end = text
+        .char_indices()
+        .nth(length)
+        .map_or(text.len(), |(at, _)| at);
+    let (kept, rest) = text.split_at(end);
     if cast_context != CastContext::Explicit && !without_blanks(rest).is_empty() {
         return Err(SqlError::new(
             SqlState::STRING_DATA_RIGHT_TRUNCATION,

@@ -137,7 +137,7 @@ impl Names for NoNames {
 
     fn object_name(&self, kind: Kind, oid: u32) -> Option<String> {
         match kind {
-            Kind::Regtype => Kind::from_oid(oid).map(|kind| kind.name()),
+            Kind::Regtype => Kind::from_oid(oid).map(Kind::name),
             _ => None,
         }
     }

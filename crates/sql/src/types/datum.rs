@@ -314,7 +314,6 @@ macro_rules! accessors {
 
 accessors! {
     bool: Self::Bool(value) => bool, *value;
-    int2: Self::Int2(value) => i16, *value;
     int4: Self::Int4(value) => i32, *value;
     float4: Self::Float4(value) => f32, *value;
     float8: Self::Float8(value) => f64, *value;
@@ -330,9 +329,6 @@ accessors! {
     jsonb: Self::Jsonb(json) => &Arc<Json>, json;
     array: Self::Array(array) => &Arc<Array>, array;
     record: Self::Record(record) => &Record, record;
-    oid: Self::Oid(number) => u32, *number;
-    uuid: Self::Uuid(bytes) => &[u8; 16], bytes;
-    enum_label: Self::Enum(label) => &EnumLabel, label;
 }
 
 impl Datum {

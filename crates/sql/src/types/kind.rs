@@ -334,12 +334,7 @@ impl Kind {
     pub fn is_preferred(self) -> bool {
         matches!(
             self,
-            Kind::Bool
-                | Kind::Text
-                | Kind::Oid
-                | Kind::Float8
-                | Kind::Timestamptz
-                | Kind::Interval
+            Kind::Bool | Kind::Text | Kind::Oid | Kind::Float8 | Kind::Timestamptz | Kind::Interval
         )
     }
 
@@ -605,11 +600,20 @@ mod tests {
             (Kind::Numeric.plain(), "numeric"),
             (Type::text(Kind::Varchar, 7), "character varying(7)"),
             (Type::text(Kind::Bpchar, 1), "character(1)"),
-            (Type::with_digits(Kind::Time, 3), "time(3) without time zone"),
+            (
+                Type::with_digits(Kind::Time, 3),
+                "time(3) without time zone",
+            ),
             (Type::with_digits(Kind::Interval, 2), "interval(2)"),
-            (Type::interval((1 << 2) | (1 << 1), None), "interval year to month"),
+            (
+                Type::interval((1 << 2) | (1 << 1), None),
+                "interval year to month",
+            ),
             (Type::interval(1 << 12, Some(3)), "interval second(3)"),
-            (Kind::Array(&Kind::Timestamptz).plain(), "timestamp with time zone[]"),
+            (
+                Kind::Array(&Kind::Timestamptz).plain(),
+                "timestamp with time zone[]",
+            ),
         ];
         for (of, text) in cases {
             assert_eq!(of.to_string(), text);

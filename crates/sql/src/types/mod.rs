@@ -10,6 +10,16 @@
 //! | `function`, `aggregate`, `window` | functions |
 //! | `context`, `random` | the surroundings of a call |
 
+#![allow(
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    reason = "lengths and places fit all integers here, and bits are moved between types of one width"
+)]
+#![allow(
+    clippy::match_same_arms,
+    reason = "tables of types and fields keep a line for each rule"
+)]
+
 pub mod aggregate;
 pub mod array;
 pub mod binary_io;

@@ -70,7 +70,7 @@ pub(crate) fn operator(
     };
     let exact = list.iter().position(|one| one.arguments == assumed);
     match exact.map_or_else(|| choose(&mut list, given), Choice::One) {
-        Choice::One(index) => finish(list.swap_remove(index), given),
+        Choice::One(index) => finish(&list[index], given),
         Choice::None => Err(SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
             format!("operator does not exist: {}", describe()),
@@ -106,7 +106,7 @@ pub(crate) fn function(
     };
     let exact = list.iter().position(|one| one.arguments == given);
     match exact.map_or_else(|| choose(&mut list, given), Choice::One) {
-        Choice::One(index) => finish(list.swap_remove(index), given),
+        Choice::One(index) => finish(&list[index], given),
         Choice::None => Err(SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
             format!("{} does not exist", describe()),
@@ -277,7 +277,7 @@ fn by_the_known(list: &[Candidate], given: &[Kind]) -> Choice {
 }
 
 /// Replaces the kinds that stand for others.
-fn finish(candidate: Candidate, given: &[Kind]) -> Result<Resolved> {
+fn finish(candidate: &Candidate, given: &[Kind]) -> Result<Resolved> {
     let function = candidate.function;
     let (arguments, result) = bind(given, &candidate.arguments, Some(function.result))?;
     Ok(Resolved {
@@ -292,10 +292,13 @@ fn finish(candidate: Candidate, given: &[Kind]) -> Result<Resolved> {
 fn bind(given: &[Kind], wanted: &[Kind], result: Option<Kind>) -> Result<(Vec<Kind>, Kind)> {
     let result = result.unwrap_or(Kind::Void);
     if !wanted.iter().any(|kind| kind.is_polymorphic()) {
-        let kinds = given.iter().zip(wanted).map(|(given, wanted)| match wanted {
-            Kind::Any => *given,
-            _ => *wanted,
-        });
+        let kinds = given
+            .iter()
+            .zip(wanted)
+            .map(|(given, wanted)| match wanted {
+                Kind::Any => *given,
+                _ => *wanted,
+            });
         return Ok((kinds.collect(), result));
     }
     let element = element_of(given, wanted)?;

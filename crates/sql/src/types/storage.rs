@@ -179,7 +179,9 @@ fn store_decimal(number: &Numeric, scale: u8, of: Type) -> Result<Value> {
 fn store_moment(micros: i64) -> Result<i64> {
     match micros {
         INFINITY | NEGATIVE_INFINITY => Ok(micros),
-        _ => micros.checked_add(EPOCH_MICROS).ok_or_else(timestamp_out_of_range),
+        _ => micros
+            .checked_add(EPOCH_MICROS)
+            .ok_or_else(timestamp_out_of_range),
     }
 }
 
@@ -267,9 +269,7 @@ fn padded(content: &str, of: Type) -> Arc<str> {
 ///
 /// Zeros at the end of a sortable column do not count, so that readers put them back.
 mod order {
-    use super::{
-        BigInt, Class, DAY, Interval, Numeric, SCALE_MAX, Sign, Timetz, ten_to,
-    };
+    use super::{BigInt, Class, DAY, Interval, Numeric, SCALE_MAX, Sign, Timetz, ten_to};
 
     const NEGATIVE_INFINITY: u8 = 1;
     const NEGATIVE: u8 = 2;
@@ -352,7 +352,10 @@ mod order {
         } else {
             units / ten_to((-power) as u32)
         };
-        Some(Numeric::from_big(if is_negative { -units } else { units }, scale))
+        Some(Numeric::from_big(
+            if is_negative { -units } else { units },
+            scale,
+        ))
     }
 
     pub(super) fn interval(interval: Interval) -> Vec<u8> {
@@ -412,22 +415,54 @@ mod tests {
 
     fn numbers() -> Vec<Numeric> {
         let texts = [
-            "-Infinity", "-1e50", "-101", "-100", "-99.99", "-1.5", "-1", "-0.01", "-1e-20", "0",
-            "1e-20", "0.009", "0.01", "0.1", "1", "1.5", "1.55", "9.99", "10", "99.99", "100",
-            "101", "123456789012345678901234567890123456789012345", "1e60", "Infinity", "NaN",
+            "-Infinity",
+            "-1e50",
+            "-101",
+            "-100",
+            "-99.99",
+            "-1.5",
+            "-1",
+            "-0.01",
+            "-1e-20",
+            "0",
+            "1e-20",
+            "0.009",
+            "0.01",
+            "0.1",
+            "1",
+            "1.5",
+            "1.55",
+            "9.99",
+            "10",
+            "99.99",
+            "100",
+            "101",
+            "123456789012345678901234567890123456789012345",
+            "1e60",
+            "Infinity",
+            "NaN",
         ];
-        texts.iter().map(|text| Numeric::parse(text).expect(text)).collect()
+        texts
+            .iter()
+            .map(|text| Numeric::parse(text).expect(text))
+            .collect()
     }
 
     #[test]
     fn bytes_of_numbers_sort_as_the_numbers_do() {
         let numbers = numbers();
         for pair in numbers.windows(2) {
-            assert!(order::numeric(&pair[0]) < order::numeric(&pair[1]), "{pair:?}");
+            assert!(
+                order::numeric(&pair[0]) < order::numeric(&pair[1]),
+                "{pair:?}"
+            );
         }
         for number in &numbers {
             let read = order::read_numeric(&order::numeric(number)).expect("its own bytes");
-            assert_eq!((read.to_string(), read.scale()), (number.to_string(), number.scale()));
+            assert_eq!(
+                (read.to_string(), read.scale()),
+                (number.to_string(), number.scale())
+            );
         }
     }
 
@@ -451,8 +486,14 @@ mod tests {
             (Kind::Date.plain(), "4713-01-01 BC"),
             (Type::text(Kind::Bpchar, 5), "ab   "),
             (Kind::Float4.plain(), "0.1"),
-            (Kind::Jsonb.plain(), "{\"a\": [1, 2.50, null, \"x\"], \"bc\": {}}"),
-            (Kind::Array(&Kind::Int4).plain(), "[0:1][2:3]={{1,NULL},{3,4}}"),
+            (
+                Kind::Jsonb.plain(),
+                "{\"a\": [1, 2.50, null, \"x\"], \"bc\": {}}",
+            ),
+            (
+                Kind::Array(&Kind::Int4).plain(),
+                "[0:1][2:3]={{1,NULL},{3,4}}",
+            ),
             (Kind::Uuid.plain(), "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
         ];
         for (of, text) in cases {

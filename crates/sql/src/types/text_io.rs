@@ -1,12 +1,13 @@
 //! Values as text, both ways: PostgreSQL's input and output functions.
 
 use super::array;
+use super::cast::{CastContext, apply_modifier};
 use super::context::{ByteaOutput, Context};
 use super::datetime::{parse as moment, print as moment_print};
 use super::datum::{Datum, Record};
 use super::interval;
 use super::json::Json;
-use super::kind::Kind;
+use super::kind::{Kind, Type};
 use super::numeric::Numeric;
 use crate::error::{Result, SqlError, SqlState};
 use std::fmt::Write as _;
@@ -14,6 +15,8 @@ use std::sync::Arc;
 
 /// The most bytes of a `name`.
 const NAME_BYTES_MAX: usize = 63;
+/// Digits that show whether a number lies in the middle between two texts.
+const DIGITS_OF_TIES: usize = 60;
 
 /// The value of a text.
 pub fn parse(kind: Kind, text: &str, context: &Context<'_>) -> Result<Datum> {
@@ -27,7 +30,9 @@ pub fn parse(kind: Kind, text: &str, context: &Context<'_>) -> Result<Datum> {
         Kind::Text | Kind::Varchar | Kind::Unknown | Kind::NodeTree => Ok(Datum::text(text)),
         Kind::Bpchar => Ok(Datum::Bpchar(text.into())),
         Kind::Name => Ok(Datum::text(cut_name(text))),
-        Kind::Char => Ok(Datum::text(&text[..text.chars().next().map_or(0, char::len_utf8)])),
+        Kind::Char => Ok(Datum::text(
+            &text[..text.chars().next().map_or(0, char::len_utf8)],
+        )),
         Kind::Bool => parse_bool(text).map(Datum::Bool),
         Kind::Int2 | Kind::Int4 | Kind::Int8 => parse_integer(kind, text),
         Kind::Float4 => parse_f32(text).map(Datum::Float4),
@@ -45,13 +50,17 @@ pub fn parse(kind: Kind, text: &str, context: &Context<'_>) -> Result<Datum> {
         }
         Kind::Jsonb => Ok(Datum::Jsonb(Arc::new(Json::parse(text)?))),
         Kind::Tid => parse_tid(text),
-        Kind::Enum(oid) => context.names.enum_label(oid, text).map(Datum::Enum).ok_or_else(|| {
-            let name = context.names.type_name(kind).unwrap_or_else(|| kind.name());
-            SqlError::new(
-                SqlState::INVALID_TEXT_REPRESENTATION,
-                format!("invalid input value for enum {name}: \"{text}\""),
-            )
-        }),
+        Kind::Enum(oid) => context
+            .names
+            .enum_label(oid, text)
+            .map(Datum::Enum)
+            .ok_or_else(|| {
+                let name = context.names.type_name(kind).unwrap_or_else(|| kind.name());
+                SqlError::new(
+                    SqlState::INVALID_TEXT_REPRESENTATION,
+                    format!("invalid input value for enum {name}: \"{text}\""),
+                )
+            }),
         Kind::Int2Vector | Kind::OidVector => array::parse_vector(kind, text, context),
         Kind::Array(_) | Kind::EnumArray(_) => {
             let element = kind.element().ok_or_else(|| no_input(kind))?;
@@ -65,6 +74,18 @@ pub fn parse(kind: Kind, text: &str, context: &Context<'_>) -> Result<Datum> {
         _ if kind.is_object_number() => parse_object(kind, text, context),
         _ => Err(no_input(kind)),
     }
+}
+
+/// The value of a text as a column of the type holds it. An interval's fields say what a number
+/// without a unit counts.
+pub fn parse_as(of: Type, text: &str, context: &Context<'_>) -> Result<Datum> {
+    let datum = match of.interval_fields() {
+        Some(fields) if of.kind == Kind::Interval => {
+            Datum::Interval(interval::parse_with_fields(text, fields, context)?)
+        }
+        _ => parse(of.kind, text, context)?,
+    };
+    apply_modifier(datum, of, CastContext::Explicit)
 }
 
 fn no_input(kind: Kind) -> SqlError {
@@ -105,10 +126,10 @@ pub fn print_into(
         Datum::Float4(value) => print_f32(out, *value, context.settings.extra_float_digits),
         Datum::Float8(value) => print_f64(out, *value, context.settings.extra_float_digits),
         Datum::Numeric(number) => append(out, number),
-        Datum::Text(content) | Datum::Bpchar(content) | Datum::Json(content) => {
-            out.push_str(content);
+        Datum::Text(text) | Datum::Bpchar(text) | Datum::Json(text) => {
+            out.push_str(text);
         }
-        Datum::Bytea(content) => print_bytea(out, content, context.settings.bytea_output),
+        Datum::Bytea(text) => print_bytea(out, text, context.settings.bytea_output),
         Datum::Date(_)
         | Datum::Time(_)
         | Datum::Timetz(_)
@@ -184,7 +205,9 @@ fn parse_integer(kind: Kind, text: &str) -> Result<Datum> {
 /// A number, NaN or infinity as `float8` reads it.
 pub(crate) fn parse_f64(text: &str) -> Result<f64> {
     let body = float_body(text, "double precision")?;
-    let value: f64 = body.parse().map_err(|_| bad_text("double precision", text))?;
+    let value: f64 = body
+        .parse()
+        .map_err(|_| bad_text("double precision", text))?;
     if is_lost(value.is_infinite(), value == 0.0, body) {
         return Err(SqlError::new(
             SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
@@ -252,38 +275,59 @@ fn print_f32(out: &mut String, value: f32, extra_digits: i32) {
     }
 }
 
-/// The fewest digits that lie strictly between the halves to the neighbours. Rust's are fewer where
-/// a number of few digits is such a half itself, which only happens among large integers.
+/// The fewest digits that read back as the number, by PostgreSQL's rules.
 fn shortest_f64(value: f64) -> String {
     let text = format!("{value:e}");
-    let gap = value.abs().to_bits().saturating_add(1);
-    let next = f64::from_bits(gap) - value.abs();
-    if next < 2.0 || value.abs() > 1e36 {
-        return text;
-    }
-    let is_half = |text: &str| is_half(text, value.abs() as i128, next as i128);
-    if !is_half(&text) {
-        return text;
-    }
-    let more = (digit_count(&text)..17).map(|digits| format!("{value:.digits$e}"));
-    let mut more = more.filter(|text| text.parse() == Ok(value) && !is_half(text));
-    more.next().unwrap_or(text)
+    let next = f64::from_bits(value.abs().to_bits().saturating_add(1)) - value.abs();
+    let print = |digits: usize| format!("{value:.digits$e}");
+    let is_half = |text: &str| next >= 2.0 && is_half(text, value.abs(), next);
+    shortest(text, 17, print, |text| {
+        text.parse() == Ok(value) && !is_half(text)
+    })
 }
 
 /// The same for numbers of 32 bits.
 fn shortest_f32(value: f32) -> String {
     let text = format!("{value:e}");
     let next = f32::from_bits(value.abs().to_bits().saturating_add(1)) - value.abs();
-    if next < 2.0 || value.abs() > 1e36 {
-        return text;
+    let (size, gap) = (f64::from(value.abs()), f64::from(next));
+    let print = |digits: usize| format!("{value:.digits$e}");
+    let is_half = |text: &str| gap >= 2.0 && is_half(text, size, gap);
+    shortest(text, 9, print, |text| {
+        text.parse() == Ok(value) && !is_half(text)
+    })
+}
+
+/// Rust's shortest digits, with two corrections. The digits must lie strictly between the halves to
+/// the neighbours, and of two texts that are equally near the one with an even digit is taken.
+fn shortest(
+    text: String,
+    digits_max: usize,
+    print: impl Fn(usize) -> String,
+    is_valid: impl Fn(&str) -> bool,
+) -> String {
+    let count = digit_count(&text);
+    if !is_valid(&text) {
+        let mut more = (count..digits_max).map(&print);
+        return more.find(|text| is_valid(text)).unwrap_or(text);
     }
-    let is_half = |text: &str| is_half(text, value.abs() as i128, next as i128);
-    if !is_half(&text) {
+    let longer = print(count);
+    let (mantissa, exponent) = longer.split_once('e').unwrap_or((&longer, "0"));
+    let Some(cut) = mantissa.strip_suffix('5') else {
         return text;
+    };
+    let is_even = cut.ends_with(['0', '2', '4', '6', '8']);
+    let exact = print(DIGITS_OF_TIES);
+    let rest = exact
+        .strip_prefix(mantissa)
+        .and_then(|rest| rest.split('e').next());
+    let is_tie = rest.is_some_and(|rest| rest.bytes().all(|digit| digit == b'0'));
+    let below = format!("{cut}e{exponent}");
+    if is_tie && is_even && is_valid(&below) {
+        below
+    } else {
+        text
     }
-    let more = (digit_count(&text)..9).map(|digits| format!("{value:.digits$e}"));
-    let mut more = more.filter(|text| text.parse() == Ok(value) && !is_half(text));
-    more.next().unwrap_or(text)
 }
 
 /// Digits of the mantissa.
@@ -292,10 +336,17 @@ fn digit_count(text: &str) -> usize {
     mantissa.bytes().filter(u8::is_ascii_digit).count()
 }
 
-/// Whether a text is half the gap away from the number, or more.
-fn is_half(text: &str, value: i128, gap: i128) -> bool {
+/// Whether a text is half the gap away from the number, or more. Only integers can be such halves
+/// with few digits.
+fn is_half(text: &str, value: f64, gap: f64) -> bool {
+    if value > 1e36 {
+        return false;
+    }
+    let (value, gap) = (value as i128, gap as i128);
     let unsigned = text.strip_prefix('-').unwrap_or(text);
-    let written = Numeric::parse(unsigned).ok().and_then(|number| number.round(0).small());
+    let written = Numeric::parse(unsigned)
+        .ok()
+        .and_then(|number| number.round(0).small());
     written.is_some_and(|(written, _)| (written - value).abs() * 2 >= gap)
 }
 
@@ -316,9 +367,10 @@ pub(crate) fn print_general(out: &mut String, value: f64, digits: usize) {
     }
     let scientific = format!("{value:.*e}", digits - 1);
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let short = match mantissa.contains('.') {
-        true => mantissa.trim_end_matches('0').trim_end_matches('.'),
-        false => mantissa,
+    let short = if mantissa.contains('.') {
+        mantissa.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        mantissa
     };
     print_digits(out, &format!("{short}e{exponent}"), digits as i32);
 }
@@ -348,7 +400,10 @@ fn print_digits(out: &mut String, scientific: &str, plain_digits: i32) {
     if digits.len() <= whole {
         append(out, format_args!("{digits:0<whole$}"));
     } else {
-        append(out, format_args!("{}.{}", &digits[..whole], &digits[whole..]));
+        append(
+            out,
+            format_args!("{}.{}", &digits[..whole], &digits[whole..]),
+        );
     }
 }
 
@@ -393,7 +448,9 @@ pub(crate) fn parse_escaped(text: &str) -> Result<Vec<u8>> {
 pub(crate) fn parse_hex(text: &str) -> Result<Vec<u8>> {
     let bad = |message: String| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);
     let mut out = Vec::with_capacity(text.len() / 2);
-    let mut characters = text.chars().filter(|c| !matches!(c, ' ' | '\n' | '\t' | '\r'));
+    let mut characters = text
+        .chars()
+        .filter(|c| !matches!(c, ' ' | '\n' | '\t' | '\r'));
     let digit = |c: char| {
         let value = c.to_digit(16).map(|value| value as u8);
         value.ok_or_else(|| bad(format!("invalid hexadecimal digit: \"{c}\"")))
@@ -445,7 +502,11 @@ fn parse_uuid(text: &str) -> Result<[u8; 16]> {
                 after_hyphen = false;
             }
             // A hyphen may stand after each four digits.
-            None if character == '-' && digits % 4 == 0 && digits < 32 && !after_hyphen => {
+            None if character == '-'
+                && digits.is_multiple_of(4)
+                && digits < 32
+                && !after_hyphen =>
+            {
                 after_hyphen = true;
             }
             _ => return Err(bad()),
@@ -464,7 +525,9 @@ fn print_uuid(out: &mut String, bytes: &[u8; 16]) {
 }
 
 fn parse_tid(text: &str) -> Result<Datum> {
-    let inner = text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+    let inner = text
+        .strip_prefix('(')
+        .and_then(|rest| rest.strip_suffix(')'));
     let parts = inner.and_then(|inner| inner.split_once(','));
     let place = parts.and_then(|(block, offset)| {
         let block: u32 = block.trim().parse().ok()?;
@@ -514,12 +577,19 @@ fn print_record(out: &mut String, record: &Record, context: &Context<'_>) -> Res
         if field.is_null() {
             continue;
         }
-        let kind = record.shape.types.get(place).map_or(field.kind(), |one| one.kind);
+        let kind = record
+            .shape
+            .types
+            .get(place)
+            .map_or(field.kind(), |one| one.kind);
         let text = print(field, kind, context)?;
         let is_quoted = text.is_empty()
             || text.contains(|c: char| matches!(c, '"' | '\\' | '(' | ')' | ',') || is_space(c));
         if is_quoted {
-            append(out, format_args!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\"\"")));
+            append(
+                out,
+                format_args!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\"\"")),
+            );
         } else {
             out.push_str(&text);
         }
@@ -541,7 +611,10 @@ fn parse_record(oid: u32, text: &str, context: &Context<'_>) -> Result<Datum> {
         )
         .detail(detail)
     };
-    let shape = context.names.row_shape(oid).ok_or_else(|| no_input(Kind::Composite(oid)))?;
+    let shape = context
+        .names
+        .row_shape(oid)
+        .ok_or_else(|| no_input(Kind::Composite(oid)))?;
     let body = trimmed(text)
         .strip_prefix('(')
         .ok_or_else(|| malformed("Missing left parenthesis."))?;
@@ -556,7 +629,7 @@ fn parse_record(oid: u32, text: &str, context: &Context<'_>) -> Result<Datum> {
     let fields = pairs.map(|(text, of)| match text {
         Some(text) => {
             let datum = parse(of.kind, text, context)?;
-            super::cast::apply_modifier(datum, *of, super::cast::CastContext::Assignment)
+            apply_modifier(datum, *of, CastContext::Assignment)
         }
         None => Ok(Datum::Null),
     });

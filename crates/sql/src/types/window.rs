@@ -57,14 +57,34 @@ pub(super) const FUNCTIONS: &[Function] = &[
         WindowFunction::Lag,
     ),
     window("lead", &[AnyElement], AnyElement, WindowFunction::Lead),
-    window("lead", &[AnyElement, Int4], AnyElement, WindowFunction::Lead),
+    window(
+        "lead",
+        &[AnyElement, Int4],
+        AnyElement,
+        WindowFunction::Lead,
+    ),
     window(
         "lead",
         &[AnyCompatible, Int4, AnyCompatible],
         AnyCompatible,
         WindowFunction::Lead,
     ),
-    window("first_value", &[AnyElement], AnyElement, WindowFunction::FirstValue),
-    window("last_value", &[AnyElement], AnyElement, WindowFunction::LastValue),
-    window("nth_value", &[AnyElement, Int4], AnyElement, WindowFunction::NthValue),
+    window(
+        "first_value",
+        &[AnyElement],
+        AnyElement,
+        WindowFunction::FirstValue,
+    ),
+    window(
+        "last_value",
+        &[AnyElement],
+        AnyElement,
+        WindowFunction::LastValue,
+    ),
+    window(
+        "nth_value",
+        &[AnyElement, Int4],
+        AnyElement,
+        WindowFunction::NthValue,
+    ),
 ];

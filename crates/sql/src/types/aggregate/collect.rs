@@ -24,7 +24,10 @@ struct Elements {
 impl Accumulator for Elements {
     fn add(&mut self, context: &mut CallContext<'_>, arguments: &[Datum]) -> Result<()> {
         self.count += 1;
-        let is_array = context.argument_types.first().is_some_and(|one| one.kind.is_array());
+        let is_array = context
+            .argument_types
+            .first()
+            .is_some_and(|one| one.kind.is_array());
         if !is_array {
             self.values.push(arguments[0].clone());
             return Ok(());
@@ -40,7 +43,9 @@ impl Accumulator for Elements {
             return Err(wrong("cannot accumulate empty arrays"));
         }
         if *self.inner.get_or_insert_with(|| array.dimensions.clone()) != array.dimensions {
-            return Err(wrong("cannot accumulate arrays of different dimensionality"));
+            return Err(wrong(
+                "cannot accumulate arrays of different dimensionality",
+            ));
         }
         self.values.extend(array.elements.iter().cloned());
         Ok(())
@@ -143,7 +148,10 @@ impl JsonText {
 }
 
 fn no_null_key() -> SqlError {
-    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "field name must not be null")
+    SqlError::new(
+        SqlState::INVALID_PARAMETER_VALUE,
+        "field name must not be null",
+    )
 }
 
 impl Accumulator for JsonText {
@@ -192,14 +200,16 @@ struct JsonElements {
 impl Accumulator for JsonElements {
     fn add(&mut self, context: &mut CallContext<'_>, arguments: &[Datum]) -> Result<()> {
         let kind = kind_of(context, arguments, 0);
-        self.elements.push(convert::tree(&arguments[0], kind, &context.context)?);
+        self.elements
+            .push(convert::tree(&arguments[0], kind, &context.context)?);
         Ok(())
     }
 
     fn value(&self, _: &mut CallContext<'_>) -> Result<Datum> {
-        Ok(match self.elements.is_empty() {
-            true => Datum::Null,
-            false => jsonb(Json::Array(self.elements.clone())),
+        Ok(if self.elements.is_empty() {
+            Datum::Null
+        } else {
+            jsonb(Json::Array(self.elements.clone()))
         })
     }
 
@@ -228,9 +238,10 @@ impl Accumulator for JsonPairs {
     }
 
     fn value(&self, _: &mut CallContext<'_>) -> Result<Datum> {
-        Ok(match self.pairs.is_empty() {
-            true => Datum::Null,
-            false => jsonb(Json::object(self.pairs.clone())),
+        Ok(if self.pairs.is_empty() {
+            Datum::Null
+        } else {
+            jsonb(Json::object(self.pairs.clone()))
         })
     }
 
@@ -241,20 +252,40 @@ impl Accumulator for JsonPairs {
 
 /// The table.
 pub(super) const FUNCTIONS: &[Function] = &[
-    aggregate("array_agg", &[AnyNonArray], AnyArray, || Box::new(Elements::default())).nullable(),
-    aggregate("array_agg", &[AnyArray], AnyArray, || Box::new(Elements::default())).nullable(),
-    aggregate("string_agg", &[Text, Text], Text, || Box::new(Joined::<String>::default()))
-        .nullable(),
-    aggregate("string_agg", &[Bytea, Bytea], Bytea, || Box::new(Joined::<Vec<u8>>::default()))
-        .nullable(),
-    aggregate("json_agg", &[AnyElement], JsonKind, || JsonText::start(false)).nullable().stable(),
-    aggregate("json_object_agg", &[Any, Any], JsonKind, || JsonText::start(true))
-        .nullable()
-        .stable(),
-    aggregate("jsonb_agg", &[AnyElement], Jsonb, || Box::new(JsonElements::default()))
-        .nullable()
-        .stable(),
-    aggregate("jsonb_object_agg", &[Any, Any], Jsonb, || Box::new(JsonPairs::default()))
-        .nullable()
-        .stable(),
+    aggregate("array_agg", &[AnyNonArray], AnyArray, || {
+        Box::new(Elements::default())
+    })
+    .nullable(),
+    aggregate("array_agg", &[AnyArray], AnyArray, || {
+        Box::new(Elements::default())
+    })
+    .nullable(),
+    aggregate("string_agg", &[Text, Text], Text, || {
+        Box::new(Joined::<String>::default())
+    })
+    .nullable(),
+    aggregate("string_agg", &[Bytea, Bytea], Bytea, || {
+        Box::new(Joined::<Vec<u8>>::default())
+    })
+    .nullable(),
+    aggregate("json_agg", &[AnyElement], JsonKind, || {
+        JsonText::start(false)
+    })
+    .nullable()
+    .stable(),
+    aggregate("json_object_agg", &[Any, Any], JsonKind, || {
+        JsonText::start(true)
+    })
+    .nullable()
+    .stable(),
+    aggregate("jsonb_agg", &[AnyElement], Jsonb, || {
+        Box::new(JsonElements::default())
+    })
+    .nullable()
+    .stable(),
+    aggregate("jsonb_object_agg", &[Any, Any], Jsonb, || {
+        Box::new(JsonPairs::default())
+    })
+    .nullable()
+    .stable(),
 ];

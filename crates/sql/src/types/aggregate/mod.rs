@@ -41,7 +41,12 @@ const fn aggregate(
     result: Kind,
     start: fn() -> Box<dyn Accumulator>,
 ) -> Function {
-    Function::with_body(name, arguments, result, Body::Aggregate(Aggregate { start }))
+    Function::with_body(
+        name,
+        arguments,
+        result,
+        Body::Aggregate(Aggregate { start }),
+    )
 }
 
 /// The tables of aggregates.

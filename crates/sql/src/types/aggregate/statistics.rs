@@ -70,7 +70,11 @@ impl Accumulator for Floats {
         self.count += 1.0;
         self.sum += value;
         if self.measure == Measure::Sum {
-            return if self.sum.is_infinite() && !was_infinite { Err(overflow()) } else { Ok(()) };
+            return if self.sum.is_infinite() && !was_infinite {
+                Err(overflow())
+            } else {
+                Ok(())
+            };
         }
         if self.count > 1.0 {
             let distance = value * self.count - self.sum;
@@ -97,9 +101,10 @@ impl Accumulator for Floats {
             Measure::VariancePopulation | Measure::DeviationPopulation => self.squares / self.count,
             Measure::VarianceSample | Measure::DeviationSample => self.squares / (self.count - 1.0),
         };
-        Ok(Datum::Float8(match self.measure.is_deviation() {
-            true => value.sqrt(),
-            false => value,
+        Ok(Datum::Float8(if self.measure.is_deviation() {
+            value.sqrt()
+        } else {
+            value
         }))
     }
 }
@@ -143,7 +148,9 @@ impl Accumulator for Exact {
             return Ok(Datum::Numeric(Number::NAN));
         }
         let count = Number::from(self.count);
-        let spread = count.multiply(&self.squares)?.subtract(&self.sum.multiply(&self.sum)?)?;
+        let spread = count
+            .multiply(&self.squares)?
+            .subtract(&self.sum.multiply(&self.sum)?)?;
         if spread.signum() <= 0 {
             return Ok(Datum::Numeric(Number::ZERO));
         }
@@ -153,9 +160,10 @@ impl Accumulator for Exact {
         };
         let scale = div_scale(&spread, &divisor);
         let variance = spread.divide_to(&divisor, scale)?;
-        Ok(Datum::Numeric(match self.measure.is_deviation() {
-            true => root(&variance, scale),
-            false => variance,
+        Ok(Datum::Numeric(if self.measure.is_deviation() {
+            root(&variance, scale)
+        } else {
+            variance
         }))
     }
 }
@@ -250,7 +258,11 @@ impl Accumulator for Pairs {
     fn value(&self, _: &mut CallContext<'_>) -> Result<Datum> {
         let count = self.count;
         let (xx, yy, xy) = (self.squares_x, self.squares_y, self.products);
-        let rows_min = if self.relation == Relation::SampleCovariance { 2.0 } else { 1.0 };
+        let rows_min = if self.relation == Relation::SampleCovariance {
+            2.0
+        } else {
+            1.0
+        };
         if self.relation == Relation::Count {
             return Ok(Datum::Int8(count as i64));
         }

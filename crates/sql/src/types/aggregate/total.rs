@@ -128,7 +128,7 @@ impl IntervalSum {
 
 impl Accumulator for IntervalSum {
     fn add(&mut self, _: &mut CallContext<'_>, arguments: &[Datum]) -> Result<()> {
-        self.sum = self.sum.add(arguments[0].interval()?)?;
+        self.sum = self.sum.plus(arguments[0].interval()?)?;
         self.count += 1;
         Ok(())
     }
@@ -277,8 +277,24 @@ macro_rules! bits {
 
 /// `min` and `max`.
 pub(super) const EXTREMES: &[Function] = extremes![
-    Int2, Int4, Int8, Oid, Tid, Float4, Float8, Numeric, Text, Bpchar, Date, Time, Timetz,
-    Timestamp, Timestamptz, Interval, AnyArray, AnyEnum
+    Int2,
+    Int4,
+    Int8,
+    Oid,
+    Tid,
+    Float4,
+    Float8,
+    Numeric,
+    Text,
+    Bpchar,
+    Date,
+    Time,
+    Timetz,
+    Timestamp,
+    Timestamptz,
+    Interval,
+    AnyArray,
+    AnyEnum
 ];
 
 /// Aggregates of bits.
@@ -292,7 +308,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
     aggregate("sum", &[Int4], Int8, || IntegerSum::start(Form::Integer)),
     aggregate("sum", &[Int8], Numeric, || IntegerSum::start(Form::Numeric)),
     aggregate("sum", &[Numeric], Numeric, || NumericSum::start(false)),
-    aggregate("sum", &[Float4], Float4, || Box::new(ShortFloatSum { sum: None })),
+    aggregate("sum", &[Float4], Float4, || {
+        Box::new(ShortFloatSum { sum: None })
+    }),
     aggregate("sum", &[Interval], Interval, || IntervalSum::start(false)),
     aggregate("avg", &[Int2], Numeric, || IntegerSum::start(Form::Average)),
     aggregate("avg", &[Int4], Numeric, || IntegerSum::start(Form::Average)),

@@ -5,8 +5,7 @@
 
 use super::super::interval::{self, DAY_MICROS, Interval, MONTH_DAYS};
 use super::calendar::{
-    DAY, HOUR, MINUTE, days_of, fields_of, is_finite, is_valid, month_days,
-    timestamp_out_of_range,
+    DAY, HOUR, MINUTE, days_of, fields_of, is_finite, is_valid, month_days, timestamp_out_of_range,
 };
 use super::zone;
 use crate::error::{Result, SqlError, SqlState};
@@ -18,7 +17,9 @@ pub(crate) fn add(timestamp: i64, interval: Interval) -> Result<i64> {
         return Ok(timestamp);
     }
     let moved = add_days(timestamp, interval)?;
-    let sum = moved.checked_add(interval.micros).filter(|sum| is_valid(*sum));
+    let sum = moved
+        .checked_add(interval.micros)
+        .filter(|sum| is_valid(*sum));
     sum.ok_or_else(timestamp_out_of_range)
 }
 
@@ -32,7 +33,9 @@ pub(crate) fn add_zoned(utc: i64, interval: Interval, zone: &TimeZone) -> Result
     } else {
         zone::to_utc(zone, add_days(zone::to_local(zone, utc), interval)?)
     };
-    let sum = moved.checked_add(interval.micros).filter(|sum| is_valid(*sum));
+    let sum = moved
+        .checked_add(interval.micros)
+        .filter(|sum| is_valid(*sum));
     sum.ok_or_else(timestamp_out_of_range)
 }
 
@@ -47,8 +50,12 @@ fn add_days(timestamp: i64, interval: Interval) -> Result<i64> {
         days = days_of(year, month, day.min(month_days(year, month)));
     }
     days += i64::from(interval.days);
-    let moved = days.checked_mul(DAY).and_then(|micros| micros.checked_add(time));
-    moved.filter(|moved| is_valid(*moved)).ok_or_else(timestamp_out_of_range)
+    let moved = days
+        .checked_mul(DAY)
+        .and_then(|micros| micros.checked_add(time));
+    moved
+        .filter(|moved| is_valid(*moved))
+        .ok_or_else(timestamp_out_of_range)
 }
 
 /// The days and microseconds between two moments.
@@ -59,7 +66,9 @@ pub(crate) fn difference(later: i64, earlier: i64) -> Result<Interval> {
             "cannot subtract infinite timestamps",
         ));
     }
-    let micros = later.checked_sub(earlier).ok_or_else(interval::out_of_range)?;
+    let micros = later
+        .checked_sub(earlier)
+        .ok_or_else(interval::out_of_range)?;
     Ok(Interval::new(0, (micros / DAY) as i32, micros % DAY))
 }
 
@@ -125,7 +134,10 @@ pub(crate) fn multiply(span: Interval, factor: f64) -> Result<Interval> {
 /// The interval divided by a number.
 pub(crate) fn divide(span: Interval, divisor: f64) -> Result<Interval> {
     if divisor == 0.0 {
-        return Err(SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero"));
+        return Err(SqlError::new(
+            SqlState::DIVISION_BY_ZERO,
+            "division by zero",
+        ));
     }
     let months = fits(f64::from(span.months) / divisor, 2_147_483_648.0)?.trunc();
     let mut days = fits(f64::from(span.days) / divisor, 2_147_483_648.0)?.trunc();
@@ -206,7 +218,9 @@ pub(crate) fn bin(stride: Interval, source: i64, origin: i64) -> Result<i64> {
             "stride must be greater than zero",
         );
     }
-    let offset = source.checked_sub(origin).ok_or_else(interval::out_of_range)?;
+    let offset = source
+        .checked_sub(origin)
+        .ok_or_else(interval::out_of_range)?;
     let start = i128::from(origin) + i128::from(offset.div_euclid(length)) * i128::from(length);
     match i64::try_from(start) {
         Ok(start) if is_valid(start) => Ok(start),
@@ -230,20 +244,21 @@ pub(crate) fn make_date(year: i32, month: i32, day: i32) -> Result<i64> {
         ));
     }
     let days = days_of(astronomical, month, day);
-    super::calendar::checked_date(days).map(i64::from).map_err(|error| {
-        SqlError::new(
-            error.state,
-            format!("date out of range: {astronomical}-{month:02}-{day:02}"),
-        )
-    })
+    super::calendar::checked_date(days)
+        .map(i64::from)
+        .map_err(|error| {
+            SqlError::new(
+                error.state,
+                format!("date out of range: {astronomical}-{month:02}-{day:02}"),
+            )
+        })
 }
 
 /// Microseconds since midnight, as the `make_` functions take them.
 pub(crate) fn make_time(hour: i32, minute: i32, second: f64) -> Result<i64> {
     let micros = (second * 1e6).round_ties_even();
-    let is_valid = (0..=24).contains(&hour)
-        && (0..60).contains(&minute)
-        && (0.0..=60e6).contains(&micros);
+    let is_valid =
+        (0..=24).contains(&hour) && (0..60).contains(&minute) && (0.0..=60e6).contains(&micros);
     if is_valid {
         let time = i64::from(hour) * HOUR + i64::from(minute) * MINUTE + micros as i64;
         if time <= DAY {
@@ -252,7 +267,10 @@ pub(crate) fn make_time(hour: i32, minute: i32, second: f64) -> Result<i64> {
     }
     Err(SqlError::new(
         SqlState::DATETIME_FIELD_OVERFLOW,
-        format!("time field value out of range: {hour}:{minute:02}:{}", shown_seconds(second)),
+        format!(
+            "time field value out of range: {hour}:{minute:02}:{}",
+            shown_seconds(second)
+        ),
     ))
 }
 

@@ -75,7 +75,8 @@ pub(crate) fn date_of(days: i64) -> (i64, i64, i64) {
     let day_of_cycle = days.rem_euclid(CYCLE_DAYS);
     let year_of_cycle =
         (day_of_cycle - day_of_cycle / 1460 + day_of_cycle / 36_524 - day_of_cycle / 146_096) / 365;
-    let day_of_year = day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
+    let day_of_year =
+        day_of_cycle - (365 * year_of_cycle + year_of_cycle / 4 - year_of_cycle / 100);
     let march_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * march_month + 2) / 5 + 1;
     let month = if march_month < 10 {
@@ -162,17 +163,14 @@ impl Fields {
     pub(crate) fn time(&self) -> i64 {
         self.hour * HOUR + self.minute * MINUTE + self.second * SECOND + self.micros
     }
-
-    /// The moment, if a timestamp can hold it.
-    pub(crate) fn timestamp(&self) -> Option<i64> {
-        timestamp_of(self.days(), self.time())
-    }
 }
 
 /// The moment of a day and microseconds, if a timestamp can hold it.
 pub(crate) fn timestamp_of(days: i64, micros: i64) -> Option<i64> {
     let timestamp = i128::from(days) * i128::from(DAY) + i128::from(micros);
-    i64::try_from(timestamp).ok().filter(|timestamp| is_valid(*timestamp))
+    i64::try_from(timestamp)
+        .ok()
+        .filter(|timestamp| is_valid(*timestamp))
 }
 
 /// Whether it is within the range of timestamps; the infinities are not.

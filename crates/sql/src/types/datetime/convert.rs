@@ -29,21 +29,30 @@ pub(crate) fn moments(datum: &Datum, to: Kind, context: &Context<'_>) -> Result<
         (Datum::Timestamptz(utc), Kind::Date) => {
             Datum::Date(timestamp_to_date(utc_to_local(*utc, session)?))
         }
-        (Datum::Timestamp(local), Kind::Time) => match is_finite(*local) {
-            true => Datum::Time(local.rem_euclid(DAY)),
-            false => Datum::Null,
-        },
-        (Datum::Timestamptz(utc), Kind::Time) => match is_finite(*utc) {
-            true => Datum::Time(utc_to_local(*utc, session)?.rem_euclid(DAY)),
-            false => Datum::Null,
-        },
-        (Datum::Timestamptz(utc), Kind::Timetz) => match is_finite(*utc) {
-            true => Datum::Timetz(Timetz {
-                micros: utc_to_local(*utc, session)?.rem_euclid(DAY),
-                zone: -zone::offset_at(session, *utc),
-            }),
-            false => Datum::Null,
-        },
+        (Datum::Timestamp(local), Kind::Time) => {
+            if is_finite(*local) {
+                Datum::Time(local.rem_euclid(DAY))
+            } else {
+                Datum::Null
+            }
+        }
+        (Datum::Timestamptz(utc), Kind::Time) => {
+            if is_finite(*utc) {
+                Datum::Time(utc_to_local(*utc, session)?.rem_euclid(DAY))
+            } else {
+                Datum::Null
+            }
+        }
+        (Datum::Timestamptz(utc), Kind::Timetz) => {
+            if is_finite(*utc) {
+                Datum::Timetz(Timetz {
+                    micros: utc_to_local(*utc, session)?.rem_euclid(DAY),
+                    zone: -zone::offset_at(session, *utc),
+                })
+            } else {
+                Datum::Null
+            }
+        }
         (Datum::Time(micros), Kind::Interval) => Datum::Interval(Interval::new(0, 0, *micros)),
         (Datum::Interval(interval), Kind::Time) => {
             Datum::Time(interval.micros.rem_euclid(DAY_MICROS))
@@ -71,12 +80,14 @@ pub(crate) fn date_to_timestamp(days: i32) -> Result<i64> {
         DATE_NEGATIVE_INFINITY => Ok(NEGATIVE_INFINITY),
         _ => {
             let timestamp = i64::from(days).checked_mul(DAY);
-            timestamp.filter(|timestamp| is_valid(*timestamp)).ok_or_else(|| {
-                crate::error::SqlError::new(
-                    crate::error::SqlState::DATETIME_FIELD_OVERFLOW,
-                    "date out of range for timestamp",
-                )
-            })
+            timestamp
+                .filter(|timestamp| is_valid(*timestamp))
+                .ok_or_else(|| {
+                    crate::error::SqlError::new(
+                        crate::error::SqlState::DATETIME_FIELD_OVERFLOW,
+                        "date out of range for timestamp",
+                    )
+                })
         }
     }
 }

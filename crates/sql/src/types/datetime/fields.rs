@@ -94,7 +94,12 @@ pub(crate) fn extract(name: &str, datum: &Datum, context: &Context<'_>) -> Resul
         Datum::Time(micros) => of_time(field, *micros, None),
         Datum::Timetz(time) => of_time(field, time.micros, Some(-time.zone)),
         Datum::Interval(interval) => of_interval(field, *interval),
-        other => return Err(SqlError::internal(format!("{} has no fields", other.kind()))),
+        other => {
+            return Err(SqlError::internal(format!(
+                "{} has no fields",
+                other.kind()
+            )));
+        }
     };
     found.map(Some).ok_or_else(|| unsupported(&name, kind))
 }
@@ -119,7 +124,9 @@ fn of_date(field: Field, days: i64) -> Option<Numeric> {
     match field {
         Field::Julian => Some(number(days + EPOCH_JULIAN_DAY)),
         Field::Epoch => Some(number((days + UNIX_EPOCH_DAYS) * 86_400)),
-        Field::Unit(Unit::Hour | Unit::Minute | Unit::Second | Unit::Millisecond | Unit::Microsecond) => None,
+        Field::Unit(
+            Unit::Hour | Unit::Minute | Unit::Second | Unit::Millisecond | Unit::Microsecond,
+        ) => None,
         _ => of_calendar(field, days),
     }
 }
@@ -129,9 +136,12 @@ fn of_calendar(field: Field, days: i64) -> Option<Numeric> {
     let (year, month, day) = date_of(days);
     // Years before 1 are shown as negative years BC, without a year 0.
     let shown = if year > 0 { year } else { year - 1 };
-    let count = |unit: i64| match year > 0 {
-        true => (year + unit - 1) / unit,
-        false => -((unit - year) / unit),
+    let count = |unit: i64| {
+        if year > 0 {
+            (year + unit - 1) / unit
+        } else {
+            -((unit - year) / unit)
+        }
     };
     Some(number(match field {
         Field::Unit(Unit::Day) => day,
@@ -333,8 +343,9 @@ pub(crate) fn truncate_interval(name: &str, interval: Interval) -> Result<Interv
         Unit::Hour => micros_of(HOUR),
         Unit::Day => Interval::new(months, days, 0),
         Unit::Week => {
-            return Err(unsupported(&lower, Kind::Interval)
-                .detail("Months usually have fractional weeks."));
+            return Err(
+                unsupported(&lower, Kind::Interval).detail("Months usually have fractional weeks.")
+            );
         }
         Unit::Month => months_of(1),
         Unit::Quarter => months_of(3),

@@ -9,8 +9,8 @@ use super::super::datum::{Datum, Timetz};
 use super::super::kind::Kind;
 use super::calendar::{
     self, DATE_END, DATE_INFINITY, DATE_MIN, DATE_NEGATIVE_INFINITY, DAY, EPOCH_JULIAN_DAY, HOUR,
-    INFINITY, MINUTE, NEGATIVE_INFINITY, SECOND, UNIX_EPOCH_DAYS, days_of, is_valid,
-    timestamp_of, timestamp_out_of_range,
+    INFINITY, MINUTE, NEGATIVE_INFINITY, SECOND, UNIX_EPOCH_DAYS, days_of, is_valid, timestamp_of,
+    timestamp_out_of_range,
 };
 use super::convert::today_offset;
 use super::tokens::{Token, is_weekday, month, split};
@@ -68,11 +68,14 @@ struct Parts {
 
 /// The value of a text.
 pub(crate) fn parse(kind: Kind, text: &str, context: &Context<'_>) -> Result<Datum> {
-    let result = read(kind, text, context).and_then(|parts| finish(kind, parts, context));
+    let result = read(kind, text, context).and_then(|parts| finish(kind, &parts, context));
     result.map_err(|fault| match fault {
         Fault::Format => SqlError::new(
             SqlState::INVALID_DATETIME_FORMAT,
-            format!("invalid input syntax for type {}: \"{text}\"", shown_name(kind)),
+            format!(
+                "invalid input syntax for type {}: \"{text}\"",
+                shown_name(kind)
+            ),
         ),
         Fault::Range | Fault::Order => {
             let error = SqlError::new(
@@ -297,11 +300,19 @@ impl Reader<'_> {
         }
         let value = int(text)?;
         let parts = &mut self.parts;
-        if length == 3 && parts.year.is_some() && parts.month.is_none() && (1..=366).contains(&value) {
+        if length == 3
+            && parts.year.is_some()
+            && parts.month.is_none()
+            && (1..=366).contains(&value)
+        {
             return set(&mut parts.year_day, value);
         }
         let is_year = length >= 3 || self.order == DateOrder::Ymd;
-        match (parts.year.is_some(), parts.month.is_some(), parts.day.is_some()) {
+        match (
+            parts.year.is_some(),
+            parts.month.is_some(),
+            parts.day.is_some(),
+        ) {
             (false, false, false) if is_year => self.year(value, length),
             (false, false, false) if self.order == DateOrder::Dmy => set(&mut parts.day, value),
             (false, false, false) => set(&mut parts.month, value),
@@ -448,7 +459,12 @@ fn parse_time(text: &str) -> Result<i64, Fault> {
         [hour, minute] => time_of(int(hour)?, int(minute)?, 0, 0),
         [hour, minute, second] => {
             let (second, fraction) = second.split_at(second.find('.').unwrap_or(second.len()));
-            time_of(int(hour)?, int(minute)?, int(second)?, parse_fraction(fraction)?)
+            time_of(
+                int(hour)?,
+                int(minute)?,
+                int(second)?,
+                parse_fraction(fraction)?,
+            )
         }
         _ => Err(Fault::Format),
     }
@@ -459,7 +475,11 @@ fn time_of(hour: i64, minute: i64, second: i64, micros: i64) -> Result<i64, Faul
         return Err(Fault::Range);
     }
     let time = hour * HOUR + minute * MINUTE + second * SECOND + micros;
-    if time > DAY { Err(Fault::Range) } else { Ok(time) }
+    if time > DAY {
+        Err(Fault::Range)
+    } else {
+        Ok(time)
+    }
 }
 
 /// Seconds east of Greenwich of `+hh`, `+hhmm`, `+hh:mm` or `+hh:mm:ss`.
@@ -527,7 +547,11 @@ impl Parts {
     /// Microseconds since midnight, if the text has a time.
     fn time_of_day(&self) -> Result<Option<i64>, Fault> {
         let Some(time) = self.time else {
-            return if self.is_pm.is_some() { Err(Fault::Format) } else { Ok(None) };
+            return if self.is_pm.is_some() {
+                Err(Fault::Format)
+            } else {
+                Ok(None)
+            };
         };
         let hour = time / HOUR;
         Ok(Some(match self.is_pm {
@@ -539,11 +563,11 @@ impl Parts {
     }
 }
 
-fn finish(kind: Kind, parts: Parts, context: &Context<'_>) -> Result<Datum, Fault> {
+fn finish(kind: Kind, parts: &Parts, context: &Context<'_>) -> Result<Datum, Fault> {
     match kind {
-        Kind::Time | Kind::Timetz => finish_time(kind, &parts, context),
-        Kind::Date => finish_date(&parts, context),
-        _ => finish_timestamp(kind, &parts, context),
+        Kind::Time | Kind::Timetz => finish_time(kind, parts, context),
+        Kind::Date => finish_date(parts, context),
+        _ => finish_timestamp(kind, parts, context),
     }
 }
 
@@ -569,9 +593,12 @@ fn finish_date(parts: &Parts, context: &Context<'_>) -> Result<Datum, Fault> {
 
 fn finish_timestamp(kind: Kind, parts: &Parts, context: &Context<'_>) -> Result<Datum, Fault> {
     let is_zoned = kind == Kind::Timestamptz;
-    let make = |micros: i64| match is_zoned {
-        true => Datum::Timestamptz(micros),
-        false => Datum::Timestamp(micros),
+    let make = |micros: i64| {
+        if is_zoned {
+            Datum::Timestamptz(micros)
+        } else {
+            Datum::Timestamp(micros)
+        }
     };
     let session = &context.settings.zone;
     match parts.special {
@@ -590,14 +617,20 @@ fn finish_timestamp(kind: Kind, parts: &Parts, context: &Context<'_>) -> Result<
     if !is_zoned {
         return timestamp_of(days, time).map(make).ok_or_else(out_of_range);
     }
-    let local = days.checked_mul(DAY).and_then(|micros| micros.checked_add(time));
+    let local = days
+        .checked_mul(DAY)
+        .and_then(|micros| micros.checked_add(time));
     let local = local.ok_or_else(out_of_range)?;
     let utc = match &parts.zone {
         Some(Zone::Offset(seconds)) => local.saturating_sub(i64::from(*seconds) * SECOND),
         Some(Zone::Named(zone)) => zone::to_utc(zone, local),
         None => zone::to_utc(session, local),
     };
-    if is_valid(utc) { Ok(make(utc)) } else { Err(out_of_range()) }
+    if is_valid(utc) {
+        Ok(make(utc))
+    } else {
+        Err(out_of_range())
+    }
 }
 
 fn finish_time(kind: Kind, parts: &Parts, context: &Context<'_>) -> Result<Datum, Fault> {

@@ -54,7 +54,11 @@ pub(crate) fn print(out: &mut String, datum: &Datum, context: &Context<'_>) -> R
             let zoned = Some((seconds, name));
             timestamp(out, local, zoned, settings.date_style, settings.date_order);
         }
-        other => return Err(crate::error::SqlError::internal(format!("{other:?} is no time"))),
+        other => {
+            return Err(crate::error::SqlError::internal(format!(
+                "{other:?} is no time"
+            )));
+        }
     }
     Ok(())
 }
@@ -91,7 +95,10 @@ fn date(out: &mut String, fields: &Fields, style: DateStyle, order: DateOrder) {
 fn time(out: &mut String, fields: &Fields) {
     append(
         out,
-        format_args!("{:02}:{:02}:{:02}", fields.hour, fields.minute, fields.second),
+        format_args!(
+            "{:02}:{:02}:{:02}",
+            fields.hour, fields.minute, fields.second
+        ),
     );
     fraction(out, fields.micros);
 }

@@ -50,7 +50,8 @@ pub(crate) fn split(text: &str) -> Option<Vec<Token<'_>>> {
             let start = run(bytes, at + 1, |byte| byte.is_ascii_whitespace());
             let next = bytes.get(start).copied()?;
             if next.is_ascii_digit() || next == b'.' {
-                let is_part = |byte: u8| byte.is_ascii_digit() || matches!(byte, b':' | b'.' | b'-');
+                let is_part =
+                    |byte: u8| byte.is_ascii_digit() || matches!(byte, b':' | b'.' | b'-');
                 let end = run(bytes, start, is_part);
                 // Blanks after the sign are rare enough that such a text is refused with them.
                 if start != at + 1 {
@@ -61,7 +62,10 @@ pub(crate) fn split(text: &str) -> Option<Vec<Token<'_>>> {
             } else if next.is_ascii_alphabetic() {
                 let end = run(bytes, start, |byte| byte.is_ascii_alphabetic());
                 let sign = char::from(byte);
-                tokens.push(Token::Word(format!("{sign}{}", text[start..end].to_ascii_lowercase())));
+                tokens.push(Token::Word(format!(
+                    "{sign}{}",
+                    text[start..end].to_ascii_lowercase()
+                )));
                 at = end;
             } else {
                 return None;
@@ -88,7 +92,9 @@ fn number(text: &str, start: usize) -> (Token<'_>, usize) {
     let end = run(bytes, start, is_digit);
     match at(end) {
         b':' => {
-            let end = run(bytes, end, |byte| is_digit(byte) || matches!(byte, b':' | b'.'));
+            let end = run(bytes, end, |byte| {
+                is_digit(byte) || matches!(byte, b':' | b'.')
+            });
             (Token::Time(&text[start..end]), end)
         }
         delimiter @ (b'-' | b'/' | b'.') => {
@@ -140,28 +146,54 @@ fn word(text: &str, start: usize) -> (Token<'_>, usize) {
 
 /// Whether the word has a meaning in dates and times.
 fn is_known(word: &str) -> bool {
-    month(word).is_some() || is_weekday(word) || matches!(word, "am" | "pm" | "bc" | "ad" | "bce" | "ce")
+    month(word).is_some()
+        || is_weekday(word)
+        || matches!(word, "am" | "pm" | "bc" | "ad" | "bce" | "ce")
 }
 
 const MONTHS: [&str; 12] = [
-    "january", "february", "march", "april", "may", "june", "july", "august", "september",
-    "october", "november", "december",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
 ];
 
 const WEEKDAYS: [&str; 7] = [
-    "sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday",
+    "sunday",
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
 ];
 
 /// The month of a name or its abbreviation, from 1.
 pub(crate) fn month(word: &str) -> Option<i64> {
-    let is_name = |name: &&str| **name == *word || name[..3] == *word || (word == "sept" && name.starts_with("sept"));
-    MONTHS.iter().position(|name| is_name(&name)).map(|place| place as i64 + 1)
+    let is_name = |name: &str| {
+        name == word || name[..3] == *word || (word == "sept" && name.starts_with("sept"))
+    };
+    MONTHS
+        .iter()
+        .position(|name| is_name(name))
+        .map(|place| place as i64 + 1)
 }
 
 /// Whether it is a day of the week, which says nothing that the date does not.
 pub(crate) fn is_weekday(word: &str) -> bool {
     let short = ["tues", "weds", "thur", "thurs"];
-    short.contains(&word) || WEEKDAYS.iter().any(|name| *name == word || name[..3] == *word)
+    short.contains(&word)
+        || WEEKDAYS
+            .iter()
+            .any(|name| *name == word || name[..3] == *word)
 }
 
 /// A unit of time.

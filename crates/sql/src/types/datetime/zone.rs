@@ -39,13 +39,15 @@ fn posix(text: &str) -> Option<TimeZone> {
     if text.len() > 100 {
         return None;
     }
-    TimeZone::posix(&text.to_ascii_uppercase()).ok().or_else(|| {
-        // PostgreSQL takes any characters for the name before the hours.
-        let place = text.find(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | ','))?;
-        let (name, hours) = text.split_at(place);
-        let hours: i32 = hours.parse().ok()?;
-        (!name.is_empty()).then(|| fixed(-hours * 3600))?
-    })
+    TimeZone::posix(&text.to_ascii_uppercase())
+        .ok()
+        .or_else(|| {
+            // PostgreSQL takes any characters for the name before the hours.
+            let place = text.find(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | ','))?;
+            let (name, hours) = text.split_at(place);
+            let hours: i32 = hours.parse().ok()?;
+            (!name.is_empty()).then(|| fixed(-hours * 3600))?
+        })
 }
 
 /// A zone of one offset, in seconds east of Greenwich.

@@ -35,12 +35,16 @@ fn element_of(context: &CallContext<'_>, element: &Datum) -> Kind {
 
 /// The array with another element at its end.
 pub(crate) fn append(context: &CallContext<'_>, array: &Datum, element: &Datum) -> Result<Datum> {
-    extended(context, array, element, |elements, element| elements.push(element))
+    extended(context, array, element, |elements, element| {
+        elements.push(element);
+    })
 }
 
 /// The array with another element at its start, whose subscript is the array's lower bound.
 pub(crate) fn prepend(context: &CallContext<'_>, element: &Datum, array: &Datum) -> Result<Datum> {
-    extended(context, array, element, |elements, element| elements.insert(0, element))
+    extended(context, array, element, |elements, element| {
+        elements.insert(0, element);
+    })
 }
 
 fn extended(
@@ -82,9 +86,8 @@ pub(crate) fn concatenate(left: &Datum, right: &Datum) -> Result<Datum> {
         return Ok(left.clone());
     }
     let (deep, shallow) = (a.dimensions.len(), b.dimensions.len());
-    let incompatible = |detail: &str| {
-        wrong_shape("cannot concatenate incompatible arrays").detail(detail)
-    };
+    let incompatible =
+        |detail: &str| wrong_shape("cannot concatenate incompatible arrays").detail(detail);
     let lengths = |dimensions: &[Dimension]| -> Vec<usize> {
         dimensions.iter().map(|one| one.length).collect()
     };
@@ -154,7 +157,11 @@ pub fn element(array: &Datum, subscripts: &[i32]) -> Result<Datum> {
     if array.is_null() {
         return Ok(Datum::Null);
     }
-    Ok(array.array()?.get(subscripts).cloned().unwrap_or(Datum::Null))
+    Ok(array
+        .array()?
+        .get(subscripts)
+        .cloned()
+        .unwrap_or(Datum::Null))
 }
 
 /// The part of an array within bounds, which are none where the expression leaves them out; its
@@ -182,11 +189,16 @@ pub fn slice(array: &Datum, bounds: &[(Option<i32>, Option<i32>)]) -> Result<Dat
     let kept = array.elements.iter().enumerate().filter(|(place, _)| {
         let mut rest = *place;
         // From the innermost dimension, which runs fastest.
-        array.dimensions.iter().zip(&ranges).rev().all(|(dimension, range)| {
-            let at = rest % dimension.length;
-            rest /= dimension.length;
-            range.contains(&at)
-        })
+        array
+            .dimensions
+            .iter()
+            .zip(&ranges)
+            .rev()
+            .all(|(dimension, range)| {
+                let at = rest % dimension.length;
+                rest /= dimension.length;
+                range.contains(&at)
+            })
     });
     let elements = kept.map(|(_, element)| element.clone()).collect();
     let dimensions = ranges.into_iter().map(|range| Dimension {
@@ -211,8 +223,13 @@ pub fn with_element(array: &Datum, kind: Kind, subscripts: &[i32], new: Datum) -
         if subscripts.len() > DIMENSIONS_MAX {
             return Err(too_many_dimensions(subscripts.len()));
         }
-        changed.dimensions =
-            subscripts.iter().map(|lower| Dimension { length: 1, lower: *lower }).collect();
+        changed.dimensions = subscripts
+            .iter()
+            .map(|lower| Dimension {
+                length: 1,
+                lower: *lower,
+            })
+            .collect();
         changed.elements = vec![new];
         return Ok(datum(changed));
     }
@@ -262,7 +279,9 @@ pub fn from_values(element: Kind, values: Vec<Datum>) -> Result<Datum> {
     let count = values.len();
     for value in values {
         let differs = || {
-            wrong_shape("multidimensional arrays must have array expressions with matching dimensions")
+            wrong_shape(
+                "multidimensional arrays must have array expressions with matching dimensions",
+            )
         };
         let Datum::Array(array) = value else {
             return Err(differs());
@@ -279,9 +298,16 @@ pub fn from_values(element: Kind, values: Vec<Datum>) -> Result<Datum> {
     if elements.is_empty() {
         return Ok(datum(Array::new(element, elements)));
     }
-    let mut dimensions = vec![Dimension { length: count, lower: 1 }];
+    let mut dimensions = vec![Dimension {
+        length: count,
+        lower: 1,
+    }];
     dimensions.extend(inner);
-    Ok(datum(Array { element, dimensions, elements }))
+    Ok(datum(Array {
+        element,
+        dimensions,
+        elements,
+    }))
 }
 
 fn dimension(a: &[Datum]) -> Result<Option<Dimension>> {
@@ -297,7 +323,10 @@ fn dims(array: &Array) -> Datum {
     if array.dimensions.is_empty() {
         return Datum::Null;
     }
-    let each = array.dimensions.iter().map(|one| format!("[{}:{}]", one.lower, one.upper()));
+    let each = array
+        .dimensions
+        .iter()
+        .map(|one| format!("[{}:{}]", one.lower, one.upper()));
     Datum::text(each.collect::<String>())
 }
 
@@ -345,7 +374,10 @@ fn all_positions(a: &[Datum]) -> Result<Datum> {
         return Ok(Datum::Null);
     }
     let found = positions(a[0].array()?, &a[1], i32::MIN)?;
-    Ok(datum(Array::new(Int4, found.into_iter().map(Datum::Int4).collect())))
+    Ok(datum(Array::new(
+        Int4,
+        found.into_iter().map(Datum::Int4).collect(),
+    )))
 }
 
 fn remove(a: &[Datum]) -> Result<Datum> {
@@ -353,9 +385,20 @@ fn remove(a: &[Datum]) -> Result<Datum> {
         return Ok(Datum::Null);
     }
     let array = a[0].array()?;
-    let lower = one_dimension(array, "removing elements from multidimensional arrays is not supported")?;
-    let kept = array.elements.iter().filter(|element| **element != a[1]).cloned();
-    Ok(datum(Array::from_lower(array.element, lower, kept.collect())))
+    let lower = one_dimension(
+        array,
+        "removing elements from multidimensional arrays is not supported",
+    )?;
+    let kept = array
+        .elements
+        .iter()
+        .filter(|element| **element != a[1])
+        .cloned();
+    Ok(datum(Array::from_lower(
+        array.element,
+        lower,
+        kept.collect(),
+    )))
 }
 
 fn replace(a: &[Datum]) -> Result<Datum> {
@@ -364,7 +407,13 @@ fn replace(a: &[Datum]) -> Result<Datum> {
     }
     let array = a[0].array()?;
     let elements = array.elements.iter();
-    let replaced = elements.map(|one| if *one == a[1] { a[2].clone() } else { one.clone() });
+    let replaced = elements.map(|one| {
+        if *one == a[1] {
+            a[2].clone()
+        } else {
+            one.clone()
+        }
+    });
     Ok(datum(Array {
         element: array.element,
         dimensions: array.dimensions.clone(),
@@ -417,9 +466,14 @@ fn fill(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
             return null("dimension values cannot be null");
         }
         let length = usize::try_from(length.int()?).map_err(|_| too_many_elements())?;
-        total = total.checked_mul(length).filter(|total| *total <= ELEMENTS_MAX)
+        total = total
+            .checked_mul(length)
+            .filter(|total| *total <= ELEMENTS_MAX)
             .ok_or_else(too_many_elements)?;
-        dimensions.push(Dimension { length, lower: lower.int4()? });
+        dimensions.push(Dimension {
+            length,
+            lower: lower.int4()?,
+        });
     }
     let element = element_of(context, &a[0]);
     if total == 0 {
@@ -451,7 +505,9 @@ fn trim(a: &[Datum]) -> Result<Datum> {
 fn unnest(a: &[Datum]) -> Result<Rows> {
     let array = Arc::clone(a[0].array()?);
     let count = array.elements.len();
-    Ok(Box::new((0..count).map(move |place| Ok(array.elements[place].clone()))))
+    Ok(Box::new(
+        (0..count).map(move |place| Ok(array.elements[place].clone())),
+    ))
 }
 
 fn subscripts(a: &[Datum]) -> Result<Rows> {
@@ -460,10 +516,7 @@ fn subscripts(a: &[Datum]) -> Result<Rows> {
     };
     let is_reverse = a.get(2).map_or(Ok(false), Datum::bool)?;
     let (lower, upper) = (one.lower, one.upper());
-    let each = (lower..=upper).map(move |at| match is_reverse {
-        true => upper - (at - lower),
-        false => at,
-    });
+    let each = (lower..=upper).map(move |at| if is_reverse { upper - (at - lower) } else { at });
     Ok(Box::new(each.map(|at| Ok(Datum::Int4(at)))))
 }
 
@@ -503,7 +556,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let count = a[0].array()?.dimensions.len() as i64;
         Ok(int_or_null((count > 0).then_some(count)))
     }),
-    Function::scalar("array_dims", &[AnyArray], Text, |_, a| Ok(dims(a[0].array()?))),
+    Function::scalar("array_dims", &[AnyArray], Text, |_, a| {
+        Ok(dims(a[0].array()?))
+    }),
     Function::scalar("cardinality", &[AnyArray], Int4, |_, a| {
         Ok(Datum::Int4(a[0].array()?.elements.len() as i32))
     }),
@@ -515,9 +570,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
     )
     .nullable()
     .defaults(1),
-    Function::scalar("array_positions", &[AnyCompatibleArray, AnyCompatible], INTEGERS, |_, a| {
-        all_positions(a)
-    })
+    Function::scalar(
+        "array_positions",
+        &[AnyCompatibleArray, AnyCompatible],
+        INTEGERS,
+        |_, a| all_positions(a),
+    )
     .nullable(),
     Function::scalar(
         "array_remove",
@@ -533,21 +591,30 @@ pub(super) const FUNCTIONS: &[Function] = &[
         |_, a| replace(a),
     )
     .nullable(),
-    Function::scalar("array_to_string", &[AnyArray, Text, Text], Text, |context, a| {
-        to_string(context, a)
-    })
+    Function::scalar(
+        "array_to_string",
+        &[AnyArray, Text, Text],
+        Text,
+        |context, a| to_string(context, a),
+    )
     .nullable()
     .stable()
     .defaults(1),
-    Function::scalar("array_fill", &[AnyElement, INTEGERS, INTEGERS], AnyArray, |context, a| {
-        fill(context, a)
-    })
+    Function::scalar(
+        "array_fill",
+        &[AnyElement, INTEGERS, INTEGERS],
+        AnyArray,
+        |context, a| fill(context, a),
+    )
     .nullable()
     .defaults(1),
     Function::scalar("trim_array", &[AnyArray, Int4], AnyArray, |_, a| trim(a)),
     Function::set("unnest", &[AnyArray], AnyElement, |_, a| unnest(a)),
-    Function::set("generate_subscripts", &[AnyArray, Int4, Kind::Bool], Int4, |_, a| {
-        subscripts(a)
-    })
+    Function::set(
+        "generate_subscripts",
+        &[AnyArray, Int4, Kind::Bool],
+        Int4,
+        |_, a| subscripts(a),
+    )
     .defaults(1),
 ];

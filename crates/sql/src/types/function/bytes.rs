@@ -1,9 +1,9 @@
 //! Functions of bytes, and conversions between bytes and texts.
 
+use super::super::context::ByteaOutput;
 use super::super::datum::Datum;
 use super::super::kind::Kind::{Bytea, Int4, Int8, Name, Text};
 use super::super::text_io::{parse_hex, print_bytea};
-use super::super::context::ByteaOutput;
 use super::{Function, digest};
 use crate::error::{Result, SqlError, SqlState};
 
@@ -23,11 +23,17 @@ fn to_base64(bytes: &[u8]) -> String {
             out.push('\n');
             line = 0;
         }
-        let group = chunk.iter().fold(0_u32, |group, byte| (group << 8) | u32::from(*byte))
+        let group = chunk
+            .iter()
+            .fold(0_u32, |group, byte| (group << 8) | u32::from(*byte))
             << (8 * (3 - chunk.len()));
         for place in 0..4 {
             let digit = BASE64[(group >> (18 - 6 * place)) as usize & 63];
-            out.push(if place > chunk.len() { '=' } else { char::from(digit) });
+            out.push(if place > chunk.len() {
+                '='
+            } else {
+                char::from(digit)
+            });
         }
         line += 4;
     }
@@ -39,8 +45,14 @@ fn from_base64(text: &str) -> Result<Vec<u8>> {
     let mut group = 0_u32;
     let mut count = 0;
     let mut padding = 0;
-    for character in text.chars().filter(|c| !matches!(c, ' ' | '\t' | '\n' | '\r')) {
-        let digit = match BASE64.iter().position(|digit| char::from(*digit) == character) {
+    for character in text
+        .chars()
+        .filter(|c| !matches!(c, ' ' | '\t' | '\n' | '\r'))
+    {
+        let digit = match BASE64
+            .iter()
+            .position(|digit| char::from(*digit) == character)
+        {
             Some(digit) if padding == 0 => digit as u32,
             None if character == '=' && count >= 2 => {
                 padding += 1;
@@ -124,16 +136,27 @@ fn convert_from(bytes: &[u8], name: &str) -> Result<Datum> {
                 "invalid byte sequence for encoding \"LATIN1\": 0x00",
             ));
         }
-        return Ok(Datum::text(bytes.iter().map(|byte| char::from(*byte)).collect::<String>()));
+        return Ok(Datum::text(
+            bytes
+                .iter()
+                .map(|byte| char::from(*byte))
+                .collect::<String>(),
+        ));
     }
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok(Datum::text(text)),
         found => {
             let valid = found.map_or_else(|error| error.valid_up_to(), str::len);
-            let at = bytes[..valid].iter().position(|byte| *byte == 0).unwrap_or(valid);
+            let at = bytes[..valid]
+                .iter()
+                .position(|byte| *byte == 0)
+                .unwrap_or(valid);
             Err(SqlError::new(
                 SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-                format!("invalid byte sequence for encoding \"UTF8\": 0x{:02x}", bytes[at]),
+                format!(
+                    "invalid byte sequence for encoding \"UTF8\": 0x{:02x}",
+                    bytes[at]
+                ),
             ))
         }
     }
@@ -156,12 +179,15 @@ fn convert_to(text: &str, name: &str) -> Result<Datum> {
 
 /// A place in bytes or bits.
 fn place(index: i64, count: usize) -> Result<usize> {
-    usize::try_from(index).ok().filter(|index| *index < count).ok_or_else(|| {
-        SqlError::new(
-            SqlState::ARRAY_SUBSCRIPT_ERROR,
-            format!("index {index} out of valid range, 0..{}", count as i64 - 1),
-        )
-    })
+    usize::try_from(index)
+        .ok()
+        .filter(|index| *index < count)
+        .ok_or_else(|| {
+            SqlError::new(
+                SqlState::ARRAY_SUBSCRIPT_ERROR,
+                format!("index {index} out of valid range, 0..{}", count as i64 - 1),
+            )
+        })
 }
 
 fn get_bit(a: &[Datum]) -> Result<Datum> {
@@ -183,7 +209,9 @@ fn set_bit(a: &[Datum]) -> Result<Datum> {
 
 fn get_byte(a: &[Datum]) -> Result<Datum> {
     let bytes = a[0].bytea()?;
-    Ok(Datum::Int4(i32::from(bytes[place(a[1].int()?, bytes.len())?])))
+    Ok(Datum::Int4(i32::from(
+        bytes[place(a[1].int()?, bytes.len())?],
+    )))
 }
 
 fn set_byte(a: &[Datum]) -> Result<Datum> {
@@ -254,18 +282,29 @@ fn int(value: usize) -> Result<Datum> {
 /// The table.
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::scalar("length", &[Bytea], Int4, |_, a| int(a[0].bytea()?.len())),
-    Function::scalar("octet_length", &[Bytea], Int4, |_, a| int(a[0].bytea()?.len())),
-    Function::scalar("bit_length", &[Bytea], Int4, |_, a| int(a[0].bytea()?.len() * 8)),
+    Function::scalar("octet_length", &[Bytea], Int4, |_, a| {
+        int(a[0].bytea()?.len())
+    }),
+    Function::scalar("bit_length", &[Bytea], Int4, |_, a| {
+        int(a[0].bytea()?.len() * 8)
+    }),
     Function::scalar("length", &[Bytea, Name], Int4, |_, a| {
         let text = convert_from(a[0].bytea()?, a[1].str()?)?;
         int(text.str()?.chars().count())
     }),
     Function::scalar("bit_count", &[Bytea], Int8, |_, a| {
-        let ones = a[0].bytea()?.iter().map(|byte| i64::from(byte.count_ones()));
+        let ones = a[0]
+            .bytea()?
+            .iter()
+            .map(|byte| i64::from(byte.count_ones()));
         Ok(Datum::Int8(ones.sum()))
     }),
-    Function::scalar("encode", &[Bytea, Text], Text, |_, a| encode(a[0].bytea()?, a[1].str()?)),
-    Function::scalar("decode", &[Text, Text], Bytea, |_, a| decode(a[0].str()?, a[1].str()?)),
+    Function::scalar("encode", &[Bytea, Text], Text, |_, a| {
+        encode(a[0].bytea()?, a[1].str()?)
+    }),
+    Function::scalar("decode", &[Text, Text], Bytea, |_, a| {
+        decode(a[0].str()?, a[1].str()?)
+    }),
     Function::scalar("convert_from", &[Bytea, Name], Text, |_, a| {
         convert_from(a[0].bytea()?, a[1].str()?)
     }),
@@ -292,7 +331,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
         Ok(Datum::Int4(position(a[0].bytea()?, a[1].bytea()?)))
     }),
     Function::scalar("overlay", &[Bytea, Bytea, Int4], Bytea, |_, a| overlay(a)),
-    Function::scalar("overlay", &[Bytea, Bytea, Int4, Int4], Bytea, |_, a| overlay(a)),
+    Function::scalar("overlay", &[Bytea, Bytea, Int4, Int4], Bytea, |_, a| {
+        overlay(a)
+    }),
     Function::scalar("btrim", &[Bytea, Bytea], Bytea, |_, a| trim(a, true, true)),
     Function::scalar("ltrim", &[Bytea, Bytea], Bytea, |_, a| trim(a, true, false)),
     Function::scalar("rtrim", &[Bytea, Bytea], Bytea, |_, a| trim(a, false, true)),

@@ -11,17 +11,19 @@ static STEPS: LazyLock<Vec<u64>> = LazyLock::new(|| (0..80).map(|at| root_bits(a
 /// Hexadecimal digits of bytes.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
+            let _ = write!(out, "{byte:02x}");
+            out
+        })
 }
 
 /// The message with its padding: a bit, zeros, and the length in bits.
 fn padded(message: &[u8], block: usize, length: &[u8]) -> Vec<u8> {
     let mut out = message.to_vec();
     out.push(0x80);
-    while (out.len() + length.len()) % block != 0 {
+    while !(out.len() + length.len()).is_multiple_of(block) {
         out.push(0);
     }
     out.extend(length);
@@ -30,7 +32,12 @@ fn padded(message: &[u8], block: usize, length: &[u8]) -> Vec<u8> {
 
 /// MD5.
 pub(crate) fn md5(message: &[u8]) -> [u8; 16] {
-    const SHIFTS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
+    const SHIFTS: [[u32; 4]; 4] = [
+        [7, 12, 17, 22],
+        [5, 9, 14, 20],
+        [4, 11, 16, 23],
+        [6, 10, 15, 21],
+    ];
     let bits = (message.len() as u64).wrapping_mul(8);
     let mut state = [0x6745_2301_u32, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
     for block in padded(message, 64, &bits.to_le_bytes()).chunks_exact(64) {
@@ -80,6 +87,7 @@ fn root_bits(index: usize, degree: u32) -> u64 {
 }
 
 /// SHA-256, or SHA-224 with other first values and a shorter result.
+#[expect(clippy::many_single_char_names, reason = "the names of the standard")]
 fn sha_of_32_bits(message: &[u8], mut state: [u32; 8]) -> Vec<u8> {
     let bits = (message.len() as u64).wrapping_mul(8);
     for block in padded(message, 64, &bits.to_be_bytes()).chunks_exact(64) {
@@ -116,6 +124,7 @@ fn sha_of_32_bits(message: &[u8], mut state: [u32; 8]) -> Vec<u8> {
 }
 
 /// SHA-512, or SHA-384 with other first values and a shorter result.
+#[expect(clippy::many_single_char_names, reason = "the names of the standard")]
 fn sha_of_64_bits(message: &[u8], mut state: [u64; 8]) -> Vec<u8> {
     let bits = (message.len() as u128).wrapping_mul(8);
     for block in padded(message, 128, &bits.to_be_bytes()).chunks_exact(128) {
@@ -153,14 +162,20 @@ fn sha_of_64_bits(message: &[u8], mut state: [u64; 8]) -> Vec<u8> {
 
 /// SHA-224.
 pub(crate) fn sha224(message: &[u8]) -> Vec<u8> {
-    let mut digest = sha_of_32_bits(message, std::array::from_fn(|at| root_bits(at + 8, 2) as u32));
+    let mut digest = sha_of_32_bits(
+        message,
+        std::array::from_fn(|at| root_bits(at + 8, 2) as u32),
+    );
     digest.truncate(28);
     digest
 }
 
 /// SHA-256.
 pub(crate) fn sha256(message: &[u8]) -> Vec<u8> {
-    sha_of_32_bits(message, std::array::from_fn(|at| (root_bits(at, 2) >> 32) as u32))
+    sha_of_32_bits(
+        message,
+        std::array::from_fn(|at| (root_bits(at, 2) >> 32) as u32),
+    )
 }
 
 /// SHA-384.
@@ -192,7 +207,13 @@ mod tests {
             hex(&sha256(b"abc")),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
         );
-        assert_eq!(hex(&sha384(b"abc"))[..32], *"cb00753f45a35e8bb5a03d699ac65007");
-        assert_eq!(hex(&sha512(b"abc"))[..32], *"ddaf35a193617abacc417349ae204131");
+        assert_eq!(
+            hex(&sha384(b"abc"))[..32],
+            *"cb00753f45a35e8bb5a03d699ac65007"
+        );
+        assert_eq!(
+            hex(&sha512(b"abc"))[..32],
+            *"ddaf35a193617abacc417349ae204131"
+        );
     }
 }

@@ -5,10 +5,10 @@ use super::super::context::CallContext;
 use super::super::datum::{Datum, EnumLabel};
 use super::super::kind::Kind::{self, Any, AnyArray, AnyEnum, Int4, Regtype, Text, Uuid};
 use super::super::text_io;
+use super::Function;
 use super::json::kind_of;
 use super::moment::clock;
 use super::string::{quote_ident, quote_literal};
-use super::Function;
 use crate::error::{Result, SqlError, SqlState};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -29,7 +29,9 @@ fn concatenate_with(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
     }
     let separator = a[0].str()?;
     let shown = (1..a.len()).filter(|place| !a[*place].is_null());
-    let each = shown.map(|place| text(context, a, place)).collect::<Result<Vec<_>>>()?;
+    let each = shown
+        .map(|place| text(context, a, place))
+        .collect::<Result<Vec<_>>>()?;
     Ok(Datum::text(each.join(separator)))
 }
 
@@ -56,7 +58,9 @@ enum Width {
 
 /// A number at the front of a text.
 fn number(rest: &mut &str) -> Result<Option<i64>> {
-    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    let end = rest
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(rest.len());
     let (digits, after) = rest.split_at(end);
     if digits.is_empty() {
         return Ok(None);
@@ -75,7 +79,9 @@ fn number(rest: &mut &str) -> Result<Option<i64>> {
 fn argument_number(number: i64) -> Result<usize> {
     match usize::try_from(number) {
         Ok(number) if number > 0 => Ok(number),
-        _ => Err(bad("format specifies argument 0, but arguments are numbered from 1")),
+        _ => Err(bad(
+            "format specifies argument 0, but arguments are numbered from 1",
+        )),
     }
 }
 
@@ -108,6 +114,23 @@ fn field(rest: &mut &str) -> Result<Field> {
         field.width = Width::Fixed(width);
     }
     Ok(field)
+}
+
+/// The text of an argument in a form: plain, as an identifier or as a literal.
+fn shown(context: &CallContext<'_>, a: &[Datum], place: usize, form: char) -> Result<String> {
+    Ok(match (form, a[place].is_null()) {
+        ('I', true) => {
+            return Err(SqlError::new(
+                SqlState::NULL_VALUE_NOT_ALLOWED,
+                "null values cannot be formatted as an SQL identifier",
+            ));
+        }
+        ('L', true) => "NULL".to_owned(),
+        (_, true) => String::new(),
+        ('I', _) => quote_ident(&text(context, a, place)?),
+        ('L', _) => quote_literal(&text(context, a, place)?),
+        _ => text(context, a, place)?,
+    })
 }
 
 fn format(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
@@ -147,31 +170,27 @@ fn format(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
             Width::Fixed(width) => (field.is_left, width),
             Width::Argument(place) => {
                 let place = take(place)?;
-                let width = if a[place].is_null() { 0 } else { a[place].int()? };
+                let width = if a[place].is_null() {
+                    0
+                } else {
+                    a[place].int()?
+                };
                 (field.is_left || width < 0, width.abs())
             }
         };
         let place = take(field.argument)?;
-        let shown = match (form, a[place].is_null()) {
-            ('I', true) => {
-                return Err(SqlError::new(
-                    SqlState::NULL_VALUE_NOT_ALLOWED,
-                    "null values cannot be formatted as an SQL identifier",
-                ));
-            }
-            ('L', true) => "NULL".to_owned(),
-            (_, true) => String::new(),
-            ('I', _) => quote_ident(&text(context, a, place)?),
-            ('L', _) => quote_literal(&text(context, a, place)?),
-            _ => text(context, a, place)?,
-        };
+        let shown = shown(context, a, place, form)?;
         is_left |= width == 0;
         let width = usize::try_from(width).unwrap_or(0);
         if width > super::string::RESULT_BYTES_MAX / 4 {
             return Err(super::string::too_large());
         }
         let missing = " ".repeat(width.saturating_sub(shown.chars().count()));
-        let sides = if is_left { [&shown, &missing] } else { [&missing, &shown] };
+        let sides = if is_left {
+            [&shown, &missing]
+        } else {
+            [&missing, &shown]
+        };
         out.extend(sides.map(String::as_str));
     }
     out.push_str(rest);
@@ -191,14 +210,21 @@ fn labels(context: &CallContext<'_>) -> Result<Vec<EnumLabel>> {
         _ => None,
     });
     let oid = oid.ok_or_else(|| {
-        SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "could not determine actual enum type")
+        SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "could not determine actual enum type",
+        )
     })?;
     Ok(context.context.names.enum_labels(oid))
 }
 
 fn end_label(context: &CallContext<'_>, is_first: bool) -> Result<Datum> {
     let labels = labels(context)?;
-    let found = if is_first { labels.into_iter().next() } else { labels.into_iter().next_back() };
+    let found = if is_first {
+        labels.into_iter().next()
+    } else {
+        labels.into_iter().next_back()
+    };
     found.map(Datum::Enum).ok_or_else(|| {
         SqlError::new(
             SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -214,9 +240,8 @@ fn label_range(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
     };
     let element = context.result_type.kind.element().unwrap_or(AnyEnum);
     let labels = labels(context)?.into_iter().map(Datum::Enum);
-    let kept = labels.filter(|label| {
-        (low.is_null() || label >= low) && (high.is_null() || label <= high)
-    });
+    let kept =
+        labels.filter(|label| (low.is_null() || label >= low) && (high.is_null() || label <= high));
     Ok(Datum::Array(Arc::new(Array::new(element, kept.collect()))))
 }
 
@@ -250,41 +275,57 @@ pub(super) const FUNCTIONS: &[Function] = &[
         .variadic()
         .nullable()
         .stable(),
-    Function::scalar("concat_ws", &[Text, Any], Text, |context, a| concatenate_with(context, a))
-        .variadic()
+    Function::scalar("concat_ws", &[Text, Any], Text, |context, a| {
+        concatenate_with(context, a)
+    })
+    .variadic()
+    .nullable()
+    .stable(),
+    Function::scalar("format", &[Text], Text, |context, a| format(context, a))
         .nullable()
         .stable(),
-    Function::scalar("format", &[Text], Text, |context, a| format(context, a)).nullable().stable(),
-    Function::scalar("format", &[Text, Any], Text, |context, a| format(context, a))
-        .variadic()
-        .nullable()
-        .stable(),
+    Function::scalar("format", &[Text, Any], Text, |context, a| {
+        format(context, a)
+    })
+    .variadic()
+    .nullable()
+    .stable(),
     Function::scalar("num_nulls", &[Any], Int4, |_, a| Ok(count_nulls(a, true)))
         .variadic()
         .nullable(),
-    Function::scalar("num_nonnulls", &[Any], Int4, |_, a| Ok(count_nulls(a, false)))
-        .variadic()
-        .nullable(),
+    Function::scalar("num_nonnulls", &[Any], Int4, |_, a| {
+        Ok(count_nulls(a, false))
+    })
+    .variadic()
+    .nullable(),
     Function::scalar("pg_typeof", &[Any], Regtype, |context, a| {
         Ok(Datum::Oid(kind_of(context, a, 0).oid()))
     })
     .nullable()
     .stable(),
-    Function::scalar("enum_first", &[AnyEnum], AnyEnum, |context, _| end_label(context, true))
-        .nullable()
-        .stable(),
-    Function::scalar("enum_last", &[AnyEnum], AnyEnum, |context, _| end_label(context, false))
-        .nullable()
-        .stable(),
-    Function::scalar("enum_range", &[AnyEnum], AnyArray, |context, a| label_range(context, a))
-        .nullable()
-        .stable(),
+    Function::scalar("enum_first", &[AnyEnum], AnyEnum, |context, _| {
+        end_label(context, true)
+    })
+    .nullable()
+    .stable(),
+    Function::scalar("enum_last", &[AnyEnum], AnyEnum, |context, _| {
+        end_label(context, false)
+    })
+    .nullable()
+    .stable(),
+    Function::scalar("enum_range", &[AnyEnum], AnyArray, |context, a| {
+        label_range(context, a)
+    })
+    .nullable()
+    .stable(),
     Function::scalar("enum_range", &[AnyEnum, AnyEnum], AnyArray, |context, a| {
         label_range(context, a)
     })
     .nullable()
     .stable(),
-    Function::scalar("gen_random_uuid", &[], Uuid, |_, _| Ok(uuid(unguessable(), 4)))
-        .volatile(),
+    Function::scalar("gen_random_uuid", &[], Uuid, |_, _| {
+        Ok(uuid(unguessable(), 4))
+    })
+    .volatile(),
     Function::scalar("uuidv7", &[], Uuid, |_, _| Ok(timed_uuid())).volatile(),
 ];

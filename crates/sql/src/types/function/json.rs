@@ -5,11 +5,8 @@
 use super::super::array::Array;
 use super::super::context::CallContext;
 use super::super::datum::{Datum, Record, RecordShape};
-use super::super::json::{Content, Escapes, Json, Node, convert, edit, place, quote};
-use super::super::kind::Kind::{
-    self, Any, AnyArray, AnyElement, Bool, Int4, Json as JsonKind, Jsonb, Record as RecordKind,
-    Text,
-};
+use super::super::json::{Content, Escapes, Json, Node, edit, place};
+use super::super::kind::Kind::{self, Int4, Json as JsonKind, Jsonb, Record as RecordKind, Text};
 use super::{Function, Rows};
 use crate::error::{Result, SqlError, SqlState};
 use std::sync::{Arc, LazyLock};
@@ -19,7 +16,7 @@ const JSON_PAIR: &[(&str, Kind)] = &[("key", Text), ("value", JsonKind)];
 const JSONB_PAIR: &[(&str, Kind)] = &[("key", Text), ("value", Jsonb)];
 const TEXT_PAIR: &[(&str, Kind)] = &[("key", Text), ("value", Text)];
 
-fn bad(message: impl Into<String>) -> SqlError {
+pub(super) fn bad(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
@@ -42,7 +39,9 @@ fn as_text(json: Option<&Json>) -> Datum {
 }
 
 fn piece(text: &str, node: Option<&Node>) -> Datum {
-    node.map_or(Datum::Null, |node| Datum::Json(text[node.range.clone()].into()))
+    node.map_or(Datum::Null, |node| {
+        Datum::Json(text[node.range.clone()].into())
+    })
 }
 
 fn piece_as_text(text: &str, node: Option<&Node>) -> Datum {
@@ -56,9 +55,11 @@ fn piece_as_text(text: &str, node: Option<&Node>) -> Datum {
 /// The node of a key; of several the last one counts.
 fn node_of_key<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
     match &node.content {
-        Content::Object(pairs) => {
-            pairs.iter().rev().find(|(other, _)| other == key).map(|(_, node)| node)
-        }
+        Content::Object(pairs) => pairs
+            .iter()
+            .rev()
+            .find(|(other, _)| other == key)
+            .map(|(_, node)| node),
         _ => None,
     }
 }
@@ -71,13 +72,14 @@ fn node_at(node: &Node, index: i64) -> Option<&Node> {
 }
 
 fn node_at_path<'n>(node: &'n Node, path: &[&str]) -> Option<&'n Node> {
-    path.iter().try_fold(node, |node, step| match &node.content {
-        Content::Array(_) => node_at(node, edit::index_of(step)?),
-        _ => node_of_key(node, step),
-    })
+    path.iter()
+        .try_fold(node, |node, step| match &node.content {
+            Content::Array(_) => node_at(node, edit::index_of(step)?),
+            _ => node_of_key(node, step),
+        })
 }
 
-fn parsed(datum: &Datum) -> Result<Node> {
+pub(super) fn parsed(datum: &Datum) -> Result<Node> {
     Node::parse(datum.str()?, Escapes::Kept)
 }
 
@@ -85,7 +87,13 @@ fn parsed(datum: &Datum) -> Result<Node> {
 fn texts(array: &Array) -> Result<Option<Vec<&str>>> {
     let elements = array.elements.iter();
     elements
-        .map(|one| if one.is_null() { Ok(None) } else { one.str().map(Some) })
+        .map(|one| {
+            if one.is_null() {
+                Ok(None)
+            } else {
+                one.str().map(Some)
+            }
+        })
         .collect()
 }
 
@@ -97,9 +105,10 @@ pub(crate) fn json_part(a: &[Datum], wants_text: bool) -> Result<Datum> {
         Datum::Int4(index) => node_at(&node, i64::from(*index)),
         key => node_of_key(&node, key.str()?),
     };
-    Ok(match wants_text {
-        true => piece_as_text(text, found),
-        false => piece(text, found),
+    Ok(if wants_text {
+        piece_as_text(text, found)
+    } else {
+        piece(text, found)
     })
 }
 
@@ -110,7 +119,11 @@ pub(crate) fn jsonb_part(a: &[Datum], wants_text: bool) -> Result<Datum> {
         Datum::Int4(index) => json.at(i64::from(*index)),
         key => json.get(key.str()?),
     };
-    Ok(if wants_text { as_text(found) } else { jsonb_or_null(found) })
+    Ok(if wants_text {
+        as_text(found)
+    } else {
+        jsonb_or_null(found)
+    })
 }
 
 /// The operators `#>` and `#>>` of `json`.
@@ -121,9 +134,10 @@ pub(crate) fn json_path(a: &[Datum], wants_text: bool) -> Result<Datum> {
     };
     let node = parsed(&a[0])?;
     let found = node_at_path(&node, &path);
-    Ok(match wants_text {
-        true => piece_as_text(text, found),
-        false => piece(text, found),
+    Ok(if wants_text {
+        piece_as_text(text, found)
+    } else {
+        piece(text, found)
     })
 }
 
@@ -133,23 +147,36 @@ pub(crate) fn jsonb_path(a: &[Datum], wants_text: bool) -> Result<Datum> {
         return Ok(Datum::Null);
     };
     let found = a[0].jsonb()?.at_path(&path);
-    Ok(if wants_text { as_text(found) } else { jsonb_or_null(found) })
+    Ok(if wants_text {
+        as_text(found)
+    } else {
+        jsonb_or_null(found)
+    })
 }
 
 /// The operators `?|` and `?&`.
 pub(crate) fn has_keys(a: &[Datum], needs_all: bool) -> Result<Datum> {
     let json = a[0].jsonb()?;
-    let mut found = a[1].array()?.elements.iter().filter_map(|key| key.str().ok());
-    Ok(Datum::Bool(match needs_all {
-        true => found.all(|key| json.has_key(key)),
-        false => found.any(|key| json.has_key(key)),
+    let mut found = a[1]
+        .array()?
+        .elements
+        .iter()
+        .filter_map(|key| key.str().ok());
+    Ok(Datum::Bool(if needs_all {
+        found.all(|key| json.has_key(key))
+    } else {
+        found.any(|key| json.has_key(key))
     }))
 }
 
 /// The operator `-` with texts.
 pub(crate) fn without_keys(a: &[Datum]) -> Result<Datum> {
     let array = one_dimension(&a[1])?;
-    let keys: Vec<&str> = array.elements.iter().filter_map(|key| key.str().ok()).collect();
+    let keys: Vec<&str> = array
+        .elements
+        .iter()
+        .filter_map(|key| key.str().ok())
+        .collect();
     a[0].jsonb()?.without_keys(&keys).map(jsonb)
 }
 
@@ -164,7 +191,7 @@ fn one_dimension(datum: &Datum) -> Result<&Array> {
 }
 
 /// The steps of a path that must not have NULLs.
-fn path(datum: &Datum) -> Result<Vec<&str>> {
+pub(super) fn path(datum: &Datum) -> Result<Vec<&str>> {
     let array = one_dimension(datum)?;
     let elements = array.elements.iter().enumerate();
     let steps = elements.map(|(place, step)| match step {
@@ -187,60 +214,13 @@ pub(crate) fn without_path(a: &[Datum]) -> Result<Datum> {
 }
 
 /// The value to be changed, unless it has no parts.
-fn container(a: &[Datum], message: &str) -> Result<Arc<Json>> {
+pub(super) fn container(a: &[Datum], message: &str) -> Result<Arc<Json>> {
     one_dimension(&a[1])?;
     let json = a[0].jsonb()?;
     match **json {
         Json::Array(_) | Json::Object(_) => Ok(Arc::clone(json)),
         _ => Err(bad(message)),
     }
-}
-
-fn set(a: &[Datum]) -> Result<Datum> {
-    let json = container(a, "cannot set path in scalar")?;
-    let creates = a.get(3).map_or(Ok(true), Datum::bool)?;
-    if json.is_empty() && !creates {
-        return Ok(a[0].clone());
-    }
-    json.with_path(&path(&a[1])?, a[2].jsonb()?, creates).map(jsonb)
-}
-
-/// `jsonb_set_lax`: NULL as the new value is treated as the last argument says.
-fn set_lax(a: &[Datum]) -> Result<Datum> {
-    if a[0].is_null() || a[1].is_null() || a.get(3).is_some_and(Datum::is_null) {
-        return Ok(Datum::Null);
-    }
-    if !a[2].is_null() {
-        return set(&a[..a.len().min(4)]);
-    }
-    let treatment = match a.get(4) {
-        Some(Datum::Null) => {
-            return Err(bad("null_value_treatment must be \"delete_key\", \"return_target\", \"use_json_null\", or \"raise_exception\""));
-        }
-        Some(treatment) => treatment.str()?,
-        None => "use_json_null",
-    };
-    match treatment {
-        "use_json_null" => {
-            let mut arguments = a[..a.len().min(4)].to_vec();
-            arguments[2] = jsonb(Json::Null);
-            set(&arguments)
-        }
-        "delete_key" => without_path(&a[..2]),
-        "return_target" => Ok(a[0].clone()),
-        "raise_exception" => Err(SqlError::new(
-            SqlState::NULL_VALUE_NOT_ALLOWED,
-            "JSON value must not be null",
-        )
-        .detail("Exception was raised because null_value_treatment is \"raise_exception\".")
-        .hint("To avoid, either change the null_value_treatment argument or ensure that an SQL NULL is not passed.")),
-        _ => Err(bad("null_value_treatment must be \"delete_key\", \"return_target\", \"use_json_null\", or \"raise_exception\"")),
-    }
-}
-
-fn insert(a: &[Datum]) -> Result<Datum> {
-    let after = a.get(3).map_or(Ok(false), Datum::bool)?;
-    container(a, "cannot set path in scalar")?.with_inserted(&path(&a[1])?, a[2].jsonb()?, after).map(jsonb)
 }
 
 fn row(shape: &Arc<RecordShape>, key: &str, value: Datum) -> Datum {
@@ -274,9 +254,12 @@ fn json_each(a: &[Datum], wants_text: bool) -> Result<Rows> {
             _ => "cannot deconstruct a scalar",
         }));
     };
-    let each = pairs.iter().map(|(key, node)| match wants_text {
-        true => row(&TEXT_SHAPE, key, piece_as_text(text, Some(node))),
-        false => row(&JSON_SHAPE, key, piece(text, Some(node))),
+    let each = pairs.iter().map(|(key, node)| {
+        if wants_text {
+            row(&TEXT_SHAPE, key, piece_as_text(text, Some(node)))
+        } else {
+            row(&JSON_SHAPE, key, piece(text, Some(node)))
+        }
     });
     Ok(rows(each.collect()))
 }
@@ -285,9 +268,12 @@ fn jsonb_each(a: &[Datum], name: &str, wants_text: bool) -> Result<Rows> {
     let Json::Object(pairs) = &**a[0].jsonb()? else {
         return Err(bad(format!("cannot call {name} on a non-object")));
     };
-    let each = pairs.iter().map(|(key, value)| match wants_text {
-        true => row(&TEXT_SHAPE, key, as_text(Some(value))),
-        false => row(&JSONB_SHAPE, key, jsonb(value.clone())),
+    let each = pairs.iter().map(|(key, value)| {
+        if wants_text {
+            row(&TEXT_SHAPE, key, as_text(Some(value)))
+        } else {
+            row(&JSONB_SHAPE, key, jsonb(value.clone()))
+        }
     });
     Ok(rows(each.collect()))
 }
@@ -301,9 +287,12 @@ fn json_elements(a: &[Datum], name: &str, wants_text: bool) -> Result<Rows> {
             _ => format!("cannot call {name} on a scalar"),
         }));
     };
-    let each = nodes.iter().map(|node| match wants_text {
-        true => piece_as_text(text, Some(node)),
-        false => piece(text, Some(node)),
+    let each = nodes.iter().map(|node| {
+        if wants_text {
+            piece_as_text(text, Some(node))
+        } else {
+            piece(text, Some(node))
+        }
     });
     Ok(rows(each.collect()))
 }
@@ -315,16 +304,21 @@ fn jsonb_elements(a: &[Datum], wants_text: bool) -> Result<Rows> {
             _ => "cannot extract elements from a scalar",
         }));
     };
-    let each = elements.iter().map(|element| match wants_text {
-        true => as_text(Some(element)),
-        false => jsonb(element.clone()),
+    let each = elements.iter().map(|element| {
+        if wants_text {
+            as_text(Some(element))
+        } else {
+            jsonb(element.clone())
+        }
     });
     Ok(rows(each.collect()))
 }
 
 fn json_keys(a: &[Datum]) -> Result<Rows> {
     match parsed(&a[0])?.content {
-        Content::Object(pairs) => Ok(rows(pairs.into_iter().map(|(key, _)| Datum::text(key)).collect())),
+        Content::Object(pairs) => Ok(rows(
+            pairs.into_iter().map(|(key, _)| Datum::text(key)).collect(),
+        )),
         Content::Array(_) => Err(bad("cannot call json_object_keys on an array")),
         _ => Err(bad("cannot call json_object_keys on a scalar")),
     }
@@ -332,9 +326,12 @@ fn json_keys(a: &[Datum]) -> Result<Rows> {
 
 fn jsonb_keys(a: &[Datum]) -> Result<Rows> {
     match &**a[0].jsonb()? {
-        Json::Object(pairs) => {
-            Ok(rows(pairs.iter().map(|(key, _)| Datum::text(key.as_str())).collect()))
-        }
+        Json::Object(pairs) => Ok(rows(
+            pairs
+                .iter()
+                .map(|(key, _)| Datum::text(key.as_str()))
+                .collect(),
+        )),
         Json::Array(_) => Err(bad("cannot call jsonb_object_keys on an array")),
         _ => Err(bad("cannot call jsonb_object_keys on a scalar")),
     }
@@ -378,191 +375,12 @@ fn jsonb_type(a: &[Datum]) -> Result<Datum> {
     }))
 }
 
-/// Appends a node without the pairs whose value is null.
-fn strip(out: &mut String, text: &str, node: &Node) {
-    match &node.content {
-        Content::Object(pairs) => {
-            out.push('{');
-            let kept = pairs.iter().filter(|(_, node)| !matches!(node.content, Content::Null));
-            for (place, (key, node)) in kept.enumerate() {
-                out.push_str(if place > 0 { "," } else { "" });
-                quote(out, key);
-                out.push(':');
-                strip(out, text, node);
-            }
-            out.push('}');
-        }
-        Content::Array(nodes) => {
-            out.push('[');
-            for (place, node) in nodes.iter().enumerate() {
-                out.push_str(if place > 0 { "," } else { "" });
-                strip(out, text, node);
-            }
-            out.push(']');
-        }
-        Content::String(content) => quote(out, content),
-        _ => out.push_str(&text[node.range.clone()]),
-    }
-}
-
-fn json_strip(a: &[Datum]) -> Result<Datum> {
-    let mut out = String::new();
-    strip(&mut out, a[0].str()?, &parsed(&a[0])?);
-    Ok(Datum::Json(out.into()))
-}
-
 /// The kind of an argument.
 pub(crate) fn kind_of(context: &CallContext<'_>, a: &[Datum], place: usize) -> Kind {
-    context.argument_types.get(place).map_or(a[place].kind(), |one| one.kind)
-}
-
-fn to_json(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
-    let mut out = String::new();
-    convert::print(&mut out, &a[0], kind_of(context, a, 0), &context.context)?;
-    Ok(Datum::Json(out.into()))
-}
-
-fn array_to_json(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
-    let has_lines = a.get(1).map_or(Ok(false), Datum::bool)?;
-    let mut out = String::new();
-    convert::print_array(&mut out, a[0].array()?, has_lines, &context.context)?;
-    Ok(Datum::Json(out.into()))
-}
-
-fn row_to_json(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
-    let has_lines = a.get(1).map_or(Ok(false), Datum::bool)?;
-    let mut out = String::new();
-    convert::print_record(&mut out, a[0].record()?, has_lines, &context.context)?;
-    Ok(Datum::Json(out.into()))
-}
-
-/// The arguments of a variadic call of `any`: one array that is marked VARIADIC is spread.
-pub(crate) fn spread(context: &CallContext<'_>, a: &[Datum]) -> Vec<(Datum, Kind)> {
-    a.iter().enumerate().map(|(place, one)| (one.clone(), kind_of(context, a, place))).collect()
-}
-
-fn odd_arguments(name: &str) -> SqlError {
-    bad("argument list must have even number of elements").hint(format!(
-        "The arguments of {name}() must consist of alternating keys and values."
-    ))
-}
-
-fn build_object(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
-    let all = spread(context, a);
-    if all.len() % 2 != 0 {
-        return Err(odd_arguments("json_build_object"));
-    }
-    let mut out = String::from("{");
-    for (place, pair) in all.chunks_exact(2).enumerate() {
-        let [(key, key_kind), (value, kind)] = pair else { continue };
-        if key.is_null() {
-            return Err(bad(format!("argument {} cannot be null", place * 2 + 1))
-                .hint("Object keys should be text."));
-        }
-        out.push_str(if place > 0 { ", " } else { "" });
-        quote(&mut out, &convert::key(key, *key_kind, &context.context)?);
-        out.push_str(" : ");
-        convert::print(&mut out, value, *kind, &context.context)?;
-    }
-    out.push('}');
-    Ok(Datum::Json(out.into()))
-}
-
-fn build_jsonb_object(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
-    let all = spread(context, a);
-    if all.len() % 2 != 0 {
-        return Err(odd_arguments("jsonb_build_object"));
-    }
-    let mut pairs = Vec::new();
-    for (place, pair) in all.chunks_exact(2).enumerate() {
-        let [(key, key_kind), (value, kind)] = pair else { continue };
-        if key.is_null() {
-            return Err(bad(format!("argument {}: key must not be null", place * 2 + 1)));
-        }
-        let key = convert::key(key, *key_kind, &context.context)?;
-        pairs.push((key, convert::tree(value, *kind, &context.context)?));
-    }
-    Ok(jsonb(Json::object(pairs)))
-}
-
-fn build_array(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
-    let mut out = String::from("[");
-    for (place, (value, kind)) in spread(context, a).iter().enumerate() {
-        out.push_str(if place > 0 { ", " } else { "" });
-        convert::print(&mut out, value, *kind, &context.context)?;
-    }
-    out.push(']');
-    Ok(Datum::Json(out.into()))
-}
-
-fn build_jsonb_array(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
-    let all = spread(context, a);
-    let all = all.iter().map(|(value, kind)| convert::tree(value, *kind, &context.context));
-    Ok(jsonb(Json::Array(all.collect::<Result<_>>()?)))
-}
-
-/// Pairs of texts: two of a row of an array, or one of each of two arrays.
-fn text_pairs(a: &[Datum]) -> Result<Vec<(String, Option<String>)>> {
-    let wrong = |text: &str| SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, text);
-    let array = a[0].array()?;
-    let (keys, values): (Vec<&Datum>, Vec<&Datum>) = match a.get(1) {
-        Some(values) => {
-            let values = values.array()?;
-            let depth = array.dimensions.len();
-            if depth > 1 || depth != values.dimensions.len() {
-                return Err(wrong("wrong number of array subscripts"));
-            }
-            if array.elements.len() != values.elements.len() {
-                return Err(wrong("mismatched array dimensions"));
-            }
-            (array.elements.iter().collect(), values.elements.iter().collect())
-        }
-        None => {
-            match array.dimensions.as_slice() {
-                [] => return Ok(Vec::new()),
-                [one] if one.length % 2 != 0 => {
-                    return Err(wrong("array must have even number of elements"));
-                }
-                [_] => {}
-                [_, two] if two.length != 2 => return Err(wrong("array must have two columns")),
-                [_, _] => {}
-                _ => return Err(wrong("wrong number of array subscripts")),
-            }
-            array.elements.chunks_exact(2).map(|pair| (&pair[0], &pair[1])).unzip()
-        }
-    };
-    let pairs = keys.into_iter().zip(values).map(|(key, value)| {
-        if key.is_null() {
-            return Err(SqlError::new(
-                SqlState::NULL_VALUE_NOT_ALLOWED,
-                "null value not allowed for object key",
-            ));
-        }
-        let value = if value.is_null() { None } else { Some(value.str()?.to_owned()) };
-        Ok((key.str()?.to_owned(), value))
-    });
-    pairs.collect()
-}
-
-fn json_object(a: &[Datum]) -> Result<Datum> {
-    let mut out = String::from("{");
-    for (place, (key, value)) in text_pairs(a)?.into_iter().enumerate() {
-        out.push_str(if place > 0 { ", " } else { "" });
-        quote(&mut out, &key);
-        out.push_str(" : ");
-        match value {
-            Some(value) => quote(&mut out, &value),
-            None => out.push_str("null"),
-        }
-    }
-    out.push('}');
-    Ok(Datum::Json(out.into()))
-}
-
-fn jsonb_object(a: &[Datum]) -> Result<Datum> {
-    let pairs = text_pairs(a)?.into_iter();
-    let pairs = pairs.map(|(key, value)| (key, value.map_or(Json::Null, Json::String)));
-    Ok(jsonb(Json::object(pairs.collect())))
+    context
+        .argument_types
+        .get(place)
+        .map_or(a[place].kind(), |one| one.kind)
 }
 
 fn pretty(a: &[Datum]) -> Result<Datum> {
@@ -571,34 +389,57 @@ fn pretty(a: &[Datum]) -> Result<Datum> {
     Ok(Datum::text(out))
 }
 
-/// The table of functions that read.
-pub(super) const READING: &[Function] = &[
+/// The table.
+pub(super) const FUNCTIONS: &[Function] = &[
     Function::scalar("json_extract_path", &[JsonKind, TEXTS], JsonKind, |_, a| {
         json_path(a, false)
     })
     .variadic(),
-    Function::scalar("json_extract_path_text", &[JsonKind, TEXTS], Text, |_, a| json_path(a, true))
-        .variadic(),
-    Function::scalar("jsonb_extract_path", &[Jsonb, TEXTS], Jsonb, |_, a| jsonb_path(a, false))
-        .variadic(),
-    Function::scalar("jsonb_extract_path_text", &[Jsonb, TEXTS], Text, |_, a| jsonb_path(a, true))
-        .variadic(),
-    Function::scalar("json_object_field", &[JsonKind, Text], JsonKind, |_, a| json_part(a, false)),
+    Function::scalar(
+        "json_extract_path_text",
+        &[JsonKind, TEXTS],
+        Text,
+        |_, a| json_path(a, true),
+    )
+    .variadic(),
+    Function::scalar("jsonb_extract_path", &[Jsonb, TEXTS], Jsonb, |_, a| {
+        jsonb_path(a, false)
+    })
+    .variadic(),
+    Function::scalar("jsonb_extract_path_text", &[Jsonb, TEXTS], Text, |_, a| {
+        jsonb_path(a, true)
+    })
+    .variadic(),
+    Function::scalar("json_object_field", &[JsonKind, Text], JsonKind, |_, a| {
+        json_part(a, false)
+    }),
     Function::scalar("json_array_element", &[JsonKind, Int4], JsonKind, |_, a| {
         json_part(a, false)
     }),
-    Function::scalar("jsonb_object_field", &[Jsonb, Text], Jsonb, |_, a| jsonb_part(a, false)),
-    Function::scalar("jsonb_array_element", &[Jsonb, Int4], Jsonb, |_, a| jsonb_part(a, false)),
-    Function::scalar("json_array_length", &[JsonKind], Int4, |_, a| json_length(a)),
+    Function::scalar("jsonb_object_field", &[Jsonb, Text], Jsonb, |_, a| {
+        jsonb_part(a, false)
+    }),
+    Function::scalar("jsonb_array_element", &[Jsonb, Int4], Jsonb, |_, a| {
+        jsonb_part(a, false)
+    }),
+    Function::scalar("json_array_length", &[JsonKind], Int4, |_, a| {
+        json_length(a)
+    }),
     Function::scalar("jsonb_array_length", &[Jsonb], Int4, |_, a| jsonb_length(a)),
     Function::scalar("json_typeof", &[JsonKind], Text, |_, a| json_type(a)),
     Function::scalar("jsonb_typeof", &[Jsonb], Text, |_, a| jsonb_type(a)),
-    Function::set("json_each", &[JsonKind], RecordKind, |_, a| json_each(a, false))
-        .columns(JSON_PAIR),
-    Function::set("json_each_text", &[JsonKind], RecordKind, |_, a| json_each(a, true))
-        .columns(TEXT_PAIR),
-    Function::set("jsonb_each", &[Jsonb], RecordKind, |_, a| jsonb_each(a, "jsonb_each", false))
-        .columns(JSONB_PAIR),
+    Function::set("json_each", &[JsonKind], RecordKind, |_, a| {
+        json_each(a, false)
+    })
+    .columns(JSON_PAIR),
+    Function::set("json_each_text", &[JsonKind], RecordKind, |_, a| {
+        json_each(a, true)
+    })
+    .columns(TEXT_PAIR),
+    Function::set("jsonb_each", &[Jsonb], RecordKind, |_, a| {
+        jsonb_each(a, "jsonb_each", false)
+    })
+    .columns(JSONB_PAIR),
     Function::set("jsonb_each_text", &[Jsonb], RecordKind, |_, a| {
         jsonb_each(a, "jsonb_each_text", true)
     })
@@ -611,64 +452,15 @@ pub(super) const READING: &[Function] = &[
         json_elements(a, "json_array_elements_text", true)
     })
     .columns(&[("value", Text)]),
-    Function::set("jsonb_array_elements", &[Jsonb], Jsonb, |_, a| jsonb_elements(a, false))
-        .columns(&[("value", Jsonb)]),
-    Function::set("jsonb_array_elements_text", &[Jsonb], Text, |_, a| jsonb_elements(a, true))
-        .columns(&[("value", Text)]),
+    Function::set("jsonb_array_elements", &[Jsonb], Jsonb, |_, a| {
+        jsonb_elements(a, false)
+    })
+    .columns(&[("value", Jsonb)]),
+    Function::set("jsonb_array_elements_text", &[Jsonb], Text, |_, a| {
+        jsonb_elements(a, true)
+    })
+    .columns(&[("value", Text)]),
     Function::set("json_object_keys", &[JsonKind], Text, |_, a| json_keys(a)),
     Function::set("jsonb_object_keys", &[Jsonb], Text, |_, a| jsonb_keys(a)),
     Function::scalar("jsonb_pretty", &[Jsonb], Text, |_, a| pretty(a)),
-];
-
-/// The table of functions that make or change.
-pub(super) const MAKING: &[Function] = &[
-    Function::scalar("to_json", &[AnyElement], JsonKind, |context, a| to_json(context, a)).stable(),
-    Function::scalar("to_jsonb", &[AnyElement], Jsonb, |context, a| {
-        convert::tree(&a[0], kind_of(context, a, 0), &context.context).map(jsonb)
-    })
-    .stable(),
-    Function::scalar("array_to_json", &[AnyArray, Bool], JsonKind, |context, a| {
-        array_to_json(context, a)
-    })
-    .stable()
-    .defaults(1),
-    Function::scalar("row_to_json", &[RecordKind, Bool], JsonKind, |context, a| {
-        row_to_json(context, a)
-    })
-    .stable()
-    .defaults(1),
-    Function::scalar("json_build_object", &[Any], JsonKind, |context, a| build_object(context, a))
-        .variadic()
-        .nullable()
-        .stable(),
-    Function::scalar("jsonb_build_object", &[Any], Jsonb, |context, a| {
-        build_jsonb_object(context, a)
-    })
-    .variadic()
-    .nullable()
-    .stable(),
-    Function::scalar("json_build_array", &[Any], JsonKind, |context, a| build_array(context, a))
-        .variadic()
-        .nullable()
-        .stable(),
-    Function::scalar("jsonb_build_array", &[Any], Jsonb, |context, a| {
-        build_jsonb_array(context, a)
-    })
-    .variadic()
-    .nullable()
-    .stable(),
-    Function::scalar("json_object", &[TEXTS], JsonKind, |_, a| json_object(a)),
-    Function::scalar("json_object", &[TEXTS, TEXTS], JsonKind, |_, a| json_object(a)),
-    Function::scalar("jsonb_object", &[TEXTS], Jsonb, |_, a| jsonb_object(a)),
-    Function::scalar("jsonb_object", &[TEXTS, TEXTS], Jsonb, |_, a| jsonb_object(a)),
-    Function::scalar("json_strip_nulls", &[JsonKind], JsonKind, |_, a| json_strip(a)),
-    Function::scalar("jsonb_strip_nulls", &[Jsonb], Jsonb, |_, a| {
-        Ok(jsonb(a[0].jsonb()?.without_nulls()))
-    }),
-    Function::scalar("jsonb_set", &[Jsonb, TEXTS, Jsonb, Bool], Jsonb, |_, a| set(a)).defaults(1),
-    Function::scalar("jsonb_set_lax", &[Jsonb, TEXTS, Jsonb, Bool, Text], Jsonb, |_, a| set_lax(a))
-        .nullable()
-        .defaults(2),
-    Function::scalar("jsonb_insert", &[Jsonb, TEXTS, Jsonb, Bool], Jsonb, |_, a| insert(a))
-        .defaults(1),
 ];

@@ -141,11 +141,19 @@ mod degrees {
     }
 
     fn sine_to_90(x: f64) -> f64 {
-        if x <= 30.0 { sine_to_30(x) } else { cosine_to_60(90.0 - x) }
+        if x <= 30.0 {
+            sine_to_30(x)
+        } else {
+            cosine_to_60(90.0 - x)
+        }
     }
 
     fn cosine_to_90(x: f64) -> f64 {
-        if x <= 60.0 { cosine_to_60(x) } else { sine_to_30(90.0 - x) }
+        if x <= 60.0 {
+            cosine_to_60(x)
+        } else {
+            sine_to_30(90.0 - x)
+        }
     }
 
     /// The angle within a right angle, and the signs of its sine and cosine.
@@ -293,15 +301,21 @@ fn width_bucket(a: &[Datum]) -> Result<Datum> {
     let (x, low, high) = (a[0].float8()?, a[1].float8()?, a[2].float8()?);
     let count = bucket_count(&a[3])?;
     if x.is_nan() || low.is_nan() || high.is_nan() {
-        return Err(bad_bucket("operand, lower bound, and upper bound cannot be NaN"));
+        return Err(bad_bucket(
+            "operand, lower bound, and upper bound cannot be NaN",
+        ));
     }
     if low.is_infinite() || high.is_infinite() {
         return Err(bad_bucket("lower and upper bounds must be finite"));
     }
-    if low == high {
+    if compare_floats(low, high).is_eq() {
         return Err(bad_bucket("lower bound cannot equal upper bound"));
     }
-    let (is_before, is_after) = if low < high { (x < low, x >= high) } else { (x > low, x <= high) };
+    let (is_before, is_after) = if low < high {
+        (x < low, x >= high)
+    } else {
+        (x > low, x <= high)
+    };
     let bucket = match (is_before, is_after) {
         (true, _) => 0,
         (_, true) => count + 1,
@@ -314,7 +328,9 @@ fn numeric_width_bucket(a: &[Datum]) -> Result<Datum> {
     let (x, low, high) = (a[0].numeric()?, a[1].numeric()?, a[2].numeric()?);
     let count = bucket_count(&a[3])?;
     if x.is_nan() || low.is_nan() || high.is_nan() {
-        return Err(bad_bucket("operand, lower bound, and upper bound cannot be NaN"));
+        return Err(bad_bucket(
+            "operand, lower bound, and upper bound cannot be NaN",
+        ));
     }
     if low.is_infinite() || high.is_infinite() {
         return Err(bad_bucket("lower and upper bounds must be finite"));
@@ -350,7 +366,9 @@ fn bucket_of_array(operand: &Datum, thresholds: &Array) -> Result<Datum> {
             "thresholds array must not contain NULLs",
         ));
     }
-    let below = thresholds.elements.partition_point(|threshold| threshold <= operand);
+    let below = thresholds
+        .elements
+        .partition_point(|threshold| threshold <= operand);
     integer(below as i64, Int4)
 }
 
@@ -369,7 +387,10 @@ fn set_seed(random: &mut Random, seed: f64) -> Result<Datum> {
 
 fn absolute(a: &[Datum]) -> Result<Datum> {
     let kind = a[0].kind();
-    let value = a[0].int()?.checked_abs().ok_or_else(|| out_of_range(&kind.name()))?;
+    let value = a[0]
+        .int()?
+        .checked_abs()
+        .ok_or_else(|| out_of_range(&kind.name()))?;
     integer(value, kind)
 }
 
@@ -405,34 +426,57 @@ pub(super) const EXACT: &[Function] = &[
     Function::scalar("abs", &[Int2], Int2, |_, a| absolute(a)),
     Function::scalar("abs", &[Int4], Int4, |_, a| absolute(a)),
     Function::scalar("abs", &[Int8], Int8, |_, a| absolute(a)),
-    Function::scalar("abs", &[Numeric], Numeric, |_, a| numeric(a, |x| Ok(x.abs()))),
+    Function::scalar("abs", &[Numeric], Numeric, |_, a| {
+        numeric(a, |x| Ok(x.abs()))
+    }),
     Function::scalar("mod", &[Int2, Int2], Int2, |_, a| remainder(a)),
     Function::scalar("mod", &[Int4, Int4], Int4, |_, a| remainder(a)),
     Function::scalar("mod", &[Int8, Int8], Int8, |_, a| remainder(a)),
-    Function::scalar("mod", &[Numeric, Numeric], Numeric, |_, a| numerics(a, Number::remainder)),
-    Function::scalar("div", &[Numeric, Numeric], Numeric, |_, a| numerics(a, Number::divide_whole)),
+    Function::scalar("mod", &[Numeric, Numeric], Numeric, |_, a| {
+        numerics(a, Number::remainder)
+    }),
+    Function::scalar("div", &[Numeric, Numeric], Numeric, |_, a| {
+        numerics(a, Number::divide_whole)
+    }),
     Function::scalar("gcd", &[Int4, Int4], Int4, |_, a| pair(a, greatest_divisor)),
     Function::scalar("gcd", &[Int8, Int8], Int8, |_, a| pair(a, greatest_divisor)),
-    Function::scalar("gcd", &[Numeric, Numeric], Numeric, |_, a| numerics(a, numeric_divisor)),
+    Function::scalar("gcd", &[Numeric, Numeric], Numeric, |_, a| {
+        numerics(a, numeric_divisor)
+    }),
     Function::scalar("lcm", &[Int4, Int4], Int4, |_, a| pair(a, least_multiple)),
     Function::scalar("lcm", &[Int8, Int8], Int8, |_, a| pair(a, least_multiple)),
-    Function::scalar("lcm", &[Numeric, Numeric], Numeric, |_, a| numerics(a, numeric_multiple)),
+    Function::scalar("lcm", &[Numeric, Numeric], Numeric, |_, a| {
+        numerics(a, numeric_multiple)
+    }),
     Function::scalar("factorial", &[Int8], Numeric, |_, a| factorial(a[0].int()?)),
-    Function::scalar("ceil", &[Numeric], Numeric, |_, a| numeric(a, |x| Ok(x.ceil()))),
-    Function::scalar("ceiling", &[Numeric], Numeric, |_, a| numeric(a, |x| Ok(x.ceil()))),
-    Function::scalar("floor", &[Numeric], Numeric, |_, a| numeric(a, |x| Ok(x.floor()))),
-    Function::scalar("round", &[Numeric], Numeric, |_, a| numeric(a, |x| Ok(x.round(0)))),
+    Function::scalar("ceil", &[Numeric], Numeric, |_, a| {
+        numeric(a, |x| Ok(x.ceil()))
+    }),
+    Function::scalar("ceiling", &[Numeric], Numeric, |_, a| {
+        numeric(a, |x| Ok(x.ceil()))
+    }),
+    Function::scalar("floor", &[Numeric], Numeric, |_, a| {
+        numeric(a, |x| Ok(x.floor()))
+    }),
+    Function::scalar("round", &[Numeric], Numeric, |_, a| {
+        numeric(a, |x| Ok(x.round(0)))
+    }),
     Function::scalar("round", &[Numeric, Int4], Numeric, |_, a| {
         Ok(Datum::Numeric(a[0].numeric()?.round(a[1].int4()?)))
     }),
-    Function::scalar("trunc", &[Numeric], Numeric, |_, a| numeric(a, |x| Ok(x.truncate(0)))),
+    Function::scalar("trunc", &[Numeric], Numeric, |_, a| {
+        numeric(a, |x| Ok(x.truncate(0)))
+    }),
     Function::scalar("trunc", &[Numeric, Int4], Numeric, |_, a| {
         Ok(Datum::Numeric(a[0].numeric()?.truncate(a[1].int4()?)))
     }),
     Function::scalar("sign", &[Numeric], Numeric, |_, a| {
-        numeric(a, |x| match x.is_nan() {
-            true => Ok(Number::NAN),
-            false => Ok(Number::from(i64::from(x.signum()))),
+        numeric(a, |x| {
+            if x.is_nan() {
+                Ok(Number::NAN)
+            } else {
+                Ok(Number::from(i64::from(x.signum())))
+            }
         })
     }),
     Function::scalar("sqrt", &[Numeric], Numeric, |_, a| numeric(a, Number::sqrt)),
@@ -444,32 +488,55 @@ pub(super) const EXACT: &[Function] = &[
     Function::scalar("log10", &[Numeric], Numeric, |_, a| {
         numeric(a, |x| x.log(&Number::from(10)))
     }),
-    Function::scalar("log", &[Numeric, Numeric], Numeric, |_, a| numerics(a, |base, x| x.log(base))),
-    Function::scalar("power", &[Numeric, Numeric], Numeric, |_, a| numerics(a, Number::power)),
-    Function::scalar("pow", &[Numeric, Numeric], Numeric, |_, a| numerics(a, Number::power)),
+    Function::scalar("log", &[Numeric, Numeric], Numeric, |_, a| {
+        numerics(a, |base, x| x.log(base))
+    }),
+    Function::scalar("power", &[Numeric, Numeric], Numeric, |_, a| {
+        numerics(a, Number::power)
+    }),
+    Function::scalar("pow", &[Numeric, Numeric], Numeric, |_, a| {
+        numerics(a, Number::power)
+    }),
     Function::scalar("scale", &[Numeric], Int4, |_, a| {
         let scale = a[0].numeric()?.scale();
         Ok(scale.map_or(Datum::Null, |scale| Datum::Int4(i32::from(scale))))
     }),
     Function::scalar("min_scale", &[Numeric], Int4, |_, a| least_scale(a)),
-    Function::scalar("trim_scale", &[Numeric], Numeric, |_, a| numeric(a, |x| Ok(x.trimmed()))),
-    Function::scalar("width_bucket", &[Numeric, Numeric, Numeric, Int4], Int4, |_, a| {
-        numeric_width_bucket(a)
+    Function::scalar("trim_scale", &[Numeric], Numeric, |_, a| {
+        numeric(a, |x| Ok(x.trimmed()))
     }),
-    Function::scalar("width_bucket", &[Float8, Float8, Float8, Int4], Int4, |_, a| width_bucket(a)),
-    Function::scalar("width_bucket", &[AnyCompatible, AnyCompatibleArray], Int4, |_, a| {
-        bucket_of_array(&a[0], a[1].array()?)
-    }),
+    Function::scalar(
+        "width_bucket",
+        &[Numeric, Numeric, Numeric, Int4],
+        Int4,
+        |_, a| numeric_width_bucket(a),
+    ),
+    Function::scalar(
+        "width_bucket",
+        &[Float8, Float8, Float8, Int4],
+        Int4,
+        |_, a| width_bucket(a),
+    ),
+    Function::scalar(
+        "width_bucket",
+        &[AnyCompatible, AnyCompatibleArray],
+        Int4,
+        |_, a| bucket_of_array(&a[0], a[1].array()?),
+    ),
 ];
 
 /// The table of functions of floating point numbers.
 pub(super) const FLOATING: &[Function] = &[
-    Function::scalar("abs", &[Float4], Float4, |_, a| Ok(Datum::Float4(a[0].float4()?.abs()))),
+    Function::scalar("abs", &[Float4], Float4, |_, a| {
+        Ok(Datum::Float4(a[0].float4()?.abs()))
+    }),
     Function::scalar("abs", &[Float8], Float8, |_, a| float(a, f64::abs)),
     Function::scalar("ceil", &[Float8], Float8, |_, a| float(a, f64::ceil)),
     Function::scalar("ceiling", &[Float8], Float8, |_, a| float(a, f64::ceil)),
     Function::scalar("floor", &[Float8], Float8, |_, a| float(a, f64::floor)),
-    Function::scalar("round", &[Float8], Float8, |_, a| float(a, f64::round_ties_even)),
+    Function::scalar("round", &[Float8], Float8, |_, a| {
+        float(a, f64::round_ties_even)
+    }),
     Function::scalar("trunc", &[Float8], Float8, |_, a| float(a, f64::trunc)),
     Function::scalar("sign", &[Float8], Float8, |_, a| float(a, sign)),
     Function::scalar("sqrt", &[Float8], Float8, |_, a| {
@@ -494,19 +561,25 @@ pub(super) const FLOATING: &[Function] = &[
     Function::scalar("pow", &[Float8, Float8], Float8, |_, a| {
         power(a[0].float8()?, a[1].float8()?).map(Datum::Float8)
     }),
-    Function::scalar("pi", &[], Float8, |_, _| Ok(Datum::Float8(std::f64::consts::PI))),
-    Function::scalar("degrees", &[Float8], Float8, |_, a| checked(a, |x| {
-        x / (std::f64::consts::PI / 180.0)
-    })),
-    Function::scalar("radians", &[Float8], Float8, |_, a| float(a, |x| {
-        x * (std::f64::consts::PI / 180.0)
-    })),
+    Function::scalar("pi", &[], Float8, |_, _| {
+        Ok(Datum::Float8(std::f64::consts::PI))
+    }),
+    Function::scalar("degrees", &[Float8], Float8, |_, a| {
+        checked(a, |x| x / (std::f64::consts::PI / 180.0))
+    }),
+    Function::scalar("radians", &[Float8], Float8, |_, a| {
+        float(a, |x| x * (std::f64::consts::PI / 180.0))
+    }),
     Function::scalar("sin", &[Float8], Float8, |_, a| angle(a, f64::sin)),
     Function::scalar("cos", &[Float8], Float8, |_, a| angle(a, f64::cos)),
     Function::scalar("tan", &[Float8], Float8, |_, a| angle(a, f64::tan)),
     Function::scalar("cot", &[Float8], Float8, |_, a| angle(a, |x| 1.0 / x.tan())),
-    Function::scalar("asin", &[Float8], Float8, |_, a| within(a, -1.0, 1.0, f64::asin)),
-    Function::scalar("acos", &[Float8], Float8, |_, a| within(a, -1.0, 1.0, f64::acos)),
+    Function::scalar("asin", &[Float8], Float8, |_, a| {
+        within(a, -1.0, 1.0, f64::asin)
+    }),
+    Function::scalar("acos", &[Float8], Float8, |_, a| {
+        within(a, -1.0, 1.0, f64::acos)
+    }),
     Function::scalar("atan", &[Float8], Float8, |_, a| float(a, f64::atan)),
     Function::scalar("atan2", &[Float8, Float8], Float8, |_, a| {
         Ok(Datum::Float8(a[0].float8()?.atan2(a[1].float8()?)))
@@ -515,17 +588,32 @@ pub(super) const FLOATING: &[Function] = &[
     Function::scalar("cosh", &[Float8], Float8, |_, a| float(a, f64::cosh)),
     Function::scalar("tanh", &[Float8], Float8, |_, a| float(a, f64::tanh)),
     Function::scalar("asinh", &[Float8], Float8, |_, a| float(a, f64::asinh)),
-    Function::scalar("acosh", &[Float8], Float8, |_, a| within(a, 1.0, f64::INFINITY, f64::acosh)),
-    Function::scalar("atanh", &[Float8], Float8, |_, a| within(a, -1.0, 1.0, f64::atanh)),
+    Function::scalar("acosh", &[Float8], Float8, |_, a| {
+        within(a, 1.0, f64::INFINITY, f64::acosh)
+    }),
+    Function::scalar("atanh", &[Float8], Float8, |_, a| {
+        within(a, -1.0, 1.0, f64::atanh)
+    }),
     Function::scalar("sind", &[Float8], Float8, |_, a| angle(a, degrees::sine)),
     Function::scalar("cosd", &[Float8], Float8, |_, a| angle(a, degrees::cosine)),
     Function::scalar("tand", &[Float8], Float8, |_, a| angle(a, degrees::tangent)),
-    Function::scalar("cotd", &[Float8], Float8, |_, a| angle(a, degrees::cotangent)),
-    Function::scalar("asind", &[Float8], Float8, |_, a| within(a, -1.0, 1.0, degrees::arc_sine)),
-    Function::scalar("acosd", &[Float8], Float8, |_, a| within(a, -1.0, 1.0, degrees::arc_cosine)),
-    Function::scalar("atand", &[Float8], Float8, |_, a| float(a, degrees::arc_tangent)),
+    Function::scalar("cotd", &[Float8], Float8, |_, a| {
+        angle(a, degrees::cotangent)
+    }),
+    Function::scalar("asind", &[Float8], Float8, |_, a| {
+        within(a, -1.0, 1.0, degrees::arc_sine)
+    }),
+    Function::scalar("acosd", &[Float8], Float8, |_, a| {
+        within(a, -1.0, 1.0, degrees::arc_cosine)
+    }),
+    Function::scalar("atand", &[Float8], Float8, |_, a| {
+        float(a, degrees::arc_tangent)
+    }),
     Function::scalar("atan2d", &[Float8, Float8], Float8, |_, a| {
-        Ok(Datum::Float8(degrees::arc_tangent_of(a[0].float8()?, a[1].float8()?)))
+        Ok(Datum::Float8(degrees::arc_tangent_of(
+            a[0].float8()?,
+            a[1].float8()?,
+        )))
     }),
     Function::scalar("random", &[], Float8, |context, _| {
         Ok(Datum::Float8(context.random.next_float()))

@@ -9,10 +9,12 @@ mod bytes;
 mod digest;
 mod general;
 pub(crate) mod json;
+mod json_make;
 mod keyword;
 pub(crate) mod math;
 pub mod moment;
 mod moment_form;
+mod moment_read;
 mod number_form;
 pub(crate) mod pattern;
 mod regexp;
@@ -195,8 +197,8 @@ const TABLES: &[&[Function]] = &[
     math::FLOATING,
     string::FUNCTIONS,
     regexp::FUNCTIONS,
-    json::READING,
-    json::MAKING,
+    json::FUNCTIONS,
+    json_make::FUNCTIONS,
     array::FUNCTIONS,
     series::FUNCTIONS,
     bytes::FUNCTIONS,
@@ -206,6 +208,7 @@ const TABLES: &[&[Function]] = &[
     moment::CLOCK,
     moment::FUNCTIONS,
     moment_form::FUNCTIONS,
+    moment_read::FUNCTIONS,
     number_form::FUNCTIONS,
 ];
 

@@ -2,8 +2,8 @@
 
 use super::super::context::CallContext;
 use super::super::datetime::arithmetic::{
-    add, add_zoned, age, bin, from_unix_seconds, justify, justify_days, justify_hours,
-    make_date, make_time,
+    add, add_zoned, age, bin, from_unix_seconds, justify, justify_days, justify_hours, make_date,
+    make_time,
 };
 use super::super::datetime::calendar::{
     DAY, MINUTE, SECOND, checked_date, is_finite, is_finite_date, is_valid, timestamp_of,
@@ -140,7 +140,10 @@ fn today(context: &CallContext<'_>) -> i64 {
 }
 
 fn local_now(context: &CallContext<'_>) -> i64 {
-    zone::to_local(&context.context.settings.zone, context.context.transaction_start)
+    zone::to_local(
+        &context.context.settings.zone,
+        context.context.transaction_start,
+    )
 }
 
 /// Whether two spans of time, each given by its ends, have a moment in common.
@@ -157,7 +160,11 @@ fn overlaps(ends: [&Datum; 4]) -> Datum {
     let (early, late) = match first.0.compare(&second.0) {
         Ordering::Equal => {
             let is_known = !first.1.is_null() && !second.1.is_null();
-            return if is_known { Datum::Bool(true) } else { Datum::Null };
+            return if is_known {
+                Datum::Bool(true)
+            } else {
+                Datum::Null
+            };
         }
         Ordering::Less => (first, second),
         Ordering::Greater => (second, first),
@@ -165,11 +172,10 @@ fn overlaps(ends: [&Datum; 4]) -> Datum {
     if early.1.is_null() {
         return Datum::Null;
     }
-    match late.0 < early.1 {
-        true => Datum::Bool(true),
-        false if late.1.is_null() => Datum::Null,
-        false => Datum::Bool(false),
+    if late.0 >= early.1 && late.1.is_null() {
+        return Datum::Null;
     }
+    Datum::Bool(late.0 < early.1)
 }
 
 /// The end of a span that is given by its length.
@@ -294,8 +300,10 @@ pub(super) const CLOCK: &[Function] = &[
         Ok(Datum::Timestamptz(context.context.statement_start))
     })
     .stable(),
-    Function::scalar("clock_timestamp", &[], Timestamptz, |_, _| Ok(Datum::Timestamptz(clock())))
-        .volatile(),
+    Function::scalar("clock_timestamp", &[], Timestamptz, |_, _| {
+        Ok(Datum::Timestamptz(clock()))
+    })
+    .volatile(),
     Function::scalar("timeofday", &[], Text, |context, _| time_of_day(context)).volatile(),
     Function::scalar("current_date", &[], Date, |context, _| {
         Ok(Datum::Date((today(context) / DAY) as i32))
@@ -336,8 +344,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
     zoned(&[Text, Timestamptz], Timestamp),
     zoned(&[Interval, Timestamp], Timestamptz),
     zoned(&[Interval, Timestamptz], Timestamp),
-    Function::scalar("timezone", &[Text, Timetz_], Timetz_, |context, a| time_at_zone(context, a))
-        .stable(),
+    Function::scalar("timezone", &[Text, Timetz_], Timetz_, |context, a| {
+        time_at_zone(context, a)
+    })
+    .stable(),
     Function::scalar("timezone", &[Interval, Timetz_], Timetz_, |context, a| {
         time_at_zone(context, a)
     })
@@ -345,35 +355,56 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::scalar("date_trunc", &[Text, Timestamp], Timestamp, |_, a| {
         truncate(a[0].str()?, a[1].timestamp()?, Timestamp).map(Datum::Timestamp)
     }),
-    Function::scalar("date_trunc", &[Text, Timestamptz], Timestamptz, |context, a| {
-        let zone = &context.context.settings.zone;
-        truncate_zoned(a[0].str()?, a[1].timestamp()?, zone).map(Datum::Timestamptz)
-    })
+    Function::scalar(
+        "date_trunc",
+        &[Text, Timestamptz],
+        Timestamptz,
+        |context, a| {
+            let zone = &context.context.settings.zone;
+            truncate_zoned(a[0].str()?, a[1].timestamp()?, zone).map(Datum::Timestamptz)
+        },
+    )
     .stable(),
-    Function::scalar("date_trunc", &[Text, Timestamptz, Text], Timestamptz, |_, a| {
-        if !is_finite(a[1].timestamp()?) {
-            return Ok(a[1].clone());
-        }
-        let zone = zone_of(&a[2])?;
-        truncate_zoned(a[0].str()?, a[1].timestamp()?, &zone).map(Datum::Timestamptz)
-    }),
+    Function::scalar(
+        "date_trunc",
+        &[Text, Timestamptz, Text],
+        Timestamptz,
+        |_, a| {
+            if !is_finite(a[1].timestamp()?) {
+                return Ok(a[1].clone());
+            }
+            let zone = zone_of(&a[2])?;
+            truncate_zoned(a[0].str()?, a[1].timestamp()?, &zone).map(Datum::Timestamptz)
+        },
+    ),
     Function::scalar("date_trunc", &[Text, Interval], Interval, |_, a| {
         truncate_interval(a[0].str()?, a[1].interval()?).map(Datum::Interval)
     }),
-    Function::scalar("date_bin", &[Interval, Timestamp, Timestamp], Timestamp, |_, a| {
-        bin(a[0].interval()?, a[1].timestamp()?, a[2].timestamp()?).map(Datum::Timestamp)
-    }),
-    Function::scalar("date_bin", &[Interval, Timestamptz, Timestamptz], Timestamptz, |_, a| {
-        bin(a[0].interval()?, a[1].timestamp()?, a[2].timestamp()?).map(Datum::Timestamptz)
-    }),
+    Function::scalar(
+        "date_bin",
+        &[Interval, Timestamp, Timestamp],
+        Timestamp,
+        |_, a| bin(a[0].interval()?, a[1].timestamp()?, a[2].timestamp()?).map(Datum::Timestamp),
+    ),
+    Function::scalar(
+        "date_bin",
+        &[Interval, Timestamptz, Timestamptz],
+        Timestamptz,
+        |_, a| bin(a[0].interval()?, a[1].timestamp()?, a[2].timestamp()?).map(Datum::Timestamptz),
+    ),
     Function::scalar("age", &[Timestamp, Timestamp], Interval, |_, a| {
         age(a[0].timestamp()?, a[1].timestamp()?).map(Datum::Interval)
     }),
-    Function::scalar("age", &[Timestamptz, Timestamptz], Interval, |context, a| {
-        let zone = &context.context.settings.zone;
-        let local = |datum: &Datum| utc_to_local(datum.timestamp()?, zone);
-        age(local(&a[0])?, local(&a[1])?).map(Datum::Interval)
-    })
+    Function::scalar(
+        "age",
+        &[Timestamptz, Timestamptz],
+        Interval,
+        |context, a| {
+            let zone = &context.context.settings.zone;
+            let local = |datum: &Datum| utc_to_local(datum.timestamp()?, zone);
+            age(local(&a[0])?, local(&a[1])?).map(Datum::Interval)
+        },
+    )
     .stable(),
     Function::scalar("age", &[Timestamp], Interval, |context, a| {
         age(today(context), a[0].timestamp()?).map(Datum::Interval)
@@ -384,7 +415,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
         age(today(context), local).map(Datum::Interval)
     })
     .stable(),
-    Function::scalar("isfinite", &[Date], Bool, |_, a| Ok(Datum::Bool(is_finite_date(a[0].date()?)))),
+    Function::scalar("isfinite", &[Date], Bool, |_, a| {
+        Ok(Datum::Bool(is_finite_date(a[0].date()?)))
+    }),
     Function::scalar("isfinite", &[Timestamp], Bool, |_, a| {
         Ok(Datum::Bool(is_finite(a[0].timestamp()?)))
     }),
@@ -408,9 +441,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::scalar("make_time", &[Int4, Int4, Float8], Time, |_, a| {
         make_time(a[0].int4()?, a[1].int4()?, a[2].float8()?).map(Datum::Time)
     }),
-    Function::scalar("make_timestamp", &[Int4, Int4, Int4, Int4, Int4, Float8], Timestamp, |_, a| {
-        make_timestamp(a).map(Datum::Timestamp)
-    }),
+    Function::scalar(
+        "make_timestamp",
+        &[Int4, Int4, Int4, Int4, Int4, Float8],
+        Timestamp,
+        |_, a| make_timestamp(a).map(Datum::Timestamp),
+    ),
     Function::scalar(
         "make_timestamptz",
         &[Int4, Int4, Int4, Int4, Int4, Float8, Text],

@@ -1,17 +1,17 @@
-//! `to_char` of dates, times and intervals, `to_date` and `to_timestamp`.
+//! `to_char` of dates, times and intervals.
 //!
-//! A template is read into parts once; writing and reading go through the same parts. Names of
-//! months and days are English, as in the locale C.
+//! A template is read into parts first, which `moment_read` shares. Names of months and days are
+//! English, as in the locale C.
 
 use super::super::context::CallContext;
 use super::super::datetime::calendar::{
-    Fields, HOUR, MINUTE, SECOND, checked_date, days_of, fields_of, is_finite,
-    iso_week, iso_year_start, month_days, timestamp_of, timestamp_out_of_range, weekday, year_day,
+    Fields, HOUR, MINUTE, SECOND, days_of, fields_of, is_finite, iso_week, iso_year_start, weekday,
+    year_day,
 };
 use super::super::datetime::zone;
 use super::super::datum::Datum;
 use super::super::interval::Interval as Span;
-use super::super::kind::Kind::{Date, Interval, Text, Timestamp, Timestamptz};
+use super::super::kind::Kind::{Interval, Text, Timestamp, Timestamptz};
 use super::super::text_io::append;
 use super::Function;
 use super::number_form::{ordinal_ending, quoted, roman_digits};
@@ -25,17 +25,34 @@ const WORDS: &[&str] = &[
     "DD", "DY", "D", "WW", "W", "CC", "J", "Q", "RM", "TZH", "TZM", "TZ", "OF",
 ];
 
-const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September",
-    "October", "November", "December",
+pub(super) const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 
-const WEEKDAYS: [&str; 7] =
-    ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+pub(super) const WEEKDAYS: [&str; 7] = [
+    "Sunday",
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+];
 
 /// How the letters of a word are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Letters {
+pub(super) enum Letters {
     Upper,
     Capital,
     Lower,
@@ -60,7 +77,8 @@ impl Letters {
     }
 }
 
-enum Part {
+/// A part of a template.
+pub(super) enum Part {
     Field {
         word: &'static str,
         letters: Letters,
@@ -72,13 +90,15 @@ enum Part {
     Literal(String),
 }
 
-fn parts(template: &str) -> Vec<Part> {
+/// The parts of a template.
+pub(super) fn parts(template: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut rest = template;
     let mut is_short = false;
     while let Some(first) = rest.chars().next() {
         let starts = |word: &str| {
-            rest.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word))
+            rest.get(..word.len())
+                .is_some_and(|head| head.eq_ignore_ascii_case(word))
         };
         if starts("FM") {
             is_short = true;
@@ -167,7 +187,11 @@ impl Shown {
             append(out, format_args!("{value:0width$}", width = width + sign));
             if let Some(is_upper) = ordinal {
                 let ending = ordinal_ending(value.unsigned_abs());
-                out.push_str(&if is_upper { ending.to_uppercase() } else { ending.to_owned() });
+                out.push_str(&if is_upper {
+                    ending.to_uppercase()
+                } else {
+                    ending.to_owned()
+                });
             }
             return Ok(());
         }
@@ -191,7 +215,11 @@ impl Shown {
             _ => year,
         };
         let year = shown(fields.year);
-        let twelve = if fields.hour % 12 == 0 { 12 } else { fields.hour % 12 };
+        let twelve = if fields.hour % 12 == 0 {
+            12
+        } else {
+            fields.hour % 12
+        };
         let seconds = fields.hour * 3600 + fields.minute * 60 + fields.second;
         Ok(Some(match word {
             "HH24" => (fields.hour, 2),
@@ -229,7 +257,10 @@ impl Shown {
             "ID" => ((weekday(self.day()?) + 6) % 7 + 1, 1),
             "WW" => match self.days {
                 Some(days) => ((year_day(days) - 1) / 7 + 1, 2),
-                None => ((fields.year * 360 + fields.month * 30 + fields.day - 1) / 7 + 1, 2),
+                None => (
+                    (fields.year * 360 + fields.month * 30 + fields.day - 1) / 7 + 1,
+                    2,
+                ),
             },
             "IW" => (iso_week(self.day()?).1, 2),
             "W" => ((fields.day - 1) / 7 + 1, 1),
@@ -238,7 +269,10 @@ impl Shown {
                 Some(_) if fields.year > 0 => ((fields.year - 1) / 100 + 1, 2),
                 Some(_) => (fields.year / 100 - 1, 2),
             },
-            "J" => (days_of(fields.year, fields.month, fields.day) + 2_451_545, 0),
+            "J" => (
+                days_of(fields.year, fields.month, fields.day) + 2_451_545,
+                0,
+            ),
             "Q" if fields.month == 0 => return Ok(None),
             "Q" => ((fields.month - 1) / 3 + 1, 1),
             _ => return Ok(None),
@@ -248,7 +282,12 @@ impl Shown {
     /// The text of a word and its width.
     fn name(&self, word: &str) -> Result<(String, usize)> {
         let fields = &self.fields;
-        let month = || MONTHS.get((fields.month - 1) as usize).copied().unwrap_or("");
+        let month = || {
+            MONTHS
+                .get((fields.month - 1) as usize)
+                .copied()
+                .unwrap_or("")
+        };
         let is_noon = fields.hour % 24 >= 12;
         let text = match word {
             "MONTH" | "MON" if self.days.is_none() => return Err(no_date()),
@@ -260,11 +299,19 @@ impl Shown {
             "A.M." | "P.M." => if is_noon { "P.M." } else { "A.M." }.to_owned(),
             "BC" | "AD" | "B.C." | "A.D." => {
                 self.day()?;
-                let (bc, ad) = if word.contains('.') { ("B.C.", "A.D.") } else { ("BC", "AD") };
+                let (bc, ad) = if word.contains('.') {
+                    ("B.C.", "A.D.")
+                } else {
+                    ("BC", "AD")
+                };
                 if fields.year <= 0 { bc } else { ad }.to_owned()
             }
             "Y,YYY" => {
-                let year = if fields.year > 0 { fields.year } else { 1 - fields.year };
+                let year = if fields.year > 0 {
+                    fields.year
+                } else {
+                    1 - fields.year
+                };
                 format!("{},{:03}", year / 1000, year % 1000)
             }
             "RM" => match usize::try_from(fields.month) {
@@ -304,7 +351,10 @@ fn show_timestamp(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
     let (local, zone) = match &a[0] {
         Datum::Timestamptz(utc) => {
             let name = zone::abbreviation_at(session, *utc);
-            (zone::to_local(session, *utc), Some((name, zone::offset_at(session, *utc))))
+            (
+                zone::to_local(session, *utc),
+                Some((name, zone::offset_at(session, *utc))),
+            )
         }
         _ => (micros, None),
     };
@@ -338,357 +388,12 @@ fn show_interval(span: Span, template: &str) -> Result<Datum> {
     .print(template)
 }
 
-/// The fields that a text has given.
-#[derive(Default)]
-struct Given {
-    year: Option<i64>,
-    iso_year: Option<i64>,
-    century: Option<i64>,
-    month: Option<i64>,
-    day: Option<i64>,
-    year_day: Option<i64>,
-    week: Option<i64>,
-    iso_week: Option<i64>,
-    weekday: Option<i64>,
-    julian: Option<i64>,
-    hour: i64,
-    minute: i64,
-    second: i64,
-    micros: i64,
-    seconds_of_day: Option<i64>,
-    is_pm: Option<bool>,
-    is_bc: bool,
-    has_twelve_hours: bool,
-    zone_hours: Option<i64>,
-    zone_minutes: i64,
-    zone_sign: i64,
-}
-
-struct Scanner<'t> {
-    text: &'t str,
-    given: Given,
-}
-
-fn invalid_value(text: &str, word: &str) -> SqlError {
-    SqlError::new(
-        SqlState::INVALID_DATETIME_FORMAT,
-        format!("invalid value \"{text}\" for \"{word}\""),
-    )
-}
-
-impl<'t> Scanner<'t> {
-    fn scan(text: &'t str, template: &str) -> Result<Given> {
-        let mut scanner = Scanner {
-            text,
-            given: Given {
-                zone_sign: 1,
-                ..Given::default()
-            },
-        };
-        let parts = parts(template);
-        for (place, part) in parts.iter().enumerate() {
-            match part {
-                Part::Literal(literal) => scanner.skip(literal),
-                Part::Field {
-                    word,
-                    ordinal,
-                    is_short,
-                    ..
-                } => {
-                    scanner.blanks();
-                    if scanner.text.is_empty() {
-                        break;
-                    }
-                    // A number before another number ends after the digits of its word.
-                    let next = parts.get(place + 1);
-                    let is_bounded = !is_short && matches!(next, Some(Part::Field { .. }));
-                    scanner.field(word, is_bounded)?;
-                    if ordinal.is_some() {
-                        scanner.text = scanner.text.get(2..).unwrap_or("");
-                    }
-                }
-            }
-        }
-        Ok(scanner.given)
-    }
-
-    fn blanks(&mut self) {
-        self.text = self.text.trim_start();
-    }
-
-    /// Passes over a separator, or so many characters.
-    fn skip(&mut self, literal: &str) {
-        for expected in literal.chars() {
-            if expected.is_whitespace() {
-                self.blanks();
-                continue;
-            }
-            if !expected.is_alphanumeric() {
-                // Any separator stands for any other.
-                self.blanks();
-                let is_separator = |c: char| c.is_ascii_punctuation() && !matches!(c, '+' | '-');
-                let found = self.text.starts_with(is_separator) || self.text.starts_with(expected);
-                self.text = if found { &self.text[1..] } else { self.text };
-                continue;
-            }
-            let mut rest = self.text.chars();
-            rest.next();
-            self.text = rest.as_str();
-        }
-    }
-
-    /// A number of at most so many digits, or of any where no digits follow.
-    fn number(&mut self, word: &str, digits: usize, is_bounded: bool) -> Result<i64> {
-        let sign = usize::from(self.text.starts_with(['-', '+']));
-        let most = if is_bounded { digits + sign } else { usize::MAX };
-        let count = self.text[sign..].bytes().take_while(u8::is_ascii_digit).count();
-        let end = (sign + count).min(most);
-        if count == 0 {
-            let shown: String = self.text.chars().take(digits).collect();
-            return Err(invalid_value(&shown, word).detail("Value must be an integer."));
-        }
-        let (number, rest) = self.text.split_at(end);
-        self.text = rest;
-        number.parse().map_err(|_| {
-            SqlError::new(
-                SqlState::DATETIME_FIELD_OVERFLOW,
-                format!("value for \"{word}\" in source string is out of range"),
-            )
-        })
-    }
-
-    /// The place of the name at the front of the text.
-    fn one_of(&mut self, word: &str, names: &[&str], length: Option<usize>) -> Result<i64> {
-        let lower = self.text.to_ascii_lowercase();
-        let found = names.iter().position(|name| {
-            let name = &name[..length.unwrap_or(name.len())];
-            lower.starts_with(&name.to_ascii_lowercase())
-        });
-        match found {
-            Some(place) => {
-                self.text = &self.text[length.unwrap_or(names[place].len())..];
-                Ok(place as i64)
-            }
-            None => {
-                let shown: String = self.text.chars().take(word.len()).collect();
-                Err(invalid_value(&shown, word)
-                    .detail("The given value did not match any of the allowed values for this field."))
-            }
-        }
-    }
-
-    fn fraction(&mut self, word: &str, digits: usize) -> Result<i64> {
-        let count = self.text.bytes().take_while(u8::is_ascii_digit).count().min(digits);
-        if count == 0 {
-            return self.number(word, digits, true);
-        }
-        let (number, rest) = self.text.split_at(count);
-        self.text = rest;
-        let value: i64 = number.parse().unwrap_or(0);
-        Ok(value * 10_i64.pow((6 - count) as u32))
-    }
-
-    fn field(&mut self, word: &'static str, is_bounded: bool) -> Result<()> {
-        match word {
-            "HH24" => self.given.hour = self.number(word, 2, is_bounded)?,
-            "HH12" | "HH" => {
-                self.given.hour = self.number(word, 2, is_bounded)?;
-                self.given.has_twelve_hours = true;
-            }
-            "MI" => self.given.minute = self.number(word, 2, is_bounded)?,
-            "SS" => self.given.second = self.number(word, 2, is_bounded)?,
-            "MS" => self.given.micros += self.fraction(word, 3)?,
-            "US" | "FF6" => self.given.micros += self.fraction(word, 6)?,
-            "FF1" | "FF2" | "FF3" | "FF4" | "FF5" => {
-                let digits = usize::from(word.as_bytes()[2] - b'0');
-                self.given.micros += self.fraction(word, digits)?;
-            }
-            "SSSS" | "SSSSS" => {
-                self.given.seconds_of_day = Some(self.number(word, 5, is_bounded)?);
-            }
-            "AM" | "PM" => self.given.is_pm = Some(self.one_of(word, &["AM", "PM"], None)? == 1),
-            "A.M." | "P.M." => {
-                self.given.is_pm = Some(self.one_of(word, &["A.M.", "P.M."], None)? == 1);
-            }
-            "BC" | "AD" => self.given.is_bc = self.one_of(word, &["AD", "BC"], None)? == 1,
-            "B.C." | "A.D." => {
-                self.given.is_bc = self.one_of(word, &["A.D.", "B.C."], None)? == 1;
-            }
-            "TZH" => {
-                self.given.zone_sign = if self.text.starts_with('-') { -1 } else { 1 };
-                self.given.zone_hours = Some(self.number(word, 2, true)?.abs());
-            }
-            "TZM" => self.given.zone_minutes = self.number(word, 2, true)?,
-            "TZ" | "OF" => {
-                return Err(SqlError::new(
-                    SqlState::FEATURE_NOT_SUPPORTED,
-                    format!("formatting field \"{word}\" is only supported in to_char"),
-                ));
-            }
-            _ => return self.date_field(word, is_bounded),
-        }
-        Ok(())
-    }
-
-    fn date_field(&mut self, word: &'static str, is_bounded: bool) -> Result<()> {
-        match word {
-            "YYYY" | "YYY" | "YY" | "Y" => {
-                let year = self.number(word, word.len(), is_bounded)?;
-                self.given.year = Some(if word.len() < 4 { full_year(year) } else { year });
-            }
-            "Y,YYY" => {
-                let thousands = self.number(word, 1, false)?;
-                self.text = self.text.strip_prefix(',').unwrap_or(self.text);
-                self.given.year = Some(thousands * 1000 + self.number(word, 3, true)?);
-            }
-            "IYYY" | "IYY" | "IY" | "I" => {
-                let year = self.number(word, word.len(), is_bounded)?;
-                self.given.iso_year = Some(if word.len() < 4 { full_year(year) } else { year });
-            }
-            "CC" => self.given.century = Some(self.number(word, 2, is_bounded)?),
-            "MM" => self.given.month = Some(self.number(word, 2, is_bounded)?),
-            "MONTH" => self.given.month = Some(self.one_of(word, &MONTHS, None)? + 1),
-            "MON" => self.given.month = Some(self.one_of(word, &MONTHS, Some(3))? + 1),
-            "RM" => {
-                let lower = self.text.to_ascii_uppercase();
-                let digits: String = lower.chars().take_while(|c| "IVX".contains(*c)).collect();
-                let month = (1..=12).find(|month| roman_digits(*month) == digits);
-                let month = month.ok_or_else(|| invalid_value(&digits, word))?;
-                self.text = &self.text[digits.len()..];
-                self.given.month = Some(month as i64);
-            }
-            "DD" => self.given.day = Some(self.number(word, 2, is_bounded)?),
-            "DDD" | "IDDD" => self.given.year_day = Some(self.number(word, 3, is_bounded)?),
-            "DAY" => self.given.weekday = Some(self.one_of(word, &WEEKDAYS, None)? + 1),
-            "DY" => self.given.weekday = Some(self.one_of(word, &WEEKDAYS, Some(3))? + 1),
-            "D" => self.given.weekday = Some(self.number(word, 1, is_bounded)?),
-            "ID" => self.given.weekday = Some(self.number(word, 1, is_bounded)? % 7 + 1),
-            "WW" => self.given.week = Some(self.number(word, 2, is_bounded)?),
-            "IW" => self.given.iso_week = Some(self.number(word, 2, is_bounded)?),
-            "W" => {
-                let week = self.number(word, 1, is_bounded)?;
-                self.given.day = Some((week - 1) * 7 + 1);
-            }
-            "J" => self.given.julian = Some(self.number(word, 7, is_bounded)?),
-            // A quarter says nothing that a date needs.
-            _ => {
-                self.number(word, 1, is_bounded)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Years of fewer than four digits are near 2020.
-fn full_year(year: i64) -> i64 {
-    match year {
-        70..100 => year + 1900,
-        ..520 => year + 2000,
-        520..1000 => year + 1000,
-        _ => year,
-    }
-}
-
-impl Given {
-    fn out_of_range(text: &str) -> SqlError {
-        SqlError::new(
-            SqlState::DATETIME_FIELD_OVERFLOW,
-            format!("date/time field value out of range: \"{text}\""),
-        )
-    }
-
-    /// Days since 2000-01-01.
-    fn days(&self, text: &str) -> Result<i64> {
-        if let Some(julian) = self.julian {
-            return Ok(julian - 2_451_545);
-        }
-        if let Some(year) = self.iso_year {
-            let start = iso_year_start(year);
-            if let Some(day) = self.year_day {
-                return Ok(start + day - 1);
-            }
-            let weekday = self.weekday.map_or(0, |day| (day + 5) % 7);
-            return Ok(start + (self.iso_week.unwrap_or(1) - 1) * 7 + weekday);
-        }
-        let mut year = match (self.year, self.century) {
-            (Some(year), _) => year,
-            (None, Some(century)) => (century - 1) * 100 + 1,
-            // Without a year it is 1 BC.
-            (None, None) => 0,
-        };
-        if self.year.is_some() && (self.is_bc || year < 0) {
-            year = 1 - year.abs();
-        }
-        if let Some(day) = self.year_day {
-            return Ok(days_of(year, 1, 1) + day - 1);
-        }
-        if let Some(week) = self.week {
-            return Ok(days_of(year, 1, 1) + (week - 1) * 7);
-        }
-        let month = self.month.unwrap_or(1);
-        let day = self.day.unwrap_or(1);
-        if !(1..=12).contains(&month) || day < 1 || day > month_days(year, month) {
-            return Err(Self::out_of_range(text));
-        }
-        Ok(days_of(year, month, day))
-    }
-
-    /// Microseconds since midnight.
-    fn time(&self, text: &str) -> Result<i64> {
-        if let Some(seconds) = self.seconds_of_day {
-            if seconds >= 86_400 {
-                return Err(Self::out_of_range(text));
-            }
-            return Ok(seconds * SECOND + self.micros);
-        }
-        let mut hour = self.hour;
-        if self.has_twelve_hours {
-            if !(1..=12).contains(&hour) {
-                return Err(SqlError::new(
-                    SqlState::INVALID_DATETIME_FORMAT,
-                    format!("hour \"{hour}\" is invalid for the 12-hour clock"),
-                )
-                .hint("Use the 24-hour clock, or give an hour between 1 and 12."));
-            }
-            match self.is_pm {
-                Some(true) if hour < 12 => hour += 12,
-                Some(false) if hour == 12 => hour = 0,
-                _ => {}
-            }
-        }
-        let fits = (0..24).contains(&hour)
-            && (0..60).contains(&self.minute)
-            && (0..60).contains(&self.second);
-        if !fits {
-            return Err(Self::out_of_range(text));
-        }
-        Ok(hour * HOUR + self.minute * MINUTE + self.second * SECOND + self.micros)
-    }
-}
-
-fn read_timestamp(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
-    let text = a[0].str()?;
-    let given = Scanner::scan(text, a[1].str()?)?;
-    let local = timestamp_of(given.days(text)?, given.time(text)?);
-    let local = local.ok_or_else(timestamp_out_of_range)?;
-    let utc = match given.zone_hours {
-        Some(hours) => local - given.zone_sign * (hours * 60 + given.zone_minutes) * MINUTE,
-        None => zone::to_utc(&context.context.settings.zone, local),
-    };
-    Ok(Datum::Timestamptz(utc))
-}
-
-fn read_date(a: &[Datum]) -> Result<Datum> {
-    let text = a[0].str()?;
-    let given = Scanner::scan(text, a[1].str()?)?;
-    given.time(text)?;
-    checked_date(given.days(text)?).map(Datum::Date)
-}
-
 /// The table.
 pub(super) const FUNCTIONS: &[Function] = &[
-    Function::scalar("to_char", &[Timestamp, Text], Text, |context, a| show_timestamp(context, a))
-        .stable(),
+    Function::scalar("to_char", &[Timestamp, Text], Text, |context, a| {
+        show_timestamp(context, a)
+    })
+    .stable(),
     Function::scalar("to_char", &[Timestamptz, Text], Text, |context, a| {
         show_timestamp(context, a)
     })
@@ -697,9 +402,4 @@ pub(super) const FUNCTIONS: &[Function] = &[
         show_interval(a[0].interval()?, a[1].str()?)
     })
     .stable(),
-    Function::scalar("to_timestamp", &[Text, Text], Timestamptz, |context, a| {
-        read_timestamp(context, a)
-    })
-    .stable(),
-    Function::scalar("to_date", &[Text, Text], Date, |_, a| read_date(a)).stable(),
 ];

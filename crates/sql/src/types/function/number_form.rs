@@ -85,7 +85,8 @@ impl Template {
                 continue;
             }
             let starts = |word: &str| {
-                rest.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word))
+                rest.get(..word.len())
+                    .is_some_and(|head| head.eq_ignore_ascii_case(word))
             };
             if starts("TH") {
                 template.parts.push(Part::Ordinal(rest.starts_with('T')));
@@ -177,6 +178,8 @@ struct Digits {
     whole: String,
     fraction: String,
     is_negative: bool,
+    /// NaN or infinite: there is no point.
+    is_special: bool,
 }
 
 /// The number's sign and digits, rounded to those after the point.
@@ -192,32 +195,45 @@ fn digits_of(number: &Number, template: &Template) -> Result<Digits> {
         whole: whole.to_owned(),
         fraction: fraction.to_owned(),
         is_negative: rounded.signum() < 0,
+        is_special: rounded.is_nan() || rounded.is_infinite(),
     })
 }
 
 /// The same of a floating point number, of which so many digits count.
 fn digits_of_float(value: f64, significant: usize, template: &Template) -> Digits {
-    let scale = template.shift.map_or(1.0, |shift| 10_f64.powi(shift as i32));
+    let scale = template
+        .shift
+        .map_or(1.0, |shift| 10_f64.powi(shift as i32));
     let value = value * scale;
     let whole = format!("{:.0}", value.abs());
-    let fraction = template.fraction.min(significant.saturating_sub(whole.len()));
+    let fraction = template
+        .fraction
+        .min(significant.saturating_sub(whole.len()));
     let fraction = if value.is_finite() { fraction } else { 0 };
-    let shown = match value.is_infinite() {
-        true => "Infinity".to_owned(),
-        false => format!("{:.fraction$}", value.abs()),
+    let shown = if value.is_infinite() {
+        "Infinity".to_owned()
+    } else {
+        format!("{:.fraction$}", value.abs())
     };
     let (whole, fraction) = shown.split_once('.').unwrap_or((&shown, ""));
     Digits {
         whole: whole.to_owned(),
         fraction: fraction.to_owned(),
         is_negative: value.is_sign_negative() && !value.is_nan(),
+        is_special: !value.is_finite(),
     }
 }
 
 fn fill(template: &Template, mut digits: Digits) -> String {
     if digits.whole.len() > template.whole && digits.whole != "0" {
         digits.whole = "#".repeat(template.whole);
-        digits.fraction = "#".repeat(digits.fraction.len());
+        let places = if digits.is_special {
+            template.fraction
+        } else {
+            digits.fraction.len()
+        };
+        digits.fraction = "#".repeat(places);
+        digits.is_special = false;
     }
     Writer::new(template, &digits).run()
 }
@@ -240,6 +256,9 @@ fn format_float(value: f64, significant: usize, template: &str) -> Result<String
         return Ok(scientific(&number, &parsed));
     }
     if let Some(is_upper) = parsed.roman {
+        if !value.is_finite() {
+            return roman(&Number::ZERO, is_upper, parsed.is_short);
+        }
         let whole = Number::from_f64(value.round_ties_even(), significant);
         return roman(&whole, is_upper, parsed.is_short);
     }
@@ -260,6 +279,7 @@ struct Writer<'t> {
     digit: usize,
     after: usize,
     in_fraction: bool,
+    has_point: bool,
 }
 
 impl<'t> Writer<'t> {
@@ -273,9 +293,16 @@ impl<'t> Writer<'t> {
         };
         let missing = template.whole.saturating_sub(digits.len());
         let mut places = vec![' '; missing];
-        places.extend(digits.iter().skip(digits.len().saturating_sub(template.whole)));
+        places.extend(
+            digits
+                .iter()
+                .skip(digits.len().saturating_sub(template.whole)),
+        );
         // From the first 0 on, all places before the point have digits.
-        let parts = template.parts.iter().take_while(|part| **part != Part::Point);
+        let parts = template
+            .parts
+            .iter()
+            .take_while(|part| **part != Part::Point);
         let kinds = parts.filter(|part| matches!(part, Part::Nine | Part::Zero));
         if let Some(first) = kinds.clone().position(|part| *part == Part::Zero) {
             for place in places.iter_mut().skip(first).filter(|place| **place == ' ') {
@@ -292,6 +319,7 @@ impl<'t> Writer<'t> {
             digit: 0,
             after: 0,
             in_fraction: false,
+            has_point: !given.is_special,
         }
     }
 
@@ -299,10 +327,17 @@ impl<'t> Writer<'t> {
     fn fraction(template: &Template, digits: &str) -> Vec<char> {
         let mut places: Vec<char> = digits.chars().collect();
         if template.is_short {
-            let parts = template.parts.iter().skip_while(|part| **part != Part::Point);
-            let kinds: Vec<&Part> =
-                parts.filter(|part| matches!(part, Part::Nine | Part::Zero)).collect();
-            let zeros = kinds.iter().rposition(|part| **part == Part::Zero).map_or(0, |at| at + 1);
+            let parts = template
+                .parts
+                .iter()
+                .skip_while(|part| **part != Part::Point);
+            let kinds: Vec<&Part> = parts
+                .filter(|part| matches!(part, Part::Nine | Part::Zero))
+                .collect();
+            let zeros = kinds
+                .iter()
+                .rposition(|part| **part == Part::Zero)
+                .map_or(0, |at| at + 1);
             while places.len() > zeros && places.last() == Some(&'0') {
                 places.pop();
             }
@@ -333,7 +368,9 @@ impl<'t> Writer<'t> {
                 Part::Point => {
                     self.sign();
                     self.in_fraction = true;
-                    self.out.push('.');
+                    if self.has_point {
+                        self.out.push('.');
+                    }
                 }
                 Part::Group if self.digit > start => self.out.push(','),
                 Part::Group => self.blank(),
@@ -362,9 +399,10 @@ impl<'t> Writer<'t> {
         if std::mem::replace(&mut self.has_sign, true) {
             return;
         }
-        match self.is_negative {
-            true => self.out.push('-'),
-            false => self.blank(),
+        if self.is_negative {
+            self.out.push('-');
+        } else {
+            self.blank();
         }
     }
 
@@ -375,7 +413,11 @@ impl<'t> Writer<'t> {
         let digits: String = self.whole.iter().collect();
         let number: u64 = digits.trim().parse().unwrap_or(0);
         let ending = ordinal_ending(number);
-        self.out.push_str(&if is_upper { ending.to_uppercase() } else { ending.to_owned() });
+        self.out.push_str(&if is_upper {
+            ending.to_uppercase()
+        } else {
+            ending.to_owned()
+        });
     }
 
     /// `S` before the digits belongs right before the first of them, and brackets around all.
@@ -419,14 +461,33 @@ fn roman(number: &Number, is_upper: bool, is_short: bool) -> Result<String> {
         Some(_) => "#".repeat(15),
         None => return Err(super::super::cast::out_of_range("integer")),
     };
-    let digits = if is_upper { digits } else { digits.to_lowercase() };
-    Ok(if is_short { digits } else { format!("{digits:>15}") })
+    let digits = if is_upper {
+        digits
+    } else {
+        digits.to_lowercase()
+    };
+    Ok(if is_short {
+        digits
+    } else {
+        format!("{digits:>15}")
+    })
 }
 
 pub(super) fn roman_digits(mut value: usize) -> String {
     const DIGITS: [(usize, &str); 13] = [
-        (1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"),
-        (40, "XL"), (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I"),
+        (1000, "M"),
+        (900, "CM"),
+        (500, "D"),
+        (400, "CD"),
+        (100, "C"),
+        (90, "XC"),
+        (50, "L"),
+        (40, "XL"),
+        (10, "X"),
+        (9, "IX"),
+        (5, "V"),
+        (4, "IV"),
+        (1, "I"),
     ];
     let mut out = String::new();
     for (worth, digit) in DIGITS {
@@ -470,18 +531,8 @@ fn scientific(number: &Number, template: &Template) -> String {
     format!("{lead}{mantissa}e{sign}{:02}", exponent.abs())
 }
 
-/// The number of a text by a template: digits and signs count, the rest is passed over.
-fn parse(text: &str, template: &str) -> Result<Datum> {
-    if template.is_empty() {
-        return Ok(Datum::Null);
-    }
-    let template = Template::parse(template)?;
-    if template.roman.is_some() {
-        return Err(SqlError::unsupported(
-            "\"RN\" for input",
-            "Write the number with digits.",
-        ));
-    }
+/// The digits of a text by a template, with their point, and whether there is a minus.
+fn read_digits(text: &str, template: &Template) -> (String, bool) {
     let mut digits = String::new();
     let mut is_negative = false;
     let mut characters = text.chars().peekable();
@@ -519,7 +570,10 @@ fn parse(text: &str, template: &str) -> Result<Datum> {
                 sign(&mut characters);
             }
             Part::Currency => {
-                while characters.next_if(|c| !c.is_ascii_digit() && !matches!(c, '-' | '.')).is_some() {}
+                while characters
+                    .next_if(|c| !c.is_ascii_digit() && !matches!(c, '-' | '.'))
+                    .is_some()
+                {}
             }
             Part::Ordinal(_) => {
                 characters.next_if(char::is_ascii_alphabetic);
@@ -532,6 +586,22 @@ fn parse(text: &str, template: &str) -> Result<Datum> {
             }
         }
     }
+    (digits, is_negative)
+}
+
+/// The number of a text by a template: digits and signs count, the rest is passed over.
+fn parse(text: &str, template: &str) -> Result<Datum> {
+    if template.is_empty() {
+        return Ok(Datum::Null);
+    }
+    let template = Template::parse(template)?;
+    if template.roman.is_some() {
+        return Err(SqlError::unsupported(
+            "\"RN\" for input",
+            "Write the number with digits.",
+        ));
+    }
+    let (digits, is_negative) = read_digits(text, &template);
     if !digits.bytes().any(|byte| byte.is_ascii_digit()) {
         return Err(SqlError::new(
             SqlState::INVALID_TEXT_REPRESENTATION,
@@ -539,7 +609,11 @@ fn parse(text: &str, template: &str) -> Result<Datum> {
         ));
     }
     let number = Number::parse(&digits)?;
-    let number = if is_negative { number.negated() } else { number };
+    let number = if is_negative {
+        number.negated()
+    } else {
+        number
+    };
     let number = match template.shift {
         Some(shift) => number.divide(&Number::new(10_i128.pow(shift.min(30) as u32), 0))?,
         None => number,
@@ -565,11 +639,18 @@ fn shown_float(value: f64, significant: usize, a: &[Datum]) -> Result<Datum> {
 
 /// The table.
 pub(super) const FUNCTIONS: &[Function] = &[
-    Function::scalar("to_char", &[Int4, Text], Text, |_, a| shown(&Number::from(a[0].int()?), a))
-        .stable(),
-    Function::scalar("to_char", &[Int8, Text], Text, |_, a| shown(&Number::from(a[0].int()?), a))
-        .stable(),
-    Function::scalar("to_char", &[Numeric, Text], Text, |_, a| shown(a[0].numeric()?, a)).stable(),
+    Function::scalar("to_char", &[Int4, Text], Text, |_, a| {
+        shown(&Number::from(a[0].int()?), a)
+    })
+    .stable(),
+    Function::scalar("to_char", &[Int8, Text], Text, |_, a| {
+        shown(&Number::from(a[0].int()?), a)
+    })
+    .stable(),
+    Function::scalar("to_char", &[Numeric, Text], Text, |_, a| {
+        shown(a[0].numeric()?, a)
+    })
+    .stable(),
     Function::scalar("to_char", &[Float4, Text], Text, |_, a| {
         shown_float(f64::from(a[0].float4()?), 6, a)
     })

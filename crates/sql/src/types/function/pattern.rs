@@ -5,6 +5,7 @@
 //! neither back references nor constraints on what surrounds a match, which are errors; of several
 //! alternatives it takes the first that matches, where PostgreSQL takes the longest.
 
+use super::super::text_io::append;
 use crate::error::{Result, SqlError, SqlState};
 use regex::{Regex, RegexBuilder};
 use std::cell::RefCell;
@@ -123,11 +124,10 @@ fn escape_character(escape: &str) -> Result<Option<char>> {
     let first = characters.next();
     match characters.next() {
         None => Ok(first),
-        Some(_) => Err(SqlError::new(
-            SqlState::INVALID_ESCAPE_SEQUENCE,
-            "invalid escape string",
-        )
-        .hint("Escape string must be empty or one character.")),
+        Some(_) => Err(
+            SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
+                .hint("Escape string must be empty or one character."),
+        ),
     }
 }
 
@@ -190,6 +190,10 @@ pub(crate) fn similar(pattern: &str, escape: &str) -> Result<String> {
 }
 
 /// The options of an expression.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of its own in PostgreSQL's texts of flags"
+)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Options {
     pub(crate) case: Case,
@@ -329,9 +333,18 @@ fn reason(message: &str) -> &'static str {
         ("unopened group", "parentheses () not balanced"),
         ("unclosed character class", "brackets [] not balanced"),
         ("invalid character class range", "invalid character range"),
-        ("repetition operator missing expression", "quantifier operand invalid"),
-        ("invalid repetition count range", "invalid repetition count(s)"),
-        ("repetition quantifier expects", "invalid repetition count(s)"),
+        (
+            "repetition operator missing expression",
+            "quantifier operand invalid",
+        ),
+        (
+            "invalid repetition count range",
+            "invalid repetition count(s)",
+        ),
+        (
+            "repetition quantifier expects",
+            "invalid repetition count(s)",
+        ),
         ("unclosed counted repetition", "braces {} not balanced"),
         ("unrecognized escape sequence", "invalid escape \\ sequence"),
         ("incomplete escape sequence", "invalid escape \\ sequence"),
@@ -512,7 +525,7 @@ impl<'p> Translator<'p> {
         }
         if is_special && character.is_whitespace() && character != ' ' {
             // The crate has no escape of a blank other than its code.
-            self.out.push_str(&format!("x{{{:x}}}", character as u32));
+            append(&mut self.out, format_args!("x{{{:x}}}", character as u32));
         } else {
             self.out.push(character);
         }

@@ -41,7 +41,9 @@ fn groups(captures: &Captures<'_>) -> Datum {
 
 fn first_match(a: &[Datum]) -> Result<Datum> {
     let regex = compile(a[1].str()?, options(a, 2, "regexp_match")?)?;
-    Ok(regex.captures(a[0].str()?).map_or(Datum::Null, |found| groups(&found)))
+    Ok(regex
+        .captures(a[0].str()?)
+        .map_or(Datum::Null, |found| groups(&found)))
 }
 
 fn all_matches(a: &[Datum]) -> Result<Rows> {
@@ -141,7 +143,9 @@ fn parameter(a: &[Datum], place: usize, name: &str, least: i64, default: i64) ->
 /// The byte of a character, from 1.
 fn byte_of(text: &str, start: i64) -> usize {
     let nth = usize::try_from(start - 1).unwrap_or(0);
-    text.char_indices().nth(nth).map_or(text.len(), |(at, _)| at)
+    text.char_indices()
+        .nth(nth)
+        .map_or(text.len(), |(at, _)| at)
 }
 
 fn replace_from(a: &[Datum]) -> Result<Datum> {
@@ -152,7 +156,13 @@ fn replace_from(a: &[Datum]) -> Result<Datum> {
     if start > text.chars().count() as i64 + 1 {
         return Ok(a[0].clone());
     }
-    Ok(replace(&regex, text, byte_of(text, start), a[2].str()?, number as usize))
+    Ok(replace(
+        &regex,
+        text,
+        byte_of(text, start),
+        a[2].str()?,
+        number as usize,
+    ))
 }
 
 fn count(a: &[Datum]) -> Result<Datum> {
@@ -179,6 +189,9 @@ fn nth_group(a: &[Datum], name: &str, places: [usize; 3]) -> Result<Option<(usiz
     let group = parameter(a, group, "subexpr", 0, 0)?;
     let regex = compile(a[1].str()?, options(a, flags, name)?)?;
     let text = a[0].str()?;
+    if start > text.chars().count() as i64 + 1 {
+        return Ok(None);
+    }
     let from = byte_of(text, start);
     let captures = regex.captures_iter(&text[from..]).nth(number as usize - 1);
     let found = captures.and_then(|captures| captures.get(group as usize).map(|one| one.range()));
@@ -214,7 +227,9 @@ fn matched(text: &str, pattern: &str) -> Result<Datum> {
         return Ok(Datum::Null);
     };
     let place = usize::from(captures.len() > 1);
-    Ok(captures.get(place).map_or(Datum::Null, |found| Datum::text(found.as_str())))
+    Ok(captures
+        .get(place)
+        .map_or(Datum::Null, |found| Datum::text(found.as_str())))
 }
 
 fn escaped(a: &[Datum]) -> Result<Datum> {
@@ -231,34 +246,70 @@ fn escaped(a: &[Datum]) -> Result<Datum> {
 
 /// The table.
 pub(super) const FUNCTIONS: &[Function] = &[
-    Function::scalar("regexp_match", &[Text, Text, Text], TEXTS, |_, a| first_match(a)).defaults(1),
-    Function::set("regexp_matches", &[Text, Text, Text], TEXTS, |_, a| all_matches(a)).defaults(1),
-    Function::scalar("regexp_replace", &[Text, Text, Text], Text, |_, a| replace_with_flags(a)),
+    Function::scalar("regexp_match", &[Text, Text, Text], TEXTS, |_, a| {
+        first_match(a)
+    })
+    .defaults(1),
+    Function::set("regexp_matches", &[Text, Text, Text], TEXTS, |_, a| {
+        all_matches(a)
+    })
+    .defaults(1),
+    Function::scalar("regexp_replace", &[Text, Text, Text], Text, |_, a| {
+        replace_with_flags(a)
+    }),
     Function::scalar("regexp_replace", &[Text, Text, Text, Text], Text, |_, a| {
         replace_with_flags(a)
     }),
-    Function::scalar("regexp_replace", &[Text, Text, Text, Int4, Int4, Text], Text, |_, a| {
-        replace_from(a)
+    Function::scalar(
+        "regexp_replace",
+        &[Text, Text, Text, Int4, Int4, Text],
+        Text,
+        |_, a| replace_from(a),
+    )
+    .defaults(2),
+    Function::scalar(
+        "regexp_split_to_array",
+        &[Text, Text, Text],
+        TEXTS,
+        |_, a| {
+            let parts = split(a, "regexp_split_to_array")?;
+            Ok(Datum::Array(Arc::new(Array::new(Text, parts))))
+        },
+    )
+    .defaults(1),
+    Function::set(
+        "regexp_split_to_table",
+        &[Text, Text, Text],
+        Text,
+        |_, a| {
+            Ok(Box::new(
+                split(a, "regexp_split_to_table")?.into_iter().map(Ok),
+            ))
+        },
+    )
+    .defaults(1),
+    Function::scalar("regexp_count", &[Text, Text, Int4, Text], Int4, |_, a| {
+        count(a)
     })
     .defaults(2),
-    Function::scalar("regexp_split_to_array", &[Text, Text, Text], TEXTS, |_, a| {
-        let parts = split(a, "regexp_split_to_array")?;
-        Ok(Datum::Array(Arc::new(Array::new(Text, parts))))
-    })
-    .defaults(1),
-    Function::set("regexp_split_to_table", &[Text, Text, Text], Text, |_, a| {
-        Ok(Box::new(split(a, "regexp_split_to_table")?.into_iter().map(Ok)))
-    })
-    .defaults(1),
-    Function::scalar("regexp_count", &[Text, Text, Int4, Text], Int4, |_, a| count(a)).defaults(2),
     Function::scalar("regexp_like", &[Text, Text, Text], Bool, |_, a| is_like(a)).defaults(1),
-    Function::scalar("regexp_instr", &[Text, Text, Int4, Int4, Int4, Text, Int4], Int4, |_, a| {
-        position(a)
-    })
+    Function::scalar(
+        "regexp_instr",
+        &[Text, Text, Int4, Int4, Int4, Text, Int4],
+        Int4,
+        |_, a| position(a),
+    )
     .defaults(5),
-    Function::scalar("regexp_substr", &[Text, Text, Int4, Int4, Text, Int4], Text, |_, a| part(a))
-        .defaults(4),
-    Function::scalar("substring", &[Text, Text], Text, |_, a| matched(a[0].str()?, a[1].str()?)),
+    Function::scalar(
+        "regexp_substr",
+        &[Text, Text, Int4, Int4, Text, Int4],
+        Text,
+        |_, a| part(a),
+    )
+    .defaults(4),
+    Function::scalar("substring", &[Text, Text], Text, |_, a| {
+        matched(a[0].str()?, a[1].str()?)
+    }),
     Function::scalar("substring", &[Text, Text, Text], Text, |_, a| {
         matched(a[0].str()?, &similar(a[1].str()?, a[2].str()?)?)
     }),

@@ -14,14 +14,20 @@ fn bad(message: &str) -> SqlError {
 
 /// From the first number to the last in steps; a step that overflows ends it.
 fn integers(a: &[Datum], make: fn(i64) -> Datum, limits: (i64, i64)) -> Result<Rows> {
-    let (start, stop) = (a[0].int()?, a[1].int()?);
+    let (first, last) = (a[0].int()?, a[1].int()?);
     let step = a.get(2).map_or(Ok(1), Datum::int)?;
     if step == 0 {
         return Err(bad("step size cannot equal zero"));
     }
-    let is_within = move |value: &i64| if step > 0 { *value <= stop } else { *value >= stop };
-    let first = Some(start).filter(is_within);
-    let numbers = std::iter::successors(first, move |value| {
+    let is_within = move |value: &i64| {
+        if step > 0 {
+            *value <= last
+        } else {
+            *value >= last
+        }
+    };
+    let begin = Some(first).filter(is_within);
+    let numbers = std::iter::successors(begin, move |value| {
         let next = value.checked_add(step)?;
         (next >= limits.0 && next <= limits.1 && is_within(&next)).then_some(next)
     });
@@ -29,12 +35,16 @@ fn integers(a: &[Datum], make: fn(i64) -> Datum, limits: (i64, i64)) -> Result<R
 }
 
 fn numerics(a: &[Datum]) -> Result<Rows> {
-    let (start, stop) = (a[0].numeric()?.clone(), a[1].numeric()?.clone());
+    let (first, last) = (a[0].numeric()?.clone(), a[1].numeric()?.clone());
     let step = match a.get(2) {
         Some(step) => step.numeric()?.clone(),
         None => Number::from(1),
     };
-    for (number, name) in [(&start, "start value"), (&stop, "stop value"), (&step, "step size")] {
+    for (number, name) in [
+        (&first, "start value"),
+        (&last, "stop value"),
+        (&step, "step size"),
+    ] {
         if number.is_nan() {
             return Err(bad(&format!("{name} cannot be NaN")));
         }
@@ -45,10 +55,14 @@ fn numerics(a: &[Datum]) -> Result<Rows> {
     if step.is_zero() {
         return Err(bad("step size cannot equal zero"));
     }
-    let mut next = Some(start);
+    let mut next = Some(first);
     Ok(Box::new(std::iter::from_fn(move || {
         let value = next.take()?;
-        let is_within = if step.signum() > 0 { value <= stop } else { value >= stop };
+        let is_within = if step.signum() > 0 {
+            value <= last
+        } else {
+            value >= last
+        };
         if !is_within {
             return None;
         }
@@ -63,20 +77,24 @@ fn moments(
     make: fn(i64) -> Datum,
     add: impl Fn(i64, Span) -> Result<i64> + Send + 'static,
 ) -> Result<Rows> {
-    let (start, stop) = (a[0].timestamp()?, a[1].timestamp()?);
+    let (first, last) = (a[0].timestamp()?, a[1].timestamp()?);
     let step = a[2].interval()?;
     let zero = Span::default();
     if step == zero {
         return Err(bad("step size cannot equal zero"));
     }
     let is_forward = step > zero;
-    let mut next = Some(Ok(start));
+    let mut next = Some(Ok(first));
     Ok(Box::new(std::iter::from_fn(move || {
         let value = match next.take()? {
             Ok(value) => value,
             Err(error) => return Some(Err(error)),
         };
-        let is_within = if is_forward { value <= stop } else { value >= stop };
+        let is_within = if is_forward {
+            value <= last
+        } else {
+            value >= last
+        };
         if !is_within {
             return None;
         }
@@ -96,14 +114,29 @@ pub(super) const FUNCTIONS: &[Function] = &[
         integers(a, Datum::Int8, (i64::MIN, i64::MAX))
     })
     .defaults(1),
-    Function::set("generate_series", &[Numeric, Numeric, Numeric], Numeric, |_, a| numerics(a))
-        .defaults(1),
-    Function::set("generate_series", &[Timestamp, Timestamp, Interval], Timestamp, |_, a| {
-        moments(a, Datum::Timestamp, add)
-    }),
-    Function::set("generate_series", &[Timestamptz, Timestamptz, Interval], Timestamptz, |context, a| {
-        let zone = context.context.settings.zone.clone();
-        moments(a, Datum::Timestamptz, move |utc, step| add_zoned(utc, step, &zone))
-    })
+    Function::set(
+        "generate_series",
+        &[Numeric, Numeric, Numeric],
+        Numeric,
+        |_, a| numerics(a),
+    )
+    .defaults(1),
+    Function::set(
+        "generate_series",
+        &[Timestamp, Timestamp, Interval],
+        Timestamp,
+        |_, a| moments(a, Datum::Timestamp, add),
+    ),
+    Function::set(
+        "generate_series",
+        &[Timestamptz, Timestamptz, Interval],
+        Timestamptz,
+        |context, a| {
+            let zone = context.context.settings.zone.clone();
+            moments(a, Datum::Timestamptz, move |utc, step| {
+                add_zoned(utc, step, &zone)
+            })
+        },
+    )
     .stable(),
 ];

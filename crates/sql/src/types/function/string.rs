@@ -37,7 +37,9 @@ fn byte_of(text: &str, index: i64) -> usize {
     if text.is_ascii() {
         return index.min(text.len());
     }
-    text.char_indices().nth(index).map_or(text.len(), |(at, _)| at)
+    text.char_indices()
+        .nth(index)
+        .map_or(text.len(), |(at, _)| at)
 }
 
 /// The characters from `start`, which may lie before the text, so many of them.
@@ -97,8 +99,16 @@ enum Side {
 
 fn trim<'t>(text: &'t str, set: &str, side: Side) -> &'t str {
     let belongs = |c: char| set.contains(c);
-    let text = if side == Side::Right { text } else { text.trim_start_matches(belongs) };
-    if side == Side::Left { text } else { text.trim_end_matches(belongs) }
+    let text = if side == Side::Right {
+        text
+    } else {
+        text.trim_start_matches(belongs)
+    };
+    if side == Side::Left {
+        text
+    } else {
+        text.trim_end_matches(belongs)
+    }
 }
 
 fn trimmed(a: &[Datum], side: Side) -> Result<Datum> {
@@ -139,7 +149,9 @@ fn position(text: &str, part: &str) -> i64 {
 
 /// The position after a part, which is an integer too.
 pub(super) fn after_of(start: i64, length: i64) -> Result<i64> {
-    let after = start.checked_add(length).filter(|after| i32::try_from(*after).is_ok());
+    let after = start
+        .checked_add(length)
+        .filter(|after| i32::try_from(*after).is_ok());
     after.ok_or_else(|| super::super::cast::out_of_range("integer"))
 }
 
@@ -199,7 +211,10 @@ fn split_part(text: &str, delimiter: &str, n: i64) -> Result<Datum> {
         text.split(delimiter).nth(place)
     } else {
         let fields: Vec<&str> = text.split(delimiter).collect();
-        fields.len().checked_sub(place + 1).map(|place| fields[place])
+        fields
+            .len()
+            .checked_sub(place + 1)
+            .map(|place| fields[place])
     };
     Ok(Datum::text(found.unwrap_or("")))
 }
@@ -214,12 +229,19 @@ fn fields(a: &[Datum]) -> Result<Vec<Datum>> {
         Some(Datum::Null) | None => None,
         Some(null) => Some(null.str()?),
     };
-    let field = |field: &str| match Some(field) == null {
-        true => Datum::Null,
-        false => Datum::text(field),
+    let field = |field: &str| {
+        if Some(field) == null {
+            Datum::Null
+        } else {
+            Datum::text(field)
+        }
     };
     Ok(match &a[1] {
-        Datum::Null => text.split("").filter(|one| !one.is_empty()).map(field).collect(),
+        Datum::Null => text
+            .split("")
+            .filter(|one| !one.is_empty())
+            .map(field)
+            .collect(),
         delimiter => match delimiter.str()? {
             "" => vec![field(text)],
             delimiter => text.split(delimiter).map(field).collect(),
@@ -235,23 +257,27 @@ fn to_array(a: &[Datum]) -> Result<Datum> {
 }
 
 fn to_table(a: &[Datum]) -> Result<Rows> {
-    let rows = if a[0].is_null() { Vec::new() } else { fields(a)? };
+    let rows = if a[0].is_null() {
+        Vec::new()
+    } else {
+        fields(a)?
+    };
     Ok(Box::new(rows.into_iter().map(Ok)))
 }
 
 fn translate(text: &str, from: &str, to: &str) -> Datum {
     let to: Vec<char> = to.chars().collect();
-    let each = text.chars().filter_map(|c| match from.chars().position(|one| one == c) {
-        Some(place) => to.get(place).copied(),
-        None => Some(c),
-    });
+    let each = text
+        .chars()
+        .filter_map(|c| match from.chars().position(|one| one == c) {
+            Some(place) => to.get(place).copied(),
+            None => Some(c),
+        });
     Datum::text(each.collect::<String>())
 }
 
 fn character(code: i64) -> Result<Datum> {
-    let bad = |message: String| {
-        Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message))
-    };
+    let bad = |message: String| Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
     if code == 0 {
         return bad("null character not permitted".to_owned());
     }
@@ -263,17 +289,21 @@ fn character(code: i64) -> Result<Datum> {
     }
     match u32::try_from(code).ok().and_then(char::from_u32) {
         Some(character) => Ok(Datum::text(character.to_string())),
-        None if code > 0x0010_ffff => {
-            bad(format!("requested character too large for encoding: {code}"))
-        }
-        None => bad(format!("requested character not valid for encoding: {code}")),
+        None if code > 0x0010_ffff => bad(format!(
+            "requested character too large for encoding: {code}"
+        )),
+        None => bad(format!(
+            "requested character not valid for encoding: {code}"
+        )),
     }
 }
 
 /// A name in quotes, where it needs them.
 pub(crate) fn quote_ident(name: &str) -> String {
     let is_plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
         && !super::keyword::is_reserved(name);
     if is_plain {
         name.to_owned()
@@ -285,7 +315,10 @@ pub(crate) fn quote_ident(name: &str) -> String {
 /// A literal of a text.
 pub(crate) fn quote_literal(text: &str) -> String {
     let escape = if text.contains('\\') { "E" } else { "" };
-    format!("{escape}'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+    format!(
+        "{escape}'{}'",
+        text.replace('\\', "\\\\").replace('\'', "''")
+    )
 }
 
 /// `U&'...'`: codes after a backslash.
@@ -340,7 +373,11 @@ pub(crate) fn parse_ident(text: &str, is_strict: bool) -> Result<Vec<String>> {
             SqlState::INVALID_PARAMETER_VALUE,
             format!("string is not a valid identifier: \"{text}\""),
         );
-        if detail.is_empty() { error } else { error.detail(detail) }
+        if detail.is_empty() {
+            error
+        } else {
+            error.detail(detail)
+        }
     };
     let mut parts = Vec::new();
     let mut rest = text.trim_start();
@@ -370,9 +407,7 @@ pub(crate) fn parse_ident(text: &str, is_strict: bool) -> Result<Vec<String>> {
             if end == 0 || rest.starts_with(|c: char| c.is_ascii_digit() || c == '$') {
                 return Err(match rest.chars().next() {
                     Some('.') => bad("No valid identifier before \".\"."),
-                    _ if text.trim_end().ends_with('.') => {
-                        bad("No valid identifier after \".\".")
-                    }
+                    _ if text.trim_end().ends_with('.') => bad("No valid identifier after \".\"."),
                     _ => bad(""),
                 });
             }
@@ -409,26 +444,45 @@ fn to_hex(a: &[Datum]) -> Result<Datum> {
 /// The table.
 pub(super) const FUNCTIONS: &[Function] = &[
     Function::scalar("length", &[Text], Int4, |_, a| int(count(a[0].str()?))),
-    Function::scalar("length", &[Bpchar], Int4, |_, a| int(count(without_blanks(a[0].str()?)))),
+    Function::scalar("length", &[Bpchar], Int4, |_, a| {
+        int(count(without_blanks(a[0].str()?)))
+    }),
     Function::scalar("char_length", &[Text], Int4, |_, a| int(count(a[0].str()?))),
     Function::scalar("char_length", &[Bpchar], Int4, |_, a| {
         int(count(without_blanks(a[0].str()?)))
     }),
-    Function::scalar("character_length", &[Text], Int4, |_, a| int(count(a[0].str()?))),
+    Function::scalar("character_length", &[Text], Int4, |_, a| {
+        int(count(a[0].str()?))
+    }),
     Function::scalar("character_length", &[Bpchar], Int4, |_, a| {
         int(count(without_blanks(a[0].str()?)))
     }),
-    Function::scalar("octet_length", &[Text], Int4, |_, a| int(a[0].str()?.len() as i64)),
-    Function::scalar("octet_length", &[Bpchar], Int4, |_, a| int(a[0].str()?.len() as i64)),
-    Function::scalar("bit_length", &[Text], Int4, |_, a| int(a[0].str()?.len() as i64 * 8)),
-    Function::scalar("lower", &[Text], Text, |_, a| Ok(Datum::text(lower(a[0].str()?)))),
-    Function::scalar("upper", &[Text], Text, |_, a| Ok(Datum::text(upper(a[0].str()?)))),
-    Function::scalar("initcap", &[Text], Text, |_, a| Ok(Datum::text(capitals(a[0].str()?)))),
+    Function::scalar("octet_length", &[Text], Int4, |_, a| {
+        int(a[0].str()?.len() as i64)
+    }),
+    Function::scalar("octet_length", &[Bpchar], Int4, |_, a| {
+        int(a[0].str()?.len() as i64)
+    }),
+    Function::scalar("bit_length", &[Text], Int4, |_, a| {
+        int(a[0].str()?.len() as i64 * 8)
+    }),
+    Function::scalar("lower", &[Text], Text, |_, a| {
+        Ok(Datum::text(lower(a[0].str()?)))
+    }),
+    Function::scalar("upper", &[Text], Text, |_, a| {
+        Ok(Datum::text(upper(a[0].str()?)))
+    }),
+    Function::scalar("initcap", &[Text], Text, |_, a| {
+        Ok(Datum::text(capitals(a[0].str()?)))
+    }),
     Function::scalar("btrim", &[Text, Text], Text, |_, a| trimmed(a, Side::Both)).defaults(1),
     Function::scalar("ltrim", &[Text, Text], Text, |_, a| trimmed(a, Side::Left)).defaults(1),
     Function::scalar("rtrim", &[Text, Text], Text, |_, a| trimmed(a, Side::Right)).defaults(1),
     Function::scalar("lpad", &[Text, Int4, Text], Text, |_, a| pad(a, Side::Left)).defaults(1),
-    Function::scalar("rpad", &[Text, Int4, Text], Text, |_, a| pad(a, Side::Right)).defaults(1),
+    Function::scalar("rpad", &[Text, Int4, Text], Text, |_, a| {
+        pad(a, Side::Right)
+    })
+    .defaults(1),
     Function::scalar("substring", &[Text, Int4], Text, |_, a| {
         substring(a[0].str()?, a[1].int()?, None).map(Datum::text)
     }),
@@ -456,24 +510,40 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::scalar("replace", &[Text, Text, Text], Text, |_, a| {
         Ok(replace(a[0].str()?, a[1].str()?, a[2].str()?))
     }),
-    Function::scalar("repeat", &[Text, Int4], Text, |_, a| repeat(a[0].str()?, a[1].int()?)),
+    Function::scalar("repeat", &[Text, Int4], Text, |_, a| {
+        repeat(a[0].str()?, a[1].int()?)
+    }),
     Function::scalar("reverse", &[Text], Text, |_, a| {
         Ok(Datum::text(a[0].str()?.chars().rev().collect::<String>()))
     }),
-    Function::scalar("left", &[Text, Int4], Text, |_, a| left(a[0].str()?, a[1].int()?)),
-    Function::scalar("right", &[Text, Int4], Text, |_, a| right(a[0].str()?, a[1].int()?)),
+    Function::scalar("left", &[Text, Int4], Text, |_, a| {
+        left(a[0].str()?, a[1].int()?)
+    }),
+    Function::scalar("right", &[Text, Int4], Text, |_, a| {
+        right(a[0].str()?, a[1].int()?)
+    }),
     Function::scalar("split_part", &[Text, Text, Int4], Text, |_, a| {
         split_part(a[0].str()?, a[1].str()?, a[2].int()?)
     }),
-    Function::scalar("string_to_array", &[Text, Text], Kind::Array(&Text), |_, a| to_array(a))
-        .nullable(),
-    Function::scalar("string_to_array", &[Text, Text, Text], Kind::Array(&Text), |_, a| {
-        to_array(a)
-    })
+    Function::scalar(
+        "string_to_array",
+        &[Text, Text],
+        Kind::Array(&Text),
+        |_, a| to_array(a),
+    )
     .nullable(),
-    Function::set("string_to_table", &[Text, Text, Text], Text, |_, a| to_table(a))
-        .nullable()
-        .defaults(1),
+    Function::scalar(
+        "string_to_array",
+        &[Text, Text, Text],
+        Kind::Array(&Text),
+        |_, a| to_array(a),
+    )
+    .nullable(),
+    Function::set("string_to_table", &[Text, Text, Text], Text, |_, a| {
+        to_table(a)
+    })
+    .nullable()
+    .defaults(1),
     Function::scalar("translate", &[Text, Text, Text], Text, |_, a| {
         Ok(translate(a[0].str()?, a[1].str()?, a[2].str()?))
     }),
@@ -481,13 +551,19 @@ pub(super) const FUNCTIONS: &[Function] = &[
         Ok(Datum::Bool(a[0].str()?.starts_with(a[1].str()?)))
     }),
     Function::scalar("ascii", &[Text], Int4, |_, a| {
-        int(a[0].str()?.chars().next().map_or(0, |c| i64::from(u32::from(c))))
+        int(a[0]
+            .str()?
+            .chars()
+            .next()
+            .map_or(0, |c| i64::from(u32::from(c))))
     }),
     Function::scalar("chr", &[Int4], Text, |_, a| character(a[0].int()?)),
     Function::scalar("to_hex", &[Int4], Text, |_, a| to_hex(a)),
     Function::scalar("to_hex", &[Int8], Text, |_, a| to_hex(a)),
     Function::scalar("md5", &[Text], Text, |_, a| {
-        Ok(Datum::text(digest::hex(&digest::md5(a[0].str()?.as_bytes()))))
+        Ok(Datum::text(digest::hex(&digest::md5(
+            a[0].str()?.as_bytes(),
+        ))))
     }),
     Function::scalar("quote_ident", &[Text], Text, |_, a| {
         Ok(Datum::text(quote_ident(a[0].str()?)))
@@ -517,9 +593,14 @@ pub(super) const FUNCTIONS: &[Function] = &[
     .nullable()
     .stable(),
     Function::scalar("unistr", &[Text], Text, |_, a| unistr(a[0].str()?)),
-    Function::scalar("parse_ident", &[Text, Bool], Kind::Array(&Text), |_, a| ident_array(a))
-        .defaults(1),
+    Function::scalar("parse_ident", &[Text, Bool], Kind::Array(&Text), |_, a| {
+        ident_array(a)
+    })
+    .defaults(1),
     Function::scalar("textcat", &[Text, Text], Text, |_, a| {
-        Ok(super::super::operator::text::joined(a[0].str()?, a[1].str()?))
+        Ok(super::super::operator::text::joined(
+            a[0].str()?,
+            a[1].str()?,
+        ))
     }),
 ];

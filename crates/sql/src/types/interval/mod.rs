@@ -87,7 +87,7 @@ impl Interval {
     }
 
     /// Both spans together.
-    pub fn add(self, other: Self) -> Result<Self> {
+    pub fn plus(self, other: Self) -> Result<Self> {
         let parts = self
             .months
             .checked_add(other.months)
@@ -98,7 +98,7 @@ impl Interval {
     }
 
     /// This span without the other.
-    pub fn subtract(self, other: Self) -> Result<Self> {
+    pub fn minus(self, other: Self) -> Result<Self> {
         let parts = self
             .months
             .checked_sub(other.months)

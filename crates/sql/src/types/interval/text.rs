@@ -90,7 +90,11 @@ impl Sum {
 
     fn micros_of(&mut self, value: i64, unit: i64, rest: f64) -> Result<(), Fault> {
         add(&mut self.micros, value, unit)?;
-        add(&mut self.micros, (rest * unit as f64).round_ties_even() as i64, 1)
+        add(
+            &mut self.micros,
+            (rest * unit as f64).round_ties_even() as i64,
+            1,
+        )
     }
 
     fn days_of(&mut self, rest: f64, unit: f64) -> Result<(), Fault> {
@@ -128,7 +132,9 @@ impl Sum {
 
 fn add(sum: &mut i64, value: i64, unit: i64) -> Result<(), Fault> {
     let product = value.checked_mul(unit);
-    *sum = product.and_then(|product| sum.checked_add(product)).ok_or(Fault::Range)?;
+    *sum = product
+        .and_then(|product| sum.checked_add(product))
+        .ok_or(Fault::Range)?;
     Ok(())
 }
 
@@ -139,7 +145,10 @@ fn read(text: &str, fields: i32, is_standard: bool) -> Result<Interval, Fault> {
     let mut next: Option<Unit> = None;
     let mut is_ago = false;
     // In the standard's style one sign at the start counts for all fields.
-    let signs = tokens.iter().filter(|token| matches!(token, Token::Signed(_))).count();
+    let signs = tokens
+        .iter()
+        .filter(|token| matches!(token, Token::Signed(_)))
+        .count();
     let one_sign = is_standard
         && signs == 1
         && matches!(tokens.first(), Some(Token::Signed(text)) if text.starts_with('-'));
@@ -162,7 +171,11 @@ fn read(text: &str, fields: i32, is_standard: bool) -> Result<Interval, Fault> {
                 once(&mut seen, Unit::Second)?;
                 let micros = clock(&text[1..], fields)?;
                 let is_negative = text.starts_with('-');
-                add(&mut sum.micros, if is_negative { -micros } else { micros }, 1)?;
+                add(
+                    &mut sum.micros,
+                    if is_negative { -micros } else { micros },
+                    1,
+                )?;
                 next = Some(Unit::Day);
             }
             Token::Number(text) | Token::Signed(text) | Token::Date(text) => {
@@ -224,7 +237,9 @@ fn quantity(text: &str, of: Unit) -> Result<(Unit, i64, f64), Fault> {
         if months >= 12 {
             return Err(Fault::Range);
         }
-        let total = years.checked_mul(12).and_then(|total| total.checked_add(months));
+        let total = years
+            .checked_mul(12)
+            .and_then(|total| total.checked_add(months));
         return Ok((Unit::Month, sign * total.ok_or(Fault::Range)?, 0.0));
     }
     let (whole, rest) = body.split_at(body.find('.').unwrap_or(body.len()));
@@ -313,7 +328,11 @@ fn read_iso(text: &str) -> Result<Interval, Fault> {
         any = true;
         rest = &after[1..];
     }
-    if any { sum.interval() } else { Err(Fault::Format) }
+    if any {
+        sum.interval()
+    } else {
+        Err(Fault::Format)
+    }
 }
 
 fn alternative_iso(body: &str) -> Result<Interval, Fault> {
@@ -375,7 +394,11 @@ pub(crate) fn print(out: &mut String, interval: Interval, style: IntervalStyle) 
 fn print_postgres(out: &mut String, interval: Interval, parts: &Parts) {
     let start = out.len();
     let mut after_negative = false;
-    for (value, unit) in [(parts.years, "year"), (parts.months, "mon"), (parts.days, "day")] {
+    for (value, unit) in [
+        (parts.years, "year"),
+        (parts.months, "mon"),
+        (parts.days, "day"),
+    ] {
         if value == 0 {
             continue;
         }
@@ -451,7 +474,10 @@ fn print_standard(out: &mut String, interval: Interval, parts: &Parts) {
     let has_days = interval.days != 0 || interval.micros != 0;
     let clock = |out: &mut String| {
         let (hours, minutes) = (parts.hours.abs(), parts.minutes.abs());
-        append(out, format_args!("{hours}:{minutes:02}:{:02}", parts.seconds.abs()));
+        append(
+            out,
+            format_args!("{hours}:{minutes:02}:{:02}", parts.seconds.abs()),
+        );
         fraction(out, parts.micros);
     };
     if !has_negative && !has_positive {
@@ -476,7 +502,10 @@ fn print_standard(out: &mut String, interval: Interval, parts: &Parts) {
             out.push('-');
         }
         if has_months {
-            append(out, format_args!("{}-{}", parts.years.abs(), parts.months.abs()));
+            append(
+                out,
+                format_args!("{}-{}", parts.years.abs(), parts.months.abs()),
+            );
         } else if parts.days != 0 {
             append(out, format_args!("{} ", parts.days.abs()));
             clock(out);

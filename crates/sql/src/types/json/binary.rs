@@ -37,7 +37,9 @@ impl Json {
             Self::Array(elements) => {
                 out.push(ARRAY);
                 write_count(out, elements.len());
-                elements.iter().for_each(|element| element.write(out));
+                for element in elements {
+                    element.write(out);
+                }
             }
             Self::Object(pairs) => {
                 out.push(OBJECT);

@@ -137,7 +137,11 @@ pub(crate) fn print_record(
 fn field_of(record: &Record, place: usize, field: &Datum) -> (String, Kind) {
     let name = record.shape.names.get(place);
     let name = name.map_or_else(|| format!("f{}", place + 1), ToString::to_string);
-    let kind = record.shape.types.get(place).map_or(field.kind(), |one| one.kind);
+    let kind = record
+        .shape
+        .types
+        .get(place)
+        .map_or(field.kind(), |one| one.kind);
     (name, kind)
 }
 
@@ -166,9 +170,10 @@ pub(crate) fn tree(datum: &Datum, kind: Kind, context: &Context<'_>) -> Result<J
         }
         Datum::Float4(_) | Datum::Float8(_) | Datum::Numeric(_) => {
             let text = text_io::print(datum, kind, context)?;
-            match text.ends_with(|c: char| c.is_ascii_digit()) {
-                true => Json::Number(Numeric::parse(&text)?),
-                false => Json::String(text),
+            if text.ends_with(|c: char| c.is_ascii_digit()) {
+                Json::Number(Numeric::parse(&text)?)
+            } else {
+                Json::String(text)
             }
         }
         Datum::Json(text) => Json::parse(text)?,

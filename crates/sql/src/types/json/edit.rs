@@ -48,7 +48,8 @@ impl Json {
     fn contains_within(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Object(_), Self::Object(pairs)) => pairs.iter().all(|(key, value)| {
-                self.get(key).is_some_and(|found| found.contains_within(value))
+                self.get(key)
+                    .is_some_and(|found| found.contains_within(value))
             }),
             (Self::Array(mine), Self::Array(theirs)) => theirs
                 .iter()
@@ -61,9 +62,9 @@ impl Json {
     pub(crate) fn has_key(&self, key: &str) -> bool {
         match self {
             Self::Object(_) => self.get(key).is_some(),
-            Self::Array(elements) => {
-                elements.iter().any(|one| matches!(one, Self::String(text) if text == key))
-            }
+            Self::Array(elements) => elements
+                .iter()
+                .any(|one| matches!(one, Self::String(text) if text == key)),
             Self::String(text) => text == key,
             _ => false,
         }
@@ -71,27 +72,25 @@ impl Json {
 
     /// Both together: pairs of objects, elements of arrays; others count as elements.
     pub(crate) fn joined(&self, other: &Self) -> Self {
-        match (self, other) {
-            (Self::Object(mine), Self::Object(theirs)) => {
-                Self::object(mine.iter().chain(theirs).cloned().collect())
-            }
-            _ => {
-                let elements = |json: &Self| match json {
-                    Self::Array(elements) => elements.clone(),
-                    single => vec![single.clone()],
-                };
-                let mut all = elements(self);
-                all.extend(elements(other));
-                Self::Array(all)
-            }
+        if let (Self::Object(mine), Self::Object(theirs)) = (self, other) {
+            return Self::object(mine.iter().chain(theirs).cloned().collect());
         }
+        let elements = |json: &Self| match json {
+            Self::Array(elements) => elements.clone(),
+            single => vec![single.clone()],
+        };
+        let mut all = elements(self);
+        all.extend(elements(other));
+        Self::Array(all)
     }
 
     /// Without the keys of an object, or the strings of an array.
     pub(crate) fn without_keys(&self, keys: &[&str]) -> Result<Self> {
         match self {
             Self::Object(pairs) => {
-                let kept = pairs.iter().filter(|(key, _)| !keys.contains(&key.as_str()));
+                let kept = pairs
+                    .iter()
+                    .filter(|(key, _)| !keys.contains(&key.as_str()));
                 Ok(Self::Object(kept.cloned().collect()))
             }
             Self::Array(elements) => {
@@ -147,12 +146,10 @@ impl Json {
         let is_last = level + 1 == path.len();
         match self {
             Self::Object(_) if is_last => self.change_pair(step, change),
-            Self::Object(pairs) => {
-                match pairs.iter_mut().find(|(key, _)| key == step) {
-                    Some((_, value)) => value.change(path, level + 1, change),
-                    None => Ok(()),
-                }
-            }
+            Self::Object(pairs) => match pairs.iter_mut().find(|(key, _)| key == step) {
+                Some((_, value)) => value.change(path, level + 1, change),
+                None => Ok(()),
+            },
             Self::Array(elements) => {
                 let index = index_of(step).ok_or_else(|| {
                     SqlError::new(
@@ -203,7 +200,10 @@ impl Json {
         match self {
             Self::Object(pairs) => {
                 let kept = pairs.iter().filter(|(_, value)| *value != Self::Null);
-                Self::Object(kept.map(|(key, value)| (key.clone(), value.without_nulls())).collect())
+                Self::Object(
+                    kept.map(|(key, value)| (key.clone(), value.without_nulls()))
+                        .collect(),
+                )
             }
             Self::Array(elements) => {
                 Self::Array(elements.iter().map(Self::without_nulls).collect())
@@ -235,7 +235,7 @@ fn change_element(elements: &mut Vec<Json>, index: i64, change: &Change<'_>) {
             elements.insert(at + usize::from(*after), (*value).clone());
             return;
         }
-        (Change::Delete, None) | (Change::Set { creates: false, .. }, None) => return,
+        (Change::Delete | Change::Set { creates: false, .. }, None) => return,
         (Change::Set { value, .. } | Change::Insert { value, .. }, None) => (value, index),
     };
     // Places outside the array are its ends.

@@ -9,6 +9,6 @@ pub(crate) mod edit;
 mod text;
 mod value;
 
-pub use value::Json;
 pub(crate) use text::{Content, Escapes, Node, quote};
+pub use value::Json;
 pub(crate) use value::place;

@@ -9,7 +9,7 @@ use crate::error::{Result, SqlError, SqlState};
 use std::fmt::{self, Display, Write as _};
 
 /// Arrays and objects within each other.
-const DEPTH_MAX: usize = 5000;
+const DEPTH_MAX: usize = 1000;
 
 /// A node of a text of JSON, with the range of bytes where it stands.
 #[derive(Clone, Debug)]
@@ -80,9 +80,12 @@ impl Node {
             Content::Bool(value) => Json::Bool(*value),
             Content::Number => Json::Number(Numeric::parse(&text[self.range.clone()])?),
             Content::String(content) => Json::String(content.clone()),
-            Content::Array(nodes) => {
-                Json::Array(nodes.iter().map(|node| node.to_json(text)).collect::<Result<_>>()?)
-            }
+            Content::Array(nodes) => Json::Array(
+                nodes
+                    .iter()
+                    .map(|node| node.to_json(text))
+                    .collect::<Result<_>>()?,
+            ),
             Content::Object(pairs) => {
                 let pairs = pairs.iter();
                 let pairs = pairs.map(|(key, node)| Ok((key.clone(), node.to_json(text)?)));
@@ -114,7 +117,7 @@ impl Reader<'_> {
         self.blanks();
         let start = self.at;
         let content = match self.peek() {
-            None => return Err(self.ended()),
+            None => return Err(Self::ended()),
             Some(b'{') => self.object()?,
             Some(b'[') => self.array()?,
             Some(b'"') => Content::String(self.string()?),
@@ -132,11 +135,13 @@ impl Reader<'_> {
     fn deeper(&mut self) -> Result<()> {
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(
-                SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded").hint(
-                    format!("JSON may be nested {DEPTH_MAX} levels deep; split the value."),
-                ),
-            );
+            return Err(SqlError::new(
+                SqlState::STATEMENT_TOO_COMPLEX,
+                "stack depth limit exceeded",
+            )
+            .hint(format!(
+                "JSON may be nested {DEPTH_MAX} levels deep; split the value."
+            )));
         }
         Ok(())
     }
@@ -150,7 +155,7 @@ impl Reader<'_> {
             match self.peek() {
                 Some(b'}') if pairs.is_empty() => break,
                 Some(b'"') => {}
-                None => return Err(self.ended()),
+                None => return Err(Self::ended()),
                 _ if pairs.is_empty() => return Err(self.expected("string or \"}\"")),
                 _ => return Err(self.expected("string")),
             }
@@ -158,7 +163,7 @@ impl Reader<'_> {
             self.blanks();
             match self.peek() {
                 Some(b':') => self.at += 1,
-                None => return Err(self.ended()),
+                None => return Err(Self::ended()),
                 _ => return Err(self.expected("\":\"")),
             }
             pairs.push((key, self.value()?));
@@ -166,7 +171,7 @@ impl Reader<'_> {
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b'}') => break,
-                None => return Err(self.ended()),
+                None => return Err(Self::ended()),
                 _ => return Err(self.expected("\",\" or \"}\"")),
             }
         }
@@ -189,7 +194,7 @@ impl Reader<'_> {
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b']') => break,
-                None => return Err(self.ended()),
+                None => return Err(Self::ended()),
                 _ => return Err(self.expected("\",\" or \"]\"")),
             }
         }
@@ -252,7 +257,9 @@ impl Reader<'_> {
         let starts_word = rest.starts_with(|c: char| is_word(c) || c == '-');
         let end = rest
             .char_indices()
-            .find(|(at, c)| !(starts_word && (is_word(*c) || matches!(c, '-' | '+' | '.'))) && *at > 0)
+            .find(|(at, c)| {
+                !(starts_word && (is_word(*c) || matches!(c, '-' | '+' | '.'))) && *at > 0
+            })
             .map_or(rest.len(), |(at, _)| at);
         &rest[..end]
     }
@@ -264,7 +271,7 @@ impl Reader<'_> {
             let rest = &self.text[self.at..];
             let Some(stop) = rest.find(|c: char| c == '"' || c == '\\' || c < ' ') else {
                 self.at = self.text.len();
-                return Err(self.token_error(rest));
+                return Err(Self::token_error(rest));
             };
             out.push_str(&rest[..stop]);
             self.at += stop;
@@ -275,11 +282,11 @@ impl Reader<'_> {
                 }
                 Some(b'\\') => self.escape(&mut out)?,
                 Some(byte) => {
-                    return Err(self.bad().detail(format!(
+                    return Err(bad().detail(format!(
                         "Character with value 0x{byte:02x} must be escaped."
                     )));
                 }
-                None => return Err(self.ended()),
+                None => return Err(Self::ended()),
             }
         }
     }
@@ -287,7 +294,7 @@ impl Reader<'_> {
     fn escape(&mut self, out: &mut String) -> Result<()> {
         self.at += 1;
         let Some(escaped) = self.text[self.at..].chars().next() else {
-            return Err(self.ended());
+            return Err(Self::ended());
         };
         self.at += escaped.len_utf8();
         out.push(match escaped {
@@ -300,7 +307,7 @@ impl Reader<'_> {
             'u' => return self.unicode(out),
             other => {
                 let detail = format!("Escape sequence \"\\{other}\" is invalid.");
-                return Err(self.bad().detail(detail));
+                return Err(bad().detail(detail));
             }
         });
         Ok(())
@@ -320,19 +327,19 @@ impl Reader<'_> {
             .detail("\\u0000 cannot be converted to text."));
         }
         if (0xdc00..0xe000).contains(&unit) {
-            return Err(self.bad().detail("Unicode low surrogate must follow a high surrogate."));
+            return Err(bad().detail("Unicode low surrogate must follow a high surrogate."));
         }
         if !(0xd800..0xdc00).contains(&unit) {
             out.push(char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER));
             return Ok(());
         }
         if !self.text[self.at..].starts_with("\\u") {
-            return Err(self.bad().detail("Unicode low surrogate must follow a high surrogate."));
+            return Err(bad().detail("Unicode low surrogate must follow a high surrogate."));
         }
         self.at += 2;
         let low = self.hex_digits()?;
         if !(0xdc00..0xe000).contains(&low) {
-            return Err(self.bad().detail("Unicode low surrogate must follow a high surrogate."));
+            return Err(bad().detail("Unicode low surrogate must follow a high surrogate."));
         }
         let scalar = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
         out.push(char::from_u32(scalar).unwrap_or(char::REPLACEMENT_CHARACTER));
@@ -344,41 +351,35 @@ impl Reader<'_> {
         let value = digits
             .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
             .and_then(|digits| u32::from_str_radix(digits, 16).ok());
-        let value = value.ok_or_else(|| {
-            self.bad().detail("\"\\u\" must be followed by four hexadecimal digits.")
-        })?;
+        let value = value
+            .ok_or_else(|| bad().detail("\"\\u\" must be followed by four hexadecimal digits."))?;
         self.at += 4;
         Ok(value)
     }
 
-    fn bad(&self) -> SqlError {
-        SqlError::new(
-            SqlState::INVALID_TEXT_REPRESENTATION,
-            "invalid input syntax for type json",
-        )
-    }
-
-    fn ended(&self) -> SqlError {
-        self.bad().detail("The input string ended unexpectedly.")
+    fn ended() -> SqlError {
+        bad().detail("The input string ended unexpectedly.")
     }
 
     fn expected(&self, what: &str) -> SqlError {
         let token = self.token();
-        let verb = if what == "end of input" || what == "string" || what == "JSON value" {
-            format!("Expected {what}, but found \"{token}\".")
-        } else {
-            format!("Expected {what}, but found \"{token}\".")
-        };
-        self.bad().detail(verb)
+        bad().detail(format!("Expected {what}, but found \"{token}\"."))
     }
 
     fn invalid_token(&self) -> SqlError {
-        self.token_error(self.token())
+        Self::token_error(self.token())
     }
 
-    fn token_error(&self, token: &str) -> SqlError {
-        self.bad().detail(format!("Token \"{token}\" is invalid."))
+    fn token_error(token: &str) -> SqlError {
+        bad().detail(format!("Token \"{token}\" is invalid."))
     }
+}
+
+fn bad() -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_TEXT_REPRESENTATION,
+        "invalid input syntax for type json",
+    )
 }
 
 /// Appends a string in quotes.
@@ -472,5 +473,18 @@ impl Json {
             }
             other => other.print(out),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_is_limited() {
+        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        assert!(Json::parse(&nested(DEPTH_MAX)).is_ok());
+        let error = Json::parse(&nested(1_000_000)).expect_err("it is too deep");
+        assert_eq!(error.state, SqlState::STATEMENT_TOO_COMPLEX);
     }
 }

@@ -31,7 +31,11 @@ pub struct Numeric(Repr);
 #[derive(Clone, Debug)]
 enum Repr {
     /// The halves of an `i128`, which would need an alignment of 16 bytes.
-    Small { high: i64, low: u64, scale: u16 },
+    Small {
+        high: i64,
+        low: u64,
+        scale: u16,
+    },
     Big(Arc<Big>),
     NaN,
     Infinity,

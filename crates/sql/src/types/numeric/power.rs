@@ -9,13 +9,12 @@ use super::text::overflow;
 use super::{Class, Numeric, SCALE_MAX, digit_count, ten_to};
 use crate::error::{Result, SqlError, SqlState};
 use num_bigint::{BigInt, Sign};
+use std::f64::consts::{LN_10, LOG10_E};
 
 /// Digits that a computation has beyond those of its result.
 const GUARD_DIGITS: u32 = 12;
 /// Decimal digits before or after the point beyond which no exponential is computed.
 const RESULT_DIGITS_MAX: f64 = 2000.0;
-const LOG10_E: f64 = 0.434_294_481_903_252;
-const LN_10: f64 = 2.302_585_092_994_046;
 
 impl Numeric {
     /// The square root.
@@ -97,7 +96,9 @@ impl Numeric {
             return Ok(special);
         }
         if exponent.is_whole()
-            && let Some(whole) = exponent.to_i64().and_then(|whole| i32::try_from(whole).ok())
+            && let Some(whole) = exponent
+                .to_i64()
+                .and_then(|whole| i32::try_from(whole).ok())
         {
             return self.whole_power(whole, exponent);
         }
@@ -123,7 +124,11 @@ impl Numeric {
         let own_scale = i64::from(scale) + digits as i64 - weight + 8;
         let own_scale = own_scale.clamp(0, i64::from(SCALE_MAX)) as u16;
         let result = exponential(&logarithm(&base, own_scale).multiply(exponent)?, scale)?;
-        Ok(if is_negative { result.negated() } else { result })
+        Ok(if is_negative {
+            result.negated()
+        } else {
+            result
+        })
     }
 
     fn whole_power(&self, exponent: i32, shown: &Self) -> Result<Self> {
@@ -150,7 +155,12 @@ impl Numeric {
                 units: units.pow(count),
                 scale: 0,
             })));
-            return scaled_power(&power, u64::from(own_scale) * u64::from(count), exponent, scale);
+            return scaled_power(
+                &power,
+                u64::from(own_scale) * u64::from(count),
+                exponent,
+                scale,
+            );
         }
         rounded_power(self, exponent, scale)
     }

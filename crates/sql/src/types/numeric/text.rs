@@ -87,7 +87,9 @@ impl Numeric {
                 0 => "1".to_owned(),
                 _ => format!("10^{limit}"),
             };
-            return overflow(format!("must round to an absolute value less than {power}."));
+            return overflow(format!(
+                "must round to an absolute value less than {power}."
+            ));
         }
         Ok(rounded)
     }

@@ -52,9 +52,10 @@ comparisons!(GREATER_OR_EQUAL, ">=", Ordering::is_ge);
 /// Compares dates and timestamps of two types as the one that says most.
 fn compare_moments(context: &CallContext<'_>, arguments: &[Datum]) -> Result<Ordering> {
     let kinds = [arguments[0].kind(), arguments[1].kind()];
-    let common = match kinds.contains(&Timestamptz) {
-        true => Timestamptz,
-        false => Timestamp,
+    let common = if kinds.contains(&Timestamptz) {
+        Timestamptz
+    } else {
+        Timestamp
     };
     let side = |datum: &Datum| as_moment(context, datum, common);
     Ok(side(&arguments[0])?.cmp(&side(&arguments[1])?))

@@ -1,11 +1,11 @@
 //! Operators of JSON and of arrays.
 
 use super::super::datum::Datum;
+use super::super::function::Function;
 use super::super::function::array::{append, concatenate, contains, overlaps, prepend};
 use super::super::function::json::{
     has_keys, json_part, json_path, jsonb, jsonb_part, jsonb_path, without_keys, without_path,
 };
-use super::super::function::Function;
 use super::super::kind::Kind::{
     self, AnyArray, AnyCompatible, AnyCompatibleArray, Bool, Int4, Json, Jsonb, Text,
 };
@@ -48,17 +48,26 @@ pub(super) const OPERATORS: &[Function] = &[
     Function::scalar("||", &[Jsonb, Jsonb], Jsonb, |_, a| {
         Ok(jsonb(a[0].jsonb()?.joined(a[1].jsonb()?)))
     }),
-    Function::scalar("||", &[AnyCompatibleArray, AnyCompatibleArray], AnyCompatibleArray, |_, a| {
-        concatenate(&a[0], &a[1])
-    })
+    Function::scalar(
+        "||",
+        &[AnyCompatibleArray, AnyCompatibleArray],
+        AnyCompatibleArray,
+        |_, a| concatenate(&a[0], &a[1]),
+    )
     .nullable(),
-    Function::scalar("||", &[AnyCompatibleArray, AnyCompatible], AnyCompatibleArray, |context, a| {
-        append(context, &a[0], &a[1])
-    })
+    Function::scalar(
+        "||",
+        &[AnyCompatibleArray, AnyCompatible],
+        AnyCompatibleArray,
+        |context, a| append(context, &a[0], &a[1]),
+    )
     .nullable(),
-    Function::scalar("||", &[AnyCompatible, AnyCompatibleArray], AnyCompatibleArray, |context, a| {
-        prepend(context, &a[0], &a[1])
-    })
+    Function::scalar(
+        "||",
+        &[AnyCompatible, AnyCompatibleArray],
+        AnyCompatibleArray,
+        |context, a| prepend(context, &a[0], &a[1]),
+    )
     .nullable(),
     Function::scalar("@>", &[AnyArray, AnyArray], Bool, |_, a| {
         Ok(Datum::Bool(contains(a[0].array()?, a[1].array()?)))

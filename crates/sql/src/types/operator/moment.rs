@@ -85,12 +85,24 @@ fn minus(datum: &Datum) -> Result<Span> {
 
 /// The table.
 pub(super) const OPERATORS: &[Function] = &[
-    Function::scalar("+", &[Date, Int4], Date, |_, a| date_add(a[0].date()?, a[1].int()?)),
-    Function::scalar("+", &[Int4, Date], Date, |_, a| date_add(a[1].date()?, a[0].int()?)),
-    Function::scalar("-", &[Date, Int4], Date, |_, a| date_add(a[0].date()?, -a[1].int()?)),
-    Function::scalar("-", &[Date, Date], Int4, |_, a| date_difference(a[0].date()?, a[1].date()?)),
-    Function::scalar("+", &[Date, Time], Timestamp, |_, a| date_time(a[0].date()?, a[1].time()?)),
-    Function::scalar("+", &[Time, Date], Timestamp, |_, a| date_time(a[1].date()?, a[0].time()?)),
+    Function::scalar("+", &[Date, Int4], Date, |_, a| {
+        date_add(a[0].date()?, a[1].int()?)
+    }),
+    Function::scalar("+", &[Int4, Date], Date, |_, a| {
+        date_add(a[1].date()?, a[0].int()?)
+    }),
+    Function::scalar("-", &[Date, Int4], Date, |_, a| {
+        date_add(a[0].date()?, -a[1].int()?)
+    }),
+    Function::scalar("-", &[Date, Date], Int4, |_, a| {
+        date_difference(a[0].date()?, a[1].date()?)
+    }),
+    Function::scalar("+", &[Date, Time], Timestamp, |_, a| {
+        date_time(a[0].date()?, a[1].time()?)
+    }),
+    Function::scalar("+", &[Time, Date], Timestamp, |_, a| {
+        date_time(a[1].date()?, a[0].time()?)
+    }),
     Function::scalar("+", &[Date, Timetz_], Timestamptz, |_, a| {
         date_timetz(a[0].date()?, a[1].timetz()?)
     }),
@@ -116,7 +128,11 @@ pub(super) const OPERATORS: &[Function] = &[
         Ok(time_interval(a[0].time()?, minus(&a[1])?))
     }),
     Function::scalar("-", &[Time, Time], Interval, |_, a| {
-        Ok(Datum::Interval(Span::new(0, 0, a[0].time()? - a[1].time()?)))
+        Ok(Datum::Interval(Span::new(
+            0,
+            0,
+            a[0].time()? - a[1].time()?,
+        )))
     }),
     Function::scalar("+", &[Timetz_, Interval], Timetz_, |_, a| {
         Ok(timetz_interval(a[0].timetz()?, span(&a[1])?))
@@ -155,12 +171,14 @@ pub(super) const OPERATORS: &[Function] = &[
         difference(a[0].timestamp()?, a[1].timestamp()?).map(Datum::Interval)
     }),
     Function::scalar("+", &[Interval, Interval], Interval, |_, a| {
-        span(&a[0])?.add(span(&a[1])?).map(Datum::Interval)
+        span(&a[0])?.plus(span(&a[1])?).map(Datum::Interval)
     }),
     Function::scalar("-", &[Interval, Interval], Interval, |_, a| {
-        span(&a[0])?.subtract(span(&a[1])?).map(Datum::Interval)
+        span(&a[0])?.minus(span(&a[1])?).map(Datum::Interval)
     }),
-    Function::scalar("-", &[Interval], Interval, |_, a| minus(&a[0]).map(Datum::Interval)),
+    Function::scalar("-", &[Interval], Interval, |_, a| {
+        minus(&a[0]).map(Datum::Interval)
+    }),
     Function::scalar("*", &[Interval, Float8], Interval, |_, a| {
         multiply(span(&a[0])?, a[1].float8()?).map(Datum::Interval)
     }),

@@ -21,11 +21,6 @@ fn divided(a: &[Datum], kind: Kind, operation: fn(i64, i64) -> Option<i64>) -> R
     whole(a, kind, operation)
 }
 
-/// The remainder by -1 is 0, even where the quotient is too large.
-fn remainder(a: i64, b: i64) -> Option<i64> {
-    Some(a.wrapping_rem(b))
-}
-
 fn one(a: &[Datum], kind: Kind, operation: fn(i64) -> Option<i64>) -> Result<Datum> {
     let result = operation(a[0].int()?);
     integer(result.ok_or_else(|| out_of_range(&kind.name()))?, kind)
@@ -118,7 +113,7 @@ macro_rules! alike {
     ($($kind:ident),*) => {
         &[
             $(
-                Function::scalar("%", &[$kind, $kind], $kind, |_, a| divided(a, $kind, remainder)),
+                Function::scalar("%", &[$kind, $kind], $kind, |_, a| divided(a, $kind, |x, y| Some(x.wrapping_rem(y)))),
                 Function::scalar("&", &[$kind, $kind], $kind, |_, a| {
                     whole(a, $kind, |x, y| Some(x & y))
                 }),
@@ -174,33 +169,49 @@ pub(super) const FLOATS: &[Function] = floats![
 
 /// All others.
 pub(super) const OPERATORS: &[Function] = &[
-    Function::scalar("-", &[Float4], Float4, |_, a| Ok(Datum::Float4(-a[0].float4()?))),
-    Function::scalar("-", &[Float8], Float8, |_, a| Ok(Datum::Float8(-a[0].float8()?))),
+    Function::scalar("-", &[Float4], Float4, |_, a| {
+        Ok(Datum::Float4(-a[0].float4()?))
+    }),
+    Function::scalar("-", &[Float8], Float8, |_, a| {
+        Ok(Datum::Float8(-a[0].float8()?))
+    }),
     Function::scalar("+", &[Float4], Float4, |_, a| Ok(a[0].clone())),
     Function::scalar("+", &[Float8], Float8, |_, a| Ok(a[0].clone())),
-    Function::scalar("@", &[Float4], Float4, |_, a| Ok(Datum::Float4(a[0].float4()?.abs()))),
-    Function::scalar("@", &[Float8], Float8, |_, a| Ok(Datum::Float8(a[0].float8()?.abs()))),
+    Function::scalar("@", &[Float4], Float4, |_, a| {
+        Ok(Datum::Float4(a[0].float4()?.abs()))
+    }),
+    Function::scalar("@", &[Float8], Float8, |_, a| {
+        Ok(Datum::Float8(a[0].float8()?.abs()))
+    }),
     Function::scalar("^", &[Float8, Float8], Float8, |_, a| {
         math::power(a[0].float8()?, a[1].float8()?).map(Datum::Float8)
     }),
     Function::scalar("|/", &[Float8], Float8, |_, a| {
         math::square_root(a[0].float8()?).map(Datum::Float8)
     }),
-    Function::scalar("||/", &[Float8], Float8, |_, a| Ok(Datum::Float8(a[0].float8()?.cbrt()))),
+    Function::scalar("||/", &[Float8], Float8, |_, a| {
+        Ok(Datum::Float8(a[0].float8()?.cbrt()))
+    }),
     Function::scalar("+", &[Numeric, Numeric], Numeric, |_, a| {
         a[0].numeric()?.add(a[1].numeric()?).map(Datum::Numeric)
     }),
     Function::scalar("-", &[Numeric, Numeric], Numeric, |_, a| {
-        a[0].numeric()?.subtract(a[1].numeric()?).map(Datum::Numeric)
+        a[0].numeric()?
+            .subtract(a[1].numeric()?)
+            .map(Datum::Numeric)
     }),
     Function::scalar("*", &[Numeric, Numeric], Numeric, |_, a| {
-        a[0].numeric()?.multiply(a[1].numeric()?).map(Datum::Numeric)
+        a[0].numeric()?
+            .multiply(a[1].numeric()?)
+            .map(Datum::Numeric)
     }),
     Function::scalar("/", &[Numeric, Numeric], Numeric, |_, a| {
         a[0].numeric()?.divide(a[1].numeric()?).map(Datum::Numeric)
     }),
     Function::scalar("%", &[Numeric, Numeric], Numeric, |_, a| {
-        a[0].numeric()?.remainder(a[1].numeric()?).map(Datum::Numeric)
+        a[0].numeric()?
+            .remainder(a[1].numeric()?)
+            .map(Datum::Numeric)
     }),
     Function::scalar("^", &[Numeric, Numeric], Numeric, |_, a| {
         a[0].numeric()?.power(a[1].numeric()?).map(Datum::Numeric)
@@ -209,5 +220,7 @@ pub(super) const OPERATORS: &[Function] = &[
         Ok(Datum::Numeric(a[0].numeric()?.negated()))
     }),
     Function::scalar("+", &[Numeric], Numeric, |_, a| Ok(a[0].clone())),
-    Function::scalar("@", &[Numeric], Numeric, |_, a| Ok(Datum::Numeric(a[0].numeric()?.abs()))),
+    Function::scalar("@", &[Numeric], Numeric, |_, a| {
+        Ok(Datum::Numeric(a[0].numeric()?.abs()))
+    }),
 ];

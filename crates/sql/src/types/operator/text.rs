@@ -9,10 +9,23 @@ use super::super::kind::Kind::{self, AnyNonArray, Bool, Bpchar, Bytea, Name, Tex
 use crate::error::Result;
 
 /// The text of any value, as a cast gives it.
-pub(crate) fn as_text(context: &CallContext<'_>, arguments: &[Datum], place: usize) -> Result<Datum> {
+pub(crate) fn as_text(
+    context: &CallContext<'_>,
+    arguments: &[Datum],
+    place: usize,
+) -> Result<Datum> {
     let datum = &arguments[place];
-    let from = context.argument_types.get(place).map_or(datum.kind(), |one| one.kind);
-    cast(datum.clone(), from, Text.plain(), CastContext::Explicit, &context.context)
+    let from = context
+        .argument_types
+        .get(place)
+        .map_or(datum.kind(), |one| one.kind);
+    cast(
+        datum.clone(),
+        from,
+        Text.plain(),
+        CastContext::Explicit,
+        &context.context,
+    )
 }
 
 pub(crate) fn joined(left: &str, right: &str) -> Datum {
@@ -79,7 +92,9 @@ const fn by_bytes(
 
 /// The others.
 pub(super) const OPERATORS: &[Function] = &[
-    Function::scalar("||", &[Text, Text], Text, |_, a| Ok(joined(a[0].str()?, a[1].str()?))),
+    Function::scalar("||", &[Text, Text], Text, |_, a| {
+        Ok(joined(a[0].str()?, a[1].str()?))
+    }),
     Function::scalar("||", &[Bytea, Bytea], Bytea, |_, a| {
         Ok(Datum::bytes([a[0].bytea()?, a[1].bytea()?].concat()))
     }),
@@ -100,14 +115,26 @@ pub(super) const OPERATORS: &[Function] = &[
     Function::scalar("^@", &[Text, Text], Bool, |_, a| {
         Ok(Datum::Bool(a[0].str()?.starts_with(a[1].str()?)))
     }),
-    by_bytes("~<~", &[Text, Text], |_, a| Ok(Datum::Bool(a[0].str()? < a[1].str()?))),
-    by_bytes("~<=~", &[Text, Text], |_, a| Ok(Datum::Bool(a[0].str()? <= a[1].str()?))),
-    by_bytes("~>~", &[Text, Text], |_, a| Ok(Datum::Bool(a[0].str()? > a[1].str()?))),
-    by_bytes("~>=~", &[Text, Text], |_, a| Ok(Datum::Bool(a[0].str()? >= a[1].str()?))),
+    by_bytes("~<~", &[Text, Text], |_, a| {
+        Ok(Datum::Bool(a[0].str()? < a[1].str()?))
+    }),
+    by_bytes("~<=~", &[Text, Text], |_, a| {
+        Ok(Datum::Bool(a[0].str()? <= a[1].str()?))
+    }),
+    by_bytes("~>~", &[Text, Text], |_, a| {
+        Ok(Datum::Bool(a[0].str()? > a[1].str()?))
+    }),
+    by_bytes("~>=~", &[Text, Text], |_, a| {
+        Ok(Datum::Bool(a[0].str()? >= a[1].str()?))
+    }),
     by_bytes("~<~", &[Bpchar, Bpchar], |_, a| {
-        Ok(Datum::Bool(without_blanks(a[0].str()?) < without_blanks(a[1].str()?)))
+        Ok(Datum::Bool(
+            without_blanks(a[0].str()?) < without_blanks(a[1].str()?),
+        ))
     }),
     by_bytes("~>~", &[Bpchar, Bpchar], |_, a| {
-        Ok(Datum::Bool(without_blanks(a[0].str()?) > without_blanks(a[1].str()?)))
+        Ok(Datum::Bool(
+            without_blanks(a[0].str()?) > without_blanks(a[1].str()?),
+        ))
     }),
 ];

@@ -1,0 +1,41 @@
+//! Forms that the parser does not know, in the words of one that it knows.
+//!
+//! `FOR NO KEY UPDATE` becomes `FOR UPDATE`, and `FOR KEY SHARE` becomes `FOR SHARE`: the locks are
+//! stronger, so others wait where they need not, and nothing that is promised is lost.
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// The tokens of a statement as the parser is to read them.
+pub(super) fn rewrite(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
+    let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    let mut words = [Keyword::NoKeyword; 3];
+    for token in tokens {
+        if let Token::Whitespace(_) = token.token {
+            kept.push(token.clone());
+            continue;
+        }
+        let word = match &token.token {
+            Token::Word(word) => word.keyword,
+            _ => Keyword::NoKeyword,
+        };
+        let before = match (words, word) {
+            ([Keyword::FOR, Keyword::NO, Keyword::KEY], Keyword::UPDATE) => 2,
+            ([_, Keyword::FOR, Keyword::KEY], Keyword::SHARE) => 1,
+            _ => 0,
+        };
+        remove_words(&mut kept, before);
+        kept.push(token.clone());
+        words = [words[1], words[2], word];
+    }
+    kept
+}
+
+/// Takes the last words away.
+fn remove_words(tokens: &mut Vec<TokenWithSpan>, mut count: usize) {
+    while count > 0
+        && let Some(token) = tokens.pop()
+    {
+        count -= usize::from(!matches!(token.token, Token::Whitespace(_)));
+    }
+}
