@@ -151,6 +151,29 @@ fn standard_input_is_a_script() {
 }
 
 #[test]
+fn a_dump_makes_the_same_database() {
+    let (place, database) = with_rows();
+    succeed(&[
+        "sql",
+        &database,
+        "-c",
+        "CREATE VIEW v AS SELECT id FROM t WHERE ok; CREATE INDEX t_name ON t (name)",
+    ]);
+    let dump = succeed(&["dump", &database, "--sql"]);
+    assert_eq!(succeed(&["sql", &database, "-c", ".dump"]), dump);
+    let copy = place.at("copy");
+    succeed(&["create", &copy]);
+    succeed(&["sql", &copy, "-f", &place.file("dump.sql", &dump)]);
+    assert_eq!(succeed(&["sql", &copy, "-c", ".dump"]), dump);
+    let described = succeed(&["sql", &copy, "-c", "\\d t"]);
+    assert!(
+        described.contains("\"t_pkey\" PRIMARY KEY, btree (id)"),
+        "{described}"
+    );
+    assert_eq!(succeed(&["sql", &copy, "-c", ".tables"]), "t\nv\n");
+}
+
+#[test]
 fn tests_say_what_passed() {
     let (place, database) = with_rows();
     let file = place.file(
