@@ -39,7 +39,7 @@ fn run(shell: &mut Shell, name: &str, content: Content) -> Result<Outcome> {
     }
 }
 
-/// What a dump has of each object.
+/// The content of a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     Definitions,

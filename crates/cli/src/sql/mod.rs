@@ -1,6 +1,6 @@
 //! `sql`: statements on a database, from the command line, from files, or from a person.
 //!
-//! Everything here speaks to a [`client::Client`], so it works on a directory and on a server alike.
+//! Everything here speaks to a [`client::Client`], so it works on a directory and on a server.
 //! The commands of the shell that list objects ask PostgreSQL's catalogue, which both have.
 
 mod against;

@@ -1,7 +1,7 @@
 //! Goal: `indelible sql` does what a person and a script expect of a shell.
 //!
-//! Method: the program runs statements on a new database, from the command line, from files and from
-//! standard input, and each test looks at what it printed and how it ended.
+//! Method: the program runs statements on a new database, from the command line, from files and
+//! from standard input, and each test looks at what it printed and how it ended.
 
 use crate::common::{Place, fail, run, succeed};
 use std::io::Write;

@@ -1,7 +1,7 @@
 //! Two clients that run the same scripts.
 //!
 //! Commands of PostgreSQL's shell that change what statements mean are followed (`\set`, `\getenv`,
-//! `\gset`); others, such as `\d`, are left out. Each side has variables of its own, since they come
+//! `\gset`); others, such as `\d`, are left out. Each side has its own variables, since they come
 //! from its own rows. Files of PostgreSQL's test suite that a script reads are made up (see
 //! [`suite`](super::suite)).
 
@@ -25,7 +25,7 @@ pub struct Pair {
     theirs: Side,
 }
 
-/// What a script showed.
+/// The outcome of a script.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptReport {
     /// Statements that both answered alike.

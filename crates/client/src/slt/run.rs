@@ -12,7 +12,7 @@ use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What a file of tests showed.
+/// The outcome of a file of tests.
 #[derive(Clone, Debug, Default)]
 pub struct FileReport {
     /// Records that did what they must.

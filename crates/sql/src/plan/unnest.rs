@@ -133,7 +133,7 @@ fn any(subquery: &Subquery, width: usize) -> Option<(Node, Expr)> {
             if *at < count {
                 *part = test.left[*at].clone();
             } else {
-                *at += width - count;
+                *at = *at + width - count;
             }
             return Ok(false);
         }
