@@ -104,7 +104,7 @@ fn a_script_has_data_variables_and_commands() {
         "all.sql",
         &format!(
             "-- data stand behind their statement\nCOPY t (id, name) FROM stdin;\n7\tseven\n8\t\\N\n\\.\n\
-             \\set step 5\n\\set word it's\n\\i {}\n.mode csv\nSELECT id, name FROM t WHERE id > 3 ORDER BY id;\n\\echo end\n",
+             \\set step 5\n\\set word 'it''s'\n\\i {}\n.mode csv\nSELECT id, name FROM t WHERE id > 3 ORDER BY id;\n\\echo end\n",
             place.at("more.sql")
         ),
     );
