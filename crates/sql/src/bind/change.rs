@@ -16,6 +16,9 @@ use sqlparser::ast::{
 
 type Changed = (Node, Option<Vec<OutputColumn>>);
 
+/// Expressions over a changed row, and their columns.
+type Returned = (Option<Vec<Expr>>, Option<Vec<OutputColumn>>);
+
 /// Columns and their values.
 pub(super) type Assigned = Vec<(usize, Expr)>;
 
@@ -119,7 +122,6 @@ impl Binder<'_> {
             access: Access::All { backward: false },
             condition: None,
             needed: vec![true; width],
-            alias: alias.to_owned(),
         };
         if others.is_empty() {
             return Ok(Part {
@@ -249,7 +251,7 @@ impl Binder<'_> {
         &mut self,
         items: Option<&[SelectItem]>,
         scope: Scope,
-    ) -> Result<(Option<Vec<Expr>>, Option<Vec<OutputColumn>>)> {
+    ) -> Result<Returned> {
         let Some(items) = items else {
             return Ok((None, None));
         };

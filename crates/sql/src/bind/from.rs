@@ -253,7 +253,7 @@ impl Binder<'_> {
             } => {
                 let mut source = self.with_joins(table_with_joins)?;
                 if let Some(alias) = alias {
-                    source.scope = self.aliased_join(source.scope, alias)?;
+                    source.scope = self.aliased_join(&source.scope, alias)?;
                 }
                 Ok(source)
             }
@@ -265,7 +265,7 @@ impl Binder<'_> {
     }
 
     /// A join in brackets with a name of its own hides the names inside.
-    fn aliased_join(&mut self, scope: Scope, alias: &TableAlias) -> Result<Scope> {
+    fn aliased_join(&mut self, scope: &Scope, alias: &TableAlias) -> Result<Scope> {
         let name = ident_text(&alias.name);
         let columns: Vec<ScopeColumn> = scope.visible().cloned().collect();
         let outputs = columns.iter().map(|column| OutputColumn {
@@ -290,7 +290,7 @@ impl Binder<'_> {
             is_lateral: scope.is_lateral,
             ..Scope::default()
         };
-        new.name_table(&name, None);
+        new.name_table(&name);
         Ok(new)
     }
 
@@ -309,7 +309,15 @@ impl Binder<'_> {
         {
             let node = match named.rows {
                 NamedRows::Shared(shared) => Node::Shared(shared),
-                NamedRows::Working(working) => Node::Working(working),
+                NamedRows::Working(working, scopes) if self.scopes.len() <= scopes => {
+                    Node::Working(working)
+                }
+                NamedRows::Working(..) => {
+                    let message = format!(
+                        "recursive reference to query \"{name}\" must not appear within a subquery"
+                    );
+                    return Err(SqlError::new(SqlState::INVALID_RECURSION, message));
+                }
                 NamedRows::Inline(mut node, scopes) => {
                     let deeper = self.scopes.len().saturating_sub(scopes);
                     node.walk(0, &mut |part, depth| {
@@ -324,7 +332,7 @@ impl Binder<'_> {
                 }
             };
             let columns = super::query::renamed(named.columns, &shown, names)?;
-            return self.source_of(node, &shown, None, columns, false);
+            return self.source_of(node, &shown, columns, false);
         }
         let object = self
             .names
@@ -340,7 +348,7 @@ impl Binder<'_> {
                 let view = view.clone();
                 let bound = self.view(oid, &name, &view)?;
                 let columns = super::query::renamed(bound.columns, &shown, names)?;
-                self.source_of(bound.node, &shown, schema, columns, false)
+                self.source_of(bound.node, &shown, columns, false)
             }
             Some((oid, Body::Sequence(_))) => self.sequence_rows(oid, &shown),
             _ => {
@@ -352,9 +360,8 @@ impl Binder<'_> {
                     access: Access::All { backward: false },
                     condition: None,
                     needed: vec![true; width],
-                    alias: shown.clone(),
                 };
-                let mut source = self.source_of(scan.into(), &shown, schema, columns, false)?;
+                let mut source = self.source_of(scan.into(), &shown, columns, false)?;
                 source.scope.width = width;
                 if let Some(last) = source.scope.tables.last_mut() {
                     last.source = Some(table.source);
@@ -420,7 +427,6 @@ impl Binder<'_> {
         &mut self,
         node: Node,
         alias: &str,
-        schema: Option<String>,
         columns: Vec<OutputColumn>,
         is_lateral: bool,
     ) -> Result<Source> {
@@ -436,7 +442,7 @@ impl Binder<'_> {
                 (column.table, column.position),
             )
         });
-        scope.add_table(alias, schema, columns)?;
+        scope.add_table(alias, columns)?;
         Ok(Source { node, scope })
     }
 
@@ -462,7 +468,7 @@ impl Binder<'_> {
         };
         let names = alias.map_or(&[][..], |alias| alias.columns.as_slice());
         let columns = super::query::renamed(bound.columns, &name, names)?;
-        self.source_of(bound.node, &name, None, columns, is_lateral)
+        self.source_of(bound.node, &name, columns, is_lateral)
     }
 
     /// Binds a part that may read the part on its left, which is the next outer row then; true if
@@ -552,7 +558,7 @@ impl Binder<'_> {
             widths,
             has_ordinality,
         };
-        self.source_of(node.into(), &shown, None, outputs, is_lateral)
+        self.source_of(node.into(), &shown, outputs, is_lateral)
     }
 }
 

@@ -468,14 +468,10 @@ impl Binder<'_> {
                 overlay_from,
                 overlay_for,
             } => {
-                let mut arguments = vec![
-                    self.expression(expr)?,
-                    self.expression(overlay_what)?,
-                    self.expression(overlay_from)?,
-                ];
-                if let Some(length) = overlay_for {
-                    arguments.push(self.expression(length)?);
-                }
+                let parts = [expr, overlay_what, overlay_from];
+                let parts = parts.into_iter().chain(overlay_for);
+                let arguments = parts.map(|part| self.expression(part));
+                let arguments = arguments.collect::<Result<_>>()?;
                 self.call("overlay", arguments)
             }
             Tree::IsNormalized { .. } | Tree::IsJson { .. } => {

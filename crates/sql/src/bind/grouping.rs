@@ -3,7 +3,7 @@
 use super::select::Item;
 use super::{Binder, ident_text};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Aggregate, Expr, Node, OverWindow, Pending, Window};
+use crate::plan::{Aggregate, Expr, Node, Pending, Window};
 use sqlparser::ast::{self, GroupByExpr, Spanned, Value};
 
 impl Binder<'_> {
@@ -267,9 +267,4 @@ fn has_same_window(one: &super::scope::PendingWindow, other: &super::scope::Pend
             .iter()
             .zip(&other.partition)
             .all(|(one, other)| one.is_same(other))
-}
-
-/// Whether a window function is an aggregate.
-pub(super) fn is_aggregate(function: &OverWindow) -> bool {
-    matches!(function, OverWindow::Aggregate(_))
 }

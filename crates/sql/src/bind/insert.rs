@@ -315,7 +315,7 @@ pub(super) fn add_target(scope: &mut Scope, table: &BoundTable, alias: &str) -> 
             (column.table, column.position),
         )
     });
-    scope.add_table(alias, None, columns)?;
+    scope.add_table(alias, columns)?;
     scope.width = start + table.source.width();
     Ok(())
 }

@@ -335,7 +335,7 @@ impl Binder<'_> {
         let names = columns
             .iter()
             .map(|(name, _, kind)| ((*name).to_owned(), kind.plain(), (oid, 0)));
-        scope.add_table(alias, None, names)?;
+        scope.add_table(alias, names)?;
         let row = columns.into_iter().map(|(_, value, _)| value).collect();
         let node = Values {
             rows: vec![row],

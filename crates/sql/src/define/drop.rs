@@ -41,13 +41,13 @@ pub(super) fn drop(
 }
 
 fn is_kind(object: &Object, kind: ObjectType) -> bool {
-    match (&object.body, kind) {
+    matches!(
+        (&object.body, kind),
         (Body::Table(_), ObjectType::Table)
-        | (Body::View(_), ObjectType::View)
-        | (Body::Sequence(_), ObjectType::Sequence)
-        | (Body::Enum(_) | Body::Domain(_), ObjectType::Type) => true,
-        _ => false,
-    }
+            | (Body::View(_), ObjectType::View)
+            | (Body::Sequence(_), ObjectType::Sequence)
+            | (Body::Enum(_) | Body::Domain(_), ObjectType::Type)
+    )
 }
 
 impl Session {

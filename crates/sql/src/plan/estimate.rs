@@ -37,7 +37,7 @@ pub(super) fn estimate(node: &Node) -> f64 {
         Node::Lock(lock) => estimate(&lock.input),
         Node::Aggregate(aggregate) if aggregate.keys.is_empty() => 1.0,
         Node::Aggregate(aggregate) => (estimate(&aggregate.input) / 10.0).max(1.0),
-        Node::Limit(limit) => match &limit.limit {
+        Node::Limit(limit) => match &limit.count {
             Some(Expr::Constant(Datum::Int8(rows), _)) => *rows as f64,
             _ => estimate(&limit.input),
         },

@@ -224,7 +224,7 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
         };
         match (side, kind) {
             (Side::Left, JoinKind::Inner | JoinKind::Right | JoinKind::Semi) => {
-                for_left.push(condition)
+                for_left.push(condition);
             }
             (Side::Right, JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti) => {
                 for_right.push(shifted(condition, width));

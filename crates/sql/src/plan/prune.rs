@@ -89,10 +89,12 @@ fn prune_join(join: &mut Join, needed: &[bool]) {
             left: keys,
             right: others,
         } => {
-            keys.iter().for_each(|key| key.columns(&mut note));
-            others
-                .iter()
-                .for_each(|key| key.columns(&mut |at| note(left + at)));
+            for key in keys {
+                key.columns(&mut note);
+            }
+            for key in others {
+                key.columns(&mut |at| note(left + at));
+            }
         }
         JoinMethod::Lateral => {
             // The right side reads the left row as an outer one.

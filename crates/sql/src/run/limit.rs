@@ -33,7 +33,7 @@ impl LimitRun {
         let state = SqlState::INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE;
         let skip = row_count(self.plan.offset.as_ref(), (state, "OFFSET"), run)?;
         let state = SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE;
-        let wanted = row_count(self.plan.limit.as_ref(), (state, "LIMIT"), run)?;
+        let wanted = row_count(self.plan.count.as_ref(), (state, "LIMIT"), run)?;
         Ok((skip.unwrap_or(0), wanted))
     }
 

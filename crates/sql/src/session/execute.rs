@@ -104,11 +104,11 @@ impl Session {
         self.transaction.has_read = true;
         self.connection.set_wait(self.environment.wait());
         let budget = Budget::new(self.environment.host.variables.work_mem());
-        Running::new(plan, State::new(values, budget))
+        Ok(Running::new(plan, State::new(values, budget)))
     }
 
     /// All rows of a plan that changes nothing.
-    pub(crate) fn rows_of(&mut self, root: Node) -> Result<Vec<Row>> {
+    pub(crate) fn rows_of(&mut self, root: &Node) -> Result<Vec<Row>> {
         let mut state = State::new(
             Vec::new(),
             Budget::new(self.environment.host.variables.work_mem()),
@@ -118,7 +118,7 @@ impl Session {
             environment: &mut self.environment,
             state: &mut state,
         };
-        collect(&mut *build(&root), &mut run)
+        collect(&mut *build(root), &mut run)
     }
 
     /// Inserts the rows of a query into a table; the number of rows.

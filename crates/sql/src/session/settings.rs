@@ -76,12 +76,12 @@ impl Session {
                 session: false,
                 snapshot: None,
             } => {
-                if !self.transaction.is_block() {
+                if self.transaction.is_block() {
+                    self.set_modes(modes)?;
+                } else {
                     let message = "SET TRANSACTION can only be used in transaction blocks";
                     let state = SqlState::NO_ACTIVE_SQL_TRANSACTION;
                     self.environment.host.warning(state, message);
-                } else {
-                    self.set_modes(modes)?;
                 }
             }
             Set::SetTransaction {

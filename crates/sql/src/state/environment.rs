@@ -84,7 +84,7 @@ impl HostState {
 }
 
 /// A wait without a limit: deadlocks are found at once, so nothing else ends it.
-const LOCK_WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+const LOCK_WAIT_MAX: Duration = Duration::from_hours(365 * 24);
 
 /// Seconds from 1970-01-01 to 2000-01-01.
 const EPOCH_SECONDS: i64 = 946_684_800;
