@@ -420,7 +420,7 @@ impl Binder<'_> {
             rows: found.rows.into_iter().map(row).collect(),
             width: types.len(),
         };
-        self.source_of(node.into(), shown, None, columns, false)
+        self.source_of(node.into(), shown, columns, false)
     }
 
     fn source_of(
