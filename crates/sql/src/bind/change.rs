@@ -1,4 +1,7 @@
 //! `UPDATE` and `DELETE`, and what all changes return.
+//!
+//! The rows of the table come first in the input, followed by those of the other tables of the
+//! statement, so one condition is tested on both, and again on a row that has changed.
 
 use super::from::Source as Part;
 use super::insert::{add_target, is_default};
@@ -246,7 +249,7 @@ impl Binder<'_> {
         Ok(set)
     }
 
-    /// What a change returns of each row.
+    /// The values that a change returns of each row.
     pub(super) fn returning(
         &mut self,
         items: Option<&[SelectItem]>,

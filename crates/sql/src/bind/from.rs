@@ -1,4 +1,7 @@
 //! `FROM`: tables, views, queries, functions, and joins of them.
+//!
+//! Each part has its rows and its scope. A lateral part sees the part before it as the next outer
+//! row; others see only the queries around their own.
 
 use super::query::NamedRows;
 use super::scope::{Clause, Scope, ScopeColumn};
@@ -294,6 +297,34 @@ impl Binder<'_> {
         Ok(new)
     }
 
+    /// The rows of a query of `WITH` that is named here.
+    fn named_rows(&self, name: &str, rows: NamedRows) -> Result<Node> {
+        Ok(match rows {
+            NamedRows::Shared(shared) => Node::Shared(shared),
+            NamedRows::Working(working, scopes) if self.scopes.len() <= scopes => {
+                Node::Working(working)
+            }
+            NamedRows::Working(..) => {
+                let message = format!(
+                    "recursive reference to query \"{name}\" must not appear within a subquery"
+                );
+                return Err(SqlError::new(SqlState::INVALID_RECURSION, message));
+            }
+            NamedRows::Inline(mut node, scopes) => {
+                let deeper = self.scopes.len().saturating_sub(scopes);
+                node.walk(0, &mut |part, depth| {
+                    if let Expr::Outer(level, ..) = part
+                        && *level > depth
+                    {
+                        *level += deeper;
+                    }
+                    Ok(true)
+                })?;
+                node
+            }
+        })
+    }
+
     /// A table, a view, or a query of `WITH`, by its name.
     fn relation(&mut self, name: &ast::ObjectName, alias: Option<&TableAlias>) -> Result<Source> {
         let (schema, name) = object_name(name)?;
@@ -307,30 +338,7 @@ impl Binder<'_> {
                 .find(|named| named.name == name)
                 .cloned()
         {
-            let node = match named.rows {
-                NamedRows::Shared(shared) => Node::Shared(shared),
-                NamedRows::Working(working, scopes) if self.scopes.len() <= scopes => {
-                    Node::Working(working)
-                }
-                NamedRows::Working(..) => {
-                    let message = format!(
-                        "recursive reference to query \"{name}\" must not appear within a subquery"
-                    );
-                    return Err(SqlError::new(SqlState::INVALID_RECURSION, message));
-                }
-                NamedRows::Inline(mut node, scopes) => {
-                    let deeper = self.scopes.len().saturating_sub(scopes);
-                    node.walk(0, &mut |part, depth| {
-                        if let Expr::Outer(level, ..) = part
-                            && *level > depth
-                        {
-                            *level += deeper;
-                        }
-                        Ok(true)
-                    })?;
-                    node
-                }
-            };
+            let node = self.named_rows(&name, named.rows)?;
             let columns = super::query::renamed(named.columns, &shown, names)?;
             return self.source_of(node, &shown, columns, false);
         }
@@ -338,7 +346,9 @@ impl Binder<'_> {
             .names
             .find(crate::catalog::Names::Relations, schema.as_deref(), &name);
         if object.is_none()
-            && schema.as_deref().is_none_or(|schema| schema == "pg_catalog")
+            && schema
+                .as_deref()
+                .is_none_or(|schema| schema == "pg_catalog")
             && let Some(found) = virtual_table(&self.names.catalog, &name)
         {
             return self.virtual_rows(found, &shown, names);
@@ -414,7 +424,9 @@ impl Binder<'_> {
         let types: Vec<Type> = columns.iter().map(|column| column.data_type).collect();
         let row = |row: Vec<Datum>| {
             let cells = row.into_iter().zip(&types);
-            cells.map(|(value, data_type)| Expr::Constant(value, *data_type)).collect()
+            cells
+                .map(|(value, data_type)| Expr::Constant(value, *data_type))
+                .collect()
         };
         let node = Values {
             rows: found.rows.into_iter().map(row).collect(),

@@ -1,4 +1,7 @@
 //! Calls of functions, and the forms of the grammar that are functions.
+//!
+//! Aggregates and window functions leave a mark in the expression and an entry in the scope; the
+//! query puts their results into rows when all of its clauses are bound.
 
 use super::scope::{Clause, PendingWindow};
 use super::{Binder, ident_text, object_name};

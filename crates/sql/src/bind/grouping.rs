@@ -1,4 +1,7 @@
 //! Groups: keys, aggregates, and the columns that a grouped query may name.
+//!
+//! Expressions are bound over the rows of the tables first; then each part that is a key or an
+//! aggregate is replaced by its column, and a column that is left over is an error.
 
 use super::select::Item;
 use super::{Binder, ident_text};

@@ -1,4 +1,7 @@
 //! Operators, and the comparisons that are made of them: rows, lists, ranges and patterns.
+//!
+//! The operator decides to which types its operands are converted. Rows are compared field by
+//! field, and a list of values of one type is an array.
 
 use super::Binder;
 use crate::error::{Result, SqlError, SqlState};

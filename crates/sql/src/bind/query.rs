@@ -1,4 +1,7 @@
 //! Queries: `WITH`, set operations, `VALUES`, and the order and limit of the whole.
+//!
+//! A query of `WITH` is bound once, and computed once for all its uses unless it reads rows of the
+//! queries around it. The limit and the order of a query apply to its last form.
 
 use super::scope::{Clause, Scope};
 use super::{Binder, Bound, all_columns, ident_text, output_columns};

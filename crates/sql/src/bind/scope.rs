@@ -1,4 +1,7 @@
 //! The columns that a part of a query sees, and how they are found by name.
+//!
+//! A name without a table is looked for in the innermost query first, then in those around it. A
+//! column that a join with `USING` has merged hides those that it was made of.
 
 use super::Binder;
 use crate::error::{Result, SqlError, SqlState};

@@ -1,4 +1,7 @@
 //! Queries inside expressions.
+//!
+//! The query sees the row as the next outer one. Comparisons are bound over values of the row,
+//! followed by a row of the query, so they do not depend on the width of the former.
 
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError, SqlState};

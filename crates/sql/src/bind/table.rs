@@ -1,4 +1,7 @@
 //! Tables: their columns, and the rules that changes of their rows keep.
+//!
+//! The rules of a table are bound when a plan is made. A table of the typed interface has those of
+//! its definition.
 
 use super::from::Source as Part;
 use super::scope::Scope;

@@ -1,5 +1,6 @@
 //! Columns of a new table: types, defaults, generated values, and constraints that are written at
 //! a column.
+//! Expressions are kept as text only if that text reads back as the same.
 
 use super::sequence::Options;
 use crate::bind::{Binder, TypeName, row_scope, type_named};
@@ -141,8 +142,8 @@ impl Session {
         }
     }
 
-    /// Checks that an expression of the catalogue can be bound, over columns of a table; the columns
-    /// that it reads.
+    /// Checks that an expression of the catalogue can be bound over columns of a table. Returns the
+    /// columns that it reads.
     pub(super) fn check_expression(
         &self,
         text: &str,

@@ -1,4 +1,7 @@
 //! `DROP`.
+//!
+//! With `CASCADE` everything that needs an object goes first; without it, the error names what
+//! would have to go.
 
 use crate::catalog::{Body, Names, Object, Oid, Rule};
 use crate::error::{Result, SqlError, SqlState};

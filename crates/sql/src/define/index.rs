@@ -1,4 +1,7 @@
 //! `CREATE INDEX`.
+//!
+//! The index below is built at once, over all rows that have committed; it is dropped again if the
+//! transaction does not commit.
 
 use super::column::column_names;
 use super::table::places_of;

@@ -1,4 +1,7 @@
 //! `CREATE TABLE`, also of a query or like another table.
+//!
+//! Rows of a table without a primary key have a hidden number. The table below has the name of the
+//! table where that is free, so the typed interface finds it.
 
 use super::column::{Written, add_constraint};
 use crate::catalog::{

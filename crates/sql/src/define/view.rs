@@ -1,4 +1,7 @@
 //! `CREATE VIEW`, and tables made of queries.
+//!
+//! A view keeps its query as text, and the numbers of the relations that it reads, which cannot be
+//! dropped without it.
 
 use super::column::Written;
 use crate::bind::Binder;

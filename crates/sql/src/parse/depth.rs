@@ -1,6 +1,6 @@
 //! The nesting of a statement, bounded before a recursive parser sees it.
 //!
-//! Brackets, prefix operators that follow each other, and `CASE` nest. What is left for the parser
+//! Brackets, prefix operators that follow each other, and `CASE` nest. The rest of the parser's work
 //! is bounded by its own limit of recursion.
 
 use super::NESTING_MAX;

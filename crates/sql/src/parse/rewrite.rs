@@ -1,8 +1,8 @@
 //! Forms that the parser does not know, in the words of one that it knows.
 //!
 //! `FOR NO KEY UPDATE` becomes `FOR UPDATE`, and `FOR KEY SHARE` becomes `FOR SHARE`: the locks are
-//! stronger, so others wait where they need not, and nothing that is promised is lost. `MOVE` becomes
-//! `FETCH`, and is remembered as what it is.
+//! stronger, so others wait where they need not, and nothing that is promised is lost. `MOVE`
+//! becomes `FETCH`, and is remembered as what it is.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};

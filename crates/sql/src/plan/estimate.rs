@@ -1,4 +1,7 @@
 //! Estimates of numbers of rows, from the counts of tables and the forms of conditions.
+//!
+//! They only have to be right by a factor of ten: they choose between methods whose costs differ
+//! by more.
 
 use super::access;
 use super::expression::Expr;

@@ -1,5 +1,6 @@
 //! Improving a plan: conditions go to where their columns come from, scans use indexes, joins use
 //! hashes or indexes, tests of queries become joins, and unread columns are not read.
+//! Each rewrite keeps the columns of a node as they are, or renumbers what reads them.
 
 use super::access;
 use super::expression::Expr;

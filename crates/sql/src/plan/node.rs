@@ -340,7 +340,7 @@ pub(crate) struct LockTarget {
     pub(crate) busy: Busy,
 }
 
-/// What to do about a row that others have locked.
+/// The remedy for a row that others have locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Busy {
     Wait,

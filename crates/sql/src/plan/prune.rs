@@ -1,4 +1,7 @@
 //! Columns that nothing above a scan reads are not looked at.
+//!
+//! Rows keep their width, so no position changes; a column that is not read is NULL. Nodes that
+//! compare whole rows read all of them.
 
 use super::expression::Expr;
 use super::node::{Join, JoinMethod, Node};

@@ -1,4 +1,7 @@
 //! `LIMIT`, `OFFSET` and `FETCH`: the numbers are computed when the first row is wanted.
+//!
+//! No row is asked for after the last one that is wanted, so operators below may stop in the
+//! middle of their work.
 
 use super::compare::keys_of;
 use super::{Operator, Row, Run, build, evaluate};

@@ -1,4 +1,6 @@
 //! Rows of tables below as values, and values as keys and rows there.
+//!
+//! Columns of keys hold one form of equal values, because an index compares bytes.
 
 use super::{Row, Run};
 use crate::error::Result;

@@ -1,4 +1,7 @@
 //! One statement: a plan that runs, or a change of the session or the catalogue.
+//!
+//! A plan runs batch by batch into the sink. All other statements change the session or the
+//! catalogue, and answer with a command tag.
 
 use super::Session;
 use crate::bind::Binder;

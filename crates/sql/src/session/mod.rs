@@ -177,7 +177,7 @@ impl Session {
         self.environment.context()
     }
 
-    /// What all sessions of the database share.
+    /// The state that all sessions of the database share.
     pub fn sql(&self) -> &Arc<Sql> {
         &self.sql
     }

@@ -1,4 +1,7 @@
 //! `SET`, `SHOW` and `RESET`.
+//!
+//! Names and values are checked where they are kept; here they are read from statements, and their
+//! effects on names and transactions are applied.
 
 use super::Session;
 use super::control::isolation_name;

@@ -1,4 +1,7 @@
 //! Everything that expressions look at besides rows and parameters.
+//!
+//! It is lent to each call in parts, so that functions of the session may change some of it while
+//! values are converted by the rest.
 
 use super::names::SessionNames;
 use super::sequence::SessionSequences;

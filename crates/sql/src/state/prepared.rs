@@ -1,4 +1,7 @@
 //! Prepared statements and portals.
+//!
+//! A plan is kept with the versions of the catalogue and the settings that it was made under; a
+//! portal keeps the operators of its plan between its rows.
 
 use crate::parse::Parsed;
 use crate::plan::Plan;

@@ -1,5 +1,6 @@
 //! Updates and deletions: a row is locked, read again, and changed if it is still one of those that
 //! the statement means.
+//! A row that several rows of other tables meet is changed once.
 
 use super::insert::{Seen, key_datums};
 use super::rules::{check, generate, is_key, named, of_row};

@@ -1,4 +1,7 @@
 //! New rows, and what happens if their keys are there already.
+//!
+//! A row in the way may have been committed after the statement began: it is looked for in the
+//! newest state, locked, and changed as an update changes it.
 
 use super::change::apply;
 use super::rules::{check, duplicate, generate, of_row, stored_row};
@@ -85,7 +88,7 @@ pub(super) fn key_datums(table: &Target, row: &[Datum]) -> Row {
         .collect()
 }
 
-/// What has become of the row that is in the way.
+/// The fate of the row that is in the way.
 enum InTheWay {
     /// There is none.
     Gone,
