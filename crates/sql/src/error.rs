@@ -458,8 +458,9 @@ fn state_of(error: &Error) -> SqlState {
         | Error::NewerBackup { .. }
         | Error::NotATrace
         | Error::NewerTrace { .. } => SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-        // Partitions belong to workers of the typed interface; statements never meet one.
-        Error::NotOwned { .. } => SqlState::INTERNAL_ERROR,
+        // Workers and handles of other databases belong to the typed interface; statements never
+        // meet them.
+        Error::NotOwned { .. } | Error::ForeignTable { .. } => SqlState::INTERNAL_ERROR,
         // The enum may grow; `Rejected` carries the reason of a closure of this room.
         _ => SqlState::INTERNAL_ERROR,
     }
