@@ -164,7 +164,7 @@ impl<'b> Binder<'b> {
 
     /// Goes one level deeper for a part of a statement; fails at the limit.
     fn deeper<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
-        if self.depth >= NESTING_MAX {
+        if self.depth >= 3 * NESTING_MAX {
             return Err(crate::parse::too_deep());
         }
         self.depth += 1;

@@ -20,7 +20,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use std::sync::Arc;
 
 /// The deepest nesting of brackets and operators in a statement.
-pub(crate) const NESTING_MAX: usize = 1000;
+pub(crate) const NESTING_MAX: usize = 200;
 
 /// A statement and its part of the text.
 #[derive(Clone, Debug)]
@@ -108,7 +108,7 @@ pub(crate) fn object_name(name: &ObjectName) -> Result<(Option<String>, String)>
 fn parser(dialect: &PostgreSqlDialect) -> Parser<'_> {
     Parser::new(dialect)
         .with_options(ParserOptions::new().with_unescape(true))
-        .with_recursion_limit(NESTING_MAX)
+        .with_recursion_limit(3 * NESTING_MAX)
 }
 
 fn parse_one(tokens: &[TokenWithSpan], places: &Places) -> Result<Statement> {
