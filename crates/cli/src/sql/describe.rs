@@ -159,9 +159,9 @@ fn split_pattern(pattern: &str) -> (Option<String>, String) {
             _ if letter.is_alphanumeric() || letter == '_' => {
                 let lower = letter.to_lowercase();
                 if is_quoted {
-                    part.push(letter)
+                    part.push(letter);
                 } else {
-                    part.extend(lower)
+                    part.extend(lower);
                 }
             }
             _ => part.extend(['\\', letter]),
