@@ -33,6 +33,9 @@ use std::io::Write;
 
 /// Runs `dump`.
 pub(crate) fn dump(args: &DumpArgs, format: Format) -> Result<()> {
+    if args.sql {
+        return dump_sql(args, format);
+    }
     let database = reading::open(&args.path)?;
     let mut out = OutputFile::create(&args.file, files::existing(args.force))?;
     let bar = progress::spinner("dumping");
@@ -63,6 +66,19 @@ pub(crate) fn dump(args: &DumpArgs, format: Format) -> Result<()> {
         counted(all_rows, "row", "rows"),
     );
     let sentence = format!("dumped {tables} with {rows} to {file}");
+    facts.print_beside(&args.file, &sentence, format)
+}
+
+/// Writes a script of SQL.
+fn dump_sql(args: &DumpArgs, format: Format) -> Result<()> {
+    let mut out = OutputFile::create(&args.file, files::existing(args.force))?;
+    let count = crate::sql::dump(&args.path, &mut out)?;
+    out.finish()?;
+    let file = args.file.display();
+    let mut facts = Facts::default();
+    facts.add("file", file.to_string());
+    facts.add("tables", Cell::Whole(count));
+    let sentence = format!("dumped {} to {file}", counted(count, "table", "tables"));
     facts.print_beside(&args.file, &sentence, format)
 }
 

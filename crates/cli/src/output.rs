@@ -182,7 +182,7 @@ pub(crate) struct Rows<W> {
     format: FormatName,
     sheet: Sheet,
     has_cut: bool,
-    has_rows: bool,
+    has_begun: bool,
 }
 
 impl<W: Write> Rows<W> {
@@ -210,7 +210,7 @@ impl<W: Write> Rows<W> {
             header,
             format,
             has_cut: false,
-            has_rows: false,
+            has_begun: false,
         })
     }
 
@@ -246,14 +246,14 @@ impl<W: Write> Rows<W> {
             }
             FormatName::Tsv => write_tabbed(out, row.iter().map(Cell::text))?,
             FormatName::Line => {
-                if self.has_rows {
+                if self.has_begun {
                     writeln!(out)?;
                 }
                 let pairs = self.header.iter().map(String::as_str).zip(row);
                 write_facts(out, pairs, " = ", "NULL")?;
             }
         }
-        self.has_rows = true;
+        self.has_begun = true;
         Ok(())
     }
 

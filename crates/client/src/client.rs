@@ -39,7 +39,7 @@ pub trait Cancel: Send + Sync {
     fn cancel(&self);
 }
 
-/// Receives what statements answer.
+/// Receives the answers to statements.
 pub trait Sink {
     /// A statement will have rows with these columns.
     fn columns(&mut self, columns: &[Column]) -> io::Result<()>;
@@ -147,7 +147,7 @@ pub enum Error {
     Output(#[from] io::Error),
 }
 
-/// What one statement answered.
+/// The answer to one statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     /// Columns of its rows; none if it has no rows.
@@ -156,7 +156,7 @@ pub struct Answer {
     pub rows: Vec<Vec<Option<String>>>,
     /// The tag of the statement, such as `SELECT 2`.
     pub tag: String,
-    /// What COPY sent.
+    /// Data that COPY sent.
     pub copied: Vec<u8>,
 }
 
@@ -167,7 +167,7 @@ impl Answer {
     }
 }
 
-/// What the statements of a text answered.
+/// The answers to the statements of a text.
 #[derive(Clone, Debug, Default)]
 pub struct Answers {
     /// One for each statement that ended.

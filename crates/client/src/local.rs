@@ -118,7 +118,7 @@ struct Texts<'a> {
     columns: Vec<OutputColumn>,
     /// The texts of a row, one after the other.
     buffer: String,
-    /// Where each of them ends; NULL has none.
+    /// The end of each of them; NULL has none.
     ends: Vec<Option<usize>>,
     /// The error of the sink, which ends the statement.
     failure: Option<io::Error>,

@@ -191,9 +191,7 @@ pub use disk::{DiskCounters, DiskError, IoMode};
 pub use engines::is_page_file;
 pub use engines::{Files, ModelledMemories};
 pub use platform::NativePlatform;
-pub use pmem::{
-    Counters, Domain, Part, PartCounters, PmemError, PowerFailAtomicity, Primitive,
-};
+pub use pmem::{Counters, Domain, Part, PartCounters, PmemError, PowerFailAtomicity, Primitive};
 pub use storage::engine::{
     ArchiveRange, AreaCounters, CheckpointCounters, Combination, CommitTicket, Direction,
     Durability, FenceOrder, Footprint, Guard, Isolation, LogImages, LogKind, Method, PageAxes,

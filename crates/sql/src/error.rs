@@ -203,6 +203,7 @@ states! {
     DISK_FULL = "53100";
     /// Memory that may be used is used up.
     OUT_OF_MEMORY = "53200";
+    TOO_MANY_CONNECTIONS = "53300";
     /// A limit of the program.
     PROGRAM_LIMIT_EXCEEDED = "54000";
     /// A statement that is nested too deeply.
@@ -428,7 +429,8 @@ fn state_of(error: &Error) -> SqlState {
             SqlState::SERIALIZATION_FAILURE
         }
         Error::SnapshotTooOld { .. } => SqlState::SNAPSHOT_TOO_OLD,
-        Error::TransactionMemory { .. } => SqlState::OUT_OF_MEMORY,
+        Error::TransactionMemory { .. } | Error::TooManyLocks { .. } => SqlState::OUT_OF_MEMORY,
+        Error::TooManyConnections { .. } => SqlState::TOO_MANY_CONNECTIONS,
         Error::TransactionOpen | Error::TransactionBegun => SqlState::ACTIVE_SQL_TRANSACTION,
         Error::NoTransaction => SqlState::NO_ACTIVE_SQL_TRANSACTION,
         Error::Doomed => SqlState::IN_FAILED_SQL_TRANSACTION,
@@ -460,8 +462,9 @@ fn state_of(error: &Error) -> SqlState {
         | Error::NewerBackup { .. }
         | Error::NotATrace
         | Error::NewerTrace { .. } => SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-        // Partitions belong to workers of the typed interface; statements never meet one.
-        Error::NotOwned { .. } => SqlState::INTERNAL_ERROR,
+        // Workers and handles of other databases belong to the typed interface; statements never
+        // meet them.
+        Error::NotOwned { .. } | Error::ForeignTable { .. } => SqlState::INTERNAL_ERROR,
         // The enum may grow; `Rejected` carries the reason of a closure of this room.
         _ => SqlState::INTERNAL_ERROR,
     }
@@ -536,5 +539,99 @@ fn device(error: &StorageError) -> SqlState {
         SqlState::DISK_FULL
     } else {
         SqlState::IO_ERROR
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    /// The names of the variants of an enum in a source file.
+    fn variants<'s>(source: &'s str, name: &str) -> Vec<&'s str> {
+        let start = source
+            .find(&format!("pub enum {name} {{"))
+            .expect("the enum is there");
+        let body = &source[start..];
+        let body = &body[..body.find("\n}").expect("the enum ends")];
+        let lines = body.lines().filter_map(|line| line.strip_prefix("    "));
+        let names = lines.filter(|line| line.starts_with(|c: char| c.is_ascii_uppercase()));
+        names
+            .map(|line| line.split(['(', ' ', ',', '{']).next().unwrap_or(line))
+            .collect()
+    }
+
+    #[test]
+    fn every_error_of_the_database_has_a_state() {
+        let source = include_str!("../../indelible/src/error.rs");
+        let mapping = include_str!("error.rs");
+        let mapping = &mapping[..mapping.find("mod tests").expect("this module")];
+        let names = variants(source, "Error");
+        assert!(names.len() > 50, "{names:?}");
+        for name in names {
+            // The reason of a closure is no error of the database.
+            let is_named = mapping.contains(&format!("Error::{name}"));
+            assert!(is_named || name == "Rejected", "Error::{name} has no state");
+        }
+    }
+
+    #[test]
+    fn errors_become_those_of_postgresql() {
+        let path = PathBuf::from("/db");
+        let cases = [
+            (
+                StorageError::duplicate_key("t", "primary", "(1)").into(),
+                "23505",
+                "duplicate key value violates unique constraint \"t_pkey\"",
+            ),
+            (
+                RecordError::NotNull {
+                    table: "t".into(),
+                    column: "c".into(),
+                }
+                .into(),
+                "23502",
+                "null value in column \"c\" of relation \"t\" violates not-null constraint",
+            ),
+            (
+                Error::Storage(StorageError::Deadlock { waited_ms: 5 }),
+                "40P01",
+                "deadlock detected",
+            ),
+            (
+                Error::Storage(StorageError::Interrupted),
+                "57014",
+                "canceling statement due to user request",
+            ),
+            (
+                Error::Doomed,
+                "25P02",
+                "current transaction is aborted, commands ignored until end of transaction block",
+            ),
+            (
+                Error::Storage(StorageError::Poisoned),
+                "58030",
+                "an earlier durable step of this partition failed; reopen the database",
+            ),
+        ];
+        for (error, state, message) in cases {
+            let translated = SqlError::from(error);
+            assert_eq!(
+                (translated.state.0, translated.message.as_str()),
+                (state, message)
+            );
+        }
+        let states = [
+            (Error::NoTransaction, "25P01"),
+            (Error::InUse { path, holder: None }, "55006"),
+            (Error::Stopped { partition: 1 }, "57P03"),
+            (Error::InDoubt { cause: "c".into() }, "08007"),
+            (Error::Serialization { reason: "r" }, "40001"),
+            (Error::SnapshotTooOld { limit_bytes: 1 }, "72000"),
+            (Error::rejected("no"), "XX000"),
+        ];
+        for (error, state) in states {
+            assert_eq!(SqlError::from(error).state.0, state);
+        }
     }
 }

@@ -104,14 +104,6 @@ impl Batch {
         let mut cells = self.cells.drain(..);
         (0..rows).map(move |_| cells.by_ref().take(width).collect())
     }
-
-    /// Keeps the first rows only.
-    pub(crate) fn truncate(&mut self, rows: usize) {
-        if rows < self.rows {
-            self.rows = rows;
-            self.cells.truncate(rows * self.width);
-        }
-    }
 }
 
 /// The answer of a sink to a batch.

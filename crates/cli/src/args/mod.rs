@@ -78,7 +78,9 @@ pub(crate) enum Command {
     )]
     Export(ExportArgs),
     /// Write the whole database (tables, NULLs, indexes) as one text file
-    #[command(after_help = "Example:\n  indelible dump ./shop shop.dump")]
+    #[command(
+        after_help = "Examples:\n  indelible dump ./shop shop.dump\n  indelible dump ./shop shop.sql --sql"
+    )]
     Dump(DumpArgs),
     /// Make a new database from a dump
     #[command(after_help = LOAD_EXAMPLES, after_long_help = methods::after(LOAD_EXAMPLES))]
@@ -253,6 +255,9 @@ pub(crate) struct DumpArgs {
     /// Replace the file if it exists; the new one has its mode and owner
     #[arg(long)]
     pub(crate) force: bool,
+    /// Write a script of SQL, which `indelible sql` and PostgreSQL's psql load
+    #[arg(long)]
+    pub(crate) sql: bool,
 }
 
 /// `load`.

@@ -30,7 +30,7 @@ pub(crate) struct SqlArgs {
     /// Run files of tests in the format of sqllogictest, each in a schema of its own
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["commands", "files"])]
     pub(crate) test: Vec<PathBuf>,
-    /// A list of records that --test leaves out, file:line, one a line
+    /// A list of records that --test leaves out, `file:line`, one a line
     #[arg(long, value_name = "LIST", requires = "test")]
     pub(crate) skip: Option<PathBuf>,
     /// Run the statements of -f on this server too, postgres://..., and list those that answer

@@ -1,4 +1,4 @@
-//! Commands of the shell: those with a backslash are PostgreSQL's, those with a dot SQLite's.
+//! Commands of the shell: those with a backslash are PostgreSQL's, those with a dot `SQLite`'s.
 //!
 //! A command reads its line and nothing else, except for those that run the statement in front of
 //! them (`\g` and its kin). Names of tables and files may be quoted.
@@ -84,7 +84,7 @@ pub(super) fn run(
         "\\conninfo" => writeln!(shell.out, "You are connected to \"{}\".", shell.name)?,
         "\\errverbose" => match shell.last_error.clone() {
             Some(error) => {
-                super::report::tell_as(&error, "", None, super::report::Verbosity::Verbose)
+                super::report::tell_as(&error, "", None, super::report::Verbosity::Verbose);
             }
             None => writeln!(shell.out, "There is no previous error.")?,
         },

@@ -159,9 +159,9 @@ fn split_pattern(pattern: &str) -> (Option<String>, String) {
             _ if letter.is_alphanumeric() || letter == '_' => {
                 let lower = letter.to_lowercase();
                 if is_quoted {
-                    part.push(letter)
+                    part.push(letter);
                 } else {
-                    part.extend(lower)
+                    part.extend(lower);
                 }
             }
             _ => part.extend(['\\', letter]),
@@ -290,7 +290,7 @@ fn columns_of(oid: &str) -> String {
     )
 }
 
-/// What is listed below the columns of a table: titles, and queries of one column.
+/// The lists below the columns of a table: titles, and queries of one column.
 fn parts_of(oid: &str) -> [(&'static str, String); 4] {
     let constraints = |column: &str, kind: char, before: &str| {
         format!(

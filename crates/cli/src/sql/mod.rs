@@ -1,6 +1,6 @@
 //! `sql`: statements on a database, from the command line, from files, or from a person.
 //!
-//! Everything here speaks to a [`client::Client`], so it works on a directory and on a server alike.
+//! Everything here speaks to a [`client::Client`], so it works on a directory and on a server.
 //! The commands of the shell that list objects ask PostgreSQL's catalogue, which both have.
 
 mod against;
@@ -26,7 +26,7 @@ use anyhow::Result;
 use client::{Address, Client, LocalClient, WireClient};
 use indelible::Database;
 use shell::{Outcome, Shell};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -66,6 +66,12 @@ pub(crate) fn run(args: &SqlArgs, format: FormatName) -> Result<ExitCode> {
         Outcome::Done => ExitCode::SUCCESS,
         Outcome::Failed => FAILED.into(),
     })
+}
+
+/// Writes everything as a script; the number of its tables.
+pub(crate) fn dump(database: &Path, out: &mut dyn Write) -> Result<u64> {
+    let (mut client, _) = open(database)?;
+    dump::write(&mut *client, out, "", dump::Content::Everything)
 }
 
 /// A client of the database in a directory, or of the server at an address, with the name that a

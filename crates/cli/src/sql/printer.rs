@@ -15,7 +15,7 @@ use std::rc::Rc;
 /// Bytes of a file that COPY gets at once.
 const COPY_BYTES: usize = 1 << 16;
 
-/// Where results go. Clones share it.
+/// The destination of results. Clones share it.
 #[derive(Clone)]
 pub(super) struct Out(Rc<RefCell<Box<dyn Write>>>);
 
@@ -35,7 +35,7 @@ impl Write for Out {
     }
 }
 
-/// Where `COPY ... FROM STDIN` reads.
+/// The source of `COPY ... FROM STDIN`.
 pub(super) enum Input<'a> {
     /// A text that is here already.
     Text(Option<&'a str>),

@@ -49,7 +49,7 @@ fn sentence(report: &Report, text: Option<&str>, verbosity: Verbosity) -> String
     }
     for (name, part) in parts {
         if let Some(part) = part {
-            shown.push_str(&format!("\n{name}:  {}", printable_lines(part)));
+            shown.extend(["\n", name, ":  ", &printable_lines(part)]);
         }
     }
     shown

@@ -16,6 +16,10 @@ use std::io::Write;
 use std::time::Instant;
 
 /// A shell with its settings.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "settings that users turn on and off"
+)]
 pub(super) struct Shell {
     pub(super) client: Box<dyn Client>,
     /// The name of the database, for the prompt.
@@ -80,7 +84,7 @@ impl Shell {
         while !self.is_over && (outcome == Outcome::Done || self.keeps_going) {
             let piece = script.next();
             let place = |script: &Script<'_>| match file {
-                Some(file) => format!("{file}:{}: ", script.line()),
+                Some(file) => format!("{file}:{}: ", script.statement_line()),
                 None => String::new(),
             };
             let ended = match piece {

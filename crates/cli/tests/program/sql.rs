@@ -1,7 +1,7 @@
 //! Goal: `indelible sql` does what a person and a script expect of a shell.
 //!
-//! Method: the program runs statements on a new database, from the command line, from files and from
-//! standard input, and each test looks at what it printed and how it ended.
+//! Method: the program runs statements on a new database, from the command line, from files and
+//! from standard input, and each test looks at what it printed and how it ended.
 
 use crate::common::{Place, fail, run, succeed};
 use std::io::Write;
@@ -104,7 +104,7 @@ fn a_script_has_data_variables_and_commands() {
         "all.sql",
         &format!(
             "-- data stand behind their statement\nCOPY t (id, name) FROM stdin;\n7\tseven\n8\t\\N\n\\.\n\
-             \\set step 5\n\\set word it's\n\\i {}\n.mode csv\nSELECT id, name FROM t WHERE id > 3 ORDER BY id;\n\\echo end\n",
+             \\set step 5\n\\set word 'it''s'\n\\i {}\n.mode csv\nSELECT id, name FROM t WHERE id > 3 ORDER BY id;\n\\echo end\n",
             place.at("more.sql")
         ),
     );
@@ -148,6 +148,29 @@ fn standard_input_is_a_script() {
         .unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "a\n1\nb\n2\n");
+}
+
+#[test]
+fn a_dump_makes_the_same_database() {
+    let (place, database) = with_rows();
+    succeed(&[
+        "sql",
+        &database,
+        "-c",
+        "CREATE VIEW v AS SELECT id FROM t WHERE ok; CREATE INDEX t_name ON t (name)",
+    ]);
+    let dump = succeed(&["dump", &database, "--sql"]);
+    assert_eq!(succeed(&["sql", &database, "-c", ".dump"]), dump);
+    let copy = place.at("copy");
+    succeed(&["create", &copy]);
+    succeed(&["sql", &copy, "-f", &place.file("dump.sql", &dump)]);
+    assert_eq!(succeed(&["sql", &copy, "-c", ".dump"]), dump);
+    let described = succeed(&["sql", &copy, "-c", "\\d t"]);
+    assert!(
+        described.contains("\"t_pkey\" PRIMARY KEY, btree (id)"),
+        "{described}"
+    );
+    assert_eq!(succeed(&["sql", &copy, "-c", ".tables"]), "t\nv\n");
 }
 
 #[test]

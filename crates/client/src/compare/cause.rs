@@ -91,10 +91,9 @@ mod tests {
     use crate::client::Answer;
 
     fn failed(state: &str, message: &str) -> Answers {
-        Answers {
-            failure: Some(Report::error(state, message)),
-            ..Answers::default()
-        }
+        let mut answers = Answers::default();
+        answers.failure = Some(Report::error(state, message));
+        answers
     }
 
     #[test]
@@ -115,15 +114,14 @@ mod tests {
 
     #[test]
     fn rows_differ_in_values_number_or_order() {
-        let answers = |rows: &[&str]| Answers {
-            answers: vec![Answer {
-                rows: rows
-                    .iter()
-                    .map(|value| vec![Some((*value).to_owned())])
-                    .collect(),
+        let answers = |rows: &[&str]| {
+            let rows = rows.iter().map(|value| vec![Some((*value).to_owned())]);
+            let mut answers = Answers::default();
+            answers.answers.push(Answer {
+                rows: rows.collect(),
                 ..Answer::default()
-            }],
-            ..Answers::default()
+            });
+            answers
         };
         let cause = |ours: &[&str], theirs: &[&str]| {
             cause_of("SELECT a FROM t", &answers(ours), &answers(theirs))

@@ -1,7 +1,7 @@
 //! Two clients that run the same scripts.
 //!
 //! Commands of PostgreSQL's shell that change what statements mean are followed (`\set`, `\getenv`,
-//! `\gset`); others, such as `\d`, are left out. Each side has variables of its own, since they come
+//! `\gset`); others, such as `\d`, are left out. Each side has its own variables, since they come
 //! from its own rows. Files of PostgreSQL's test suite that a script reads are made up (see
 //! [`suite`](super::suite)).
 
@@ -25,7 +25,7 @@ pub struct Pair {
     theirs: Side,
 }
 
-/// What a script showed.
+/// The outcome of a script.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptReport {
     /// Statements that both answered alike.
@@ -101,7 +101,7 @@ impl Pair {
         while let Some(piece) = script.next() {
             match piece {
                 Piece::Statement(statement) => {
-                    let line = script.line();
+                    let line = script.statement_line();
                     let input = copies_in(&statement).then(|| script.take_copy_data().to_owned());
                     self.both(&statement, line, input.as_deref(), &mut report)?;
                 }
@@ -110,7 +110,7 @@ impl Pair {
         }
         let rest = script.take_buffer();
         if !rest.trim().is_empty() {
-            self.both(&rest, script.line(), None, &mut report)?;
+            self.both(&rest, script.statement_line(), None, &mut report)?;
         }
         Ok(report)
     }
@@ -129,7 +129,7 @@ impl Pair {
             "\\g" | "\\gx" | "\\gset" | "\\gdesc" => {
                 let statement = script.take_buffer();
                 let prefix = words.next().unwrap_or("");
-                let answers = self.both(&statement, script.line(), None, report)?;
+                let answers = self.both(&statement, script.statement_line(), None, report)?;
                 if name == "\\gset" {
                     for (side, answers) in
                         [&mut self.ours, &mut self.theirs].into_iter().zip(answers)

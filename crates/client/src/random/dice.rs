@@ -1,4 +1,4 @@
-//! Random choices from a seed (SplitMix64, by Steele, Lea and Flood).
+//! Random choices from a seed (`SplitMix64`, by Steele, Lea and Flood).
 
 /// A source of choices.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ impl Dice {
 
     /// A number from `first` to `last`.
     pub(super) fn between(&mut self, first: i64, last: i64) -> i64 {
-        first + (self.next() % (last - first + 1) as u64) as i64
+        first + (self.next() % first.abs_diff(last + 1)).cast_signed()
     }
 
     /// True in so many of a hundred cases.

@@ -295,21 +295,18 @@ impl<'a> Maker<'a> {
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
             filled.push_str(before);
-            match after.as_bytes() {
-                [letter @ b'a'..=b'z', b'}', ..] => {
-                    let expression = match letter {
-                        // A leaf, for products that stay small.
-                        b'l' => self.leaf(Family('i')),
-                        letter => self.expression(Family(char::from(*letter)), depth),
-                    };
-                    filled.push_str(&expression);
-                    rest = &after[2..];
-                }
-                _ => {
-                    filled.push('{');
-                    rest = after;
-                }
-            }
+            let [letter @ b'a'..=b'z', b'}', ..] = after.as_bytes() else {
+                filled.push('{');
+                rest = after;
+                continue;
+            };
+            let expression = match letter {
+                // A leaf, for products that stay small.
+                b'l' => self.leaf(Family('i')),
+                letter => self.expression(Family(char::from(*letter)), depth),
+            };
+            filled.push_str(&expression);
+            rest = &after[2..];
         }
         filled + rest
     }
@@ -343,7 +340,7 @@ mod tests {
         for _ in 0..500 {
             let text = maker.filled("({l} IN (SELECT {l} FROM {S}))", 0);
             let (left, query) = text.split_once(" IN ").unwrap();
-            assert!(!left.contains("r") && query.contains(" AS r"), "{text}");
+            assert!(!left.contains('r') && query.contains(" AS r"), "{text}");
             assert!(maker.scope.is_empty());
         }
     }

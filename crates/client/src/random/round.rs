@@ -22,9 +22,9 @@ pub struct Finding {
     pub seed: u64,
     /// The statements of the round up to the one that is meant.
     pub script: Vec<String>,
-    /// What one answered.
+    /// The answer of one.
     pub ours: String,
-    /// What the other answered, or the other form of the query.
+    /// The answer of the other, or to the other form of the query.
     pub theirs: String,
 }
 

@@ -168,6 +168,7 @@ pub(super) fn indexes(dice: &mut Dice, table: &Table) -> Vec<String> {
 }
 
 /// A literal of a family.
+#[expect(clippy::too_many_lines, reason = "a list of literals by their types")]
 pub(super) fn literal(dice: &mut Dice, family: Family) -> String {
     let day = |dice: &mut Dice| {
         format!(

@@ -155,15 +155,12 @@ fn filled(maker: &mut Maker<'_>, template: &str) -> String {
             .split_once('}')
             .map(|(word, _)| word)
             .filter(|word| is_word(word));
-        match word {
-            Some(word) => {
-                filled.push_str(&part(maker, word, &target));
-                rest = &after[word.len() + 1..];
-            }
-            None => {
-                filled.push('{');
-                rest = after;
-            }
+        if let Some(word) = word {
+            filled.push_str(&part(maker, word, &target));
+            rest = &after[word.len() + 1..];
+        } else {
+            filled.push('{');
+            rest = after;
         }
     }
     filled + rest

@@ -41,7 +41,7 @@ impl<'a> Script<'a> {
     }
 
     /// The line on which the last statement began, from 1.
-    pub fn line(&self) -> usize {
+    pub fn statement_line(&self) -> usize {
         self.start_line
     }
 
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(script.next(), Some(Piece::Command(".tables")));
         assert_eq!(script.next(), Some(Piece::Command("\\gset")));
         assert_eq!(script.take_buffer(), "select 1 ");
-        assert_eq!(script.line(), 3);
+        assert_eq!(script.statement_line(), 3);
         assert_eq!(
             script.next(),
             Some(Piece::Statement("select .5".to_owned()))
@@ -187,7 +187,7 @@ mod tests {
         );
         assert_eq!(script.take_copy_data(), "1\t;\n2\n");
         assert_eq!(script.next(), Some(Piece::Statement("select 1".to_owned())));
-        assert_eq!(script.line(), 5);
+        assert_eq!(script.statement_line(), 5);
         let mut script = Script::new("copy t from stdin;");
         script.next();
         assert_eq!(script.take_copy_data(), "");

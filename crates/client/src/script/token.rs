@@ -6,7 +6,7 @@
 /// A part of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its characters.
     pub text: &'a str,
@@ -14,7 +14,7 @@ pub struct Token<'a> {
     pub is_closed: bool,
 }
 
-/// What a part of a text is.
+/// The kind of a part of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Blanks and ends of lines.

@@ -6,7 +6,7 @@ use super::token::{Kind, tokens};
 use std::borrow::Cow;
 
 /// The text with the values of its variables.
-pub fn substitute<'a>(text: &'a str, value_of: impl Fn(&str) -> Option<String>) -> Cow<'a, str> {
+pub fn substitute(text: &str, value_of: impl Fn(&str) -> Option<String>) -> Cow<'_, str> {
     if !text.contains(':') {
         return Cow::Borrowed(text);
     }

@@ -11,6 +11,7 @@ const SHIFTS: [[u32; 4]; 4] = [
 
 /// The digest in hexadecimal digits.
 pub(super) fn md5(data: &[u8]) -> String {
+    #[expect(clippy::cast_sign_loss, reason = "an absolute value")]
     let constants: [u32; 64] =
         std::array::from_fn(|at| (((at + 1) as f64).sin().abs() * 4_294_967_296.0) as u32);
     let mut padded = data.to_vec();
@@ -40,8 +41,8 @@ pub(super) fn md5(data: &[u8]) -> String {
             *old = old.wrapping_add(new);
         }
     }
-    let digits = state.iter().flat_map(|word| word.to_le_bytes());
-    digits.map(|byte| format!("{byte:02x}")).collect()
+    let words = state.map(|word| format!("{:08x}", word.swap_bytes()));
+    words.concat()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! line being that of its `statement` or `query`.
 //!
 //! Both forms of results are understood: one value a line, with numbers printed by the letters of
-//! the query as SQLite's collection has it, and one row a line, as its successors have it.
+//! the query as `SQLite`'s collection has it, and one row a line, as its successors have it.
 
 mod md5;
 mod parse;

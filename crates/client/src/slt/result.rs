@@ -4,7 +4,7 @@
 //!
 //! | form | integers | other numbers | text | bool, timestamp |
 //! |---|---|---|---|---|
-//! | SQLite's, by the letters of the query | `I`: digits | `R`: three decimals | `(empty)` for none, `@` for what is not printable | as the database has it |
+//! | `SQLite`'s, by the letters of the query | `I`: digits | `R`: three decimals | `(empty)` for none, `@` for what is not printable | as the database has it |
 //! | its successors' | digits | at most 12 decimals, no zeros at their end | `(empty)` for none | `true`, `2020-01-01T00:00:00` |
 //! | plain | as the database has it | the same | the same | the same |
 //!
@@ -16,7 +16,7 @@ use crate::client::{Answer, Column};
 use std::borrow::Cow;
 
 /// Decimals that the second form keeps.
-const DECIMALS: usize = 12;
+const DECIMALS: u8 = 12;
 
 /// A query's letters, order and lines.
 pub(super) struct Wanted<'a> {
@@ -135,7 +135,7 @@ fn difference(rows: &[Vec<Cow<'_, str>>], lines: &[String]) -> String {
     let shown: Vec<&str> = if lines.len() == rows.len() {
         rows.iter().map(String::as_str).collect()
     } else {
-        values.iter().map(|value| value.as_ref()).collect()
+        values.iter().map(AsRef::as_ref).collect()
     };
     if shown.len() != lines.len() {
         return format!(
@@ -213,7 +213,7 @@ fn decimal(text: &str) -> Option<String> {
         let index = usize::try_from(point + place).ok()?;
         digits.get(index).copied()
     };
-    let count = DECIMALS as i32;
+    let count = i32::from(DECIMALS);
     let start = -point.max(1);
     let mut kept: Vec<u8> = (start..count)
         .map(|place| at(place).unwrap_or(b'0'))
@@ -230,7 +230,7 @@ fn decimal(text: &str) -> Option<String> {
         kept.insert(0, b'1');
     }
     let text = String::from_utf8(kept).ok()?;
-    let (whole, fraction) = text.split_at(text.len() - DECIMALS);
+    let (whole, fraction) = text.split_at(text.len() - usize::from(DECIMALS));
     let whole = Some(whole.trim_start_matches('0')).filter(|whole| !whole.is_empty());
     let number = format!("{}.{fraction}", whole.unwrap_or("0"));
     let number = number.trim_end_matches('0').trim_end_matches('.');

@@ -6,13 +6,13 @@
 use super::parse::{Expected, Kind, Record, parse};
 use super::result::{Wanted, compare, label_hash};
 use super::skip::SkipList;
-use crate::client::{Answers, Client, Error};
+use crate::client::{Answer, Answers, Client, Error};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What a file of tests showed.
+/// The outcome of a file of tests.
 #[derive(Clone, Debug, Default)]
 pub struct FileReport {
     /// Records that did what they must.
@@ -140,7 +140,7 @@ impl OpenFile<'_> {
             (Kind::Statement(Expected::Error(_)), None) => Err("no error, expected one".to_owned()),
             (Kind::Statement(Expected::Ok), None) => Ok(()),
             (Kind::Statement(Expected::Count(count)), None) => {
-                match answers.last().and_then(|answer| answer.count()) {
+                match answers.last().and_then(Answer::count) {
                     Some(changed) if changed == *count => Ok(()),
                     changed => Err(format!("{} rows, expected {count}", changed.unwrap_or(0))),
                 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// Where a server is, and as whom to connect.
+/// The place of a server, and the role to connect as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// Name or number of a machine, or the directory of a socket.

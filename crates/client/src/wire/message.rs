@@ -92,6 +92,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A value of a row: a length, of which -1 is NULL, and a text.
+    #[expect(clippy::option_option, reason = "NULL is not the end of the body")]
     pub(super) fn value(&mut self) -> Option<Option<&'a str>> {
         let length = self.u32()?;
         if length == u32::MAX {

@@ -35,14 +35,12 @@ enum Stream {
 
 impl Stream {
     fn open(address: &Address) -> io::Result<Self> {
-        match address.socket() {
-            Some(path) => UnixStream::connect(path).map(Self::Unix),
-            None => {
-                let stream = TcpStream::connect((address.host.as_str(), address.port))?;
-                stream.set_nodelay(true)?;
-                Ok(Self::Tcp(stream))
-            }
+        if let Some(path) = address.socket() {
+            return UnixStream::connect(path).map(Self::Unix);
         }
+        let stream = TcpStream::connect((address.host.as_str(), address.port))?;
+        stream.set_nodelay(true)?;
+        Ok(Self::Tcp(stream))
     }
 
     fn try_clone(&self) -> io::Result<Self> {

@@ -1,4 +1,7 @@
 //! `UPDATE` and `DELETE`, and what all changes return.
+//!
+//! The rows of the table come first in the input, followed by those of the other tables of the
+//! statement, so one condition is tested on both, and again on a row that has changed.
 
 use super::from::Source as Part;
 use super::insert::{add_target, is_default};
@@ -15,6 +18,9 @@ use sqlparser::ast::{
 };
 
 type Changed = (Node, Option<Vec<OutputColumn>>);
+
+/// Expressions over a changed row, and their columns.
+type Returned = (Option<Vec<Expr>>, Option<Vec<OutputColumn>>);
 
 /// Columns and their values.
 pub(super) type Assigned = Vec<(usize, Expr)>;
@@ -119,7 +125,6 @@ impl Binder<'_> {
             access: Access::All { backward: false },
             condition: None,
             needed: vec![true; width],
-            alias: alias.to_owned(),
         };
         if others.is_empty() {
             return Ok(Part {
@@ -244,12 +249,12 @@ impl Binder<'_> {
         Ok(set)
     }
 
-    /// What a change returns of each row.
+    /// The values that a change returns of each row.
     pub(super) fn returning(
         &mut self,
         items: Option<&[SelectItem]>,
         scope: Scope,
-    ) -> Result<(Option<Vec<Expr>>, Option<Vec<OutputColumn>>)> {
+    ) -> Result<Returned> {
         let Some(items) = items else {
             return Ok((None, None));
         };

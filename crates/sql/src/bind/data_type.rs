@@ -1,4 +1,7 @@
 //! Names of types in statements.
+//!
+//! Modifiers are checked here: lengths, precisions and digits outside their limits are errors with
+//! PostgreSQL's messages.
 
 use super::{Binder, cut, object_name};
 use crate::catalog::Oid;

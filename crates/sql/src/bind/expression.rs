@@ -1,4 +1,7 @@
 //! Expressions.
+//!
+//! Chains of one operator are read from their left end, however long they are; everything else is
+//! bound by recursion, whose depth is bounded.
 
 use super::{Binder, ident_text};
 use crate::error::{Result, SqlError, SqlState};

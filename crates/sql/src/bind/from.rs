@@ -1,4 +1,7 @@
 //! `FROM`: tables, views, queries, functions, and joins of them.
+//!
+//! Each part has its rows and its scope. A lateral part sees the part before it as the next outer
+//! row; others see only the queries around their own.
 
 use super::query::NamedRows;
 use super::scope::{Clause, Scope, ScopeColumn};
@@ -253,7 +256,7 @@ impl Binder<'_> {
             } => {
                 let mut source = self.with_joins(table_with_joins)?;
                 if let Some(alias) = alias {
-                    source.scope = self.aliased_join(source.scope, alias)?;
+                    source.scope = self.aliased_join(&source.scope, alias)?;
                 }
                 Ok(source)
             }
@@ -265,7 +268,7 @@ impl Binder<'_> {
     }
 
     /// A join in brackets with a name of its own hides the names inside.
-    fn aliased_join(&mut self, scope: Scope, alias: &TableAlias) -> Result<Scope> {
+    fn aliased_join(&mut self, scope: &Scope, alias: &TableAlias) -> Result<Scope> {
         let name = ident_text(&alias.name);
         let columns: Vec<ScopeColumn> = scope.visible().cloned().collect();
         let outputs = columns.iter().map(|column| OutputColumn {
@@ -290,8 +293,36 @@ impl Binder<'_> {
             is_lateral: scope.is_lateral,
             ..Scope::default()
         };
-        new.name_table(&name, None);
+        new.name_table(&name);
         Ok(new)
+    }
+
+    /// The rows of a query of `WITH` that is named here.
+    fn named_rows(&self, name: &str, rows: NamedRows) -> Result<Node> {
+        Ok(match rows {
+            NamedRows::Shared(shared) => Node::Shared(shared),
+            NamedRows::Working(working, scopes) if self.scopes.len() <= scopes => {
+                Node::Working(working)
+            }
+            NamedRows::Working(..) => {
+                let message = format!(
+                    "recursive reference to query \"{name}\" must not appear within a subquery"
+                );
+                return Err(SqlError::new(SqlState::INVALID_RECURSION, message));
+            }
+            NamedRows::Inline(mut node, scopes) => {
+                let deeper = self.scopes.len().saturating_sub(scopes);
+                node.walk(0, &mut |part, depth| {
+                    if let Expr::Outer(level, ..) = part
+                        && *level > depth
+                    {
+                        *level += deeper;
+                    }
+                    Ok(true)
+                })?;
+                node
+            }
+        })
     }
 
     /// A table, a view, or a query of `WITH`, by its name.
@@ -307,30 +338,17 @@ impl Binder<'_> {
                 .find(|named| named.name == name)
                 .cloned()
         {
-            let node = match named.rows {
-                NamedRows::Shared(shared) => Node::Shared(shared),
-                NamedRows::Working(working) => Node::Working(working),
-                NamedRows::Inline(mut node, scopes) => {
-                    let deeper = self.scopes.len().saturating_sub(scopes);
-                    node.walk(0, &mut |part, depth| {
-                        if let Expr::Outer(level, ..) = part
-                            && *level > depth
-                        {
-                            *level += deeper;
-                        }
-                        Ok(true)
-                    })?;
-                    node
-                }
-            };
+            let node = self.named_rows(&name, named.rows)?;
             let columns = super::query::renamed(named.columns, &shown, names)?;
-            return self.source_of(node, &shown, None, columns, false);
+            return self.source_of(node, &shown, columns, false);
         }
         let object = self
             .names
             .find(crate::catalog::Names::Relations, schema.as_deref(), &name);
         if object.is_none()
-            && schema.as_deref().is_none_or(|schema| schema == "pg_catalog")
+            && schema
+                .as_deref()
+                .is_none_or(|schema| schema == "pg_catalog")
             && let Some(found) = virtual_table(&self.names.catalog, &name)
         {
             return self.virtual_rows(found, &shown, names);
@@ -340,7 +358,7 @@ impl Binder<'_> {
                 let view = view.clone();
                 let bound = self.view(oid, &name, &view)?;
                 let columns = super::query::renamed(bound.columns, &shown, names)?;
-                self.source_of(bound.node, &shown, schema, columns, false)
+                self.source_of(bound.node, &shown, columns, false)
             }
             Some((oid, Body::Sequence(_))) => self.sequence_rows(oid, &shown),
             _ => {
@@ -352,9 +370,8 @@ impl Binder<'_> {
                     access: Access::All { backward: false },
                     condition: None,
                     needed: vec![true; width],
-                    alias: shown.clone(),
                 };
-                let mut source = self.source_of(scan.into(), &shown, schema, columns, false)?;
+                let mut source = self.source_of(scan.into(), &shown, columns, false)?;
                 source.scope.width = width;
                 if let Some(last) = source.scope.tables.last_mut() {
                     last.source = Some(table.source);
@@ -407,20 +424,21 @@ impl Binder<'_> {
         let types: Vec<Type> = columns.iter().map(|column| column.data_type).collect();
         let row = |row: Vec<Datum>| {
             let cells = row.into_iter().zip(&types);
-            cells.map(|(value, data_type)| Expr::Constant(value, *data_type)).collect()
+            cells
+                .map(|(value, data_type)| Expr::Constant(value, *data_type))
+                .collect()
         };
         let node = Values {
             rows: found.rows.into_iter().map(row).collect(),
             width: types.len(),
         };
-        self.source_of(node.into(), shown, None, columns, false)
+        self.source_of(node.into(), shown, columns, false)
     }
 
     fn source_of(
         &mut self,
         node: Node,
         alias: &str,
-        schema: Option<String>,
         columns: Vec<OutputColumn>,
         is_lateral: bool,
     ) -> Result<Source> {
@@ -436,7 +454,7 @@ impl Binder<'_> {
                 (column.table, column.position),
             )
         });
-        scope.add_table(alias, schema, columns)?;
+        scope.add_table(alias, columns)?;
         Ok(Source { node, scope })
     }
 
@@ -462,7 +480,7 @@ impl Binder<'_> {
         };
         let names = alias.map_or(&[][..], |alias| alias.columns.as_slice());
         let columns = super::query::renamed(bound.columns, &name, names)?;
-        self.source_of(bound.node, &name, None, columns, is_lateral)
+        self.source_of(bound.node, &name, columns, is_lateral)
     }
 
     /// Binds a part that may read the part on its left, which is the next outer row then; true if
@@ -552,7 +570,7 @@ impl Binder<'_> {
             widths,
             has_ordinality,
         };
-        self.source_of(node.into(), &shown, None, outputs, is_lateral)
+        self.source_of(node.into(), &shown, outputs, is_lateral)
     }
 }
 

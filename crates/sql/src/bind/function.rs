@@ -1,4 +1,7 @@
 //! Calls of functions, and the forms of the grammar that are functions.
+//!
+//! Aggregates and window functions leave a mark in the expression and an entry in the scope; the
+//! query puts their results into rows when all of its clauses are bound.
 
 use super::scope::{Clause, PendingWindow};
 use super::{Binder, ident_text, object_name};
@@ -468,14 +471,10 @@ impl Binder<'_> {
                 overlay_from,
                 overlay_for,
             } => {
-                let mut arguments = vec![
-                    self.expression(expr)?,
-                    self.expression(overlay_what)?,
-                    self.expression(overlay_from)?,
-                ];
-                if let Some(length) = overlay_for {
-                    arguments.push(self.expression(length)?);
-                }
+                let parts = [expr, overlay_what, overlay_from];
+                let parts = parts.into_iter().chain(overlay_for);
+                let arguments = parts.map(|part| self.expression(part));
+                let arguments = arguments.collect::<Result<_>>()?;
                 self.call("overlay", arguments)
             }
             Tree::IsNormalized { .. } | Tree::IsJson { .. } => {

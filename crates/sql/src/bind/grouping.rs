@@ -1,9 +1,12 @@
 //! Groups: keys, aggregates, and the columns that a grouped query may name.
+//!
+//! Expressions are bound over the rows of the tables first; then each part that is a key or an
+//! aggregate is replaced by its column, and a column that is left over is an error.
 
 use super::select::Item;
 use super::{Binder, ident_text};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Aggregate, Expr, Node, OverWindow, Pending, Window};
+use crate::plan::{Aggregate, Expr, Node, Pending, Window};
 use sqlparser::ast::{self, GroupByExpr, Spanned, Value};
 
 impl Binder<'_> {
@@ -267,9 +270,4 @@ fn has_same_window(one: &super::scope::PendingWindow, other: &super::scope::Pend
             .iter()
             .zip(&other.partition)
             .all(|(one, other)| one.is_same(other))
-}
-
-/// Whether a window function is an aggregate.
-pub(super) fn is_aggregate(function: &OverWindow) -> bool {
-    matches!(function, OverWindow::Aggregate(_))
 }

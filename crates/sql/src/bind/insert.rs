@@ -1,4 +1,7 @@
 //! `INSERT`, with its conflicts.
+//!
+//! Each column of the table gets an expression over the rows of the input: a column of them, or
+//! its default. Defaults in `VALUES` are bound where they stand.
 
 use super::scope::{Clause, Scope};
 use super::table::BoundTable;
@@ -315,7 +318,7 @@ pub(super) fn add_target(scope: &mut Scope, table: &BoundTable, alias: &str) -> 
             (column.table, column.position),
         )
     });
-    scope.add_table(alias, None, columns)?;
+    scope.add_table(alias, columns)?;
     scope.width = start + table.source.width();
     Ok(())
 }

@@ -1,4 +1,7 @@
 //! Literals.
+//!
+//! A text in quotes has no type until its context gives it one; a number is the smallest integer
+//! type that has it, or `numeric`.
 
 use super::Binder;
 use crate::error::{Result, SqlError, SqlState};

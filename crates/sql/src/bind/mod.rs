@@ -164,7 +164,7 @@ impl<'b> Binder<'b> {
 
     /// Goes one level deeper for a part of a statement; fails at the limit.
     fn deeper<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
-        if self.depth >= NESTING_MAX {
+        if self.depth >= 3 * NESTING_MAX {
             return Err(crate::parse::too_deep());
         }
         self.depth += 1;
@@ -236,18 +236,24 @@ impl<'b> Binder<'b> {
 
 impl Binder<'_> {
     /// Checks that an expression of the catalogue can be bound, as a value of a type if one is
-    /// given with the name of its column.
+    /// given with the name of its column. Returns the columns that it reads.
     pub(crate) fn check_stored(
         &mut self,
         text: &str,
         scope: Scope,
         wanted: Option<(Type, &str)>,
-    ) -> Result<()> {
-        let bound = self.stored(text, scope)?;
-        match wanted {
-            Some((data_type, name)) => self.assign(bound, data_type, name).map(drop),
-            None => Ok(()),
+    ) -> Result<Vec<usize>> {
+        let mut bound = self.stored(text, scope)?;
+        if let Some((data_type, name)) = wanted {
+            bound = self.assign(bound, data_type, name)?;
         }
+        let mut columns = Vec::new();
+        bound.columns(&mut |at| {
+            if !columns.contains(&at) {
+                columns.push(at);
+            }
+        });
+        Ok(columns)
     }
 
     /// Arguments of `EXECUTE`, as values of these types.

@@ -1,9 +1,12 @@
 //! Operators, and the comparisons that are made of them: rows, lists, ranges and patterns.
+//!
+//! The operator decides to which types its operands are converted. Rows are compared field by
+//! field, and a list of values of one type is an array.
 
 use super::Binder;
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Call, Expr, Quantified};
-use crate::types::{Datum, Kind, Type, operator};
+use crate::types::{Kind, Type, operator};
 use sqlparser::ast::{BinaryOperator, Expr as Tree, InTarget, Spanned};
 use std::sync::Arc;
 
@@ -260,7 +263,7 @@ impl Binder<'_> {
                     Kind::Unknown => Kind::Text,
                     kind => kind,
                 };
-                let kind = element.array().ok_or_else(|| needs_array())?;
+                let kind = element.array().ok_or_else(needs_array)?;
                 self.coerce(array, kind.plain())?
             }
             kind if kind.element().is_some() => array,
@@ -335,12 +338,4 @@ impl Binder<'_> {
 fn needs_array() -> SqlError {
     let message = "op ANY/ALL (array) requires array on right side";
     SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
-}
-
-/// The constant of an expression, if it is one.
-pub(super) fn constant(expression: &Expr) -> Option<&Datum> {
-    match expression {
-        Expr::Constant(value, _) => Some(value),
-        _ => None,
-    }
 }

@@ -1,4 +1,7 @@
 //! `ORDER BY`: by columns of the result, or by expressions.
+//!
+//! A number or a name means a column of the result, as in PostgreSQL; everything else is an
+//! expression over the rows.
 
 use super::{Binder, ident_text};
 use crate::error::{Result, SqlError, SqlState};

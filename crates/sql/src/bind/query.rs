@@ -1,4 +1,7 @@
 //! Queries: `WITH`, set operations, `VALUES`, and the order and limit of the whole.
+//!
+//! A query of `WITH` is bound once, and computed once for all its uses unless it reads rows of the
+//! queries around it. The limit and the order of a query apply to its last form.
 
 use super::scope::{Clause, Scope};
 use super::{Binder, Bound, all_columns, ident_text, output_columns};
@@ -28,7 +31,8 @@ pub(super) struct Named {
 pub(super) enum NamedRows {
     /// Computed once for all uses.
     Shared(Arc<Shared>),
-    Working(Arc<Working>),
+    /// The last round of the query itself, which may be named within so many scopes.
+    Working(Arc<Working>, usize),
     /// One that reads rows of the queries around it, as of so many scopes: computed at each use.
     Inline(Node, usize),
 }
@@ -168,12 +172,12 @@ impl Binder<'_> {
         let columns = renamed(bound.columns, name, &cte.alias.columns)?;
         Ok(Named {
             name: name.to_owned(),
-            rows: self.shared_rows(name, bound.node, columns.len())?,
+            rows: self.shared_rows(bound.node, columns.len())?,
             columns,
         })
     }
 
-    fn shared_rows(&mut self, name: &str, mut node: Node, width: usize) -> Result<NamedRows> {
+    fn shared_rows(&mut self, mut node: Node, width: usize) -> Result<NamedRows> {
         let mut reads_outer = false;
         node.walk(0, &mut |part, depth| {
             reads_outer |= matches!(part, Expr::Outer(level, ..) if *level > depth);
@@ -184,10 +188,8 @@ impl Binder<'_> {
         }
         let number = self.shared_count;
         self.shared_count += 1;
-        let name = name.to_owned();
         Ok(NamedRows::Shared(Arc::new(Shared {
             number,
-            name,
             node,
             width,
         })))
@@ -226,7 +228,7 @@ impl Binder<'_> {
         self.shared.push(Named {
             name: name.to_owned(),
             columns: columns.clone(),
-            rows: NamedRows::Working(Arc::new(Working { number, width })),
+            rows: NamedRows::Working(Arc::new(Working { number, width }), self.scopes.len()),
         });
         let step = self.set_body(right)?;
         self.shared.truncate(known);
@@ -251,7 +253,6 @@ impl Binder<'_> {
         let all = matches!(set_quantifier, SetQuantifier::All);
         let node = Recursive {
             number,
-            name: name.to_owned(),
             start: start.node,
             step: step.node,
             all,
@@ -260,7 +261,7 @@ impl Binder<'_> {
         Ok(Named {
             name: name.to_owned(),
             columns,
-            rows: self.shared_rows(name, node.into(), width)?,
+            rows: self.shared_rows(node.into(), width)?,
         })
     }
 
@@ -493,7 +494,7 @@ pub(super) fn limited(input: Node, keys: Vec<SortKey>, bounds: Bounds) -> Node {
     }
     Limit {
         input,
-        limit: bounds.limit,
+        count: bounds.limit,
         offset: bounds.offset,
         ties: bounds.with_ties.then_some(keys),
     }

@@ -1,4 +1,7 @@
 //! The columns that a part of a query sees, and how they are found by name.
+//!
+//! A name without a table is looked for in the innermost query first, then in those around it. A
+//! column that a join with `USING` has merged hides those that it was made of.
 
 use super::Binder;
 use crate::error::{Result, SqlError, SqlState};
@@ -30,7 +33,6 @@ pub(crate) struct Scope {
 #[derive(Clone, Debug)]
 pub(crate) struct ScopeTable {
     pub(crate) alias: String,
-    pub(crate) schema: Option<String>,
     /// Positions in the row of its columns.
     pub(crate) columns: Vec<usize>,
     /// The source, if it is a table with rows of its own.
@@ -108,7 +110,6 @@ impl Scope {
     pub(crate) fn add_table(
         &mut self,
         alias: &str,
-        schema: Option<String>,
         columns: impl IntoIterator<Item = (String, Type, (u32, i16))>,
     ) -> Result<()> {
         if self.tables.iter().any(|table| table.alias == alias) {
@@ -130,7 +131,6 @@ impl Scope {
         }
         self.tables.push(ScopeTable {
             alias: alias.to_owned(),
-            schema,
             columns: positions,
             source: None,
         });
@@ -138,11 +138,10 @@ impl Scope {
     }
 
     /// Makes all columns those of a table with this name.
-    pub(super) fn name_table(&mut self, alias: &str, schema: Option<String>) {
+    pub(super) fn name_table(&mut self, alias: &str) {
         let columns = self.columns.iter().enumerate().map(|(at, _)| at);
         self.tables.push(ScopeTable {
             alias: alias.to_owned(),
-            schema,
             columns: columns.collect(),
             source: None,
         });

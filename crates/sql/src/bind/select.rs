@@ -27,6 +27,22 @@ pub(super) struct Item {
     pub(super) column: OutputColumn,
 }
 
+/// `DISTINCT`: all columns, or those of `ON`.
+enum Distinctness {
+    All,
+    On(Vec<Expr>),
+}
+
+/// The clauses after the projection.
+struct Tail {
+    keys: Vec<SortKey>,
+    distinct: Option<Distinctness>,
+    bounds: Bounds,
+    /// Columns of the result; those after them are for the order only.
+    visible: usize,
+    has_locks: bool,
+}
+
 impl Binder<'_> {
     /// A `SELECT` with the order, limit and locks of its query.
     pub(super) fn select(
@@ -74,7 +90,7 @@ impl Binder<'_> {
             .map(|tree| self.condition(tree, "HAVING"));
         let mut having = having.transpose()?;
         self.scope().clause = Clause::OrderBy;
-        let mut keys = self.keys(order, &mut items)?;
+        let keys = self.keys(order, &mut items)?;
         let distinct = self.distinct(select.distinct.as_ref(), &mut items, &keys, visible)?;
         let expressions: Vec<&mut Expr> =
             items.iter_mut().map(|item| &mut item.expression).collect();
@@ -91,58 +107,14 @@ impl Binder<'_> {
         if !locks.is_empty() {
             node = self.locked(node, locks, condition, select)?;
         }
-        let types: Vec<Type> = items
-            .iter()
-            .map(|item| item.expression.data_type())
-            .collect();
-        let (expressions, mut columns): (Vec<Expr>, Vec<OutputColumn>) = items
-            .into_iter()
-            .map(|item| (item.expression, item.column))
-            .unzip();
-        let has_locks = !locks.is_empty();
-        if has_locks {
-            // Rows are locked in their order, so that waits for them come in that order too.
-            node = lock_after_sort(node, &mut keys, &expressions, &bounds);
-        }
-        let has_sets = false;
-        node = Project {
-            input: node,
-            expressions,
-            has_sets,
-        }
-        .into();
-        if let Some(on) = distinct {
-            node = match on {
-                None => Distinct {
-                    input: node,
-                    on: None,
-                }
-                .into(),
-                Some(on) => {
-                    let input = sorted(node, std::mem::take(&mut keys), &Bounds::default());
-                    Distinct {
-                        input,
-                        on: Some(on),
-                    }
-                    .into()
-                }
-            };
-        }
-        if !has_locks {
-            node = sorted(node, keys.clone(), &bounds);
-        }
-        node = limited(node, keys, bounds);
-        if columns.len() > visible {
-            let expressions = all_columns(types.into_iter().take(visible));
-            node = Project {
-                input: node,
-                expressions,
-                has_sets,
-            }
-            .into();
-            columns.truncate(visible);
-        }
-        Ok(Bound { node, columns })
+        let tail = Tail {
+            keys,
+            distinct,
+            bounds,
+            visible,
+            has_locks: !locks.is_empty(),
+        };
+        Ok(projected(node, items, tail))
     }
 
     /// The items of a list, with `*` spread.
@@ -151,9 +123,6 @@ impl Binder<'_> {
         for item in list {
             match item {
                 SelectItem::UnnamedExpr(tree) => {
-                    if let ast::Expr::CompoundFieldAccess { .. } = tree {
-                        // `(row).*` is spread where the parser tells it.
-                    }
                     let name = self.column_name(tree);
                     items.push(self.item(tree, name)?);
                 }
@@ -226,13 +195,13 @@ impl Binder<'_> {
             SelectItemQualifiedWildcardKind::ObjectName(name) => object_name(name)?.1,
             SelectItemQualifiedWildcardKind::Expr(tree) => {
                 let row = self.expression(tree)?;
-                return self.spread(row, items);
+                return self.spread(&row, items);
             }
         };
         if !self.scope().tables.iter().any(|table| table.alias == name) {
             if self.find_column(None, &name)?.is_some() {
                 let row = self.column(None, &name, sqlparser::tokenizer::Span::empty())?;
-                return self.spread(row, items);
+                return self.spread(&row, items);
             }
             let message = format!("missing FROM-clause entry for table \"{name}\"");
             return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
@@ -243,8 +212,8 @@ impl Binder<'_> {
         Ok(())
     }
 
-    fn spread(&mut self, row: Expr, items: &mut Vec<Item>) -> Result<()> {
-        let shape = match (&row, row.kind()) {
+    fn spread(&mut self, row: &Expr, items: &mut Vec<Item>) -> Result<()> {
+        let shape = match (row, row.kind()) {
             (Expr::Row(_, shape), _) => Some(std::sync::Arc::clone(shape)),
             (_, Kind::Composite(oid)) => self.context.names.row_shape(oid),
             _ => None,
@@ -293,7 +262,7 @@ impl Binder<'_> {
         items: &mut Vec<Item>,
         keys: &[SortKey],
         visible: usize,
-    ) -> Result<Option<Option<Vec<Expr>>>> {
+    ) -> Result<Option<Distinctness>> {
         let on = match distinct {
             None | Some(ast::Distinct::All) => return Ok(None),
             Some(ast::Distinct::Distinct) => {
@@ -302,7 +271,7 @@ impl Binder<'_> {
                         "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
                     return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
                 }
-                return Ok(Some(None));
+                return Ok(Some(Distinctness::All));
             }
             Some(ast::Distinct::On(on)) => on,
         };
@@ -330,7 +299,7 @@ impl Binder<'_> {
         let on = places
             .iter()
             .map(|at| Expr::Column(*at, items[*at].expression.data_type()));
-        Ok(Some(Some(on.collect())))
+        Ok(Some(Distinctness::On(on.collect())))
     }
 
     /// Functions that give sets get a projection of their own below the list.
@@ -455,20 +424,67 @@ impl Binder<'_> {
     }
 }
 
+/// The projection, and all that comes after it.
+fn projected(mut node: Node, items: Vec<Item>, tail: Tail) -> Bound {
+    let mut keys = tail.keys;
+    let types: Vec<Type> = items
+        .iter()
+        .map(|item| item.expression.data_type())
+        .collect();
+    let (expressions, mut columns): (Vec<Expr>, Vec<OutputColumn>) = items
+        .into_iter()
+        .map(|item| (item.expression, item.column))
+        .unzip();
+    if tail.has_locks {
+        // Rows are locked in their order, so that waits for them come in that order too.
+        node = lock_after_sort(node, &keys, &expressions);
+    }
+    let has_sets = false;
+    node = Project {
+        input: node,
+        expressions,
+        has_sets,
+    }
+    .into();
+    node = match tail.distinct {
+        None => node,
+        Some(Distinctness::All) => Distinct {
+            input: node,
+            on: None,
+        }
+        .into(),
+        Some(Distinctness::On(on)) => {
+            let input = sorted(node, std::mem::take(&mut keys), &Bounds::default());
+            Distinct {
+                input,
+                on: Some(on),
+            }
+            .into()
+        }
+    };
+    if !tail.has_locks {
+        node = sorted(node, keys.clone(), &tail.bounds);
+    }
+    node = limited(node, keys, tail.bounds);
+    if columns.len() > tail.visible {
+        let expressions = all_columns(types.into_iter().take(tail.visible));
+        node = Project {
+            input: node,
+            expressions,
+            has_sets,
+        }
+        .into();
+        columns.truncate(tail.visible);
+    }
+    Bound { node, columns }
+}
+
 /// Puts the lock of a plan above the sort of its rows.
-fn lock_after_sort(
-    node: Node,
-    keys: &mut [SortKey],
-    expressions: &[Expr],
-    bounds: &Bounds,
-) -> Node {
-    let Node::Lock(lock) = &node else {
+fn lock_after_sort(node: Node, keys: &[SortKey], expressions: &[Expr]) -> Node {
+    let Node::Lock(lock) = node else {
         return node;
     };
-    if keys.is_empty() {
-        return node;
-    }
-    let _ = bounds;
+    let mut lock = std::sync::Arc::unwrap_or_clone(lock);
     let by_row = keys.iter().map(|key| SortKey {
         expression: match key.expression {
             Expr::Column(at, _) => expressions[at].clone(),
@@ -476,13 +492,8 @@ fn lock_after_sort(
         },
         ..key.clone()
     });
-    let input = sorted(lock.input.clone(), by_row.collect(), &Bounds::default());
-    Lock {
-        input,
-        tables: lock.tables.clone(),
-        recheck: lock.recheck.clone(),
-    }
-    .into()
+    lock.input = sorted(lock.input, by_row.collect(), &Bounds::default());
+    lock.into()
 }
 
 /// The place of an expression in the list, to which it is added if it is not there.
@@ -543,6 +554,6 @@ pub(crate) fn row_scope(
     let columns = columns
         .into_iter()
         .map(|(name, data_type)| (name, data_type, (0, 0)));
-    scope.add_table(table, None, columns)?;
+    scope.add_table(table, columns)?;
     Ok(scope)
 }

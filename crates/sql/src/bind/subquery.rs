@@ -1,4 +1,7 @@
 //! Queries inside expressions.
+//!
+//! The query sees the row as the next outer one. Comparisons are bound over values of the row,
+//! followed by a row of the query, so they do not depend on the width of the former.
 
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError, SqlState};
@@ -84,17 +87,17 @@ impl Binder<'_> {
             };
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
-        let mut typed = Vec::with_capacity(left.len());
+        let mut own_values = Vec::with_capacity(left.len());
         for (value, data_type) in left.into_iter().zip(&types) {
             let is_unknown = value.kind() == Kind::Unknown;
-            typed.push(if is_unknown {
+            own_values.push(if is_unknown {
                 self.coerce(value, data_type.kind.plain())?
             } else {
                 value
             });
         }
-        let width = typed.len();
-        let own = typed.iter().enumerate();
+        let width = own_values.len();
+        let own = own_values.iter().enumerate();
         let own: Vec<Expr> = own
             .map(|(at, value)| Expr::Column(at, value.data_type()))
             .collect();
@@ -104,7 +107,7 @@ impl Binder<'_> {
             .collect();
         let condition = self.row_test(name, own, theirs)?;
         let test = RowTest {
-            left: typed,
+            left: own_values,
             condition: Box::new(condition),
         };
         let test = if is_all {

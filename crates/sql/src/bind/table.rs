@@ -1,4 +1,7 @@
 //! Tables: their columns, and the rules that changes of their rows keep.
+//!
+//! The rules of a table are bound when a plan is made. A table of the typed interface has those of
+//! its definition.
 
 use super::from::Source as Part;
 use super::scope::Scope;
@@ -335,7 +338,7 @@ impl Binder<'_> {
         let names = columns
             .iter()
             .map(|(name, _, kind)| ((*name).to_owned(), kind.plain(), (oid, 0)));
-        scope.add_table(alias, None, names)?;
+        scope.add_table(alias, names)?;
         let row = columns.into_iter().map(|(_, value, _)| value).collect();
         let node = Values {
             rows: vec![row],

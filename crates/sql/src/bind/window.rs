@@ -1,4 +1,7 @@
 //! Windows: partitions, orders and frames.
+//!
+//! A window without a frame reaches from the start of its partition to the last peer of the row.
+//! The end of a range with an offset is an expression over the row.
 
 use super::{Binder, ident_text};
 use crate::error::{Result, SqlError, SqlState};

@@ -113,7 +113,7 @@ pub(crate) struct Foreign {
 /// Effect of a change of a referenced key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    NoAction,
+    Nothing,
     Restrict,
     Cascade,
     SetNull,
@@ -342,7 +342,7 @@ impl Column {
             }
         }
         writer.option(self.domain.as_ref(), |writer, oid| {
-            writer.number((*oid).into())
+            writer.number((*oid).into());
         });
         writer.option(self.comment.as_ref(), |writer, text| writer.text(text));
     }
@@ -422,7 +422,7 @@ impl Rule {
 impl Action {
     fn read(reader: &mut Reader<'_>) -> Result<Self> {
         Ok(match reader.byte()? {
-            0 => Self::NoAction,
+            0 => Self::Nothing,
             1 => Self::Restrict,
             2 => Self::Cascade,
             3 => Self::SetNull,
@@ -486,7 +486,7 @@ impl SequenceBody {
 
 fn write_positions(writer: &mut Writer, positions: &[usize]) {
     writer.list(positions, |writer, position| {
-        writer.number(*position as i64)
+        writer.number(*position as i64);
     });
 }
 

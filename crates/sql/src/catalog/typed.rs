@@ -1,4 +1,7 @@
 //! Tables of the typed interface, as SQL sees them: in `public`, with the types of their columns.
+//!
+//! They keep the number of the table below, far above those of the catalogue, and have no rows
+//! there: whatever the typed interface creates or drops is seen at once.
 
 use super::object::{Body, Column, Constraint, Index, Object, Oid, PUBLIC, Rule, TableBody};
 use crate::types::{Kind, Type};

@@ -264,7 +264,7 @@ impl Session {
     fn has_row(&mut self, oid: Oid, condition: Expr) -> Result<bool> {
         let scan = self.scan_of(oid)?;
         let rows = self.rows_of(
-            Filter {
+            &Filter {
                 input: scan,
                 condition,
             }
@@ -283,7 +283,6 @@ impl Session {
         let source = binder.source_by_oid(oid)?;
         Ok(Scan {
             needed: vec![true; source.width()],
-            alias: source.name.clone(),
             access: Access::All { backward: false },
             condition: None,
             source,
@@ -341,7 +340,7 @@ impl Session {
             _ => None,
         };
         let plan = plan.ok_or_else(|| SqlError::internal("a query has a plan"))?;
-        if self.rows_of(plan.root.clone())?.is_empty() {
+        if self.rows_of(&plan.root)?.is_empty() {
             return Ok(());
         }
         let message = format!(

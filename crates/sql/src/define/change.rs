@@ -1,4 +1,7 @@
 //! Changes of the catalogue within a transaction.
+//!
+//! The table of objects is locked first, so at most one transaction defines things at a time, and
+//! its catalogue is the newest one with its own changes.
 
 use crate::catalog::{Body, Names, Object, Oid, store};
 use crate::error::{Result, SqlError, SqlState};

@@ -1,5 +1,6 @@
 //! Columns of a new table: types, defaults, generated values, and constraints that are written at
 //! a column.
+//! Expressions are kept as text only if that text reads back as the same.
 
 use super::sequence::Options;
 use crate::bind::{Binder, TypeName, row_scope, type_named};
@@ -59,57 +60,71 @@ impl Session {
             column.not_null = true;
             sequence = Some((object, options));
         }
-        let mut constraint = None;
         for option in &definition.options {
-            let own_name = option.name.as_ref().map(ident_text).or(constraint.take());
-            match &option.option {
-                ColumnOption::Null => column.not_null = false,
-                ColumnOption::NotNull => column.not_null = true,
-                ColumnOption::Default(value) => column.default = Some(self.kept_text(value)?),
-                ColumnOption::PrimaryKey(_) => written.primary.push((own_name, vec![name.clone()])),
-                ColumnOption::Unique(_) => written.unique.push((own_name, vec![name.clone()])),
-                ColumnOption::Check(check) => {
-                    let own = check.name.as_ref().map(ident_text).or(own_name);
-                    written
-                        .checks
-                        .push((own, Some(name.clone()), (*check.expr).clone()));
-                }
-                ColumnOption::ForeignKey(foreign) => {
-                    let mut foreign = foreign.clone();
-                    foreign.columns = vec![definition.name.clone()];
-                    foreign.name = foreign.name.or(own_name.map(Ident::new));
-                    written.foreign.push(foreign);
-                }
-                ColumnOption::Generated {
-                    generated_as,
-                    sequence_options,
-                    generation_expr,
-                    ..
-                } => match (generated_as, generation_expr) {
-                    (_, Some(value)) => column.origin = Origin::Generated(self.kept_text(value)?),
-                    (kind, None) => {
-                        let options = sequence_options.as_deref().unwrap_or_default();
-                        let (object, options) =
-                            self.owned_sequence(table, &name, data_type, options)?;
-                        column.origin = Origin::Identity {
-                            always: matches!(kind, GeneratedAs::Always),
-                            sequence: object.oid,
-                        };
-                        column.not_null = true;
-                        sequence = Some((object, options));
-                    }
-                },
-                ColumnOption::Collation(_) => {}
-                other => {
-                    let instead = "Leave it out.";
-                    return Err(SqlError::unsupported(
-                        format!("the column option {other}"),
-                        instead,
-                    ));
-                }
-            }
+            let own_name = option.name.as_ref().map(ident_text);
+            let made =
+                self.column_option(table, &mut column, (own_name, &option.option), written)?;
+            sequence = made.or(sequence);
         }
         Ok(NewColumn { column, sequence })
+    }
+
+    /// Takes what is written after a column's type; the sequence that is made with it, if one is.
+    fn column_option(
+        &mut self,
+        table: (Oid, &str),
+        column: &mut Column,
+        (own_name, option): (Option<String>, &ColumnOption),
+        written: &mut Written,
+    ) -> Result<Option<(Object, Options)>> {
+        let name = column.name.clone();
+        match option {
+            ColumnOption::Null => column.not_null = false,
+            ColumnOption::NotNull => column.not_null = true,
+            ColumnOption::Default(value) => column.default = Some(self.kept_text(value)?),
+            ColumnOption::PrimaryKey(_) => written.primary.push((own_name, vec![name])),
+            ColumnOption::Unique(_) => written.unique.push((own_name, vec![name])),
+            ColumnOption::Check(check) => {
+                let own = check.name.as_ref().map(ident_text).or(own_name);
+                written
+                    .checks
+                    .push((own, Some(name), (*check.expr).clone()));
+            }
+            ColumnOption::ForeignKey(foreign) => {
+                let mut foreign = foreign.clone();
+                foreign.columns = vec![Ident::with_quote('"', name)];
+                let own = own_name.map(|name| Ident::with_quote('"', name));
+                foreign.name = foreign.name.or(own);
+                written.foreign.push(foreign);
+            }
+            ColumnOption::Generated {
+                generation_expr: Some(value),
+                ..
+            } => column.origin = Origin::Generated(self.kept_text(value)?),
+            ColumnOption::Generated {
+                generated_as,
+                sequence_options,
+                ..
+            } => {
+                let options = sequence_options.as_deref().unwrap_or_default();
+                let made = self.owned_sequence(table, &name, column.data_type, options)?;
+                column.origin = Origin::Identity {
+                    always: matches!(generated_as, GeneratedAs::Always),
+                    sequence: made.0.oid,
+                };
+                column.not_null = true;
+                return Ok(Some(made));
+            }
+            ColumnOption::Collation(_) => {}
+            other => {
+                let instead = "Leave it out.";
+                return Err(SqlError::unsupported(
+                    format!("the column option {other}"),
+                    instead,
+                ));
+            }
+        }
+        Ok(None)
     }
 
     /// The text of an expression that the catalogue keeps: one that reads back as the same.
@@ -127,14 +142,15 @@ impl Session {
         }
     }
 
-    /// Checks that an expression of the catalogue can be bound, over columns of a table.
+    /// Checks that an expression of the catalogue can be bound over columns of a table. Returns the
+    /// columns that it reads.
     pub(super) fn check_expression(
         &self,
         text: &str,
         table: &str,
         columns: &[Column],
         wanted: Option<(Type, &str)>,
-    ) -> Result<()> {
+    ) -> Result<Vec<usize>> {
         let places = Places::default();
         let environment = &self.environment;
         let database = self.sql.database();

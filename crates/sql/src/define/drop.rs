@@ -1,4 +1,7 @@
 //! `DROP`.
+//!
+//! With `CASCADE` everything that needs an object goes first; without it, the error names what
+//! would have to go.
 
 use crate::catalog::{Body, Names, Object, Oid, Rule};
 use crate::error::{Result, SqlError, SqlState};
@@ -41,13 +44,13 @@ pub(super) fn drop(
 }
 
 fn is_kind(object: &Object, kind: ObjectType) -> bool {
-    match (&object.body, kind) {
+    matches!(
+        (&object.body, kind),
         (Body::Table(_), ObjectType::Table)
-        | (Body::View(_), ObjectType::View)
-        | (Body::Sequence(_), ObjectType::Sequence)
-        | (Body::Enum(_) | Body::Domain(_), ObjectType::Type) => true,
-        _ => false,
-    }
+            | (Body::View(_), ObjectType::View)
+            | (Body::Sequence(_), ObjectType::Sequence)
+            | (Body::Enum(_) | Body::Domain(_), ObjectType::Type)
+    )
 }
 
 impl Session {

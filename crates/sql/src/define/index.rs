@@ -1,10 +1,13 @@
 //! `CREATE INDEX`.
+//!
+//! The index below is built at once, over all rows that have committed; it is dropped again if the
+//! transaction does not commit.
 
 use super::column::column_names;
 use super::table::places_of;
-use crate::catalog::{Body, Index, Names};
+use crate::catalog::{Body, Index, Names, Object};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{ident_text, object_name};
+use crate::parse::object_name;
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::Loose;
@@ -30,28 +33,8 @@ pub(super) fn create(session: &mut Session, create: &CreateIndex) -> Result<Comp
     };
     let names = column_names(&create.columns)?;
     let columns = places_of(&body.columns, &names)?;
-    let name = match &create.name {
-        Some(name) => {
-            let (_, name) = object_name(name)?;
-            if session.is_taken(object.namespace, &name) {
-                let message = format!("relation \"{name}\" already exists");
-                if create.if_not_exists {
-                    session
-                        .environment
-                        .host
-                        .notice(format!("{message}, skipping"));
-                    return Ok(completion);
-                }
-                return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
-            }
-            name
-        }
-        None => {
-            let mut parts = vec![table.as_str()];
-            parts.extend(names.iter().map(String::as_str));
-            parts.push("idx");
-            session.free_name(object.namespace, &parts, &[])
-        }
+    let Some(name) = session.index_name(create, &object, &names)? else {
+        return Ok(completion);
     };
     let options = create.columns.iter().map(|column| {
         let options = &column.column.options;
@@ -101,6 +84,33 @@ pub(super) fn create(session: &mut Session, create: &CreateIndex) -> Result<Comp
     Ok(completion)
 }
 
+impl Session {
+    /// The name of a new index; none if it is there already and may be.
+    fn index_name(
+        &mut self,
+        create: &CreateIndex,
+        table: &Object,
+        columns: &[String],
+    ) -> Result<Option<String>> {
+        let Some(name) = &create.name else {
+            let mut parts = vec![table.name.as_str()];
+            parts.extend(columns.iter().map(String::as_str));
+            parts.push("idx");
+            return Ok(Some(self.free_name(table.namespace, &parts, &[])));
+        };
+        let (_, name) = object_name(name)?;
+        if !self.is_taken(table.namespace, &name) {
+            return Ok(Some(name));
+        }
+        let message = format!("relation \"{name}\" already exists");
+        if create.if_not_exists {
+            self.environment.host.notice(format!("{message}, skipping"));
+            return Ok(None);
+        }
+        Err(SqlError::new(SqlState::DUPLICATE_TABLE, message))
+    }
+}
+
 /// The error of rows that an index cannot have.
 fn of_build(error: SqlError, name: &str) -> SqlError {
     if error.state != SqlState::UNIQUE_VIOLATION {
@@ -121,6 +131,5 @@ fn refuse(create: &CreateIndex) -> Result<()> {
         }
         (Some(_), None) => ("this kind of index", "Use a btree index."),
     };
-    let _ = ident_text;
     Err(SqlError::unsupported(found, instead))
 }

@@ -1,4 +1,7 @@
 //! Statements that change no object but have to be understood: maintenance, locks, comments.
+//!
+//! `TRUNCATE` gives a table an empty one below, so it costs the same for any number of rows and is
+//! undone with its transaction.
 
 use crate::bind::no_relation;
 use crate::catalog::{Body, Names, Object};

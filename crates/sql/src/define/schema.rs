@@ -1,4 +1,7 @@
 //! `CREATE SCHEMA`.
+//!
+//! Names that begin with `pg_` are the system's. Objects of a schema are found along the search
+//! path of the session.
 
 use crate::catalog::{Body, Object};
 use crate::error::{Result, SqlError, SqlState};

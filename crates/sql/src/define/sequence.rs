@@ -1,4 +1,7 @@
 //! Sequences: `CREATE SEQUENCE`, and those that belong to a column.
+//!
+//! Options are checked together, as the limits depend on the type and the direction. The next
+//! number is stored when the first one is taken.
 
 use crate::bind::type_named;
 use crate::catalog::{Body, Object, Oid, SequenceBody};

@@ -1,4 +1,7 @@
 //! `CREATE TABLE`, also of a query or like another table.
+//!
+//! Rows of a table without a primary key have a hidden number. The table below has the name of the
+//! table where that is free, so the typed interface finds it.
 
 use super::column::{Written, add_constraint};
 use crate::catalog::{
@@ -59,7 +62,7 @@ pub(super) fn create(
         }
         session.put(object, None)?;
     }
-    session.make_table(oid, (namespace, &name), columns, written)?;
+    session.make_table(oid, (namespace, &name), columns, &written)?;
     Ok(Completion::new("CREATE TABLE"))
 }
 
@@ -89,12 +92,12 @@ impl Session {
         oid: Oid,
         (namespace, name): (Oid, &str),
         mut columns: Vec<Column>,
-        written: Written,
+        written: &Written,
     ) -> Result<()> {
         let mut body = TableBody::default();
         let mut names = Vec::new();
         self.add_keys(
-            &written,
+            written,
             (namespace, name),
             &mut columns,
             &mut body,
@@ -147,8 +150,13 @@ impl Session {
     ) -> Result<Constraint> {
         let text = self.kept_text(condition)?;
         let wanted = Some((crate::types::Kind::Bool.plain(), "CHECK"));
-        self.check_expression(&text, table, columns, wanted)?;
-        let parts = [Some(table), column, Some("check")];
+        let read = self.check_expression(&text, table, columns, wanted)?;
+        // One that reads a single column has the column's name, wherever it is written.
+        let single = match read.as_slice() {
+            [at] => columns.get(*at).map(|column| column.name.as_str()),
+            _ => None,
+        };
+        let parts = [Some(table), column.or(single), Some("check")];
         let parts: Vec<&str> = parts.into_iter().flatten().collect();
         let name = own.unwrap_or_else(|| self.free_constraint(&parts, taken));
         taken.push(name.clone());
@@ -412,7 +420,7 @@ pub(super) fn places_of(columns: &[Column], names: &[String]) -> Result<Vec<usiz
 
 fn action_of(action: Option<ReferentialAction>) -> Action {
     match action {
-        None | Some(ReferentialAction::NoAction) => Action::NoAction,
+        None | Some(ReferentialAction::NoAction) => Action::Nothing,
         Some(ReferentialAction::Restrict) => Action::Restrict,
         Some(ReferentialAction::Cascade) => Action::Cascade,
         Some(ReferentialAction::SetNull) => Action::SetNull,

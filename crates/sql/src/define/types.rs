@@ -1,4 +1,7 @@
 //! `CREATE TYPE ... AS ENUM` and `CREATE DOMAIN`.
+//!
+//! The labels of an enum keep their places. A domain has the conditions of the domain that it is
+//! made of, followed by its own.
 
 use crate::bind::type_named;
 use crate::catalog::{Body, Column, DomainBody, EnumBody, Names, Object, Oid};

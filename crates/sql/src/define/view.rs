@@ -1,4 +1,7 @@
 //! `CREATE VIEW`, and tables made of queries.
+//!
+//! A view keeps its query as text, and the numbers of the relations that it reads, which cannot be
+//! dropped without it.
 
 use super::column::Written;
 use crate::bind::Binder;
@@ -126,7 +129,7 @@ impl Session {
             column.name = ident_text(&named.name);
         }
         let oid = self.sql.next_oid(1);
-        self.make_table(oid, (namespace, name), columns, Written::default())?;
+        self.make_table(oid, (namespace, name), columns, &Written::default())?;
         let is_empty = matches!(&create.with_data, Some(with) if !with.data);
         let rows = if is_empty { 0 } else { self.fill(oid, &plan)? };
         Ok(Completion::with_rows("SELECT", rows))

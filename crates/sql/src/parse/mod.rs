@@ -17,11 +17,10 @@ use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserOptions};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// The deepest nesting of brackets and operators in a statement.
-pub(crate) const NESTING_MAX: usize = 1000;
+pub(crate) const NESTING_MAX: usize = 200;
 
 /// A statement and its part of the text.
 #[derive(Clone, Debug)]
@@ -29,15 +28,8 @@ pub(crate) struct Parsed {
     pub(crate) statement: Arc<Statement>,
     /// The text that it was read from, which positions in errors refer to.
     pub(crate) text: Arc<str>,
-    /// Bytes of the text that are the statement's own.
-    pub(crate) range: Range<usize>,
-}
-
-impl Parsed {
-    /// The statement's own part of the text.
-    pub(crate) fn own_text(&self) -> &str {
-        self.text.get(self.range.clone()).unwrap_or_default().trim()
-    }
+    /// Whether it is a `MOVE`, which is a `FETCH` that hands over no rows.
+    pub(crate) is_move: bool,
 }
 
 /// Reads all statements of a text; empty ones are left out.
@@ -53,11 +45,11 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Parsed>> {
             continue;
         }
         depth::check(tokens)?;
-        let statement = Arc::new(parse_one(&dialect, tokens, &places)?);
+        let statement = Arc::new(parse_one(tokens, &places)?);
         statements.push(Parsed {
             statement,
             text: Arc::clone(&text),
-            range: places.range(tokens),
+            is_move: rewrite::is_move(tokens),
         });
     }
     Ok(statements)
@@ -116,15 +108,12 @@ pub(crate) fn object_name(name: &ObjectName) -> Result<(Option<String>, String)>
 fn parser(dialect: &PostgreSqlDialect) -> Parser<'_> {
     Parser::new(dialect)
         .with_options(ParserOptions::new().with_unescape(true))
-        .with_recursion_limit(NESTING_MAX)
+        .with_recursion_limit(3 * NESTING_MAX)
 }
 
-fn parse_one(
-    dialect: &PostgreSqlDialect,
-    tokens: &[TokenWithSpan],
-    places: &Places,
-) -> Result<Statement> {
-    let mut parser = parser(dialect).with_tokens_with_locations(rewrite::rewrite(tokens));
+fn parse_one(tokens: &[TokenWithSpan], places: &Places) -> Result<Statement> {
+    let dialect = PostgreSqlDialect {};
+    let mut parser = parser(&dialect).with_tokens_with_locations(rewrite::rewrite(tokens));
     let statement = parser.parse_statement();
     let statement = statement.map_err(|failure| error::of_parser(&failure, tokens, places))?;
     let next = parser.next_token();
@@ -146,8 +135,8 @@ mod tests {
     #[test]
     fn a_text_is_cut_at_its_semicolons() {
         let parsed = parse("select ';' ; ; -- ;\n select 2;").unwrap();
-        let texts: Vec<&str> = parsed.iter().map(Parsed::own_text).collect();
-        assert_eq!(texts, ["select ';'", "select 2"]);
+        let texts: Vec<String> = parsed.iter().map(|one| one.statement.to_string()).collect();
+        assert_eq!(texts, ["SELECT ';'", "SELECT 2"]);
         assert!(parse(" ; ").unwrap().is_empty());
     }
 

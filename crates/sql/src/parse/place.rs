@@ -3,8 +3,7 @@
 //! PostgreSQL counts the characters of the whole text from 1; the parser counts lines, and the
 //! characters of each, from 1.
 
-use sqlparser::tokenizer::{Location, Span, TokenWithSpan};
-use std::ops::Range;
+use sqlparser::tokenizer::{Location, Span};
 
 /// The lines of a text.
 #[derive(Clone, Debug, Default)]
@@ -50,17 +49,6 @@ impl Places {
         let before = (location.column as usize).saturating_sub(1);
         let within = rest.char_indices().nth(before);
         within.map_or(self.text.len(), |(byte, _)| start + byte)
-    }
-
-    /// The bytes of tokens that follow each other.
-    pub(crate) fn range(&self, tokens: &[TokenWithSpan]) -> Range<usize> {
-        match (tokens.first(), tokens.last()) {
-            (Some(first), Some(last)) => {
-                self.byte(first.span.start)
-                    ..self.byte(last.span.end).max(self.byte(first.span.start))
-            }
-            _ => 0..0,
-        }
     }
 
     /// The text of a token.

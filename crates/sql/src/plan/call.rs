@@ -1,4 +1,7 @@
 //! Calls of functions, operators and casts, as the binder has chosen them.
+//!
+//! A call has the types of its arguments with it, because functions that take any type look at
+//! them, and its result type, which the choice of the function has decided.
 
 use super::expression::Expr;
 use crate::types::Type;

@@ -1,4 +1,7 @@
 //! Estimates of numbers of rows, from the counts of tables and the forms of conditions.
+//!
+//! They only have to be right by a factor of ten: they choose between methods whose costs differ
+//! by more.
 
 use super::access;
 use super::expression::Expr;
@@ -37,7 +40,7 @@ pub(super) fn estimate(node: &Node) -> f64 {
         Node::Lock(lock) => estimate(&lock.input),
         Node::Aggregate(aggregate) if aggregate.keys.is_empty() => 1.0,
         Node::Aggregate(aggregate) => (estimate(&aggregate.input) / 10.0).max(1.0),
-        Node::Limit(limit) => match &limit.limit {
+        Node::Limit(limit) => match &limit.count {
             Some(Expr::Constant(Datum::Int8(rows), _)) => *rows as f64,
             _ => estimate(&limit.input),
         },

@@ -55,8 +55,6 @@ pub(crate) enum Expr {
     Subquery(Arc<Subquery>),
     /// Result of an aggregate or window function, while the binder looks at the rest of the query.
     Pending(Pending, usize, Type),
-    /// The value that a check of a domain is about.
-    Value(Type),
 }
 
 /// Functions whose results the binder puts into rows later.
@@ -129,8 +127,7 @@ impl Expr {
             | Self::Cast(_, data_type, _)
             | Self::Array(_, data_type)
             | Self::Field(_, _, data_type)
-            | Self::Pending(_, _, data_type)
-            | Self::Value(data_type) => *data_type,
+            | Self::Pending(_, _, data_type) => *data_type,
             Self::Call(call) => call.data_type,
             Self::And(_)
             | Self::Or(_)
@@ -242,7 +239,6 @@ impl Expr {
             (Self::Pending(one, at, _), Self::Pending(other, other_at, _)) => {
                 one == other && at == other_at
             }
-            (Self::Value(_), Self::Value(_)) => true,
             _ => false,
         }
     }

@@ -1,5 +1,6 @@
 //! Improving a plan: conditions go to where their columns come from, scans use indexes, joins use
 //! hashes or indexes, tests of queries become joins, and unread columns are not read.
+//! Each rewrite keeps the columns of a node as they are, or renumbers what reads them.
 
 use super::access;
 use super::expression::Expr;
@@ -224,7 +225,7 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
         };
         match (side, kind) {
             (Side::Left, JoinKind::Inner | JoinKind::Right | JoinKind::Semi) => {
-                for_left.push(condition)
+                for_left.push(condition);
             }
             (Side::Right, JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti) => {
                 for_right.push(shifted(condition, width));

@@ -1,4 +1,7 @@
 //! The method of a join: a table of hashes, a look-up in an index for each left row, or a loop.
+//!
+//! Equality of values that have one hash makes a hash join. A look-up is taken where the left side
+//! has so few rows that reading all of the right one would cost more.
 
 use super::access;
 use super::estimate::estimate;

@@ -41,7 +41,7 @@ pub(crate) struct Insert {
     pub(crate) conflict: Option<Conflict>,
 }
 
-/// What to do about a row whose key is there already.
+/// The remedy for a row whose key is there already.
 #[derive(Clone, Debug)]
 pub(crate) enum Conflict {
     /// Leave it; for any of these keys, or for all of the table's.

@@ -63,8 +63,6 @@ pub(crate) struct Scan {
     pub(crate) condition: Option<Expr>,
     /// The columns that are read; the others come as NULL.
     pub(crate) needed: Vec<bool>,
-    /// The name by which the query calls it.
-    pub(crate) alias: String,
 }
 
 /// A table as plans use it.
@@ -270,7 +268,7 @@ pub(crate) struct Sort {
 #[derive(Clone, Debug)]
 pub(crate) struct Limit {
     pub(crate) input: Node,
-    pub(crate) limit: Option<Expr>,
+    pub(crate) count: Option<Expr>,
     pub(crate) offset: Option<Expr>,
     /// Keys of the order, if rows that equal the last one come too.
     pub(crate) ties: Option<Vec<SortKey>>,
@@ -303,7 +301,6 @@ pub(crate) struct SetOperation {
 pub(crate) struct Shared {
     /// Its number in the statement.
     pub(crate) number: usize,
-    pub(crate) name: String,
     pub(crate) node: Node,
     pub(crate) width: usize,
 }
@@ -312,7 +309,6 @@ pub(crate) struct Shared {
 pub(crate) struct Recursive {
     /// Its number in the statement.
     pub(crate) number: usize,
-    pub(crate) name: String,
     pub(crate) start: Node,
     pub(crate) step: Node,
     pub(crate) all: bool,
@@ -344,7 +340,7 @@ pub(crate) struct LockTarget {
     pub(crate) busy: Busy,
 }
 
-/// What to do about a row that others have locked.
+/// The remedy for a row that others have locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Busy {
     Wait,

@@ -1,4 +1,7 @@
 //! Columns that nothing above a scan reads are not looked at.
+//!
+//! Rows keep their width, so no position changes; a column that is not read is NULL. Nodes that
+//! compare whole rows read all of them.
 
 use super::expression::Expr;
 use super::node::{Join, JoinMethod, Node};
@@ -89,10 +92,12 @@ fn prune_join(join: &mut Join, needed: &[bool]) {
             left: keys,
             right: others,
         } => {
-            keys.iter().for_each(|key| key.columns(&mut note));
-            others
-                .iter()
-                .for_each(|key| key.columns(&mut |at| note(left + at)));
+            for key in keys {
+                key.columns(&mut note);
+            }
+            for key in others {
+                key.columns(&mut |at| note(left + at));
+            }
         }
         JoinMethod::Lateral => {
             // The right side reads the left row as an outer one.

@@ -45,7 +45,7 @@ fn exists(subquery: &Subquery, width: usize) -> Option<(Node, Expr)> {
     let mut node = subquery.node.clone();
     loop {
         node = match node {
-            // What is selected does not matter, as long as there is a row for each one.
+            // The values that are selected do not matter, as long as there is a row for each one.
             Node::Project(project) if !project.has_sets => Arc::unwrap_or_clone(project).input,
             Node::Sort(sort) => Arc::unwrap_or_clone(sort).input,
             other => {
@@ -133,7 +133,7 @@ fn any(subquery: &Subquery, width: usize) -> Option<(Node, Expr)> {
             if *at < count {
                 *part = test.left[*at].clone();
             } else {
-                *at += width - count;
+                *at = *at + width - count;
             }
             return Ok(false);
         }

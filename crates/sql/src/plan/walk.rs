@@ -25,8 +25,7 @@ impl Expr {
             | Self::Column(..)
             | Self::Outer(..)
             | Self::Parameter(..)
-            | Self::Pending(..)
-            | Self::Value(_) => Ok(()),
+            | Self::Pending(..) => Ok(()),
             Self::Call(call) => walk_all(&mut call.arguments, depth, visit),
             Self::And(parts)
             | Self::Or(parts)
@@ -124,11 +123,6 @@ impl Expr {
         let mut reads = false;
         self.columns(&mut |_| reads = true);
         reads
-    }
-
-    /// Whether it reads rows of enclosing queries.
-    pub(crate) fn reads_outer(&self) -> bool {
-        self.any(|part, depth| matches!(part, Self::Outer(level, ..) if *level > depth))
     }
 
     /// Turns the row that it reads into the next outer row.
@@ -272,7 +266,7 @@ impl Node {
             }
             Self::Limit(plan) => {
                 let plan = Arc::make_mut(plan);
-                walk_option(plan.limit.as_mut(), depth, visit)?;
+                walk_option(plan.count.as_mut(), depth, visit)?;
                 walk_option(plan.offset.as_mut(), depth, visit)?;
                 plan.ties
                     .as_mut()

@@ -1,4 +1,6 @@
 //! Orders of rows by keys that are expressions.
+//!
+//! NULL is placed by the key's own option; the order of all other values is that of their types.
 
 use super::{Row, Run, evaluate};
 use crate::error::Result;

@@ -1,4 +1,7 @@
 //! `DISTINCT` and `DISTINCT ON`: the first row of each kind, in the order of the input.
+//!
+//! Rows or keys that were seen are kept in a table of hashes; a row goes on when it is met for the
+//! first time.
 
 use super::{Operator, Row, Run, build, evaluate};
 use crate::error::Result;

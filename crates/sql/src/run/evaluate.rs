@@ -76,10 +76,6 @@ pub(crate) fn evaluate(expression: &Expr, row: &[Datum], run: &mut Run<'_>) -> R
             _ => Datum::Null,
         }),
         Expr::Subquery(subquery) => subquery::value(subquery, row, run),
-        Expr::Value(_) => {
-            let value = run.state.value.clone();
-            value.ok_or_else(|| missing("value", 0))
-        }
         Expr::Pending(..) => Err(missing("aggregate", 0)),
     }
 }

@@ -1,4 +1,7 @@
 //! Functions that give sets of rows: in `FROM`, and in the list of a `SELECT`.
+//!
+//! Sets are made row by row in `FROM`. In a list they are made whole, because the longest one
+//! decides the number of rows.
 
 use super::evaluate::{arguments_of, with_call_context};
 use super::{Operator, Run, evaluate};

@@ -1,4 +1,7 @@
 //! `LIMIT`, `OFFSET` and `FETCH`: the numbers are computed when the first row is wanted.
+//!
+//! No row is asked for after the last one that is wanted, so operators below may stop in the
+//! middle of their work.
 
 use super::compare::keys_of;
 use super::{Operator, Row, Run, build, evaluate};
@@ -33,7 +36,7 @@ impl LimitRun {
         let state = SqlState::INVALID_ROW_COUNT_IN_RESULT_OFFSET_CLAUSE;
         let skip = row_count(self.plan.offset.as_ref(), (state, "OFFSET"), run)?;
         let state = SqlState::INVALID_ROW_COUNT_IN_LIMIT_CLAUSE;
-        let wanted = row_count(self.plan.limit.as_ref(), (state, "LIMIT"), run)?;
+        let wanted = row_count(self.plan.count.as_ref(), (state, "LIMIT"), run)?;
         Ok((skip.unwrap_or(0), wanted))
     }
 

@@ -28,7 +28,6 @@ mod window;
 
 pub(crate) use budget::Budget;
 pub(crate) use evaluate::{evaluate, is_true};
-pub(crate) use storage::read_row;
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Node;
@@ -65,8 +64,6 @@ pub(crate) struct State {
     pub(crate) parameters: Vec<Datum>,
     /// Rows of the queries around the one that is running, the next one last.
     pub(crate) outer: Vec<Row>,
-    /// The value that a check or default is about.
-    pub(crate) value: Option<Datum>,
     subqueries: std::collections::HashMap<usize, subquery::Slot>,
     shared: Vec<Option<Arc<Vec<Row>>>>,
     working: Vec<Arc<Vec<Row>>>,

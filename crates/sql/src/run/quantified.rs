@@ -1,4 +1,6 @@
 //! `ANY` and `ALL` over the elements of an array.
+//!
+//! An element that decides ends the comparison; NULL among the others makes the result unknown.
 
 use super::{Run, evaluate};
 use crate::error::Result;

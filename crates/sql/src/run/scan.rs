@@ -236,7 +236,7 @@ impl Operator for ScanRun {
         let mut values: Vec<Datum> = Vec::with_capacity(width);
         while !out.is_full() {
             let Some(row) = self.rows.get(self.next) else {
-                // What is there goes on first: a reader may want no more.
+                // Rows that are there go on first: a reader may want no more.
                 if !out.is_empty() || !self.refill(run)? {
                     return Ok(());
                 }

@@ -1,9 +1,11 @@
 //! Rows of tables below as values, and values as keys and rows there.
+//!
+//! Columns of keys hold one form of equal values, because an index compares bytes.
 
 use super::{Row, Run};
 use crate::error::Result;
 use crate::plan::Source;
-use crate::types::{Context, Datum, Kind, Type, storage};
+use crate::types::{Context, Datum, Type, storage};
 use indelible::Value;
 
 /// Adds the values of a row; columns that are not needed come as NULL.
@@ -66,6 +68,3 @@ pub(super) fn column_value(
     }
     storage::store(value, data_type, context)
 }
-
-/// The type of hidden numbers.
-pub(super) const ROW_NUMBER: Type = Kind::Int8.plain();

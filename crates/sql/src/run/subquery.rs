@@ -128,7 +128,7 @@ fn quantified(
     };
     let mut pair = all(&test.left, row, run)?;
     if !is_all && !subquery.is_correlated && is_plain_equality(test) {
-        return any_equal(number, &pair[0], &rows, run);
+        return Ok(any_equal(number, &pair[0], &rows, run));
     }
     let (width, mut unknown) = (pair.len(), false);
     for inner in rows.iter() {
@@ -159,12 +159,7 @@ fn is_plain_equality(test: &RowTest) -> bool {
 }
 
 /// Whether a value is among those of a query's column.
-fn any_equal(
-    number: usize,
-    value: &Datum,
-    rows: &Arc<Vec<Row>>,
-    run: &mut Run<'_>,
-) -> Result<Datum> {
+fn any_equal(number: usize, value: &Datum, rows: &Arc<Vec<Row>>, run: &mut Run<'_>) -> Datum {
     let slot = slot(number, run);
     let set = slot.set.get_or_insert_with(|| {
         let values = rows.iter().filter_map(|row| row.first());
@@ -173,11 +168,11 @@ fn any_equal(
         Arc::new((values.collect(), has_null))
     });
     let (values, has_null) = &**set;
-    Ok(match value {
+    match value {
         _ if rows.is_empty() => Datum::Bool(false),
         Datum::Null => Datum::Null,
         value if values.contains(value) => Datum::Bool(true),
         _ if *has_null => Datum::Null,
         _ => Datum::Bool(false),
-    })
+    }
 }

@@ -1,4 +1,6 @@
 //! Rows that are written down: `VALUES`, and the one row of a query without `FROM`.
+//!
+//! Expressions are computed as their rows are asked for; they see no row of their own.
 
 use super::{Operator, Run, evaluate};
 use crate::error::Result;

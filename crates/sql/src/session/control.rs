@@ -124,7 +124,7 @@ impl Session {
         };
         let committed = if self.transaction.defines {
             let sql = Arc::clone(&self.sql);
-            // Whoever waits for this transaction's locks sees its catalogue.
+            // A session that waits for this transaction's locks sees its catalogue.
             let mut shared = sql.catalog_to_replace();
             let committed = self.connection.commit(durability);
             if committed.is_ok() {

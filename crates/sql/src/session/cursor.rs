@@ -42,6 +42,16 @@ impl Session {
             Statement::Declare { stmts, .. } => self.declare(parsed, stmts)?,
             Statement::Fetch {
                 name, direction, ..
+            } if parsed.is_move => {
+                let name = ident_text(name);
+                let moved = self.fetch(&name, direction, &mut super::execute::Nowhere)?;
+                Completion {
+                    command: "MOVE",
+                    ..moved
+                }
+            }
+            Statement::Fetch {
+                name, direction, ..
             } => self.fetch(&ident_text(name), direction, sink)?,
             Statement::Close { cursor } => self.close(cursor)?,
             Statement::Prepare {

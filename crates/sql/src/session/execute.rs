@@ -1,4 +1,7 @@
 //! One statement: a plan that runs, or a change of the session or the catalogue.
+//!
+//! A plan runs batch by batch into the sink. All other statements change the session or the
+//! catalogue, and answer with a command tag.
 
 use super::Session;
 use crate::bind::Binder;
@@ -104,11 +107,11 @@ impl Session {
         self.transaction.has_read = true;
         self.connection.set_wait(self.environment.wait());
         let budget = Budget::new(self.environment.host.variables.work_mem());
-        Running::new(plan, State::new(values, budget))
+        Ok(Running::new(plan, State::new(values, budget)))
     }
 
     /// All rows of a plan that changes nothing.
-    pub(crate) fn rows_of(&mut self, root: Node) -> Result<Vec<Row>> {
+    pub(crate) fn rows_of(&mut self, root: &Node) -> Result<Vec<Row>> {
         let mut state = State::new(
             Vec::new(),
             Budget::new(self.environment.host.variables.work_mem()),
@@ -118,7 +121,7 @@ impl Session {
             environment: &mut self.environment,
             state: &mut state,
         };
-        collect(&mut *build(&root), &mut run)
+        collect(&mut *build(root), &mut run)
     }
 
     /// Inserts the rows of a query into a table; the number of rows.

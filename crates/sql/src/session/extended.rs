@@ -105,7 +105,7 @@ impl Session {
                 session.attempt(|session| session.run_on(running, rows_max, sink))
             });
         }
-        let planned = self.prepared.get(&portal.statement).is_some();
+        let planned = self.prepared.contains_key(&portal.statement);
         self.guarded(|session| {
             if let Some(completion) = session.control(&parsed.statement)? {
                 return Ok(completion);

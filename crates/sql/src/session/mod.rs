@@ -14,8 +14,8 @@
 //! end.
 
 mod control;
-mod cursor;
 mod copy;
+mod cursor;
 mod execute;
 mod extended;
 mod settings;
@@ -28,8 +28,8 @@ use crate::parse::parse;
 use crate::sink::RowSink;
 use crate::sql::Sql;
 use crate::state::{
-    Block, Environment, HostState, Notice, Portal, Prepared, SessionNames, Transaction,
-    TransactionStatus, Variables,
+    Block, Environment, HostState, Notice, Portal, Prepared, SessionNames, SessionSequences,
+    Transaction, TransactionStatus, Variables,
 };
 use crate::types::Settings;
 use crate::types::random::Random;
@@ -97,7 +97,7 @@ impl Session {
                 host: HostState {
                     sql: Arc::clone(sql),
                     variables: Variables::default(),
-                    sequences: Default::default(),
+                    sequences: SessionSequences::default(),
                     notices: Vec::new(),
                     changes: Vec::new(),
                     number,
@@ -177,7 +177,7 @@ impl Session {
         self.environment.context()
     }
 
-    /// What all sessions of the database share.
+    /// The state that all sessions of the database share.
     pub fn sql(&self) -> &Arc<Sql> {
         &self.sql
     }

@@ -1,4 +1,7 @@
 //! `SET`, `SHOW` and `RESET`.
+//!
+//! Names and values are checked where they are kept; here they are read from statements, and their
+//! effects on names and transactions are applied.
 
 use super::Session;
 use super::control::isolation_name;
@@ -76,12 +79,12 @@ impl Session {
                 session: false,
                 snapshot: None,
             } => {
-                if !self.transaction.is_block() {
+                if self.transaction.is_block() {
+                    self.set_modes(modes)?;
+                } else {
                     let message = "SET TRANSACTION can only be used in transaction blocks";
                     let state = SqlState::NO_ACTIVE_SQL_TRANSACTION;
                     self.environment.host.warning(state, message);
-                } else {
-                    self.set_modes(modes)?;
                 }
             }
             Set::SetTransaction {

@@ -32,7 +32,7 @@ fn reference(names: &SessionNames, table: &TableBody, foreign: &Foreign) -> Stri
         format!("{}({columns})", names.visible_name(parent))
     });
     let action = |event: &str, action: Action| match action {
-        Action::NoAction => String::new(),
+        Action::Nothing => String::new(),
         Action::Restrict => format!(" ON {event} RESTRICT"),
         Action::Cascade => format!(" ON {event} CASCADE"),
         Action::SetNull => format!(" ON {event} SET NULL"),

@@ -1,4 +1,7 @@
 //! Everything that expressions look at besides rows and parameters.
+//!
+//! It is lent to each call in parts, so that functions of the session may change some of it while
+//! values are converted by the rest.
 
 use super::names::SessionNames;
 use super::sequence::SessionSequences;
@@ -84,7 +87,7 @@ impl HostState {
 }
 
 /// A wait without a limit: deadlocks are found at once, so nothing else ends it.
-const LOCK_WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+const LOCK_WAIT_MAX: Duration = Duration::from_hours(365 * 24);
 
 /// Seconds from 1970-01-01 to 2000-01-01.
 const EPOCH_SECONDS: i64 = 946_684_800;

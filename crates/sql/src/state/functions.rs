@@ -1,4 +1,7 @@
 //! The functions that statements can call: those of values, and those that need the session.
+//!
+//! Subscripts and slices of arrays are functions too, so that the rest of the room sees calls
+//! only.
 
 use crate::error::Result;
 use crate::types::Datum;

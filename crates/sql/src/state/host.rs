@@ -1,4 +1,7 @@
 //! Functions that need the session: settings, sequences, the catalogue, locks.
+//!
+//! They are named by the table of functions, and find the connection, the catalogue and the
+//! settings in the session that calls them.
 
 use super::definitions;
 use super::environment::HostState;
@@ -101,7 +104,10 @@ impl HostCall<'_> {
         let object = catalog.object(*oid);
         let object = object.or_else(|| catalog.index(*oid).map(|(table, _)| table));
         object.map_or(Datum::Null, |object| {
-            let is_visible = self.names.schemas().any(|schema| schema == object.namespace);
+            let is_visible = self
+                .names
+                .schemas()
+                .any(|schema| schema == object.namespace);
             Datum::Bool(is_visible)
         })
     }

@@ -1,4 +1,7 @@
 //! Objects by their names, along the search path; and names of objects for their texts.
+//!
+//! Temporary objects come first, then those of the system, then the schemas of the path in their
+//! order.
 
 use crate::catalog::{Body, Catalog, Names as Group, Object, Oid, PG_CATALOG};
 use crate::error::{Result, SqlError, SqlState};

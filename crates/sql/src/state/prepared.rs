@@ -1,6 +1,8 @@
 //! Prepared statements and portals.
+//!
+//! A plan is kept with the versions of the catalogue and the settings that it was made under; a
+//! portal keeps the operators of its plan between its rows.
 
-use crate::error::Result;
 use crate::parse::Parsed;
 use crate::plan::Plan;
 use crate::run::{Operator, State, build};
@@ -40,7 +42,6 @@ pub(crate) struct Portal {
     pub(crate) statement: String,
     pub(crate) values: Vec<Datum>,
     pub(crate) running: Option<Running>,
-    pub(crate) is_over: bool,
 }
 
 impl Portal {
@@ -50,7 +51,6 @@ impl Portal {
             statement: statement.to_owned(),
             values: values.to_vec(),
             running: None,
-            is_over: false,
         }
     }
 }
@@ -68,14 +68,14 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn new(plan: &Arc<Plan>, state: State) -> Result<Self> {
-        Ok(Self {
+    pub(crate) fn new(plan: &Arc<Plan>, state: State) -> Self {
+        Self {
             root: build(&plan.root),
             plan: Arc::clone(plan),
             state,
             batch: Batch::default(),
             next: 0,
             rows: 0,
-        })
+        }
     }
 }

@@ -1,4 +1,7 @@
 //! The transaction block of a session: its savepoints, and what it has defined.
+//!
+//! Its savepoints have marks of the connection and the catalogue of their moment, so rolling back
+//! to one undoes rows and definitions together.
 
 use crate::catalog::{Catalog, Oid};
 use indelible::{Isolation, Mode, StatementMark};

@@ -478,7 +478,7 @@ mod tests {
         let cases = [
             (Kind::Numeric.plain(), "1.500"),
             (Type::numeric(10, 2), "-12.30"),
-            (Kind::Interval.plain(), "1 mon -30 days 00:00:01"),
+            (Kind::Interval.plain(), "1 mon -30 days +00:00:01"),
             (Kind::Timetz.plain(), "04:05:06.789+02"),
             (Kind::Timestamptz.plain(), "infinity"),
             (Kind::Timestamp.plain(), "1969-12-31 23:59:59.999999"),

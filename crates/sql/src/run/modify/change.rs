@@ -1,5 +1,6 @@
 //! Updates and deletions: a row is locked, read again, and changed if it is still one of those that
 //! the statement means.
+//! A row that several rows of other tables meet is changed once.
 
 use super::insert::{Seen, key_datums};
 use super::rules::{check, generate, is_key, named, of_row};
@@ -113,14 +114,14 @@ pub(super) fn apply(
     pending: &mut Pending,
     run: &mut Run<'_>,
 ) -> Result<Row> {
-    let mut changed = existing.clone();
+    let mut after = existing.clone();
     for (at, value) in set {
-        changed[*at] = evaluate(value, row, run)?;
+        after[*at] = evaluate(value, row, run)?;
     }
     store(
         table,
         set.iter().map(|(at, _)| *at),
-        (existing, changed),
+        (existing, after),
         pending,
         run,
     )
@@ -136,18 +137,18 @@ pub(super) fn store(
 ) -> Result<Row> {
     generate(table, &mut changed, run)?;
     check(table, &changed, run)?;
-    let mut changes = table.source.table.changes();
+    let mut stored = table.source.table.changes();
     let generated = table.generated.iter().map(|(at, _)| *at);
     let context = run.environment.context();
     for at in columns.chain(generated) {
         let value = column_value(&table.source, at, &changed[at], is_key(table, at), &context)?;
-        changes
+        stored
             .set(at, &value)
             .map_err(|error| named(table, Error::from(error).into()))?;
     }
     let key = key_of(&table.source, &existing, &context)?;
     run.connection
-        .update(&table.source.table, key, &changes)
+        .update(&table.source.table, key, &stored)
         .map_err(|error| of_row(table, error, &changed, run))?;
     reference::note_parents(table, &changed, Some(&existing), pending);
     reference::note_children(table, &existing, Some(&changed), pending);

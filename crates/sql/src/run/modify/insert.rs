@@ -1,4 +1,7 @@
 //! New rows, and what happens if their keys are there already.
+//!
+//! A row in the way may have been committed after the statement began: it is looked for in the
+//! newest state, locked, and changed as an update changes it.
 
 use super::change::apply;
 use super::rules::{check, duplicate, generate, of_row, stored_row};
@@ -10,7 +13,7 @@ use crate::run::lock::{Newest, lock_row};
 use crate::run::storage::{key_value, read_row};
 use crate::run::{Row, Run, is_true};
 use crate::types::Datum;
-use indelible::{Error, Prefix, RowLock};
+use indelible::{Prefix, RowLock};
 use std::collections::HashSet;
 
 /// Rows of this statement, by their keys.
@@ -53,10 +56,11 @@ pub(super) fn insert(
                 if is_same(wanted, key) =>
             {
                 match update(table, conflict, &row, (pending, seen), run)? {
-                    Some(updated) => return Ok(updated),
+                    InTheWay::Changed(updated) => return Ok(Some(updated)),
+                    InTheWay::Left => return Ok(None),
                     // The row has gone meanwhile.
-                    None if tries < 10 => tries += 1,
-                    None => return Err(of_row(table, error, &row, run)),
+                    InTheWay::Gone if tries < 10 => tries += 1,
+                    InTheWay::Gone => return Err(of_row(table, error, &row, run)),
                 }
             }
             _ => return Err(of_row(table, error, &row, run)),
@@ -84,30 +88,38 @@ pub(super) fn key_datums(table: &Target, row: &[Datum]) -> Row {
         .collect()
 }
 
-/// Changes the row that is in the way. The outer `None` means that there is none, the inner one
-/// that the condition does not hold for it.
+/// The fate of the row that is in the way.
+enum InTheWay {
+    /// There is none.
+    Gone,
+    /// The condition does not hold for it.
+    Left,
+    Changed(Row),
+}
+
+/// Changes the row that is in the way.
 fn update(
     table: &Target,
     conflict: &Conflict,
     row: &[Datum],
     (pending, seen): (&mut Pending, &mut Seen),
     run: &mut Run<'_>,
-) -> Result<Option<Option<Row>>> {
+) -> Result<InTheWay> {
     let Conflict::Update {
         key,
         set,
         condition,
     } = conflict
     else {
-        return Ok(None);
+        return Ok(InTheWay::Gone);
     };
     let Some(found) = find(table, key, row, run)? else {
-        return Ok(None);
+        return Ok(InTheWay::Gone);
     };
     let wait = run.environment.wait();
     let existing = match lock_row(&table.source, &found, (RowLock::Update, wait), run)? {
         Newest::Row(existing) => existing,
-        Newest::Gone | Newest::Busy => return Ok(None),
+        Newest::Gone | Newest::Busy => return Ok(InTheWay::Gone),
     };
     if !seen.insert(key_datums(table, &existing)) {
         let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
@@ -119,9 +131,9 @@ fn update(
     if let Some(condition) = condition
         && !is_true(condition, &pair, run)?
     {
-        return Ok(Some(None));
+        return Ok(InTheWay::Left);
     }
-    apply(table, set, (existing, &pair), pending, run).map(|row| Some(Some(row)))
+    apply(table, set, (existing, &pair), pending, run).map(InTheWay::Changed)
 }
 
 /// The row that has a key of a row, in the newest state.
@@ -144,9 +156,7 @@ fn find(table: &Target, key: &UniqueKey, row: &[Datum], run: &mut Run<'_>) -> Re
         .connection
         .scan_index(&index, Prefix(values), indelible::Direction::Forward);
     let mut rows = Vec::new();
-    let is_there = scan?
-        .next_batch(run.connection, &mut rows)
-        .map_err(Error::from)?;
+    let is_there = scan?.next_batch(run.connection, &mut rows)?;
     let Some(stored) = rows.first().filter(|_| is_there) else {
         return Ok(None);
     };

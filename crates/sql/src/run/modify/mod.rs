@@ -28,7 +28,7 @@ pub(super) struct ModifyRun {
     results: Option<Kept>,
 }
 
-/// What a statement has still to look at when its rows are changed.
+/// The references that a statement looks at when its rows are changed.
 #[derive(Default)]
 struct Pending {
     /// Rows whose references must exist, with the positions of the references.

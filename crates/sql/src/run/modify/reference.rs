@@ -187,9 +187,9 @@ fn follow(
     } else {
         reference.on_delete
     };
-    if matches!(action, Action::NoAction | Action::Restrict) {
+    if matches!(action, Action::Nothing | Action::Restrict) {
         // Another row may have the key by now.
-        if action == Action::NoAction && is_taken(table, reference, &old, run)? {
+        if action == Action::Nothing && is_taken(table, reference, &old, run)? {
             return Ok(());
         }
         return Err(still_referenced(table, reference, before, run)?);

@@ -1,5 +1,6 @@
 //! Rules of a table's rows: NOT NULL, domains, checks, generated columns; and errors of the tables
 //! below in the words of the table above.
+//! Values that break a rule are shown as PostgreSQL shows them.
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Target, UniqueKey};

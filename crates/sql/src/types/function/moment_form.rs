@@ -182,8 +182,8 @@ impl Shown {
     ) -> Result<()> {
         if let Some((value, width)) = self.number(word)? {
             let width = if is_short { 0 } else { width };
-            // The sign takes a place of its own, but not in days.
-            let sign = usize::from(value < 0 && width > 0 && word != "DD");
+            // The sign takes a place of its own, but not in days and weeks.
+            let sign = usize::from(value < 0 && width > 0 && !matches!(word, "DD" | "DDD" | "WW"));
             append(out, format_args!("{value:0width$}", width = width + sign));
             if let Some(is_upper) = ordinal {
                 let ending = ordinal_ending(value.unsigned_abs());

@@ -8,8 +8,8 @@ use super::value::Json;
 use crate::error::{Result, SqlError, SqlState};
 use std::fmt::{self, Display, Write as _};
 
-/// Arrays and objects within each other.
-const DEPTH_MAX: usize = 1000;
+/// Arrays and objects within each other; more could exhaust the stack of a thread.
+const DEPTH_MAX: usize = 250;
 
 /// A node of a text of JSON, with the range of bytes where it stands.
 #[derive(Clone, Debug)]
