@@ -203,6 +203,7 @@ states! {
     DISK_FULL = "53100";
     /// Memory that may be used is used up.
     OUT_OF_MEMORY = "53200";
+    /// More connections than the database allows.
     TOO_MANY_CONNECTIONS = "53300";
     /// A limit of the program.
     PROGRAM_LIMIT_EXCEEDED = "54000";
