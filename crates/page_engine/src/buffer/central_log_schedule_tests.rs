@@ -11,10 +11,10 @@
 
 use super::*;
 use crate::buffer::log::append_bytes;
+use crate::buffer::test_device::{Call, Device};
 use shuttle::thread::{spawn, yield_now};
 use std::sync::Arc;
 use storage::log::LogIdentity;
-use storage::test_device::{Call, Device};
 
 /// Schedules of each kind that a test tries.
 const SCHEDULES: usize = 10_000;
