@@ -6,6 +6,7 @@
 
 pub(crate) mod blocks;
 pub mod cow;
+pub(crate) mod directory;
 pub mod space;
 mod tuples;
 

@@ -3,22 +3,12 @@
 //! Written once for volatile and durable memory: `W` decides how published bytes change, `I` which
 //! index is used. A statement that fails leaves pending changes; the engine rolls them back to
 //! where the statement began.
-//!
-//! Tables hang on a list of *descriptors*, so that a partition describes itself:
-//!
-//! ```text
-//! descriptor  next u64 | bytes of definition u32, crc32c of definition u32 | indexes u64
-//!             | root word of the primary index | root word of each secondary index ...
-//!             | definition
-//! ```
-//!
-//! The list's head is the word `directory`. Table and index numbers are never used again, so a new
-//! descriptor is linked at the head and replaces an old one of the same table in one step.
 
 use super::Tables;
+use super::directory::{self, Directory, NewDescriptor, RootsCounted};
 use super::tuples::Tuples;
-use crate::index::{IndexShape, OrderedIndex, bytes_of};
-use pmem::{Arena, Memory, Owner, Part, PmemError};
+use crate::index::{IndexShape, OrderedIndex};
+use pmem::{Arena, Memory, Part};
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -30,11 +20,9 @@ use storage::record::{
 use storage::table::{Numbered, Table, find, find_mut};
 use storage::{Result, StorageError};
 
-const DESCRIPTOR_WORDS: usize = 3;
-
 /// All tables of one partition.
 pub struct TableSpace<M: Memory, W, I> {
-    directory: u64,
+    directory: Directory,
     layout: LayoutKind,
     node_bytes: usize,
     tables: Numbered<TableState<I>>,
@@ -64,7 +52,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         node_bytes: usize,
     ) -> Result<Self> {
         let mut space = Self {
-            directory,
+            directory: Directory::new(directory, RootsCounted::All),
             layout,
             node_bytes,
             tables: Numbered::new(),
@@ -86,18 +74,16 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
 
     fn reload(&mut self, arena: &Arena<M>) -> Result<()> {
         self.tables.clear();
-        let mut at = arena.word(self.directory)?;
-        let mut known = 0;
-        while at != 0 {
-            let (next, table) = self.read_descriptor(arena, at)?;
-            self.add(table);
-            known += 1;
-            if known > TABLES_MAX {
-                return Err(PmemError::corrupted("table directory", at, "it has no end").into());
-            }
-            at = next;
-        }
-        Ok(())
+        let directory = self.directory;
+        directory.read(arena, |at, def| {
+            let table = Table::new(def, self.layout)?;
+            let primary = self.open_index(arena, at, &table, None)?;
+            let secondary = (0..table.secondary.len())
+                .map(|number| self.open_index(arena, at, &table, Some(number)))
+                .collect::<Result<_>>()?;
+            self.add(TableState::new(table, at, primary, secondary));
+            Ok(())
+        })
     }
 
     fn create_table(&mut self, arena: &mut Arena<M>, writes: &mut W, def: &TableDef) -> Result<()> {
@@ -107,9 +93,14 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
                 def.id.0
             )));
         }
-        let next = arena.word(self.directory)?;
-        let state = self.write_descriptor(arena, writes, def, next, (&[], None))?;
-        writes.write(arena, self.directory, &state.descriptor.to_le_bytes())?;
+        let new = NewDescriptor {
+            def,
+            next: self.directory.first(arena)?,
+            roots: &[],
+            shorter_than: None,
+        };
+        let state = self.write_descriptor(arena, writes, &new)?;
+        self.directory.link(arena, writes, state.descriptor)?;
         self.add(state);
         Ok(())
     }
@@ -126,7 +117,8 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
             index.free(arena, writes)?;
         }
         let descriptor = state.descriptor;
-        self.unlink(arena, writes, descriptor)?;
+        let next = directory::next(arena, descriptor)?;
+        self.directory.replace(arena, writes, descriptor, next)?;
         self.tables.remove(&id);
         Ok(())
     }
@@ -333,9 +325,6 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
     }
 }
 
-/// Descriptors on the list before it is called endless.
-const TABLES_MAX: u32 = 1 << 20;
-
 impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
     fn find(&self, id: TableId) -> Result<&TableState<I>> {
         find(&self.tables, id)
@@ -356,112 +345,43 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         }
     }
 
-    /// Reads one descriptor; returns the next one's offset and the table.
-    fn read_descriptor(&self, arena: &Arena<M>, at: u64) -> Result<(u64, TableState<I>)> {
-        let &[next, sizes, indexes] = arena.get(pmem::NvPtr::<[u64; DESCRIPTOR_WORDS]>::new(at))?;
-        let roots_at = at + 8 * DESCRIPTOR_WORDS as u64;
-        let def_bytes = sizes as u32 as usize;
-        let def_at = indexes
-            .checked_mul(8)
-            .and_then(|roots| roots_at.checked_add(roots));
-        let image = arena.bytes(def_at.unwrap_or(u64::MAX), def_bytes)?;
-        if crc32c::crc32c(image) != (sizes >> 32) as u32 {
-            return Err(PmemError::corrupted("table descriptor", at, "wrong checksum").into());
-        }
-        let def = TableDef::decode(image)
-            .map_err(|error| PmemError::corrupted("table descriptor", at, error.to_string()))?;
-        if indexes != def.indexes.len() as u64 + 1 {
-            return Err(
-                PmemError::corrupted("table descriptor", at, "wrong number of indexes").into(),
-            );
-        }
-        let table = Table::new(def, self.layout)?;
-        let primary = self.open_index(arena, roots_at, &table, None)?;
-        let secondary = (0..table.secondary.len())
-            .map(|number| self.open_index(arena, roots_at, &table, Some(number)))
-            .collect::<Result<_>>()?;
-        Ok((next, TableState::new(table, at, primary, secondary)))
-    }
-
     fn open_index(
         &self,
         arena: &Arena<M>,
-        roots_at: u64,
+        descriptor: u64,
         table: &Table,
         number: Option<usize>,
     ) -> Result<I> {
-        let root_word = roots_at + number.map_or(0, |number| number as u64 + 1) * 8;
+        let shape = self.shape(table.encoder(number).shape().words);
         I::open(
             arena,
-            root_word,
-            self.shape(table.encoder(number).shape().words),
+            root_word(descriptor, number),
+            shape,
             tag(table.def.id),
         )
     }
 
-    /// Writes a new descriptor with new, empty indexes, except those in `kept`: pairs of the
-    /// index's number in `def` and its root. The descriptor is not linked yet, unless it is written
-    /// over an old one that it is shorter than, since there is no room for another.
+    /// Writes a descriptor with the indexes that it has roots of, and makes the others empty.
     fn write_descriptor(
         &mut self,
         arena: &mut Arena<M>,
         writes: &mut W,
-        def: &TableDef,
-        next: u64,
-        (kept, shorter_than): (&[u64], Option<u64>),
+        new: &NewDescriptor<'_>,
     ) -> Result<TableState<I>> {
-        let table = Table::new(def.clone(), self.layout)?;
-        let image = def.encode();
-        let indexes = def.indexes.len() + 1;
-        let bytes = 8 * (DESCRIPTOR_WORDS + indexes) + image.len();
-        assert!(
-            u32::try_from(image.len()).is_ok() && kept.len() <= indexes,
-            "a definition is longer than its descriptor can say"
-        );
-        let owner = Owner {
-            part: Part::Other,
-            tag: 1,
-        };
-        let (at, is_new) = match (
-            arena.reserve(bytes.next_multiple_of(8), owner),
-            shorter_than,
-        ) {
-            (Err(PmemError::OutOfSpace { .. }), Some(old)) => (old, false),
-            (reserved, _) => (reserved?, true),
-        };
-        let sizes = u64::from(crc32c::crc32c(&image)) << 32 | image.len() as u64;
-        let mut header = bytes_of(&[next, sizes, indexes as u64]);
-        header.extend_from_slice(&bytes_of(kept));
-        header.resize(8 * (DESCRIPTOR_WORDS + indexes), 0);
-        header.extend_from_slice(&image);
-        debug_assert_eq!(header.len(), bytes, "a descriptor is as long as its block");
-        if is_new {
-            writes.stage(arena, at, &header)?;
-            let change = arena.activate(at)?;
-            writes.change(arena, change)?;
-        } else {
-            writes.write(arena, at, &header)?;
-            writes.visible_all(arena)?;
-        }
-        let roots_at = at + 8 * DESCRIPTOR_WORDS as u64;
-        let mut all = Vec::with_capacity(indexes);
-        for index in 0..indexes {
-            let number = index.checked_sub(1);
-            all.push(if index < kept.len() {
-                self.open_index(arena, roots_at, &table, number)?
+        let table = Table::new(new.def.clone(), self.layout)?;
+        let at = self.directory.write(arena, writes, new)?;
+        let mut indexes = Vec::with_capacity(table.secondary.len() + 1);
+        for number in std::iter::once(None).chain((0..table.secondary.len()).map(Some)) {
+            indexes.push(if indexes.len() < new.roots.len() {
+                self.open_index(arena, at, &table, number)?
             } else {
                 let shape = self.shape(table.encoder(number).shape().words);
-                I::create(
-                    arena,
-                    writes,
-                    roots_at + 8 * index as u64,
-                    shape,
-                    tag(def.id),
-                )?
+                let root_word = root_word(at, number);
+                I::create(arena, writes, root_word, shape, tag(table.def.id))?
             });
         }
-        let secondary = all.split_off(1);
-        let primary = all.remove(0);
+        let secondary = indexes.split_off(1);
+        let primary = indexes.remove(0);
         Ok(TableState::new(table, at, primary, secondary))
     }
 
@@ -482,41 +402,29 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
                 kept.push(arena.word(index.identity())?);
             }
         }
-        let next = arena.word(old_at)?;
-        // Without an index it is shorter, so a full pool need not refuse a change that frees space.
-        let shorter_than = dropped.map(|_| old_at);
-        let state = self.write_descriptor(arena, writes, def, next, (&kept, shorter_than))?;
-        if state.descriptor == old_at {
-            return Ok(state);
+        let new = NewDescriptor {
+            def,
+            next: directory::next(arena, old_at)?,
+            roots: &kept,
+            // Without an index it is shorter, so a full pool need not refuse a change that frees
+            // space.
+            shorter_than: dropped.map(|_| old_at),
+        };
+        let state = self.write_descriptor(arena, writes, &new)?;
+        if state.descriptor != old_at {
+            self.directory
+                .replace(arena, writes, old_at, state.descriptor)?;
         }
-        let link = self.link_to(arena, old_at)?;
-        writes.write(arena, link, &state.descriptor.to_le_bytes())?;
-        let change = arena.free(old_at)?;
-        writes.change(arena, change)?;
         Ok(state)
     }
+}
 
-    /// Takes a descriptor off the list and frees it.
-    fn unlink(&mut self, arena: &mut Arena<M>, writes: &mut W, descriptor: u64) -> Result<()> {
-        let next = arena.word(descriptor)?;
-        let link = self.link_to(arena, descriptor)?;
-        writes.write(arena, link, &next.to_le_bytes())?;
-        let change = arena.free(descriptor)?;
-        writes.change(arena, change)
-    }
-
-    /// The word that points to a descriptor.
-    fn link_to(&self, arena: &Arena<M>, descriptor: u64) -> Result<u64> {
-        let mut link = self.directory;
-        for _ in 0..TABLES_MAX {
-            match arena.word(link)? {
-                found if found == descriptor => return Ok(link),
-                0 => break,
-                next => link = next,
-            }
-        }
-        Err(PmemError::corrupted("table directory", descriptor, "the table is not on it").into())
-    }
+/// The word with the root of an index: the one in this place of the definition, or the primary one.
+fn root_word(descriptor: u64, number: Option<usize>) -> u64 {
+    number.map_or_else(
+        || directory::rows_root(descriptor),
+        |number| directory::index_root(descriptor, number),
+    )
 }
 
 impl<I> TableState<I> {

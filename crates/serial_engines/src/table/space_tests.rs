@@ -8,7 +8,7 @@
 
 use super::*;
 use crate::index::NvBptree;
-use pmem::{MemorySource, NativeOptions, NativeSource, Outcome, PoolIdentity, PoolKind};
+use pmem::{MemorySource, NativeOptions, NativeSource, Outcome, Owner, PoolIdentity, PoolKind};
 use storage::engine::FenceOrder;
 use storage::log::NvWriteSet;
 use storage::log::nv_write_set::LOG_BYTES;

@@ -6,24 +6,17 @@
 //! one lies in a block. A change of a column that is in no index leaves them alone, because they do
 //! not have the row's location.
 //!
-//! Tables hang on a list of *descriptors*:
-//!
-//! ```text
-//! descriptor  next u64 | bytes of definition u32, crc32c of definition u32 | secondary indexes u64
-//!             | offset of the level block | root word of each secondary index ... | definition
-//! ```
-//!
-//! The list's head is the word `directory`. Numbers of tables and indexes are never used again, so
-//! a new descriptor is linked at the head and replaces an old one of the same table in one step.
+//! The root of the rows in a table's descriptor ([`Directory`]) is the offset of its level block.
 
 use super::levels::{Levels, block_bytes};
 use super::merge::{LevelSizes, Pool};
 use super::table::{TableState, Trees};
-use crate::index::{IndexShape, NvBptree, OrderedIndex, bytes_of};
+use crate::index::{IndexShape, NvBptree, OrderedIndex};
 use crate::lsm::filter::Filters;
 use crate::lsm::rows;
 use crate::table::Tables;
-use pmem::{Arena, Memory, NvPtr, Owner, Part, PmemError};
+use crate::table::directory::{self, Directory, NewDescriptor, RootsCounted};
+use pmem::{Arena, Memory, Owner, Part, PmemError};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use storage::engine::{ScanRange, VerifyReport};
@@ -32,15 +25,12 @@ use storage::record::{Changes, IndexDef, IndexId, KeyBuf, LayoutKind, Row, Table
 use storage::table::{Numbered, Table, find, find_mut};
 use storage::{Result, StorageError};
 
-const DESCRIPTOR_WORDS: usize = 4;
-/// Descriptors on a list before it is called endless.
-const TABLES_MAX: usize = 1 << 20;
 /// Transactions after which compaction is tried again where the pool was full.
 const PAUSE_TRANSACTIONS: u32 = 64;
 
 /// All tables of one partition.
 pub(crate) struct NvTables<M: Memory> {
-    directory: u64,
+    directory: Directory,
     layout: LayoutKind,
     node_bytes: usize,
     sizes: LevelSizes,
@@ -72,7 +62,7 @@ impl<M: Memory> NvTables<M> {
         settings: NvSettings,
     ) -> Result<Self> {
         let mut space = Self {
-            directory: settings.directory,
+            directory: Directory::new(settings.directory, RootsCounted::Secondary),
             layout: settings.layout,
             node_bytes: settings.node_bytes,
             sizes: settings.sizes,
@@ -95,18 +85,16 @@ impl<M: Memory> Tables<M, NvWriteSet> for NvTables<M> {
             }
         }
         self.written.clear();
-        let mut at = arena.word(self.directory)?;
-        let mut known = 0;
-        while at != 0 {
-            let (next, table) = self.read_descriptor(arena, at)?;
-            self.add(table);
-            known += 1;
-            if known > TABLES_MAX {
-                return Err(PmemError::corrupted("table directory", at, "it has no end").into());
-            }
-            at = next;
-        }
-        Ok(())
+        let directory = self.directory;
+        directory.read(arena, |at, def| {
+            let table = Table::new(def, self.layout)?;
+            let block = arena.word(directory::rows_root(at))?;
+            let shape = self.shape(table.primary.shape().words);
+            let levels = Levels::open(arena, block, shape, tag(table.def.id))?;
+            let secondary = self.secondary_handles(&table, at);
+            self.add(TableState::new(table, at, levels, secondary));
+            Ok(())
+        })
     }
 
     fn tables(&self) -> Vec<Arc<Table>> {
@@ -292,7 +280,6 @@ impl<M: Memory> Tables<M, NvWriteSet> for NvTables<M> {
             let text = format!("table number {} is taken", def.id.0);
             return Err(StorageError::Unsupported(text));
         }
-        let next = arena.word(self.directory)?;
         let table = Table::new(def.clone(), self.layout)?;
         let shape = self.shape(table.primary.shape().words);
         let owner = Owner {
@@ -304,8 +291,14 @@ impl<M: Memory> Tables<M, NvWriteSet> for NvTables<M> {
         log.change(arena, change)?;
         let mut levels = Levels::create(arena, log, block, shape, tag(def.id))?;
         levels.begin_filter(&mut self.filters, self.sizes);
-        let state = self.write_descriptor(arena, log, table, levels, next, (&[], None))?;
-        log.write(arena, self.directory, &state.descriptor.to_le_bytes())?;
+        let new = NewDescriptor {
+            def,
+            next: self.directory.first(arena)?,
+            roots: &[block],
+            shorter_than: None,
+        };
+        let state = self.write_descriptor(arena, log, table, levels, &new)?;
+        self.directory.link(arena, log, state.descriptor)?;
         self.add(state);
         Ok(())
     }
@@ -324,7 +317,8 @@ impl<M: Memory> Tables<M, NvWriteSet> for NvTables<M> {
             OrderedIndex::free(index, arena, log)?;
         }
         let descriptor = state.descriptor;
-        self.unlink(arena, log, descriptor)?;
+        let next = directory::next(arena, descriptor)?;
+        self.directory.replace(arena, log, descriptor, next)?;
         if let Some(mut state) = self.tables.remove(&id) {
             for filter in state.levels.take_filters() {
                 self.filters.free(filter)?;
@@ -444,87 +438,39 @@ impl<M: Memory> NvTables<M> {
         }
     }
 
-    /// Reads one descriptor; returns the next one's offset and the table.
-    fn read_descriptor(&self, arena: &Arena<M>, at: u64) -> Result<(u64, TableState)> {
-        let damaged = |detail: String| PmemError::corrupted("table descriptor", at, detail);
-        let &[next, sizes, indexes, block] =
-            arena.get(NvPtr::<[u64; DESCRIPTOR_WORDS]>::new(at))?;
-        let roots_at = at + 8 * DESCRIPTOR_WORDS as u64;
-        let def_at = indexes
-            .checked_mul(8)
-            .and_then(|roots| roots_at.checked_add(roots));
-        let image = arena.bytes(def_at.unwrap_or(u64::MAX), sizes as u32 as usize)?;
-        if crc32c::crc32c(image) != (sizes >> 32) as u32 {
-            return Err(damaged("wrong checksum".to_owned()).into());
-        }
-        let def = TableDef::decode(image).map_err(|error| damaged(error.to_string()))?;
-        if indexes != def.indexes.len() as u64 {
-            return Err(damaged("wrong number of indexes".to_owned()).into());
-        }
-        let table = Table::new(def, self.layout)?;
-        let shape = self.shape(table.primary.shape().words);
-        let levels = Levels::open(arena, block, shape, tag(table.def.id))?;
-        let secondary = self.secondary_handles(&table, roots_at);
-        Ok((next, TableState::new(table, at, levels, secondary)))
-    }
-
-    fn secondary_handles(&self, table: &Table, roots_at: u64) -> Vec<NvBptree> {
+    fn secondary_handles(&self, table: &Table, descriptor: u64) -> Vec<NvBptree> {
         (0..)
             .zip(&table.secondary)
             .map(|(number, encoder)| {
                 let shape = self.shape(encoder.shape().words);
-                NvBptree::handle(roots_at + 8 * number, shape, tag(table.def.id))
+                let root_word = directory::index_root(descriptor, number);
+                NvBptree::handle(root_word, shape, tag(table.def.id))
             })
             .collect()
     }
 
-    /// Writes a new descriptor with the indexes whose roots are in `kept`, and then new, empty
-    /// ones. It is not linked yet, unless it is written over an old one that it is shorter than,
-    /// since there is no room for another.
+    /// Writes a descriptor with the indexes that it has roots of, and makes the others empty.
     fn write_descriptor(
         &self,
         arena: &mut Arena<M>,
         log: &mut NvWriteSet,
         table: Table,
         levels: Levels,
-        next: u64,
-        (kept, shorter_than): (&[u64], Option<u64>),
+        new: &NewDescriptor<'_>,
     ) -> Result<TableState> {
-        let image = table.def.encode();
-        let indexes = table.def.indexes.len();
-        let bytes = 8 * (DESCRIPTOR_WORDS + indexes) + image.len();
-        let owner = Owner {
-            part: Part::Other,
-            tag: 1,
-        };
-        let (at, is_new) = match (
-            arena.reserve(bytes.next_multiple_of(8), owner),
-            shorter_than,
-        ) {
-            (Err(PmemError::OutOfSpace { .. }), Some(old)) => (old, false),
-            (reserved, _) => (reserved?, true),
-        };
-        let sizes = u64::from(crc32c::crc32c(&image)) << 32 | image.len() as u64;
-        let mut header = bytes_of(&[next, sizes, indexes as u64, levels.block]);
-        header.extend_from_slice(&bytes_of(kept));
-        header.resize(8 * (DESCRIPTOR_WORDS + indexes), 0);
-        header.extend_from_slice(&image);
-        if is_new {
-            log.stage(arena, at, &header)?;
-            let change = arena.activate(at)?;
-            log.change(arena, change)?;
-        } else {
-            log.write(arena, at, &header)?;
-            log.visible_all(arena)?;
-        }
-        let roots_at = at + 8 * DESCRIPTOR_WORDS as u64;
-        for number in kept.len()..indexes {
+        assert_eq!(
+            new.roots.first(),
+            Some(&levels.block),
+            "a descriptor names the levels of its table"
+        );
+        let at = self.directory.write(arena, log, new)?;
+        for number in new.roots.len() - 1..table.secondary.len() {
             let shape = self.shape(table.secondary[number].shape().words);
-            let root_word = roots_at + 8 * number as u64;
+            let root_word = directory::index_root(at, number);
             let _made: NvBptree =
                 OrderedIndex::create(arena, log, root_word, shape, tag(table.def.id))?;
         }
-        let secondary = self.secondary_handles(&table, roots_at);
+        let secondary = self.secondary_handles(&table, at);
         Ok(TableState::new(table, at, levels, secondary))
     }
 
@@ -539,52 +485,30 @@ impl<M: Memory> NvTables<M> {
     ) -> Result<TableState> {
         let old = find(&self.tables, def.id)?;
         let old_at = old.descriptor;
-        let mut kept = Vec::new();
+        let mut kept = vec![old.levels.block];
         for (number, index) in old.secondary.iter().enumerate() {
             if Some(number) != dropped {
                 kept.push(arena.word(index.root_word())?);
             }
         }
-        let next = arena.word(old_at)?;
+        let new = NewDescriptor {
+            def,
+            next: directory::next(arena, old_at)?,
+            roots: &kept,
+            // Without an index it is shorter, so a full pool need not refuse a change that frees
+            // space.
+            shorter_than: dropped.map(|_| old_at),
+        };
         let table = Table::new(def.clone(), self.layout)?;
         let Some(state) = self.tables.remove(&def.id) else {
             return Err(StorageError::NoSuchTable(def.id.0));
         };
-        // Without an index it is shorter, so a full pool need not refuse a change that frees space.
-        let shorter_than = dropped.map(|_| old_at);
-        let levels = state.levels;
-        let state =
-            self.write_descriptor(arena, log, table, levels, next, (&kept, shorter_than))?;
-        if state.descriptor == old_at {
-            return Ok(state);
+        let state = self.write_descriptor(arena, log, table, state.levels, &new)?;
+        if state.descriptor != old_at {
+            self.directory
+                .replace(arena, log, old_at, state.descriptor)?;
         }
-        let link = self.link_to(arena, old_at)?;
-        log.write(arena, link, &state.descriptor.to_le_bytes())?;
-        let change = arena.free(old_at)?;
-        log.change(arena, change)?;
         Ok(state)
-    }
-
-    /// Takes a descriptor off the list and frees it.
-    fn unlink(&self, arena: &mut Arena<M>, log: &mut NvWriteSet, descriptor: u64) -> Result<()> {
-        let next = arena.word(descriptor)?;
-        let link = self.link_to(arena, descriptor)?;
-        log.write(arena, link, &next.to_le_bytes())?;
-        let change = arena.free(descriptor)?;
-        log.change(arena, change)
-    }
-
-    /// The word that points to a descriptor.
-    fn link_to(&self, arena: &Arena<M>, descriptor: u64) -> Result<u64> {
-        let mut link = self.directory;
-        for _ in 0..TABLES_MAX {
-            match arena.word(link)? {
-                found if found == descriptor => return Ok(link),
-                0 => break,
-                next => link = next,
-            }
-        }
-        Err(PmemError::corrupted("table directory", descriptor, "the table is not on it").into())
     }
 }
 
