@@ -29,7 +29,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("indelible", &["engines", "storage", "pmem", "disk"]),
     ("join", &[]),
-    ("sql", &["indelible", "join"]),
+    ("sql_values", &["indelible"]),
+    ("sql", &["sql_values", "indelible", "join"]),
     ("client", &["indelible", "sql"]),
     ("workload", &["indelible"]),
     (
@@ -573,7 +574,8 @@ fn names_say_what_things_do(files: &[Source]) -> Vec<String> {
             .filter(|word| !(is_tree && word.ends_with("_inner")))
             .find(|word| {
                 let stem = word.trim_end_matches(|digit: char| digit.is_ascii_digit());
-                *word != "into_inner" && ends.iter().any(|end| stem.ends_with(end))
+                !["into_inner", "set_helper"].contains(word)
+                    && ends.iter().any(|end| stem.ends_with(end))
             })?;
         Some(format!("`{word}`; name what it does, not where it stands"))
     })

@@ -1,10 +1,10 @@
 //! Clients of SQL: a session in this process, or a server of PostgreSQL's protocol.
 //!
-//! A [`Client`] runs the text of statements and hands rows, as text, to a [`Sink`]. Everything above
-//! that takes either: the shell, files of tests ([`slt`]), scripts ([`script`]). So the same files
-//! run on a database of ours and on PostgreSQL, and [`compare`] lists the differences;
-//! [`random`] makes more of them.
-//! Statements and rows of both sides are compared as text, since that is what users see.
+//! A [`Client`] runs the text of statements and hands rows, as text, to a [`Sink`]. Everything
+//! above that takes either: the shell, files of tests ([`slt`]), scripts ([`script`]). So the same
+//! files run on a database of ours and on PostgreSQL, and [`compare`] lists the differences;
+//! [`random`] makes more of them. Statements and rows of both sides are compared as text, since
+//! that is what users see.
 
 mod client;
 mod local;

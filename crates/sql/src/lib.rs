@@ -11,8 +11,7 @@
 //! | module | job |
 //! |---|---|
 //! | `sql`, `session`, `sink` | the interface: the database, a client, the receiver of results |
-//! | `error` | errors with PostgreSQL's states |
-//! | `types` | types, values, and everything that is computed with them |
+//! | `error`, `types` | from the room `sql_values`: values and everything computed with them |
 //! | `parse` | texts become statements; places in errors |
 //! | `catalog` | schemas, tables, views and the rest, and their rows |
 //! | `bind` | names become positions, and statements plans |
@@ -45,7 +44,6 @@ mod bind;
 mod catalog;
 mod copy;
 mod define;
-pub mod error;
 mod parse;
 mod plan;
 mod run;
@@ -53,10 +51,10 @@ mod session;
 mod sink;
 mod sql;
 mod state;
-pub mod types;
 
-pub use error::{SqlError, SqlState};
 pub use session::{Parameters, Session};
 pub use sink::{BATCH_ROWS, Batch, Completion, Flow, OutputColumn, RowSink};
 pub use sql::Sql;
+pub use sql_values::error::{SqlError, SqlState};
+pub use sql_values::{error, types};
 pub use state::{Notice, Severity, TransactionStatus};

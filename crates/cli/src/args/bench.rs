@@ -379,8 +379,8 @@ pub(crate) struct RunArgs {
     /// model's own time is not in them
     #[arg(long, value_enum, default_value_t = LoadsName::Counted)]
     pub(crate) loads: LoadsName,
-    /// Fences of nvm-inp and nvm-log: single, one a transaction of one operation; shared, three; or paper, one
-    /// after each step
+    /// Fences of nvm-inp and nvm-log: single, one a transaction of one operation; shared, three; or
+    /// paper, one after each step
     #[arg(long, value_enum, default_value_t = FencesName::Single)]
     pub(crate) fences: FencesName,
     /// When a log record of nv-logging is durable: flush-on-insert, at once; or flush-on-commit, at

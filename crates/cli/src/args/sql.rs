@@ -1,4 +1,7 @@
 //! `sql`: the shell, statements and scripts from the command line, and files of tests.
+//!
+//! One command for all of them, since they share where statements run (a directory or a server) and
+//! how results are printed.
 
 use clap::Args;
 use std::path::PathBuf;

@@ -2,8 +2,8 @@
 //! about them.
 //!
 //! A [`Sweep`] is the product of its axes. Each of its points is one run of a [`Kind`]; `kinds`
-//! knows how to run it. A [`Check`] is a statement of the paper about numbers of rows. Nothing in an
-//! experiment is measured here: the only numbers are the paper's, each with its source.
+//! knows how to run it. A [`Check`] is a statement of the paper about numbers of rows. Nothing in
+//! an experiment is measured here: the only numbers are the paper's, each with its source.
 
 use super::size::Size;
 

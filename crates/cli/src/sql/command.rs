@@ -340,7 +340,8 @@ fn copy(shell: &mut Shell, rest: &str, place: &str) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Target, `from` or `to`, file, and options of a `\copy`. The target may be a query in parentheses.
+/// Target, `from` or `to`, file, and options of a `\copy`. The target may be a query in
+/// parentheses.
 fn copy_parts(text: &str) -> Option<(String, &'static str, String, String)> {
     let mut depth = 0_i32;
     let mut at = 0;

@@ -1,7 +1,7 @@
 //! `sql --random`: random statements, compared with a server or checked by oracles.
 //!
-//! Rounds count up from the seed, and each finding names the seed of its round, so one round runs it
-//! again. The end of the report says how often each construct and type occurred.
+//! Rounds count up from the seed, and each finding names the seed of its round, so one round runs
+//! it again. The end of the report says how often each construct and type occurred.
 
 use crate::args::SqlArgs;
 use crate::failure::{FAILED, Usage};

@@ -64,7 +64,7 @@ fn general(report: &Report) -> String {
             _ => message.push(letter),
         }
     }
-    // Functions and operators are told apart: each of them is a thing to build.
+    // Functions and operators are distinguished: each of them is a thing to build.
     if matches!(report.state.as_str(), "42883" | "0A000" | "42601") {
         message.clone_from(&report.message);
     }

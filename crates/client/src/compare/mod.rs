@@ -1,7 +1,8 @@
 //! Comparison of two databases: the same statements on both, and the differences by cause.
 //!
 //! The first database is judged, the second is the reference. [`Pair`] runs scripts statement by
-//! statement; an error of a statement is an answer like any other, so what must fail must fail alike.
+//! statement; an error of a statement is an answer like any other, so what must fail must fail
+//! alike.
 
 mod cause;
 mod pair;

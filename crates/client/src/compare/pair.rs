@@ -196,7 +196,7 @@ impl Side {
         substitute(text, |name| self.variables.get(name).cloned()).into_owned()
     }
 
-    /// Runs a statement. A panic is an answer too, and is told apart from errors by its state.
+    /// Runs a statement. A panic is an answer too, and is distinguished from errors by its state.
     fn ask(&mut self, statement: &str, input: Option<&str>) -> Result<Answers, Error> {
         let text = self.filled(statement);
         let made_up = suite::file_of(&text);

@@ -1,8 +1,8 @@
 //! Files of PostgreSQL's test suite, made up in the shape that its scripts expect.
 //!
 //! The suite's tables have ten thousand rows of numbers that follow from one another, in an order
-//! that looks random. A `COPY table FROM 'folder/data/file.data'` becomes a COPY from the client with
-//! such rows. Files that nothing is known about stay missing, on both sides.
+//! that looks random. A `COPY table FROM 'folder/data/file.data'` becomes a COPY from the client
+//! with such rows. Files that nothing is known about stay missing, on both sides.
 
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
 //! Whether two answers are the same.
 //!
 //! Rows must be equal as texts, with the names and built-in types of their columns, and so must the
-//! tags. Without ORDER BY the order of rows is not defined, so there they are compared as a bag. Two
-//! errors are the same if their SQLSTATEs are; whether their messages are is counted apart.
+//! tags. Without ORDER BY the order of rows is not defined, so there they are compared as a bag.
+//! Two errors are the same if their SQLSTATEs are; whether their messages are is counted apart.
 
 use crate::client::{Answer, Answers, Report};
 use crate::script::{Kind, tokens};

@@ -1,4 +1,7 @@
 //! Random choices from a seed (`SplitMix64`, by Steele, Lea and Flood).
+//!
+//! The same seed gives the same choices on every machine, so a statement that was found to differ
+//! can be made again from the number that the report prints.
 
 /// A source of choices.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! Types, literals, and tables with rows.
 //!
-//! Every table has a key `id` and some columns of random types. Numbers are small, so that no sum or
-//! product of them leaves its type.
+//! Every table has a key `id` and some columns of random types. Numbers are small, so that no sum
+//! or product of them leaves its type.
 
 use super::dice::Dice;
 use super::tally::Tally;

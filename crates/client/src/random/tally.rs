@@ -1,7 +1,7 @@
 //! Counts of the constructs and types that occurred.
 //!
-//! Everything that the generator knows is in the count from the beginning, so that a construct which
-//! never occurs shows as a zero.
+//! Everything that the generator knows is in the count from the beginning, so that a construct
+//! which never occurs shows as a zero.
 
 use super::{expression, schema, statement};
 use std::collections::BTreeMap;

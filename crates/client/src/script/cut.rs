@@ -1,9 +1,9 @@
 //! Cutting a text into statements and commands of the shell.
 //!
-//! A statement ends with a semicolon outside of quotes, comments and parentheses. A backslash begins
-//! a command that goes to the end of its line, as does a dot where a statement would begin. `\;` is
-//! a semicolon that ends nothing. Comments before a statement are left out, so that positions in
-//! messages count from its first word.
+//! A statement ends with a semicolon outside of quotes, comments and parentheses. A backslash
+//! begins a command that goes to the end of its line, as does a dot where a statement would begin.
+//! `\;` is a semicolon that ends nothing. Comments before a statement are left out, so that
+//! positions in messages count from its first word.
 
 use super::token::{Kind, first};
 

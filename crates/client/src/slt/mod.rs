@@ -1,8 +1,8 @@
 //! Files of tests in the format of sqllogictest, and the runner that takes them to a client.
 //!
-//! A file is a list of records: a statement that must succeed, fail or change a number of rows, or a
-//! query with its rows. [`parse`](parse::parse) reads a file, [`Runner`] runs it in a schema of its
-//! own, which is empty at first and dropped afterwards. A record is named by file and line, the
+//! A file is a list of records: a statement that must succeed, fail or change a number of rows, or
+//! a query with its rows. [`parse`](parse::parse) reads a file, [`Runner`] runs it in a schema of
+//! its own, which is empty at first and dropped afterwards. A record is named by file and line, the
 //! line being that of its `statement` or `query`.
 //!
 //! Both forms of results are understood: one value a line, with numbers printed by the letters of

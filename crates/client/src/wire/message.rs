@@ -1,8 +1,8 @@
 //! Messages of the protocol: a byte of kind, four bytes of length, a body.
 //!
-//! A reader takes whole messages only, of at most [`BYTES_MAX`]. Fields of a body are read in order,
-//! and each read says by `None` that the body ends too early, so a hostile server cannot make this
-//! side panic.
+//! A reader takes whole messages only, of at most [`BYTES_MAX`]. Fields of a body are read in
+//! order, and each read says by `None` that the body ends too early, so a hostile server cannot
+//! make this side panic.
 
 use std::io::{self, Read, Write};
 

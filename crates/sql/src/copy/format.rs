@@ -1,4 +1,7 @@
 //! The options of `COPY`, in both of their spellings.
+//!
+//! `WITH (FORMAT csv, ...)` and the older `WITH CSV HEADER ...` give the same [`Format`]. Options
+//! that contradict each other are refused with PostgreSQL's messages.
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::ident_text;

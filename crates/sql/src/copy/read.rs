@@ -1,7 +1,7 @@
 //! Bytes of `COPY FROM` become records.
 //!
-//! Bytes come in pieces of any size; a record is cut off as soon as its end is there. A line of `\.`
-//! ends the data.
+//! Bytes come in pieces of any size; a record is cut off as soon as its end is there. A line of
+//! `\.` ends the data.
 
 use super::format::Format;
 use crate::error::{Result, SqlError, SqlState};

@@ -1,4 +1,7 @@
 //! Fields become the bytes of `COPY TO`.
+//!
+//! The counterpart of `read.rs`: each line that it writes is read back as the same fields. NULL and
+//! the text that means NULL stay distinct.
 
 use super::format::Format;
 

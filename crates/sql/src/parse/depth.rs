@@ -1,7 +1,7 @@
 //! The nesting of a statement, bounded before a recursive parser sees it.
 //!
-//! Brackets, prefix operators that follow each other, and `CASE` nest. The rest of the parser's work
-//! is bounded by its own limit of recursion.
+//! Brackets, prefix operators that follow each other, and `CASE` nest. The rest of the parser's
+//! work is bounded by its own limit of recursion.
 
 use super::NESTING_MAX;
 use crate::error::{Result, SqlError, SqlState};

@@ -300,7 +300,7 @@ struct LateralRun {
 
 impl LateralRun {
     /// Runs the right input on with the current left row as the next outer row.
-    fn next_inner(&mut self, run: &mut Run<'_>) -> Result<()> {
+    fn next_match(&mut self, run: &mut Run<'_>) -> Result<()> {
         let row = self.left.row().unwrap_or_default().to_vec();
         run.state.outer.push(row);
         let begun = if self.is_running {
@@ -319,7 +319,7 @@ impl LateralRun {
     fn pairs(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<bool> {
         loop {
             if self.inner_at >= self.inner.len() {
-                self.next_inner(run)?;
+                self.next_match(run)?;
                 if self.inner.is_empty() {
                     return Ok(false);
                 }

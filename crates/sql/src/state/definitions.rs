@@ -1,4 +1,7 @@
 //! Texts of definitions: constraints, indexes and views, as `pg_get_...def` returns them.
+//!
+//! They are made from the catalogue when they are asked for, never kept. psql's `\d`, dumps and
+//! object-relational mappers read them back, so their form is PostgreSQL's.
 
 use super::names::{SessionNames, quoted};
 use crate::catalog::{Action, Body, Foreign, Object, Oid, Rule, TableBody};

@@ -1,4 +1,7 @@
 //! Parts that tests of whole databases under power cuts share: small options, and images.
+//!
+//! A test makes its changes on a world of simulated devices, and looks at each image that a power
+//! cut could have left.
 
 use indelible::{Method, MethodOption, Options};
 use pmem::device::simulated::{ImageChoices, SimulatedWorld, mix};

@@ -2,9 +2,9 @@
 //! line.
 //!
 //! A measurement makes the relations, warms the scratch memory with one join, and takes the median
-//! of the joins that follow. Each of them is checked against what the generator knows. Cycles are ticks of
-//! the time-stamp counter on the wall clock for a tuple of S, as in the paper's figures; where the
-//! processor has no steady counter there are none.
+//! of the joins that follow. Each of them is checked against what the generator knows. Cycles are
+//! ticks of the time-stamp counter on the wall clock for a tuple of S, as in the paper's figures;
+//! where the processor has no steady counter there are none.
 
 use super::super::point::Point;
 use super::super::rows::Metrics;

@@ -289,7 +289,7 @@ impl Region {
     /// Waits for the queued writes of this thread.
     #[inline]
     pub fn fence(&self, part: Part) {
-        self.charge(part, |charge| charge.fence());
+        self.charge(part, Charge::fence);
     }
 
     /// Counts of this region. Lines that were made dirty here count here when they are written
@@ -334,7 +334,7 @@ impl Region {
             let took_ps = shared.clock.now_ps_unordered().saturating_sub(began_ps);
             let imitated_ps = wait.map_or(0, |wait| wait.until_ps - wait.from_ps);
             with_lane(shared, |lane| {
-                lane.account.model_time.note(took_ps, imitated_ps)
+                lane.account.model_time.note(took_ps, imitated_ps);
             });
         }
     }
@@ -405,7 +405,7 @@ impl Moved {
 impl Charge<'_> {
     fn load(&mut self, offset: u64, bytes: u64) -> Option<Wait> {
         let lines = self.shared.lines(offset, bytes);
-        let moved = self.bring_in(lines.clone(), |set, name| set.read(name));
+        let moved = self.bring_in(lines.clone(), super::cache::Set::read);
         if !moved.has_read() && !self.is_overlapped(lines) {
             return None;
         }
@@ -414,7 +414,7 @@ impl Charge<'_> {
 
     fn prefetch(&mut self, offset: u64, bytes: u64) -> Option<Wait> {
         let lines = self.shared.lines(offset, bytes);
-        let moved = self.bring_in(lines.clone(), |set, name| set.read(name));
+        let moved = self.bring_in(lines.clone(), super::cache::Set::read);
         if !moved.has_read() {
             return None;
         }

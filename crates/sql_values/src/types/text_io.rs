@@ -1,0 +1,675 @@
+//! Values as text, both ways: PostgreSQL's input and output functions.
+//!
+//! Each type has one form that is printed and several that are read. A text that is none of them is
+//! refused with PostgreSQL's message, which quotes it.
+
+use super::array;
+use super::cast::{CastContext, apply_modifier};
+use super::context::{ByteaOutput, Context};
+use super::datetime::{parse as moment, print as moment_print};
+use super::datum::{Datum, Record};
+use super::interval;
+use super::json::Json;
+use super::kind::{Kind, Type};
+use super::numeric::Numeric;
+use crate::error::{Result, SqlError, SqlState};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// The most bytes of a `name`.
+const NAME_BYTES_MAX: usize = 63;
+/// Digits that show whether a number lies in the middle between two texts.
+const DIGITS_OF_TIES: usize = 60;
+
+/// The value of a text.
+pub fn parse(kind: Kind, text: &str, context: &Context<'_>) -> Result<Datum> {
+    if text.contains('\0') {
+        return Err(SqlError::new(
+            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+            "invalid byte sequence for encoding \"UTF8\": 0x00",
+        ));
+    }
+    match kind {
+        Kind::Text | Kind::Varchar | Kind::Unknown | Kind::NodeTree => Ok(Datum::text(text)),
+        Kind::Bpchar => Ok(Datum::Bpchar(text.into())),
+        Kind::Name => Ok(Datum::text(cut_name(text))),
+        Kind::Char => Ok(Datum::text(
+            &text[..text.chars().next().map_or(0, char::len_utf8)],
+        )),
+        Kind::Bool => parse_bool(text).map(Datum::Bool),
+        Kind::Int2 | Kind::Int4 | Kind::Int8 => parse_integer(kind, text),
+        Kind::Float4 => parse_f32(text).map(Datum::Float4),
+        Kind::Float8 => parse_f64(text).map(Datum::Float8),
+        Kind::Numeric => Numeric::parse(text).map(Datum::Numeric),
+        Kind::Bytea => parse_bytea(text).map(Datum::bytes),
+        Kind::Uuid => parse_uuid(text).map(Datum::Uuid),
+        Kind::Date | Kind::Time | Kind::Timetz | Kind::Timestamp | Kind::Timestamptz => {
+            moment::parse(kind, text, context)
+        }
+        Kind::Interval => interval::parse(text, context).map(Datum::Interval),
+        Kind::Json => {
+            Json::check(text)?;
+            Ok(Datum::Json(text.into()))
+        }
+        Kind::Jsonb => Ok(Datum::Jsonb(Arc::new(Json::parse(text)?))),
+        Kind::Tid => parse_tid(text),
+        Kind::Enum(oid) => context
+            .names
+            .enum_label(oid, text)
+            .map(Datum::Enum)
+            .ok_or_else(|| {
+                let name = context.names.type_name(kind).unwrap_or_else(|| kind.name());
+                SqlError::new(
+                    SqlState::INVALID_TEXT_REPRESENTATION,
+                    format!("invalid input value for enum {name}: \"{text}\""),
+                )
+            }),
+        Kind::Int2Vector | Kind::OidVector => array::parse_vector(kind, text, context),
+        Kind::Array(_) | Kind::EnumArray(_) => {
+            let element = kind.element().ok_or_else(|| no_input(kind))?;
+            array::parse(element, text, context)
+        }
+        Kind::Composite(oid) => parse_record(oid, text, context),
+        Kind::Record => Err(SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "input of anonymous composite types is not implemented",
+        )),
+        _ if kind.is_object_number() => parse_object(kind, text, context),
+        _ => Err(no_input(kind)),
+    }
+}
+
+/// The value of a text as a column of the type holds it. An interval's fields say what a number
+/// without a unit counts.
+pub fn parse_as(of: Type, text: &str, context: &Context<'_>) -> Result<Datum> {
+    let datum = match of.interval_fields() {
+        Some(fields) if of.kind == Kind::Interval => {
+            Datum::Interval(interval::parse_with_fields(text, fields, context)?)
+        }
+        _ => parse(of.kind, text, context)?,
+    };
+    apply_modifier(datum, of, CastContext::Explicit)
+}
+
+fn no_input(kind: Kind) -> SqlError {
+    SqlError::new(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        format!("cannot accept a value of type {kind}"),
+    )
+}
+
+pub fn bad_text(name: &str, text: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_TEXT_REPRESENTATION,
+        format!("invalid input syntax for type {name}: \"{text}\""),
+    )
+}
+
+/// The text of a value. The kind matters for numbers of the catalogue only: NULL has no text, and
+/// prints as nothing.
+pub fn print(datum: &Datum, kind: Kind, context: &Context<'_>) -> Result<String> {
+    let mut out = String::new();
+    print_into(&mut out, datum, kind, context)?;
+    Ok(out)
+}
+
+/// Appends the text of a value.
+pub fn print_into(
+    out: &mut String,
+    datum: &Datum,
+    kind: Kind,
+    context: &Context<'_>,
+) -> Result<()> {
+    match datum {
+        Datum::Null => {}
+        Datum::Bool(value) => out.push(if *value { 't' } else { 'f' }),
+        Datum::Int2(value) => append(out, value),
+        Datum::Int4(value) => append(out, value),
+        Datum::Int8(value) => append(out, value),
+        Datum::Float4(value) => print_f32(out, *value, context.settings.extra_float_digits),
+        Datum::Float8(value) => print_f64(out, *value, context.settings.extra_float_digits),
+        Datum::Numeric(number) => append(out, number),
+        Datum::Text(text) | Datum::Bpchar(text) | Datum::Json(text) => {
+            out.push_str(text);
+        }
+        Datum::Bytea(text) => print_bytea(out, text, context.settings.bytea_output),
+        Datum::Date(_)
+        | Datum::Time(_)
+        | Datum::Timetz(_)
+        | Datum::Timestamp(_)
+        | Datum::Timestamptz(_) => moment_print::print(out, datum, context)?,
+        Datum::Interval(value) => {
+            interval::print(out, *value, context.settings.interval_style);
+        }
+        Datum::Uuid(bytes) => print_uuid(out, bytes),
+        Datum::Jsonb(json) => append(out, json),
+        Datum::Array(value) if matches!(kind, Kind::Int2Vector | Kind::OidVector) => {
+            for (place, element) in value.elements.iter().enumerate() {
+                if place > 0 {
+                    out.push(' ');
+                }
+                print_into(out, element, value.element, context)?;
+            }
+        }
+        Datum::Array(value) => array::print(out, value, context)?,
+        Datum::Record(record) => print_record(out, record, context)?,
+        Datum::Enum(label) => out.push_str(&label.label),
+        Datum::Oid(number) => print_object(out, *number, kind, context),
+        Datum::Tid(place) => {
+            append(out, format_args!("({},{})", place >> 16, place & 0xffff));
+        }
+    }
+    Ok(())
+}
+
+/// Writing to a text cannot fail.
+pub fn append(out: &mut String, value: impl std::fmt::Display) {
+    let _ = write!(out, "{value}");
+}
+
+/// A text of at most 63 bytes, as a name holds it.
+pub fn cut_name(text: &str) -> &str {
+    &text[..text.floor_char_boundary(NAME_BYTES_MAX)]
+}
+
+pub fn trimmed(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b')
+}
+
+fn parse_bool(text: &str) -> Result<bool> {
+    let word = trimmed(text).to_ascii_lowercase();
+    let is = |full: &str, least: usize| word.len() >= least && full.starts_with(&word);
+    match () {
+        () if is("true", 1) || is("yes", 1) || word == "on" || word == "1" => Ok(true),
+        () if is("false", 1) || is("no", 1) || is("off", 2) || word == "0" => Ok(false),
+        () => Err(bad_text("boolean", text)),
+    }
+}
+
+fn parse_integer(kind: Kind, text: &str) -> Result<Datum> {
+    let body = trimmed(text);
+    let digits = body.strip_prefix(['+', '-']).unwrap_or(body);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(bad_text(&kind.name(), text));
+    }
+    let value = match kind {
+        Kind::Int2 => body.parse().ok().map(Datum::Int2),
+        Kind::Int4 => body.parse().ok().map(Datum::Int4),
+        _ => body.parse().ok().map(Datum::Int8),
+    };
+    value.ok_or_else(|| {
+        SqlError::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            format!("value \"{text}\" is out of range for type {kind}"),
+        )
+    })
+}
+
+/// A number, NaN or infinity as `float8` reads it.
+pub fn parse_f64(text: &str) -> Result<f64> {
+    let body = float_body(text, "double precision")?;
+    let value: f64 = body
+        .parse()
+        .map_err(|_| bad_text("double precision", text))?;
+    if is_lost(value.is_infinite(), value == 0.0, body) {
+        return Err(SqlError::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            format!("\"{body}\" is out of range for type double precision"),
+        ));
+    }
+    Ok(value)
+}
+
+/// A number, NaN or infinity as `float4` reads it.
+pub fn parse_f32(text: &str) -> Result<f32> {
+    let body = float_body(text, "real")?;
+    let value: f32 = body.parse().map_err(|_| bad_text("real", text))?;
+    if is_lost(value.is_infinite(), value == 0.0, body) {
+        return Err(SqlError::new(
+            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+            format!("\"{body}\" is out of range for type real"),
+        ));
+    }
+    Ok(value)
+}
+
+/// The text without blanks, if Rust reads it as PostgreSQL does.
+fn float_body<'t>(text: &'t str, name: &str) -> Result<&'t str> {
+    let body = trimmed(text);
+    let unsigned = body.strip_prefix(['+', '-']).unwrap_or(body);
+    let is_word = ["infinity", "inf", "nan"]
+        .iter()
+        .any(|word| unsigned.eq_ignore_ascii_case(word));
+    let is_number = unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    if is_word || is_number {
+        Ok(body)
+    } else {
+        Err(bad_text(name, text))
+    }
+}
+
+/// Whether a number is none that the type can hold, though its text is one.
+fn is_lost(is_infinite: bool, is_zero: bool, body: &str) -> bool {
+    let mantissa = body.split(['e', 'E']).next().unwrap_or(body);
+    let has_digits = mantissa.bytes().any(|byte| byte.is_ascii_digit());
+    let is_nonzero = mantissa.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
+    (is_infinite && has_digits) || (is_zero && is_nonzero)
+}
+
+fn print_f64(out: &mut String, value: f64, extra_digits: i32) {
+    if print_special(out, value) {
+        return;
+    }
+    if extra_digits > 0 {
+        print_digits(out, &shortest_f64(value), 15);
+    } else {
+        print_general(out, value, (15 + extra_digits).max(1) as usize);
+    }
+}
+
+fn print_f32(out: &mut String, value: f32, extra_digits: i32) {
+    if print_special(out, f64::from(value)) {
+        return;
+    }
+    if extra_digits > 0 {
+        print_digits(out, &shortest_f32(value), 6);
+    } else {
+        print_general(out, f64::from(value), (6 + extra_digits).max(1) as usize);
+    }
+}
+
+/// The fewest digits that read back as the number, by PostgreSQL's rules.
+fn shortest_f64(value: f64) -> String {
+    let text = format!("{value:e}");
+    let next = f64::from_bits(value.abs().to_bits().saturating_add(1)) - value.abs();
+    let print = |digits: usize| format!("{value:.digits$e}");
+    let is_half = |text: &str| next >= 2.0 && is_half(text, value.abs(), next);
+    shortest(text, 17, print, |text| {
+        text.parse() == Ok(value) && !is_half(text)
+    })
+}
+
+/// The same for numbers of 32 bits.
+fn shortest_f32(value: f32) -> String {
+    let text = format!("{value:e}");
+    let next = f32::from_bits(value.abs().to_bits().saturating_add(1)) - value.abs();
+    let (size, gap) = (f64::from(value.abs()), f64::from(next));
+    let print = |digits: usize| format!("{value:.digits$e}");
+    let is_half = |text: &str| gap >= 2.0 && is_half(text, size, gap);
+    shortest(text, 9, print, |text| {
+        text.parse() == Ok(value) && !is_half(text)
+    })
+}
+
+/// Rust's shortest digits, with two corrections. The digits must lie strictly between the halves to
+/// the neighbours, and of two texts that are equally near the one with an even digit is taken.
+fn shortest(
+    text: String,
+    digits_max: usize,
+    print: impl Fn(usize) -> String,
+    is_valid: impl Fn(&str) -> bool,
+) -> String {
+    let count = digit_count(&text);
+    if !is_valid(&text) {
+        let mut more = (count..digits_max).map(&print);
+        return more.find(|text| is_valid(text)).unwrap_or(text);
+    }
+    let longer = print(count);
+    let (mantissa, exponent) = longer.split_once('e').unwrap_or((&longer, "0"));
+    let Some(cut) = mantissa.strip_suffix('5') else {
+        return text;
+    };
+    let is_even = cut.ends_with(['0', '2', '4', '6', '8']);
+    let exact = print(DIGITS_OF_TIES);
+    let rest = exact
+        .strip_prefix(mantissa)
+        .and_then(|rest| rest.split('e').next());
+    let is_tie = rest.is_some_and(|rest| rest.bytes().all(|digit| digit == b'0'));
+    let below = format!("{cut}e{exponent}");
+    if is_tie && is_even && is_valid(&below) {
+        below
+    } else {
+        text
+    }
+}
+
+/// Digits of the mantissa.
+fn digit_count(text: &str) -> usize {
+    let mantissa = text.split('e').next().unwrap_or(text);
+    mantissa.bytes().filter(u8::is_ascii_digit).count()
+}
+
+/// Whether a text is half the gap away from the number, or more. Only integers can be such halves
+/// with few digits.
+fn is_half(text: &str, value: f64, gap: f64) -> bool {
+    if value > 1e36 {
+        return false;
+    }
+    let (value, gap) = (value as i128, gap as i128);
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    let written = Numeric::parse(unsigned)
+        .ok()
+        .and_then(|number| number.round(0).small());
+    written.is_some_and(|(written, _)| (written - value).abs() * 2 >= gap)
+}
+
+fn print_special(out: &mut String, value: f64) -> bool {
+    match () {
+        () if value.is_nan() => out.push_str("NaN"),
+        () if value.is_infinite() && value > 0.0 => out.push_str("Infinity"),
+        () if value.is_infinite() => out.push_str("-Infinity"),
+        () => return false,
+    }
+    true
+}
+
+/// C's `%.*g`: so many significant digits, without zeros at the end.
+pub fn print_general(out: &mut String, value: f64, digits: usize) {
+    if print_special(out, value) {
+        return;
+    }
+    let scientific = format!("{value:.*e}", digits - 1);
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let short = if mantissa.contains('.') {
+        mantissa.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        mantissa
+    };
+    print_digits(out, &format!("{short}e{exponent}"), digits as i32);
+}
+
+/// The shortest digits that read back as the number, as `d.ddde10`, in the form that PostgreSQL
+/// gives them: plain while the exponent is at least -4 and below `plain_digits`.
+fn print_digits(out: &mut String, scientific: &str, plain_digits: i32) {
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let (sign, mantissa) = match mantissa.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", mantissa),
+    };
+    out.push_str(sign);
+    if exponent < -4 || exponent >= plain_digits {
+        let mark = if exponent < 0 { '-' } else { '+' };
+        append(out, format_args!("{mantissa}e{mark}{:02}", exponent.abs()));
+        return;
+    }
+    let digits = mantissa.replace('.', "");
+    if exponent < 0 {
+        let zeros = "0".repeat((-exponent - 1) as usize);
+        append(out, format_args!("0.{zeros}{digits}"));
+        return;
+    }
+    let whole = exponent as usize + 1;
+    if digits.len() <= whole {
+        append(out, format_args!("{digits:0<whole$}"));
+    } else {
+        append(
+            out,
+            format_args!("{}.{}", &digits[..whole], &digits[whole..]),
+        );
+    }
+}
+
+fn parse_bytea(text: &str) -> Result<Vec<u8>> {
+    if let Some(hex) = text.strip_prefix("\\x") {
+        return parse_hex(hex);
+    }
+    parse_escaped(text)
+}
+
+/// Characters, and bytes as three octal digits after a backslash.
+pub fn parse_escaped(text: &str) -> Result<Vec<u8>> {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let [first, tail @ ..] = rest {
+        rest = match (*first, tail) {
+            (b'\\', [b'\\', tail @ ..]) => {
+                out.push(b'\\');
+                tail
+            }
+            (b'\\', [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', tail @ ..]) => {
+                out.push(((a - b'0') << 6) | ((b - b'0') << 3) | (c - b'0'));
+                tail
+            }
+            (b'\\', _) => {
+                return Err(SqlError::new(
+                    SqlState::INVALID_TEXT_REPRESENTATION,
+                    "invalid input syntax for type bytea",
+                ));
+            }
+            (byte, tail) => {
+                out.push(byte);
+                tail
+            }
+        };
+    }
+    Ok(out)
+}
+
+/// Pairs of hexadecimal digits, with blanks between them.
+pub fn parse_hex(text: &str) -> Result<Vec<u8>> {
+    let bad = |message: String| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);
+    let mut out = Vec::with_capacity(text.len() / 2);
+    let mut characters = text
+        .chars()
+        .filter(|c| !matches!(c, ' ' | '\n' | '\t' | '\r'));
+    let digit = |c: char| {
+        let value = c.to_digit(16).map(|value| value as u8);
+        value.ok_or_else(|| bad(format!("invalid hexadecimal digit: \"{c}\"")))
+    };
+    while let Some(high) = characters.next() {
+        let high = digit(high)?;
+        let low = characters
+            .next()
+            .ok_or_else(|| bad("invalid hexadecimal data: odd number of digits".to_owned()))?;
+        out.push((high << 4) | digit(low)?);
+    }
+    Ok(out)
+}
+
+pub fn print_bytea(out: &mut String, content: &[u8], output: ByteaOutput) {
+    match output {
+        ByteaOutput::Hex => {
+            out.push_str("\\x");
+            for byte in content {
+                append(out, format_args!("{byte:02x}"));
+            }
+        }
+        ByteaOutput::Escape => {
+            for byte in content {
+                match byte {
+                    b'\\' => out.push_str("\\\\"),
+                    0x20..=0x7e => out.push(char::from(*byte)),
+                    _ => append(out, format_args!("\\{byte:03o}")),
+                }
+            }
+        }
+    }
+}
+
+fn parse_uuid(text: &str) -> Result<[u8; 16]> {
+    let bad = || bad_text("uuid", text);
+    let body = match text.strip_prefix('{') {
+        Some(rest) => rest.strip_suffix('}').ok_or_else(bad)?,
+        None => text,
+    };
+    let mut bytes = [0_u8; 16];
+    let mut digits = 0_usize;
+    let mut after_hyphen = true;
+    for character in body.chars() {
+        match character.to_digit(16) {
+            Some(digit) if digits < 32 => {
+                bytes[digits / 2] = (bytes[digits / 2] << 4) | digit as u8;
+                digits += 1;
+                after_hyphen = false;
+            }
+            // A hyphen may stand after each four digits.
+            None if character == '-'
+                && digits.is_multiple_of(4)
+                && digits < 32
+                && !after_hyphen =>
+            {
+                after_hyphen = true;
+            }
+            _ => return Err(bad()),
+        }
+    }
+    if digits == 32 { Ok(bytes) } else { Err(bad()) }
+}
+
+fn print_uuid(out: &mut String, bytes: &[u8; 16]) {
+    for (place, byte) in bytes.iter().enumerate() {
+        if matches!(place, 4 | 6 | 8 | 10) {
+            out.push('-');
+        }
+        append(out, format_args!("{byte:02x}"));
+    }
+}
+
+fn parse_tid(text: &str) -> Result<Datum> {
+    let inner = text
+        .strip_prefix('(')
+        .and_then(|rest| rest.strip_suffix(')'));
+    let parts = inner.and_then(|inner| inner.split_once(','));
+    let place = parts.and_then(|(block, offset)| {
+        let block: u32 = block.trim().parse().ok()?;
+        let offset: u16 = offset.trim().parse().ok()?;
+        Some((u64::from(block) << 16) | u64::from(offset))
+    });
+    place.map(Datum::Tid).ok_or_else(|| bad_text("tid", text))
+}
+
+fn parse_object(kind: Kind, text: &str, context: &Context<'_>) -> Result<Datum> {
+    let body = trimmed(text);
+    let is_number = body.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '+');
+    if is_number || matches!(kind, Kind::Oid | Kind::Xid | Kind::Cid) {
+        let number: i64 = body.parse().map_err(|_| bad_text(&kind.name(), text))?;
+        // Negative numbers of 32 bits are the same bits.
+        return u32::try_from(number)
+            .or_else(|_| i32::try_from(number).map(|number| number as u32))
+            .map(Datum::Oid)
+            .map_err(|_| {
+                SqlError::new(
+                    SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+                    format!("value \"{text}\" is out of range for type {kind}"),
+                )
+            });
+    }
+    if body == "-" {
+        return Ok(Datum::Oid(0));
+    }
+    context.names.object_oid(kind, body).map(Datum::Oid)
+}
+
+fn print_object(out: &mut String, number: u32, kind: Kind, context: &Context<'_>) {
+    let is_plain = matches!(kind, Kind::Oid | Kind::Xid | Kind::Cid);
+    match context.names.object_name(kind, number) {
+        Some(name) if !is_plain => out.push_str(&name),
+        _ if number == 0 && !is_plain && kind.is_object_number() => out.push('-'),
+        _ => append(out, number),
+    }
+}
+
+fn print_record(out: &mut String, record: &Record, context: &Context<'_>) -> Result<()> {
+    out.push('(');
+    for (place, field) in record.fields.iter().enumerate() {
+        if place > 0 {
+            out.push(',');
+        }
+        if field.is_null() {
+            continue;
+        }
+        let kind = record
+            .shape
+            .types
+            .get(place)
+            .map_or(field.kind(), |one| one.kind);
+        let text = print(field, kind, context)?;
+        let is_quoted = text.is_empty()
+            || text.contains(|c: char| matches!(c, '"' | '\\' | '(' | ')' | ',') || is_space(c));
+        if is_quoted {
+            append(
+                out,
+                format_args!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\"\"")),
+            );
+        } else {
+            out.push_str(&text);
+        }
+    }
+    out.push(')');
+    Ok(())
+}
+
+/// A blank as C's `isspace` has it.
+pub fn is_space(c: char) -> bool {
+    c.is_ascii_whitespace() || c == '\x0b'
+}
+
+fn parse_record(oid: u32, text: &str, context: &Context<'_>) -> Result<Datum> {
+    let malformed = |detail: &str| {
+        SqlError::new(
+            SqlState::INVALID_TEXT_REPRESENTATION,
+            format!("malformed record literal: \"{text}\""),
+        )
+        .detail(detail)
+    };
+    let shape = context
+        .names
+        .row_shape(oid)
+        .ok_or_else(|| no_input(Kind::Composite(oid)))?;
+    let body = trimmed(text)
+        .strip_prefix('(')
+        .ok_or_else(|| malformed("Missing left parenthesis."))?;
+    let texts = split_record(body).map_err(malformed)?;
+    if texts.len() < shape.types.len() {
+        return Err(malformed("Too few columns."));
+    }
+    if texts.len() > shape.types.len() {
+        return Err(malformed("Too many columns."));
+    }
+    let pairs = texts.iter().zip(&shape.types);
+    let fields = pairs.map(|(text, of)| match text {
+        Some(text) => {
+            let datum = parse(of.kind, text, context)?;
+            apply_modifier(datum, *of, CastContext::Assignment)
+        }
+        None => Ok(Datum::Null),
+    });
+    let fields = fields.collect::<Result<_>>()?;
+    Ok(Datum::Record(Arc::new(Record { shape, fields })))
+}
+
+/// The texts between the parentheses of a row; nothing at all is NULL.
+fn split_record(body: &str) -> Result<Vec<Option<String>>, &'static str> {
+    let mut fields = Vec::new();
+    let mut current: Option<String> = None;
+    let mut characters = body.chars().peekable();
+    let mut in_quotes = false;
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => {
+                let escaped = characters.next().ok_or("Unexpected end of input.")?;
+                current.get_or_insert_default().push(escaped);
+            }
+            '"' if in_quotes && characters.peek() == Some(&'"') => {
+                characters.next();
+                current.get_or_insert_default().push('"');
+            }
+            '"' => {
+                in_quotes = !in_quotes;
+                current.get_or_insert_default();
+            }
+            ',' if !in_quotes => fields.push(current.take()),
+            ')' if !in_quotes => {
+                if characters.any(|rest| !is_space(rest)) {
+                    return Err("Junk after right parenthesis.");
+                }
+                fields.push(current);
+                return Ok(fields);
+            }
+            other => current.get_or_insert_default().push(other),
+        }
+    }
+    Err("Unexpected end of input.")
+}
