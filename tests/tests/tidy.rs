@@ -30,7 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("indelible", &["engines", "storage", "pmem", "disk"]),
     ("join", &[]),
     ("sql_values", &["indelible"]),
-    ("sql", &["sql_values", "indelible", "join"]),
+    ("sql", &["sql_values", "indelible"]),
     ("client", &["indelible", "sql"]),
     ("workload", &["indelible"]),
     (

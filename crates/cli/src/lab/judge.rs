@@ -3,7 +3,7 @@
 //! | verdict | the 95 % interval |
 //! |---|---|
 //! | inside | overlaps the paper's range, and its median lies in it |
-//! | same direction | lies whole on the paper's side of "no difference", and its median reaches a third of the paper's effect |
+//! | same direction | is whole on the paper's side of 1; a third of the paper's effect at least |
 //! | differs | is outside of all that |
 //! | undecided | crosses a boundary |
 //! | not measured | comes of fewer than [`ROUNDS_MIN`] rounds, or of none |

@@ -4,9 +4,9 @@
 //!
 //! | form | integers | other numbers | text | bool, timestamp |
 //! |---|---|---|---|---|
-//! | `SQLite`'s, by the letters of the query | `I`: digits | `R`: three decimals | `(empty)` for none, `@` for what is not printable | as the database has it |
-//! | its successors' | digits | at most 12 decimals, no zeros at their end | `(empty)` for none | `true`, `2020-01-01T00:00:00` |
-//! | plain | as the database has it | the same | the same | the same |
+//! | `SQLite`'s | `I`: digits | `R`: three decimals | `(empty)`, `@` for unprintable | its own |
+//! | its successors' | digits | at most 12 decimals | `(empty)` | `true`, `2020-01-01T00:00:00` |
+//! | plain | the database's own | the same | the same | the same |
 //!
 //! Each of them has lines of one value or of one row, or the hash of all values.
 

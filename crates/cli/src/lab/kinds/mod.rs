@@ -2,7 +2,7 @@
 //!
 //! | file | kinds |
 //! |---|---|
-//! | `bench` | YCSB, TPC-C, TPC-B, TATP, sysbench, insertions into a tree: options of `indelible bench` |
+//! | `bench` | the workloads of `indelible bench`, by its options |
 //! | `device` | durable writes through the two interfaces |
 //! | `recovery` | a process that is killed, and the opening after it |
 //! | `costs` | bytes of an insert, an update and a delete |

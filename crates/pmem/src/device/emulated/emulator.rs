@@ -16,6 +16,11 @@
 //!
 //! Nothing is locked during a wait. The model's own time is measured as well (`model_time`).
 
+#![allow(
+    clippy::redundant_closure_for_method_calls,
+    reason = "a path to a method has one lifetime, where a closure has any"
+)]
+
 use super::super::{Counters, Part, PartCounters};
 use super::cache::{Cache, LineName, MEMORIES_MAX, Set, Touched, WriteBack};
 use super::clock::{Clock, PS_PER_NS};
@@ -289,7 +294,7 @@ impl Region {
     /// Waits for the queued writes of this thread.
     #[inline]
     pub fn fence(&self, part: Part) {
-        self.charge(part, Charge::fence);
+        self.charge(part, |charge| charge.fence());
     }
 
     /// Counts of this region. Lines that were made dirty here count here when they are written
@@ -405,7 +410,7 @@ impl Moved {
 impl Charge<'_> {
     fn load(&mut self, offset: u64, bytes: u64) -> Option<Wait> {
         let lines = self.shared.lines(offset, bytes);
-        let moved = self.bring_in(lines.clone(), super::cache::Set::read);
+        let moved = self.bring_in(lines.clone(), |set, name| set.read(name));
         if !moved.has_read() && !self.is_overlapped(lines) {
             return None;
         }
@@ -414,7 +419,7 @@ impl Charge<'_> {
 
     fn prefetch(&mut self, offset: u64, bytes: u64) -> Option<Wait> {
         let lines = self.shared.lines(offset, bytes);
-        let moved = self.bring_in(lines.clone(), super::cache::Set::read);
+        let moved = self.bring_in(lines.clone(), |set, name| set.read(name));
         if !moved.has_read() {
             return None;
         }
