@@ -302,7 +302,8 @@ fn float_bits(value: f64) -> u64 {
 macro_rules! accessors {
     ($($(#[$doc:meta])* $name:ident: $pattern:pat => $result:ty, $value:expr;)*) => {
         impl Datum {
-            $($(#[$doc])* pub fn $name(&self) -> Result<$result> {
+            $($(#[$doc])* /// The content, if the value is of this type.
+            pub fn $name(&self) -> Result<$result> {
                 match self {
                     $pattern => Ok($value),
                     other => Err(other.unexpected(stringify!($name))),

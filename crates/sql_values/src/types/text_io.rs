@@ -98,6 +98,7 @@ fn no_input(kind: Kind) -> SqlError {
     )
 }
 
+/// The error of a text that is no value of a type.
 pub fn bad_text(name: &str, text: &str) -> SqlError {
     SqlError::new(
         SqlState::INVALID_TEXT_REPRESENTATION,
@@ -172,6 +173,7 @@ pub fn cut_name(text: &str) -> &str {
     &text[..text.floor_char_boundary(NAME_BYTES_MAX)]
 }
 
+/// A text without the blanks at both ends.
 pub fn trimmed(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b')
 }
@@ -468,6 +470,7 @@ pub fn parse_hex(text: &str) -> Result<Vec<u8>> {
     Ok(out)
 }
 
+/// Prints bytes in the form that the session has chosen.
 pub fn print_bytea(out: &mut String, content: &[u8], output: ByteaOutput) {
     match output {
         ByteaOutput::Hex => {

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 static STEPS: LazyLock<Vec<u64>> = LazyLock::new(|| (0..80).map(|at| root_bits(at, 3)).collect());
 
 /// Hexadecimal digits of bytes.
-pub fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes
         .iter()
@@ -31,7 +31,7 @@ fn padded(message: &[u8], block: usize, length: &[u8]) -> Vec<u8> {
 }
 
 /// MD5.
-pub fn md5(message: &[u8]) -> [u8; 16] {
+pub(crate) fn md5(message: &[u8]) -> [u8; 16] {
     const SHIFTS: [[u32; 4]; 4] = [
         [7, 12, 17, 22],
         [5, 9, 14, 20],
@@ -161,7 +161,7 @@ fn sha_of_64_bits(message: &[u8], mut state: [u64; 8]) -> Vec<u8> {
 }
 
 /// SHA-224.
-pub fn sha224(message: &[u8]) -> Vec<u8> {
+pub(crate) fn sha224(message: &[u8]) -> Vec<u8> {
     let mut digest = sha_of_32_bits(
         message,
         std::array::from_fn(|at| root_bits(at + 8, 2) as u32),
@@ -171,7 +171,7 @@ pub fn sha224(message: &[u8]) -> Vec<u8> {
 }
 
 /// SHA-256.
-pub fn sha256(message: &[u8]) -> Vec<u8> {
+pub(crate) fn sha256(message: &[u8]) -> Vec<u8> {
     sha_of_32_bits(
         message,
         std::array::from_fn(|at| (root_bits(at, 2) >> 32) as u32),
@@ -179,14 +179,14 @@ pub fn sha256(message: &[u8]) -> Vec<u8> {
 }
 
 /// SHA-384.
-pub fn sha384(message: &[u8]) -> Vec<u8> {
+pub(crate) fn sha384(message: &[u8]) -> Vec<u8> {
     let mut digest = sha_of_64_bits(message, std::array::from_fn(|at| root_bits(at + 8, 2)));
     digest.truncate(48);
     digest
 }
 
 /// SHA-512.
-pub fn sha512(message: &[u8]) -> Vec<u8> {
+pub(crate) fn sha512(message: &[u8]) -> Vec<u8> {
     sha_of_64_bits(message, std::array::from_fn(|at| root_bits(at, 2)))
 }
 

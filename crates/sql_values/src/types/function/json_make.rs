@@ -123,7 +123,7 @@ fn row_to_json(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
 }
 
 /// The arguments of a variadic call of `any`: one array that is marked VARIADIC is spread.
-pub fn spread(context: &CallContext<'_>, a: &[Datum]) -> Vec<(Datum, Kind)> {
+pub(crate) fn spread(context: &CallContext<'_>, a: &[Datum]) -> Vec<(Datum, Kind)> {
     a.iter()
         .enumerate()
         .map(|(place, one)| (one.clone(), kind_of(context, a, place)))

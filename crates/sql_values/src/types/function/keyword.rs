@@ -3,7 +3,7 @@
 //! The list is that of PostgreSQL 15's `pg_get_keywords()` whose category is not `U`.
 
 /// Whether a name of the word needs quotes.
-pub fn is_reserved(word: &str) -> bool {
+pub(crate) fn is_reserved(word: &str) -> bool {
     WORDS.binary_search(&word).is_ok()
 }
 

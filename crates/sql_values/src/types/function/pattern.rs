@@ -19,7 +19,9 @@ const COMPILED_BYTES_MAX: usize = 16 << 20;
 /// Whether letters count as they are written.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Case {
+    /// They do.
     Sensitive,
+    /// Capital and small letters are the same.
     Insensitive,
 }
 
@@ -37,7 +39,9 @@ pub fn like(text: &str, pattern: &str, case: Case) -> Result<bool> {
 /// The unit that `_` stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
+    /// A character of a text.
     Character,
+    /// A byte.
     Byte,
 }
 
@@ -196,6 +200,7 @@ pub fn similar(pattern: &str, escape: &str) -> Result<String> {
 )]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Options {
+    /// `i` or `c`.
     pub case: Case,
     /// `n`: a point and negated classes do not match the end of a line.
     stops_at_lines: bool,
@@ -203,6 +208,7 @@ pub struct Options {
     anchors_at_lines: bool,
     is_expanded: bool,
     is_literal: bool,
+    /// `g`: all matches count, not the first alone.
     pub is_global: bool,
 }
 

@@ -53,11 +53,14 @@ impl Json {
 /// Whether `\u0000` may stand in a string: `json` keeps it, `jsonb` cannot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Escapes {
+    /// It stays as it is written.
     Kept,
+    /// It is an error.
     Refused,
 }
 
 impl Node {
+    /// The tree of a text of JSON.
     pub fn parse(text: &str, escapes: Escapes) -> Result<Self> {
         let mut reader = Reader {
             text,

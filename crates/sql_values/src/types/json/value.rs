@@ -24,7 +24,7 @@ pub enum Json {
 }
 
 /// Shorter keys come first.
-pub fn compare_keys(a: &str, b: &str) -> Ordering {
+pub(crate) fn compare_keys(a: &str, b: &str) -> Ordering {
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))
 }
 

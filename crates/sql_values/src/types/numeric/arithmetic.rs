@@ -14,6 +14,7 @@ pub(super) const SIGNIFICANT_DIGITS_MIN: i64 = 16;
 /// Digits after the point that quotients and functions have at most.
 pub(super) const DISPLAY_SCALE_MAX: i64 = 1000;
 
+/// The error of a division by zero.
 pub fn division_by_zero() -> SqlError {
     SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero")
 }

@@ -105,6 +105,7 @@ impl Numeric {
         }
     }
 
+    /// Whether it is a number, and how it stands among those that are none.
     pub fn class(&self) -> Class {
         match &self.0 {
             Repr::NaN => Class::NaN,

@@ -27,6 +27,7 @@ pub fn as_text(context: &CallContext<'_>, arguments: &[Datum], place: usize) -> 
     )
 }
 
+/// One text after the other.
 pub fn joined(left: &str, right: &str) -> Datum {
     let mut out = String::with_capacity(left.len() + right.len());
     out.push_str(left);
