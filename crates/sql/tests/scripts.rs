@@ -5,6 +5,8 @@
 //! its command tag, or its error. The answers were compared with those of PostgreSQL when they were
 //! written. Each script runs in a database of its own.
 
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
 use indelible::{Database, Method, Options};
 use sql::types::{Context, Kind, text_io};
 use sql::{Batch, Completion, Flow, OutputColumn, RowSink, Session, Sql, SqlError};

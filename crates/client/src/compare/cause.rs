@@ -91,9 +91,10 @@ mod tests {
     use crate::client::Answer;
 
     fn failed(state: &str, message: &str) -> Answers {
-        let mut answers = Answers::default();
-        answers.failure = Some(Report::error(state, message));
-        answers
+        Answers {
+            failure: Some(Report::error(state, message)),
+            ..Answers::default()
+        }
     }
 
     #[test]

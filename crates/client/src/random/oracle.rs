@@ -1,11 +1,9 @@
 //! Oracles that need no second database.
 //!
 //! - *Ternary logic partitioning*: the rows for which a condition is true, false and unknown are
-//! all
-//!   rows, for plain queries and for joins.
+//!   all rows, for plain queries and for joins.
 //! - *Non-optimizing reference engine*: a condition in WHERE, which may use an index, counts as
-//! many
-//!   rows as the same condition in the list, which cannot.
+//!   many rows as the same condition in the list, which cannot.
 
 use super::dice::Dice;
 use super::expression::Maker;

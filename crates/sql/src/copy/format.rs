@@ -107,10 +107,10 @@ impl Given {
                         CopyLegacyCsvOption::Quote(letter) => self.quote = Some(*letter),
                         CopyLegacyCsvOption::Escape(letter) => self.escape = Some(*letter),
                         CopyLegacyCsvOption::ForceQuote(columns) => {
-                            self.force_quote = texts(columns)
+                            self.force_quote = texts(columns);
                         }
                         CopyLegacyCsvOption::ForceNotNull(columns) => {
-                            self.force_not_null = texts(columns)
+                            self.force_not_null = texts(columns);
                         }
                     }
                 }
@@ -123,25 +123,24 @@ impl Given {
         Ok(())
     }
 
+    /// Options of CSV go with CSV alone.
+    fn check_mode(&self) -> Result<()> {
+        let forced = [&self.force_quote, &self.force_not_null, &self.force_null];
+        let option = match self {
+            _ if self.is_csv => return Ok(()),
+            _ if self.quote.is_some() => "quote",
+            _ if self.escape.is_some() => "escape",
+            _ if forced.iter().any(|columns| !columns.is_empty()) => "force quote",
+            _ => return Ok(()),
+        };
+        let message = format!("COPY {option} available only in CSV mode");
+        Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+    }
+
     /// The options with their defaults, if they fit each other.
     fn checked(self) -> Result<Format> {
-        let unsupported =
-            |message: &str| Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         let wrong = |message: &str| Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
-        if !self.is_csv {
-            if self.quote.is_some() {
-                return unsupported("COPY quote available only in CSV mode");
-            }
-            if self.escape.is_some() {
-                return unsupported("COPY escape available only in CSV mode");
-            }
-            if !(self.force_quote.is_empty()
-                && self.force_not_null.is_empty()
-                && self.force_null.is_empty())
-            {
-                return unsupported("COPY force quote available only in CSV mode");
-            }
-        }
+        self.check_mode()?;
         let byte = |letter: Option<char>, default: u8, name: &str| match letter {
             None => Ok(default),
             Some(letter) if letter.is_ascii() => Ok(letter as u8),

@@ -22,7 +22,7 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
             Token::Whitespace(_) => continue,
             Token::LParen | Token::LBracket => open.push(1),
             Token::RParen | Token::RBracket => {
-                depth = depth.saturating_sub(open.pop().unwrap_or(0))
+                depth = depth.saturating_sub(open.pop().unwrap_or(0));
             }
             Token::Minus | Token::Plus | Token::Tilde | Token::AtSign => {
                 prefixes += 1;
@@ -46,7 +46,7 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
                 _ => prefixes = 0,
             },
             Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => {
-                prefixes = 0
+                prefixes = 0;
             }
             _ => {
                 prefixes = 0;

@@ -137,9 +137,9 @@ pub fn store(datum: &Datum, of: Type, context: &Context<'_>) -> Result<Value> {
             Some((_, scale)) => store_decimal(number, scale, of)?,
             None => Value::Bytes(order::numeric(number)),
         },
-        Datum::Text(content) | Datum::Json(content) => Value::Text(content.to_string()),
-        Datum::Bpchar(content) => Value::Text(without_blanks(content).to_owned()),
-        Datum::Bytea(content) => Value::Bytes(content.to_vec()),
+        Datum::Text(held) | Datum::Json(held) => Value::Text(held.to_string()),
+        Datum::Bpchar(held) => Value::Text(without_blanks(held).to_owned()),
+        Datum::Bytea(held) => Value::Bytes(held.to_vec()),
         Datum::Date(days) => Value::Date(Date(match *days {
             DATE_INFINITY | DATE_NEGATIVE_INFINITY => *days,
             days => days.saturating_add(EPOCH_DAYS),
@@ -205,9 +205,9 @@ pub fn load(value: ValueRef<'_>, of: Type, context: &Context<'_>) -> Result<Datu
         (ValueRef::Decimal(value), _) => {
             Datum::Numeric(Numeric::new(value.units(), u16::from(value.scale())))
         }
-        (ValueRef::Text(content), Kind::Bpchar) => Datum::Bpchar(padded(content, of)),
-        (ValueRef::Text(content), Kind::Json) => Datum::Json(content.into()),
-        (ValueRef::Text(content), _) => Datum::text(content),
+        (ValueRef::Text(held), Kind::Bpchar) => Datum::Bpchar(padded(held, of)),
+        (ValueRef::Text(held), Kind::Json) => Datum::Json(held.into()),
+        (ValueRef::Text(held), _) => Datum::text(held),
         (ValueRef::Date(Date(days)), _) => Datum::Date(match days {
             DATE_INFINITY | DATE_NEGATIVE_INFINITY => days,
             days => days.saturating_sub(EPOCH_DAYS),

@@ -35,6 +35,7 @@ pub(crate) const KINDS: &[Kind] = &[
 ];
 
 /// Interesting literals of a kind.
+#[allow(clippy::too_many_lines, reason = "a table")]
 pub(crate) fn literals(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Bool => &["true", "false", "on", "0", "x"],

@@ -21,6 +21,7 @@ use sql_values::types::{
 };
 use sql_values::{SqlError, SqlState};
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
@@ -78,7 +79,7 @@ impl Choices {
             Kind::Int4 | Kind::Oid => format!("{sign}{}", digits(self, 9)),
             Kind::Int8 => format!("{sign}{}", digits(self, 18)),
             Kind::Float4 | Kind::Float8 => {
-                let exponent = self.below(40) as i64 - 20;
+                let exponent = i64::try_from(self.below(40)).expect("it is small") - 20;
                 format!("{sign}{}.{}e{exponent}", digits(self, 3), digits(self, 8))
             }
             Kind::Numeric => format!("{sign}{}.{}", digits(self, 25), digits(self, 12)),
@@ -164,16 +165,12 @@ fn parse_call(text: &str) -> (String, Vec<(Kind, Option<String>)>) {
             loop {
                 let (part, next) = after.split_once('\'').expect("the literal ends");
                 literal.push_str(part);
-                match next.strip_prefix('\'') {
-                    Some(next) => {
-                        literal.push('\'');
-                        after = next;
-                    }
-                    None => {
-                        after = next;
-                        break;
-                    }
-                }
+                let Some(more) = next.strip_prefix('\'') else {
+                    after = next;
+                    break;
+                };
+                literal.push('\'');
+                after = more;
             }
             // Texts between quotes without a type belong to the query around the call.
             after.strip_prefix("::").map(|after| (Some(literal), after))
@@ -405,7 +402,7 @@ impl Run {
             .ok()?;
         let mut rows = Vec::new();
         let mut values = Ok(Vec::new());
-        for _ in 0..1 + self.choices.below(6) {
+        for _ in 0..=self.choices.below(6) {
             let (texts, row) = self.arguments(&kinds);
             rows.push(format!("({})", texts.join(", ")));
             match (&mut values, row) {
@@ -485,7 +482,8 @@ fn ask(connection: &str, texts: &[String]) -> Vec<String> {
          end $body$;\n",
     );
     for text in texts {
-        script.push_str(&format!("select pg_temp.attempt($query${text}$query$);\n"));
+        writeln!(script, "select pg_temp.attempt($query${text}$query$);")
+            .expect("a text takes all");
     }
     let mut psql = Command::new("psql")
         .args(["-X", "-q", "-A", "-t", "-0", "-d", connection])

@@ -266,6 +266,10 @@ fn format_float(value: f64, significant: usize, template: &str) -> Result<String
 }
 
 /// Fills the digits of a number into a template.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a state of its own while digits are written"
+)]
 struct Writer<'t> {
     template: &'t Template,
     /// A digit or a blank for each place before the point.

@@ -74,6 +74,7 @@ impl Json {
     }
 
     /// Both together: pairs of objects, elements of arrays; others count as elements.
+    #[must_use]
     pub fn joined(&self, other: &Self) -> Self {
         if let (Self::Object(mine), Self::Object(theirs)) = (self, other) {
             return Self::object(mine.iter().chain(theirs).cloned().collect());
@@ -199,6 +200,7 @@ impl Json {
     }
 
     /// Without the pairs of objects whose value is null, at all levels.
+    #[must_use]
     pub fn without_nulls(&self) -> Self {
         match self {
             Self::Object(pairs) => {
