@@ -252,7 +252,7 @@ fn what_makes_no_sense_is_said() {
         (&["--rows", "5"], "100"),
         (&["--columns", "0"], "--columns"),
         (&["--update-columns", "11"], "--update-columns"),
-        (&["--profile", "optane"], "dram, low, high"),
+        (&["--profile", "tape"], "dram, low, high"),
         (&["--read-latency-ns", "100"], "can only add"),
         (
             &["--profile", "low", "--fence-ns", "5"],
