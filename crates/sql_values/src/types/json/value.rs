@@ -19,7 +19,7 @@ pub enum Json {
     String(String),
     /// An array.
     Array(Vec<Json>),
-    /// Pairs in the order of [`compare_keys`].
+    /// Pairs in the order of `compare_keys`.
     Object(Vec<(String, Json)>),
 }
 
