@@ -9,7 +9,7 @@
 //! that it had not touched before, or because a wait reaches its limit.
 
 use crate::mark::TurnMark;
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::sync::{Condvar, Mutex, MutexGuard, sleep};
 use pmem::ProcessMark;
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
@@ -76,12 +76,28 @@ impl<'db> Retry<'db> {
     }
 
     /// Waits a little for a connection that has locked a row, which may last as long as its
-    /// transaction. False if it has lasted as long as a wait for a partition may.
+    /// transaction, so the turn goes on to others. False if it has lasted as long as a wait for a
+    /// partition may.
     #[cold]
     pub(crate) fn wait_for_connection(&mut self) -> bool {
+        self.end_turn();
         let since = *self.blocked.get_or_insert_with(Instant::now);
-        std::thread::sleep((since.elapsed() / 4).clamp(PAUSE_MIN, PAUSE_MAX));
+        sleep((since.elapsed() / 4).clamp(PAUSE_MIN, PAUSE_MAX));
         since.elapsed() < self.limit
+    }
+
+    /// After a failed attempt of a connection's commit, which keeps the connection's locks: it
+    /// pauses, but does not wait for the turn, since whoever has that may want these rows.
+    #[cold]
+    pub(crate) fn pause(&mut self) {
+        self.failures += 1;
+        sleep((PAUSE_MIN * self.failures).min(PAUSE_MAX));
+    }
+
+    fn end_turn(&mut self) {
+        if self.turn.take().is_some() {
+            self.turns.pass_on();
+        }
     }
 
     /// Attempts that failed so far.
@@ -107,9 +123,7 @@ impl<'db> Retry<'db> {
 impl Drop for Retry<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.turn.take().is_some() {
-            self.turns.pass_on();
-        }
+        self.end_turn();
     }
 }
 
@@ -198,6 +212,21 @@ mod tests {
         let mut retry = Retry::new(&turns, BIT, LONG);
         retry.wait();
         assert!(retry.turn.is_none() && retry.failures() == 1);
+    }
+
+    #[test]
+    fn the_turn_is_not_kept_while_a_connection_is_waited_for() {
+        let turns = Turns::default();
+        let mut first = failed_twice(&turns, LONG);
+        assert!(first.wait_for_connection());
+        assert!(failed_twice(&turns, Duration::ZERO).turn.is_some());
+        first.wait();
+        assert!(first.turn.is_some());
+        let mut commit = Retry::new(&turns, BIT, LONG);
+        for _ in 0..3 {
+            commit.pause();
+        }
+        assert!(commit.turn.is_none() && commit.failures() == 3);
     }
 
     #[test]

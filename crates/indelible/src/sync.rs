@@ -7,6 +7,11 @@
 //! sequential consistency are not tried.
 
 #[cfg(feature = "schedules")]
+pub(crate) use shuttle::thread::sleep;
+#[cfg(not(feature = "schedules"))]
+pub(crate) use std::thread::sleep;
+
+#[cfg(feature = "schedules")]
 pub(crate) use shuttle::sync::{
     Condvar, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},

@@ -146,7 +146,7 @@ fn commit(
                     && pending.as_ref().is_some_and(Pending::is_open) =>
             {
                 drop(session);
-                retry.wait();
+                retry.pause();
             }
             Err(error) => {
                 // Readers look at rows and then for their images, so the rows go back first.
