@@ -317,7 +317,7 @@ pub fn is_target(path: &str) -> bool {
     let is_folder = file == "main.rs"
         && folder
             .rsplit_once('/')
-            .is_some_and(|(parent, _)| parent.ends_with("/tests"));
+            .is_some_and(|(parent, _)| parent.ends_with("/tests") || parent.ends_with("/examples"));
     is_entry || is_folder || file == "build.rs" || is_flat.iter().any(|end| folder.ends_with(end))
 }
 

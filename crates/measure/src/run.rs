@@ -84,7 +84,7 @@ pub struct Aborts {
     pub deadlocks: u64,
     /// Waits for a lock that took too long.
     pub timeouts: u64,
-    /// What was read or was to be changed had changed since the snapshot.
+    /// Rows that were read, or were to be changed, had changed since the snapshot.
     pub serialization: u64,
 }
 

@@ -4,8 +4,9 @@
 //! [`RowSink`], batch by batch.
 //!
 //! ```text
-//! text ─ parse ─> statement ─ bind ─> plan ─ plan::improve ─> plan ─ run ─> rows ─> RowSink
-//!                     └── define ──> catalogue (rows of a hidden table) ──> tables below
+//! text -parse-> statement -bind-> plan -plan::improve-> plan -run-> rows -> RowSink
+//!                   |
+//!                   +-define-> catalogue (rows of a hidden table) -> tables below
 //! ```
 //!
 //! | module | job |

@@ -413,6 +413,10 @@ fn of_record(error: RecordError, result: SqlError) -> SqlError {
 
 /// The state of each error of the database. Variants that only an opening or a copy of a database
 /// can return stand together at the end.
+#[allow(
+    clippy::match_same_arms,
+    reason = "a test looks whether each variant is named"
+)]
 fn state_of(error: &Error) -> SqlState {
     match error {
         Error::DuplicateKey(_) => SqlState::UNIQUE_VIOLATION,

@@ -93,7 +93,7 @@ impl<'r> Figure<'r> {
         }
     }
 
-    /// What the control points say of the machine, if there were any.
+    /// The spread of the control points, if there were any.
     fn quietness(&self) -> Option<String> {
         let mut controls: Vec<&Control> = Vec::new();
         for control in self.rows.iter().filter_map(|row| row.control.as_ref()) {

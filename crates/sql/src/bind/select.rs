@@ -1,7 +1,7 @@
 //! `SELECT`: from `FROM` to the limit, in the order in which PostgreSQL evaluates the clauses.
 //!
 //! ```text
-//! FROM → WHERE → GROUP BY → HAVING → windows → sets → projection → DISTINCT → ORDER BY → LIMIT
+//! FROM, WHERE, GROUP BY, HAVING, windows, sets, projection, DISTINCT, ORDER BY, LIMIT
 //! ```
 //!
 //! An order by expressions that are not in the list adds them to the projection; another projection

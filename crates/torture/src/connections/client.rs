@@ -1,7 +1,7 @@
 //! A connection and the model of its transaction.
 //!
-//! What the transaction has to see is the committed state of its snapshot with its own changes over
-//! it; its changes find the newest committed state instead, also with its own over it. Both are
+//! The transaction has to see the committed state of its snapshot with its own changes over it; its
+//! changes find the newest committed state instead, also with its own over it. Both are
 //! plain maps, and a step on them is the step of the ordinary search.
 
 use super::call::{Read, Way};

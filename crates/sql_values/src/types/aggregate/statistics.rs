@@ -12,7 +12,7 @@ use super::super::numeric::{Numeric as Number, div_scale, root};
 use super::{Accumulator, aggregate};
 use crate::error::Result;
 
-/// What is asked of one series of numbers.
+/// A result from one series of numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Measure {
     Sum,
@@ -168,7 +168,7 @@ impl Accumulator for Exact {
     }
 }
 
-/// What is asked of pairs of numbers.
+/// A result from pairs of numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Relation {
     Count,

@@ -203,38 +203,35 @@ fn build_jsonb_array(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
 fn text_pairs(a: &[Datum]) -> Result<Vec<(String, Option<String>)>> {
     let wrong = |text: &str| SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, text);
     let array = a[0].array()?;
-    let (keys, values): (Vec<&Datum>, Vec<&Datum>) = match a.get(1) {
-        Some(values) => {
-            let values = values.array()?;
-            let depth = array.dimensions.len();
-            if depth > 1 || depth != values.dimensions.len() {
-                return Err(wrong("wrong number of array subscripts"));
-            }
-            if array.elements.len() != values.elements.len() {
-                return Err(wrong("mismatched array dimensions"));
-            }
-            (
-                array.elements.iter().collect(),
-                values.elements.iter().collect(),
-            )
+    let (keys, values): (Vec<&Datum>, Vec<&Datum>) = if let Some(values) = a.get(1) {
+        let values = values.array()?;
+        let depth = array.dimensions.len();
+        if depth > 1 || depth != values.dimensions.len() {
+            return Err(wrong("wrong number of array subscripts"));
         }
-        None => {
-            match array.dimensions.as_slice() {
-                [] => return Ok(Vec::new()),
-                [one] if !one.length.is_multiple_of(2) => {
-                    return Err(wrong("array must have even number of elements"));
-                }
-                [_] => {}
-                [_, two] if two.length != 2 => return Err(wrong("array must have two columns")),
-                [_, _] => {}
-                _ => return Err(wrong("wrong number of array subscripts")),
-            }
-            array
-                .elements
-                .chunks_exact(2)
-                .map(|pair| (&pair[0], &pair[1]))
-                .unzip()
+        if array.elements.len() != values.elements.len() {
+            return Err(wrong("mismatched array dimensions"));
         }
+        (
+            array.elements.iter().collect(),
+            values.elements.iter().collect(),
+        )
+    } else {
+        match array.dimensions.as_slice() {
+            [] => return Ok(Vec::new()),
+            [one] if !one.length.is_multiple_of(2) => {
+                return Err(wrong("array must have even number of elements"));
+            }
+            [_] => {}
+            [_, two] if two.length != 2 => return Err(wrong("array must have two columns")),
+            [_, _] => {}
+            _ => return Err(wrong("wrong number of array subscripts")),
+        }
+        array
+            .elements
+            .chunks_exact(2)
+            .map(|pair| (&pair[0], &pair[1]))
+            .unzip()
     };
     let pairs = keys.into_iter().zip(values).map(|(key, value)| {
         if key.is_null() {

@@ -1,14 +1,18 @@
-//! Goal: values, conversions, operators, functions and aggregates agree with a real PostgreSQL 15,
+//! Compares values, conversions, operators, functions and aggregates with a real PostgreSQL 15,
 //! result by result and error by error.
 //!
-//! Method: calls are made of the tables of this room and of literals, which come from lists of
-//! interesting ones and from a generator. Each runs here and, as text, in PostgreSQL; texts of
-//! results, states and messages of errors are compared. Calls that differ on purpose are listed
-//! with their reason.
+//! Calls are made of the tables of this room and of literals, which come from lists of interesting
+//! ones and from a generator. Each runs here and, as text, in PostgreSQL; texts of results, states
+//! and messages of errors are compared. Calls that differ on purpose are listed with their reason.
 //!
-//! `INDELIBLE_POSTGRES="host=/tmp port=5432 user=postgres" cargo test -p sql_values --test
-//! postgres_values
-//! -- --ignored --nocapture`; `INDELIBLE_SEED` repeats a run, `INDELIBLE_CALLS` sets its length.
+//! ```sh
+//! tests/sql/with-postgres cargo run -p sql_values --example postgres_values -- --seed 1
+//! ```
+//!
+//! `--calls N` sets the number of calls, `--only NAME` takes one function, and `--record FILE`
+//! writes calls that agree, with PostgreSQL's answers, for the test at the end of this file.
+
+#![allow(clippy::print_stdout, reason = "a command talks to its reader")]
 
 mod literals;
 
@@ -23,7 +27,7 @@ use sql_values::{SqlError, SqlState};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
 /// Functions whose results cannot be compared, or differ on purpose.
 const SKIPPED: &[&str] = &[
@@ -537,19 +541,25 @@ fn agree(here: &str, there: &str) -> bool {
     }
 }
 
-#[test]
-#[ignore = "takes some minutes and a PostgreSQL 15, named by INDELIBLE_POSTGRES"]
-fn calls_agree_with_postgresql() {
-    let connection =
-        std::env::var("INDELIBLE_POSTGRES").expect("INDELIBLE_POSTGRES names a server");
-    let number = |name: &str| {
-        std::env::var(name)
-            .ok()
-            .and_then(|text| text.parse::<u64>().ok())
+/// The value of an option of the command line.
+fn option(name: &str) -> Option<String> {
+    std::env::args().skip_while(|word| word != name).nth(1)
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    option(name).map_or(default, |text| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} takes a number, not {text}"))
+    })
+}
+
+fn main() -> ExitCode {
+    let Ok(connection) = std::env::var("POSTGRES") else {
+        println!("POSTGRES names no server; run this under tests/sql/with-postgres");
+        return ExitCode::from(2);
     };
-    let seed = number("INDELIBLE_SEED").unwrap_or(1);
-    let calls = number("INDELIBLE_CALLS").unwrap_or(20_000) as usize;
-    let only = std::env::var("INDELIBLE_ONLY").ok();
+    let (seed, calls) = (number("--seed", 1), number("--calls", 20_000) as usize);
+    let only = option("--only");
     println!("seed {seed}");
     let mut run = Run {
         choices: Choices {
@@ -581,12 +591,12 @@ fn calls_agree_with_postgresql() {
     let texts: Vec<String> = cases.iter().map(|case| case.text.clone()).collect();
     let answers = ask(&connection, &texts);
     assert_eq!(answers.len(), cases.len(), "one answer a call");
-    if let Ok(path) = std::env::var("INDELIBLE_RECORD") {
+    if let Some(path) = option("--record") {
         record(&path, &cases, &answers);
     }
     let mut differing = 0;
     for (case, answer) in cases.iter().zip(&answers) {
-        // What is not there is one error, whatever PostgreSQL does.
+        // A thing that is not there is one error, whatever PostgreSQL does.
         let is_refused = case.result.contains(SqlState::FEATURE_NOT_SUPPORTED.0);
         let is_known = KNOWN.iter().any(|part| case.text.contains(part));
         let is_zone = [&case.result, answer]
@@ -605,7 +615,7 @@ fn calls_agree_with_postgresql() {
         cases.len(),
         functions.len()
     );
-    assert_eq!(differing, 0);
+    ExitCode::from(u8::from(differing > 0))
 }
 
 /// Writes calls with PostgreSQL's answers: of each function one that has a result and one that
@@ -628,8 +638,7 @@ fn record(path: &str, cases: &[Case], answers: &[String]) {
     std::fs::write(path, lines.join("\n") + "\n").expect("the file can be written");
 }
 
-/// The answers in the file are those of PostgreSQL 15.18; `INDELIBLE_RECORD=FILE` with the test
-/// above writes it again.
+/// The answers in the file are those of PostgreSQL 15.18.
 #[test]
 fn calls_give_the_recorded_answers() {
     let run = Run {
