@@ -220,6 +220,19 @@ impl Connection {
         Ok(open.writes.mark(transaction))
     }
 
+    /// A mark of this moment, as [`Connection::statement`], in the midst of a statement.
+    pub fn mark(&mut self) -> Result<StatementMark> {
+        let transaction = self.transactions;
+        Ok(self.open()?.writes.mark(transaction))
+    }
+
+    /// Whether the open transaction has made a change since a mark, be it undone or not.
+    pub fn has_changed_since(&mut self, mark: StatementMark) -> bool {
+        let transaction = self.transactions;
+        self.open()
+            .is_ok_and(|open| open.writes.mark(transaction).number != mark.number)
+    }
+
     /// Forgets the changes since a mark, which stays. Locks stay until the transaction ends.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ use super::client::Connection;
 use super::clock::View;
 use super::interval::Interval;
 use super::merge::{Batch, ImageLayer, WriteLayer};
+use super::writes::StatementMark;
 use crate::error::{Error, Result};
 use crate::key::{IntoKey, IntoKeyRange, Prefix};
 use crate::scan::{KeptEnds, key_after, key_before, key_range, only_partition};
@@ -139,6 +140,20 @@ impl Connection {
 }
 
 impl Scan {
+    /// The scan without those of the transaction's own changes that were made after a mark. All
+    /// reads of one statement can so see the rows as they were when it began.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoTransaction`] if the mark is of another transaction.
+    pub fn seeing(mut self, mark: StatementMark) -> Result<Self> {
+        if mark.transaction != self.transaction {
+            return Err(Error::NoTransaction);
+        }
+        self.number = mark.number;
+        Ok(self)
+    }
+
     /// Replaces `rows` by the next ones, 256 at most; false if there are no more.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ pub struct StatementMark {
     pub(super) transaction: u64,
     /// The write set's length, and the number of the last change before the mark.
     length: usize,
-    number: u64,
+    pub(super) number: u64,
 }
 
 struct Entry {

@@ -254,6 +254,44 @@ fn a_scan_sees_its_own_moment_in_every_batch() {
     });
 }
 
+/// Reads of a statement that is opened again and again, as subqueries are.
+#[test]
+fn a_scan_sees_no_own_change_that_came_after_its_mark() {
+    everywhere(|db| {
+        let table = filled(db, 3);
+        let by_amount = table.index("by_amount").unwrap();
+        let mut one = begun(db, Isolation::ReadCommitted);
+        set(&mut one, &table, 0, 1).unwrap();
+        let mark = one.statement().unwrap();
+        assert!(!one.has_changed_since(mark));
+        set(&mut one, &table, 0, 2).unwrap();
+        one.delete(&table, 1_i64).unwrap();
+        one.insert(&table, (7_i64, 100_i64)).unwrap();
+        assert!(one.has_changed_since(mark));
+        let (mut rows, mut seen) = (Vec::new(), Vec::new());
+        let scans = [
+            one.scan(&table, .., Direction::Forward).unwrap(),
+            one.scan_index(&by_amount, .., Direction::Forward).unwrap(),
+        ];
+        for scan in scans {
+            let mut scan = scan.seeing(mark).unwrap();
+            while scan.next_batch(&mut one, &mut rows).unwrap() {
+                seen.extend(pairs(&rows));
+            }
+        }
+        assert_eq!(seen, [[(0, 1), (1, 100), (2, 100)]; 2].concat());
+        assert_eq!(
+            pairs(&one.collect(&table, ..).unwrap()),
+            [(0, 2), (2, 100), (7, 100)]
+        );
+        one.commit(NOW).unwrap();
+        one.begin(Isolation::ReadCommitted).unwrap();
+        let scan = one.scan(&table, .., Direction::Forward).unwrap();
+        assert!(matches!(scan.seeing(mark), Err(Error::NoTransaction)));
+        one.abort();
+    });
+}
+
 /// A key that was free in the snapshot, and has been taken since.
 #[test]
 fn a_serializable_transaction_meets_no_duplicate_that_it_cannot_see() {

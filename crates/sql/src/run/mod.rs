@@ -34,7 +34,7 @@ use crate::plan::Node;
 use crate::sink::Batch;
 use crate::state::Environment;
 use crate::types::Datum;
-use indelible::Connection;
+use indelible::{Connection, StatementMark};
 use std::sync::Arc;
 
 /// A row between operators.
@@ -62,6 +62,8 @@ impl Run<'_> {
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) parameters: Vec<Datum>,
+    /// The beginning of the statement: its reads see none of its own changes.
+    pub(crate) begun: Option<StatementMark>,
     /// Rows of the queries around the one that is running, the next one last.
     pub(crate) outer: Vec<Row>,
     subqueries: std::collections::HashMap<usize, subquery::Slot>,

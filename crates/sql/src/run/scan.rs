@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::plan::{Access, Bound, Expr, KeyRange, Scan, Source};
 use crate::sink::Batch;
 use crate::types::{Datum, Type};
-use indelible::{Direction, Row, Value};
+use indelible::{Direction, Prefix, Row, Value};
 use std::collections::BTreeSet;
 use std::ops::Bound as End;
 use std::sync::Arc;
@@ -51,19 +51,20 @@ impl ScanRun {
                 let scan = run
                     .connection
                     .scan(&source.table, .., direction(*backward))?;
-                Reading::Range(scan)
+                Reading::Range(as_begun(scan, run)?)
             }
             Access::Range(range) => match bounds(source, range, run)? {
                 None => Reading::Over,
                 Some(bounds) => {
                     let direction = direction(range.backward);
-                    Reading::Range(match &range.index {
+                    let scan = match &range.index {
                         None => run.connection.scan(&source.table, bounds, direction)?,
                         Some(name) => {
                             let index = source.table.index(name)?;
                             run.connection.scan_index(&index, bounds, direction)?
                         }
-                    })
+                    };
+                    Reading::Range(as_begun(scan, run)?)
                 }
             },
             Access::Keys { index, keys } => {
@@ -127,19 +128,32 @@ fn find(plan: &Scan, key: &[Value], run: &mut Run<'_>) -> Result<Vec<Row>> {
         Access::Keys { index, .. } | Access::Elements { index, .. } => index.as_deref(),
         _ => None,
     };
-    Ok(match index {
+    let connection = &mut *run.connection;
+    let has_changed = |mark| connection.has_changed_since(mark);
+    let is_point = index.is_none() && key.len() == source.key.len();
+    if is_point && !run.state.begun.is_some_and(has_changed) {
+        return Ok(connection.get(&source.table, key)?.into_iter().collect());
+    }
+    let scan = match index {
         Some(name) => {
             let index = source.table.index(name)?;
-            run.connection.find(&index, key)?
+            connection.scan_index(&index, Prefix(key), Direction::Forward)?
         }
-        None if key.len() == source.key.len() => run
-            .connection
-            .get(&source.table, key)?
-            .into_iter()
-            .collect(),
-        None => run
-            .connection
-            .collect(&source.table, indelible::Prefix(key))?,
+        None => connection.scan(&source.table, Prefix(key), Direction::Forward)?,
+    };
+    let mut scan = as_begun(scan, run)?;
+    let (mut rows, mut batch) = (Vec::new(), Vec::new());
+    while scan.next_batch(run.connection, &mut batch)? {
+        rows.append(&mut batch);
+    }
+    Ok(rows)
+}
+
+/// A scan that sees none of the statement's own changes.
+fn as_begun(scan: indelible::Scan, run: &Run<'_>) -> Result<indelible::Scan> {
+    Ok(match run.state.begun {
+        Some(mark) => scan.seeing(mark)?,
+        None => scan,
     })
 }
 

@@ -107,7 +107,9 @@ impl Session {
         self.transaction.has_read = true;
         self.connection.set_wait(self.environment.wait());
         let budget = Budget::new(self.environment.host.variables.work_mem());
-        Ok(Running::new(plan, State::new(values, budget)))
+        let mut state = State::new(values, budget);
+        state.begun = Some(self.connection.mark()?);
+        Ok(Running::new(plan, state))
     }
 
     /// All rows of a plan that changes nothing.
