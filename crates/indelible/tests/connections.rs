@@ -10,6 +10,8 @@
 #[path = "connections/beside.rs"]
 mod beside;
 mod common;
+#[path = "connections/fill.rs"]
+mod fill;
 #[path = "connections/isolation.rs"]
 mod isolation;
 #[path = "connections/locks.rs"]

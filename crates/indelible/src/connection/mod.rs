@@ -32,6 +32,7 @@ mod change;
 mod client;
 mod clock;
 mod commit;
+mod fill;
 mod images;
 mod interval;
 mod merge;

@@ -352,7 +352,9 @@ impl Session {
             .loose
             .push(Loose::Table(body.physical.clone()));
         let created = self.sql.database().create_table_from(definition);
-        created.map_err(|error| of_definition(error.into(), &object.name))
+        let created = created.map_err(|error| of_definition(error.into(), &object.name))?;
+        self.environment.host.new_tables.push(created.id());
+        Ok(created)
     }
 }
 

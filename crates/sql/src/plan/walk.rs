@@ -8,6 +8,7 @@ use super::expression::{Expr, SubqueryTest};
 use super::modify::{Change, Conflict};
 use super::node::{Access, FrameEnd, JoinMethod, Node, SortKey};
 use crate::error::Result;
+use indelible::TableId;
 use std::sync::Arc;
 
 /// Visits an expression and its parts, the outermost first; the visitor says whether it wants the
@@ -183,6 +184,27 @@ impl Node {
     pub(crate) fn walk(&mut self, depth: usize, visit: &mut Visitor<'_>) -> Result<()> {
         self.walk_own(depth, visit)?;
         self.inputs(&mut |input, is_lateral| input.walk(depth + usize::from(is_lateral), visit))
+    }
+
+    /// Whether it, or a query in one of its expressions, reads a table.
+    pub(crate) fn reads(&self, table: TableId) -> bool {
+        fn look(node: &mut Node, table: TableId, found: &mut bool) -> Result<()> {
+            if let Node::Scan(scan) = node {
+                *found |= scan.source.table.id() == table;
+            }
+            node.walk_own(0, &mut |part, _| {
+                if let Expr::Subquery(subquery) = part {
+                    look(&mut Arc::make_mut(subquery).node, table, found)?;
+                }
+                Ok(!*found)
+            })?;
+            node.inputs(&mut |input, _| look(input, table, found))
+        }
+        let mut found = false;
+        // The walk changes nothing; it only has one form.
+        let looked = look(&mut self.clone(), table, &mut found);
+        debug_assert!(looked.is_ok(), "the visitor does not fail");
+        found
     }
 
     /// Visits the inputs, and whether each is run with a row as the next outer row.

@@ -28,6 +28,7 @@ mod window;
 
 pub(crate) use budget::Budget;
 pub(crate) use evaluate::{evaluate, is_true};
+pub(crate) use modify::Feed;
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Node;
@@ -75,10 +76,9 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// The state of a run with these parameters.
-    pub(crate) fn new(parameters: Vec<Datum>, budget: Budget) -> Self {
+    /// The state of a run that begins.
+    pub(crate) fn new(budget: Budget) -> Self {
         Self {
-            parameters,
             budget,
             ..Self::default()
         }

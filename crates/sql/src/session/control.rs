@@ -149,6 +149,7 @@ impl Session {
     fn end(&mut self) {
         let loose = std::mem::take(&mut self.transaction.loose);
         self.transaction = Transaction::idle();
+        self.environment.host.new_tables.clear();
         self.environment.names.catalog = self.sql.catalog();
         self.environment
             .host
@@ -321,6 +322,7 @@ impl Session {
             catalog: Arc::clone(self.catalog()),
         };
         self.transaction.savepoints.push(savepoint);
+        self.environment.host.new_tables.clear();
         Ok(())
     }
 

@@ -8,6 +8,8 @@ use crate::catalog::{Body, Names, Origin, TableBody};
 use crate::copy::{Format, Header, Reader, write_record};
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{ident_text, object_name, parse};
+use crate::plan::Node;
+use crate::run::Feed;
 use crate::sink::{Batch, Completion, Flow, OutputColumn, RowSink};
 use crate::state::quoted;
 use crate::types::{Context, Datum, Type, text_io};
@@ -158,13 +160,18 @@ impl Session {
         if format.header == Header::Names {
             reader.next(&mut more)?;
         }
+        let Node::Modify(modify) = &plan.root else {
+            return Err(SqlError::internal("an INSERT"));
+        };
+        let mut state = self.begin_run(&plan)?;
+        let mut feed = Feed::begin(modify, &self.run(&mut state));
         let mut rows = 0;
         while let Some(record) = reader.next(&mut more)? {
             let values = self.values_of(record, columns, format)?;
-            let mut running = self.begin_plan(&plan, values)?;
-            self.run_on(&mut running, 0, &mut super::execute::Nowhere)?;
+            feed.row(values, &mut self.run(&mut state))?;
             rows += 1;
         }
+        feed.end(&mut self.run(&mut state))?;
         Ok(Completion::with_rows("COPY", rows))
     }
 

@@ -100,6 +100,13 @@ impl Session {
             );
             return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
         }
+        let mut state = self.begin_run(plan)?;
+        state.parameters = values;
+        Ok(Running::new(plan, state))
+    }
+
+    /// The state of a run that begins; its parameters have no values yet.
+    pub(super) fn begin_run(&mut self, plan: &Plan) -> Result<State> {
         if plan.writes && self.transaction.access == indelible::Mode::ReadOnly {
             let message = format!("cannot execute {} in a read-only transaction", plan.command);
             return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
@@ -107,23 +114,24 @@ impl Session {
         self.transaction.has_read = true;
         self.connection.set_wait(self.environment.wait());
         let budget = Budget::new(self.environment.host.variables.work_mem());
-        let mut state = State::new(values, budget);
+        let mut state = State::new(budget);
         state.begun = Some(self.connection.mark()?);
-        Ok(Running::new(plan, state))
+        Ok(state)
+    }
+
+    /// The session, lent to the operators of a plan.
+    pub(super) fn run<'r>(&'r mut self, state: &'r mut State) -> Run<'r> {
+        Run {
+            connection: &mut self.connection,
+            environment: &mut self.environment,
+            state,
+        }
     }
 
     /// All rows of a plan that changes nothing.
     pub(crate) fn rows_of(&mut self, root: &Node) -> Result<Vec<Row>> {
-        let mut state = State::new(
-            Vec::new(),
-            Budget::new(self.environment.host.variables.work_mem()),
-        );
-        let mut run = Run {
-            connection: &mut self.connection,
-            environment: &mut self.environment,
-            state: &mut state,
-        };
-        collect(&mut *build(root), &mut run)
+        let mut state = State::new(Budget::new(self.environment.host.variables.work_mem()));
+        collect(&mut *build(root), &mut self.run(&mut state))
     }
 
     /// Inserts the rows of a query into a table; the number of rows.
@@ -166,11 +174,7 @@ impl Session {
                 break true;
             }
             if running.next >= running.batch.len() {
-                let mut run = Run {
-                    connection: &mut self.connection,
-                    environment: &mut self.environment,
-                    state: &mut running.state,
-                };
+                let mut run = self.run(&mut running.state);
                 running.root.next(&mut run, &mut running.batch)?;
                 run.check()?;
                 running.next = 0;

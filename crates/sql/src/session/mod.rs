@@ -101,6 +101,7 @@ impl Session {
                     notices: Vec::new(),
                     changes: Vec::new(),
                     number,
+                    new_tables: Vec::new(),
                 },
             },
             connection,

@@ -66,6 +66,9 @@ pub(crate) struct HostState {
     pub(crate) changes: Vec<(String, String, bool)>,
     /// The number of the session.
     pub(crate) number: i32,
+    /// Tables below that the transaction has made since its last savepoint, and that nobody else
+    /// knows: they go if anything that follows is undone.
+    pub(crate) new_tables: Vec<indelible::TableId>,
 }
 
 impl HostState {

@@ -27,17 +27,7 @@ pub(super) fn insert(
     (pending, seen): (&mut Pending, &mut Seen),
     run: &mut Run<'_>,
 ) -> Result<Option<Row>> {
-    let mut row = all(&insert.values, input, run)?;
-    generate(table, &mut row, run)?;
-    check(table, &row, run)?;
-    if table.source.has_row_number() {
-        let number = run
-            .environment
-            .host
-            .sql
-            .next_row_number(&table.source.table)?;
-        row.push(Datum::Int8(number));
-    }
+    let row = new_row(table, insert, input, run)?;
     let stored = stored_row(table, &row, &run.environment.context())?;
     let mut tries = 0;
     loop {
@@ -71,6 +61,23 @@ pub(super) fn insert(
     }
     reference::note_parents(table, &row, None, pending);
     Ok(Some(row))
+}
+
+/// The row of an input row, computed and checked; with its number, if the table below has one.
+pub(super) fn new_row(
+    table: &Target,
+    insert: &Insert,
+    input: &[Datum],
+    run: &mut Run<'_>,
+) -> Result<Row> {
+    let mut row = all(&insert.values, input, run)?;
+    generate(table, &mut row, run)?;
+    check(table, &row, run)?;
+    if table.source.has_row_number() {
+        let numbers = &run.environment.host.sql;
+        row.push(Datum::Int8(numbers.next_row_number(&table.source.table)?));
+    }
+    Ok(row)
 }
 
 fn is_same(one: &UniqueKey, other: &UniqueKey) -> bool {

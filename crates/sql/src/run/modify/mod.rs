@@ -3,6 +3,7 @@
 //! | module | job |
 //! |---|---|
 //! | `insert` | new rows, and conflicts with those that are there |
+//! | `fill` | new rows of a table that nobody else knows, past the write set |
 //! | `change` | updates and deletions |
 //! | `rules` | NOT NULL, checks, generated columns, names in errors |
 //! | `reference` | foreign keys and their actions |
@@ -12,6 +13,7 @@
 //! insert a row and the one that it refers to.
 
 mod change;
+mod fill;
 mod insert;
 mod reference;
 mod rules;
@@ -20,7 +22,13 @@ use super::{Kept, Operator, Row, Run, build};
 use crate::error::Result;
 use crate::plan::{Change, Modify};
 use crate::sink::Batch;
+use crate::types::Datum;
+use fill::Fill;
+use std::collections::HashSet;
 use std::sync::Arc;
+
+/// References of rows of COPY that are looked at together.
+const REFERENCES_KEPT: usize = 1024;
 
 pub(super) struct ModifyRun {
     plan: Arc<Modify>,
@@ -46,54 +54,120 @@ impl ModifyRun {
         }
     }
 
-    fn change_all(&mut self, run: &mut Run<'_>) -> Result<Kept> {
-        let plan = Arc::clone(&self.plan);
-        let table = &plan.table;
-        let mut pending = Pending::default();
-        let mut results = Vec::new();
-        let mut seen = std::collections::HashSet::new();
+    /// Changes a row for each of the input's.
+    fn change_batches(&mut self, changing: &mut Changing, run: &mut Run<'_>) -> Result<()> {
         let mut batch = Batch::default();
         loop {
             self.input.next(run, &mut batch)?;
             if batch.is_empty() {
-                break;
+                return Ok(());
             }
             run.check()?;
             for row in batch.rows() {
-                let changed = match &plan.change {
-                    Change::Insert(insert) => {
-                        insert::insert(table, insert, row, (&mut pending, &mut seen), run)?
-                    }
-                    Change::Update { set, recheck } => {
-                        let recheck = recheck.as_ref();
-                        change::update(table, (set, recheck), row, (&mut pending, &mut seen), run)?
-                    }
-                    Change::Delete { recheck } => change::delete(
-                        table,
-                        recheck.as_ref(),
-                        row,
-                        (&mut pending, &mut seen),
-                        run,
-                    )?,
-                };
-                let Some(changed) = changed else { continue };
-                run.state.processed += 1;
-                if let Some(returning) = &plan.returning {
-                    let result = super::evaluate::all(returning, &changed, run)?;
-                    run.state.budget.take(&result)?;
-                    results.push(result);
-                }
+                changing.change(&self.plan, row, run)?;
             }
         }
-        reference::settle(table, pending, run)?;
-        Ok(Kept::new(results))
+    }
+}
+
+/// A statement that changes rows, so far.
+struct Changing {
+    pending: Pending,
+    /// Rows that it has changed, where it must not change one twice.
+    seen: HashSet<Row>,
+    /// Rows for a table that nobody else knows.
+    fill: Option<Fill>,
+    results: Vec<Row>,
+}
+
+impl Changing {
+    fn begin(plan: &Modify, run: &Run<'_>) -> Self {
+        Self {
+            pending: Pending::default(),
+            seen: HashSet::new(),
+            fill: Fill::begin(plan, run),
+            results: Vec::new(),
+        }
+    }
+
+    fn change(&mut self, plan: &Modify, row: &[Datum], run: &mut Run<'_>) -> Result<()> {
+        let table = &plan.table;
+        let noted = (&mut self.pending, &mut self.seen);
+        let changed = match &plan.change {
+            Change::Insert(insert) => match &mut self.fill {
+                Some(fill) => Some(fill.add(plan, insert, row, &mut self.pending, run)?),
+                None => insert::insert(table, insert, row, noted, run)?,
+            },
+            Change::Update { set, recheck } => {
+                change::update(table, (set, recheck.as_ref()), row, noted, run)?
+            }
+            Change::Delete { recheck } => change::delete(table, recheck.as_ref(), row, noted, run)?,
+        };
+        let Some(changed) = changed else {
+            return Ok(());
+        };
+        run.state.processed += 1;
+        if let Some(returning) = &plan.returning {
+            let result = super::evaluate::all(returning, &changed, run)?;
+            run.state.budget.take(&result)?;
+            self.results.push(result);
+        }
+        Ok(())
+    }
+
+    fn end(mut self, plan: &Modify, run: &mut Run<'_>) -> Result<Vec<Row>> {
+        if let Some(fill) = &mut self.fill {
+            fill.end(&plan.table, run)?;
+        }
+        reference::settle(&plan.table, self.pending, run)?;
+        Ok(self.results)
+    }
+}
+
+/// An INSERT whose rows come one after the other, as those of COPY do: each is the values of its
+/// parameters.
+pub(crate) struct Feed {
+    modify: ModifyRun,
+    changing: Changing,
+    /// Whether a row may refer to one that comes after it.
+    refers_to_itself: bool,
+}
+
+impl Feed {
+    pub(crate) fn begin(plan: &Arc<Modify>, run: &Run<'_>) -> Self {
+        let table = plan.table.source.table.id();
+        let mut parents = plan.table.parents.iter();
+        Self {
+            modify: ModifyRun::new(plan),
+            changing: Changing::begin(plan, run),
+            refers_to_itself: parents.any(|parent| parent.other_source.table.id() == table),
+        }
+    }
+
+    pub(crate) fn row(&mut self, values: Row, run: &mut Run<'_>) -> Result<()> {
+        run.state.parameters = values;
+        self.modify.input.restart(run)?;
+        self.modify.change_batches(&mut self.changing, run)?;
+        let pending = &mut self.changing.pending;
+        if pending.parents.len() >= REFERENCES_KEPT && !self.refers_to_itself {
+            reference::settle(&self.modify.plan.table, std::mem::take(pending), run)?;
+        }
+        Ok(())
+    }
+
+    /// The statement has all of its rows.
+    pub(crate) fn end(self, run: &mut Run<'_>) -> Result<()> {
+        self.changing.end(&self.modify.plan, run).map(drop)
     }
 }
 
 impl Operator for ModifyRun {
     fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
         if self.results.is_none() {
-            self.results = Some(self.change_all(run)?);
+            let plan = Arc::clone(&self.plan);
+            let mut changing = Changing::begin(&plan, run);
+            self.change_batches(&mut changing, run)?;
+            self.results = Some(Kept::new(changing.end(&plan, run)?));
         }
         if let Some(results) = &mut self.results {
             results.next(self.plan.returning.as_ref().map_or(0, Vec::len), out);

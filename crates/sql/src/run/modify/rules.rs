@@ -150,11 +150,22 @@ pub(super) fn stored_row(
     context: &Context<'_>,
 ) -> Result<indelible::Row> {
     let mut stored = table.source.table.row();
+    store_row(table, row, context, &mut stored)?;
+    Ok(stored)
+}
+
+/// Makes a row below that of another row: all columns are set.
+pub(super) fn store_row(
+    table: &Target,
+    row: &[Datum],
+    context: &Context<'_>,
+    stored: &mut indelible::Row,
+) -> Result<()> {
     for (at, value) in row.iter().enumerate() {
         let value = column_value(&table.source, at, value, is_key(table, at), context)?;
         stored
             .set(at, &value)
             .map_err(|error| named(table, Error::from(error).into()))?;
     }
-    Ok(stored)
+    Ok(())
 }
