@@ -5,6 +5,7 @@
 
 use super::format::Format;
 use crate::error::{Result, SqlError, SqlState};
+use memchr::{memchr2, memchr3};
 
 /// A field, and whether it stood in quotes.
 type Field = (Option<String>, bool);
@@ -75,12 +76,19 @@ impl<'a> Reader<'a> {
         } = *self.format;
         let mut is_quoted = false;
         let mut at = self.at;
-        while let Some(&byte) = self.buffer.get(at) {
-            match byte {
+        while let Some(rest) = self.buffer.get(at..) {
+            let found = if is_csv {
+                memchr3(b'\n', quote, escape, rest)
+            } else {
+                memchr2(b'\n', b'\\', rest)
+            };
+            let Some(found) = found else { break };
+            at += found;
+            match self.buffer[at] {
                 b'\n' if !is_quoted => return Ok(Some(at)),
                 b'\\' if !is_csv => at += 1,
-                _ if is_csv && is_quoted && byte == escape && escape != quote => at += 1,
-                _ if is_csv && byte == quote => is_quoted = !is_quoted,
+                byte if is_csv && is_quoted && byte == escape && escape != quote => at += 1,
+                byte if is_csv && byte == quote => is_quoted = !is_quoted,
                 _ => {}
             }
             at += 1;
@@ -116,10 +124,14 @@ fn escaped_fields(line: &[u8], format: &Format) -> Result<Vec<Field>> {
     let mut start = 0;
     loop {
         let mut end = start;
-        while end < line.len() && line[end] != format.delimiter {
-            end += if line[end] == b'\\' { 2 } else { 1 };
-        }
-        let end = end.min(line.len());
+        let end = loop {
+            let rest = line.get(end..);
+            match rest.and_then(|rest| memchr2(format.delimiter, b'\\', rest)) {
+                Some(found) if line[end + found] == format.delimiter => break end + found,
+                Some(found) => end += found + 2,
+                None => break line.len(),
+            }
+        };
         let raw = &line[start..end];
         let is_null = raw == format.null.as_bytes();
         fields.push((
@@ -139,6 +151,9 @@ fn escaped_fields(line: &[u8], format: &Format) -> Result<Vec<Field>> {
 
 /// A field with its escapes read.
 fn unescaped(raw: &[u8]) -> Vec<u8> {
+    if !raw.contains(&b'\\') {
+        return raw.to_vec();
+    }
     let mut bytes = Vec::with_capacity(raw.len());
     let mut rest = raw;
     while let Some((&byte, tail)) = rest.split_first() {

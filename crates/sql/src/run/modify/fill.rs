@@ -44,16 +44,14 @@ impl Fill {
         })
     }
 
-    /// Adds the row of an input row, and returns it.
+    /// Adds the row of an input row.
     pub(super) fn add(
         &mut self,
-        plan: &Modify,
-        insert: &Insert,
+        (table, insert): (&Target, &Insert),
         input: &[Datum],
         pending: &mut Pending,
         run: &mut Run<'_>,
-    ) -> Result<Row> {
-        let table = &plan.table;
+    ) -> Result<()> {
         let row = new_row(table, insert, input, run)?;
         if self.stored.len() == self.rows.len() {
             self.stored.push(table.source.table.row());
@@ -61,12 +59,12 @@ impl Fill {
         let stored = &mut self.stored[self.rows.len()];
         store_row(table, &row, &run.environment.context(), stored)?;
         reference::note_parents(table, &row, None, pending);
-        self.rows.push(row.clone());
+        self.rows.push(row);
         if self.rows.len() == ROWS {
             self.is_direct = true;
             self.flush(table, run)?;
         }
-        Ok(row)
+        Ok(())
     }
 
     /// Inserts the rows that are left. A statement of few rows goes the usual way, which costs no

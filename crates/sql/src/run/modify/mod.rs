@@ -95,7 +95,10 @@ impl Changing {
         let noted = (&mut self.pending, &mut self.seen);
         let changed = match &plan.change {
             Change::Insert(insert) => match &mut self.fill {
-                Some(fill) => Some(fill.add(plan, insert, row, &mut self.pending, run)?),
+                Some(fill) => {
+                    run.state.processed += 1;
+                    return fill.add((table, insert), row, &mut self.pending, run);
+                }
                 None => insert::insert(table, insert, row, noted, run)?,
             },
             Change::Update { set, recheck } => {
