@@ -30,6 +30,16 @@ pub(crate) fn main() {
             }
         }
     }
+    // An edit makes the tree differ from its commit without touching the files of git.
+    if let Some(root) = git(&["rev-parse", "--show-toplevel"]) {
+        let crates = std::fs::read_dir(std::path::Path::new(&root).join("crates"));
+        for room in crates.into_iter().flatten().flatten() {
+            println!(
+                "cargo::rerun-if-changed={}",
+                room.path().join("src").display()
+            );
+        }
+    }
     println!("cargo::rerun-if-changed=build.rs");
 }
 

@@ -119,8 +119,13 @@ fn huge_pages() -> Option<String> {
     Some(chosen.split_once(']')?.0.to_owned())
 }
 
+/// Whether the program was built from changes that no commit has.
+pub(crate) fn is_dirty(commit: &str) -> bool {
+    commit.ends_with('+')
+}
+
 /// Hash of the program's file, computed once.
-fn binary() -> String {
+pub(crate) fn binary() -> String {
     static BINARY: OnceLock<String> = OnceLock::new();
     let hash = || {
         let path = std::env::current_exe().ok()?;

@@ -26,6 +26,20 @@ pub(crate) enum LabCommand {
     /// Make the report again from the rows of a directory, of any commit
     #[command(after_help = "Example:\n  indelible lab report n-store/all --quick --out results")]
     Report(LabRunArgs),
+    /// Measure the point of a row again, and say whether the two agree
+    #[command(
+        after_help = "Example:\n  indelible lab replay 4f1d --out docs/results/n-store\n\n\
+                            Two measurements of a number agree if their 95 % intervals overlap. A row names its point by parameters, size, seed and variant; \
+                            a version that measures something else under these says so."
+    )]
+    Replay(LabReplayArgs),
+    /// List kept reports, with the number of later commits that change what they measure
+    #[command(after_help = "Example:\n  indelible lab stale docs/results")]
+    Stale {
+        /// A directory whose directories have rows
+        #[arg(default_value = "docs/results")]
+        directory: PathBuf,
+    },
     /// The process that is killed
     #[command(hide = true)]
     Victim(LabVictimArgs),
@@ -38,15 +52,8 @@ pub(crate) struct LabRunArgs {
     /// nvram-era/all, nvm-dwb/all, fast-fash/all
     #[arg(required = true)]
     pub(crate) experiments: Vec<String>,
-    /// Minutes on two cores: small data, for databases with a cache as small; the default
-    #[arg(long, conflicts_with_all = ["full", "smoke"])]
-    pub(crate) quick: bool,
-    /// The paper's data sizes; hours
-    #[arg(long, conflicts_with = "smoke")]
-    pub(crate) full: bool,
-    /// Seconds: shows that everything runs, measures nothing that means anything
-    #[arg(long)]
-    pub(crate) smoke: bool,
+    #[command(flatten)]
+    pub(crate) size: SizeArgs,
     /// Whose design of the methods is measured: as the papers describe it, or as the product has it
     #[arg(long, value_enum, value_delimiter = ',', default_value = "paper,ours")]
     pub(crate) variants: Vec<Variant>,
@@ -59,8 +66,39 @@ pub(crate) struct LabRunArgs {
     /// Seed of rows and transactions
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Measure with a program that was built from uncommitted changes: nobody can build it again,
+    /// so do not keep such rows
+    #[arg(long)]
+    pub(crate) allow_dirty: bool,
     #[command(flatten)]
     pub(crate) prices: Prices,
+}
+
+/// The size of data and runs.
+#[derive(Debug, Args)]
+pub(crate) struct SizeArgs {
+    /// Minutes on two cores: small data, for databases with a cache as small; the default
+    #[arg(long, conflicts_with_all = ["full", "smoke"])]
+    pub(crate) quick: bool,
+    /// The paper's data sizes; hours
+    #[arg(long, conflicts_with = "smoke")]
+    pub(crate) full: bool,
+    /// Seconds: shows that everything runs, measures nothing that means anything
+    #[arg(long)]
+    pub(crate) smoke: bool,
+}
+
+/// `lab replay`.
+#[derive(Debug, Args)]
+pub(crate) struct LabReplayArgs {
+    /// The row's `config`, or its beginning
+    pub(crate) row: String,
+    /// Directory with its rows.jsonl
+    #[arg(long, default_value = "indelible-lab")]
+    pub(crate) out: PathBuf,
+    /// Directory under which the database is made, and removed at the end; shared memory by default
+    #[arg(long)]
+    pub(crate) path: Option<PathBuf>,
 }
 
 /// The process that a recovery experiment kills.

@@ -67,3 +67,17 @@ pub(crate) fn run(command: BenchCommand, format: Format) -> Result<()> {
         BenchCommand::Join(args) => join::run(&args, format),
     }
 }
+
+/// Refuses options of a measured run that make no sense together.
+#[cfg(test)]
+pub(crate) fn check(command: &BenchCommand) -> Result<()> {
+    match command {
+        BenchCommand::Ycsb(args) => ycsb::check(args),
+        BenchCommand::Tpcc(args) => standard::check(&**args),
+        BenchCommand::Tpcb(args) => standard::check(&**args),
+        BenchCommand::Tatp(args) => standard::check(&**args),
+        BenchCommand::Sysbench(args) => standard::check(&**args),
+        BenchCommand::BtreeInsert(args) => runs::check(&args.run, &args.method, false),
+        _ => Ok(()),
+    }
+}

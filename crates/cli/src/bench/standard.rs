@@ -111,7 +111,7 @@ pub(super) fn run<B: Benchmark>(args: &B, format: Format) -> Result<()> {
 pub(crate) type WatchedRow = (RunRow, Option<Seen>);
 
 /// Refuses options that make no sense together.
-fn check<B: Benchmark>(args: &B) -> Result<()> {
+pub(super) fn check<B: Benchmark>(args: &B) -> Result<()> {
     let run = args.run_args();
     if run.record.is_some() && (args.methods().len() > 1 || run.repeat > 1) {
         return Err(Usage::error(

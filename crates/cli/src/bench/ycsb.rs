@@ -136,7 +136,7 @@ pub(crate) fn measure_all(
 }
 
 /// Refuses pairs of options that make no sense.
-fn check(args: &YcsbArgs) -> Result<()> {
+pub(super) fn check(args: &YcsbArgs) -> Result<()> {
     let wrong = |sentence: &str| Err(Usage::error(sentence));
     if args.rows < args.run.partitions {
         return wrong("--rows must be at least --partitions; use more rows or fewer partitions");

@@ -5,6 +5,7 @@
 //! knows how to run it. A [`Check`] is a statement of the paper about numbers of rows. Nothing in
 //! an experiment is measured here: the only numbers are the paper's, each with its source.
 
+use super::point::{Parameters, passes};
 use super::size::Size;
 
 /// A paper whose experiments the lab repeats.
@@ -245,6 +246,29 @@ impl Test {
         }
     }
 
+    /// Whether the row with these parameters may take part in it.
+    pub(super) fn uses(&self, parameters: &Parameters) -> bool {
+        let is = |filter: Filter| passes(parameters, filter);
+        match *self {
+            Self::Ratio {
+                over, under, rows, ..
+            } => is(over) && is(rows) || is(under) && passes_but(parameters, rows, &[under]),
+            Self::Growth {
+                over,
+                under,
+                low,
+                high,
+                rows,
+                ..
+            } => {
+                (is(over) || is(under))
+                    && (is(low) || is(high))
+                    && passes_but(parameters, rows, &[under, high])
+            }
+            Self::Value { rows, .. } | Self::Best { rows, .. } => is(rows),
+        }
+    }
+
     /// A [`Test::Ratio`].
     pub(super) const fn ratio(
         metric: &'static str,
@@ -260,6 +284,18 @@ impl Test {
             within,
         }
     }
+}
+
+/// Whether parameters have the values of a filter, but for those that others set.
+fn passes_but(parameters: &Parameters, filter: Filter, others: &[Filter]) -> bool {
+    let is_set = |name: &str| {
+        others
+            .iter()
+            .any(|own| own.iter().any(|(other, _)| *other == name))
+    };
+    filter
+        .iter()
+        .all(|one| is_set(one.0) || passes(parameters, std::slice::from_ref(one)))
 }
 
 /// No bound.
@@ -289,6 +325,27 @@ impl Within {
 }
 
 impl Kind {
+    /// All kinds.
+    pub(super) const ALL: [Self; 12] = [
+        Self::Ycsb,
+        Self::YcsbSampled,
+        Self::Tpcc,
+        Self::Paged,
+        Self::PagedProbed,
+        Self::Priced,
+        Self::Btree,
+        Self::BtreeProbed,
+        Self::Device,
+        Self::Recovery,
+        Self::Costs,
+        Self::Join,
+    ];
+
+    /// The kind with this name in rows.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
     /// The name in rows.
     pub(super) fn name(self) -> &'static str {
         match self {

@@ -8,6 +8,7 @@
 //! | `point` | one run of an experiment, and the name of its configuration |
 //! | `paged` | the options for the parameters of the page engine's points |
 //! | `variant` | the paper's variant of a method beside ours |
+//! | `ablation` | a difference without its cause |
 //! | `kinds` | how a point is run |
 //! | `rounds` | points that take turns |
 //! | `conditions` | the machine during a measurement |
@@ -16,11 +17,14 @@
 //! | `statistics` | intervals |
 //! | `judge` | statements of the papers against intervals |
 //! | `verdicts` | the same for programs |
-//! | `page` | the report |
+//! | `page`, `plots` | the report |
+//! | `replay` | a row measured again |
+//! | `stale` | reports that are older than the code that they measure |
 //!
 //! Rows are the truth: a run appends them, skips points that have one, and makes the page from
 //! them at the end.
 
+mod ablation;
 mod conditions;
 mod experiment;
 mod fast_fash;
@@ -33,11 +37,14 @@ mod nvm_dwb;
 mod nvram_era;
 mod page;
 mod paged;
+mod plots;
 mod point;
 mod prices;
+mod replay;
 mod rounds;
 mod rows;
 mod size;
+mod stale;
 mod statistics;
 mod variant;
 mod verdicts;
@@ -45,6 +52,7 @@ mod verdicts;
 use crate::args::{LabCommand, LabRunArgs};
 use crate::failure::Usage;
 use crate::files::{Existing, OutputFile};
+use crate::machine::{self, COMMIT};
 use crate::output::{Cell, Format, Listing, duration, note};
 use crate::scratch::Scratch;
 use anyhow::{Context, Result};
@@ -55,7 +63,7 @@ use rows::{Accept, LabRow, Rows};
 use size::Size;
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 pub(crate) use variant::Variant;
 
@@ -85,6 +93,8 @@ pub(crate) fn run(command: &LabCommand, format: Format) -> Result<()> {
             let rows = Rows::open(&args.out, Accept::AnyCommit)?;
             report(args, &chosen(&args.experiments)?, &rows, format)
         }
+        LabCommand::Replay(args) => replay::run(args, format),
+        LabCommand::Stale { directory } => stale::run(directory, format),
         LabCommand::Victim(args) => kinds::victim(args),
     }
 }
@@ -128,8 +138,15 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>> {
 fn measure(args: &LabRunArgs, format: Format) -> Result<()> {
     let experiments = chosen(&args.experiments)?;
     let size = Size::of(args);
+    // A smoke run shows that everything runs; nobody keeps its rows.
+    if machine::is_dirty(COMMIT) && !(args.size.smoke || args.allow_dirty) {
+        return Err(Usage::error(format!(
+            "this program was built from commit {COMMIT} with changes that are not committed, so nobody can build it again; commit them and build, or measure \
+             for yourself with --allow-dirty"
+        )));
+    }
     let parent = args.path.clone().unwrap_or_else(Scratch::root);
-    let mut rows = Rows::open(&args.out, Accept::ThisCommit)?;
+    let mut rows = Rows::open(&args.out, Accept::ThisBuild)?;
     let mut points = missing(&experiments, &size, args, &rows);
     let wanted: usize = points.iter().map(|(_, points)| points.len()).sum();
     for (_, points) in &mut points {
@@ -142,30 +159,70 @@ fn measure(args: &LabRunArgs, format: Format) -> Result<()> {
             wanted - count
         ));
     }
-    let (start, mut done) = (Instant::now(), 0);
+    let mut run = Run {
+        size: &size,
+        parent: &parent,
+        start: Instant::now(),
+        done: 0,
+        count,
+    };
     for (experiment, points) in &points {
-        for points in points.chunks(size.together) {
+        run.measure(experiment, points, &mut rows)?;
+    }
+    for experiment in &experiments {
+        let of = (&size, args.seed, first_variant(args));
+        let points = ablation::missing(experiment, &rows, of);
+        run.count += points.len();
+        run.measure(experiment, &points, &mut rows)?;
+    }
+    report(args, &experiments, &rows, format)
+}
+
+/// A run under way.
+struct Run<'r> {
+    size: &'r Size,
+    parent: &'r Path,
+    start: Instant,
+    /// Points that are measured, and all of them.
+    done: usize,
+    count: usize,
+}
+
+impl Run<'_> {
+    /// Measures points of an experiment, as many in the same rounds as may be loaded together.
+    fn measure(
+        &mut self,
+        experiment: &Experiment,
+        points: &[Point],
+        rows: &mut Rows,
+    ) -> Result<()> {
+        for points in points.chunks(self.size.together) {
             let tell = |point: Option<&Point>, round: u32| {
-                let place = format!("[{done}/{count}, {}]", elapsed(start));
+                let place = format!("[{}/{}, {}]", self.done, self.count, elapsed(self.start));
                 match point {
                     Some(point) => note(&format!("{place} {} {}", experiment.name, point.words())),
                     None => note(&format!(
                         "{place} {}: round {} of {} of {} runs",
                         experiment.name,
                         round + 1,
-                        size.rounds,
+                        self.size.rounds,
                         points.len()
                     )),
                 }
             };
-            let measured = rounds::measure(points, &size, &parent, tell);
+            let measured = rounds::measure(points, self.size, self.parent, tell);
             for row in measured.with_context(|| experiment.name)? {
                 rows.add(row)?;
             }
-            done += points.len();
+            self.done += points.len();
         }
+        Ok(())
     }
-    report(args, &experiments, &rows, format)
+}
+
+/// The variant that statements are judged for first.
+fn first_variant(args: &LabRunArgs) -> Variant {
+    args.variants.first().copied().unwrap_or(Variant::Paper)
 }
 
 /// Standard output is for the verdicts.
@@ -247,6 +304,7 @@ fn report(
             &args.variants.iter().map(of_variant).collect::<Vec<_>>(),
             points.iter().filter_map(find).collect(),
             points.len(),
+            ablation::ablated(experiment, rows, (&size, args.seed, first_variant(args))),
         )
     };
     let mut parts: Vec<page::Part<'_>> = Vec::new();
@@ -375,7 +433,7 @@ mod tests {
     #[test]
     fn figures_share_the_runs_that_are_the_same() {
         let scratch = Scratch::new().unwrap();
-        let rows = Rows::open(scratch.path(), Accept::ThisCommit).unwrap();
+        let rows = Rows::open(scratch.path(), Accept::ThisBuild).unwrap();
         let count = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             let args = args(&names);

@@ -4,18 +4,17 @@
 //! statement that differs is printed with the reason that the experiment gives for it. The page is
 //! one file that loads nothing and runs no script.
 
-use super::experiment::{Axes, Basis, Check, Claim, Experiment, Paper, Plot, Shape, Unit};
+use super::ablation::Ablated;
+use super::experiment::{Basis, Check, Claim, Experiment, Paper, Shape};
 use super::judge::{Judged, Verdict, judge};
 use super::n_store;
-use super::point::passes;
+use super::plots::{self, draw, has, rows_of};
 use super::rows::{Control, LabRow};
 use super::size::Size;
-use super::statistics::{Interval, median};
+use super::stale;
+use super::statistics::median;
 use super::variant::{Scope, Variant};
-use crate::report::{
-    BarChart, BarGroup, Details, LineChart, LineSeries, Page, Scale, Section, StackBar, StackChart,
-    Tick, Tone, WordTable, short_number,
-};
+use crate::report::{Details, Page, Section, Tone, WordTable, short_number};
 
 /// An experiment with its rows and the outcomes of its checks.
 pub(super) struct Figure<'r> {
@@ -24,6 +23,8 @@ pub(super) struct Figure<'r> {
     pub(super) rows: Vec<&'r LabRow>,
     /// The outcomes of the checks, in their order, for each variant.
     pub(super) judged: Vec<(Variant, Vec<Judged>)>,
+    /// Statements of the first variant that were measured without the cause of their difference.
+    pub(super) ablated: Vec<Ablated>,
     /// Rows that a whole run has.
     wanted: usize,
 }
@@ -35,6 +36,7 @@ impl<'r> Figure<'r> {
         variants: &[(Variant, Vec<&'r LabRow>)],
         rows: Vec<&'r LabRow>,
         wanted: usize,
+        ablated: Vec<Ablated>,
     ) -> Self {
         let judged = variants.iter().map(|(variant, own)| {
             let checks = experiment.checks.iter();
@@ -44,6 +46,7 @@ impl<'r> Figure<'r> {
             experiment,
             rows,
             judged: judged.collect(),
+            ablated,
             wanted,
         }
     }
@@ -135,6 +138,7 @@ impl<'r> Figure<'r> {
         let plots = self.experiment.plots.iter();
         let plots = plots.filter(|plot| !rows_of(plot, &self.rows).is_empty());
         let plots = plots.map(|plot| (plot.caption.to_owned(), draw(plot, &self.rows)));
+        let plots = plots.chain(plots::ranges(self.experiment, &self.judged));
         let mut words = vec![self.checks()];
         if self.experiment.name == "n-store/table3" {
             words.push(model(&self.rows));
@@ -177,6 +181,11 @@ impl<'r> Figure<'r> {
                 let first = judged.first().map(|judged| judged.verdict);
                 if first == Some(Verdict::Differs) {
                     verdict = format!("{verdict}. {}", check.why);
+                }
+                for own in self.ablated.iter().filter(|own| own.at == at) {
+                    let Judged { measured, .. } = &own.judged;
+                    let name = own.judged.verdict.name();
+                    verdict = format!("{verdict} With {}: {measured}, {name}.", own.with);
                 }
                 cells.push(verdict);
                 (first.map_or(Tone::Plain, tone_of), cells)
@@ -297,7 +306,8 @@ fn overview(figures: &[Figure<'_>]) -> Section {
              where the paper has words, it lies whole among the numbers for which they are true). The table counts those among all that were measured; \
              the others differ, or are undecided because their interval crosses a boundary. Goals of ours are not counted."
                 .into(),
-            "Where a statement differs, the sentence beside it is what we hold to be the reason; the rows do not prove it."
+            "Where a statement differs, the sentence beside it is what we hold to be the reason. After \"with\" stands an option that takes the reason away, and the \
+             same statement measured so: only where it agrees then the reason is proven."
                 .into(),
         ],
         words: vec![WordTable { header, rows }],
@@ -382,198 +392,13 @@ fn facts(parts: &[Part<'_>], size: &Size) -> Vec<(String, String)> {
                 format!("{}; huge pages: {}", machine.cpu_flags, machine.huge_pages)
             }),
         ),
-        ("commit".into(), distinct(&|row| row.commit.clone())),
+        ("commit".into(), stale::commits(rows().copied())),
         ("seed".into(), distinct(&|row| row.seed.to_string())),
         (
             "size".into(),
             format!("{}: {}", size.name, sizes.join("; ")),
         ),
     ]
-}
-
-fn rows_of<'r>(plot: &Plot, rows: &[&'r LabRow]) -> Vec<&'r LabRow> {
-    let rows = rows.iter().copied();
-    rows.filter(|row| passes(&row.parameters, plot.rows))
-        .collect()
-}
-
-fn draw(plot: &Plot, rows: &[&LabRow]) -> String {
-    let rows = rows_of(plot, rows);
-    match plot.shape {
-        Shape::Bars {
-            metric,
-            group,
-            bar,
-            scale,
-        } => bars(plot.caption, &rows, metric, (group, bar), scale_of(scale)),
-        Shape::Stack { bar, pieces, unit } => stack(plot.caption, &rows, bar, pieces, unit),
-        Shape::Lines {
-            metric,
-            x,
-            x_label,
-            y_label,
-            line,
-            x_scale,
-            scale,
-        } => {
-            let (series, x_ticks) = lines(&rows, metric, x, line);
-            let chart = LineChart {
-                title: plot.caption.into(),
-                x_label: x_label.into(),
-                y_label: y_label.into(),
-                x_scale: scale_of(x_scale),
-                y_scale: scale_of(scale),
-                x_ticks,
-                series,
-            };
-            chart.svg()
-        }
-    }
-}
-
-fn scale_of(axes: Axes) -> Scale {
-    match axes {
-        Axes::Linear => Scale::Linear,
-        Axes::Logarithmic => Scale::Logarithmic,
-    }
-}
-
-/// Values of a parameter in the order in which rows have them.
-fn values(rows: &[&LabRow], name: &str) -> Vec<String> {
-    let mut values: Vec<String> = Vec::new();
-    for value in rows.iter().filter_map(|row| row.parameters.get(name)) {
-        if !values.contains(value) {
-            values.push(value.clone());
-        }
-    }
-    values
-}
-
-fn has(row: &LabRow, name: &str, value: &str) -> bool {
-    row.parameters.get(name).is_some_and(|own| own == value)
-}
-
-/// The name of a row's bar or line: the value of a parameter, marked where the run is the paper's
-/// variant and ours is another one.
-fn label(row: &LabRow, name: &str) -> Option<String> {
-    let value = row.parameters.get(name)?;
-    Some(if row.variant == Scope::Paper.name() {
-        format!("{value} (paper)")
-    } else {
-        value.clone()
-    })
-}
-
-/// Names of bars or lines in the order in which rows have them.
-fn labels(rows: &[&LabRow], name: &str) -> Vec<String> {
-    let mut labels: Vec<String> = Vec::new();
-    for own in rows.iter().filter_map(|row| label(row, name)) {
-        if !labels.contains(&own) {
-            labels.push(own);
-        }
-    }
-    labels
-}
-
-fn bars(
-    caption: &str,
-    rows: &[&LabRow],
-    metric: &str,
-    (group, bar): (&str, &str),
-    scale: Scale,
-) -> String {
-    let series = labels(rows, bar);
-    let value = |of_group: &str, of_bar: &str| {
-        let is_own = |row: &&&LabRow| label(row, bar).is_some_and(|own| own == of_bar);
-        let mut own = rows.iter().filter(is_own);
-        let row = own.find(|row| has(row, group, of_group))?;
-        Interval::of_median(&row.rounds(metric))
-    };
-    let groups = values(rows, group).into_iter().map(|of_group| {
-        let bars = series.iter().map(|of_bar| value(&of_group, of_bar));
-        let bars: Vec<Option<Interval>> = bars.collect();
-        let number = |own: &Interval| (own.value, short_number(own.value));
-        BarGroup {
-            bars: bars.iter().map(|own| own.as_ref().map(number)).collect(),
-            ranges: bars
-                .iter()
-                .map(|own| own.map(|own| (own.low, own.high)))
-                .collect(),
-            name: format!("{group}: {of_group}"),
-        }
-    });
-    let groups = groups.collect();
-    let chart = BarChart {
-        title: caption.into(),
-        series,
-        groups,
-        scale,
-    };
-    chart.svg()
-}
-
-fn stack(
-    caption: &str,
-    rows: &[&LabRow],
-    bar: &str,
-    pieces: &[(&str, &str)],
-    unit: Unit,
-) -> String {
-    let has_pieces = |row: &&&LabRow| {
-        pieces
-            .iter()
-            .any(|(metric, _)| row.metrics.contains_key(*metric))
-    };
-    let bars = rows.iter().filter(has_pieces).map(|row| {
-        let values: Vec<f64> = pieces
-            .iter()
-            .map(|(metric, _)| row.median(metric).unwrap_or(0.0))
-            .collect();
-        let total: f64 = values.iter().sum();
-        StackBar {
-            name: label(row, bar).unwrap_or_default(),
-            label: match unit {
-                Unit::Bytes => short_number(total) + "B",
-                Unit::Plain => short_number(total),
-                Unit::Percent => String::new(),
-            },
-            values,
-        }
-    });
-    let chart = StackChart {
-        title: caption.into(),
-        pieces: pieces.iter().map(|(_, name)| (*name).into()).collect(),
-        bars: bars.collect(),
-    };
-    chart.svg()
-}
-
-fn lines(rows: &[&LabRow], metric: &str, x: &str, line: &str) -> (Vec<LineSeries>, Vec<Tick>) {
-    let number = |row: &LabRow| match row.parameters.get(x) {
-        Some(text) => text.parse::<f64>().ok(),
-        None => row.median(x),
-    };
-    let series = labels(rows, line).into_iter().map(|name| {
-        let is_own = |row: &&&LabRow| label(row, line).is_some_and(|own| own == name);
-        let own = rows.iter().filter(is_own);
-        let mut points: Vec<(f64, Interval)> = own
-            .filter_map(|row| Some((number(row)?, Interval::of_median(&row.rounds(metric))?)))
-            .collect();
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        LineSeries {
-            name,
-            points: points.iter().map(|(x, own)| (*x, own.value)).collect(),
-            ranges: points.iter().map(|(_, own)| (own.low, own.high)).collect(),
-        }
-    });
-    let mut places: Vec<f64> = rows.iter().filter_map(|row| number(row)).collect();
-    places.sort_by(f64::total_cmp);
-    places.dedup();
-    let ticks = places.into_iter().map(|at| Tick {
-        at,
-        text: short_number(at),
-    });
-    (series.collect(), ticks.collect())
 }
 
 /// The model of table 3 next to the measurements.
@@ -641,9 +466,12 @@ fn raw(rows: &[&LabRow], experiment: &Experiment) -> (Vec<String>, Vec<Vec<Strin
     let mut header = vec!["run".to_owned()];
     header.extend(metrics.iter().map(|metric| (*metric).to_owned()));
     let lines = rows.iter().map(|row| {
-        let mut words: Vec<&str> = row.parameters.values().map(String::as_str).collect();
-        words.extend((row.variant != Scope::Both.name()).then_some(row.variant.as_str()));
-        let mut cells = vec![words.join(" ")];
+        let named = row.parameters.iter();
+        let mut words: Vec<String> = named
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect();
+        words.extend((row.variant != Scope::Both.name()).then(|| row.variant.clone()));
+        let mut cells = vec![words.join(", ")];
         cells.extend(metrics.iter().map(|metric| {
             row.metrics.get(*metric).map_or_else(String::new, |spread| {
                 format!(

@@ -27,7 +27,7 @@ pub(super) struct Point {
     pub(super) seed: u64,
     /// The variants that it stands for.
     pub(super) scope: Scope,
-    /// Options of the paper's variant, in addition.
+    /// Options of its variant, in addition; an empty value takes one away.
     added: Vec<(&'static str, &'static str)>,
 }
 
@@ -74,6 +74,17 @@ impl Point {
         }
     }
 
+    /// The same point with options that take a cause away.
+    pub(super) fn without_cause(mut self, changes: &[(&'static str, &'static str)]) -> Self {
+        if !changes.is_empty() {
+            self.scope = Scope::Ablation;
+            let is_kept = |own: &(&str, &str)| changes.iter().all(|(name, _)| *name != own.0);
+            self.added.retain(is_kept);
+            self.added.extend(changes);
+        }
+        self
+    }
+
     /// The value of a parameter; empty if the point has none of this name.
     pub(super) fn get(&self, name: &str) -> &str {
         self.parameters.get(name).map_or("", String::as_str)
@@ -112,7 +123,9 @@ impl Point {
             if let Some(at) = arguments.iter().position(|word| *word == name) {
                 arguments.drain(at..at + 2);
             }
-            arguments.extend([name, (*value).to_owned()]);
+            if !value.is_empty() {
+                arguments.extend([name, (*value).to_owned()]);
+            }
         }
         arguments
     }

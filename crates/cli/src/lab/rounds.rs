@@ -20,7 +20,7 @@ use workload::random::Random;
 /// that is quiet enough.
 const CONTROL_DIFFERENCE_MAX: f64 = 0.1;
 /// The metrics by which a control point is compared with itself; the first that it has.
-const CONTROL_METRICS: [&str; 5] = [
+pub(super) const CONTROL_METRICS: [&str; 5] = [
     "txn_per_cpu_s",
     "tuples_per_cpu_s",
     "chunk_ns",

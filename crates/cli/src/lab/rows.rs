@@ -1,7 +1,8 @@
 //! Rows: one line of JSON a point, appended when the point is measured, so that an interrupted run
 //! keeps its finished points.
 //!
-//! A row is used again if its configuration and its commit are the same. The last line of a run
+//! A row is used again if its configuration and its commit are the same, and the program too where
+//! it was built from uncommitted changes. The last line of a run
 //! that was killed may be torn; it is cut off before anything is appended. The table for
 //! spreadsheets is made from the rows and never read.
 
@@ -10,7 +11,7 @@ use super::point::{Parameters, Point, hash};
 use super::size::Size;
 use super::statistics::median;
 use crate::files::{Existing, OutputFile};
-use crate::machine::{COMMIT, Machine};
+use crate::machine::{self, COMMIT, Machine};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -119,6 +120,12 @@ impl LabRow {
         }
     }
 
+    /// Whether this program made it.
+    fn is_of_this_build(&self) -> bool {
+        let is_same = !machine::is_dirty(COMMIT) || self.machine.binary == machine::binary();
+        self.commit == COMMIT && is_same
+    }
+
     /// The median of a metric.
     pub(super) fn median(&self, metric: &str) -> Option<f64> {
         self.metrics.get(metric).map(|spread| spread.median)
@@ -141,8 +148,8 @@ impl LabRow {
 /// The rows of a directory that need no new measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Accept {
-    /// Those of this build's commit.
-    ThisCommit,
+    /// Those of this build.
+    ThisBuild,
     /// Those of any commit; the last one of a configuration counts.
     AnyCommit,
 }
@@ -168,15 +175,12 @@ impl Rows {
             .append(true)
             .open(&path)
             .with_context(problem)?;
-        let text = fs::read_to_string(&path).with_context(problem)?;
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let (rows, whole) = read(&path)?;
         file.set_len(whole as u64).with_context(problem)?;
         file.flush()?;
         let mut known = HashMap::new();
-        for (index, line) in text[..whole].lines().enumerate() {
-            let row: LabRow = serde_json::from_str(line)
-                .with_context(|| format!("{}: line {} is no row", path.display(), index + 1))?;
-            if accept == Accept::AnyCommit || row.commit == COMMIT {
+        for row in rows {
+            if accept == Accept::AnyCommit || row.is_of_this_build() {
                 known.insert(row.config.clone(), row);
             }
         }
@@ -262,6 +266,19 @@ impl Rows {
     }
 }
 
+/// All rows of a file, and the bytes of its whole lines.
+pub(super) fn read(path: &Path) -> Result<(Vec<LabRow>, usize)> {
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot use {}", path.display()))?;
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    let lines = text[..whole].lines().enumerate();
+    let rows = lines.map(|(index, line)| {
+        serde_json::from_str(line)
+            .with_context(|| format!("{}: line {} is no row", path.display(), index + 1))
+    });
+    Ok((rows.collect::<Result<_>>()?, whole))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,7 +300,7 @@ mod tests {
         let samples = vec![sample(1, 4.0), sample(0, 6.0)];
         let row = LabRow::new(&point, &size, samples, scratch.path());
         assert_eq!(row.rounds("bytes"), [6.0, 4.0]);
-        let mut rows = Rows::open(scratch.path(), Accept::ThisCommit).unwrap();
+        let mut rows = Rows::open(scratch.path(), Accept::ThisBuild).unwrap();
         assert!(rows.find(&point, &size).is_none());
         rows.add(row).unwrap();
         drop(rows);
@@ -292,7 +309,7 @@ mod tests {
         let mut torn = whole.clone();
         torn.extend_from_slice(&whole[..whole.len() / 2]);
         fs::write(&file, &torn).unwrap();
-        let rows = Rows::open(scratch.path(), Accept::ThisCommit).unwrap();
+        let rows = Rows::open(scratch.path(), Accept::ThisBuild).unwrap();
         assert_eq!(rows.find(&point, &size).unwrap().median("bytes"), Some(5.0));
         assert_eq!(fs::read(&file).unwrap(), whole);
     }

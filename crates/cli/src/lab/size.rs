@@ -171,11 +171,18 @@ impl Default for Size {
 impl Size {
     /// The size that the options ask for.
     pub(super) fn of(args: &LabRunArgs) -> Self {
-        match (args.full, args.smoke) {
+        match (args.size.full, args.size.smoke) {
             (true, _) => FULL,
             (_, true) => SMOKE,
             _ => QUICK,
         }
+    }
+
+    /// The size with this name in rows.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        [SMOKE, QUICK, FULL]
+            .into_iter()
+            .find(|size| size.name == name)
     }
 
     /// Measurements of a database: one a round, and a second one of the control point.

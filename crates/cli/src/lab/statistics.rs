@@ -41,6 +41,11 @@ impl Interval {
             high: *medians.get(DRAWS - 1 - outside)?,
         })
     }
+
+    /// Whether the two have a number in common.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        self.low <= other.high && other.low <= self.high
+    }
 }
 
 /// The median; sorts the values.
@@ -73,6 +78,8 @@ mod tests {
         let wide = Interval::of_median(&[1.0, 1.5, 0.5, 1.9, 0.1]).unwrap();
         assert!(narrow.low <= 1.0 && 1.0 <= narrow.high && (narrow.value - 1.0).abs() < 1e-9);
         assert!(narrow.low >= 0.98 && narrow.high <= 1.02);
+        assert!(narrow.overlaps(&wide) && wide.overlaps(&narrow));
+        assert!(!narrow.overlaps(&Interval::of_median(&[1.03; 5]).unwrap()));
         assert!(wide.high - wide.low > 10.0 * (narrow.high - narrow.low));
         let exact = Interval::of_median(&[7.0; 5]).unwrap();
         assert_eq!((exact.low, exact.high), (7.0, 7.0));

@@ -23,6 +23,8 @@ pub(super) enum Scope {
     Paper,
     Ours,
     Both,
+    /// None: a cause is taken away.
+    Ablation,
 }
 
 impl Variant {
@@ -42,6 +44,7 @@ impl Scope {
             Self::Paper => "paper",
             Self::Ours => "ours",
             Self::Both => "both",
+            Self::Ablation => "ablation",
         }
     }
 }

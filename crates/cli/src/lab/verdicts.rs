@@ -3,6 +3,7 @@
 //! `paper_low` and `paper_high` are null where the paper gives no number, `high` where its words
 //! have no upper bound. The file is made from rows, as the page is, and never read.
 
+use super::ablation::Ablated;
 use super::experiment::{Basis, Check};
 use super::judge::Judged;
 use super::page::Figure;
@@ -25,6 +26,33 @@ struct Line<'v> {
     paper_low: Option<f64>,
     paper_high: Option<f64>,
     verdict: &'v str,
+    /// The paper's own words or numbers, and where they stand.
+    paper: &'v str,
+    source: &'v str,
+    /// The statement without the cause of its difference, where that was measured.
+    ablation: Option<Without<'v>>,
+}
+
+#[derive(Serialize)]
+struct Without<'v> {
+    with: &'v str,
+    value: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    verdict: &'v str,
+}
+
+impl<'v> Without<'v> {
+    fn new(ablated: &'v Ablated) -> Self {
+        let interval = ablated.judged.interval;
+        Self {
+            with: ablated.with,
+            value: interval.map(|interval| interval.value),
+            low: interval.map(|interval| interval.low),
+            high: interval.map(|interval| interval.high),
+            verdict: ablated.judged.verdict.name(),
+        }
+    }
 }
 
 impl<'v> Line<'v> {
@@ -43,6 +71,9 @@ impl<'v> Line<'v> {
             paper_low: range.map(|(low, _)| low),
             paper_high: range.map(|(_, high)| high).filter(|high| high.is_finite()),
             verdict: judged.verdict.name(),
+            paper: check.paper,
+            source: check.source,
+            ablation: None,
         }
     }
 }
@@ -54,9 +85,13 @@ pub(super) fn write<'f, 'r: 'f>(
 ) -> Result<()> {
     let mut out = OutputFile::create(path, Existing::Replace)?;
     for figure in figures {
-        for (variant, judged) in &figure.judged {
-            for (check, judged) in figure.experiment.checks.iter().zip(judged) {
-                let line = Line::new(figure.experiment.name, variant.name(), check, judged);
+        for (order, (variant, judged)) in figure.judged.iter().enumerate() {
+            let checks = figure.experiment.checks.iter().zip(judged).enumerate();
+            for (at, (check, judged)) in checks {
+                let mut line = Line::new(figure.experiment.name, variant.name(), check, judged);
+                let mut ablated = figure.ablated.iter();
+                let own = ablated.find(|own| order == 0 && own.at == at);
+                line.ablation = own.map(Without::new);
                 serde_json::to_writer(&mut out, &line)?;
                 out.write_all(b"\n")?;
             }

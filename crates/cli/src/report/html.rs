@@ -245,6 +245,7 @@ svg .group { font-weight: 600; }
 svg .tick, svg .axis, svg .none, svg .name { fill: var(--soft); }
 svg .grid { stroke: var(--rule); stroke-width: 1; }
 svg .interval { stroke: var(--ink); stroke-width: 1.4; stroke-linecap: round; opacity: 0.75; }
+svg .band { fill: var(--c2); opacity: 0.22; }
 svg polyline { fill: none; stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
 .f0 { fill: var(--c0); } .f1 { fill: var(--c1); } .f2 { fill: var(--c2); }
 .f3 { fill: var(--c3); } .f4 { fill: var(--c4); } .f5 { fill: var(--c5); }

@@ -6,11 +6,13 @@
 
 mod html;
 mod plot;
+mod ranges;
 mod rows;
 mod stack;
 
 pub(crate) use html::{Details, NumberTable, Page, Section, Tone, WordTable};
 pub(crate) use plot::{BarChart, BarGroup, LineChart, LineSeries, Scale, Tick, short_number};
+pub(crate) use ranges::{RangeChart, RangeRow};
 pub(crate) use rows::{
     AreaNumbers, CheckpointNumbers, FootprintBytes, LatencyUs, ModelledNumbers, OwnNumbers,
     PageNumbers, PerTxn, ReadFloor, RunRow, StandardNumbers, TypeNumbers, WrittenBytes,

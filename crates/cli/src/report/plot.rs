@@ -116,15 +116,15 @@ pub(super) const BAR_PITCH: f64 = 19.0;
 pub(super) const BAR: f64 = 15.0;
 
 /// Start of the bars of a chart, their greatest length, and the value of a unit of length.
-struct Place {
-    left: f64,
-    room: f64,
-    axis: Axis,
+pub(super) struct Place {
+    pub(super) left: f64,
+    pub(super) room: f64,
+    pub(super) axis: Axis,
 }
 
 impl Place {
     /// Draws the axis below the bars, with the names of its ends; returns its lower end.
-    fn marks(&self, body: &mut String, y: f64) -> f64 {
+    pub(super) fn marks(&self, body: &mut String, y: f64) -> f64 {
         line(body, (self.left, y), (self.left + self.room, y));
         let ticks = self.axis.ticks();
         let ends = ticks.first().into_iter().chain(ticks.last());
@@ -283,14 +283,15 @@ fn usable(value: f64, scale: Scale) -> bool {
 }
 
 /// The range of an axis and how it maps values to 0..=1.
-struct Axis {
+pub(super) struct Axis {
     low: f64,
     high: f64,
     scale: Scale,
 }
 
 impl Axis {
-    fn over(values: impl Iterator<Item = f64>, scale: Scale) -> Self {
+    /// The axis of these values.
+    pub(super) fn over(values: impl Iterator<Item = f64>, scale: Scale) -> Self {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for value in values {
             low = low.min(value);
@@ -318,7 +319,8 @@ impl Axis {
         }
     }
 
-    fn part(&self, value: f64) -> f64 {
+    /// The place of a value, from 0 to 1; values outside lie at the ends.
+    pub(super) fn part(&self, value: f64) -> f64 {
         let part = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
             Scale::Logarithmic if value <= 0.0 => 0.0,
@@ -329,7 +331,8 @@ impl Axis {
         part.clamp(0.0, 1.0)
     }
 
-    fn ticks(&self) -> Vec<Tick> {
+    /// Its marks.
+    pub(super) fn ticks(&self) -> Vec<Tick> {
         let values: Vec<f64> = match self.scale {
             Scale::Linear => (0..=4)
                 .map(|i| self.low + (self.high - self.low) * f64::from(i) / 4.0)
@@ -422,7 +425,7 @@ fn polyline(body: &mut String, colour: usize, name: &str, places: &[(f64, f64, f
 }
 
 /// The line of a 95 % interval.
-fn interval(body: &mut String, from: (f64, f64), to: (f64, f64)) {
+pub(super) fn interval(body: &mut String, from: (f64, f64), to: (f64, f64)) {
     let _ = write!(
         body,
         "<line class=\"interval\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",
@@ -430,7 +433,7 @@ fn interval(body: &mut String, from: (f64, f64), to: (f64, f64)) {
     );
 }
 
-fn line(body: &mut String, from: (f64, f64), to: (f64, f64)) {
+pub(super) fn line(body: &mut String, from: (f64, f64), to: (f64, f64)) {
     let _ = write!(
         body,
         "<line class=\"grid\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",

@@ -1,11 +1,11 @@
 //! Stacked bars as SVG text: each bar is made of pieces, whose colours a legend above explains.
 //!
 //! Bars are horizontal, as in `plot`, whose box, colours and letters they share. The axis is linear
-//! and starts at zero, so that pieces and bars can be compared; it has no marks, because each bar
-//! may carry its sum.
+//! and starts at zero, so that pieces and bars can be compared.
 
 use super::plot::{
-    BAR, BAR_PITCH, CHARACTER, COLOURS, WIDTH, escape, frame, short_number, text, text_width,
+    Axis, BAR, BAR_PITCH, CHARACTER, COLOURS, Place, Scale, WIDTH, escape, frame, short_number,
+    text, text_width,
 };
 use std::fmt::Write as _;
 
@@ -33,17 +33,16 @@ impl StackChart {
         let mut y = self.legend(&mut body) + 10.0;
         let left = text_width(self.bars.iter().map(|bar| &bar.name)) + 14.0;
         let labels = text_width(self.bars.iter().map(|bar| &bar.label));
-        let room = (WIDTH - labels - 10.0 - left).max(40.0);
-        let longest = self.bars.iter().map(StackBar::total).fold(0.0, f64::max);
+        let place = Place {
+            left,
+            room: (WIDTH - labels - 10.0 - left).max(40.0),
+            axis: Axis::over(self.bars.iter().map(StackBar::total), Scale::Linear),
+        };
         for bar in &self.bars {
             text(&mut body, (left - 8.0, y + 12.0), "end", "name", &bar.name);
             let mut x = left;
             for (index, value) in bar.values.iter().enumerate() {
-                let width = if longest > 0.0 {
-                    value / longest * room
-                } else {
-                    0.0
-                };
+                let width = place.axis.part(*value) * place.room;
                 let name = self.pieces.get(index).map_or("", String::as_str);
                 let _ = write!(
                     body,
@@ -59,7 +58,8 @@ impl StackChart {
             text(&mut body, (x + 6.0, y + 12.0), "start", "value", &bar.label);
             y += BAR_PITCH;
         }
-        frame(&self.title, y + 4.0, &body)
+        y = place.marks(&mut body, y + 2.0);
+        frame(&self.title, y, &body)
     }
 
     /// Draws the names of the pieces in as many lines as they need; returns where the last one

@@ -173,6 +173,19 @@ fn add_steps(metrics: &mut Metrics, row: &RunRow, seen: &Seen) {
     metrics.extend(numbers.map(|(name, value)| (name.to_owned(), value)));
 }
 
+/// Whether the arguments of a point make sense together.
+#[cfg(test)]
+pub(super) fn check(point: &Point, size: &Size) -> Result<()> {
+    let workload = match point.kind {
+        Kind::Ycsb => "ycsb",
+        Kind::Tpcc => "tpcc",
+        Kind::Btree => "btree-insert",
+        _ => point.get("workload"),
+    };
+    let command = parse(workload, point, size, Path::new("."))?;
+    crate::bench::check(&command)
+}
+
 fn parse(workload: &str, point: &Point, size: &Size, parent: &Path) -> Result<BenchCommand> {
     let mut words: Vec<String> = ["indelible", "bench", workload, "--path"]
         .map(str::to_owned)

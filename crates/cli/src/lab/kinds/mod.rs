@@ -65,3 +65,14 @@ pub(super) fn prepare<'p>(
         Kind::Join => Box::new(Afresh(|| join::run(point, size))),
     })
 }
+
+/// Whether the arguments of a point are those of a command.
+#[cfg(test)]
+pub(super) fn check(point: &Point, size: &Size) -> Result<()> {
+    match point.kind {
+        Kind::Paged | Kind::PagedProbed | Kind::Ycsb | Kind::Tpcc | Kind::Btree => {
+            bench::check(point, size)
+        }
+        _ => bail!("an ablation is a run of `indelible bench`"),
+    }
+}

@@ -205,7 +205,7 @@ const FIG6: Experiment = Experiment {
     shows: &[NO_BARRIER],
     sweeps: over_lengths!(BARRIERS_OF_FIG6),
     plots: &[Plot {
-        caption: "Barriers of 3 µs",
+        caption: "95th percentile in µs, barriers of 3 µs",
         rows: OF_FIG6,
         shape: Shape::Bars {
             metric: P95,
