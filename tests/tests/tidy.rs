@@ -49,6 +49,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &["pmem", "disk", "indelible", "join", "workload"],
     ),
     ("delimited", &["indelible"]),
+    ("report", &[]),
     (
         "cli",
         &[
@@ -63,6 +64,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "torture",
             "measure",
             "delimited",
+            "report",
         ],
     ),
     (

@@ -1,5 +1,7 @@
 //! The plots of a figure, drawn from its rows: medians over the rounds with their intervals, and
 //! the paper's ranges of its statements beside what was measured.
+//!
+//! A plot without rows is not drawn. Values that no row has are left out, never guessed.
 
 use super::experiment::{Axes, Basis, Experiment, Plot, Shape, Test, Unit};
 use super::judge::Judged;

@@ -4,61 +4,70 @@
 //! is room, else below each other. A wide table scrolls inside its own frame, so the page itself
 //! never does.
 
-use super::plot::escape;
+use crate::plot::escape;
 use std::fmt::Write as _;
 
 /// A page under construction.
-pub(crate) struct Page {
-    pub(crate) title: String,
+pub struct Page {
+    /// The heading, or the quantity shown.
+    pub title: String,
     /// One sentence under the title.
-    pub(crate) lead: String,
-    pub(crate) sections: Vec<Section>,
+    pub lead: String,
+    /// The parts, from top to bottom.
+    pub sections: Vec<Section>,
     /// Names and values at the foot: machine, build and settings.
-    pub(crate) facts: Vec<(String, String)>,
+    pub facts: Vec<(String, String)>,
 }
 
 /// A part of a page, in the order of its fields.
 #[derive(Default)]
-pub(crate) struct Section {
-    pub(crate) heading: String,
+pub struct Section {
+    /// The heading.
+    pub heading: String,
     /// Paragraphs of plain text.
-    pub(crate) paragraphs: Vec<String>,
+    pub paragraphs: Vec<String>,
     /// Captions and SVG elements.
-    pub(crate) plots: Vec<(String, String)>,
+    pub plots: Vec<(String, String)>,
     /// Header cells, then rows; the first column is text, the others are numbers.
-    pub(crate) table: Option<NumberTable>,
+    pub table: Option<NumberTable>,
     /// A word or two next to the heading.
-    pub(crate) badge: Option<(Tone, String)>,
+    pub badge: Option<(Tone, String)>,
     /// Tables of words, below the plots.
-    pub(crate) words: Vec<WordTable>,
+    pub words: Vec<WordTable>,
     /// Collapsed until the reader clicks on its summary.
-    pub(crate) details: Option<Details>,
+    pub details: Option<Details>,
 }
 
 /// A table, with plots above it, that a click on its summary opens.
-pub(crate) struct Details {
+pub struct Details {
     /// The line shown while it is closed.
-    pub(crate) summary: String,
+    pub summary: String,
     /// Captions and SVG elements.
-    pub(crate) plots: Vec<(String, String)>,
-    pub(crate) table: NumberTable,
+    pub plots: Vec<(String, String)>,
+    /// The table below the plots.
+    pub table: NumberTable,
 }
 
 /// Header cells, then rows.
-pub(crate) type NumberTable = (Vec<String>, Vec<Vec<String>>);
+pub type NumberTable = (Vec<String>, Vec<Vec<String>>);
 
 /// Tone of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tone {
+pub enum Tone {
+    /// Neither.
     Plain,
+    /// As it should be.
     Good,
+    /// Not as it should be.
     Bad,
 }
 
 /// A table whose cells are sentences. The last cell of a row has the row's tone.
-pub(crate) struct WordTable {
-    pub(crate) header: Vec<String>,
-    pub(crate) rows: Vec<(Tone, Vec<String>)>,
+pub struct WordTable {
+    /// The header cells.
+    pub header: Vec<String>,
+    /// The rows, with as many cells each.
+    pub rows: Vec<(Tone, Vec<String>)>,
 }
 
 impl Tone {
@@ -73,7 +82,7 @@ impl Tone {
 
 impl Page {
     /// The whole page.
-    pub(crate) fn html(&self) -> String {
+    pub fn html(&self) -> String {
         let mut page = String::new();
         let title = escape(&self.title);
         let _ = write!(

@@ -3,32 +3,35 @@
 //! Bars are horizontal, as in `plot`, whose box, colours and letters they share. The axis is linear
 //! and starts at zero, so that pieces and bars can be compared.
 
-use super::plot::{
+use crate::plot::{
     Axis, BAR, BAR_PITCH, CHARACTER, COLOURS, Place, Scale, WIDTH, escape, frame, short_number,
     text, text_width,
 };
 use std::fmt::Write as _;
 
 /// Bars of pieces.
-pub(crate) struct StackChart {
-    pub(crate) title: String,
+pub struct StackChart {
+    /// The heading, or the quantity shown.
+    pub title: String,
     /// Names of the pieces of every bar.
-    pub(crate) pieces: Vec<String>,
-    pub(crate) bars: Vec<StackBar>,
+    pub pieces: Vec<String>,
+    /// The bars, from top to bottom.
+    pub bars: Vec<StackBar>,
 }
 
 /// One bar.
-pub(crate) struct StackBar {
-    pub(crate) name: String,
+pub struct StackBar {
+    /// The name.
+    pub name: String,
     /// The text after it.
-    pub(crate) label: String,
+    pub label: String,
     /// One value a piece, not negative.
-    pub(crate) values: Vec<f64>,
+    pub values: Vec<f64>,
 }
 
 impl StackChart {
     /// The chart as an SVG element.
-    pub(crate) fn svg(&self) -> String {
+    pub fn svg(&self) -> String {
         let mut body = String::new();
         let mut y = self.legend(&mut body) + 10.0;
         let left = text_width(self.bars.iter().map(|bar| &bar.name)) + 14.0;

@@ -4,26 +4,29 @@
 //! A statement is a sentence, so it stands above its band in as many lines as it needs; each
 //! interval has a line of its own, with its name before it and its value after it.
 
-use super::plot::{
+use crate::plot::{
     Axis, CHARACTER, COLOURS, Scale, WIDTH, frame, interval, line, short_number, text, text_width,
 };
 use std::fmt::Write as _;
 
 /// Statements over one axis.
-pub(crate) struct RangeChart {
+pub struct RangeChart {
     /// The quantity shown.
-    pub(crate) title: String,
-    pub(crate) scale: Scale,
-    pub(crate) rows: Vec<RangeRow>,
+    pub title: String,
+    /// The scale of the axis.
+    pub scale: Scale,
+    /// The statements, from top to bottom.
+    pub rows: Vec<RangeRow>,
 }
 
 /// A statement.
-pub(crate) struct RangeRow {
-    pub(crate) name: String,
+pub struct RangeRow {
+    /// The name.
+    pub name: String,
     /// May be open to one side.
-    pub(crate) range: (f64, f64),
+    pub range: (f64, f64),
     /// Names of intervals, with the lower end, the value and the upper end of each.
-    pub(crate) measured: Vec<(String, (f64, f64, f64))>,
+    pub measured: Vec<(String, (f64, f64, f64))>,
 }
 
 /// Units from a line of a sentence to the next, and from an interval to the next.
@@ -32,7 +35,7 @@ const PITCH: f64 = 15.0;
 
 impl RangeChart {
     /// The chart as an SVG element.
-    pub(crate) fn svg(&self) -> String {
+    pub fn svg(&self) -> String {
         const GAP: f64 = 9.0;
         let measured = || self.rows.iter().flat_map(|row| &row.measured);
         let left = text_width(measured().map(|(name, _)| name)) + 12.0;

@@ -10,73 +10,85 @@
 use std::fmt::Write as _;
 
 /// Units across a plot.
-pub(super) const WIDTH: f64 = 360.0;
+pub(crate) const WIDTH: f64 = 360.0;
 /// Series colours that the page defines; more series than this share colours.
-pub(super) const COLOURS: usize = 6;
+pub(crate) const COLOURS: usize = 6;
 /// Rough width of a character of 11 units height.
-pub(super) const CHARACTER: f64 = 6.9;
+pub(crate) const CHARACTER: f64 = 6.9;
 
 /// Bars in groups: one group a setting, one bar a series.
-pub(crate) struct BarChart {
+pub struct BarChart {
     /// The quantity shown, with its unit.
-    pub(crate) title: String,
+    pub title: String,
     /// Names of the bars of every group.
-    pub(crate) series: Vec<String>,
-    pub(crate) groups: Vec<BarGroup>,
+    pub series: Vec<String>,
+    /// The groups, from top to bottom.
+    pub groups: Vec<BarGroup>,
     /// How lengths show values. On a logarithmic scale lengths show orders of magnitude; the
     /// caption must say so.
-    pub(crate) scale: Scale,
+    pub scale: Scale,
 }
 
 /// The bars of one setting.
-pub(crate) struct BarGroup {
+pub struct BarGroup {
     /// Empty if the chart has one group only.
-    pub(crate) name: String,
+    pub name: String,
     /// One value a series and the text at its bar; `None` where nothing was measured.
-    pub(crate) bars: Vec<Option<(f64, String)>>,
+    pub bars: Vec<Option<(f64, String)>>,
     /// The interval of each value, if they have intervals.
-    pub(crate) ranges: Vec<Option<(f64, f64)>>,
+    pub ranges: Vec<Option<(f64, f64)>>,
 }
 
 /// Lines over two axes.
-pub(crate) struct LineChart {
-    pub(crate) title: String,
-    pub(crate) x_label: String,
-    pub(crate) y_label: String,
-    pub(crate) x_scale: Scale,
-    pub(crate) y_scale: Scale,
+pub struct LineChart {
+    /// The heading, or the quantity shown.
+    pub title: String,
+    /// The quantity of the x axis.
+    pub x_label: String,
+    /// The quantity of the y axis.
+    pub y_label: String,
+    /// The scale of the x axis.
+    pub x_scale: Scale,
+    /// The scale of the y axis.
+    pub y_scale: Scale,
     /// Marks of the x axis in ascending order, from the least x to the greatest; empty for round
     /// numbers.
-    pub(crate) x_ticks: Vec<Tick>,
-    pub(crate) series: Vec<LineSeries>,
+    pub x_ticks: Vec<Tick>,
+    /// The lines.
+    pub series: Vec<LineSeries>,
 }
 
 /// One line.
-pub(crate) struct LineSeries {
-    pub(crate) name: String,
+pub struct LineSeries {
+    /// The name.
+    pub name: String,
     /// In ascending order of x. On a logarithmic axis values must be positive; others are left out.
-    pub(crate) points: Vec<(f64, f64)>,
+    pub points: Vec<(f64, f64)>,
     /// The interval of each y, if they have intervals.
-    pub(crate) ranges: Vec<(f64, f64)>,
+    pub ranges: Vec<(f64, f64)>,
 }
 
 /// Mapping of the values of an axis to positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scale {
+pub enum Scale {
+    /// By value.
     Linear,
+    /// By order of magnitude.
     Logarithmic,
 }
 
 /// A named position on an axis.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Tick {
-    pub(crate) at: f64,
-    pub(crate) text: String,
+pub struct Tick {
+    /// The value.
+    pub at: f64,
+    /// Its name.
+    pub text: String,
 }
 
 impl BarChart {
     /// The chart as an SVG element.
-    pub(crate) fn svg(&self) -> String {
+    pub fn svg(&self) -> String {
         const HEADING: f64 = 22.0;
         const GAP: f64 = 8.0;
         let bars = || self.groups.iter().flat_map(|group| &group.bars).flatten();
@@ -112,19 +124,19 @@ impl BarChart {
 }
 
 /// Units from one bar to the next, and of a bar.
-pub(super) const BAR_PITCH: f64 = 19.0;
-pub(super) const BAR: f64 = 15.0;
+pub(crate) const BAR_PITCH: f64 = 19.0;
+pub(crate) const BAR: f64 = 15.0;
 
 /// Start of the bars of a chart, their greatest length, and the value of a unit of length.
-pub(super) struct Place {
-    pub(super) left: f64,
-    pub(super) room: f64,
-    pub(super) axis: Axis,
+pub(crate) struct Place {
+    pub(crate) left: f64,
+    pub(crate) room: f64,
+    pub(crate) axis: Axis,
 }
 
 impl Place {
     /// Draws the axis below the bars, with the names of its ends; returns its lower end.
-    pub(super) fn marks(&self, body: &mut String, y: f64) -> f64 {
+    pub(crate) fn marks(&self, body: &mut String, y: f64) -> f64 {
         line(body, (self.left, y), (self.left + self.room, y));
         let ticks = self.axis.ticks();
         let ends = ticks.first().into_iter().chain(ticks.last());
@@ -165,7 +177,7 @@ impl Place {
 
 impl LineChart {
     /// The chart as an SVG element, with the legend below it.
-    pub(crate) fn svg(&self) -> String {
+    pub fn svg(&self) -> String {
         const TOP: f64 = 22.0;
         const PLOT: f64 = 180.0;
         let y_axis = self.y_axis();
@@ -283,7 +295,7 @@ fn usable(value: f64, scale: Scale) -> bool {
 }
 
 /// The range of an axis and how it maps values to 0..=1.
-pub(super) struct Axis {
+pub(crate) struct Axis {
     low: f64,
     high: f64,
     scale: Scale,
@@ -291,7 +303,7 @@ pub(super) struct Axis {
 
 impl Axis {
     /// The axis of these values.
-    pub(super) fn over(values: impl Iterator<Item = f64>, scale: Scale) -> Self {
+    pub(crate) fn over(values: impl Iterator<Item = f64>, scale: Scale) -> Self {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for value in values {
             low = low.min(value);
@@ -320,7 +332,7 @@ impl Axis {
     }
 
     /// The place of a value, from 0 to 1; values outside lie at the ends.
-    pub(super) fn part(&self, value: f64) -> f64 {
+    pub(crate) fn part(&self, value: f64) -> f64 {
         let part = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
             Scale::Logarithmic if value <= 0.0 => 0.0,
@@ -332,7 +344,7 @@ impl Axis {
     }
 
     /// Its marks.
-    pub(super) fn ticks(&self) -> Vec<Tick> {
+    pub(crate) fn ticks(&self) -> Vec<Tick> {
         let values: Vec<f64> = match self.scale {
             Scale::Linear => (0..=4)
                 .map(|i| self.low + (self.high - self.low) * f64::from(i) / 4.0)
@@ -369,7 +381,7 @@ fn round_up(value: f64) -> f64 {
 }
 
 /// A number in few characters: `1.5M`, `200k`, `0.05`.
-pub(crate) fn short_number(value: f64) -> String {
+pub fn short_number(value: f64) -> String {
     let size = value.abs();
     let (scaled, suffix) = if size >= 999_500_000.0 {
         (value / 1e9, "G")
@@ -425,7 +437,7 @@ fn polyline(body: &mut String, colour: usize, name: &str, places: &[(f64, f64, f
 }
 
 /// The line of a 95 % interval.
-pub(super) fn interval(body: &mut String, from: (f64, f64), to: (f64, f64)) {
+pub(crate) fn interval(body: &mut String, from: (f64, f64), to: (f64, f64)) {
     let _ = write!(
         body,
         "<line class=\"interval\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",
@@ -433,7 +445,7 @@ pub(super) fn interval(body: &mut String, from: (f64, f64), to: (f64, f64)) {
     );
 }
 
-pub(super) fn line(body: &mut String, from: (f64, f64), to: (f64, f64)) {
+pub(crate) fn line(body: &mut String, from: (f64, f64), to: (f64, f64)) {
     let _ = write!(
         body,
         "<line class=\"grid\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",
@@ -441,7 +453,7 @@ pub(super) fn line(body: &mut String, from: (f64, f64), to: (f64, f64)) {
     );
 }
 
-pub(super) fn text(body: &mut String, at: (f64, f64), anchor: &str, class: &str, content: &str) {
+pub(crate) fn text(body: &mut String, at: (f64, f64), anchor: &str, class: &str, content: &str) {
     let _ = write!(
         body,
         "<text class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{}</text>",
@@ -451,14 +463,14 @@ pub(super) fn text(body: &mut String, at: (f64, f64), anchor: &str, class: &str,
     );
 }
 
-pub(super) fn frame(title: &str, height: f64, body: &str) -> String {
+pub(crate) fn frame(title: &str, height: f64, body: &str) -> String {
     format!(
         "<svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{}\">{body}</svg>",
         escape(title)
     )
 }
 
-pub(super) fn text_width<'a>(texts: impl Iterator<Item = &'a String>) -> f64 {
+pub(crate) fn text_width<'a>(texts: impl Iterator<Item = &'a String>) -> f64 {
     texts.map(|text| text.chars().count()).max().unwrap_or(0) as f64 * CHARACTER
 }
 
