@@ -6,6 +6,7 @@
 
 use crate::catalog::{Catalog, Oid, store};
 use crate::error::Result;
+use crate::plan::PlanCache;
 use crate::session::Session;
 use crate::state::Sequences;
 use indelible::{Database, Direction, Table, TableId};
@@ -24,6 +25,7 @@ pub struct Sql {
     /// Hidden numbers of rows, by table below.
     row_numbers: Mutex<HashMap<TableId, Arc<AtomicI64>>>,
     pub(crate) sequences: Sequences,
+    pub(crate) plans: PlanCache,
     sessions: AtomicI32,
 }
 
@@ -43,8 +45,14 @@ impl Sql {
             version: AtomicU64::new(0),
             row_numbers: Mutex::default(),
             sequences: Sequences::default(),
+            plans: PlanCache::default(),
             sessions: AtomicI32::new(0),
         }))
+    }
+
+    /// Statements that found their plan in the cache, since the opening.
+    pub fn plan_cache_hits(&self) -> u64 {
+        self.plans.hits()
     }
 
     /// The database below.

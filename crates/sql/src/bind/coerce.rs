@@ -90,6 +90,9 @@ impl Binder<'_> {
             kind if kind.is_polymorphic() || kind == Kind::Any => Kind::Text,
             kind => kind,
         };
+        if let Some(parameter) = self.type_lifted(number, Type { kind, ..target }, how) {
+            return parameter;
+        }
         let slot = &mut self.parameters[number];
         let known = *slot.get_or_insert(kind.plain());
         let parameter = Expr::Parameter(number, known);

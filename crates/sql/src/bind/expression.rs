@@ -492,6 +492,9 @@ impl Binder<'_> {
             return None;
         };
         let number: i64 = format!("-{text}").parse().ok()?;
+        if let Some(parameter) = self.lifted(value.span, text, true) {
+            return Some(Ok(parameter));
+        }
         Some(Ok(match i32::try_from(number) {
             Ok(number) => Expr::Constant(Datum::Int4(number), Kind::Int4.plain()),
             Err(_) => Expr::Constant(Datum::Int8(number), Kind::Int8.plain()),

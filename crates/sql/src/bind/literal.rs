@@ -12,6 +12,11 @@ use sqlparser::ast::{Value, ValueWithSpan};
 impl Binder<'_> {
     /// A literal or a parameter.
     pub(super) fn value(&mut self, value: &ValueWithSpan) -> Result<Expr> {
+        if let Value::Number(text, _) | Value::SingleQuotedString(text) = &value.value
+            && let Some(parameter) = self.lifted(value.span, text, false)
+        {
+            return Ok(parameter);
+        }
         let bound = match &value.value {
             Value::Null => Ok(Expr::null(Kind::Unknown.plain())),
             Value::Boolean(value) => Ok(Expr::boolean(*value)),

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `scope` | the columns that a part of a query sees |
 //! | `expression`, `operator`, `function`, `subquery` | expressions |
-//! | `literal`, `coerce`, `data_type` | values and types |
+//! | `literal`, `lifted`, `coerce`, `data_type` | values and types |
 //! | `query`, `from`, `select`, `grouping`, `window`, `order` | queries |
 //! | `table`, `insert`, `change` | tables and their changes |
 //!
@@ -20,6 +20,7 @@ mod from;
 mod function;
 mod grouping;
 mod insert;
+mod lifted;
 mod literal;
 mod operator;
 mod order;
@@ -31,6 +32,7 @@ mod table;
 mod window;
 
 pub(crate) use data_type::{TypeName, type_named};
+pub(crate) use lifted::Slot;
 pub(crate) use scope::{Scope, ScopeColumn};
 pub(crate) use select::row_scope;
 pub(crate) use table::no_relation;
@@ -54,6 +56,8 @@ pub(crate) struct Binder<'b> {
     places: &'b Places,
     /// Types of the parameters, as far as they are known.
     parameters: Vec<Option<Type>>,
+    /// Literals that are parameters, if the plan is for all statements of a fingerprint.
+    lifted: Option<lifted::Lifted<'b>>,
     scopes: Vec<Scope>,
     /// Parts of `FROM` before the one that is being read, which only a lateral one sees.
     lateral: Vec<Scope>,
@@ -88,6 +92,7 @@ impl<'b> Binder<'b> {
             context,
             places,
             parameters: Vec::new(),
+            lifted: None,
             scopes: Vec::new(),
             lateral: Vec::new(),
             keeps_unknown: false,
@@ -148,6 +153,9 @@ impl<'b> Binder<'b> {
 
     /// The types of all parameters.
     fn parameter_types(&self) -> Result<Vec<Type>> {
+        if let Some(types) = self.lifted_types() {
+            return types;
+        }
         let types = (1..).zip(&self.parameters).map(|(number, data_type)| {
             data_type.ok_or_else(|| {
                 let message = format!("could not determine data type of parameter ${number}");

@@ -6,10 +6,12 @@
 
 mod depth;
 mod error;
+mod fingerprint;
 mod place;
 mod rewrite;
 
 pub(crate) use depth::too_deep;
+pub(crate) use fingerprint::{Class, Fingerprint, Literal};
 pub(crate) use place::Places;
 
 use crate::error::{Result, SqlError, SqlState};

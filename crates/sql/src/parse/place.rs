@@ -27,6 +27,11 @@ impl Places {
         }
     }
 
+    /// The text.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// The character of a location, from 1; none for one that the parser did not note.
     pub(crate) fn position(&self, location: Location) -> Option<usize> {
         let line = usize::try_from(location.line).ok()?.checked_sub(1)?;
@@ -40,7 +45,7 @@ impl Places {
     }
 
     /// The byte of a location, or the end of the text.
-    fn byte(&self, location: Location) -> usize {
+    pub(crate) fn byte(&self, location: Location) -> usize {
         let line = (location.line as usize).checked_sub(1);
         let Some((start, _)) = line.and_then(|line| self.lines.get(line)) else {
             return self.text.len();

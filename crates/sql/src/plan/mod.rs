@@ -7,8 +7,10 @@
 //! | `walk` | visiting and renumbering them |
 //! | `improve`, `unnest`, `prune` | rewriting a plan: conditions go down, tests become joins |
 //! | `access`, `method`, `estimate` | indexes of scans, methods of joins |
+//! | `cache` | plans of statements that differ in their literals |
 
 mod access;
+mod cache;
 mod call;
 mod estimate;
 mod expression;
@@ -20,6 +22,7 @@ mod prune;
 mod unnest;
 mod walk;
 
+pub(crate) use cache::{Cached, Key, Lifted, PlanCache, is_lasting};
 pub(crate) use call::{AggregateFunction, Call};
 pub(crate) use expression::{Expr, Pending, Quantified, RowTest, Subquery, SubqueryTest};
 pub(crate) use improve::improve;

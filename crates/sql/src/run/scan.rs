@@ -4,7 +4,7 @@
 //! plan needs are looked at. Keys are computed when the first row is wanted, so a restart reads
 //! others if the outer rows have changed.
 
-use super::storage::{key_value, key_values, read_row};
+use super::storage::{clamped, integer_of, key_value, key_values, read_row};
 use super::{Operator, Run, evaluate, is_true};
 use crate::error::Result;
 use crate::plan::{Access, Bound, Expr, KeyRange, Scan, Source};
@@ -211,9 +211,14 @@ fn bounds(source: &Source, range: &KeyRange, run: &mut Run<'_>) -> Result<Option
     Ok(Some((low, high)))
 }
 
-/// The value as long as its column may have it, and whether it was longer. The rows between it and
-/// the longer one are none, so the end of a range is the shorter one, which the condition rechecks.
+/// The value as long as its column may have it, or the integer next to it that the column may have,
+/// and whether it was another one. The rows between both are none, so the end of a range is the one
+/// that fits, which the condition rechecks.
 fn fit(value: Datum, data_type: Type) -> (Datum, bool) {
+    if let Some(number) = integer_of(&value) {
+        let nearest = clamped(number, data_type);
+        return (Datum::Int8(nearest), nearest != number);
+    }
     let Some(length) = data_type.length() else {
         return (value, false);
     };

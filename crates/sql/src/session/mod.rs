@@ -2,6 +2,7 @@
 //!
 //! | module | job |
 //! |---|---|
+//! | `cached` | statements that run by a plan of the cache |
 //! | `control` | the begin and the end of transactions, savepoints, failed blocks |
 //! | `cursor` | cursors and prepared statements of the language |
 //! | `copy` | rows between a table and the client |
@@ -13,6 +14,7 @@
 //! that fails is undone alone; the block around it has failed then, and answers nothing but its
 //! end.
 
+mod cached;
 mod control;
 mod copy;
 mod cursor;
@@ -24,7 +26,7 @@ pub use extended::Parameters;
 
 use crate::catalog::Catalog;
 use crate::error::Result;
-use crate::parse::parse;
+use crate::parse::{Fingerprint, parse};
 use crate::sink::RowSink;
 use crate::sql::Sql;
 use crate::state::{
@@ -49,6 +51,10 @@ pub struct Session {
     portals: HashMap<String, Portal>,
     cursors: HashMap<String, cursor::Cursor>,
     last_commit: Option<CommitReport>,
+    /// The fingerprint of the statement, whose memory the next one uses.
+    fingerprint: Fingerprint,
+    /// The settings that plans are made under, and the version of them all.
+    settings_key: (u64, Arc<str>),
 }
 
 impl Drop for Session {
@@ -110,6 +116,8 @@ impl Session {
             portals: HashMap::new(),
             last_commit: None,
             cursors: HashMap::new(),
+            fingerprint: Fingerprint::default(),
+            settings_key: (0, "".into()),
             sql: Arc::clone(sql),
         })
     }
@@ -123,6 +131,11 @@ impl Session {
     /// are undone with it, unless a transaction block was open. Then the block has failed.
     pub fn simple(&mut self, text: &str, sink: &mut dyn RowSink) -> Result<()> {
         self.environment.interrupt.clear();
+        if let Some(completion) = self.run_cached(text, sink)? {
+            self.portals.remove("");
+            sink.complete(&completion)?;
+            return self.end_implicit();
+        }
         let parsed = match parse(text) {
             Ok(parsed) => parsed,
             Err(error) => {

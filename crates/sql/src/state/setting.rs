@@ -118,6 +118,18 @@ impl Variables {
         all.into_iter().collect()
     }
 
+    /// The settings that differ from their defaults, as one text.
+    pub(crate) fn changed(&self) -> String {
+        let mut text = String::new();
+        for (name, value) in &self.values {
+            // The name of the client changes no plan, and many clients differ in it only.
+            if name != "application_name" {
+                text.extend([name, "=", value, "\0"]);
+            }
+        }
+        text
+    }
+
     /// Sets a value, or the default if there is none, for names that exist.
     pub(crate) fn set(
         &mut self,

@@ -1,0 +1,200 @@
+//! The plan cache: plans of statements that come again and again with other literals.
+//!
+//! A plan is found by the fingerprint of its statement and everything else that it was made under:
+//! the settings of the session (the search path is one), its temporary schema, and the version of
+//! the catalogue. So a definition makes all older plans unreachable, and they age out.
+//!
+//! A fingerprint that is met for the first time is only noted. Most texts that come once never come
+//! again, and making a plan that serves all literals costs as much as one for those that are there.
+
+use super::Plan;
+use super::expression::Expr;
+use super::node::Node;
+use crate::bind::Slot;
+use crate::catalog::{Catalog, Oid};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Fingerprints that are kept.
+const ENTRIES_MAX: usize = 4096;
+
+/// The plans that all sessions of a database share.
+#[derive(Default)]
+pub(crate) struct PlanCache {
+    entries: Mutex<HashMap<u64, Entry>>,
+    hasher: RandomState,
+    /// Counts look-ups.
+    moment: AtomicU64,
+    hits: AtomicU64,
+}
+
+/// What a plan is found by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key<'k> {
+    /// The statement without its literals.
+    pub(crate) shape: &'k str,
+    /// The settings of the session that differ from the defaults.
+    pub(crate) settings: &'k str,
+    pub(crate) temporary: Option<Oid>,
+    /// The version of the catalogue.
+    pub(crate) catalog: u64,
+}
+
+/// What the cache knows of a fingerprint.
+#[derive(Clone)]
+pub(crate) enum Cached {
+    /// It was met for the first time just now.
+    New,
+    /// It was met before, and has no plan yet.
+    Met,
+    /// It cannot have a plan.
+    Refused,
+    Plan(Arc<Lifted>),
+}
+
+/// A plan whose parameters are the literals of a statement.
+#[derive(Debug)]
+pub(crate) struct Lifted {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) slots: Box<[Slot]>,
+}
+
+struct Entry {
+    shape: Box<str>,
+    settings: Box<str>,
+    temporary: Option<Oid>,
+    catalog: u64,
+    content: Cached,
+    /// The look-up that met it last.
+    used: u64,
+}
+
+impl Entry {
+    fn is_of(&self, key: &Key<'_>) -> bool {
+        *self.shape == *key.shape
+            && *self.settings == *key.settings
+            && (self.temporary, self.catalog) == (key.temporary, key.catalog)
+    }
+}
+
+impl PlanCache {
+    /// Finds a fingerprint, and notes that it was met.
+    pub(crate) fn find(&self, key: &Key<'_>) -> Cached {
+        let hash = self.hasher.hash_one(key);
+        let moment = self.moment.fetch_add(1, Ordering::Relaxed);
+        {
+            let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(entry) = entries.get_mut(&hash)
+                && entry.is_of(key)
+            {
+                entry.used = moment;
+                if let Cached::Plan(_) = entry.content {
+                    self.hits.fetch_add(1, Ordering::Relaxed);
+                }
+                return entry.content.clone();
+            }
+        }
+        self.put(key, Cached::Met);
+        Cached::New
+    }
+
+    /// Keeps what is known of a fingerprint from now on. The one that was not met for the longest
+    /// time goes if there are too many.
+    pub(crate) fn put(&self, key: &Key<'_>, content: Cached) {
+        let entry = Entry {
+            shape: key.shape.into(),
+            settings: key.settings.into(),
+            temporary: key.temporary,
+            catalog: key.catalog,
+            content,
+            used: self.moment.load(Ordering::Relaxed),
+        };
+        let hash = self.hasher.hash_one(key);
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if entries.len() >= ENTRIES_MAX && !entries.contains_key(&hash) {
+            let oldest = entries.iter().min_by_key(|(_, entry)| entry.used);
+            if let Some(oldest) = oldest.map(|(hash, _)| *hash) {
+                entries.remove(&oldest);
+            }
+        }
+        entries.insert(hash, entry);
+    }
+
+    /// Statements that found a plan.
+    pub(crate) fn hits(&self) -> u64 {
+        self.hits.load(Ordering::Relaxed)
+    }
+}
+
+/// Whether a plan is right for all statements that differ in parameters only, as long as the
+/// catalogue stays: it reads and changes tables of the catalogue and nothing else. Relations that
+/// tell about the database are rows in their plan, and typed tables come and go unnoticed.
+pub(crate) fn is_lasting(plan: &Plan, catalog: &Catalog) -> bool {
+    let is_known = |oid: Oid| catalog.object(oid).is_some();
+    let input = match &plan.root {
+        Node::Modify(modify) if !is_known(modify.table.source.oid) => return false,
+        Node::Modify(modify) if matches!(modify.input, Node::Values(_)) => None,
+        Node::Modify(modify) => Some(&modify.input),
+        root => Some(root),
+    };
+    let reads_tables = input.is_none_or(|input| reads_tables(input, &is_known));
+    let mut has_query = false;
+    let walked = plan.root.clone().walk(0, &mut |part, _| {
+        has_query |= matches!(part, Expr::Subquery(_));
+        Ok(!has_query)
+    });
+    reads_tables && !has_query && walked.is_ok()
+}
+
+/// Whether all rows come from tables.
+fn reads_tables(node: &Node, is_known: &dyn Fn(Oid) -> bool) -> bool {
+    match node {
+        Node::Scan(scan) => is_known(scan.source.oid),
+        Node::Filter(plan) => reads_tables(&plan.input, is_known),
+        Node::Project(plan) => reads_tables(&plan.input, is_known),
+        Node::Aggregate(plan) => reads_tables(&plan.input, is_known),
+        Node::Window(plan) => reads_tables(&plan.input, is_known),
+        Node::Sort(plan) => reads_tables(&plan.input, is_known),
+        Node::Limit(plan) => reads_tables(&plan.input, is_known),
+        Node::Distinct(plan) => reads_tables(&plan.input, is_known),
+        Node::Lock(plan) => reads_tables(&plan.input, is_known),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(shape: &str) -> Key<'_> {
+        Key {
+            shape,
+            settings: "",
+            temporary: None,
+            catalog: 1,
+        }
+    }
+
+    #[test]
+    fn a_fingerprint_is_new_once_and_forgotten_when_others_were_met_later() {
+        let cache = PlanCache::default();
+        assert!(matches!(cache.find(&key("a")), Cached::New));
+        assert!(matches!(cache.find(&key("a")), Cached::Met));
+        cache.put(&key("a"), Cached::Refused);
+        for at in 0..ENTRIES_MAX - 1 {
+            cache.find(&key(&at.to_string()));
+        }
+        assert!(matches!(cache.find(&key("a")), Cached::Refused));
+        // One more than there is room for: the oldest of the others goes.
+        cache.find(&key("b"));
+        assert!(matches!(cache.find(&key("a")), Cached::Refused));
+        assert!(matches!(cache.find(&key("0")), Cached::New));
+        let later = Key {
+            catalog: 2,
+            ..key("a")
+        };
+        assert!(matches!(cache.find(&later), Cached::New));
+    }
+}

@@ -1,0 +1,127 @@
+//! Statements that run by a plan of the cache: their literals are the values of its parameters.
+//!
+//! A literal that is no value of its type, and a fingerprint without a plan, send a statement on the
+//! ordinary way, so every error of a text is the one that it has there, with its place.
+//! `plan_cache_mode` is PostgreSQL's: `force_custom_plan` makes plans of statements as they stand,
+//! `force_generic_plan` one for all literals already when a statement comes for the first time.
+
+use super::Session;
+use crate::bind::{Binder, Slot};
+use crate::error::Result;
+use crate::parse::{Class, Fingerprint, Literal, Places, parse};
+use crate::plan::{Cached, Key, Lifted, improve, is_lasting};
+use crate::sink::{Completion, RowSink};
+use crate::state::Block;
+use crate::types::cast::apply_modifier;
+use crate::types::{Context, Datum, Kind, text_io};
+use std::sync::Arc;
+
+impl Session {
+    /// Runs a text by the plan that its fingerprint has; none if it has to go the ordinary way.
+    pub(super) fn run_cached(
+        &mut self,
+        text: &str,
+        sink: &mut dyn RowSink,
+    ) -> Result<Option<Completion>> {
+        let is_off = self.setting("plan_cache_mode") == Some("force_custom_plan");
+        // In a block that has failed, an error of syntax comes first.
+        if is_off || self.transaction.block == Block::Failed {
+            return Ok(None);
+        }
+        let mut fingerprint = std::mem::take(&mut self.fingerprint);
+        let completion = if fingerprint.read(text) {
+            let run = |session: &mut Self| session.run_lifted(text, &fingerprint, sink);
+            self.guarded(|session| session.attempt(run))
+        } else {
+            Ok(None)
+        };
+        self.fingerprint = fingerprint;
+        completion
+    }
+
+    fn run_lifted(
+        &mut self,
+        text: &str,
+        fingerprint: &Fingerprint,
+        sink: &mut dyn RowSink,
+    ) -> Result<Option<Completion>> {
+        let Some(lifted) = self.lifted_plan(text, fingerprint) else {
+            return Ok(None);
+        };
+        let context = self.environment.context();
+        let pairs = fingerprint.literals().iter().zip(&lifted.slots);
+        let values = pairs.map(|(literal, slot)| {
+            let inside = fingerprint.content(literal, text);
+            value_of(literal, inside, *slot, &context).ok()
+        });
+        let Some(values) = values.collect::<Option<Vec<Datum>>>() else {
+            return Ok(None);
+        };
+        if let Some(columns) = &lifted.plan.columns {
+            sink.describe(columns)?;
+        }
+        let mut running = self.begin_plan(&lifted.plan, values)?;
+        self.run_on(&mut running, 0, sink).map(Some)
+    }
+
+    /// The plan for all statements of a fingerprint, if there can be one and it is time for it.
+    fn lifted_plan(&mut self, text: &str, fingerprint: &Fingerprint) -> Option<Arc<Lifted>> {
+        let settings = self.settings_key();
+        let key = Key {
+            shape: fingerprint.shape(),
+            settings: &settings,
+            temporary: self.environment.names.temporary,
+            catalog: self.catalog().version,
+        };
+        match self.sql.plans.find(&key) {
+            Cached::Plan(lifted) => return Some(lifted),
+            Cached::Refused => return None,
+            Cached::New if self.setting("plan_cache_mode") != Some("force_generic_plan") => {
+                return None;
+            }
+            Cached::New | Cached::Met => {}
+        }
+        let lifted = self.lift(text, fingerprint).map(Arc::new);
+        let content = lifted.clone().map_or(Cached::Refused, Cached::Plan);
+        self.sql.plans.put(&key, content);
+        lifted
+    }
+
+    /// Makes a plan with the literals of a statement as its parameters.
+    fn lift(&self, text: &str, fingerprint: &Fingerprint) -> Option<Lifted> {
+        let mut parsed = parse(text).ok()?;
+        let statement = parsed.pop().filter(|_| parsed.is_empty())?.statement;
+        let places = Places::new(text);
+        let environment = &self.environment;
+        let database = self.sql.database();
+        let mut binder = Binder::new(&environment.names, database, environment.context(), &places);
+        binder.lift(fingerprint);
+        let mut plan = binder.statement(&statement).ok()??;
+        let slots = binder.slots()?;
+        plan.root = improve(plan.root);
+        let plan = Arc::new(plan);
+        is_lasting(&plan, self.catalog()).then_some(Lifted { plan, slots })
+    }
+
+    /// The settings that plans are made under.
+    fn settings_key(&mut self) -> Arc<str> {
+        let variables = &self.environment.host.variables;
+        if self.settings_key.0 != variables.version {
+            self.settings_key = (variables.version, variables.changed().into());
+        }
+        Arc::clone(&self.settings_key.1)
+    }
+}
+
+/// The value of a literal, as the binder would have made it.
+fn value_of(literal: &Literal, inside: &str, slot: Slot, context: &Context<'_>) -> Result<Datum> {
+    match literal.class {
+        Class::Int4(value) => Ok(Datum::Int4(value)),
+        Class::Int8(value) => Ok(Datum::Int8(value)),
+        Class::Numeric => text_io::parse(Kind::Numeric, inside, context),
+        Class::Text => {
+            let value = text_io::parse(slot.data_type.kind, inside, context)?;
+            apply_modifier(value, slot.data_type, slot.how)
+        }
+    }
+}
