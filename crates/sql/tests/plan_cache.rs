@@ -1,4 +1,7 @@
 //! The plan cache of a database: which statements find a plan, and that nobody can tell.
+//!
+//! Results, types and errors with their places are compared with those of a session that makes a
+//! plan of each statement as it stands.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

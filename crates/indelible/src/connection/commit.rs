@@ -16,6 +16,7 @@ use super::pool::Pool;
 use super::writes::WriteSet;
 use crate::core::Core;
 use crate::error::{Error, Result};
+use crate::key::KEY_COLUMNS_MAX;
 use crate::lock_policy::LockPolicy;
 use crate::session::{PendingAcks, Session};
 use std::sync::Arc;
@@ -113,6 +114,7 @@ fn commit(
             session.declare(&partitions)?;
             session.finish(durability)?;
         }
+        open.touched = partitions;
         return Ok(CommitReport::default());
     }
     let mut pool = std::mem::take(&mut open.writes.pool);
@@ -221,17 +223,20 @@ fn apply(session: &mut Session<'_>, change: &Change, pool: &mut Pool) -> Result<
         (Some(before), after) => (before, after),
     };
     let primary_key = &table.entry.shape.def.primary_key;
-    let key: Vec<ValueRef<'_>> = primary_key.iter().map(|&at| before.get(at)).collect();
+    let mut key = [ValueRef::Null; KEY_COLUMNS_MAX];
+    for (value, &at) in key.iter_mut().zip(primary_key) {
+        *value = before.get(at);
+    }
+    let key = &key[..primary_key.len()];
     let is_there = match after {
         Some(after) => {
             let mut changes = pool.changes(table);
             add_difference(&mut changes, change.columns, before, after)?;
-            let is_there =
-                changes.is_empty() || session.update(table, &key.as_slice(), &changes)?;
+            let is_there = changes.is_empty() || session.update(table, &key, &changes)?;
             pool.keep_changes(changes);
             is_there
         }
-        None => session.delete(table, &key.as_slice())?,
+        None => session.delete(table, &key)?,
     };
     // Its lock was held since it was read, and typed transactions keep to that too.
     assert!(is_there, "a row that is locked stays where it is");

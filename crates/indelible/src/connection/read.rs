@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::key::IntoKey;
 use crate::operations::check_layout;
 use crate::table::Table;
+use storage::engine::Isolation;
 use storage::record::{KeyBuf, Placement, Row, ValueRef};
 
 /// Outcome of [`Connection::get_locked`].
@@ -49,6 +50,23 @@ impl Connection {
                 None => Ok(is_there),
             }
         })
+    }
+
+    /// As [`Connection::get_into`], for a statement that reads nothing else. With read committed it
+    /// costs no snapshot then, because one row is of one moment anyway.
+    pub fn get_only(&mut self, table: &Table, key: impl IntoKey, row: &mut Row) -> Result<bool> {
+        if self.open()?.isolation != Isolation::ReadCommitted {
+            return self.get_into(table, key, row);
+        }
+        self.begin_statement()?;
+        let (key, partition) = self.locate(table, &key)?;
+        check_layout(&table.entry, row.layout())?;
+        let id = table.id();
+        let writes = &self.open()?.writes;
+        if let Some(own) = writes.version(id, &key, writes.number()) {
+            return Ok(copy(own, row));
+        }
+        self.read_in(partition, |engine| Ok(engine.get(id, &key, row)?))
     }
 
     /// The row with this primary key, as [`Connection::get_into`].

@@ -144,6 +144,7 @@ impl<'b> Binder<'b> {
         let writes = command != "SELECT";
         Ok(Some(Plan {
             root,
+            point: None,
             columns,
             parameters: self.parameter_types()?,
             command,

@@ -7,6 +7,7 @@
 //! | `walk` | visiting and renumbering them |
 //! | `improve`, `unnest`, `prune` | rewriting a plan: conditions go down, tests become joins |
 //! | `access`, `method`, `estimate` | indexes of scans, methods of joins |
+//! | `point` | statements on single rows |
 //! | `cache` | plans of statements that differ in their literals |
 
 mod access;
@@ -18,6 +19,7 @@ mod improve;
 mod method;
 mod modify;
 mod node;
+mod point;
 mod prune;
 mod unnest;
 mod walk;
@@ -36,6 +38,7 @@ pub(crate) use node::{
     WindowCall, Working,
 };
 
+pub(crate) use point::{PointChange, PointInsert, PointPlan, PointRow};
 pub(crate) use walk::Visitor;
 
 use crate::sink::OutputColumn;
@@ -45,6 +48,8 @@ use crate::types::Type;
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) root: Node,
+    /// The other form of the root, if the statement is on single rows.
+    pub(crate) point: Option<PointPlan>,
     /// Columns of the result; none if there is none.
     pub(crate) columns: Option<Vec<OutputColumn>>,
     pub(crate) parameters: Vec<Type>,

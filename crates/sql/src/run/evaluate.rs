@@ -216,14 +216,31 @@ pub(super) fn arguments_of(call: &Call, row: &[Datum], run: &mut Run<'_>) -> Res
     Ok(Some(arguments))
 }
 
+/// Most arguments that are kept on the stack.
+const ARGUMENTS_MAX: usize = 4;
+
 fn call_function(call: &Call, row: &[Datum], run: &mut Run<'_>) -> Result<Datum> {
-    let Some(arguments) = arguments_of(call, row, run)? else {
-        return Ok(Datum::Null);
-    };
+    if call.arguments.len() > ARGUMENTS_MAX {
+        return match arguments_of(call, row, run)? {
+            Some(arguments) => call_with(call, &arguments, run),
+            None => Ok(Datum::Null),
+        };
+    }
+    let mut arguments = [const { Datum::Null }; ARGUMENTS_MAX];
+    for (place, argument) in arguments.iter_mut().zip(&call.arguments) {
+        *place = evaluate(argument, row, run)?;
+        if place.is_null() && call.function.is_strict {
+            return Ok(Datum::Null);
+        }
+    }
+    call_with(call, &arguments[..call.arguments.len()], run)
+}
+
+fn call_with(call: &Call, arguments: &[Datum], run: &mut Run<'_>) -> Result<Datum> {
     let body = call.function.body;
     with_call_context(call, run, |context| match body {
-        Body::Scalar(function) => function(context, &arguments),
-        Body::Host(name) => context.host.call(&context.context, name, &arguments),
+        Body::Scalar(function) => function(context, arguments),
+        Body::Host(name) => context.host.call(&context.context, name, arguments),
         _ => Err(SqlError::internal(format!(
             "function {} gives no value",
             call.function.name

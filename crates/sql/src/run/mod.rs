@@ -17,6 +17,7 @@ mod join;
 mod limit;
 mod lock;
 mod modify;
+mod point;
 mod quantified;
 mod scan;
 mod set_operation;
@@ -29,6 +30,7 @@ mod window;
 pub(crate) use budget::Budget;
 pub(crate) use evaluate::{evaluate, is_true};
 pub(crate) use modify::Feed;
+pub(crate) use point::PointMemory;
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Node;

@@ -1,17 +1,17 @@
 //! Statements that run by a plan of the cache: their literals are the values of its parameters.
 //!
-//! A literal that is no value of its type, and a fingerprint without a plan, send a statement on the
-//! ordinary way, so every error of a text is the one that it has there, with its place.
+//! A literal that is no value of its type, and a fingerprint without a plan, send a statement on
+//! the ordinary way, so every error of a text is the one that it has there, with its place.
 //! `plan_cache_mode` is PostgreSQL's: `force_custom_plan` makes plans of statements as they stand,
-//! `force_generic_plan` one for all literals already when a statement comes for the first time.
+//! `force_generic_plan` one for all literals already at the first statement of a fingerprint.
 
 use super::Session;
 use crate::bind::{Binder, Slot};
 use crate::error::Result;
 use crate::parse::{Class, Fingerprint, Literal, Places, parse};
-use crate::plan::{Cached, Key, Lifted, improve, is_lasting};
+use crate::plan::{Cached, Key, Lifted, PointPlan, improve, is_lasting};
 use crate::sink::{Completion, RowSink};
-use crate::state::Block;
+use crate::state::{Block, PlanCacheMode};
 use crate::types::cast::apply_modifier;
 use crate::types::{Context, Datum, Kind, text_io};
 use std::sync::Arc;
@@ -23,9 +23,9 @@ impl Session {
         text: &str,
         sink: &mut dyn RowSink,
     ) -> Result<Option<Completion>> {
-        let is_off = self.setting("plan_cache_mode") == Some("force_custom_plan");
+        let mode = self.environment.host.variables.modes().plans;
         // In a block that has failed, an error of syntax comes first.
-        if is_off || self.transaction.block == Block::Failed {
+        if mode == PlanCacheMode::None || self.transaction.block == Block::Failed {
             return Ok(None);
         }
         let mut fingerprint = std::mem::take(&mut self.fingerprint);
@@ -49,16 +49,20 @@ impl Session {
             return Ok(None);
         };
         let context = self.environment.context();
-        let pairs = fingerprint.literals().iter().zip(&lifted.slots);
-        let values = pairs.map(|(literal, slot)| {
+        let mut values = std::mem::take(&mut self.point.parameters);
+        values.clear();
+        for (literal, slot) in fingerprint.literals().iter().zip(&lifted.slots) {
             let inside = fingerprint.content(literal, text);
-            value_of(literal, inside, *slot, &context).ok()
-        });
-        let Some(values) = values.collect::<Option<Vec<Datum>>>() else {
-            return Ok(None);
-        };
+            match value_of(literal, inside, *slot, &context) {
+                Ok(value) => values.push(value),
+                Err(_) => return Ok(None),
+            }
+        }
         if let Some(columns) = &lifted.plan.columns {
             sink.describe(columns)?;
+        }
+        if let Some(point) = self.point_of(&lifted.plan) {
+            return self.run_point(&lifted.plan, point, values, sink).map(Some);
         }
         let mut running = self.begin_plan(&lifted.plan, values)?;
         self.run_on(&mut running, 0, sink).map(Some)
@@ -66,6 +70,8 @@ impl Session {
 
     /// The plan for all statements of a fingerprint, if there can be one and it is time for it.
     fn lifted_plan(&mut self, text: &str, fingerprint: &Fingerprint) -> Option<Arc<Lifted>> {
+        let modes = self.environment.host.variables.modes();
+        let makes_at_once = modes.plans == PlanCacheMode::All;
         let settings = self.settings_key();
         let key = Key {
             shape: fingerprint.shape(),
@@ -76,9 +82,7 @@ impl Session {
         match self.sql.plans.find(&key) {
             Cached::Plan(lifted) => return Some(lifted),
             Cached::Refused => return None,
-            Cached::New if self.setting("plan_cache_mode") != Some("force_generic_plan") => {
-                return None;
-            }
+            Cached::New if !makes_at_once => return None,
             Cached::New | Cached::Met => {}
         }
         let lifted = self.lift(text, fingerprint).map(Arc::new);
@@ -99,6 +103,7 @@ impl Session {
         let mut plan = binder.statement(&statement).ok()??;
         let slots = binder.slots()?;
         plan.root = improve(plan.root);
+        plan.point = PointPlan::of(&plan.root);
         let plan = Arc::new(plan);
         is_lasting(&plan, self.catalog()).then_some(Lifted { plan, slots })
     }

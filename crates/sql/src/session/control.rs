@@ -11,7 +11,7 @@ use crate::parse::Parsed;
 use crate::parse::ident_text;
 use crate::sink::{Completion, RowSink};
 use crate::state::{Block, Loose, Savepoint, Transaction};
-use indelible::{Durability, Isolation, Mode};
+use indelible::{Isolation, Mode};
 use sqlparser::ast::{
     Ident, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
 };
@@ -81,16 +81,9 @@ impl Session {
     }
 
     fn begin(&mut self, block: Block) -> Result<()> {
-        let variables = &self.environment.host.variables;
-        let isolation = variables.get("default_transaction_isolation");
-        let isolation = isolation.and_then(isolation_named);
-        let is_read_only = variables.get("default_transaction_read_only") == Some("on");
-        self.transaction.isolation = isolation.unwrap_or(Isolation::ReadCommitted);
-        self.transaction.access = if is_read_only {
-            Mode::ReadOnly
-        } else {
-            Mode::ReadWrite
-        };
+        let modes = self.environment.host.variables.modes();
+        self.transaction.isolation = modes.isolation;
+        self.transaction.access = modes.access;
         self.start(block)
     }
 
@@ -118,10 +111,7 @@ impl Session {
     /// Commits the open transaction; whatever happens, it has ended.
     fn commit(&mut self) -> Result<()> {
         self.close_portals();
-        let durability = match self.environment.host.variables.get("synchronous_commit") {
-            Some("off") => Durability::None,
-            _ => Durability::Immediate,
-        };
+        let durability = self.environment.host.variables.modes().durability;
         let committed = if self.transaction.defines {
             let sql = Arc::clone(&self.sql);
             // A session that waits for this transaction's locks sees its catalogue.
@@ -151,11 +141,11 @@ impl Session {
         self.transaction = Transaction::idle();
         self.environment.host.new_tables.clear();
         self.environment.names.catalog = self.sql.catalog();
-        self.environment
-            .host
-            .variables
-            .end_local(&mut self.environment.settings);
-        self.apply_search_path();
+        let environment = &mut self.environment;
+        let variables = &mut environment.host.variables;
+        if variables.end_local(&mut environment.settings) {
+            self.apply_search_path();
+        }
         for loose in loose {
             self.sweep(loose);
         }
@@ -383,15 +373,6 @@ fn isolation_of(level: TransactionIsolationLevel) -> Isolation {
             Isolation::RepeatableRead
         }
         TransactionIsolationLevel::Serializable => Isolation::Serializable,
-    }
-}
-
-fn isolation_named(name: &str) -> Option<Isolation> {
-    match name {
-        "read committed" | "read uncommitted" => Some(Isolation::ReadCommitted),
-        "repeatable read" => Some(Isolation::RepeatableRead),
-        "serializable" => Some(Isolation::Serializable),
-        _ => None,
     }
 }
 

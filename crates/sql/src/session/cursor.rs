@@ -323,6 +323,9 @@ impl Session {
         if let Some(columns) = &plan.columns {
             sink.describe(columns)?;
         }
+        if let Some(point) = self.point_of(&plan) {
+            return self.run_point(&plan, point, values, sink);
+        }
         let mut running = self.begin_plan(&plan, values)?;
         self.run_on(&mut running, 0, sink)
     }

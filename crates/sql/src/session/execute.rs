@@ -8,11 +8,12 @@ use crate::bind::Binder;
 use crate::define;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{Parsed, Places};
-use crate::plan::{Node, Plan, improve};
+use crate::plan::{Node, Plan, PointPlan, improve};
 use crate::run::{Budget, Row, Run, State, build, collect};
 use crate::sink::{Batch, Completion, Flow, OutputColumn, RowSink};
 use crate::state::Running;
 use crate::types::{Context, Datum, Type};
+use indelible::Isolation;
 use sqlparser::ast::Statement;
 use std::sync::Arc;
 
@@ -36,6 +37,9 @@ impl Session {
                 }
                 if let Some(columns) = &plan.columns {
                     sink.describe(columns)?;
+                }
+                if let Some(point) = self.point_of(&plan) {
+                    return self.run_point(&plan, point, Vec::new(), sink);
                 }
                 let mut running = self.begin_plan(&plan, Vec::new())?;
                 self.run_on(&mut running, 0, sink)
@@ -87,19 +91,44 @@ impl Session {
             return Ok(None);
         };
         plan.root = improve(plan.root);
+        plan.point = PointPlan::of(&plan.root);
         Ok(Some(Arc::new(plan)))
+    }
+
+    /// The point plan of a plan, if it has one that can run in the transaction.
+    pub(super) fn point_of<'p>(&self, plan: &'p Plan) -> Option<&'p PointPlan> {
+        let is_newest = self.transaction.isolation == Isolation::ReadCommitted;
+        plan.point.as_ref().filter(|_| is_newest)
+    }
+
+    /// Runs a point plan with values for its parameters, whose memory goes back to the session.
+    pub(super) fn run_point(
+        &mut self,
+        plan: &Plan,
+        point: &PointPlan,
+        values: Row,
+        sink: &mut dyn RowSink,
+    ) -> Result<Completion> {
+        check_count(plan, &values)?;
+        let is_in_block = self.transaction.is_block();
+        let mut state = self.begin_run(plan)?;
+        state.parameters = values;
+        let mut run = Run {
+            connection: &mut self.connection,
+            environment: &mut self.environment,
+            state: &mut state,
+        };
+        let (rows, out) = self.point.run(point, is_in_block, &mut run)?;
+        if !out.is_empty() {
+            sink.rows(out, &self.environment.context())?;
+        }
+        self.point.parameters = state.parameters;
+        Ok(Completion::with_rows(plan.command, rows))
     }
 
     /// A plan that is ready to run with values for its parameters.
     pub(super) fn begin_plan(&mut self, plan: &Arc<Plan>, values: Vec<Datum>) -> Result<Running> {
-        if values.len() != plan.parameters.len() {
-            let message = format!(
-                "bind message supplies {} parameters, but the statement requires {}",
-                values.len(),
-                plan.parameters.len()
-            );
-            return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
-        }
+        check_count(plan, &values)?;
         let mut state = self.begin_run(plan)?;
         state.parameters = values;
         Ok(Running::new(plan, state))
@@ -113,7 +142,7 @@ impl Session {
         }
         self.transaction.has_read = true;
         self.connection.set_wait(self.environment.wait());
-        let budget = Budget::new(self.environment.host.variables.work_mem());
+        let budget = Budget::new(self.environment.host.variables.modes().work_mem);
         let mut state = State::new(budget);
         state.begun = Some(self.connection.mark()?);
         Ok(state)
@@ -130,7 +159,8 @@ impl Session {
 
     /// All rows of a plan that changes nothing.
     pub(crate) fn rows_of(&mut self, root: &Node) -> Result<Vec<Row>> {
-        let mut state = State::new(Budget::new(self.environment.host.variables.work_mem()));
+        let budget = Budget::new(self.environment.host.variables.modes().work_mem);
+        let mut state = State::new(budget);
         collect(&mut *build(root), &mut self.run(&mut state))
     }
 
@@ -151,6 +181,7 @@ impl Session {
         };
         let filling = Arc::new(Plan {
             root: modify,
+            point: None,
             columns: None,
             parameters: Vec::new(),
             command: "INSERT",
@@ -211,6 +242,19 @@ impl Session {
             ..completion
         })
     }
+}
+
+/// Fails if a plan has not as many parameters as there are values.
+fn check_count(plan: &Plan, values: &[Datum]) -> Result<()> {
+    if values.len() == plan.parameters.len() {
+        return Ok(());
+    }
+    let message = format!(
+        "bind message supplies {} parameters, but the statement requires {}",
+        values.len(),
+        plan.parameters.len()
+    );
+    Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message))
 }
 
 /// A sink for results that nobody wants.

@@ -58,7 +58,8 @@ impl Session {
                 let message = format!("cursor \"{portal}\" already exists");
                 return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
             }
-            let bound = Portal::new(statement, prepared, values);
+            let mut bound = std::mem::take(&mut session.spare_portal);
+            bound.rebind(statement, prepared, values);
             session.portals.insert(portal.to_owned(), bound);
             Ok(())
         })
@@ -87,6 +88,8 @@ impl Session {
             .is_ok_and(|completion| completion.is_suspended);
         if is_suspended {
             self.portals.insert(portal.to_owned(), bound);
+        } else {
+            self.spare_portal = bound;
         }
         completion
     }
@@ -121,6 +124,12 @@ impl Session {
                 };
                 if let Some(columns) = &plan.columns {
                     sink.describe(columns)?;
+                }
+                if let Some(point) = session.point_of(&plan).filter(|_| rows_max == 0) {
+                    let mut values = std::mem::take(&mut session.point.parameters);
+                    values.clear();
+                    values.append(&mut portal.values);
+                    return session.run_point(&plan, point, values, sink);
                 }
                 let mut running = session.begin_plan(&plan, portal.values.clone())?;
                 let completion = session.run_on(&mut running, rows_max, sink)?;

@@ -27,6 +27,7 @@ pub use extended::Parameters;
 use crate::catalog::Catalog;
 use crate::error::Result;
 use crate::parse::{Fingerprint, parse};
+use crate::run::PointMemory;
 use crate::sink::RowSink;
 use crate::sql::Sql;
 use crate::state::{
@@ -49,8 +50,11 @@ pub struct Session {
     pub(crate) transaction: Transaction,
     prepared: HashMap<String, Prepared>,
     portals: HashMap<String, Portal>,
+    /// The memory of a portal that has ended.
+    spare_portal: Portal,
     cursors: HashMap<String, cursor::Cursor>,
     last_commit: Option<CommitReport>,
+    point: PointMemory,
     /// The fingerprint of the statement, whose memory the next one uses.
     fingerprint: Fingerprint,
     /// The settings that plans are made under, and the version of them all.
@@ -114,8 +118,10 @@ impl Session {
             transaction: Transaction::idle(),
             prepared: HashMap::new(),
             portals: HashMap::new(),
+            spare_portal: Portal::default(),
             last_commit: None,
             cursors: HashMap::new(),
+            point: PointMemory::default(),
             fingerprint: Fingerprint::default(),
             settings_key: (0, "".into()),
             sql: Arc::clone(sql),

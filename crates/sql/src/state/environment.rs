@@ -13,7 +13,7 @@ use crate::types::random::Random;
 use crate::types::{Context, Settings};
 use indelible::{Interrupt, Wait};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Surroundings of the expressions of a session.
 pub(crate) struct Environment {
@@ -30,7 +30,7 @@ pub(crate) struct Environment {
 impl Environment {
     /// How long statements wait for locks.
     pub(crate) fn wait(&self) -> Wait {
-        lock_wait(&self.host.variables)
+        self.host.variables.modes().wait
     }
 
     /// The surroundings of conversions.
@@ -41,17 +41,6 @@ impl Environment {
             transaction_start: self.transaction_start,
             statement_start: self.statement_start,
         }
-    }
-}
-
-/// How long statements wait for locks under these settings.
-pub(super) fn lock_wait(variables: &Variables) -> Wait {
-    match variables
-        .get("lock_timeout")
-        .and_then(super::setting::millis_of)
-    {
-        None | Some(0) => Wait::Limit(LOCK_WAIT_MAX),
-        Some(millis) => Wait::Limit(Duration::from_millis(millis)),
     }
 }
 
@@ -88,9 +77,6 @@ impl HostState {
         });
     }
 }
-
-/// A wait without a limit: deadlocks are found at once, so nothing else ends it.
-const LOCK_WAIT_MAX: Duration = Duration::from_hours(365 * 24);
 
 /// Seconds from 1970-01-01 to 2000-01-01.
 const EPOCH_SECONDS: i64 = 946_684_800;

@@ -275,7 +275,7 @@ impl HostCall<'_> {
         let wait = if is_try {
             Wait::Never
         } else {
-            super::environment::lock_wait(&self.session.variables)
+            self.session.variables.modes().wait
         };
         let locked = self
             .connection

@@ -37,6 +37,7 @@ impl Prepared {
 }
 
 /// A statement with the values of its parameters, and the place where it has stopped.
+#[derive(Default)]
 pub(crate) struct Portal {
     pub(crate) parsed: Option<Parsed>,
     pub(crate) statement: String,
@@ -45,13 +46,14 @@ pub(crate) struct Portal {
 }
 
 impl Portal {
-    pub(crate) fn new(statement: &str, prepared: &Prepared, values: &[Datum]) -> Self {
-        Self {
-            parsed: prepared.parsed.clone(),
-            statement: statement.to_owned(),
-            values: values.to_vec(),
-            running: None,
-        }
+    /// Binds another statement, in the memory of a portal that has ended.
+    pub(crate) fn rebind(&mut self, statement: &str, prepared: &Prepared, values: &[Datum]) {
+        self.parsed.clone_from(&prepared.parsed);
+        self.statement.clear();
+        self.statement.push_str(statement);
+        self.values.clear();
+        self.values.extend_from_slice(values);
+        self.running = None;
     }
 }
 

@@ -7,7 +7,10 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::types::Settings;
 use crate::types::context::{ByteaOutput, DateOrder, DateStyle, IntervalStyle};
 use crate::types::datetime::zone;
+use indelible::{Durability, Isolation, Mode, Wait};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Names and defaults of the settings that there are.
 const DEFAULTS: &[(&str, &str)] = &[
@@ -90,9 +93,52 @@ const FIXED: &[&str] = &[
     "server_version_num",
 ];
 
+/// Settings that every statement looks at, read from their texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Modes {
+    pub(crate) isolation: Isolation,
+    pub(crate) access: Mode,
+    pub(crate) durability: Durability,
+    /// How long statements wait for locks.
+    pub(crate) wait: Wait,
+    /// Bytes of `work_mem`.
+    pub(crate) work_mem: u64,
+    pub(crate) plans: PlanCacheMode,
+}
+
+/// The plans that the cache is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PlanCacheMode {
+    /// Those of fingerprints that were met before.
+    Auto,
+    All,
+    None,
+}
+
+impl Default for Modes {
+    /// Those of the default settings.
+    fn default() -> Self {
+        Self {
+            isolation: Isolation::ReadCommitted,
+            access: Mode::ReadWrite,
+            durability: Durability::Immediate,
+            wait: Wait::Limit(LOCK_WAIT_MAX),
+            work_mem: WORK_MEM,
+            plans: PlanCacheMode::Auto,
+        }
+    }
+}
+
+/// A wait without a limit: deadlocks are found at once, so nothing else ends it.
+const LOCK_WAIT_MAX: Duration = Duration::from_hours(365 * 24);
+
+/// `work_mem` by default.
+const WORK_MEM: u64 = 64 << 20;
+
 /// The settings of a session that are not the default.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Variables {
+    modes: Modes,
     values: BTreeMap<String, String>,
     /// Values from before `SET LOCAL`, for the end of the transaction.
     later: BTreeMap<String, Option<String>>,
@@ -103,9 +149,42 @@ pub(crate) struct Variables {
 impl Variables {
     /// The value of a setting.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        let name = name.to_lowercase();
-        let own = self.values.get(&name).map(String::as_str);
+        let name = lower(name);
+        let own = self.values.get(&*name).map(String::as_str);
         own.or_else(|| default_of(&name))
+    }
+
+    /// The settings that every statement looks at.
+    pub(crate) fn modes(&self) -> Modes {
+        self.modes
+    }
+
+    fn read_modes(&mut self) {
+        let millis = self.get("lock_timeout").and_then(millis_of);
+        let isolation = self.get("default_transaction_isolation");
+        self.modes = Modes {
+            isolation: isolation
+                .and_then(isolation_named)
+                .unwrap_or(Isolation::ReadCommitted),
+            access: match self.get("default_transaction_read_only") {
+                Some("on") => Mode::ReadOnly,
+                _ => Mode::ReadWrite,
+            },
+            durability: match self.get("synchronous_commit") {
+                Some("off") => Durability::None,
+                _ => Durability::Immediate,
+            },
+            wait: Wait::Limit(match millis {
+                None | Some(0) => LOCK_WAIT_MAX,
+                Some(millis) => Duration::from_millis(millis),
+            }),
+            work_mem: self.get("work_mem").and_then(bytes_of).unwrap_or(WORK_MEM),
+            plans: match self.get("plan_cache_mode") {
+                Some("force_custom_plan") => PlanCacheMode::None,
+                Some("force_generic_plan") => PlanCacheMode::All,
+                _ => PlanCacheMode::Auto,
+            },
+        };
     }
 
     /// All settings with their values, by name.
@@ -155,6 +234,7 @@ impl Variables {
                 self.values.remove(&name);
             }
         }
+        self.read_modes();
         Ok(())
     }
 
@@ -165,12 +245,14 @@ impl Variables {
         self.later.entry(name).or_insert(value);
     }
 
-    /// Gives settings back the values from before the transaction.
-    pub(crate) fn end_local(&mut self, settings: &mut Settings) {
+    /// Gives settings back the values from before the transaction; whether there were any.
+    pub(crate) fn end_local(&mut self, settings: &mut Settings) -> bool {
+        let has_any = !self.later.is_empty();
         for (name, value) in std::mem::take(&mut self.later) {
             // Only the name of a setting that does not exist fails, and changes nothing.
             let _ = self.set(settings, &name, value.as_deref());
         }
+        has_any
     }
 
     /// Sets all to their defaults.
@@ -178,12 +260,28 @@ impl Variables {
         *settings = Settings::default();
         self.values.clear();
         self.version += 1;
+        self.read_modes();
     }
+}
 
-    /// Bytes of `work_mem`.
-    pub(crate) fn work_mem(&self) -> u64 {
-        let value = self.get("work_mem").unwrap_or_default();
-        bytes_of(value).unwrap_or(64 << 20)
+/// A name in lower case.
+fn lower(name: &str) -> Cow<'_, str> {
+    if name
+        .bytes()
+        .any(|byte| !byte.is_ascii_lowercase() && byte != b'_')
+    {
+        return Cow::Owned(name.to_lowercase());
+    }
+    Cow::Borrowed(name)
+}
+
+/// The isolation with a name.
+fn isolation_named(name: &str) -> Option<Isolation> {
+    match name {
+        "read committed" | "read uncommitted" => Some(Isolation::ReadCommitted),
+        "repeatable read" => Some(Isolation::RepeatableRead),
+        "serializable" => Some(Isolation::Serializable),
+        _ => None,
     }
 }
 
@@ -247,6 +345,12 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<String> {
         }
         "work_mem" => {
             bytes_of(value).ok_or_else(|| bad(name, value))?;
+        }
+        "plan_cache_mode" => {
+            if !["auto", "force_custom_plan", "force_generic_plan"].contains(&lower.as_str()) {
+                return Err(bad(name, value));
+            }
+            return Ok(lower);
         }
         "statement_timeout" | "lock_timeout" => {
             millis_of(value).ok_or_else(|| bad(name, value))?;
@@ -343,6 +447,19 @@ mod tests {
             let shown = apply(&mut settings, name, value).unwrap();
             assert_eq!(shown, *value, "{name}");
         }
+    }
+
+    #[test]
+    fn modes_are_those_of_the_settings() {
+        let (mut variables, mut settings) = (Variables::default(), Settings::default());
+        variables.read_modes();
+        assert_eq!(variables.modes(), Modes::default());
+        let wait = Some("2s");
+        variables.set(&mut settings, "Lock_Timeout", wait).unwrap();
+        let limit = Wait::Limit(Duration::from_secs(2));
+        assert_eq!(variables.modes().wait, limit);
+        variables.reset(&mut settings);
+        assert_eq!(variables.modes(), Modes::default());
     }
 
     #[test]

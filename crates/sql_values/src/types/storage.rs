@@ -125,50 +125,68 @@ pub fn canonical(datum: &Datum) -> Datum {
 
 /// The value for a column.
 pub fn store(datum: &Datum, of: Type, context: &Context<'_>) -> Result<Value> {
+    if let Some(value) = lend(datum, of)? {
+        return Ok(value.to_value());
+    }
     Ok(match datum {
-        Datum::Null => Value::Null,
-        Datum::Bool(value) => Value::Bool(*value),
-        Datum::Int2(value) => Value::Int16(*value),
-        Datum::Int4(value) => Value::Int32(*value),
-        Datum::Int8(value) | Datum::Time(value) => Value::Int64(*value),
-        Datum::Float4(value) => Value::Float64(f64::from(*value)),
-        Datum::Float8(value) => Value::Float64(*value),
-        Datum::Numeric(number) => match decimal(of) {
-            Some((_, scale)) => store_decimal(number, scale, of)?,
-            None => Value::Bytes(order::numeric(number)),
-        },
-        Datum::Text(held) | Datum::Json(held) => Value::Text(held.to_string()),
-        Datum::Bpchar(held) => Value::Text(without_blanks(held).to_owned()),
-        Datum::Bytea(held) => Value::Bytes(held.to_vec()),
-        Datum::Date(days) => Value::Date(Date(match *days {
-            DATE_INFINITY | DATE_NEGATIVE_INFINITY => *days,
-            days => days.saturating_add(EPOCH_DAYS),
-        })),
-        Datum::Timestamp(micros) | Datum::Timestamptz(micros) => {
-            Value::Timestamp(Timestamp(store_moment(*micros)?))
-        }
+        Datum::Numeric(number) => Value::Bytes(order::numeric(number)),
         Datum::Timetz(time) => Value::Bytes(order::timetz(*time)),
         Datum::Interval(interval) => Value::Bytes(order::interval(*interval)),
-        Datum::Uuid(bytes) => Value::Uuid(Uuid(*bytes)),
         Datum::Jsonb(json) => Value::Bytes(json.to_bytes()),
         Datum::Array(_) => {
             let mut bytes = Vec::new();
             binary_io::print(&mut bytes, datum, of.kind, context)?;
             Value::Bytes(bytes)
         }
-        Datum::Enum(label) => Value::Int32(label.place),
-        Datum::Oid(number) => Value::Int64(i64::from(*number)),
-        Datum::Record(_) | Datum::Tid(_) => {
-            return Err(SqlError::internal(format!("{of} is not stored")));
-        }
+        _ => return Err(SqlError::internal(format!("{of} is not stored"))),
     })
 }
 
+/// The value for a column, with the content of the datum; none if its bytes must be made first.
+pub fn lend(datum: &Datum, of: Type) -> Result<Option<ValueRef<'_>>> {
+    Ok(Some(match datum {
+        Datum::Null => ValueRef::Null,
+        Datum::Bool(value) => ValueRef::Bool(*value),
+        Datum::Int2(value) => ValueRef::Int16(*value),
+        Datum::Int4(value) => ValueRef::Int32(*value),
+        Datum::Int8(value) | Datum::Time(value) => ValueRef::Int64(*value),
+        Datum::Float4(value) => ValueRef::Float64(f64::from(*value)),
+        Datum::Float8(value) => ValueRef::Float64(*value),
+        Datum::Numeric(number) => match decimal(of) {
+            Some((_, scale)) => ValueRef::Decimal(store_decimal(number, scale, of)?),
+            None => return Ok(None),
+        },
+        Datum::Text(held) | Datum::Json(held) => ValueRef::Text(held),
+        Datum::Bpchar(held) => ValueRef::Text(without_blanks(held)),
+        Datum::Bytea(held) => ValueRef::Bytes(held),
+        Datum::Date(days) => ValueRef::Date(Date(match *days {
+            DATE_INFINITY | DATE_NEGATIVE_INFINITY => *days,
+            days => days.saturating_add(EPOCH_DAYS),
+        })),
+        Datum::Timestamp(micros) | Datum::Timestamptz(micros) => {
+            ValueRef::Timestamp(Timestamp(store_moment(*micros)?))
+        }
+        Datum::Uuid(bytes) => ValueRef::Uuid(Uuid(*bytes)),
+        Datum::Enum(label) => ValueRef::Int32(label.place),
+        Datum::Oid(number) => ValueRef::Int64(i64::from(*number)),
+        _ => return Ok(None),
+    }))
+}
+
+/// Whether [`lend`] has all values of the type.
+pub fn is_lent(of: Type) -> bool {
+    match of.kind {
+        Kind::Numeric => decimal(of).is_some(),
+        Kind::Timetz | Kind::Interval | Kind::Jsonb => false,
+        kind => kind.element().is_none(),
+    }
+}
+
 /// The decimal column has neither NaN nor infinities.
-fn store_decimal(number: &Numeric, scale: u8, of: Type) -> Result<Value> {
+fn store_decimal(number: &Numeric, scale: u8, of: Type) -> Result<Decimal> {
     let fitted = number.round(i32::from(scale));
     match fitted.small() {
-        Some((units, scale)) => Ok(Value::Decimal(Decimal::new(units, scale as u8))),
+        Some((units, scale)) => Ok(Decimal::new(units, scale as u8)),
         None => Err(SqlError::unsupported(
             format!("{number} in a column of type {of}"),
             "Use a column of type numeric, without a precision.",

@@ -16,7 +16,7 @@ mod change;
 mod fill;
 mod insert;
 mod reference;
-mod rules;
+pub(super) mod rules;
 
 use super::{Kept, Operator, Row, Run, build};
 use crate::error::Result;

@@ -10,7 +10,7 @@ use crate::types::{Context, Datum, text_io};
 use indelible::Error;
 
 /// Computes the generated columns of a row.
-pub(super) fn generate(table: &Target, row: &mut Row, run: &mut Run<'_>) -> Result<()> {
+pub(in crate::run) fn generate(table: &Target, row: &mut Row, run: &mut Run<'_>) -> Result<()> {
     for (at, value) in &table.generated {
         row[*at] = evaluate(value, row, run)?;
     }
@@ -18,7 +18,7 @@ pub(super) fn generate(table: &Target, row: &mut Row, run: &mut Run<'_>) -> Resu
 }
 
 /// Checks a row: of all columns, or of those that were set.
-pub(super) fn check(table: &Target, row: &[Datum], run: &mut Run<'_>) -> Result<()> {
+pub(in crate::run) fn check(table: &Target, row: &[Datum], run: &mut Run<'_>) -> Result<()> {
     for (column, value) in table.columns.iter().zip(row) {
         if value.is_null() && column.not_null {
             let message = format!(
@@ -56,7 +56,7 @@ pub(super) fn check(table: &Target, row: &[Datum], run: &mut Run<'_>) -> Result<
 }
 
 /// The error with the names of the table.
-pub(super) fn named(table: &Target, error: SqlError) -> SqlError {
+pub(in crate::run) fn named(table: &Target, error: SqlError) -> SqlError {
     error.named(|names| {
         names.schema = Some(table.schema.clone());
         names.table = Some(table.source.name.clone());
@@ -124,7 +124,12 @@ pub(super) fn duplicate<'t>(table: &'t Target, error: &Error) -> Option<&'t (Str
 }
 
 /// An error of the table below, about a row.
-pub(super) fn of_row(table: &Target, error: Error, row: &[Datum], run: &Run<'_>) -> SqlError {
+pub(in crate::run) fn of_row(
+    table: &Target,
+    error: Error,
+    row: &[Datum],
+    run: &Run<'_>,
+) -> SqlError {
     let Some((constraint, key)) = duplicate(table, &error) else {
         return named(table, error.into());
     };
@@ -137,7 +142,7 @@ pub(super) fn of_row(table: &Target, error: Error, row: &[Datum], run: &Run<'_>)
 }
 
 /// Whether a column is part of a key.
-pub(super) fn is_key(table: &Target, at: usize) -> bool {
+pub(in crate::run) fn is_key(table: &Target, at: usize) -> bool {
     table.source.key.contains(&at)
         || table.keys.iter().any(|(_, key)| key.columns.contains(&at))
         || table.indexed.contains(&at)

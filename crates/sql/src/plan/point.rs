@@ -1,0 +1,171 @@
+//! Point plans: statements on one row by its primary key, and insertions of rows that are written
+//! down.
+//!
+//! They are a second form of a plan, beside its tree, for statements that need none of what
+//! operators are for. A rule that needs other tables or the row as it was before leaves a
+//! statement to its tree: references, generated columns, conflicts, domains.
+
+use super::expression::Expr;
+use super::modify::{Change, Modify, Target};
+use super::node::{Access, Node, Scan, Source, Values};
+use crate::types::storage;
+use indelible::RowLock;
+use std::sync::Arc;
+
+/// Most rows of an insertion; more of them may go past the write set.
+const ROWS_MAX: usize = 64;
+
+/// A statement on single rows.
+#[derive(Debug)]
+pub(crate) enum PointPlan {
+    Select(PointRow, Vec<Expr>),
+    Insert(PointInsert),
+    Change(PointChange),
+}
+
+/// A row that is found by its primary key.
+#[derive(Debug)]
+pub(crate) struct PointRow {
+    pub(crate) source: Source,
+    /// Values of the key's columns; they read no row.
+    pub(crate) key: Vec<Expr>,
+    /// The rest of the condition.
+    pub(crate) condition: Option<Expr>,
+    /// The columns that are read; the others come as NULL.
+    pub(crate) needed: Vec<bool>,
+}
+
+/// The insertion of rows that are written down.
+#[derive(Debug)]
+pub(crate) struct PointInsert {
+    pub(crate) table: Arc<Target>,
+    pub(crate) rows: Arc<Values>,
+    /// The value of each column over a row that is written down.
+    pub(crate) values: Vec<Expr>,
+    pub(crate) returning: Option<Vec<Expr>>,
+}
+
+/// The change of a row.
+#[derive(Debug)]
+pub(crate) struct PointChange {
+    pub(crate) table: Arc<Target>,
+    pub(crate) row: PointRow,
+    /// The columns that are set and their values; none if the row is deleted.
+    pub(crate) set: Option<Vec<(usize, Expr)>>,
+    pub(crate) strength: RowLock,
+    pub(crate) returning: Option<Vec<Expr>>,
+}
+
+impl PointPlan {
+    /// The point plan of a tree, if its statement can have one.
+    pub(crate) fn of(root: &Node) -> Option<Self> {
+        let point = match root {
+            Node::Project(project) if !project.has_sets => {
+                let Node::Scan(scan) = &project.input else {
+                    return None;
+                };
+                Self::Select(row_of(scan)?, project.expressions.clone())
+            }
+            Node::Modify(modify) => match &modify.change {
+                Change::Insert(insert) => {
+                    let Node::Values(rows) = &modify.input else {
+                        return None;
+                    };
+                    let table = &modify.table;
+                    if insert.conflict.is_some()
+                        || !table.parents.is_empty()
+                        || rows.rows.len() > ROWS_MAX
+                    {
+                        return None;
+                    }
+                    Self::Insert(PointInsert {
+                        table: Arc::clone(table),
+                        rows: Arc::clone(rows),
+                        values: insert.values.clone(),
+                        returning: modify.returning.clone(),
+                    })
+                }
+                Change::Update { set, .. } => Self::Change(change_of(modify, Some(set))?),
+                Change::Delete { .. } => Self::Change(change_of(modify, None)?),
+            },
+            _ => return None,
+        };
+        let mut is_fit = true;
+        let walked = root.clone().walk(0, &mut |part, _| {
+            is_fit &= !matches!(part, Expr::Subquery(_) | Expr::Outer(..));
+            Ok(is_fit)
+        });
+        (is_fit && walked.is_ok()).then_some(point)
+    }
+}
+
+/// The row of a scan that finds at most one by its primary key.
+fn row_of(scan: &Scan) -> Option<PointRow> {
+    let source = &scan.source;
+    let Access::Range(range) = &scan.access else {
+        return None;
+    };
+    let is_lent = |column: &usize| {
+        let data_type = source.column_type(*column);
+        storage::is_lent(data_type) && storage::has_exact_keys(data_type)
+    };
+    let is_point = range.index.is_none()
+        && range.prefix.len() == source.key.len()
+        && source.key.iter().all(is_lent);
+    is_point.then(|| PointRow {
+        source: source.clone(),
+        key: range.prefix.clone(),
+        condition: scan.condition.clone(),
+        needed: scan.needed.clone(),
+    })
+}
+
+fn change_of(modify: &Modify, set: Option<&Vec<(usize, Expr)>>) -> Option<PointChange> {
+    let Node::Scan(scan) = &modify.input else {
+        return None;
+    };
+    let table = &modify.table;
+    let mut row = row_of(scan)?;
+    let is_set = |column: &usize| set.is_none_or(|set| set.iter().any(|(at, _)| at == column));
+    let referred = table.children.iter().chain(&table.parents);
+    let mut referred = referred.flat_map(|reference| &reference.columns);
+    let has_domain = |column: &super::modify::TargetColumn| !column.domain_checks.is_empty();
+    if referred.any(is_set)
+        || !table.generated.is_empty()
+        || table.columns.iter().any(has_domain)
+        || (set.is_some() && table.source.key.iter().any(is_set))
+    {
+        return None;
+    }
+    let mut unique = table.keys.iter().flat_map(|(_, key)| &key.columns);
+    let strength = if set.is_none() || unique.any(is_set) {
+        RowLock::Update
+    } else {
+        RowLock::NoKeyUpdate
+    };
+    // The input has all columns, of which the change reads some.
+    row.needed.fill(false);
+    let mut note = |expression: &Expr| {
+        expression.columns(&mut |at| {
+            if let Some(needed) = row.needed.get_mut(at) {
+                *needed = true;
+            }
+        });
+    };
+    let values = set.into_iter().flatten().map(|(_, value)| value);
+    let checks = table.checks.iter().map(|(_, condition)| condition);
+    let returning = modify.returning.iter().flatten();
+    let condition = row.condition.iter();
+    values
+        .chain(checks)
+        .chain(returning)
+        .chain(condition)
+        .for_each(&mut note);
+    Some(PointChange {
+        table: Arc::clone(table),
+        row,
+        set: set.cloned(),
+        strength,
+        returning: modify.returning.clone(),
+    })
+}
