@@ -7,6 +7,7 @@ use super::from::Source as Part;
 use super::insert::{add_target, is_default};
 use super::scope::{Clause, Scope};
 use super::table::BoundTable;
+use super::target::AssignTarget;
 use super::{Binder, ident_text, object_name};
 use crate::catalog::Origin;
 use crate::error::{Result, SqlError, SqlState};
@@ -157,12 +158,12 @@ impl Binder<'_> {
         for assignment in assignments {
             match &assignment.target {
                 AssignmentTarget::ColumnName(name) => {
-                    let value = self.assigned(table, name, &assignment.value)?;
-                    add(table, &mut set, value)?;
+                    let (target, value) = self.assigned(table, name, &assignment.value)?;
+                    self.add(table, &mut set, &target, value)?;
                 }
                 AssignmentTarget::Tuple(names) => {
-                    for value in self.assigned_row(table, names, &assignment.value)? {
-                        add(table, &mut set, value)?;
+                    for (at, value) in self.assigned_row(table, names, &assignment.value)? {
+                        self.add(table, &mut set, &AssignTarget::whole(at), value)?;
                     }
                 }
             }
@@ -170,13 +171,30 @@ impl Binder<'_> {
         Ok(set)
     }
 
-    fn column_to_set(&self, table: &BoundTable, name: &ast::ObjectName) -> Result<usize> {
-        let (_, name) = object_name(name)?;
-        table.body().column(&name).ok_or_else(|| {
-            let table = &table.object.name;
-            let message = format!("column \"{name}\" of relation \"{table}\" does not exist");
-            SqlError::new(SqlState::UNDEFINED_COLUMN, message)
-        })
+    /// Adds an assignment to those that are there. Parts of one column may be assigned apart.
+    fn add(
+        &mut self,
+        table: &BoundTable,
+        set: &mut Assigned,
+        target: &AssignTarget,
+        value: Expr,
+    ) -> Result<()> {
+        let column = &table.body().columns[target.at];
+        let known = set.iter().position(|(other, _)| *other == target.at);
+        if known.is_some() && target.subscripts.is_empty() {
+            let message = format!("multiple assignments to same column \"{}\"", column.name);
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let before = match known {
+            Some(known) => set[known].1.clone(),
+            None => Expr::Column(target.at, column.data_type),
+        };
+        let value = self.with_target(before, target, value)?;
+        match known {
+            Some(known) => set[known].1 = value,
+            None => set.push((target.at, value)),
+        }
+        Ok(())
     }
 
     fn assigned(
@@ -184,15 +202,17 @@ impl Binder<'_> {
         table: &BoundTable,
         name: &ast::ObjectName,
         tree: &ast::Expr,
-    ) -> Result<(usize, Expr)> {
-        let at = self.column_to_set(table, name)?;
-        let column = table.body().columns[at].clone();
+    ) -> Result<(AssignTarget, Expr)> {
+        let target = self.assign_target(table, name)?;
+        let column = table.body().columns[target.at].clone();
         if is_default(tree) {
-            return Ok((at, self.default_of(&column)?));
+            target.check_default()?;
+            return Ok((target, self.default_of(&column)?));
         }
         refuse_update(&column)?;
         let value = self.expression(tree)?;
-        Ok((at, self.assign(value, column.data_type, &column.name)?))
+        let value = self.assign_to(&target, &column, value)?;
+        Ok((target, value))
     }
 
     /// `(a, b) = (1, 2)`, or a query of one row.
@@ -226,7 +246,10 @@ impl Binder<'_> {
         }
         let pairs = names.iter().zip(trees);
         pairs
-            .map(|(name, tree)| self.assigned(table, name, tree))
+            .map(|(name, tree)| {
+                let (target, value) = self.assigned(table, name, tree)?;
+                Ok((target.at, value))
+            })
             .collect()
     }
 
@@ -239,7 +262,7 @@ impl Binder<'_> {
         let row = self.record_subquery(query, names.len())?;
         let mut set = Vec::with_capacity(names.len());
         for (field, name) in names.iter().enumerate() {
-            let at = self.column_to_set(table, name)?;
+            let at = self.assign_target(table, name)?.at;
             let column = table.body().columns[at].clone();
             refuse_update(&column)?;
             let data_type = row.1[field];
@@ -279,16 +302,6 @@ fn filtered(input: Node, condition: Option<&Expr>) -> Node {
         }
         .into(),
     }
-}
-
-fn add(table: &BoundTable, set: &mut Assigned, (at, value): (usize, Expr)) -> Result<()> {
-    if set.iter().any(|(other, _)| *other == at) {
-        let name = &table.body().columns[at].name;
-        let message = format!("multiple assignments to same column \"{name}\"");
-        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-    }
-    set.push((at, value));
-    Ok(())
 }
 
 fn refuse_update(column: &crate::catalog::Column) -> Result<()> {

@@ -93,27 +93,27 @@ impl Binder<'_> {
             } => self.quantified(left, compare_op, right, true),
             Tree::Like {
                 negated,
+                any,
                 expr,
                 pattern,
                 escape_char,
-                ..
             } => self.matches_pattern(
                 expr,
                 pattern,
                 escape_char.as_deref(),
-                if *negated { "!~~" } else { "~~" },
+                (if *negated { "!~~" } else { "~~" }, *any),
             ),
             Tree::ILike {
                 negated,
+                any,
                 expr,
                 pattern,
                 escape_char,
-                ..
             } => self.matches_pattern(
                 expr,
                 pattern,
                 escape_char.as_deref(),
-                if *negated { "!~~*" } else { "~~*" },
+                (if *negated { "!~~*" } else { "~~*" }, *any),
             ),
             Tree::SimilarTo {
                 negated,

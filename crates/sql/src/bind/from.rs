@@ -304,6 +304,10 @@ impl Binder<'_> {
             NamedRows::Working(working, scopes) if self.scopes.len() <= scopes => {
                 Node::Working(working)
             }
+            NamedRows::Nothing => {
+                let message = format!("WITH query \"{name}\" does not have a RETURNING clause");
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+            }
             NamedRows::Working(..) => {
                 let message = format!(
                     "recursive reference to query \"{name}\" must not appear within a subquery"
@@ -387,7 +391,7 @@ impl Binder<'_> {
             let message = format!("infinite recursion detected in rules for relation \"{name}\"");
             return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
         }
-        let parsed = crate::parse::parse(&view.query)?;
+        let parsed = crate::parse::parse_stored(&view.query)?;
         let Some(ast::Statement::Query(query)) = parsed.first().map(|parsed| &*parsed.statement)
         else {
             return Err(SqlError::internal(format!("view \"{name}\" has no query")));
@@ -680,14 +684,30 @@ fn join_of(operator: &JoinOperator) -> Result<(JoinKind, &JoinConstraint)> {
     })
 }
 
-/// Calls `note` with the names of the tables that a query names in `FROM`.
+/// Calls `note` with the names of the tables that a query names in `FROM`. Its own queries of
+/// `WITH` are none.
 pub(super) fn tables_of(query: &Query, note: &mut dyn FnMut(&str)) {
-    if let Some(with) = &query.with {
-        for cte in &with.cte_tables {
-            tables_of(&cte.query, note);
+    let Some(with) = &query.with else {
+        return tables_of_body(&query.body, note);
+    };
+    let mut known: Vec<String> = Vec::new();
+    for cte in &with.cte_tables {
+        let name = ident_text(&cte.alias.name);
+        if with.recursive {
+            known.push(name.clone());
         }
+        tables_of(&cte.query, &mut |table| {
+            if !known.iter().any(|known| known == table) {
+                note(table);
+            }
+        });
+        known.push(name);
     }
-    tables_of_body(&query.body, note);
+    tables_of_body(&query.body, &mut |table| {
+        if !known.iter().any(|known| known == table) {
+            note(table);
+        }
+    });
 }
 
 fn tables_of_body(body: &SetExpr, note: &mut dyn FnMut(&str)) {

@@ -3,6 +3,8 @@
 //! Aggregates and window functions leave a mark in the expression and an entry in the scope; the
 //! query puts their results into rows when all of its clauses are bound.
 
+use super::arguments::Arguments;
+use super::ordered_set::ORDERED_SETS;
 use super::scope::{Clause, PendingWindow};
 use super::{Binder, ident_text, object_name};
 use crate::error::{Result, SqlError, SqlState};
@@ -10,21 +12,8 @@ use crate::plan::{AggregateCall, AggregateFunction, Call, Expr, OverWindow, Pend
 use crate::state::functions;
 use crate::types::function::{Body, Function};
 use crate::types::{Datum, Kind, Type};
-use sqlparser::ast::{
-    self, DuplicateTreatment, Expr as Tree, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, Spanned, TrimWhereField,
-};
+use sqlparser::ast::{self, Expr as Tree, FunctionArg, FunctionArguments, Spanned, TrimWhereField};
 use std::sync::Arc;
-
-/// The arguments of a call as they are written.
-#[derive(Default)]
-struct Arguments {
-    values: Vec<Expr>,
-    is_star: bool,
-    is_distinct: bool,
-    is_variadic: bool,
-    order: Vec<ast::OrderByExpr>,
-}
 
 impl Binder<'_> {
     /// A call of a function by its name.
@@ -42,9 +31,7 @@ impl Binder<'_> {
 
     fn named_function(&mut self, name: &str, function: &ast::Function) -> Result<Expr> {
         if !function.within_group.is_empty() {
-            let instead =
-                "Use the aggregate percentile functions of a client, or a window over ORDER BY.";
-            return Err(SqlError::unsupported("WITHIN GROUP", instead));
+            return self.ordered_set(name, function);
         }
         let functions = functions();
         let is_aggregate = functions
@@ -61,9 +48,10 @@ impl Binder<'_> {
                 Clause::Aggregate
             };
         }
-        let arguments = self.arguments(function);
+        let arguments = self.arguments(name, function);
         self.scope().clause = outer_clause;
         let mut arguments = arguments?;
+        self.spread_variadic(name, &mut arguments)?;
         if let [Expr::Column(..) | Expr::Row(..)] = arguments.values.as_slice()
             && functions.named(name).is_empty()
             && let Some(cast) = self.function_cast(name, &arguments.values[0])
@@ -72,6 +60,10 @@ impl Binder<'_> {
         }
         let kinds: Vec<Kind> = arguments.values.iter().map(Expr::kind).collect();
         let resolved = functions.resolve(name, &kinds, arguments.is_variadic)?;
+        if ORDERED_SETS.contains(&name) {
+            let message = format!("WITHIN GROUP is required for ordered-set aggregate {name}");
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
         if arguments.is_star && !resolved.function.arguments.is_empty() {
             let message = format!("function {name}(*) does not exist");
             return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message));
@@ -94,18 +86,29 @@ impl Binder<'_> {
                 );
                 Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
             }
-            (_, None) => {
-                if arguments.is_distinct {
-                    let message =
-                        format!("DISTINCT specified, but {name} is not an aggregate function");
-                    return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
-                }
-                if resolved.function.returns_set() {
-                    self.note_set(name)?;
-                }
-                Ok(scalar_call(chosen, values, false))
-            }
+            (_, None) => self.plain_call(name, chosen, values, &arguments),
         }
+    }
+
+    /// A call of a function that is neither an aggregate nor one of windows.
+    fn plain_call(
+        &mut self,
+        name: &str,
+        (function, result): (&'static Function, Kind),
+        values: Vec<Expr>,
+        arguments: &Arguments,
+    ) -> Result<Expr> {
+        if arguments.is_distinct {
+            let message = format!("DISTINCT specified, but {name} is not an aggregate function");
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
+        if function.returns_set() {
+            self.note_set(name)?;
+        }
+        if arguments.is_null && name.starts_with("concat") {
+            return Ok(Expr::null(result.plain()));
+        }
+        Ok(scalar_call((function, result), values, false))
     }
 
     /// A call with arguments that are bound.
@@ -127,7 +130,7 @@ impl Binder<'_> {
     }
 
     /// Arguments as the chosen function takes them.
-    fn fitted(
+    pub(super) fn fitted(
         &mut self,
         arguments: Vec<Expr>,
         resolved: &crate::types::overload::Resolved,
@@ -171,7 +174,7 @@ impl Binder<'_> {
     }
 
     /// Whether an aggregate or a window function may stand in a clause.
-    fn check_place(&self, name: &str, is_window: bool, clause: Clause) -> Result<()> {
+    pub(super) fn check_place(&self, name: &str, is_window: bool, clause: Clause) -> Result<()> {
         let _ = name;
         let problem = match (clause, is_window) {
             (Clause::Select | Clause::OrderBy, _) => return Ok(()),
@@ -191,58 +194,6 @@ impl Binder<'_> {
             SqlState::GROUPING_ERROR
         };
         Err(SqlError::new(state, problem))
-    }
-
-    fn arguments(&mut self, function: &ast::Function) -> Result<Arguments> {
-        let mut arguments = Arguments::default();
-        let list = match &function.args {
-            FunctionArguments::None => return Ok(arguments),
-            FunctionArguments::Subquery(query) => {
-                arguments.values.push(self.scalar_subquery(query)?);
-                return Ok(arguments);
-            }
-            FunctionArguments::List(list) => list,
-        };
-        arguments.is_distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
-        for argument in &list.args {
-            let value = match argument {
-                FunctionArg::Unnamed(value) => value,
-                FunctionArg::Named { name, .. } => {
-                    let instead = "Give the arguments in their order.";
-                    return Err(SqlError::unsupported(
-                        format!("the named argument {name}"),
-                        instead,
-                    ));
-                }
-                FunctionArg::ExprNamed { .. } => {
-                    let instead = "Give the arguments in their order.";
-                    return Err(SqlError::unsupported("a named argument", instead));
-                }
-            };
-            match value {
-                FunctionArgExpr::Expr(tree) => {
-                    let value = self.expression(tree)?;
-                    arguments.values.push(value);
-                }
-                FunctionArgExpr::Wildcard | FunctionArgExpr::WildcardWithOptions(_) => {
-                    arguments.is_star = true;
-                }
-                FunctionArgExpr::QualifiedWildcard(name) => {
-                    let (_, alias) = object_name(name)?;
-                    arguments.values.push(self.whole_row(&alias)?);
-                }
-            }
-        }
-        for clause in &list.clauses {
-            match clause {
-                FunctionArgumentClause::OrderBy(order) => arguments.order.clone_from(order),
-                other => {
-                    let instead = "Use FILTER, or an expression.";
-                    return Err(SqlError::unsupported(format!("{other} in a call"), instead));
-                }
-            }
-        }
-        Ok(arguments)
     }
 
     fn aggregate(
@@ -361,23 +312,12 @@ impl Binder<'_> {
                 self.plain_arguments(list)
                     .and_then(|fields| self.row_of(fields)),
             ),
-            "grouping" => Some(Err(SqlError::unsupported(
-                "GROUPING",
-                "Use UNION ALL of queries with GROUP BY.",
-            ))),
+            "grouping" => Some(
+                self.plain_arguments(list)
+                    .and_then(|keys| self.grouping(keys)),
+            ),
             _ => None,
         }
-    }
-
-    fn plain_arguments(&mut self, list: &[FunctionArg]) -> Result<Vec<Expr>> {
-        let values = list.iter().map(|argument| match argument {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(tree)) => self.expression(tree),
-            other => {
-                let message = format!("syntax error at or near \"{other}\"");
-                Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
-            }
-        });
-        values.collect()
     }
 
     fn coalesce(&mut self, list: &[FunctionArg]) -> Result<Expr> {
@@ -481,10 +421,6 @@ impl Binder<'_> {
                 let instead = "Cast the value to the type that it should have.";
                 Err(SqlError::unsupported(format!("{tree}"), instead))
             }
-            Tree::GroupingSets(_) | Tree::Cube(_) | Tree::Rollup(_) => Err(SqlError::unsupported(
-                "GROUPING SETS, CUBE or ROLLUP",
-                "Use UNION ALL of queries with GROUP BY.",
-            )),
             Tree::Wildcard(_) | Tree::QualifiedWildcard(..) => {
                 let message = "row expansion via \"*\" is not supported here";
                 Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))

@@ -3,6 +3,7 @@
 //! Expressions are bound over the rows of the tables first; then each part that is a key or an
 //! aggregate is replaced by its column, and a column that is left over is an error.
 
+use super::grouping_sets::Groups;
 use super::select::Item;
 use super::{Binder, ident_text};
 use crate::error::{Result, SqlError, SqlState};
@@ -15,35 +16,22 @@ impl Binder<'_> {
         &mut self,
         groups: &GroupByExpr,
         items: &[Item],
-    ) -> Result<Option<Vec<Expr>>> {
+    ) -> Result<Option<Groups>> {
         let trees = match groups {
             GroupByExpr::Expressions(trees, modifiers) if modifiers.is_empty() => trees,
             _ => {
-                let instead = "Use UNION ALL of queries with GROUP BY.";
-                return Err(SqlError::unsupported(
-                    "GROUP BY ALL, ROLLUP, CUBE or GROUPING SETS",
-                    instead,
-                ));
+                let instead = "Name the keys.";
+                return Err(SqlError::unsupported("GROUP BY ALL", instead));
             }
         };
         if trees.is_empty() {
             return Ok(None);
         }
-        let mut keys: Vec<Expr> = Vec::new();
-        for tree in trees {
-            if let ast::Expr::Tuple(parts) = tree {
-                for part in parts {
-                    keys.push(self.group(part, items)?);
-                }
-                continue;
-            }
-            keys.push(self.group(tree, items)?);
-        }
-        Ok(Some(keys))
+        self.grouping_sets(trees, items).map(Some)
     }
 
     /// A key: a number or alias of the list, or an expression.
-    fn group(&mut self, tree: &ast::Expr, items: &[Item]) -> Result<Expr> {
+    pub(super) fn group(&mut self, tree: &ast::Expr, items: &[Item]) -> Result<Expr> {
         let key = match tree {
             ast::Expr::Value(value) => match &value.value {
                 Value::Number(text, _) => {
@@ -96,16 +84,23 @@ impl Binder<'_> {
     pub(super) fn grouped(
         &mut self,
         input: Node,
-        groups: Option<Vec<Expr>>,
+        groups: Option<Groups>,
         having: &mut Option<Expr>,
         expressions: Vec<&mut Expr>,
     ) -> Result<Node> {
         let calls = std::mem::take(&mut self.scope().aggregates);
-        if groups.is_none() && calls.is_empty() && having.is_none() {
+        let groupings = std::mem::take(&mut self.scope().groupings);
+        if groups.is_none() && calls.is_empty() && having.is_none() && groupings.is_empty() {
             return Ok(input);
         }
-        let mut keys = groups.unwrap_or_default();
-        self.add_dependent(&mut keys);
+        let mut groups = groups.unwrap_or(Groups {
+            keys: Vec::new(),
+            sets: None,
+        });
+        if groups.sets.is_none() {
+            self.add_dependent(&mut groups.keys);
+        }
+        let (keys, calls_count) = (&groups.keys, calls.len());
         let mut windows = std::mem::take(&mut self.scope().windows);
         let in_windows = windows.iter_mut().flat_map(|window| {
             let call = &mut window.call;
@@ -127,9 +122,13 @@ impl Binder<'_> {
             .chain(having.as_mut())
             .chain(in_windows)
         {
-            self.regroup(expression, &keys)?;
+            self.regroup(expression, keys, calls_count)?;
         }
         self.scope().windows = windows;
+        if groups.sets.is_some() || !groupings.is_empty() {
+            return self.grouped_by_sets(input, &groups, &calls, &groupings);
+        }
+        let keys = groups.keys;
         Ok(Aggregate { input, keys, calls }.into())
     }
 
@@ -158,12 +157,16 @@ impl Binder<'_> {
     }
 
     /// Makes an expression read the row of a group.
-    fn regroup(&self, expression: &mut Expr, keys: &[Expr]) -> Result<()> {
+    fn regroup(&self, expression: &mut Expr, keys: &[Expr], calls: usize) -> Result<()> {
         let mut problem = None;
         expression.walk(0, &mut |part, depth| {
             if depth == 0 {
                 if let Expr::Pending(Pending::Aggregate, at, data_type) = part {
                     *part = Expr::Column(keys.len() + *at, *data_type);
+                    return Ok(false);
+                }
+                if let Expr::Pending(Pending::Grouping, at, data_type) = part {
+                    *part = Expr::Column(keys.len() + calls + *at, *data_type);
                     return Ok(false);
                 }
                 if let Some(at) = keys.iter().position(|key| key.is_same(part)) {

@@ -5,6 +5,7 @@
 
 use super::scope::{Clause, Scope};
 use super::table::BoundTable;
+use super::target::AssignTarget;
 use super::{Binder, all_columns, ident_text, object_name};
 use crate::catalog::{Column, Origin};
 use crate::error::{Result, SqlError, SqlState};
@@ -78,22 +79,26 @@ impl Binder<'_> {
     }
 
     /// Positions of the columns that the statement gives values for.
-    fn insert_columns(&self, table: &BoundTable, insert: &ast::Insert) -> Result<Vec<usize>> {
+    fn insert_columns(
+        &self,
+        table: &BoundTable,
+        insert: &ast::Insert,
+    ) -> Result<Vec<AssignTarget>> {
         let body = table.body();
         if insert.columns.is_empty() {
-            return Ok((0..body.columns.len()).collect());
+            return Ok((0..body.columns.len()).map(AssignTarget::whole).collect());
         }
-        let mut places = Vec::with_capacity(insert.columns.len());
+        let mut places: Vec<AssignTarget> = Vec::with_capacity(insert.columns.len());
         for name in &insert.columns {
-            let (_, column) = object_name(name)?;
-            let at = body
-                .column(&column)
-                .ok_or_else(|| no_column(&column, &table.object.name))?;
-            if places.contains(&at) {
+            let target = self.assign_target(table, name)?;
+            let is_whole = |one: &AssignTarget| one.subscripts.is_empty();
+            let mut known = places.iter().filter(|known| known.at == target.at);
+            if known.any(|known| is_whole(known) || is_whole(&target)) {
+                let column = &body.columns[target.at].name;
                 let message = format!("column \"{column}\" specified more than once");
                 return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
             }
-            places.push(at);
+            places.push(target);
         }
         Ok(places)
     }
@@ -103,7 +108,7 @@ impl Binder<'_> {
     fn insert_rows(
         &mut self,
         table: &BoundTable,
-        places: &[usize],
+        places: &[AssignTarget],
         insert: &ast::Insert,
     ) -> Result<(Node, Vec<bool>)> {
         let Some(query) = &insert.source else {
@@ -129,22 +134,20 @@ impl Binder<'_> {
         check_width(bound.columns.len(), places, insert)?;
         let columns = &table.body().columns;
         let kinds = bound.columns.iter().map(|column| column.data_type);
-        let types: Vec<_> = kinds
-            .zip(places)
-            .map(|(found, at)| {
-                if found.kind == Kind::Unknown {
-                    columns[*at].data_type
-                } else {
-                    found
-                }
-            })
-            .collect();
+        let types = kinds.zip(places).map(|(found, target)| {
+            if found.kind == Kind::Unknown {
+                target.data_type(&columns[target.at])
+            } else {
+                Ok(found)
+            }
+        });
+        let types = types.collect::<Result<Vec<_>>>()?;
         let bound = self.converted(bound, &types)?;
         let width = bound.columns.len();
         let values = all_columns(types);
         let mut assigned = Vec::with_capacity(width);
-        for (value, at) in values.into_iter().zip(places) {
-            assigned.push(self.assign(value, columns[*at].data_type, &columns[*at].name)?);
+        for (value, target) in values.into_iter().zip(places) {
+            assigned.push(self.assign_to(target, &columns[target.at], value)?);
         }
         let node = crate::plan::Project {
             input: bound.node,
@@ -158,7 +161,7 @@ impl Binder<'_> {
     fn value_rows(
         &mut self,
         table: &BoundTable,
-        places: &[usize],
+        places: &[AssignTarget],
         values: &ast::Values,
     ) -> Result<(Node, Vec<bool>)> {
         let columns = table.body().columns.clone();
@@ -172,9 +175,10 @@ impl Binder<'_> {
                 return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
             }
             let mut bound = Vec::with_capacity(width);
-            for ((tree, at), given) in row.content.iter().zip(places).zip(&mut given) {
-                let column = &columns[*at];
+            for ((tree, target), given) in row.content.iter().zip(places).zip(&mut given) {
+                let column = &columns[target.at];
                 if is_default(tree) {
+                    target.check_default()?;
                     bound.push(self.default_of(column)?);
                     continue;
                 }
@@ -182,7 +186,7 @@ impl Binder<'_> {
                 let (value, _) = self.expression_in(Scope::default(), Clause::Values, tree);
                 let span = sqlparser::ast::Spanned::span(tree);
                 let value = value?;
-                let value = self.assign(value, column.data_type, &column.name);
+                let value = self.assign_to(target, column, value);
                 bound.push(value.map_err(|error| self.at(span, error))?);
             }
             rows.push(bound);
@@ -194,17 +198,14 @@ impl Binder<'_> {
     fn insert_values(
         &mut self,
         table: &BoundTable,
-        places: &[usize],
+        places: &[AssignTarget],
         given: &[bool],
         overriding: Option<&InsertOverriding>,
     ) -> Result<Vec<Expr>> {
         let columns = table.body().columns.clone();
         let mut values = Vec::with_capacity(columns.len());
         for (at, column) in columns.iter().enumerate() {
-            let place = places
-                .iter()
-                .take(given.len())
-                .position(|place| *place == at);
+            let place = (0..given.len()).find(|place| places[*place].at == at);
             let is_given = place.is_some_and(|place| given[place]);
             if is_given {
                 refuse_generated(column, overriding)?;
@@ -212,11 +213,29 @@ impl Binder<'_> {
             let takes_default = matches!(overriding, Some(InsertOverriding::User))
                 && matches!(column.origin, Origin::Identity { .. });
             values.push(match place {
-                Some(place) if !takes_default => Expr::Column(place, column.data_type),
+                Some(place) if !takes_default && places[place].subscripts.is_empty() => {
+                    Expr::Column(place, column.data_type)
+                }
+                Some(_) if !takes_default => self.inserted_parts(at, column, places)?,
                 _ => self.default_of(column)?,
             });
         }
         Ok(values)
+    }
+
+    /// The value of a column whose parts are given.
+    fn inserted_parts(
+        &mut self,
+        at: usize,
+        column: &Column,
+        places: &[AssignTarget],
+    ) -> Result<Expr> {
+        let mut value = Expr::null(column.data_type);
+        for (place, target) in places.iter().enumerate().filter(|(_, one)| one.at == at) {
+            let part = Expr::Column(place, target.data_type(column)?);
+            value = self.with_target(value, target, part)?;
+        }
+        Ok(value)
     }
 
     /// `ON CONFLICT`.
@@ -355,12 +374,7 @@ pub(super) fn is_default(tree: &ast::Expr) -> bool {
         if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("default"))
 }
 
-fn no_column(column: &str, table: &str) -> SqlError {
-    let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
-    SqlError::new(SqlState::UNDEFINED_COLUMN, message)
-}
-
-fn check_width(found: usize, places: &[usize], insert: &ast::Insert) -> Result<()> {
+fn check_width(found: usize, places: &[AssignTarget], insert: &ast::Insert) -> Result<()> {
     if insert.columns.is_empty() && found <= places.len() {
         return Ok(());
     }

@@ -4,14 +4,15 @@
 //! | module | job |
 //! |---|---|
 //! | `scope` | the columns that a part of a query sees |
-//! | `expression`, `operator`, `function`, `subquery` | expressions |
+//! | `expression`, `operator`, `function`, `arguments`, `ordered_set`, `subquery` | expressions |
 //! | `literal`, `lifted`, `coerce`, `data_type` | values and types |
-//! | `query`, `from`, `select`, `grouping`, `window`, `order` | queries |
-//! | `table`, `insert`, `change` | tables and their changes |
+//! | `query`, `from`, `select`, `grouping`, `grouping_sets`, `window`, `order` | queries |
+//! | `table`, `insert`, `change`, `target` | tables and their changes |
 //!
 //! A binder has a stack of scopes, one for each query that it is in. At run time there is a row for
 //! each of them but the innermost, so a column found `n` scopes out is `Outer(n)`.
 
+mod arguments;
 mod change;
 mod coerce;
 mod data_type;
@@ -19,16 +20,19 @@ mod expression;
 mod from;
 mod function;
 mod grouping;
+mod grouping_sets;
 mod insert;
 mod lifted;
 mod literal;
 mod operator;
 mod order;
+mod ordered_set;
 mod query;
 mod scope;
 mod select;
 mod subquery;
 mod table;
+mod target;
 mod window;
 
 pub(crate) use data_type::{TypeName, type_named};
@@ -67,10 +71,15 @@ pub(crate) struct Binder<'b> {
     shared: Vec<query::Named>,
     /// Numbers given to queries of `WITH`.
     shared_count: usize,
+    /// Statements of `WITH` that change rows, in their order.
+    changes: Vec<Node>,
     /// Views that are being read, so that one cannot read itself.
     views: Vec<u32>,
     depth: usize,
 }
+
+/// A bound change: its plan, the columns of what it returns, and its command.
+type BoundChange = (Node, Option<Vec<OutputColumn>>, &'static str);
 
 /// A bound query: its plan, and the columns of its rows.
 #[derive(Clone, Debug)]
@@ -98,6 +107,7 @@ impl<'b> Binder<'b> {
             keeps_unknown: false,
             shared: Vec::new(),
             shared_count: 0,
+            changes: Vec::new(),
             views: Vec::new(),
             depth: 0,
         }
@@ -126,23 +136,16 @@ impl<'b> Binder<'b> {
                 let bound = self.query(query)?;
                 (bound.node, Some(bound.columns), "SELECT")
             }
-            Statement::Insert(insert) => {
-                let (node, columns) = self.insert(insert)?;
-                (node, columns, "INSERT")
-            }
-            Statement::Update(update) => {
-                let (node, columns) = self.update(update)?;
-                (node, columns, "UPDATE")
-            }
-            Statement::Delete(delete) => {
-                let (node, columns) = self.delete(delete)?;
-                (node, columns, "DELETE")
-            }
-            _ => return Ok(None),
+            other => match self.change(other)? {
+                Some(change) => change,
+                None => return Ok(None),
+            },
         };
         self.shared.truncate(known);
-        let writes = command != "SELECT";
+        let before = std::mem::take(&mut self.changes);
+        let writes = command != "SELECT" || !before.is_empty();
         Ok(Some(Plan {
+            before,
             root,
             point: None,
             columns,
@@ -150,6 +153,17 @@ impl<'b> Binder<'b> {
             command,
             writes,
         }))
+    }
+
+    /// A statement that changes rows: its node, the columns that it returns, and its command.
+    fn change(&mut self, statement: &Statement) -> Result<Option<BoundChange>> {
+        let ((node, columns), command) = match statement {
+            Statement::Insert(insert) => (self.insert(insert)?, "INSERT"),
+            Statement::Update(update) => (self.update(update)?, "UPDATE"),
+            Statement::Delete(delete) => (self.delete(delete)?, "DELETE"),
+            _ => return Ok(None),
+        };
+        Ok(Some((node, columns, command)))
     }
 
     /// The types of all parameters.

@@ -237,16 +237,27 @@ impl Binder<'_> {
             BinaryOperator::NotEq => "<>".to_owned(),
             op => op.to_string(),
         };
+        self.quantified_by(left, &name, right, is_all)
+    }
+
+    /// A comparison by an operator's name with the values of an array or a query.
+    fn quantified_by(
+        &mut self,
+        left: &Tree,
+        name: &str,
+        right: &Tree,
+        is_all: bool,
+    ) -> Result<Expr> {
         let left = self.expression(left)?;
         let mut right = right;
         while let Tree::Nested(inner) = right {
             right = inner;
         }
         if let Tree::Subquery(query) = right {
-            return self.quantified_subquery(left, &name, query, is_all);
+            return self.quantified_subquery(left, name, query, is_all);
         }
         let array = self.expression(right)?;
-        self.any_element(&name, left, array, is_all)
+        self.any_element(name, left, array, is_all)
     }
 
     /// A comparison with the elements of an array.
@@ -307,8 +318,14 @@ impl Binder<'_> {
         operand: &Tree,
         pattern: &Tree,
         escape: Option<&Tree>,
-        name: &str,
+        (name, is_any): (&str, bool),
     ) -> Result<Expr> {
+        if is_any {
+            return self.quantified_by(operand, name, pattern, false);
+        }
+        if let Some(array) = all_of(pattern) {
+            return self.quantified_by(operand, name, array, true);
+        }
         let (operand, mut pattern) = (self.expression(operand)?, self.expression(pattern)?);
         if let Some(escape) = escape {
             let escape = self.expression(escape)?;
@@ -332,6 +349,25 @@ impl Binder<'_> {
         }
         let pattern = self.call("similar_to_escape", arguments)?;
         self.operator(if negated { "!~" } else { "~" }, vec![operand, pattern])
+    }
+}
+
+/// The array of `ALL (array)`, which the parser takes for a call.
+fn all_of(pattern: &Tree) -> Option<&Tree> {
+    use sqlparser::ast::{FunctionArg, FunctionArgExpr, FunctionArguments};
+    let Tree::Function(function) = pattern else {
+        return None;
+    };
+    let FunctionArguments::List(list) = &function.args else {
+        return None;
+    };
+    match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(array))]
+            if function.name.to_string().eq_ignore_ascii_case("all") =>
+        {
+            Some(array)
+        }
+        _ => None,
     }
 }
 

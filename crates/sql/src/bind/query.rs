@@ -31,6 +31,8 @@ pub(super) struct Named {
 pub(super) enum NamedRows {
     /// Computed once for all uses.
     Shared(Arc<Shared>),
+    /// A change that returns nothing.
+    Nothing,
     /// The last round of the query itself, which may be named within so many scopes.
     Working(Arc<Working>, usize),
     /// One that reads rows of the queries around it, as of so many scopes: computed at each use.
@@ -161,12 +163,10 @@ impl Binder<'_> {
 
     /// A query of `WITH` that does not name itself.
     fn common(&mut self, cte: &Cte, name: &str) -> Result<Named> {
-        if let SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) = &*cte.query.body {
-            let instead = "Run the statement on its own, with RETURNING.";
-            return Err(SqlError::unsupported(
-                "a data-modifying statement in WITH",
-                instead,
-            ));
+        if let SetExpr::Insert(change) | SetExpr::Update(change) | SetExpr::Delete(change) =
+            &*cte.query.body
+        {
+            return self.changing(cte, change, name);
         }
         let bound = self.query(&cte.query)?;
         let columns = renamed(bound.columns, name, &cte.alias.columns)?;
@@ -174,6 +174,45 @@ impl Binder<'_> {
             name: name.to_owned(),
             rows: self.shared_rows(bound.node, columns.len())?,
             columns,
+        })
+    }
+
+    /// A query of `WITH` that changes rows. It runs once, before the rest of the statement, which
+    /// sees the rows as they were before.
+    fn changing(&mut self, cte: &Cte, change: &ast::Statement, name: &str) -> Result<Named> {
+        if self.depth > 1 || !self.scopes.is_empty() || !self.views.is_empty() {
+            let message =
+                "WITH clause containing a data-modifying statement must be at the top level";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        let known = self.shared.len();
+        if let Some(with) = &cte.query.with {
+            self.deeper(|binder| binder.deeper(|binder| binder.with(with)))?;
+        }
+        let (node, columns, _) = self
+            .change(change)?
+            .ok_or_else(|| SqlError::internal("a statement that changes rows"))?;
+        self.shared.truncate(known);
+        let number = self.shared_count;
+        self.shared_count += 1;
+        let width = node.width();
+        let shared = Arc::new(Shared {
+            number,
+            node,
+            width,
+        });
+        self.changes.push(Node::Shared(Arc::clone(&shared)));
+        let Some(columns) = columns else {
+            return Ok(Named {
+                name: name.to_owned(),
+                rows: NamedRows::Nothing,
+                columns: Vec::new(),
+            });
+        };
+        Ok(Named {
+            name: name.to_owned(),
+            rows: NamedRows::Shared(shared),
+            columns: renamed(columns, name, &cte.alias.columns)?,
         })
     }
 

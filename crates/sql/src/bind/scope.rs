@@ -22,6 +22,8 @@ pub(crate) struct Scope {
     pub(super) clause: Clause,
     pub(super) aggregates: Vec<AggregateCall>,
     pub(super) windows: Vec<PendingWindow>,
+    /// Keys of calls of `GROUPING`.
+    pub(super) groupings: Vec<Vec<Expr>>,
     pub(super) named_windows: Vec<(String, WindowSpec)>,
     /// Whether a function that gives a set was met.
     pub(super) has_sets: bool,

@@ -12,6 +12,7 @@ use super::query::{Bounds, limited, sorted};
 use super::scope::{Clause, Scope};
 use super::{Binder, Bound, all_columns, ident_text, object_name};
 use crate::error::{Result, SqlError, SqlState};
+use crate::parse::{WEAKER, mark_of};
 use crate::plan::{Busy, Distinct, Expr, Filter, Lock, LockTarget, Node, Project, SortKey};
 use crate::sink::OutputColumn;
 use crate::types::{Kind, Type};
@@ -379,20 +380,18 @@ impl Binder<'_> {
         }
         let mut targets = Vec::new();
         for lock in locks {
-            let strength = match lock.lock_type {
-                LockType::Share => RowLock::Share,
-                LockType::Update => RowLock::Update,
+            let (of, is_weaker) = lock_names(lock.of.as_ref())?;
+            let strength = match (lock.lock_type, is_weaker) {
+                (LockType::Share, false) => RowLock::Share,
+                (LockType::Share, true) => RowLock::KeyShare,
+                (LockType::Update, false) => RowLock::Update,
+                (LockType::Update, true) => RowLock::NoKeyUpdate,
             };
             let busy = match lock.nonblock {
                 None => Busy::Wait,
                 Some(NonBlock::Nowait) => Busy::Fail,
                 Some(NonBlock::SkipLocked) => Busy::Skip,
             };
-            let of = lock
-                .of
-                .as_ref()
-                .map(|name| object_name(name).map(|(_, name)| name));
-            let of = of.transpose()?;
             let tables = self.scope().tables.clone();
             if let Some(name) = &of
                 && !tables.iter().any(|table| table.alias == *name)
@@ -496,6 +495,21 @@ fn lock_after_sort(node: Node, keys: &[SortKey], expressions: &[Expr]) -> Node {
     lock.into()
 }
 
+/// The table that a lock is for, if it names one, and whether it is of the weaker strength.
+fn lock_names(of: Option<&ast::ObjectName>) -> Result<(Option<String>, bool)> {
+    let Some(of) = of else {
+        return Ok((None, false));
+    };
+    let is_weaker = matches!(of.0.first(),
+        Some(ast::ObjectNamePart::Identifier(name)) if mark_of(name) == Some(WEAKER));
+    let parts = of.0[usize::from(is_weaker)..].to_vec();
+    if parts.is_empty() {
+        return Ok((None, true));
+    }
+    let (_, name) = object_name(&ast::ObjectName(parts))?;
+    Ok((Some(name), is_weaker))
+}
+
 /// The place of an expression in the list, to which it is added if it is not there.
 fn place_of(expression: Expr, items: &mut Vec<Item>) -> usize {
     let known = items
@@ -529,7 +543,6 @@ fn column_item(column: &super::ScopeColumn) -> Item {
 fn refuse_other_dialects(select: &Select) -> Result<()> {
     let found = match () {
         () if select.top.is_some() => "TOP",
-        () if select.into.is_some() => "SELECT INTO",
         () if select.qualify.is_some() => "QUALIFY",
         () if select.prewhere.is_some() => "PREWHERE",
         () if !select.lateral_views.is_empty() => "LATERAL VIEW",
@@ -537,7 +550,6 @@ fn refuse_other_dialects(select: &Select) -> Result<()> {
         () => return Ok(()),
     };
     let instead = match found {
-        "SELECT INTO" => "Use CREATE TABLE ... AS.",
         "TOP" => "Use LIMIT.",
         "CONNECT BY" => "Use WITH RECURSIVE.",
         _ => "Use a query in FROM.",

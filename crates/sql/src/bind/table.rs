@@ -324,15 +324,21 @@ impl Binder<'_> {
     /// A sequence in `FROM` is a row of its state.
     pub(super) fn sequence_rows(&mut self, oid: Oid, alias: &str) -> Result<Part> {
         let sequence = Expr::Constant(Datum::Oid(oid), Kind::Regclass.plain());
-        let last = self.call("pg_sequence_last_value", vec![sequence])?;
+        let state = self.call("sequence_state", vec![sequence])?;
+        let mut part = |place: i32| {
+            let place = Expr::Constant(Datum::Int4(place), Kind::Int4.plain());
+            self.call("array_subscript", vec![state.clone(), place])
+        };
+        let (last, reserved, called) = (part(1)?, part(2)?, part(3)?);
+        let one = Expr::Constant(Datum::Int8(1), Kind::Int8.plain());
         let columns = [
             ("last_value", last, Kind::Int8),
+            ("log_cnt", reserved, Kind::Int8),
             (
-                "log_cnt",
-                Expr::Constant(Datum::Int8(0), Kind::Int8.plain()),
-                Kind::Int8,
+                "is_called",
+                self.operator("=", vec![called, one])?,
+                Kind::Bool,
             ),
-            ("is_called", Expr::boolean(true), Kind::Bool),
         ];
         let mut scope = Scope::default();
         let names = columns

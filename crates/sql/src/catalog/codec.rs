@@ -90,6 +90,11 @@ impl<'b> Reader<'b> {
         .hint("Run the program that has written it if that is a newer one, or `indelible verify`.")
     }
 
+    /// Whether all has been read.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
         let (first, rest) = self
             .bytes

@@ -156,10 +156,48 @@ pub(crate) struct SequenceBody {
     pub(crate) owner: Option<(Oid, usize)>,
 }
 
-/// An enum: its labels in their order.
+/// An enum: its labels in their order, and the numbers by which rows keep them.
 #[derive(Clone, Debug)]
 pub(crate) struct EnumBody {
     pub(crate) labels: Vec<String>,
+    /// Ascending, with room between them for labels that come later.
+    pub(crate) places: Vec<i32>,
+}
+
+impl EnumBody {
+    /// Room after the last label for each that is added there.
+    const STEP: i32 = 1 << 14;
+
+    /// An enum with these labels.
+    pub(crate) fn new(labels: Vec<String>) -> Self {
+        let count = labels.len().max(2) as i64 - 1;
+        let (low, high) = (-(1_i64 << 30), 1_i64 << 30);
+        let place = |at: i64| (low + (high - low) / count * at) as i32;
+        let places = (0..labels.len() as i64).map(place).collect();
+        Self { labels, places }
+    }
+
+    /// Adds a label before the one at a position, or at the end; false if there is no room.
+    pub(crate) fn insert(&mut self, at: usize, label: String) -> bool {
+        let before = at
+            .checked_sub(1)
+            .and_then(|at| self.places.get(at))
+            .copied();
+        let place = match (before, self.places.get(at).copied()) {
+            (None, None) => Some(0),
+            (Some(before), None) => before.checked_add(Self::STEP),
+            (None, Some(after)) => after.checked_sub(Self::STEP),
+            (Some(before), Some(after)) => {
+                let middle = i64::midpoint(before.into(), after.into()) as i32;
+                (middle > before && middle < after).then_some(middle)
+            }
+        };
+        if let Some(place) = place {
+            self.labels.insert(at, label);
+            self.places.insert(at, place);
+        }
+        place.is_some()
+    }
 }
 
 /// A domain.
@@ -212,7 +250,10 @@ impl Object {
                 writer.list(&view.reads, |writer, oid| writer.number((*oid).into()));
             }
             Body::Sequence(sequence) => sequence.write(&mut writer),
-            Body::Enum(labels) => writer.list(&labels.labels, |writer, label| writer.text(label)),
+            Body::Enum(body) => {
+                writer.list(&body.labels, |writer, label| writer.text(label));
+                writer.list(&body.places, |writer, place| writer.number((*place).into()));
+            }
             Body::Domain(domain) => {
                 write_type(&mut writer, &domain.base);
                 writer.flag(domain.not_null);
@@ -243,9 +284,16 @@ impl Object {
                 reads: reader.list(Reader::integer)?,
             }),
             4 => Body::Sequence(SequenceBody::read(reader)?),
-            5 => Body::Enum(EnumBody {
-                labels: reader.list(Reader::text)?,
-            }),
+            5 => {
+                let labels = reader.list(Reader::text)?;
+                // Enums that were written without places have those of a list.
+                let places = if reader.is_at_end() {
+                    (0..labels.len() as i32).collect()
+                } else {
+                    reader.list(Reader::integer)?
+                };
+                Body::Enum(EnumBody { labels, places })
+            }
             6 => Body::Domain(DomainBody {
                 base: read_type(reader)?,
                 not_null: reader.flag()?,

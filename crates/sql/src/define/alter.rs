@@ -8,7 +8,7 @@ use super::column::{Written, add_constraint};
 use crate::bind::{no_relation, row_scope, type_named};
 use crate::catalog::{Body, Column, Constraint, Names, Object, Oid, Origin, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{Places, ident_text, object_name};
+use crate::parse::{Places, ident_text, identity_change, mark_of, object_name};
 use crate::plan::{Access, Expr, Filter, Node, Project, Scan};
 use crate::session::Session;
 use crate::sink::Completion;
@@ -52,7 +52,7 @@ pub(super) fn alter(session: &mut Session, alter: &AlterTable) -> Result<Complet
 
 impl Session {
     /// The table with a number, to be changed.
-    fn altered(&self, oid: Oid) -> Result<Object> {
+    pub(super) fn altered(&self, oid: Oid) -> Result<Object> {
         let object = self
             .catalog()
             .object(oid)
@@ -576,6 +576,28 @@ impl Session {
         let at = body.column(name).ok_or_else(|| no_column(name, &table))?;
         let data_type = body.columns[at].data_type;
         match change {
+            AlterColumnOperation::SetDefault {
+                value: sqlparser::ast::Expr::Identifier(word),
+            } if mark_of(word).is_some() => {
+                let change = identity_change(mark_of(word).unwrap_or_default())?;
+                return self.change_identity(oid, at, &change);
+            }
+            AlterColumnOperation::AddGenerated {
+                generated_as,
+                sequence_options,
+            } => {
+                let options = sequence_options.as_deref().unwrap_or_default();
+                return self.add_identity(oid, at, generated_as.as_ref(), options);
+            }
+            AlterColumnOperation::SetDefault { .. }
+            | AlterColumnOperation::DropDefault
+            | AlterColumnOperation::DropNotNull
+                if matches!(body.columns[at].origin, Origin::Identity { .. }) =>
+            {
+                let message =
+                    format!("column \"{name}\" of relation \"{table}\" is an identity column");
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+            }
             AlterColumnOperation::SetDefault { value } => {
                 let text = self.kept_text(value)?;
                 self.check_expression(&text, &table, &[], Some((data_type, name)))?;
@@ -604,7 +626,7 @@ impl Session {
                 let target = type_named(&self.environment.names, data_type)?;
                 return self.change_type(object, at, target.data_type, using.as_ref());
             }
-            other => {
+            other @ AlterColumnOperation::GenericOptions { .. } => {
                 let instead = "See `docs/sql.md` for the changes of columns that there are.";
                 return Err(SqlError::unsupported(
                     format!("ALTER COLUMN {other}"),

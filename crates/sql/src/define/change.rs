@@ -92,16 +92,8 @@ impl Session {
         oid
     }
 
-    /// The schema and the name of a new object; none if it is there already and may be.
-    pub(crate) fn new_name(
-        &mut self,
-        name: &ObjectName,
-        if_not_exists: bool,
-    ) -> Result<Option<(Oid, String)>> {
-        self.new_name_in(None, name, if_not_exists)
-    }
-
-    /// As [`Session::new_name`], in a schema that is given.
+    /// The schema and the name of a new object, in the schema that is given if one is; none if the
+    /// object is there already and may be.
     pub(crate) fn new_name_in(
         &mut self,
         target: Option<Oid>,

@@ -21,6 +21,8 @@ pub(super) struct Written {
     pub(super) unique: Vec<(Option<String>, Vec<String>)>,
     pub(super) checks: Vec<(Option<String>, Option<String>, Expr)>,
     pub(super) foreign: Vec<ForeignKeyConstraint>,
+    /// Columns of indexes that are no constraints, and whether they are unique.
+    pub(super) indexes: Vec<(Vec<String>, bool)>,
 }
 
 /// A column, and the sequence that is made with it.

@@ -4,9 +4,10 @@
 //! |---|---|
 //! | `change` | rows of the catalogue, names that are free |
 //! | `table`, `column`, `index`, `view`, `schema`, `sequence`, `types` | new objects |
-//! | `alter` | tables that change |
+//! | `like` | tables like others |
+//! | `alter`, `identity` | tables that change |
 //! | `drop` | objects that go, with those that need them |
-//! | `other` | maintenance, locks, `TRUNCATE` |
+//! | `comment`, `reindex`, `other` | comments, maintenance, locks, `TRUNCATE` |
 //!
 //! A definition changes the catalogue of its transaction and writes the rows of the objects in it.
 //! Things below are made at once, as no transaction of theirs can wait: they are loose until the
@@ -15,17 +16,23 @@
 mod alter;
 mod change;
 mod column;
+mod comment;
 mod drop;
+mod identity;
 mod index;
+mod like;
 mod other;
+mod reindex;
 mod schema;
 mod sequence;
 mod table;
 mod types;
 mod view;
 
+pub(crate) use view::select_into;
+
 use crate::error::Result;
-use crate::parse::Parsed;
+use crate::parse::{Own, Parsed};
 use crate::session::Session;
 use crate::sink::Completion;
 use sqlparser::ast::Statement;
@@ -36,6 +43,9 @@ pub(crate) fn run(
     parsed: &Parsed,
     statement: &Statement,
 ) -> Result<Option<Completion>> {
+    if let Some(own) = &parsed.own {
+        return own_statement(session, own).map(Some);
+    }
     let completion = match statement {
         Statement::CreateTable(create) => table::create(session, parsed, create)?,
         Statement::CreateIndex(create) => index::create(session, create)?,
@@ -45,17 +55,24 @@ pub(crate) fn run(
             ..
         } => schema::create(session, schema_name, *if_not_exists)?,
         Statement::CreateSequence {
+            temporary,
             name,
             if_not_exists,
             sequence_options,
             ..
-        } => sequence::create(session, name, *if_not_exists, sequence_options)?,
+        } => sequence::create(
+            session,
+            (name, *temporary),
+            *if_not_exists,
+            sequence_options,
+        )?,
         Statement::CreateView(create) => view::create(session, create)?,
         Statement::CreateType {
             name,
             representation,
         } => types::create_type(session, name, representation.as_ref())?,
         Statement::AlterTable(alter) => alter::alter(session, alter)?,
+        Statement::AlterType(alter) => types::alter_type(session, alter)?,
         Statement::CreateDomain(create) => types::create_domain(session, create)?,
         Statement::Drop {
             object_type,
@@ -64,7 +81,30 @@ pub(crate) fn run(
             cascade,
             ..
         } => drop::drop(session, *object_type, names, (*if_exists, *cascade))?,
+        Statement::Comment {
+            object_type,
+            object_name,
+            comment,
+            ..
+        } => comment::comment(session, (*object_type, object_name), comment.as_deref())?,
         other => return other::run(session, other),
     };
     Ok(Some(completion))
+}
+
+/// Runs a statement that the parser does not know.
+fn own_statement(session: &mut Session, own: &Own) -> Result<Completion> {
+    match own {
+        Own::Reindex(reindex) => reindex::reindex(session, reindex),
+        Own::AlterSequence {
+            if_exists,
+            name,
+            change,
+        } => sequence::alter(session, (name, *if_exists), change),
+        Own::CommentOnConstraint {
+            constraint,
+            table,
+            comment,
+        } => comment::on_constraint(session, (constraint, table), comment.as_deref()),
+    }
 }

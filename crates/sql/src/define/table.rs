@@ -8,7 +8,7 @@ use crate::catalog::{
     Action, Body, Column, Constraint, Foreign, Index, Object, Oid, Rule, TableBody,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{Parsed, ident_text, object_name};
+use crate::parse::{LIKE, Parsed, ident_text, mark_of, object_name};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::Loose;
@@ -38,13 +38,24 @@ pub(super) fn create(
         return Ok(Completion::new("CREATE TABLE"));
     };
     if let Some(query) = &create.query {
-        return session.create_as(parsed, (namespace, &name), create, query);
+        let names: Vec<_> = create.columns.iter().map(|one| one.name.clone()).collect();
+        let with_data = create.with_data.as_ref().is_none_or(|with| with.data);
+        return session.create_as(parsed, (namespace, &name), (&names, with_data), query);
     }
     let mut written = Written::default();
     let mut columns: Vec<Column> = Vec::new();
     let mut sequences = Vec::new();
     let oid = session.sql.next_oid(1);
     for definition in &create.columns {
+        if let Some(options) = mark_of(&definition.name).and_then(|mark| mark.strip_prefix(LIKE)) {
+            let source = definition.data_type.to_string();
+            let like = session.like((namespace, &name), &source, options, &mut written)?;
+            for new in like {
+                sequences.extend(new.sequence.map(|(object, _)| (object, columns.len())));
+                columns.push(new.column);
+            }
+            continue;
+        }
         let new = session.new_column((namespace, &name), definition, &mut written)?;
         if columns.iter().any(|column| column.name == new.column.name) {
             let message = format!("column \"{}\" specified more than once", new.column.name);
@@ -72,7 +83,6 @@ fn refuse(create: &CreateTable) -> Result<()> {
         () if create.partition_by.is_some() || create.partition_of.is_some() => {
             ("PARTITION BY", "Use one table.")
         }
-        () if create.like.is_some() => ("LIKE", "Name the columns."),
         () if matches!(
             create.on_commit,
             Some(OnCommit::Drop | OnCommit::DeleteRows)
@@ -218,6 +228,21 @@ impl Session {
                 oid: self.sql.next_oid(1),
                 name: own,
                 rule,
+            });
+        }
+        for (key, is_unique) in &written.indexes {
+            let mut parts = vec![name];
+            parts.extend(key.iter().map(String::as_str));
+            parts.push("idx");
+            let own = self.free_name(namespace, &parts, names);
+            names.push(own.clone());
+            body.indexes.push(Index {
+                oid: self.sql.next_oid(1),
+                physical: Some(own.clone()),
+                name: own,
+                columns: places_of(columns, key)?,
+                is_unique: *is_unique,
+                options: vec![(false, false); key.len()],
             });
         }
         Ok(())

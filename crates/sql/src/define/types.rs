@@ -1,7 +1,7 @@
-//! `CREATE TYPE ... AS ENUM` and `CREATE DOMAIN`.
+//! `CREATE TYPE ... AS ENUM`, `ALTER TYPE` and `CREATE DOMAIN`.
 //!
-//! The labels of an enum keep their places. A domain has the conditions of the domain that it is
-//! made of, followed by its own.
+//! The labels of an enum keep their places, with room for others between them. A domain has the
+//! conditions of the domain that it is made of, followed by its own.
 
 use crate::bind::type_named;
 use crate::catalog::{Body, Column, DomainBody, EnumBody, Names, Object, Oid};
@@ -10,7 +10,10 @@ use crate::parse::{ident_text, object_name};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::types::Kind;
-use sqlparser::ast::{CreateDomain, ObjectName, TableConstraint, UserDefinedTypeRepresentation};
+use sqlparser::ast::{
+    AlterType, AlterTypeAddValuePosition, AlterTypeOperation, CreateDomain, ObjectName,
+    TableConstraint, UserDefinedTypeRepresentation,
+};
 
 /// Creates a type.
 pub(super) fn create_type(
@@ -26,20 +29,15 @@ pub(super) fn create_type(
     let (namespace, name) = session.new_type_name(name)?;
     let mut texts: Vec<String> = Vec::with_capacity(labels.len());
     for label in labels {
-        if label.value.len() > 63 {
-            let message = format!("invalid enum label \"{}\"", label.value);
-            let detail = "Labels must be 63 bytes or less.";
-            return Err(SqlError::new(SqlState::INVALID_NAME, message).detail(detail));
-        }
+        check_label(&label.value)?;
         if texts.contains(&label.value) {
-            let message = format!("enum label \"{}\" already exists", label.value);
-            return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
+            return Err(duplicate_label(&label.value));
         }
         texts.push(label.value.clone());
     }
     // The number after it is that of its arrays.
     let oid = session.sql.next_oid(2);
-    let body = Body::Enum(EnumBody { labels: texts });
+    let body = Body::Enum(EnumBody::new(texts));
     session.put(
         Object {
             oid,
@@ -51,6 +49,98 @@ pub(super) fn create_type(
         None,
     )?;
     Ok(Completion::new("CREATE TYPE"))
+}
+
+/// Changes an enum, or the name of a type.
+pub(super) fn alter_type(session: &mut Session, alter: &AlterType) -> Result<Completion> {
+    session.begin_definition()?;
+    let completion = Completion::new("ALTER TYPE");
+    let (schema, name) = object_name(&alter.name)?;
+    let found = session
+        .environment
+        .names
+        .find(Names::Types, schema.as_deref(), &name)
+        .cloned();
+    let found = found.ok_or_else(|| {
+        let message = format!("type \"{name}\" does not exist");
+        SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+    })?;
+    let mut object = Object::clone(&found);
+    if let AlterTypeOperation::Rename(rename) = &alter.operation {
+        object.name = ident_text(&rename.new_name);
+        if session
+            .catalog()
+            .find(Names::Types, object.namespace, &object.name)
+            .is_some()
+        {
+            let message = format!("type \"{}\" already exists", object.name);
+            return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
+        }
+        session.put(object, None)?;
+        return Ok(completion);
+    }
+    let Body::Enum(body) = &mut object.body else {
+        let message = format!("{name} is not an enum");
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+    };
+    match &alter.operation {
+        AlterTypeOperation::AddValue(added) => {
+            check_label(&added.value.value)?;
+            if body.labels.contains(&added.value.value) {
+                let error = duplicate_label(&added.value.value);
+                if !added.if_not_exists {
+                    return Err(error);
+                }
+                let notice = format!("{}, skipping", error.message);
+                session.environment.host.notice(notice);
+                return Ok(completion);
+            }
+            let at = match &added.position {
+                None => body.labels.len(),
+                Some(AlterTypeAddValuePosition::Before(next)) => label_place(body, &next.value)?,
+                Some(AlterTypeAddValuePosition::After(last)) => label_place(body, &last.value)? + 1,
+            };
+            if !body.insert(at, added.value.value.clone()) {
+                let message = format!("there is no room for a label of {name} at this place");
+                let hint = "Create a type with all labels, and change the columns to it.";
+                let state = SqlState::PROGRAM_LIMIT_EXCEEDED;
+                return Err(SqlError::new(state, message).hint(hint));
+            }
+        }
+        AlterTypeOperation::RenameValue(renamed) => {
+            let at = label_place(body, &renamed.from.value)?;
+            check_label(&renamed.to.value)?;
+            if body.labels.contains(&renamed.to.value) {
+                return Err(duplicate_label(&renamed.to.value));
+            }
+            body.labels[at].clone_from(&renamed.to.value);
+        }
+        AlterTypeOperation::Rename(_) => {}
+    }
+    session.put(object, None)?;
+    Ok(completion)
+}
+
+fn check_label(label: &str) -> Result<()> {
+    if label.len() <= 63 {
+        return Ok(());
+    }
+    let message = format!("invalid enum label \"{label}\"");
+    let detail = "Labels must be 63 bytes or less.";
+    Err(SqlError::new(SqlState::INVALID_NAME, message).detail(detail))
+}
+
+fn duplicate_label(label: &str) -> SqlError {
+    let message = format!("enum label \"{label}\" already exists");
+    SqlError::new(SqlState::DUPLICATE_OBJECT, message)
+}
+
+fn label_place(body: &EnumBody, label: &str) -> Result<usize> {
+    let place = body.labels.iter().position(|own| own == label);
+    place.ok_or_else(|| {
+        let message = format!("\"{label}\" is not an existing enum label");
+        SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+    })
 }
 
 /// Creates a domain.

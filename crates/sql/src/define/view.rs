@@ -11,18 +11,19 @@ use crate::parse::{Parsed, Places, ident_text, object_name};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::types::Type;
-use sqlparser::ast::{CreateTable, CreateView, Query, Statement};
+use sqlparser::ast::{CreateView, Expr, Ident, ObjectName, Query, Select, SetExpr, Statement};
 use std::sync::Arc;
 
 /// Creates a view, or replaces one.
 pub(super) fn create(session: &mut Session, create: &CreateView) -> Result<Completion> {
-    if create.materialized || create.temporary {
+    if create.materialized {
         let instead = "Use a view, or CREATE TABLE ... AS.";
         return Err(SqlError::unsupported("this kind of view", instead));
     }
     session.begin_definition()?;
     let (schema, name) = object_name(&create.name)?;
     let namespace = match &schema {
+        None if create.temporary => session.temporary_schema(),
         Some(schema) => session.environment.names.schema(schema)?,
         None => session.environment.names.target_schema()?,
     };
@@ -66,10 +67,57 @@ pub(super) fn create(session: &mut Session, create: &CreateView) -> Result<Compl
     Ok(Completion::new("CREATE VIEW"))
 }
 
+/// Creates the table of `SELECT ... INTO`; none for another statement.
+pub(crate) fn select_into(session: &mut Session, parsed: &Parsed) -> Result<Option<Completion>> {
+    let Statement::Query(query) = &*parsed.statement else {
+        return Ok(None);
+    };
+    let Some(into) = first_select(&query.body).and_then(|select| select.into.as_ref()) else {
+        return Ok(None);
+    };
+    session.begin_definition()?;
+    let target = into.temporary.then(|| session.temporary_schema());
+    let name = match into.targets.as_slice() {
+        [Expr::Identifier(name)] => ObjectName::from(vec![name.clone()]),
+        [Expr::CompoundIdentifier(names)] => ObjectName::from(names.clone()),
+        _ => {
+            let message = "SELECT INTO takes the name of one table";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+    };
+    let Some((namespace, name)) = session.new_name_in(target, &name, false)? else {
+        return Ok(None);
+    };
+    let mut query = (**query).clone();
+    if let Some(select) = first_select_mut(&mut query.body) {
+        select.into = None;
+    }
+    let table = (namespace, name.as_str());
+    let completion = session.create_as(parsed, table, (&[], true), &query)?;
+    Ok(Some(completion))
+}
+
+/// The first `SELECT` of a query, which is the one that may have `INTO`.
+fn first_select(body: &SetExpr) -> Option<&Select> {
+    match body {
+        SetExpr::Select(select) => Some(select),
+        SetExpr::SetOperation { left, .. } => first_select(left),
+        _ => None,
+    }
+}
+
+fn first_select_mut(body: &mut SetExpr) -> Option<&mut Select> {
+    match body {
+        SetExpr::Select(select) => Some(select),
+        SetExpr::SetOperation { left, .. } => first_select_mut(left),
+        _ => None,
+    }
+}
+
 impl Session {
     /// Names and types of the columns of a query that the catalogue keeps.
     fn query_columns(&self, text: &str) -> Result<Vec<(String, Type)>> {
-        let parsed = crate::parse::parse(text)?;
+        let parsed = crate::parse::parse_stored(text)?;
         let plan = match parsed.as_slice() {
             [parsed] => self.plan(parsed, &[])?,
             _ => None,
@@ -88,7 +136,7 @@ impl Session {
 
     /// Tables and views that a query reads.
     fn tables_read(&self, text: &str) -> Result<Vec<Oid>> {
-        let parsed = crate::parse::parse(text)?;
+        let parsed = crate::parse::parse_stored(text)?;
         let environment = &self.environment;
         let places = Places::default();
         let binder = Binder::new(
@@ -109,7 +157,7 @@ impl Session {
         &mut self,
         parsed: &Parsed,
         (namespace, name): (Oid, &str),
-        create: &CreateTable,
+        (names, with_data): (&[Ident], bool),
         query: &Query,
     ) -> Result<Completion> {
         let statement = Arc::new(Statement::Query(Box::new(query.clone())));
@@ -125,13 +173,16 @@ impl Session {
             .flatten()
             .map(|column| Column::new(column.name.clone(), column.data_type))
             .collect();
-        for (column, named) in columns.iter_mut().zip(&create.columns) {
-            column.name = ident_text(&named.name);
+        if names.len() > columns.len() {
+            let message = "too many column names were specified";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        for (column, name) in columns.iter_mut().zip(names) {
+            column.name = ident_text(name);
         }
         let oid = self.sql.next_oid(1);
         self.make_table(oid, (namespace, name), columns, &Written::default())?;
-        let is_empty = matches!(&create.with_data, Some(with) if !with.data);
-        let rows = if is_empty { 0 } else { self.fill(oid, &plan)? };
+        let rows = if with_data { self.fill(oid, &plan)? } else { 0 };
         Ok(Completion::with_rows("SELECT", rows))
     }
 }

@@ -7,12 +7,18 @@
 mod depth;
 mod error;
 mod fingerprint;
+mod own;
 mod place;
 mod rewrite;
 
 pub(crate) use depth::too_deep;
 pub(crate) use fingerprint::{Class, Fingerprint, Literal};
+pub(crate) use own::{
+    Choice, IdentityChange, Own, Path, Reindex, ReindexTarget, SequenceChange, SequenceOptions,
+    identity_change,
+};
 pub(crate) use place::Places;
+pub(crate) use rewrite::{LIKE, WEAKER};
 
 use crate::error::{Result, SqlError, SqlState};
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement};
@@ -20,6 +26,9 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserOptions};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use std::sync::Arc;
+
+/// The first letter of a name that stands for a form that the parser does not know.
+pub(crate) const MARK: char = '\0';
 
 /// The deepest nesting of brackets and operators in a statement.
 pub(crate) const NESTING_MAX: usize = 200;
@@ -30,12 +39,24 @@ pub(crate) struct Parsed {
     pub(crate) statement: Arc<Statement>,
     /// The text that it was read from, which positions in errors refer to.
     pub(crate) text: Arc<str>,
+    /// The statement, if the parser does not know it; `statement` stands for nothing then.
+    pub(crate) own: Option<Arc<Own>>,
     /// Whether it is a `MOVE`, which is a `FETCH` that hands over no rows.
     pub(crate) is_move: bool,
 }
 
-/// Reads all statements of a text; empty ones are left out.
+/// Reads all statements of a client's text; empty ones are left out.
 pub(crate) fn parse(text: &str) -> Result<Vec<Parsed>> {
+    if text.contains(MARK) {
+        let message = "invalid byte sequence for encoding \"UTF8\": 0x00";
+        let state = SqlState::CHARACTER_NOT_IN_REPERTOIRE;
+        return Err(SqlError::new(state, message));
+    }
+    parse_stored(text)
+}
+
+/// Reads all statements of a text that the catalogue keeps.
+pub(crate) fn parse_stored(text: &str) -> Result<Vec<Parsed>> {
     let dialect = PostgreSqlDialect {};
     let places = Places::new(text);
     let tokens = Tokenizer::new(&dialect, text).tokenize_with_location();
@@ -47,9 +68,14 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Parsed>> {
             continue;
         }
         depth::check(tokens)?;
-        let statement = Arc::new(parse_one(tokens, &places)?);
+        let own = own::parse(tokens, &places).transpose()?;
+        let statement = match own {
+            Some(_) => Statement::ShowFunctions { filter: None },
+            None => parse_one(tokens, &places)?,
+        };
         statements.push(Parsed {
-            statement,
+            statement: Arc::new(statement),
+            own: own.map(Arc::new),
             text: Arc::clone(&text),
             is_move: rewrite::is_move(tokens),
         });
@@ -79,6 +105,11 @@ pub(crate) fn ident_text(ident: &Ident) -> String {
         None => ident.value.to_lowercase(),
     };
     cut(text)
+}
+
+/// The content of a name that stands for something else.
+pub(crate) fn mark_of(name: &Ident) -> Option<&str> {
+    name.value.strip_prefix(MARK)
 }
 
 /// Names have at most 63 bytes.

@@ -1,66 +1,479 @@
 //! Forms that the parser does not know, in the words of one that it knows.
 //!
-//! `FOR NO KEY UPDATE` becomes `FOR UPDATE`, and `FOR KEY SHARE` becomes `FOR SHARE`: the locks are
-//! stronger, so others wait where they need not, and nothing that is promised is lost. `MOVE`
-//! becomes `FETCH`, and is remembered as what it is.
+//! | form | becomes |
+//! |---|---|
+//! | `FOR NO KEY UPDATE`, `FOR KEY SHARE` | `FOR UPDATE`, `FOR SHARE` of a marked name |
+//! | `FOR UPDATE OF a, b` | a clause for each of them |
+//! | `MOVE`, `FETCH name` | `FETCH` with its direction and `FROM` |
+//! | `[NOT] DEFERRABLE` of a transaction | nothing: the isolation that it is about never waits |
+//! | `SET LOCAL SESSION AUTHORIZATION` | without `LOCAL` |
+//! | `DROP INDEX CONCURRENTLY` | without `CONCURRENTLY` |
+//! | `SUBSTRING(a SIMILAR b ESCAPE c)` | a call of three arguments |
+//! | `VARIADIC x` | `variadic => x` |
+//! | `CREATE RECURSIVE VIEW` | a view of a query `WITH RECURSIVE` |
+//! | `LIKE table` among columns, a target with a subscript | a marked name |
+//! | `ALTER COLUMN a SET GENERATED` and its kin | `SET DEFAULT` of a marked name |
+//!
+//! A marked name begins with [`MARK`], which no text of a client has, and ends with the tokens that
+//! it stands for.
 
-use sqlparser::keywords::Keyword;
+use super::MARK;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
+use std::ops::Range;
+
+/// A mark of `FOR NO KEY UPDATE` and `FOR KEY SHARE`, the weaker strengths of a lock.
+pub(crate) const WEAKER: &str = "weaker";
+/// A mark of `LIKE` in a list of columns; the options follow.
+pub(crate) const LIKE: &str = "like";
 
 /// Whether a statement is a `MOVE`.
 pub(super) fn is_move(tokens: &[TokenWithSpan]) -> bool {
-    let mut words = tokens
-        .iter()
-        .filter(|token| !matches!(token.token, Token::Whitespace(_)));
-    words.next().is_some_and(is_word_move)
-}
-
-fn is_word_move(token: &TokenWithSpan) -> bool {
-    matches!(&token.token, Token::Word(word)
-        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("move"))
+    Words::new(tokens).is(0, "MOVE")
 }
 
 /// The tokens of a statement as the parser is to read them.
 pub(super) fn rewrite(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
-    let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
-    let mut words = [Keyword::NoKeyword; 3];
-    for token in tokens {
-        if let Token::Whitespace(_) = token.token {
-            kept.push(token.clone());
-            continue;
-        }
-        if kept
-            .iter()
-            .all(|token| matches!(token.token, Token::Whitespace(_)))
-            && is_word_move(token)
-        {
-            kept.push(TokenWithSpan {
-                token: Token::make_keyword("FETCH"),
-                span: token.span,
-            });
-            continue;
-        }
-        let word = match &token.token {
-            Token::Word(word) => word.keyword,
-            _ => Keyword::NoKeyword,
-        };
-        let before = match (words, word) {
-            ([Keyword::FOR, Keyword::NO, Keyword::KEY], Keyword::UPDATE) => 2,
-            ([_, Keyword::FOR, Keyword::KEY], Keyword::SHARE) => 1,
-            _ => 0,
-        };
-        remove_words(&mut kept, before);
-        kept.push(token.clone());
-        words = [words[1], words[2], word];
+    let mut words = Words::new(tokens);
+    match words.word(0).as_str() {
+        "FETCH" | "MOVE" => words.fetch(),
+        "BEGIN" | "START" | "SET" => words.modes(),
+        "DROP" if words.is(1, "INDEX") && words.is(2, "CONCURRENTLY") => words.replace(2..3, &[]),
+        "CREATE" => words.create(),
+        "ALTER" if words.is(1, "TABLE") => words.identity(),
+        "INSERT" | "UPDATE" | "WITH" => words.targets(),
+        _ => {}
     }
-    kept
+    words.anywhere();
+    words.finish()
 }
 
-/// Takes the last words away.
-fn remove_words(tokens: &mut Vec<TokenWithSpan>, mut count: usize) {
-    while count > 0
-        && let Some(token) = tokens.pop()
-    {
-        count -= usize::from(!matches!(token.token, Token::Whitespace(_)));
+/// The tokens of a statement that are no blanks, and the changes of them.
+struct Words<'t> {
+    tokens: &'t [TokenWithSpan],
+    places: Vec<usize>,
+    changes: Vec<(Range<usize>, Vec<Token>)>,
+}
+
+impl<'t> Words<'t> {
+    fn new(tokens: &'t [TokenWithSpan]) -> Self {
+        let places = (0..tokens.len())
+            .filter(|at| !matches!(tokens[*at].token, Token::Whitespace(_) | Token::EOF));
+        Self {
+            tokens,
+            places: places.collect(),
+            changes: Vec::new(),
+        }
     }
+
+    fn token(&self, at: usize) -> Option<&'t Token> {
+        self.places.get(at).map(|place| &self.tokens[*place].token)
+    }
+
+    /// The word at a place in capitals; empty if there is none, or a quoted one.
+    fn word(&self, at: usize) -> String {
+        match self.token(at) {
+            Some(Token::Word(word)) if word.quote_style.is_none() => {
+                word.value.to_ascii_uppercase()
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn is(&self, at: usize, wanted: &str) -> bool {
+        matches!(self.token(at), Some(Token::Word(word))
+            if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
+    }
+
+    fn is_token(&self, at: usize, wanted: &Token) -> bool {
+        self.token(at) == Some(wanted)
+    }
+
+    fn is_any(&self, at: usize, wanted: &[&str]) -> bool {
+        wanted.iter().any(|word| self.is(at, word))
+    }
+
+    fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    fn replace(&mut self, range: Range<usize>, new: &[Token]) {
+        self.changes.push((range, new.to_vec()));
+    }
+
+    /// The text of tokens.
+    fn text(&self, range: Range<usize>) -> String {
+        let tokens = range.filter_map(|at| self.token(at));
+        let tokens: Vec<String> = tokens.map(ToString::to_string).collect();
+        tokens.join(" ")
+    }
+
+    /// The place after the bracket that closes the one at a place.
+    fn after_bracket(&self, open: usize) -> usize {
+        let mut depth = 0_usize;
+        for at in open..self.len() {
+            match self.token(at) {
+                Some(Token::LParen | Token::LBracket) => depth += 1,
+                Some(Token::RParen | Token::RBracket) => {
+                    depth = depth.saturating_sub(1);
+                    if depth == 0 {
+                        return at + 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.len()
+    }
+
+    /// `FETCH` and `MOVE` with all of their words.
+    fn fetch(&mut self) {
+        if self.is(0, "MOVE") {
+            self.replace(0..1, &[Token::make_keyword("FETCH")]);
+        }
+        let last = self.len().saturating_sub(1);
+        let from = (1..self.len()).find(|at| self.is_any(*at, &["FROM", "IN"]));
+        let end = from.unwrap_or(last);
+        let direction = match end {
+            1 => vec![Token::make_keyword("NEXT")],
+            2 if self.is_any(1, &["FORWARD", "BACKWARD"]) => {
+                vec![Token::Number("1".to_owned(), false)]
+            }
+            _ => Vec::new(),
+        };
+        // `FETCH -3` and `FETCH ABSOLUTE -1`: a count with a sign is one token.
+        for at in 1..end {
+            let sign = match self.token(at) {
+                Some(Token::Minus) => "-",
+                Some(Token::Plus) => "",
+                _ => continue,
+            };
+            if let Some(Token::Number(digits, _)) = self.token(at + 1) {
+                let number = Token::Number(format!("{sign}{digits}"), false);
+                self.replace(at..at + 2, &[number]);
+            }
+        }
+        let mut words = direction;
+        if from.is_none() {
+            words.push(Token::make_keyword("FROM"));
+        }
+        self.replace(end..end, &words);
+    }
+
+    /// Modes of a transaction that mean nothing here.
+    fn modes(&mut self) {
+        if self.is(0, "SET") {
+            if self.is(1, "LOCAL") && self.is(2, "SESSION") && self.is(3, "AUTHORIZATION") {
+                self.replace(1..2, &[]);
+            }
+            let session = self.is(1, "SESSION") && self.is(2, "CHARACTERISTICS");
+            if !session && !self.is(1, "TRANSACTION") {
+                return;
+            }
+        }
+        let mut at = 1;
+        while at < self.len() {
+            let start = at;
+            at += 1;
+            let end = match () {
+                () if self.is(start, "DEFERRABLE") => start + 1,
+                () if self.is(start, "NOT") && self.is(start + 1, "DEFERRABLE") => start + 2,
+                () => continue,
+            };
+            at = end;
+            if self.is_token(end, &Token::Comma) {
+                self.replace(start..end + 1, &[]);
+                at += 1;
+            } else if self.is_token(start - 1, &Token::Comma) {
+                self.replace(start - 1..end, &[]);
+            } else {
+                self.replace(start..end, &[]);
+            }
+        }
+    }
+
+    fn create(&mut self) {
+        let at = if self.is(1, "OR") && self.is(2, "REPLACE") {
+            3
+        } else {
+            1
+        };
+        if self.is(at, "RECURSIVE") && self.is(at + 1, "VIEW") {
+            self.recursive_view(at);
+            return;
+        }
+        let is_table = (1..4).any(|at| self.is(at, "TABLE"));
+        let open = (1..self.len()).find(|at| self.is_token(*at, &Token::LParen));
+        if let (true, Some(open)) = (is_table, open) {
+            self.like_elements(open);
+        }
+    }
+
+    /// `CREATE RECURSIVE VIEW name (columns) AS query`.
+    fn recursive_view(&mut self, at: usize) {
+        let Some(open) = (at..self.len()).find(|at| self.is_token(*at, &Token::LParen)) else {
+            return;
+        };
+        let close = self.after_bracket(open);
+        if !self.is(close, "AS") || open == at + 2 {
+            return;
+        }
+        let take = |range: Range<usize>| -> Vec<Token> {
+            range.filter_map(|at| self.token(at).cloned()).collect()
+        };
+        let (name, columns) = (take(open - 1..open), take(open..close));
+        let mut before = vec![
+            Token::make_keyword("WITH"),
+            Token::make_keyword("RECURSIVE"),
+        ];
+        before.extend(name.iter().cloned());
+        before.extend(columns.iter().cloned());
+        before.extend([Token::make_keyword("AS"), Token::LParen]);
+        let mut after = vec![Token::RParen, Token::make_keyword("SELECT")];
+        after.extend(columns[1..columns.len() - 1].iter().cloned());
+        after.push(Token::make_keyword("FROM"));
+        after.extend(name);
+        let end = self.len();
+        self.replace(at..at + 1, &[]);
+        self.replace(close + 1..close + 1, &before);
+        self.replace(end..end, &after);
+    }
+
+    /// `LIKE table` and its options, among the columns of a table.
+    fn like_elements(&mut self, open: usize) {
+        let close = self.after_bracket(open) - 1;
+        let mut at = open;
+        while at < close {
+            let is_element = self.is_token(at, &Token::Comma) || at == open;
+            if is_element && self.is(at + 1, "LIKE") {
+                let mut end = at + 3;
+                while self.is_token(end, &Token::Period) {
+                    end += 2;
+                }
+                let options = end;
+                while end < close && !self.is_token(end, &Token::Comma) {
+                    end += 1;
+                }
+                let mark = marked(&format!("{LIKE} {}", self.text(options..end)));
+                self.replace(at + 1..at + 2, &[mark]);
+                self.replace(options..end, &[]);
+                at = end;
+                continue;
+            }
+            at = match self.token(at) {
+                Some(Token::LParen | Token::LBracket) if at != open => self.after_bracket(at),
+                _ => at + 1,
+            };
+        }
+    }
+
+    /// Changes of identity columns.
+    fn identity(&mut self) {
+        for at in 2..self.len() {
+            let name = match () {
+                () if self.is(at, "ALTER") && self.is(at + 1, "COLUMN") => at + 2,
+                () if self.is(at, "ALTER") => at + 1,
+                () => continue,
+            };
+            let start = name + 1;
+            let is_identity = self.is_any(start, &["RESTART"])
+                || self.is(start, "DROP") && self.is(start + 1, "IDENTITY")
+                || self.is(start, "SET")
+                    && self.is_any(
+                        start + 1,
+                        &[
+                            "GENERATED",
+                            "INCREMENT",
+                            "MINVALUE",
+                            "MAXVALUE",
+                            "NO",
+                            "START",
+                            "CACHE",
+                            "CYCLE",
+                            "RESTART",
+                            "SEQUENCE",
+                        ],
+                    );
+            if is_identity {
+                let end = (start..self.len()).find(|at| self.is_token(*at, &Token::Comma));
+                let end = end.unwrap_or(self.len());
+                let mark = marked(&self.text(start..end));
+                let set = [
+                    Token::make_keyword("SET"),
+                    Token::make_keyword("DEFAULT"),
+                    mark,
+                ];
+                self.replace(start..end, &set);
+            }
+        }
+    }
+
+    /// Targets with subscripts: in the list of columns of `INSERT`, and after `SET`.
+    fn targets(&mut self) {
+        let mut at = 0;
+        while at < self.len() {
+            if self.is(at, "INSERT") && self.is(at + 1, "INTO") {
+                let open = (at + 2..self.len().min(at + 9))
+                    .take_while(|at| !self.is_any(*at, &["VALUES", "SELECT", "DEFAULT"]))
+                    .find(|at| self.is_token(*at, &Token::LParen));
+                if let Some(open) = open {
+                    let close = self.after_bracket(open);
+                    self.targets_in(open, close);
+                    at = close;
+                    continue;
+                }
+            }
+            if self.is(at, "SET") {
+                self.targets_in(at, self.len());
+            }
+            at += 1;
+        }
+    }
+
+    /// Targets that begin after a place or after a comma on its level.
+    fn targets_in(&mut self, start: usize, end: usize) {
+        let mut at = start;
+        while at < end {
+            let begins = at == start || self.is_token(at, &Token::Comma);
+            if begins && self.is_token(at + 2, &Token::LBracket) {
+                let mut close = at + 2;
+                while self.is_token(close, &Token::LBracket) {
+                    close = self.after_bracket(close);
+                }
+                let is_target = close >= end - 1
+                    || matches!(
+                        self.token(close),
+                        Some(Token::Eq | Token::Comma | Token::RParen)
+                    );
+                if is_target {
+                    let mark = marked(&self.text(at + 1..close));
+                    self.replace(at + 1..close, &[mark]);
+                }
+                at = close;
+                continue;
+            }
+            at = match self.token(at) {
+                Some(Token::LParen | Token::LBracket) if at != start => self.after_bracket(at),
+                Some(Token::RParen) => return,
+                _ if self.is_any(at, &["WHERE", "FROM", "RETURNING"]) => return,
+                _ => at + 1,
+            };
+        }
+    }
+
+    /// Forms that may be anywhere in a statement.
+    fn anywhere(&mut self) {
+        for at in 0..self.len() {
+            match self.word(at).as_str() {
+                "VARIADIC" if at > 0 && !self.is_token(at + 1, &Token::RArrow) => {
+                    let is_argument = self.is_token(at - 1, &Token::LParen)
+                        || self.is_token(at - 1, &Token::Comma);
+                    if is_argument {
+                        let name = Token::make_word("variadic", None);
+                        self.replace(at..at + 1, &[name, Token::RArrow]);
+                    }
+                }
+                "SUBSTRING" if self.is_token(at + 1, &Token::LParen) => self.similar(at + 1),
+                "FOR" => self.lock(at),
+                _ => {}
+            }
+        }
+    }
+
+    /// `SUBSTRING(a SIMILAR b ESCAPE c)`.
+    fn similar(&mut self, open: usize) {
+        let close = self.after_bracket(open);
+        let mut at = open + 1;
+        while at < close {
+            let is_similar = self.is(at, "SIMILAR") && !self.is(at + 1, "TO");
+            if is_similar || self.is(at, "ESCAPE") {
+                self.replace(at..at + 1, &[Token::Comma]);
+            }
+            at = match self.token(at) {
+                Some(Token::LParen | Token::LBracket) => self.after_bracket(at),
+                _ => at + 1,
+            };
+        }
+    }
+
+    /// The strength of a lock, and the tables that it is for.
+    fn lock(&mut self, at: usize) {
+        let (strength, is_weaker) = match () {
+            () if self.is_any(at + 1, &["UPDATE", "SHARE"]) => (at + 1, false),
+            () if self.is(at + 1, "KEY") && self.is(at + 2, "SHARE") => (at + 2, true),
+            () if self.is(at + 1, "NO") && self.is(at + 2, "KEY") && self.is(at + 3, "UPDATE") => {
+                (at + 3, true)
+            }
+            () => return,
+        };
+        let mut names: Vec<Vec<Token>> = Vec::new();
+        let mut end = strength + 1;
+        if self.is(end, "OF") {
+            loop {
+                let start = end + 1;
+                end = start + 1;
+                while self.is_token(end, &Token::Period) {
+                    end += 2;
+                }
+                names.push(
+                    (start..end)
+                        .filter_map(|at| self.token(at).cloned())
+                        .collect(),
+                );
+                if !self.is_token(end, &Token::Comma) {
+                    break;
+                }
+            }
+        }
+        if !is_weaker && names.len() < 2 {
+            return;
+        }
+        let mut rest = end;
+        while self.is_any(rest, &["NOWAIT", "SKIP", "LOCKED"]) {
+            rest += 1;
+        }
+        let take = |at: usize| self.token(at).cloned();
+        let waits: Vec<Token> = (end..rest).filter_map(take).collect();
+        let mut clauses = Vec::new();
+        if names.is_empty() {
+            names.push(Vec::new());
+        }
+        for name in names {
+            clauses.extend(take(at));
+            clauses.extend(take(strength));
+            clauses.push(Token::make_keyword("OF"));
+            if is_weaker {
+                clauses.push(marked(WEAKER));
+                if !name.is_empty() {
+                    clauses.push(Token::Period);
+                }
+            }
+            clauses.extend(name);
+            clauses.extend(waits.iter().cloned());
+        }
+        self.replace(at..rest, &clauses);
+    }
+
+    /// The tokens with their changes; new ones are where the first old one was.
+    fn finish(mut self) -> Vec<TokenWithSpan> {
+        let mut kept = Vec::with_capacity(self.tokens.len());
+        self.changes.sort_by_key(|(range, _)| range.start);
+        let mut next = 0;
+        for (range, new) in &self.changes {
+            let place = |at: usize| self.places.get(at).copied().unwrap_or(self.tokens.len());
+            let (start, end) = (place(range.start), place(range.end));
+            kept.extend_from_slice(&self.tokens[next.min(start)..start]);
+            let near = start.min(self.tokens.len().saturating_sub(1));
+            let span = self.tokens[near].span;
+            let new = new.iter().cloned();
+            kept.extend(new.map(|token| TokenWithSpan { token, span }));
+            next = if range.is_empty() { start } else { end };
+        }
+        kept.extend_from_slice(&self.tokens[next.min(self.tokens.len())..]);
+        kept
+    }
+}
+
+/// A name that stands for something else.
+fn marked(content: &str) -> Token {
+    Token::make_word(&format!("{MARK}{content}"), Some('"'))
 }

@@ -145,7 +145,7 @@ pub(crate) fn is_lasting(plan: &Plan, catalog: &Catalog) -> bool {
         has_query |= matches!(part, Expr::Subquery(_));
         Ok(!has_query)
     });
-    reads_tables && !has_query && walked.is_ok()
+    plan.before.is_empty() && reads_tables && !has_query && walked.is_ok()
 }
 
 /// Whether all rows come from tables.

@@ -62,6 +62,8 @@ pub(crate) enum Expr {
 pub(crate) enum Pending {
     Aggregate,
     Window,
+    /// `GROUPING`, a constant of each grouping set.
+    Grouping,
 }
 
 /// `ANY` or `ALL` over an array.

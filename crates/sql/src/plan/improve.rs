@@ -8,15 +8,26 @@ use super::method::with_method;
 use super::node::{Aggregate, Filter, Join, JoinKind, Node, Project, SetOperation};
 use super::prune::prune;
 use super::unnest::unnest;
+use super::{Plan, PointPlan};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Improves the plan of a statement.
-pub(crate) fn improve(mut node: Node) -> Node {
-    let mut uses = BTreeMap::new();
-    count_uses(&mut node, &mut uses);
-    inline(&mut node, &uses);
-    improve_rest(node)
+impl Plan {
+    /// Improves the nodes, which share queries of `WITH`, and finds the other form of the root.
+    pub(crate) fn improve(&mut self) {
+        let mut uses = BTreeMap::new();
+        for node in self.before.iter_mut().chain([&mut self.root]) {
+            count_uses(node, &mut uses);
+        }
+        for node in self.before.iter_mut().chain([&mut self.root]) {
+            inline(node, &uses);
+            let whole = std::mem::replace(node, nothing());
+            *node = improve_rest(whole);
+        }
+        if self.before.is_empty() {
+            self.point = PointPlan::of(&self.root);
+        }
+    }
 }
 
 /// Counts the uses of queries of `WITH`.
@@ -31,6 +42,7 @@ fn count_uses(node: &mut Node, uses: &mut BTreeMap<usize, usize>) {
 fn inline(node: &mut Node, uses: &BTreeMap<usize, usize>) {
     while let Node::Shared(shared) = node
         && uses.get(&shared.number) == Some(&1)
+        && !matches!(shared.node, Node::Modify(_))
     {
         *node = shared.node.clone();
     }

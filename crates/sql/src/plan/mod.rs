@@ -27,7 +27,6 @@ mod walk;
 pub(crate) use cache::{Cached, Key, Lifted, PlanCache, is_lasting};
 pub(crate) use call::{AggregateFunction, Call};
 pub(crate) use expression::{Expr, Pending, Quantified, RowTest, Subquery, SubqueryTest};
-pub(crate) use improve::improve;
 pub(crate) use modify::{
     Change, Conflict, Insert, Modify, Reference, ReferenceAccess, Target, TargetColumn, UniqueKey,
 };
@@ -47,6 +46,8 @@ use crate::types::Type;
 /// A statement that is ready to run.
 #[derive(Debug)]
 pub(crate) struct Plan {
+    /// Queries of `WITH` that change rows: they run first, whoever reads them.
+    pub(crate) before: Vec<Node>,
     pub(crate) root: Node,
     /// The other form of the root, if the statement is on single rows.
     pub(crate) point: Option<PointPlan>,

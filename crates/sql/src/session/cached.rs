@@ -9,7 +9,7 @@ use super::Session;
 use crate::bind::{Binder, Slot};
 use crate::error::Result;
 use crate::parse::{Class, Fingerprint, Literal, Places, parse};
-use crate::plan::{Cached, Key, Lifted, PointPlan, improve, is_lasting};
+use crate::plan::{Cached, Key, Lifted, is_lasting};
 use crate::sink::{Completion, RowSink};
 use crate::state::{Block, PlanCacheMode};
 use crate::types::cast::apply_modifier;
@@ -102,8 +102,7 @@ impl Session {
         binder.lift(fingerprint);
         let mut plan = binder.statement(&statement).ok()??;
         let slots = binder.slots()?;
-        plan.root = improve(plan.root);
-        plan.point = PointPlan::of(&plan.root);
+        plan.improve();
         let plan = Arc::new(plan);
         is_lasting(&plan, self.catalog()).then_some(Lifted { plan, slots })
     }

@@ -110,6 +110,10 @@ impl Session {
 
     /// Commits the open transaction; whatever happens, it has ended.
     fn commit(&mut self) -> Result<()> {
+        if let Err(error) = self.hold_cursors() {
+            self.abort();
+            return Err(error);
+        }
         self.close_portals();
         let durability = self.environment.host.variables.modes().durability;
         let committed = if self.transaction.defines {

@@ -18,9 +18,21 @@ use sqlparser::ast::{
 };
 use std::sync::Arc;
 
+/// The end of a cursor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Life {
+    /// With its transaction.
+    Transaction,
+    /// With the session, once its transaction has committed.
+    Held,
+    /// With the session: all of its rows have come.
+    Kept,
+}
+
 /// A cursor.
 pub(crate) struct Cursor {
     running: Running,
+    life: Life,
     /// Rows that have come, from the first one; none of them if it cannot go back.
     rows: Vec<Row>,
     can_go_back: bool,
@@ -102,12 +114,14 @@ impl Session {
             ));
         };
         let name = names.first().map(ident_text).unwrap_or_default();
-        if *hold == Some(true) {
-            let instead = "Declare the cursor in the transaction that reads it.";
-            return Err(SqlError::unsupported("a cursor WITH HOLD", instead));
-        }
-        if !self.transaction.is_block() {
+        let is_held = *hold == Some(true);
+        if !is_held && !self.transaction.is_block() {
             return Err(needs_block("DECLARE CURSOR"));
+        }
+        if is_held && !query.locks.is_empty() {
+            let message = "DECLARE CURSOR WITH HOLD ... FOR UPDATE is not supported";
+            let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+            return Err(error.detail("Holdable cursors must be READ ONLY."));
         }
         if self.cursors.contains_key(&name) {
             let message = format!("cursor \"{name}\" already exists");
@@ -122,9 +136,18 @@ impl Session {
             &[],
         )?;
         let plan = plan.ok_or_else(|| SqlError::internal("a query has a plan"))?;
+        if !plan.before.is_empty() {
+            let message = "DECLARE CURSOR must not contain data-modifying statements in WITH";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
         let running = self.begin_plan(&plan, Vec::new())?;
         let cursor = Cursor {
             running,
+            life: if is_held {
+                Life::Held
+            } else {
+                Life::Transaction
+            },
             rows: Vec::new(),
             can_go_back: *scroll != Some(false),
             is_over: false,
@@ -158,7 +181,16 @@ impl Session {
         }
         let width = cursor.running.plan.columns.as_ref().map_or(0, Vec::len);
         let mut out = Batch::new(width);
-        match steps(direction, cursor.place)? {
+        let steps = match steps(direction, cursor.place)? {
+            // The end is known when all rows have come.
+            Steps::FromEnd(back) => {
+                self.row_at(cursor, u64::MAX)?;
+                Steps::To((cursor.read + 1).saturating_sub(back))
+            }
+            steps => steps,
+        };
+        match steps {
+            Steps::FromEnd(_) => {}
             Steps::Forward(count) => {
                 for _ in 0..count {
                     let Some(row) = self.row_at(cursor, cursor.place + 1)? else {
@@ -174,6 +206,9 @@ impl Session {
                 }
             }
             Steps::Backward(count) => {
+                if count > 0 && !cursor.can_go_back {
+                    return Err(only_forward());
+                }
                 for _ in 0..count {
                     if cursor.place <= 1 {
                         cursor.place = 0;
@@ -206,11 +241,8 @@ impl Session {
             return Ok(None);
         }
         if number <= cursor.read {
-            if !cursor.can_go_back {
-                let message = "cursor can only scan forward";
-                let hint = "Declare it with SCROLL option to enable backward scan.";
-                let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
-                return Err(SqlError::new(state, message).hint(hint));
+            if !cursor.can_go_back && cursor.life != Life::Kept {
+                return Err(only_forward());
             }
             return Ok(cursor.rows.get(number as usize - 1).cloned());
         }
@@ -242,6 +274,36 @@ impl Session {
             }
         }
         Ok(None)
+    }
+
+    /// Lets cursors stay that are to stay after the transaction: all of their rows are read now.
+    pub(super) fn hold_cursors(&mut self) -> Result<()> {
+        let names: Vec<String> = self
+            .cursors
+            .iter()
+            .filter(|(_, cursor)| cursor.life == Life::Held)
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in names {
+            let Some(mut cursor) = self.cursors.remove(&name) else {
+                continue;
+            };
+            let can_go_back = std::mem::replace(&mut cursor.can_go_back, true);
+            if !can_go_back {
+                // Rows that have been fetched are gone; places count from the first one.
+                cursor.rows = vec![Row::new(); cursor.read as usize];
+            }
+            self.row_at(&mut cursor, u64::MAX)?;
+            cursor.can_go_back = can_go_back;
+            cursor.life = Life::Kept;
+            self.cursors.insert(name, cursor);
+        }
+        Ok(())
+    }
+
+    /// Closes the cursors that end with their transaction.
+    pub(super) fn close_cursors(&mut self) {
+        self.cursors.retain(|_, cursor| cursor.life == Life::Kept);
     }
 
     fn close(&mut self, cursor: &CloseCursor) -> Result<Completion> {
@@ -352,6 +414,8 @@ enum Steps {
     Backward(u64),
     /// To the row with this number.
     To(u64),
+    /// To the row with this number from the end; the last one is 1.
+    FromEnd(u64),
 }
 
 fn steps(direction: &FetchDirection, place: u64) -> Result<Steps> {
@@ -365,13 +429,11 @@ fn steps(direction: &FetchDirection, place: u64) -> Result<Steps> {
         FetchDirection::Next => Steps::Forward(1),
         FetchDirection::Prior => Steps::Backward(1),
         FetchDirection::First => Steps::To(1),
-        FetchDirection::Last => {
-            return Err(SqlError::unsupported(
-                "FETCH LAST",
-                "Use FETCH ALL, or ORDER BY ... DESC.",
-            ));
-        }
-        FetchDirection::Absolute { limit } => Steps::To(number(limit)?.max(0).unsigned_abs()),
+        FetchDirection::Last => Steps::FromEnd(1),
+        FetchDirection::Absolute { limit } => match number(limit)? {
+            place @ 0.. => Steps::To(place.unsigned_abs()),
+            back => Steps::FromEnd(back.unsigned_abs()),
+        },
         FetchDirection::Relative { limit } => {
             Steps::To(place.saturating_add_signed(number(limit)?))
         }
@@ -386,6 +448,12 @@ fn steps(direction: &FetchDirection, place: u64) -> Result<Steps> {
         },
         FetchDirection::BackwardAll => Steps::Backward(u64::MAX),
     })
+}
+
+fn only_forward() -> SqlError {
+    let message = "cursor can only scan forward";
+    let hint = "Declare it with SCROLL option to enable backward scan.";
+    SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message).hint(hint)
 }
 
 fn number(value: &ValueWithSpan) -> Result<i64> {

@@ -8,7 +8,7 @@ use crate::bind::Binder;
 use crate::define;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{Parsed, Places};
-use crate::plan::{Node, Plan, PointPlan, improve};
+use crate::plan::{Node, Plan, PointPlan};
 use crate::run::{Budget, Row, Run, State, build, collect};
 use crate::sink::{Batch, Completion, Flow, OutputColumn, RowSink};
 use crate::state::Running;
@@ -24,6 +24,9 @@ impl Session {
         parsed: &Parsed,
         sink: &mut dyn RowSink,
     ) -> Result<Completion> {
+        if let Some(completion) = define::select_into(self, parsed)? {
+            return Ok(completion);
+        }
         match &*parsed.statement {
             Statement::Query(_)
             | Statement::Insert(_)
@@ -90,8 +93,7 @@ impl Session {
         let Some(mut plan) = binder.statement(&parsed.statement)? else {
             return Ok(None);
         };
-        plan.root = improve(plan.root);
-        plan.point = PointPlan::of(&plan.root);
+        plan.improve();
         Ok(Some(Arc::new(plan)))
     }
 
@@ -131,6 +133,10 @@ impl Session {
         check_count(plan, &values)?;
         let mut state = self.begin_run(plan)?;
         state.parameters = values;
+        for change in &plan.before {
+            build(change).next(&mut self.run(&mut state), &mut Batch::default())?;
+        }
+        state.processed = 0;
         Ok(Running::new(plan, state))
     }
 
@@ -180,6 +186,7 @@ impl Session {
             binder.insert_all(table, rows)?
         };
         let filling = Arc::new(Plan {
+            before: Vec::new(),
             root: modify,
             point: None,
             columns: None,
@@ -231,10 +238,10 @@ impl Session {
                 break true;
             }
         };
-        let rows = if running.plan.writes {
-            running.state.processed
-        } else {
+        let rows = if running.plan.command == "SELECT" {
             running.rows
+        } else {
+            running.state.processed
         };
         let completion = Completion::with_rows(running.plan.command, rows);
         Ok(Completion {

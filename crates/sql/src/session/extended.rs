@@ -217,7 +217,7 @@ impl Session {
     /// Ends all portals, with their transaction.
     pub(super) fn close_portals(&mut self) {
         self.portals.clear();
-        self.cursors.clear();
+        self.close_cursors();
     }
 }
 

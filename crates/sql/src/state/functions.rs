@@ -3,12 +3,13 @@
 //! Subscripts and slices of arrays are functions too, so that the rest of the room sees calls
 //! only.
 
-use crate::error::Result;
+use crate::error::{Result, SqlError, SqlState};
 use crate::types::Datum;
 use crate::types::Kind::{
     self, AnyArray, AnyElement, Bool, Int4, Int8, Name, Oid, Regclass, Text, Void,
 };
 use crate::types::function::array::{element, slice};
+use crate::types::function::array_assign::{with_element, with_slice};
 use crate::types::function::{Function, Functions};
 use std::sync::LazyLock;
 
@@ -23,6 +24,7 @@ const TABLE: &[Function] = &[
     Function::host("setval", &[Regclass, Int8], Int8),
     Function::host("setval", &[Regclass, Int8, Bool], Int8),
     Function::host("pg_sequence_last_value", &[Regclass], Int8),
+    Function::host("sequence_state", &[Regclass], Kind::Array(&Int8)),
     Function::host("pg_get_serial_sequence", &[Text, Text], Text).stable(),
     Function::host("pg_backend_pid", &[], Int4).stable(),
     Function::host("current_setting", &[Text], Text).stable(),
@@ -70,6 +72,34 @@ const TABLE: &[Function] = &[
         },
     )
     .variadic(),
+    Function::scalar(
+        "array_assign",
+        &[AnyArray, AnyElement, INTEGERS],
+        AnyArray,
+        |context, a| {
+            let Some(subscripts) = ends(&a[2])?.into_iter().collect::<Option<Vec<i32>>>() else {
+                return Err(null_subscript());
+            };
+            let element = context.result_type.kind.element().unwrap_or(Text);
+            with_element(&a[0], element, &subscripts, a[1].clone())
+        },
+    )
+    .nullable(),
+    Function::scalar(
+        "array_assign_slice",
+        &[AnyArray, AnyArray, INTEGERS],
+        AnyArray,
+        |context, a| {
+            let ends = ends(&a[2])?;
+            let bounds: Vec<_> = ends
+                .chunks_exact(2)
+                .map(|pair| (pair[0], pair[1]))
+                .collect();
+            let element = context.result_type.kind.element().unwrap_or(Text);
+            with_slice(&a[0], element, &bounds, &a[1])
+        },
+    )
+    .nullable(),
     Function::scalar("array_slice", &[AnyArray, INTEGERS], AnyArray, |_, a| {
         let ends = ends(&a[1])?;
         let bounds: Vec<_> = ends
@@ -80,6 +110,11 @@ const TABLE: &[Function] = &[
     })
     .variadic(),
 ];
+
+fn null_subscript() -> SqlError {
+    let message = "array subscript in assignment must not be null";
+    SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message)
+}
 
 /// Integers of an array; NULL is none.
 fn ends(array: &Datum) -> Result<Vec<Option<i32>>> {

@@ -34,6 +34,7 @@ impl Host for HostCall<'_> {
             "lastval" => self.lastval(),
             "setval" => self.setval(arguments),
             "pg_sequence_last_value" => self.last_value(&arguments[0]),
+            "sequence_state" => self.sequence_state(&arguments[0]),
             "pg_backend_pid" => Ok(Datum::Int4(self.session.number)),
             "set_config" => self.set_setting(arguments),
             "current_schemas" => Ok(self.schema_names(arguments[0].bool()?)),
@@ -177,9 +178,22 @@ impl HostCall<'_> {
 
     fn last_value(&mut self, argument: &Datum) -> Result<Datum> {
         let (oid, _, sequence) = self.sequence(argument)?;
-        let current = self.session.sequences.current.get(&oid).copied();
-        let next = super::sequence::stored_next(self.session.sql.database(), oid)?;
-        Ok(Datum::Int8(current.or(next).unwrap_or(sequence.start)))
+        let sql = &self.session.sql;
+        let state = sql.sequences.state(sql.database(), oid, &sequence)?;
+        Ok(match state.is_called {
+            true => Datum::Int8(state.last),
+            false => Datum::Null,
+        })
+    }
+
+    /// What the row of a sequence shows: the last number, those in reserve, whether it was called.
+    fn sequence_state(&mut self, argument: &Datum) -> Result<Datum> {
+        let (oid, _, sequence) = self.sequence(argument)?;
+        let sql = &self.session.sql;
+        let state = sql.sequences.state(sql.database(), oid, &sequence)?;
+        let parts = [state.last, state.reserved, i64::from(state.is_called)];
+        let parts = parts.map(Datum::Int8).to_vec();
+        Ok(Datum::Array(Arc::new(Array::new(Kind::Int8, parts))))
     }
 
     fn set_setting(&mut self, arguments: &[Datum]) -> Result<Datum> {

@@ -144,31 +144,30 @@ pub(crate) fn parts_of(text: &str) -> Vec<String> {
 }
 
 impl SessionNames {
-    fn enum_labels_of(&self, oid: u32) -> &[String] {
-        match self.catalog.object(oid).map(|object| &object.body) {
-            Some(Body::Enum(labels)) => &labels.labels,
-            _ => &[],
-        }
+    /// Labels of an enum with their places.
+    fn enum_labels_of(&self, oid: u32) -> impl Iterator<Item = EnumLabel> + '_ {
+        let body = match self.catalog.object(oid).map(|object| &object.body) {
+            Some(Body::Enum(body)) => Some(body),
+            _ => None,
+        };
+        let labels = body
+            .into_iter()
+            .flat_map(|body| body.places.iter().zip(&body.labels));
+        labels.map(|(place, label)| EnumLabel {
+            place: *place,
+            label: label.as_str().into(),
+        })
     }
 }
 
 impl Names for SessionNames {
     fn enum_label(&self, enum_oid: u32, label: &str) -> Option<EnumLabel> {
-        let mut labels = self.enum_labels_of(enum_oid).iter();
-        let place = labels.position(|one| one == label)?;
-        Some(EnumLabel {
-            place: place as i32,
-            label: label.into(),
-        })
+        let mut labels = self.enum_labels_of(enum_oid);
+        labels.find(|one| &*one.label == label)
     }
 
     fn enum_labels(&self, enum_oid: u32) -> Vec<EnumLabel> {
-        let labels = (0..).zip(self.enum_labels_of(enum_oid));
-        let labels = labels.map(|(place, label)| EnumLabel {
-            place,
-            label: label.as_str().into(),
-        });
-        labels.collect()
+        self.enum_labels_of(enum_oid).collect()
     }
 
     fn type_name(&self, kind: Kind) -> Option<String> {

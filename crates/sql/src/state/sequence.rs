@@ -24,6 +24,18 @@ pub(crate) struct Sequences {
 struct Range {
     next: i64,
     left: i64,
+    /// Whether the number before the next one has been handed out, or was set.
+    is_called: bool,
+}
+
+/// The state of a sequence, as its row shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SequenceState {
+    /// The number that was handed out last, or the first one if none was.
+    pub(crate) last: i64,
+    pub(crate) is_called: bool,
+    /// Numbers that are reserved beyond it.
+    pub(crate) reserved: i64,
 }
 
 /// The sequences of a session: for `currval` and `lastval`.
@@ -49,6 +61,7 @@ impl Sequences {
         let number = range.next;
         range.left -= 1;
         range.next = range.next.wrapping_add(sequence.increment);
+        range.is_called = true;
         ranges.insert(oid, range);
         Ok(number)
     }
@@ -82,8 +95,43 @@ impl Sequences {
             i64::MIN
         });
         write(database, oid, next)?;
-        ranges.remove(&oid);
+        let range = Range {
+            next,
+            left: 0,
+            is_called,
+        };
+        ranges.insert(oid, range);
         Ok(())
+    }
+
+    /// The state of a sequence. After the database was closed, numbers that were reserved count as
+    /// handed out.
+    pub(crate) fn state(
+        &self,
+        database: &Database,
+        oid: Oid,
+        sequence: &SequenceBody,
+    ) -> Result<SequenceState> {
+        let range = {
+            let ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
+            ranges.get(&oid).copied()
+        };
+        let (next, is_called, reserved) = match range {
+            Some(range) => (range.next, range.is_called, range.left),
+            None => match read(database, oid)? {
+                Some(next) => (next, true, 0),
+                None => (sequence.start, false, 0),
+            },
+        };
+        let last = match is_called {
+            true => next.saturating_sub(sequence.increment),
+            false => next,
+        };
+        Ok(SequenceState {
+            last: last.clamp(sequence.min, sequence.max),
+            is_called,
+            reserved,
+        })
     }
 
     /// Forgets the numbers that are reserved of a sequence that has changed.
@@ -138,7 +186,11 @@ fn reserve(
     let next = i128::from(first) + i128::from(left) * i128::from(sequence.increment);
     let next = next.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
     write(database, oid, next)?;
-    Ok(Range { next: first, left })
+    Ok(Range {
+        next: first,
+        left,
+        is_called: false,
+    })
 }
 
 fn read(database: &Database, oid: Oid) -> Result<Option<i64>> {
@@ -154,11 +206,6 @@ fn write(database: &Database, oid: Oid, next: i64) -> Result<()> {
         transaction.upsert(&table, (i64::from(oid), next)).map(drop)
     })?;
     Ok(())
-}
-
-/// The number that a sequence gives next, as far as it is stored; none before its first use.
-pub(crate) fn stored_next(database: &Database, oid: Oid) -> Result<Option<i64>> {
-    read(database, oid)
 }
 
 /// Deletes the row of a sequence that is gone.

@@ -4,6 +4,7 @@
 //! function is strict; an [`Accumulator`] sees the rest in order.
 
 mod collect;
+mod ordered;
 mod statistics;
 mod total;
 
@@ -58,4 +59,5 @@ pub(super) const TABLES: &[&[Function]] = &[
     statistics::RELATIONS,
     statistics::FUNCTIONS,
     collect::FUNCTIONS,
+    ordered::FUNCTIONS,
 ];

@@ -16,15 +16,15 @@ use std::sync::Arc;
 
 const INTEGERS: Kind = Kind::Array(&Int4);
 
-fn datum(array: Array) -> Datum {
+pub(super) fn datum(array: Array) -> Datum {
     Datum::Array(Arc::new(array))
 }
 
-fn wrong_shape(message: &str) -> SqlError {
+pub(super) fn wrong_shape(message: &str) -> SqlError {
     SqlError::new(SqlState::ARRAY_SUBSCRIPT_ERROR, message)
 }
 
-fn too_many_elements() -> SqlError {
+pub(super) fn too_many_elements() -> SqlError {
     SqlError::new(
         SqlState::PROGRAM_LIMIT_EXCEEDED,
         format!("array size exceeds the maximum allowed ({ELEMENTS_MAX})"),
@@ -213,62 +213,6 @@ pub fn slice(array: &Datum, bounds: &[(Option<i32>, Option<i32>)]) -> Result<Dat
         dimensions: dimensions.collect(),
         elements,
     }))
-}
-
-/// The array with another element at the subscripts, for `UPDATE ... SET a[i] = x`. One of one
-/// dimension grows to the subscript, with NULLs between.
-pub fn with_element(array: &Datum, kind: Kind, subscripts: &[i32], new: Datum) -> Result<Datum> {
-    let mut changed = match array {
-        Datum::Null => Array::new(kind, Vec::new()),
-        other => (**other.array()?).clone(),
-    };
-    if changed.dimensions.is_empty() {
-        if subscripts.len() > DIMENSIONS_MAX {
-            return Err(too_many_dimensions(subscripts.len()));
-        }
-        changed.dimensions = subscripts
-            .iter()
-            .map(|lower| Dimension {
-                length: 1,
-                lower: *lower,
-            })
-            .collect();
-        changed.elements = vec![new];
-        return Ok(datum(changed));
-    }
-    if subscripts.len() != changed.dimensions.len() {
-        return Err(wrong_shape("wrong number of array subscripts"));
-    }
-    if let ([subscript], [dimension]) = (subscripts, changed.dimensions.as_mut_slice()) {
-        let offset = i64::from(*subscript) - i64::from(dimension.lower);
-        let length = changed.elements.len() as i64;
-        if offset.unsigned_abs() > ELEMENTS_MAX as u64 {
-            return Err(too_many_elements());
-        }
-        if offset < 0 {
-            let gap = std::iter::repeat_n(Datum::Null, (-offset) as usize);
-            changed.elements.splice(0..0, gap);
-            dimension.lower = *subscript;
-            changed.elements[0] = new;
-        } else {
-            if offset >= length {
-                changed.elements.resize(offset as usize + 1, Datum::Null);
-            }
-            changed.elements[offset as usize] = new;
-        }
-        dimension.length = changed.elements.len();
-        return Ok(datum(changed));
-    }
-    let mut place = 0;
-    for (subscript, dimension) in subscripts.iter().zip(&changed.dimensions) {
-        let offset = i64::from(*subscript) - i64::from(dimension.lower);
-        match usize::try_from(offset) {
-            Ok(offset) if offset < dimension.length => place = place * dimension.length + offset,
-            _ => return Err(wrong_shape("array subscript out of range")),
-        }
-    }
-    changed.elements[place] = new;
-    Ok(datum(changed))
 }
 
 /// An array of the values of `ARRAY[...]`; values that are arrays become its inner dimensions.

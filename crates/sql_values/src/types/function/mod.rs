@@ -5,6 +5,7 @@
 //! rules of the choice with all others. [`Functions`] looks them up.
 
 pub mod array;
+pub mod array_assign;
 mod bytes;
 mod digest;
 mod general;

@@ -1,0 +1,130 @@
+//! `COMMENT ON`.
+//!
+//! Tables, views, sequences, schemas, types and columns keep their comments; those on indexes,
+//! constraints and the database are checked for their names and forgotten.
+
+use crate::bind::no_relation;
+use crate::catalog::{Body, Names, Object};
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::{Path, ident_text, object_name};
+use crate::session::Session;
+use crate::sink::Completion;
+use sqlparser::ast::{CommentObject, ObjectName, ObjectNamePart};
+
+/// Gives an object a comment, or takes it away.
+pub(super) fn comment(
+    session: &mut Session,
+    (kind, name): (CommentObject, &ObjectName),
+    comment: Option<&str>,
+) -> Result<Completion> {
+    session.begin_definition()?;
+    let completion = Completion::new("COMMENT");
+    let comment = comment.filter(|text| !text.is_empty()).map(str::to_owned);
+    if kind == CommentObject::Column {
+        session.comment_on_column(name, comment)?;
+        return Ok(completion);
+    }
+    let (schema, name) = object_name(name)?;
+    let names = &session.environment.names;
+    let relation = || {
+        let found = names
+            .find(Names::Relations, schema.as_deref(), &name)
+            .cloned();
+        found.ok_or_else(|| no_relation(schema.as_deref(), &name))
+    };
+    let object = match kind {
+        CommentObject::Table | CommentObject::View | CommentObject::Sequence => relation()?,
+        CommentObject::Index => {
+            if relation()?.name == name {
+                let message = format!("\"{name}\" is not an index");
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            }
+            return Ok(completion);
+        }
+        CommentObject::Schema => {
+            let oid = names.schema(&name)?;
+            let object = session.catalog().object(oid).cloned();
+            object.ok_or_else(|| SqlError::internal("a schema has an object"))?
+        }
+        CommentObject::Type | CommentObject::Domain => {
+            let found = names.find(Names::Types, schema.as_deref(), &name).cloned();
+            found.ok_or_else(|| {
+                let message = format!("type \"{name}\" does not exist");
+                SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+            })?
+        }
+        CommentObject::Database | CommentObject::Extension | CommentObject::Role => {
+            return Ok(completion);
+        }
+        other => {
+            let instead = "Comment on tables, columns, views, sequences, types or schemas.";
+            return Err(SqlError::unsupported(
+                format!("COMMENT ON {other}"),
+                instead,
+            ));
+        }
+    };
+    let is_kind = match kind {
+        CommentObject::Table => matches!(object.body, Body::Table(_)) && object.name == name,
+        CommentObject::View => matches!(object.body, Body::View(_)),
+        CommentObject::Sequence => matches!(object.body, Body::Sequence(_)),
+        _ => true,
+    };
+    if !is_kind {
+        let message = format!("\"{name}\" is not a {}", kind.to_string().to_lowercase());
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+    }
+    let mut object = Object::clone(&object);
+    object.comment = comment;
+    session.put(object, None)?;
+    Ok(completion)
+}
+
+/// Checks the names of a comment on a constraint.
+pub(super) fn on_constraint(
+    session: &mut Session,
+    (constraint, table): (&str, &Path),
+    _comment: Option<&str>,
+) -> Result<Completion> {
+    let object = session.relation_at(table)?;
+    let is_there = match &object.body {
+        Body::Table(body) => body.constraints.iter().any(|own| own.name == constraint),
+        _ => false,
+    };
+    if is_there {
+        return Ok(Completion::new("COMMENT"));
+    }
+    let message = format!(
+        "constraint \"{constraint}\" for table \"{}\" does not exist",
+        table.name
+    );
+    Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
+}
+
+impl Session {
+    fn comment_on_column(&mut self, name: &ObjectName, comment: Option<String>) -> Result<()> {
+        let mut parts = name.0.clone();
+        let column = match parts.pop() {
+            Some(ObjectNamePart::Identifier(column)) => ident_text(&column),
+            _ => String::new(),
+        };
+        if parts.is_empty() {
+            let message = "column name must be qualified";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let (schema, name) = object_name(&ObjectName(parts))?;
+        let object = self.relation_at(&Path { schema, name })?;
+        let mut object = Object::clone(&object);
+        let table = object.name.clone();
+        let Body::Table(body) = &mut object.body else {
+            let message = format!("\"{table}\" is not a table");
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        };
+        let at = body.column(&column).ok_or_else(|| {
+            let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
+            SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+        })?;
+        body.columns[at].comment = comment;
+        self.put(object, None)
+    }
+}

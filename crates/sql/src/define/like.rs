@@ -1,0 +1,168 @@
+//! `LIKE` among the columns of a new table: the columns of another one, and what else is asked for.
+//!
+//! NOT NULL always comes with a column; defaults, checks, generated values, identities, indexes and
+//! comments come if the options say so.
+
+use super::column::{NewColumn, Written};
+use crate::bind::no_relation;
+use crate::catalog::{Body, Column, Names, Oid, Origin, Rule, TableBody};
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::parse_expression;
+use crate::session::Session;
+use crate::state::parts_of;
+
+/// Words of what comes with the columns.
+struct Including(Vec<String>);
+
+/// Everything that may come.
+const ALL: &[&str] = &[
+    "comments",
+    "constraints",
+    "defaults",
+    "generated",
+    "identity",
+    "indexes",
+];
+
+impl Including {
+    fn read(options: &str) -> Result<Self> {
+        let mut included: Vec<String> = Vec::new();
+        let mut words = options.split_whitespace();
+        while let Some(word) = words.next() {
+            let option = words.next().unwrap_or_default().to_lowercase();
+            let options = match option.as_str() {
+                "all" => ALL.to_vec(),
+                // Rows are stored in one way.
+                "storage" | "compression" | "statistics" => Vec::new(),
+                known if ALL.contains(&known) => vec![known],
+                _ => {
+                    let message = format!("syntax error at or near \"{word}\"");
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+                }
+            };
+            included.retain(|own| !options.contains(&own.as_str()));
+            if word.eq_ignore_ascii_case("including") {
+                included.extend(options.into_iter().map(str::to_owned));
+            }
+        }
+        Ok(Self(included))
+    }
+
+    fn has(&self, option: &str) -> bool {
+        self.0.iter().any(|own| own == option)
+    }
+}
+
+impl Session {
+    /// The columns of a table like another one; its constraints go to `written`.
+    pub(super) fn like(
+        &mut self,
+        table: (Oid, &str),
+        source: &str,
+        options: &str,
+        written: &mut Written,
+    ) -> Result<Vec<NewColumn>> {
+        let including = Including::read(options)?;
+        let mut parts = parts_of(source);
+        let name = parts.pop().unwrap_or_default();
+        let schema = parts.pop();
+        let found = self
+            .environment
+            .names
+            .find(Names::Relations, schema.as_deref(), &name)
+            .cloned();
+        let object = found.ok_or_else(|| no_relation(schema.as_deref(), &name))?;
+        let body = match &object.body {
+            Body::Table(body) => body.clone(),
+            Body::View(view) => TableBody {
+                columns: view
+                    .columns
+                    .iter()
+                    .map(|(name, data_type)| Column::new(name.clone(), *data_type))
+                    .collect(),
+                ..TableBody::default()
+            },
+            _ => {
+                let message = format!("relation \"{name}\" is invalid in LIKE clause");
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            }
+        };
+        let mut columns = Vec::with_capacity(body.columns.len());
+        for column in &body.columns {
+            columns.push(self.column_like(table, column, &including)?);
+        }
+        if including.has("constraints") {
+            for constraint in &body.constraints {
+                if let Rule::Check { condition } = &constraint.rule {
+                    let condition = parse_expression(condition)?;
+                    let name = Some(constraint.name.clone());
+                    written.checks.push((name, None, condition));
+                }
+            }
+        }
+        if including.has("indexes") {
+            keys_like(&body, written);
+        }
+        Ok(columns)
+    }
+
+    fn column_like(
+        &mut self,
+        table: (Oid, &str),
+        column: &Column,
+        including: &Including,
+    ) -> Result<NewColumn> {
+        let mut new = column.clone();
+        let mut sequence = None;
+        if !including.has("defaults") {
+            new.default = None;
+        }
+        if !including.has("comments") {
+            new.comment = None;
+        }
+        match &column.origin {
+            Origin::Identity {
+                always,
+                sequence: source,
+            } if including.has("identity") => {
+                let mut made = self.owned_sequence(table, &column.name, column.data_type, &[])?;
+                let (_, body) = self.sequence_body(*source)?;
+                made.0.body = Body::Sequence(body);
+                new.origin = Origin::Identity {
+                    always: *always,
+                    sequence: made.0.oid,
+                };
+                sequence = Some(made);
+            }
+            Origin::Generated(_) if including.has("generated") => {}
+            _ => new.origin = Origin::Given,
+        }
+        Ok(NewColumn {
+            column: new,
+            sequence,
+        })
+    }
+}
+
+/// Keys and indexes like those of another table, under names of their own.
+fn keys_like(body: &TableBody, written: &mut Written) {
+    let names = |places: &[usize]| -> Vec<String> {
+        let columns = places.iter().filter_map(|&at| body.columns.get(at));
+        columns.map(|column| column.name.clone()).collect()
+    };
+    for constraint in &body.constraints {
+        match &constraint.rule {
+            Rule::Primary { columns } => written.primary.push((None, names(columns))),
+            Rule::Unique { columns } => written.unique.push((None, names(columns))),
+            _ => {}
+        }
+    }
+    for index in &body.indexes {
+        let is_constraint = body.constraints.iter().any(|own| own.name == index.name);
+        if !is_constraint {
+            written
+                .indexes
+                .push((names(&index.columns), index.is_unique));
+        }
+    }
+}

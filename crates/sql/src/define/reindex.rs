@@ -1,0 +1,60 @@
+//! `REINDEX`: names and the surroundings are checked, and nothing is done.
+//!
+//! An index below changes with its table in one transaction, so it is never in need of repair;
+//! damage is found by `indelible verify`.
+
+use crate::bind::no_relation;
+use crate::catalog::{Body, Names, Object};
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::{Path, Reindex, ReindexTarget};
+use crate::session::Session;
+use crate::sink::Completion;
+use std::sync::Arc;
+
+/// Checks what is to be made anew.
+pub(super) fn reindex(session: &mut Session, reindex: &Reindex) -> Result<Completion> {
+    let whole = match &reindex.target {
+        ReindexTarget::Schema(_) => Some("REINDEX SCHEMA"),
+        ReindexTarget::Database => Some("REINDEX DATABASE"),
+        _ if reindex.is_concurrent => Some("REINDEX CONCURRENTLY"),
+        _ => None,
+    };
+    if let (Some(command), true) = (whole, session.transaction.is_block()) {
+        let message = format!("{command} cannot run inside a transaction block");
+        return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+    }
+    match &reindex.target {
+        ReindexTarget::Index(path) => {
+            if session.relation_at(path)?.name == path.name {
+                let message = format!("\"{}\" is not an index", path.name);
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            }
+        }
+        ReindexTarget::Table(path) => {
+            let object = session.relation_at(path)?;
+            if object.name != path.name || !matches!(object.body, Body::Table(_)) {
+                let message = format!("\"{}\" is not a table or materialized view", path.name);
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            }
+        }
+        ReindexTarget::Schema(name) => {
+            session.environment.names.schema(name)?;
+        }
+        ReindexTarget::Database => {}
+    }
+    Ok(Completion::new("REINDEX"))
+}
+
+impl Session {
+    /// The object of a relation's name; a table for the name of one of its indexes.
+    pub(super) fn relation_at(&self, path: &Path) -> Result<Arc<Object>> {
+        let schema = path.schema.as_deref();
+        let found = self
+            .environment
+            .names
+            .find(Names::Relations, schema, &path.name);
+        found
+            .cloned()
+            .ok_or_else(|| no_relation(schema, &path.name))
+    }
+}

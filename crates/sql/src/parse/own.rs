@@ -1,0 +1,422 @@
+//! Statements that the parser does not know at all: `REINDEX`, `ALTER SEQUENCE`, and `COMMENT` on
+//! parts of a table.
+//!
+//! They are read word by word. Options of sequences are also those of identity columns, which
+//! reach `ALTER TABLE` as text.
+
+use super::{Places, cut, error};
+use crate::error::{Result, SqlError, SqlState};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+
+/// A statement that the parser does not know.
+#[derive(Clone, Debug)]
+pub(crate) enum Own {
+    Reindex(Reindex),
+    AlterSequence {
+        if_exists: bool,
+        name: Path,
+        change: SequenceChange,
+    },
+    /// A comment on a constraint of a table.
+    CommentOnConstraint {
+        constraint: String,
+        table: Path,
+        comment: Option<String>,
+    },
+}
+
+/// A name with its schema, if it has one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Path {
+    pub(crate) schema: Option<String>,
+    pub(crate) name: String,
+}
+
+/// `REINDEX`: indexes are never out of order here, so it is checked and does nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct Reindex {
+    pub(crate) target: ReindexTarget,
+    pub(crate) is_concurrent: bool,
+}
+
+/// The target of `REINDEX`.
+#[derive(Clone, Debug)]
+pub(crate) enum ReindexTarget {
+    Index(Path),
+    Table(Path),
+    Schema(String),
+    Database,
+}
+
+/// Changes of a sequence.
+#[derive(Clone, Debug)]
+pub(crate) enum SequenceChange {
+    Options(SequenceOptions),
+    Rename(String),
+    SetSchema(String),
+    /// Owners and logging mean nothing here.
+    Nothing,
+}
+
+/// An option that is left as it is, set to its default, or given.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Choice<T> {
+    #[default]
+    Kept,
+    Reset,
+    Given(T),
+}
+
+impl<T> From<Option<T>> for Choice<T> {
+    fn from(given: Option<T>) -> Self {
+        given.map_or(Self::Reset, Self::Given)
+    }
+}
+
+/// Options of a sequence; those that are not given are none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SequenceOptions {
+    pub(crate) data_type: Option<String>,
+    pub(crate) increment: Option<i64>,
+    pub(crate) min: Choice<i64>,
+    pub(crate) max: Choice<i64>,
+    pub(crate) start: Option<i64>,
+    pub(crate) restart: Choice<i64>,
+    pub(crate) cache: Option<i64>,
+    pub(crate) cycles: Option<bool>,
+    /// The table and the column that it goes with.
+    pub(crate) owner: Choice<(Path, String)>,
+    /// Of an identity column, whether it is `ALWAYS`.
+    pub(crate) always: Option<bool>,
+}
+
+/// A change of an identity column.
+#[derive(Clone, Debug)]
+pub(crate) enum IdentityChange {
+    Set(SequenceOptions),
+    Drop { if_exists: bool },
+}
+
+/// The statement, if it is one of these.
+pub(super) fn parse(tokens: &[TokenWithSpan], places: &Places) -> Option<Result<Own>> {
+    let mut words = Words::new(tokens, places);
+    if words.accept("REINDEX") {
+        return Some(words.reindex());
+    }
+    if words.accept("ALTER") && words.accept("SEQUENCE") {
+        return Some(words.alter_sequence());
+    }
+    let mut words = Words::new(tokens, places);
+    if words.accept("COMMENT") && words.accept("ON") && words.accept("CONSTRAINT") {
+        return Some(words.comment());
+    }
+    None
+}
+
+/// A change of an identity column, from its words.
+pub(crate) fn identity_change(text: &str) -> Result<IdentityChange> {
+    let dialect = PostgreSqlDialect {};
+    let places = Places::new(text);
+    let tokens = Tokenizer::new(&dialect, text).tokenize_with_location();
+    let tokens = tokens.map_err(|failure| error::of_tokenizer(&failure, &places))?;
+    let mut words = Words::new(&tokens, &places);
+    if words.accept("DROP") {
+        words.expect("IDENTITY")?;
+        let if_exists = words.accept("IF");
+        if if_exists {
+            words.expect("EXISTS")?;
+        }
+        words.end()?;
+        return Ok(IdentityChange::Drop { if_exists });
+    }
+    let mut options = SequenceOptions::default();
+    while words.peek().is_some() {
+        let is_set = words.accept("SET");
+        if is_set && words.accept("GENERATED") {
+            let always = words.accept("ALWAYS");
+            if !always {
+                words.expect("BY")?;
+                words.expect("DEFAULT")?;
+            }
+            options.always = Some(always);
+        } else {
+            words.sequence_option(&mut options)?;
+        }
+    }
+    Ok(IdentityChange::Set(options))
+}
+
+/// The words of a statement, from the first that has not been read.
+struct Words<'w> {
+    tokens: Vec<&'w TokenWithSpan>,
+    places: &'w Places,
+    next: usize,
+}
+
+impl<'w> Words<'w> {
+    fn new(tokens: &'w [TokenWithSpan], places: &'w Places) -> Self {
+        let tokens = tokens
+            .iter()
+            .filter(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
+        Self {
+            tokens: tokens.collect(),
+            places,
+            next: 0,
+        }
+    }
+
+    fn peek(&self) -> Option<&'w Token> {
+        self.tokens.get(self.next).map(|token| &token.token)
+    }
+
+    fn advance(&mut self) {
+        self.next += 1;
+    }
+
+    /// The error of the next word, which cannot stand there.
+    fn unexpected(&self) -> SqlError {
+        match self.tokens.get(self.next) {
+            Some(token) => error::near(token, self.places),
+            None => SqlError::new(SqlState::SYNTAX_ERROR, "syntax error at end of input"),
+        }
+    }
+
+    fn accept(&mut self, wanted: &str) -> bool {
+        let is_it = matches!(self.peek(), Some(Token::Word(word))
+            if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
+        if is_it {
+            self.advance();
+        }
+        is_it
+    }
+
+    fn accept_token(&mut self, wanted: &Token) -> bool {
+        let is_it = self.peek() == Some(wanted);
+        if is_it {
+            self.advance();
+        }
+        is_it
+    }
+
+    fn expect(&mut self, wanted: &str) -> Result<()> {
+        match self.accept(wanted) {
+            true => Ok(()),
+            false => Err(self.unexpected()),
+        }
+    }
+
+    fn end(&self) -> Result<()> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.unexpected()),
+        }
+    }
+
+    fn name(&mut self) -> Result<String> {
+        let Some(Token::Word(word)) = self.peek() else {
+            return Err(self.unexpected());
+        };
+        let name = match word.quote_style {
+            Some(_) => word.value.clone(),
+            None => word.value.to_lowercase(),
+        };
+        self.advance();
+        Ok(cut(name))
+    }
+
+    fn names(&mut self) -> Result<Vec<String>> {
+        let mut names = vec![self.name()?];
+        while self.accept_token(&Token::Period) {
+            names.push(self.name()?);
+        }
+        Ok(names)
+    }
+
+    fn path(&mut self) -> Result<Path> {
+        let mut names = self.names()?;
+        let name = names.pop().unwrap_or_default();
+        Ok(Path {
+            schema: names.pop(),
+            name,
+        })
+    }
+
+    fn number(&mut self) -> Result<i64> {
+        let is_negative = self.accept_token(&Token::Minus);
+        let Some(Token::Number(digits, _)) = self.peek() else {
+            return Err(self.unexpected());
+        };
+        let sign = if is_negative { "-" } else { "" };
+        let number = format!("{sign}{digits}").parse().map_err(|_| {
+            let message = format!("value \"{sign}{digits}\" is out of range for type bigint");
+            SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
+        });
+        self.advance();
+        number
+    }
+
+    fn reindex(&mut self) -> Result<Own> {
+        let mut is_concurrent = false;
+        if self.accept_token(&Token::LParen) {
+            loop {
+                let option = self.name()?;
+                let value = match self.peek() {
+                    Some(Token::Word(_)) => self.name()?,
+                    _ => "on".to_owned(),
+                };
+                match option.as_str() {
+                    "concurrently" => is_concurrent = !matches!(value.as_str(), "off" | "false"),
+                    "verbose" | "tablespace" => {}
+                    _ => {
+                        let message = format!("unrecognized REINDEX option \"{option}\"");
+                        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+                    }
+                }
+                if !self.accept_token(&Token::Comma) {
+                    break;
+                }
+            }
+            if !self.accept_token(&Token::RParen) {
+                return Err(self.unexpected());
+            }
+        }
+        let kinds = ["INDEX", "TABLE", "SCHEMA", "DATABASE", "SYSTEM"];
+        let kind = kinds.into_iter().find(|kind| self.accept(kind));
+        let kind = kind.ok_or_else(|| self.unexpected())?;
+        is_concurrent |= self.accept("CONCURRENTLY");
+        let target = match kind {
+            "INDEX" => ReindexTarget::Index(self.path()?),
+            "TABLE" => ReindexTarget::Table(self.path()?),
+            "SCHEMA" => ReindexTarget::Schema(self.name()?),
+            _ => {
+                if kind == "SYSTEM" && is_concurrent {
+                    let message = "cannot reindex system catalogs concurrently";
+                    return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+                }
+                self.name()?;
+                ReindexTarget::Database
+            }
+        };
+        self.end()?;
+        Ok(Own::Reindex(Reindex {
+            target,
+            is_concurrent,
+        }))
+    }
+
+    fn alter_sequence(&mut self) -> Result<Own> {
+        let if_exists = self.accept("IF");
+        if if_exists {
+            self.expect("EXISTS")?;
+        }
+        let name = self.path()?;
+        let change = match () {
+            () if self.accept("RENAME") => {
+                self.expect("TO")?;
+                SequenceChange::Rename(self.name()?)
+            }
+            () if self.accept("OWNER") => {
+                self.expect("TO")?;
+                self.name()?;
+                SequenceChange::Nothing
+            }
+            () if self.accept("SET") => match self.accept("SCHEMA") {
+                true => SequenceChange::SetSchema(self.name()?),
+                false if self.accept("LOGGED") || self.accept("UNLOGGED") => {
+                    SequenceChange::Nothing
+                }
+                false => return Err(self.unexpected()),
+            },
+            () => {
+                let mut options = SequenceOptions::default();
+                if self.peek().is_none() {
+                    return Err(self.unexpected());
+                }
+                while self.peek().is_some() {
+                    self.sequence_option(&mut options)?;
+                }
+                SequenceChange::Options(options)
+            }
+        };
+        self.end()?;
+        Ok(Own::AlterSequence {
+            if_exists,
+            name,
+            change,
+        })
+    }
+
+    fn sequence_option(&mut self, options: &mut SequenceOptions) -> Result<()> {
+        match () {
+            () if self.accept("AS") => options.data_type = Some(self.name()?),
+            () if self.accept("INCREMENT") => {
+                self.accept("BY");
+                options.increment = Some(self.number()?);
+            }
+            () if self.accept("MINVALUE") => options.min = Choice::Given(self.number()?),
+            () if self.accept("MAXVALUE") => options.max = Choice::Given(self.number()?),
+            () if self.accept("NO") => match () {
+                () if self.accept("MINVALUE") => options.min = Choice::Reset,
+                () if self.accept("MAXVALUE") => options.max = Choice::Reset,
+                () if self.accept("CYCLE") => options.cycles = Some(false),
+                () => return Err(self.unexpected()),
+            },
+            () if self.accept("START") => {
+                self.accept("WITH");
+                options.start = Some(self.number()?);
+            }
+            () if self.accept("RESTART") => {
+                let is_given = self.accept("WITH")
+                    || matches!(self.peek(), Some(Token::Number(..) | Token::Minus));
+                let number = is_given.then(|| self.number()).transpose()?;
+                options.restart = number.into();
+            }
+            () if self.accept("CACHE") => options.cache = Some(self.number()?),
+            () if self.accept("CYCLE") => options.cycles = Some(true),
+            () if self.accept("OWNED") => {
+                self.expect("BY")?;
+                options.owner = self.owner()?.into();
+            }
+            () => return Err(self.unexpected()),
+        }
+        Ok(())
+    }
+
+    fn owner(&mut self) -> Result<Option<(Path, String)>> {
+        let mut names = self.names()?;
+        let column = names.pop().unwrap_or_default();
+        let Some(name) = names.pop() else {
+            if column == "none" {
+                return Ok(None);
+            }
+            let hint = "Specify OWNED BY table.column or OWNED BY NONE.";
+            let message = "invalid OWNED BY option";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).hint(hint));
+        };
+        let path = Path {
+            schema: names.pop(),
+            name,
+        };
+        Ok(Some((path, column)))
+    }
+
+    fn comment(&mut self) -> Result<Own> {
+        let constraint = self.name()?;
+        self.expect("ON")?;
+        let table = self.path()?;
+        self.expect("IS")?;
+        let comment = match self.peek() {
+            Some(Token::SingleQuotedString(text)) => Some(text.clone()),
+            Some(Token::Word(word)) if word.value.eq_ignore_ascii_case("null") => None,
+            _ => return Err(self.unexpected()),
+        };
+        self.advance();
+        self.end()?;
+        Ok(Own::CommentOnConstraint {
+            constraint,
+            table,
+            comment,
+        })
+    }
+}
