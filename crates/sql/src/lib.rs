@@ -53,7 +53,7 @@ mod sink;
 mod sql;
 mod state;
 
-pub use session::{Parameters, Session};
+pub use session::{Description, Parameters, Session};
 pub use sink::{BATCH_ROWS, Batch, Completion, Flow, OutputColumn, RowSink};
 pub use sql::Sql;
 pub use sql_values::error::{SqlError, SqlState};

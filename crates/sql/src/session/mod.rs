@@ -6,6 +6,7 @@
 //! | `control` | the begin and the end of transactions, savepoints, failed blocks |
 //! | `cursor` | cursors and prepared statements of the language |
 //! | `copy` | rows between a table and the client |
+//! | `describe` | types of a statement before it is prepared |
 //! | `execute` | one statement: plans that run, and everything else |
 //! | `extended` | prepared statements and portals |
 //! | `settings` | `SET`, `SHOW` and their kin |
@@ -18,10 +19,12 @@ mod cached;
 mod control;
 mod copy;
 mod cursor;
+mod describe;
 mod execute;
 mod extended;
 mod settings;
 
+pub use describe::Description;
 pub use extended::Parameters;
 
 use crate::catalog::Catalog;
