@@ -1,0 +1,548 @@
+//! A session in this process with typed values, for bindings of other languages.
+//!
+//! A statement is prepared at its first use and kept by its text. A result of a query is read a
+//! batch at a time, and only one of a session streams: before another statement runs, the rest of
+//! it is read into memory, so results stay readable whatever comes after them, the end of their
+//! transaction included.
+//!
+//! Outside of a transaction block a statement commits when its last row has been read; statements
+//! that change rows read all of theirs at once.
+
+use crate::parameter::Value;
+use sql::types::{Context, Datum, Kind};
+use sql::{
+    BATCH_ROWS, Batch, Completion, Description, Flow, OutputColumn, RowSink, Session, Sql,
+    SqlError, SqlState,
+};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// Texts of statements that are kept prepared, at most.
+const STATEMENTS_MAX: usize = 256;
+
+/// Errors of a statement in which the types of parameters are not certain.
+const UNCERTAIN: [SqlState; 5] = [
+    SqlState::AMBIGUOUS_FUNCTION,
+    SqlState::UNDEFINED_FUNCTION,
+    SqlState::INDETERMINATE_DATATYPE,
+    SqlState::DATATYPE_MISMATCH,
+    SqlState::AMBIGUOUS_PARAMETER,
+];
+
+/// A client in this process whose parameters and rows are typed.
+pub struct TypedClient {
+    session: Session,
+    statements: HashMap<Box<str>, Vec<Arc<Statement>>>,
+    prepared: u64,
+    results: HashMap<ResultId, Rows>,
+    last_result: u64,
+    /// The result whose statement has not ended.
+    live: Option<ResultId>,
+}
+
+/// A prepared statement, with types declared for some parameters.
+struct Statement {
+    name: String,
+    declared: Vec<Option<Kind>>,
+    description: Description,
+    versions: (u64, u64),
+}
+
+/// Names a result within its client.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ResultId(u64);
+
+/// Rows that are ready, and the error that ended them.
+#[derive(Default)]
+struct Rows {
+    ready: VecDeque<Batch>,
+    failure: Option<SqlError>,
+}
+
+/// A statement that has begun.
+#[derive(Debug)]
+pub struct Executed {
+    /// Its result, where it has columns.
+    pub result: Option<ResultId>,
+    /// The columns of the result.
+    pub columns: Vec<OutputColumn>,
+    /// The command and its count, as far as it has come.
+    pub completion: Completion,
+}
+
+impl TypedClient {
+    /// A session of a database that is open.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sql::connect`].
+    pub fn connect(sql: &Arc<Sql>) -> Result<Self, SqlError> {
+        Ok(Self {
+            session: sql.connect()?,
+            statements: HashMap::new(),
+            prepared: 0,
+            results: HashMap::new(),
+            last_result: 0,
+            live: None,
+        })
+    }
+
+    /// The session, for what is no statement.
+    pub fn session(&mut self) -> &mut Session {
+        &mut self.session
+    }
+
+    /// Runs all statements of a text, as [`Session::simple`] does.
+    ///
+    /// # Errors
+    ///
+    /// The error of the first statement that fails.
+    pub fn run(&mut self, text: &str, sink: &mut dyn RowSink) -> Result<(), SqlError> {
+        self.settle();
+        self.session.simple(text, sink)
+    }
+
+    /// Types of the parameters and columns of a statement.
+    ///
+    /// # Errors
+    ///
+    /// Those of its syntax, names and types. The transaction stays as it was.
+    pub fn describe(&mut self, text: &str) -> Result<Description, SqlError> {
+        self.session.describe(text, &[])
+    }
+
+    /// Runs a statement as far as its first rows.
+    ///
+    /// # Errors
+    ///
+    /// Those of the statement; a wrong number of values, or values of wrong types.
+    pub fn execute(&mut self, text: &str, values: &[Value]) -> Result<Executed, SqlError> {
+        self.settle();
+        let (statement, values) = self.prepared(text, values)?;
+        self.session.bind("", &statement.name, &values)?;
+        let mut sink = Collect {
+            is_query: statement.description.is_query,
+            ..Collect::default()
+        };
+        let completion = self.session.execute_portal("", 0, &mut sink)?;
+        if !completion.is_suspended {
+            self.session.sync()?;
+        }
+        let result = sink.columns.is_some().then(|| {
+            self.last_result += 1;
+            let id = ResultId(self.last_result);
+            let mut rows = Rows::default();
+            rows.ready.extend(sink.batch);
+            self.results.insert(id, rows);
+            self.live = completion.is_suspended.then_some(id);
+            id
+        });
+        Ok(Executed {
+            result,
+            columns: sink.columns.unwrap_or_default(),
+            completion,
+        })
+    }
+
+    /// Runs a statement once for each row of values, and forgets the rows that it returns; the sum
+    /// of its counts. Without a block each run is a transaction.
+    ///
+    /// # Errors
+    ///
+    /// That of the first run that fails.
+    pub fn execute_all(&mut self, text: &str, rows: &[Vec<Value>]) -> Result<u64, SqlError> {
+        self.settle();
+        let mut count = 0;
+        for values in rows {
+            let (statement, values) = self.prepared(text, values)?;
+            self.session.bind("", &statement.name, &values)?;
+            let completion = self.session.execute_portal("", 0, &mut Nowhere)?;
+            self.session.sync()?;
+            count += completion.rows.unwrap_or(0);
+        }
+        Ok(count)
+    }
+
+    /// The next rows of a result; none at its end.
+    ///
+    /// # Errors
+    ///
+    /// Those of the statement.
+    pub fn next_batch(&mut self, id: ResultId) -> Result<Option<Batch>, SqlError> {
+        let Some(rows) = self.results.get_mut(&id) else {
+            return Ok(None);
+        };
+        if let Some(batch) = rows.ready.pop_front() {
+            return Ok(Some(batch));
+        }
+        if let Some(failure) = rows.failure.take() {
+            return Err(failure);
+        }
+        if self.live != Some(id) {
+            return Ok(None);
+        }
+        let mut sink = Collect {
+            is_query: true,
+            ..Collect::default()
+        };
+        self.go_on(&mut sink)?;
+        Ok(sink.batch)
+    }
+
+    /// Hands the rest of a result to a sink, without the description of its columns.
+    ///
+    /// # Errors
+    ///
+    /// Those of the statement and of the sink.
+    pub fn drain(&mut self, id: ResultId, sink: &mut dyn RowSink) -> Result<(), SqlError> {
+        let Some(rows) = self.results.get_mut(&id) else {
+            return Ok(());
+        };
+        while let Some(batch) = rows.ready.pop_front() {
+            sink.rows(&batch, &self.session.context())?;
+        }
+        if let Some(failure) = rows.failure.take() {
+            return Err(failure);
+        }
+        while self.live == Some(id) {
+            self.go_on(sink)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets a result, and ends its statement if it has not ended.
+    ///
+    /// # Errors
+    ///
+    /// Those of the end of its transaction.
+    pub fn close(&mut self, id: ResultId) -> Result<(), SqlError> {
+        self.results.remove(&id);
+        if self.live == Some(id) {
+            self.live = None;
+            self.session.close_portal("");
+            self.session.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Runs the statement of the live result on.
+    fn go_on(&mut self, sink: &mut dyn RowSink) -> Result<(), SqlError> {
+        let completion = self.session.execute_portal("", 0, sink);
+        if !completion.as_ref().is_ok_and(|done| done.is_suspended) {
+            self.live = None;
+        }
+        completion?;
+        if self.live.is_none() {
+            self.session.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Reads the rest of the live result into memory. If its statement fails, that is the result's
+    /// error, and not the next statement's.
+    fn settle(&mut self) {
+        while let Some(id) = self.live {
+            let mut sink = Collect::default();
+            let done = self.go_on(&mut sink);
+            if let Some(rows) = self.results.get_mut(&id) {
+                rows.ready.extend(sink.batch);
+                rows.failure = done.err();
+            }
+        }
+    }
+
+    /// A statement whose parameters are of the values' types, and the values as it takes them.
+    fn prepared(
+        &mut self,
+        text: &str,
+        values: &[Value],
+    ) -> Result<(Arc<Statement>, Vec<Datum>), SqlError> {
+        let versions = self.session.description_versions();
+        let own = |value: &Value| value.own_kind();
+        let statement = match self.statement(text, &[], versions) {
+            Err(error) if UNCERTAIN.contains(&error.state) && !values.is_empty() => {
+                let declared: Vec<_> = values.iter().map(own).collect();
+                // The error of the statement as it stands says more than that of the attempt.
+                self.statement(text, &declared, versions).map_err(|_| error)
+            }
+            found => found,
+        }?;
+        let types = &statement.description.parameters;
+        if types.len() != values.len() {
+            let message = format!(
+                "the statement has {} parameters, but {} values were given",
+                types.len(),
+                values.len()
+            );
+            return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
+        }
+        let context = self.session.context();
+        let pairs = values.iter().zip(types).enumerate();
+        let fitted = pairs.map(|(at, (value, to))| {
+            let fitted = value.fitted(to.kind, &context);
+            fitted.map_err(|error| of_parameter(at, error))
+        });
+        let fitted = fitted.collect::<Result<Vec<_>, _>>()?;
+        if fitted.iter().all(Option::is_some) {
+            return Ok((statement, fitted.into_iter().flatten().collect()));
+        }
+        let declared = fitted.iter().zip(values);
+        let declared: Vec<_> = declared
+            .map(|(fitted, value)| fitted.as_ref().map_or_else(|| own(value), |_| None))
+            .collect();
+        let statement = self.statement(text, &declared, versions)?;
+        let types = &statement.description.parameters;
+        let context = self.session.context();
+        let pairs = values.iter().zip(types).enumerate();
+        let converted = pairs.map(|(at, (value, to))| {
+            let converted = value.converted(to.kind, &context);
+            converted.map_err(|error| of_parameter(at, error))
+        });
+        let converted = converted.collect::<Result<_, _>>()?;
+        Ok((statement, converted))
+    }
+
+    /// The statement of a text, with types declared for some of its parameters.
+    fn statement(
+        &mut self,
+        text: &str,
+        declared: &[Option<Kind>],
+        versions: (u64, u64),
+    ) -> Result<Arc<Statement>, SqlError> {
+        let known = self.statements.get_mut(text);
+        if let Some(variants) = known {
+            let same = |one: &Arc<Statement>| one.declared == declared;
+            if let Some(at) = variants.iter().position(same) {
+                if variants[at].versions == versions {
+                    return Ok(Arc::clone(&variants[at]));
+                }
+                let old = variants.swap_remove(at);
+                self.session.close_statement(&old.name);
+            }
+        }
+        let types: Vec<_> = declared.iter().map(|kind| kind.map(Kind::plain)).collect();
+        let description = self.session.describe(text, &types)?;
+        if self.statements.len() >= STATEMENTS_MAX {
+            for old in self.statements.drain().flat_map(|(_, variants)| variants) {
+                self.session.close_statement(&old.name);
+            }
+        }
+        self.prepared += 1;
+        let name = format!("indelible_{}", self.prepared);
+        // Declared as they are now, so that the values stay of the right types whatever another
+        // session defines before the statement runs.
+        let parameters = description.parameters.iter().copied().map(Some);
+        let parameters: Vec<_> = parameters.collect();
+        self.session.prepare(&name, text, &parameters)?;
+        let statement = Arc::new(Statement {
+            name,
+            declared: declared.to_vec(),
+            description,
+            versions,
+        });
+        let variants = self.statements.entry(text.into()).or_default();
+        variants.push(Arc::clone(&statement));
+        Ok(statement)
+    }
+}
+
+fn of_parameter(at: usize, mut error: SqlError) -> SqlError {
+    error.message = format!("parameter ${}: {}", at + 1, error.message);
+    error
+}
+
+/// Keeps rows, and has enough when a batch is full, if the statement can stop.
+#[derive(Default)]
+struct Collect {
+    is_query: bool,
+    columns: Option<Vec<OutputColumn>>,
+    batch: Option<Batch>,
+}
+
+impl RowSink for Collect {
+    fn describe(&mut self, columns: &[OutputColumn]) -> Result<(), SqlError> {
+        self.columns = Some(columns.to_vec());
+        Ok(())
+    }
+
+    fn rows(&mut self, batch: &Batch, _: &Context<'_>) -> Result<Flow, SqlError> {
+        let kept = match &mut self.batch {
+            Some(kept) => {
+                for row in batch.rows() {
+                    kept.push(row.iter().cloned());
+                }
+                kept.len()
+            }
+            None => self.batch.insert(batch.clone()).len(),
+        };
+        let is_full = self.is_query && kept >= BATCH_ROWS;
+        Ok(if is_full { Flow::Full } else { Flow::More })
+    }
+}
+
+/// A sink for rows that nobody wants.
+struct Nowhere;
+
+impl RowSink for Nowhere {
+    fn describe(&mut self, _: &[OutputColumn]) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn rows(&mut self, _: &Batch, _: &Context<'_>) -> Result<Flow, SqlError> {
+        Ok(Flow::More)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use indelible::{Database, Method, Options};
+    use std::path::PathBuf;
+
+    /// A database that is removed at the end.
+    struct Scratch(PathBuf);
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn client(name: &str) -> (Scratch, TypedClient) {
+        let name = format!("indelible-typed-{name}-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&directory);
+        let options = Options::new().method(Method::NvmInp).pool_bytes(64 << 20);
+        let database = Database::create(&directory, &options).unwrap();
+        let sql = Sql::open(database).unwrap();
+        (Scratch(directory), TypedClient::connect(&sql).unwrap())
+    }
+
+    fn all(client: &mut TypedClient, id: ResultId) -> Result<Vec<Vec<Datum>>, SqlError> {
+        let mut rows = Vec::new();
+        while let Some(batch) = client.next_batch(id)? {
+            rows.extend(batch.rows().map(<[Datum]>::to_vec));
+        }
+        Ok(rows)
+    }
+
+    fn query(client: &mut TypedClient, text: &str, values: &[Datum]) -> Vec<Vec<Datum>> {
+        let values: Vec<Value> = values.iter().cloned().map(Value::One).collect();
+        let done = client.execute(text, &values).unwrap();
+        all(client, done.result.unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_value_keeps_its_type_where_the_statement_gives_none() {
+        let (_scratch, mut client) = client("types");
+        client
+            .execute("CREATE TABLE t (a integer, b text)", &[])
+            .unwrap();
+        let insert = "INSERT INTO t VALUES ($1, $2)";
+        let row = [Datum::Int8(1), Datum::Int8(5)].map(Value::One);
+        assert_eq!(
+            client.execute(insert, &row).unwrap().completion.rows,
+            Some(1)
+        );
+        let rows = query(&mut client, "SELECT $1, b FROM t", &[Datum::Int8(7)]);
+        assert_eq!(rows, [[Datum::Int8(7), Datum::text("5")]]);
+        let by_key = "SELECT a FROM t WHERE a = $1";
+        assert_eq!(
+            query(&mut client, by_key, &[Datum::Int8(1)]),
+            [[Datum::Int4(1)]]
+        );
+        assert!(query(&mut client, by_key, &[Datum::Float8(1.5)]).is_empty());
+        assert!(query(&mut client, by_key, &[Datum::Int8(1 << 40)]).is_empty());
+        assert_eq!(
+            query(&mut client, by_key, &[Datum::text("1")]),
+            [[Datum::Int4(1)]]
+        );
+        let sum = "SELECT $1 + $2";
+        assert_eq!(
+            query(&mut client, sum, &[Datum::Int8(2), Datum::Int8(3)]),
+            [[Datum::Int8(5)]]
+        );
+        let bad = client
+            .execute(by_key, &[Datum::text("x").into()])
+            .unwrap_err();
+        assert!(bad.message.starts_with("parameter $1: "), "{bad}");
+        let few = client.execute(by_key, &[]).unwrap_err();
+        assert!(few.message.contains("1 parameters, but 0 values"), "{few}");
+    }
+
+    #[test]
+    fn a_result_stays_readable_after_other_statements() {
+        let (_scratch, mut client) = client("results");
+        let series = "SELECT g FROM generate_series(1, 5000) g";
+        let first = client.execute(series, &[]).unwrap().result.unwrap();
+        assert_eq!(client.next_batch(first).unwrap().unwrap().len(), BATCH_ROWS);
+        assert!(client.live.is_some());
+        client
+            .execute("CREATE TABLE t (a integer PRIMARY KEY)", &[])
+            .unwrap();
+        assert!(client.live.is_none());
+        client.execute("BEGIN", &[]).unwrap();
+        let second = client.execute(series, &[]).unwrap().result.unwrap();
+        client.execute("ROLLBACK", &[]).unwrap();
+        assert_eq!(all(&mut client, first).unwrap().len(), 5000 - BATCH_ROWS);
+        assert_eq!(all(&mut client, second).unwrap().len(), 5000);
+        let closed = client.execute(series, &[]).unwrap().result.unwrap();
+        client.close(closed).unwrap();
+        assert!(client.next_batch(closed).unwrap().is_none());
+        assert!(client.live.is_none());
+    }
+
+    #[test]
+    fn the_failure_of_a_result_is_its_own() {
+        let (_scratch, mut client) = client("failure");
+        let divides = "SELECT 1 / (3000 - g) FROM generate_series(1, 5000) g";
+        let result = client.execute(divides, &[]).unwrap().result.unwrap();
+        client.execute("CREATE TABLE t (a integer)", &[]).unwrap();
+        let error = all(&mut client, result).unwrap_err();
+        assert_eq!(error.state, SqlState::DIVISION_BY_ZERO);
+    }
+
+    #[test]
+    fn changes_with_rows_are_complete_however_few_are_read() {
+        let (_scratch, mut client) = client("returning");
+        client.execute("CREATE TABLE t (a integer)", &[]).unwrap();
+        let insert = "INSERT INTO t SELECT * FROM generate_series(1, 3000) RETURNING a";
+        let done = client.execute(insert, &[]).unwrap();
+        assert_eq!(done.completion.rows, Some(3000));
+        client.close(done.result.unwrap()).unwrap();
+        let count = query(&mut client, "SELECT count(*) FROM t", &[]);
+        assert_eq!(count, [[Datum::Int8(3000)]]);
+    }
+
+    #[test]
+    fn statements_follow_a_changed_table() {
+        let (_scratch, mut client) = client("changed");
+        client.execute("CREATE TABLE t (a integer)", &[]).unwrap();
+        let insert = "INSERT INTO t VALUES ($1)";
+        let rows = [vec![Datum::Int8(1).into()], vec![Datum::Int8(2).into()]];
+        assert_eq!(client.execute_all(insert, &rows).unwrap(), 2);
+        client
+            .execute("ALTER TABLE t ALTER a TYPE text", &[])
+            .unwrap();
+        assert_eq!(client.execute_all(insert, &rows[..1]).unwrap(), 1);
+        let found = query(&mut client, "SELECT a FROM t ORDER BY a", &[]);
+        assert_eq!(found, [["1"], ["1"], ["2"]].map(|row| row.map(Datum::text)));
+        assert_eq!(client.statements[insert].len(), 2);
+    }
+
+    #[test]
+    fn a_failed_guess_of_types_leaves_a_transaction_open() {
+        let (_scratch, mut client) = client("guess");
+        client.execute("BEGIN", &[]).unwrap();
+        assert!(
+            client
+                .execute("SELECT nothing($1)", &[Datum::Int8(1).into()])
+                .is_err()
+        );
+        assert_eq!(
+            query(&mut client, "SELECT $1 + $2", &[1, 2].map(Datum::Int8)).len(),
+            1
+        );
+        client.execute("COMMIT", &[]).unwrap();
+    }
+}
