@@ -32,6 +32,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sql_values", &["indelible"]),
     ("sql", &["sql_values", "indelible"]),
     ("client", &["indelible", "sql"]),
+    ("capi", &["client", "sql", "indelible", "pmem"]),
+    ("python", &["client", "sql", "indelible", "join", "pmem"]),
     ("workload", &["indelible"]),
     (
         "torture",
@@ -105,6 +107,10 @@ const UNSAFE_ROOMS: &[&str] = &[
     "crates/pmem/",
     "crates/join/src/simd/",
     "crates/join/src/scratch.rs",
+    // Pointers of callers in C, the handler of a signal, and Arrow's structures of other libraries.
+    "crates/capi/src/",
+    "crates/python/src/interrupt.rs",
+    "crates/python/src/stream.rs",
 ];
 
 /// Protocols that make something durable, with the file that has their commit point.

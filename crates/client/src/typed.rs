@@ -52,9 +52,21 @@ struct Statement {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ResultId(u64);
 
+impl ResultId {
+    /// The result of a number that [`ResultId::number`] has returned.
+    pub fn of(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Its number, for languages that keep numbers only.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// Rows that are ready, and the error that ended them.
-#[derive(Default)]
 struct Rows {
+    columns: Vec<OutputColumn>,
     ready: VecDeque<Batch>,
     failure: Option<SqlError>,
 }
@@ -102,13 +114,17 @@ impl TypedClient {
         self.session.simple(text, sink)
     }
 
-    /// Types of the parameters and columns of a statement.
+    /// Types of the parameters and columns of a statement, as far as they are certain without its
+    /// values.
     ///
     /// # Errors
     ///
-    /// Those of its syntax, names and types. The transaction stays as it was.
+    /// Those of its syntax and names. The transaction stays as it was.
     pub fn describe(&mut self, text: &str) -> Result<Description, SqlError> {
-        self.session.describe(text, &[])
+        match self.session.describe(text, &[]) {
+            Err(error) if UNCERTAIN.contains(&error.state) => Ok(Description::default()),
+            described => described,
+        }
     }
 
     /// Runs a statement as far as its first rows.
@@ -128,11 +144,14 @@ impl TypedClient {
         if !completion.is_suspended {
             self.session.sync()?;
         }
-        let result = sink.columns.is_some().then(|| {
+        let result = sink.columns.as_ref().map(|columns| {
             self.last_result += 1;
             let id = ResultId(self.last_result);
-            let mut rows = Rows::default();
-            rows.ready.extend(sink.batch);
+            let rows = Rows {
+                columns: columns.clone(),
+                ready: sink.batch.into_iter().collect(),
+                failure: None,
+            };
             self.results.insert(id, rows);
             self.live = completion.is_suspended.then_some(id);
             id
@@ -163,6 +182,11 @@ impl TypedClient {
         Ok(count)
     }
 
+    /// The columns of a result; none if it was closed.
+    pub fn columns(&self, id: ResultId) -> &[OutputColumn] {
+        self.results.get(&id).map_or(&[], |rows| &rows.columns)
+    }
+
     /// The next rows of a result; none at its end.
     ///
     /// # Errors
@@ -189,25 +213,29 @@ impl TypedClient {
         Ok(sink.batch)
     }
 
-    /// Hands the rest of a result to a sink, without the description of its columns.
+    /// Hands the next rows of a result to a sink, until that has enough or the statement stops;
+    /// whether there may be more.
     ///
     /// # Errors
     ///
     /// Those of the statement and of the sink.
-    pub fn drain(&mut self, id: ResultId, sink: &mut dyn RowSink) -> Result<(), SqlError> {
+    pub fn pull(&mut self, id: ResultId, sink: &mut dyn RowSink) -> Result<bool, SqlError> {
         let Some(rows) = self.results.get_mut(&id) else {
-            return Ok(());
+            return Ok(false);
         };
         while let Some(batch) = rows.ready.pop_front() {
-            sink.rows(&batch, &self.session.context())?;
+            if sink.rows(&batch, &self.session.context())? == Flow::Full {
+                return Ok(true);
+            }
         }
         if let Some(failure) = rows.failure.take() {
             return Err(failure);
         }
-        while self.live == Some(id) {
+        let is_live = self.live == Some(id);
+        if is_live {
             self.go_on(sink)?;
         }
-        Ok(())
+        Ok(is_live)
     }
 
     /// Forgets a result, and ends its statement if it has not ended.
