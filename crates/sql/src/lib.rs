@@ -17,6 +17,7 @@
 //! | `catalog` | schemas, tables, views and the rest, and their rows |
 //! | `bind` | names become positions, and statements plans |
 //! | `plan` | plans and their improvement |
+//! | `print` | texts of bound expressions, for the catalogue |
 //! | `run` | operators: plans become rows and changes |
 //! | `copy` | rows as text: the formats of `COPY` |
 //! | `define` | statements that define objects |
@@ -47,6 +48,7 @@ mod copy;
 mod define;
 mod parse;
 mod plan;
+mod print;
 mod run;
 mod session;
 mod sink;

@@ -27,6 +27,10 @@ pub struct Sql {
     pub(crate) sequences: Sequences,
     pub(crate) plans: PlanCache,
     sessions: AtomicI32,
+    /// Counts transactions from the moment of the opening, so that numbers grow across openings.
+    transactions: AtomicI64,
+    /// The moment of its opening, in microseconds since 2000-01-01 UTC.
+    opened_at: i64,
 }
 
 impl Sql {
@@ -47,6 +51,8 @@ impl Sql {
             sequences: Sequences::default(),
             plans: PlanCache::default(),
             sessions: AtomicI32::new(0),
+            transactions: AtomicI64::new(crate::state::now()),
+            opened_at: crate::state::now(),
         }))
     }
 
@@ -70,6 +76,11 @@ impl Sql {
         Session::new(self, number)
     }
 
+    /// The moment of its opening, in microseconds since 2000-01-01 UTC.
+    pub(crate) fn opened_at(&self) -> i64 {
+        self.opened_at
+    }
+
     /// The catalogue of all transactions that have committed.
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))
@@ -83,6 +94,11 @@ impl Sql {
     /// A number for a new object; `count` numbers that follow each other.
     pub(crate) fn next_oid(&self, count: u32) -> Oid {
         self.next_oid.fetch_add(count, Ordering::Relaxed)
+    }
+
+    /// A number for a transaction.
+    pub(crate) fn next_transaction(&self) -> i64 {
+        self.transactions.fetch_add(1, Ordering::Relaxed)
     }
 
     /// A number for another catalogue.

@@ -6,11 +6,11 @@
 use super::query::NamedRows;
 use super::scope::{Clause, Scope, ScopeColumn};
 use super::{Binder, Bound, ident_text, object_name};
-use crate::catalog::{Body, VirtualTable, virtual_table};
+use crate::catalog::Body;
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Access, Expr, Functions, Join, JoinKind, JoinMethod, Node, Scan, Values};
 use crate::sink::OutputColumn;
-use crate::types::{Datum, Kind, Type};
+use crate::types::{Kind, Type};
 use sqlparser::ast::{
     self, FunctionArg, FunctionArgExpr, Ident, JoinConstraint, JoinOperator, Query, SetExpr,
     Spanned, TableAlias, TableFactor, TableWithJoins,
@@ -346,17 +346,12 @@ impl Binder<'_> {
             let columns = super::query::renamed(named.columns, &shown, names)?;
             return self.source_of(node, &shown, columns, false);
         }
+        if let Some(relation) = self.system_relation(schema.as_deref(), &name) {
+            return self.system_rows(relation, &shown, names);
+        }
         let object = self
             .names
             .find(crate::catalog::Names::Relations, schema.as_deref(), &name);
-        if object.is_none()
-            && schema
-                .as_deref()
-                .is_none_or(|schema| schema == "pg_catalog")
-            && let Some(found) = virtual_table(&self.names.catalog, &name)
-        {
-            return self.virtual_rows(found, &shown, names);
-        }
         match object.map(|object| (object.oid, &object.body)) {
             Some((oid, Body::View(view))) => {
                 let view = view.clone();
@@ -386,7 +381,12 @@ impl Binder<'_> {
     }
 
     /// The rows of a view: its query, bound as it was defined.
-    fn view(&mut self, oid: u32, name: &str, view: &crate::catalog::ViewBody) -> Result<Bound> {
+    pub(super) fn view(
+        &mut self,
+        oid: u32,
+        name: &str,
+        view: &crate::catalog::ViewBody,
+    ) -> Result<Bound> {
         if self.views.contains(&oid) {
             let message = format!("infinite recursion detected in rules for relation \"{name}\"");
             return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
@@ -411,35 +411,7 @@ impl Binder<'_> {
         Ok(bound)
     }
 
-    /// A relation of the catalogue.
-    fn virtual_rows(
-        &mut self,
-        found: VirtualTable,
-        shown: &str,
-        names: &[ast::TableAliasColumnDef],
-    ) -> Result<Source> {
-        let columns = found.columns.iter().map(|(name, kind)| OutputColumn {
-            name: (*name).to_owned(),
-            data_type: kind.plain(),
-            table: 0,
-            position: 0,
-        });
-        let columns = super::query::renamed(columns.collect(), shown, names)?;
-        let types: Vec<Type> = columns.iter().map(|column| column.data_type).collect();
-        let row = |row: Vec<Datum>| {
-            let cells = row.into_iter().zip(&types);
-            cells
-                .map(|(value, data_type)| Expr::Constant(value, *data_type))
-                .collect()
-        };
-        let node = Values {
-            rows: found.rows.into_iter().map(row).collect(),
-            width: types.len(),
-        };
-        self.source_of(node.into(), shown, columns, false)
-    }
-
-    fn source_of(
+    pub(super) fn source_of(
         &mut self,
         node: Node,
         alias: &str,

@@ -7,6 +7,7 @@
 //! | `expression`, `operator`, `function`, `arguments`, `ordered_set`, `subquery` | expressions |
 //! | `literal`, `lifted`, `coerce`, `data_type` | values and types |
 //! | `query`, `from`, `select`, `grouping`, `grouping_sets`, `window`, `order` | queries |
+//! | `system` | relations of the system |
 //! | `table`, `insert`, `change`, `target` | tables and their changes |
 //!
 //! A binder has a stack of scopes, one for each query that it is in. At run time there is a row for
@@ -31,6 +32,7 @@ mod query;
 mod scope;
 mod select;
 mod subquery;
+mod system;
 mod table;
 mod target;
 mod window;
@@ -266,10 +268,7 @@ impl Binder<'_> {
         scope: Scope,
         wanted: Option<(Type, &str)>,
     ) -> Result<Vec<usize>> {
-        let mut bound = self.stored(text, scope)?;
-        if let Some((data_type, name)) = wanted {
-            bound = self.assign(bound, data_type, name)?;
-        }
+        let bound = self.stored_value(text, scope, wanted)?;
         let mut columns = Vec::new();
         bound.columns(&mut |at| {
             if !columns.contains(&at) {
@@ -277,6 +276,20 @@ impl Binder<'_> {
             }
         });
         Ok(columns)
+    }
+
+    /// An expression of the catalogue, as a value of a type if one is given.
+    pub(crate) fn stored_value(
+        &mut self,
+        text: &str,
+        scope: Scope,
+        wanted: Option<(Type, &str)>,
+    ) -> Result<Expr> {
+        let bound = self.stored(text, scope)?;
+        match wanted {
+            Some((data_type, name)) => self.assign(bound, data_type, name),
+            None => Ok(bound),
+        }
     }
 
     /// Arguments of `EXECUTE`, as values of these types.

@@ -8,16 +8,17 @@
 mod codec;
 mod object;
 pub(crate) mod store;
+pub(crate) mod system;
 mod typed;
-mod virtual_tables;
 
 pub(crate) use object::{
-    Action, Body, Column, Constraint, DomainBody, EnumBody, FIRST_OID, Foreign, INFORMATION_SCHEMA,
-    Index, Object, Oid, Origin, PG_CATALOG, PUBLIC, Rule, SequenceBody, TableBody, ViewBody,
+    Action, Body, Column, Constraint, DomainBody, EnumBody, FIRST_OID, Foreign, INDELIBLE,
+    INFORMATION_SCHEMA, Index, OWNER, Object, Oid, Origin, PG_CATALOG, PUBLIC, Rule, SequenceBody,
+    TableBody, ViewBody,
 };
 
+pub(crate) use system::domain_check;
 pub(crate) use typed::typed_table;
-pub(crate) use virtual_tables::{VirtualTable, virtual_table};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,6 +38,8 @@ pub(crate) struct Catalog {
     pub(crate) version: u64,
     objects: BTreeMap<Oid, Arc<Object>>,
     names: BTreeMap<(Names, Oid, String), Oid>,
+    /// The tables of indexes and constraints, by the numbers of these.
+    parts: BTreeMap<Oid, Oid>,
     /// The tables below, by the number of the table above.
     handles: BTreeMap<Oid, indelible::Table>,
 }
@@ -48,12 +51,14 @@ impl Catalog {
             version: 0,
             objects: BTreeMap::new(),
             names: BTreeMap::new(),
+            parts: BTreeMap::new(),
             handles: BTreeMap::new(),
         };
         for (oid, name) in [
             (PG_CATALOG, "pg_catalog"),
             (PUBLIC, "public"),
             (INFORMATION_SCHEMA, "information_schema"),
+            (INDELIBLE, "indelible"),
         ] {
             new.put(Object {
                 oid,
@@ -98,13 +103,23 @@ impl Catalog {
 
     /// The table of an index, and the index, by the number of the index.
     pub(crate) fn index(&self, oid: Oid) -> Option<(&Arc<Object>, &Index)> {
-        self.objects.values().find_map(|object| match &object.body {
-            Body::Table(table) => {
-                let index = table.indexes.iter().find(|index| index.oid == oid)?;
-                Some((object, index))
-            }
-            _ => None,
-        })
+        let object = self.object(*self.parts.get(&oid)?)?;
+        let Body::Table(table) = &object.body else {
+            return None;
+        };
+        let index = table.indexes.iter().find(|index| index.oid == oid)?;
+        Some((object, index))
+    }
+
+    /// The table of a constraint, and the constraint, by the number of the constraint.
+    pub(crate) fn constraint(&self, oid: Oid) -> Option<(&Arc<Object>, &Constraint)> {
+        let object = self.object(*self.parts.get(&oid)?)?;
+        let Body::Table(table) = &object.body else {
+            return None;
+        };
+        let mut constraints = table.constraints.iter();
+        let constraint = constraints.find(|constraint| constraint.oid == oid)?;
+        Some((object, constraint))
     }
 
     /// The table below that has the rows of a table.
@@ -122,6 +137,9 @@ impl Catalog {
             for index in &table.indexes {
                 let key = (Names::Relations, object.namespace, index.name.clone());
                 self.names.insert(key, index.oid);
+            }
+            for part in table.parts() {
+                self.parts.insert(part, object.oid);
             }
         }
         self.objects.insert(object.oid, Arc::new(object));
@@ -149,6 +167,9 @@ impl Catalog {
             for index in &table.indexes {
                 let key = (Names::Relations, old.namespace, index.name.clone());
                 self.names.remove(&key);
+            }
+            for part in table.parts() {
+                self.parts.remove(&part);
             }
         }
     }

@@ -68,11 +68,7 @@ pub(crate) fn load(database: &Database) -> Result<(Catalog, Oid)> {
 /// The highest number that an object or a part of it has.
 fn highest(object: &Object) -> Oid {
     match &object.body {
-        Body::Table(table) => {
-            let indexes = table.indexes.iter().map(|index| index.oid);
-            let constraints = table.constraints.iter().map(|constraint| constraint.oid);
-            indexes.chain(constraints).fold(object.oid, Oid::max)
-        }
+        Body::Table(table) => table.parts().fold(object.oid, Oid::max),
         // The number after an enum's is that of its arrays.
         Body::Enum(_) => object.oid + 1,
         _ => object.oid,

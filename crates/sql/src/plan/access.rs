@@ -6,7 +6,7 @@
 //! the keys say.
 
 use super::expression::Expr;
-use super::node::{Access, Bound, KeyRange, Scan, Source};
+use super::node::{Access, Bound, KeyRange, Scan, Source, System};
 use crate::types::{Kind, Type, storage};
 
 /// An index, or the primary key.
@@ -49,6 +49,34 @@ pub(super) fn choose(scan: &mut Scan, conditions: Vec<Expr>) {
         .map(|(_, condition)| condition);
     let rest: Vec<Expr> = scan.condition.take().into_iter().chain(rest).collect();
     scan.condition = (!rest.is_empty()).then(|| Expr::all(rest));
+}
+
+/// Lets a relation of the system look up rows by the first condition of equality that it can.
+pub(super) fn choose_key(system: &mut System, mut conditions: Vec<Expr>) {
+    let columns = &system.relation.columns;
+    let kind_of = |at: usize| {
+        columns
+            .get(at)
+            .map_or(Kind::Unknown, |column| column.kind)
+            .plain()
+    };
+    let found = conditions.iter().enumerate().find_map(|(at, condition)| {
+        match comparison(&kind_of, condition)? {
+            (column, "=", value) => Some((at, (column, value.clone()))),
+            _ => None,
+        }
+    });
+    if let Some((at, key)) = found {
+        conditions.remove(at);
+        system.key = Some(key);
+    }
+    let rest: Vec<Expr> = system
+        .condition
+        .take()
+        .into_iter()
+        .chain(conditions)
+        .collect();
+    system.condition = (!rest.is_empty()).then(|| Expr::all(rest));
 }
 
 /// Whether the scan finds at most one row.
@@ -110,7 +138,10 @@ fn fits(column: Type, value: Kind) -> bool {
 }
 
 /// A comparison of a column with a value: column, operator seen from it, value.
-fn comparison<'e>(source: &Source, condition: &'e Expr) -> Option<(usize, &'static str, &'e Expr)> {
+fn comparison<'e>(
+    type_of: &dyn Fn(usize) -> Type,
+    condition: &'e Expr,
+) -> Option<(usize, &'static str, &'e Expr)> {
     let Expr::Call(call) = condition else {
         return None;
     };
@@ -126,7 +157,7 @@ fn comparison<'e>(source: &Source, condition: &'e Expr) -> Option<(usize, &'stat
         _ => return None,
     };
     let is_fixed = !has_volatile(value);
-    (is_fixed && fits(source.column_type(column), value.kind())).then_some((column, name, value))
+    (is_fixed && fits(type_of(column), value.kind())).then_some((column, name, value))
 }
 
 /// The operator with its sides exchanged.
@@ -148,13 +179,12 @@ pub(super) fn has_volatile(expression: &Expr) -> bool {
 
 /// A value for the column, by a condition of equality.
 fn equal_to(source: &Source, column: usize, conditions: &[Expr]) -> Option<(usize, Expr)> {
-    conditions
-        .iter()
-        .enumerate()
-        .find_map(|(at, condition)| match comparison(source, condition)? {
+    conditions.iter().enumerate().find_map(|(at, condition)| {
+        match comparison(&|at| source.column_type(at), condition)? {
             (found, "=", value) if found == column => Some((at, value.clone())),
             _ => None,
-        })
+        }
+    })
 }
 
 /// Equality of the first columns, and a range of the next one.
@@ -174,7 +204,8 @@ fn by_range(source: &Source, candidate: &Candidate, conditions: &[Expr]) -> Opti
         && is_ordered(source.column_type(next))
     {
         for condition in conditions {
-            let Some((column, name, value)) = comparison(source, condition) else {
+            let Some((column, name, value)) = comparison(&|at| source.column_type(at), condition)
+            else {
                 continue;
             };
             if column != next {

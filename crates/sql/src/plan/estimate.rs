@@ -31,6 +31,7 @@ pub(super) fn estimate(node: &Node) -> f64 {
                 found
             }
         }
+        Node::System(system) if system.key.is_some() => 10.0,
         Node::Values(values) => values.rows.len() as f64,
         Node::Filter(filter) => (estimate(&filter.input) / 4.0).max(1.0),
         Node::Project(project) => estimate(&project.input),
@@ -47,6 +48,10 @@ pub(super) fn estimate(node: &Node) -> f64 {
         Node::Join(join) => estimate(&join.left).max(estimate(&join.right)),
         Node::SetOperation(operation) => estimate(&operation.left) + estimate(&operation.right),
         Node::Shared(shared) => estimate(&shared.node),
-        Node::Functions(_) | Node::Recursive(_) | Node::Working(_) | Node::Modify(_) => 1000.0,
+        Node::System(_)
+        | Node::Functions(_)
+        | Node::Recursive(_)
+        | Node::Working(_)
+        | Node::Modify(_) => 1000.0,
     }
 }

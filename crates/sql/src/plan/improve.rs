@@ -119,6 +119,13 @@ pub(super) fn push(node: Node, mut conditions: Vec<Expr>) -> Node {
             access::choose(&mut scan, plain);
             tested(scan.into(), queries)
         }
+        Node::System(system) => {
+            let mut system = own(system);
+            let (queries, plain): (Vec<Expr>, Vec<Expr>) =
+                conditions.into_iter().partition(has_query);
+            access::choose_key(&mut system, plain);
+            tested(system.into(), queries)
+        }
         Node::Join(join) => push_join(own(join), conditions),
         Node::Project(project) => push_project(own(project), conditions),
         Node::Aggregate(aggregate) => push_aggregate(own(aggregate), conditions),

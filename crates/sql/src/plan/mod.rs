@@ -33,8 +33,8 @@ pub(crate) use modify::{
 pub(crate) use node::{
     Access, Aggregate, AggregateCall, Bound, Busy, Distinct, Filter, Frame, FrameEnd, FrameUnit,
     Functions, Join, JoinKind, JoinMethod, KeyRange, Limit, Lock, LockTarget, Node, OverWindow,
-    Project, Recursive, Scan, SetKind, SetOperation, Shared, Sort, SortKey, Source, Values, Window,
-    WindowCall, Working,
+    Project, Recursive, Scan, SetKind, SetOperation, Shared, Sort, SortKey, Source, System, Values,
+    Window, WindowCall, Working,
 };
 
 pub(crate) use point::{PointChange, PointInsert, PointPlan, PointRow};

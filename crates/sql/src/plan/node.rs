@@ -16,6 +16,8 @@ pub(crate) enum Node {
     Values(Arc<Values>),
     /// Rows of a table.
     Scan(Arc<Scan>),
+    /// Rows of a relation of the system.
+    System(Arc<System>),
     /// Rows of functions.
     Functions(Arc<Functions>),
     /// Rows for which a condition is true.
@@ -122,6 +124,16 @@ pub(crate) struct KeyRange {
 pub(crate) struct Bound {
     pub(crate) value: Expr,
     pub(crate) is_included: bool,
+}
+
+/// A relation of the system, whose rows are made once in a statement.
+#[derive(Clone, Debug)]
+pub(crate) struct System {
+    pub(crate) relation: &'static crate::catalog::system::Relation,
+    /// A column that equals a value, which does not read the row: its rows are looked up.
+    pub(crate) key: Option<(usize, Expr)>,
+    /// A condition over the row that the key does not ensure.
+    pub(crate) condition: Option<Expr>,
 }
 
 #[derive(Clone, Debug)]
@@ -354,6 +366,7 @@ impl Node {
         match self {
             Self::Values(values) => values.width,
             Self::Scan(scan) => scan.source.width(),
+            Self::System(system) => system.relation.columns.len(),
             Self::Functions(functions) => {
                 functions.widths.iter().sum::<usize>() + usize::from(functions.has_ordinality)
             }
@@ -389,7 +402,7 @@ macro_rules! nodes {
 }
 
 nodes! {
-    Values Scan Functions Filter Project Join Aggregate Window Sort Limit Distinct SetOperation
+    Values Scan System Functions Filter Project Join Aggregate Window Sort Limit Distinct SetOperation
     Shared Recursive Working Lock
 }
 

@@ -213,7 +213,11 @@ impl Node {
         visit: &mut dyn FnMut(&mut Node, bool) -> Result<()>,
     ) -> Result<()> {
         match self {
-            Self::Values(_) | Self::Scan(_) | Self::Functions(_) | Self::Working(_) => Ok(()),
+            Self::Values(_)
+            | Self::Scan(_)
+            | Self::System(_)
+            | Self::Functions(_)
+            | Self::Working(_) => Ok(()),
             Self::Filter(plan) => visit(&mut Arc::make_mut(plan).input, false),
             Self::Project(plan) => visit(&mut Arc::make_mut(plan).input, false),
             Self::Aggregate(plan) => visit(&mut Arc::make_mut(plan).input, false),
@@ -256,6 +260,12 @@ impl Node {
             Self::Scan(plan) => {
                 let plan = Arc::make_mut(plan);
                 plan.access.walk(depth, visit)?;
+                walk_option(plan.condition.as_mut(), depth, visit)
+            }
+            Self::System(plan) => {
+                let plan = Arc::make_mut(plan);
+                let key = plan.key.as_mut().map(|(_, value)| value);
+                walk_option(key, depth, visit)?;
                 walk_option(plan.condition.as_mut(), depth, visit)
             }
             Self::Functions(plan) => walk_all(&mut Arc::make_mut(plan).calls, depth, visit),

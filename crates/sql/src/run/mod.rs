@@ -24,6 +24,7 @@ mod set_operation;
 mod sort;
 mod storage;
 mod subquery;
+mod system;
 mod values;
 mod window;
 
@@ -72,6 +73,8 @@ pub(crate) struct State {
     subqueries: std::collections::HashMap<usize, subquery::Slot>,
     shared: Vec<Option<Arc<Vec<Row>>>>,
     working: Vec<Arc<Vec<Row>>>,
+    /// Rows of relations of the system, by their numbers.
+    system: std::collections::HashMap<u32, system::Made>,
     /// Rows that the statement has changed.
     pub(crate) processed: u64,
     pub(crate) budget: Budget,
@@ -101,6 +104,7 @@ pub(crate) fn build(node: &Node) -> Box<dyn Operator> {
     match node {
         Node::Values(plan) => Box::new(values::ValuesRun::new(plan)),
         Node::Scan(plan) => Box::new(scan::ScanRun::new(plan)),
+        Node::System(plan) => Box::new(system::SystemRun::new(plan)),
         Node::Functions(plan) => Box::new(functions::FunctionsRun::new(plan)),
         Node::Filter(plan) => Box::new(filter::FilterRun::new(plan)),
         Node::Project(plan) => filter::project(plan),

@@ -92,6 +92,7 @@ impl Session {
             isolation, access, ..
         } = self.transaction;
         self.connection.begin_with(isolation, access)?;
+        self.environment.host.transaction = self.sql.next_transaction();
         self.transaction.block = block;
         self.transaction.has_read = false;
         let moment = crate::state::now();

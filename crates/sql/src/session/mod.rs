@@ -115,6 +115,7 @@ impl Session {
                     changes: Vec::new(),
                     number,
                     new_tables: Vec::new(),
+                    transaction: 0,
                 },
             },
             connection,

@@ -1,102 +1,218 @@
-//! Texts of definitions: constraints, indexes and views, as `pg_get_...def` returns them.
+//! Texts of definitions: constraints, indexes, views and expressions, as `pg_get_...` returns them.
 //!
 //! They are made from the catalogue when they are asked for, never kept. psql's `\d`, dumps and
-//! object-relational mappers read them back, so their form is PostgreSQL's.
+//! object-relational mappers read them back, so their form is PostgreSQL's. An expression that can
+//! no longer be understood is printed as it was written.
 
 use super::names::{SessionNames, quoted};
-use crate::catalog::{Action, Body, Foreign, Object, Oid, Rule, TableBody};
+use crate::bind::{Binder, row_scope};
+use crate::catalog::{
+    Action, Body, Column, Foreign, Index, Object, Oid, Rule, TableBody, domain_check,
+};
+use crate::error::Result;
+use crate::parse::Places;
+use crate::plan::Expr;
+use crate::print::Printer;
+use crate::types::{Context, Kind, Type};
+use indelible::Database;
 
-/// The definition of a constraint.
-pub(super) fn constraint(names: &SessionNames, oid: Oid) -> Option<String> {
-    names.catalog.objects().find_map(|object| {
+/// Everything that texts of definitions are made of.
+#[derive(Clone, Copy)]
+pub(crate) struct Definitions<'d> {
+    pub(crate) names: &'d SessionNames,
+    pub(crate) database: &'d Database,
+    pub(crate) context: Context<'d>,
+    /// Whether brackets that are not needed are left out.
+    pub(crate) pretty: bool,
+}
+
+impl Definitions<'_> {
+    /// The definition of a constraint.
+    pub(crate) fn constraint(&self, oid: Oid) -> Option<String> {
+        let catalog = &self.names.catalog;
+        let Some((object, constraint)) = catalog.constraint(oid) else {
+            let (domain, condition) = domain_check(catalog, oid)?;
+            return Some(check_of(&self.check(domain, condition)));
+        };
         let Body::Table(table) = &object.body else {
             return None;
         };
-        let constraint = table
-            .constraints
-            .iter()
-            .find(|constraint| constraint.oid == oid)?;
         Some(match &constraint.rule {
             Rule::Primary { columns } => format!("PRIMARY KEY ({})", list(table, columns)),
             Rule::Unique { columns } => format!("UNIQUE ({})", list(table, columns)),
-            Rule::Check { condition } => format!("CHECK ({condition})"),
-            Rule::Foreign(foreign) => reference(names, table, foreign),
+            Rule::Check { condition } => check_of(&self.check(object, condition)),
+            Rule::Foreign(foreign) => self.reference(table, foreign),
         })
-    })
-}
+    }
 
-fn reference(names: &SessionNames, table: &TableBody, foreign: &Foreign) -> String {
-    let parent = names.catalog.object(foreign.parent);
-    let target = parent.map(|parent| {
-        let columns = match &parent.body {
-            Body::Table(body) => list(body, &foreign.parent_columns),
-            _ => String::new(),
-        };
-        format!("{}({columns})", names.visible_name(parent))
-    });
-    let action = |event: &str, action: Action| match action {
-        Action::Nothing => String::new(),
-        Action::Restrict => format!(" ON {event} RESTRICT"),
-        Action::Cascade => format!(" ON {event} CASCADE"),
-        Action::SetNull => format!(" ON {event} SET NULL"),
-        Action::SetDefault => format!(" ON {event} SET DEFAULT"),
-    };
-    format!(
-        "FOREIGN KEY ({}) REFERENCES {}{}{}{}",
-        list(table, &foreign.columns),
-        target.unwrap_or_default(),
-        if foreign.is_full { " MATCH FULL" } else { "" },
-        action("UPDATE", foreign.on_update),
-        action("DELETE", foreign.on_delete)
-    )
-}
-
-/// The definition of an index.
-pub(super) fn index(names: &SessionNames, oid: Oid) -> Option<String> {
-    let (object, index) = names.catalog.index(oid)?;
-    let Body::Table(table) = &object.body else {
-        return None;
-    };
-    let columns = index
-        .columns
-        .iter()
-        .zip(&index.options)
-        .map(|(at, (descends, nulls_first))| {
-            let name = table.columns.get(*at).map_or("?", |column| &column.name);
-            let order = match (descends, nulls_first) {
-                (false, false) => "",
-                (false, true) => " NULLS FIRST",
-                (true, true) => " DESC",
-                (true, false) => " DESC NULLS LAST",
+    fn reference(&self, table: &TableBody, foreign: &Foreign) -> String {
+        let parent = self.names.catalog.object(foreign.parent);
+        let target = parent.map(|parent| {
+            let columns = match &parent.body {
+                Body::Table(body) => list(body, &foreign.parent_columns),
+                _ => String::new(),
             };
-            format!("{}{order}", quoted(name))
+            format!("{}({columns})", self.names.visible_name(parent))
         });
-    Some(format!(
-        "CREATE {}INDEX {} ON {} USING btree ({})",
-        if index.is_unique { "UNIQUE " } else { "" },
-        quoted(&index.name),
-        full_name(names, object),
-        columns.collect::<Vec<_>>().join(", ")
-    ))
-}
+        let action = |event: &str, action: Action| match action {
+            Action::Nothing => String::new(),
+            Action::Restrict => format!(" ON {event} RESTRICT"),
+            Action::Cascade => format!(" ON {event} CASCADE"),
+            Action::SetNull => format!(" ON {event} SET NULL"),
+            Action::SetDefault => format!(" ON {event} SET DEFAULT"),
+        };
+        format!(
+            "FOREIGN KEY ({}) REFERENCES {}{}{}{}",
+            list(table, &foreign.columns),
+            target.unwrap_or_default(),
+            if foreign.is_full { " MATCH FULL" } else { "" },
+            action("UPDATE", foreign.on_update),
+            action("DELETE", foreign.on_delete)
+        )
+    }
 
-/// The query of a view.
-pub(super) fn view(names: &SessionNames, oid: Oid) -> Option<String> {
-    match &names.catalog.object(oid)?.body {
-        Body::View(view) => Some(format!("{};", view.query)),
-        _ => None,
+    /// The definition of an index, or of one of its columns from 1.
+    pub(crate) fn index(&self, oid: Oid, column: usize) -> Option<String> {
+        let (object, index) = self.names.catalog.index(oid)?;
+        let Body::Table(table) = &object.body else {
+            return None;
+        };
+        if let Some(at) = column.checked_sub(1) {
+            let at = index.columns.get(at);
+            return Some(at.map_or_else(String::new, |at| list(table, &[*at])));
+        }
+        let name = if self.pretty {
+            self.names.visible_name(object)
+        } else {
+            self.full_name(object)
+        };
+        Some(format!(
+            "CREATE {}INDEX {} ON {name} USING btree ({})",
+            if index.is_unique { "UNIQUE " } else { "" },
+            quoted(&index.name),
+            index_columns(table, index)
+        ))
+    }
+
+    /// The query of a view.
+    pub(crate) fn view(&self, oid: Oid) -> Option<String> {
+        match &self.names.catalog.object(oid)?.body {
+            Body::View(view) => Some(format!(" {};", view.query)),
+            _ => None,
+        }
+    }
+
+    fn full_name(&self, object: &Object) -> String {
+        let schema = self.names.catalog.object(object.namespace);
+        let schema = schema.map_or_else(String::new, |schema| quoted(&schema.name));
+        format!("{schema}.{}", quoted(&object.name))
+    }
+
+    /// A condition over the columns of a table, or over `VALUE` of a domain.
+    pub(crate) fn check(&self, object: &Object, condition: &str) -> String {
+        let columns = columns_of(object);
+        let bound = self.bound(object, condition, Some(Kind::Bool.plain()));
+        self.printed(bound, &columns, condition)
+    }
+
+    /// The columns that a condition over a table reads.
+    pub(crate) fn columns_read(&self, object: &Object, condition: &str) -> Vec<usize> {
+        let mut read = Vec::new();
+        if let Ok(bound) = self.bound(object, condition, None) {
+            bound.columns(&mut |at| {
+                if !read.contains(&at) {
+                    read.push(at);
+                }
+            });
+        }
+        read
+    }
+
+    /// The default of a column, or the expression that it is generated by.
+    pub(crate) fn default(&self, object: &Object, column: &Column, expression: &str) -> String {
+        let columns = columns_of(object);
+        let wanted = column.data_type.kind.plain();
+        self.printed(
+            self.bound(object, expression, Some(wanted)),
+            &columns,
+            expression,
+        )
+    }
+
+    /// An expression without columns, as a value of a type.
+    pub(crate) fn value(&self, text: &str, data_type: Type) -> String {
+        let places = Places::default();
+        let mut binder = Binder::new(self.names, self.database, self.context, &places);
+        let bound = row_scope("", [])
+            .and_then(|scope| binder.stored_value(text, scope, Some((data_type.kind.plain(), ""))));
+        self.printed(bound, &[], text)
+    }
+
+    /// An expression that one of these functions has printed, in the other form.
+    pub(crate) fn reprinted(&self, text: &str, relation: Oid) -> String {
+        match self.names.catalog.object(relation) {
+            Some(object) if self.pretty => {
+                self.printed(self.bound(object, text, None), &columns_of(object), text)
+            }
+            _ => text.to_owned(),
+        }
+    }
+
+    fn bound(&self, object: &Object, text: &str, wanted: Option<Type>) -> Result<Expr> {
+        let places = Places::default();
+        let mut binder = Binder::new(self.names, self.database, self.context, &places);
+        let columns = match &object.body {
+            Body::Table(table) => table
+                .columns
+                .iter()
+                .map(|column| (column.name.clone(), column.data_type))
+                .collect(),
+            Body::View(view) => view.columns.clone(),
+            Body::Domain(domain) => vec![("value".to_owned(), domain.base)],
+            _ => Vec::new(),
+        };
+        let scope = row_scope(&object.name, columns)?;
+        binder.stored_value(text, scope, wanted.map(|wanted| (wanted, "")))
+    }
+
+    fn printed(&self, bound: Result<Expr>, columns: &[String], written: &str) -> String {
+        let column = |at: usize| columns.get(at).cloned().unwrap_or_default();
+        let printer = Printer {
+            context: self.context,
+            column: &column,
+            pretty: self.pretty,
+        };
+        let text = bound.and_then(|bound| printer.print(&bound));
+        text.unwrap_or_else(|_| written.to_owned())
     }
 }
 
-fn full_name(names: &SessionNames, object: &Object) -> String {
-    let schema = match object.namespace {
-        crate::catalog::PUBLIC => "public".to_owned(),
-        namespace => names
-            .catalog
-            .object(namespace)
-            .map_or_else(String::new, |schema| quoted(&schema.name)),
-    };
-    format!("{schema}.{}", quoted(&object.name))
+fn check_of(condition: &str) -> String {
+    format!("CHECK ({condition})")
+}
+
+/// The names of the columns that an expression of an object reads, as they are printed.
+fn columns_of(object: &Object) -> Vec<String> {
+    match &object.body {
+        Body::Table(table) => table.columns.iter().map(|one| quoted(&one.name)).collect(),
+        Body::View(view) => view.columns.iter().map(|(name, _)| quoted(name)).collect(),
+        Body::Domain(_) => vec!["VALUE".to_owned()],
+        _ => Vec::new(),
+    }
+}
+
+fn index_columns(table: &TableBody, index: &Index) -> String {
+    let columns = index.columns.iter().zip(&index.options);
+    let columns = columns.map(|(at, (descends, nulls_first))| {
+        let order = match (descends, nulls_first) {
+            (false, false) => "",
+            (false, true) => " NULLS FIRST",
+            (true, true) => " DESC",
+            (true, false) => " DESC NULLS LAST",
+        };
+        format!("{}{order}", list(table, &[*at]))
+    });
+    columns.collect::<Vec<_>>().join(", ")
 }
 
 fn list(table: &TableBody, columns: &[usize]) -> String {

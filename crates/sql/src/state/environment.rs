@@ -58,6 +58,8 @@ pub(crate) struct HostState {
     /// Tables below that the transaction has made since its last savepoint, and that nobody else
     /// knows: they go if anything that follows is undone.
     pub(crate) new_tables: Vec<indelible::TableId>,
+    /// The number of its last transaction.
+    pub(crate) transaction: i64,
 }
 
 impl HostState {

@@ -25,7 +25,6 @@ const TABLE: &[Function] = &[
     Function::host("setval", &[Regclass, Int8, Bool], Int8),
     Function::host("pg_sequence_last_value", &[Regclass], Int8),
     Function::host("sequence_state", &[Regclass], Kind::Array(&Int8)),
-    Function::host("pg_get_serial_sequence", &[Text, Text], Text).stable(),
     Function::host("pg_backend_pid", &[], Int4).stable(),
     Function::host("current_setting", &[Text], Text).stable(),
     Function::host("current_setting", &[Text, Bool], Text).stable(),
@@ -39,20 +38,7 @@ const TABLE: &[Function] = &[
     Function::host("user", &[], Name).stable(),
     Function::host("current_role", &[], Name).stable(),
     Function::host("version", &[], Text).stable(),
-    Function::host("format_type", &[Oid, Int4], Text)
-        .stable()
-        .nullable(),
-    Function::host("pg_table_is_visible", &[Oid], Bool).stable(),
-    Function::host("pg_type_is_visible", &[Oid], Bool).stable(),
-    Function::host("pg_function_is_visible", &[Oid], Bool).stable(),
     Function::host("pg_get_userbyid", &[Oid], Name).stable(),
-    Function::host("pg_encoding_to_char", &[Int4], Name).stable(),
-    Function::host("pg_get_constraintdef", &[Oid], Text).stable(),
-    Function::host("pg_get_constraintdef", &[Oid, Bool], Text).stable(),
-    Function::host("pg_get_indexdef", &[Oid], Text).stable(),
-    Function::host("pg_get_viewdef", &[Oid], Text).stable(),
-    Function::host("pg_get_viewdef", &[Oid, Bool], Text).stable(),
-    Function::scalar("pg_get_expr", &[Text, Oid], Text, |_, a| Ok(a[0].clone())).stable(),
     Function::host("pg_sleep", &[Kind::Float8], Void),
     Function::host("pg_advisory_lock", &[Int8], Void),
     Function::host("pg_advisory_lock", &[Int4, Int4], Void),
@@ -128,6 +114,15 @@ fn ends(array: &Datum) -> Result<Vec<Option<i32>>> {
 
 /// All functions that statements can call.
 pub(crate) fn functions() -> &'static Functions {
-    static ALL: LazyLock<Functions> = LazyLock::new(|| Functions::with(&[TABLE]));
+    static ALL: LazyLock<Functions> = LazyLock::new(|| {
+        Functions::with(&[
+            TABLE,
+            super::describe::FUNCTIONS,
+            super::privilege::FUNCTIONS,
+            super::privilege::OTHERS,
+            super::activity::FUNCTIONS,
+            super::standard::FUNCTIONS,
+        ])
+    });
     &ALL
 }

@@ -3,13 +3,12 @@
 //! They are named by the table of functions, and find the connection, the catalogue and the
 //! settings in the session that calls them.
 
-use super::definitions;
 use super::environment::HostState;
 use super::names::SessionNames;
 use crate::catalog::{Body, Names, SequenceBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::array::Array;
-use crate::types::{Context, Datum, Host, Kind, Type};
+use crate::types::{Context, Datum, Host, Kind};
 use indelible::{AdvisoryKey, AdvisoryMode, Connection, Scope, Wait};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +23,7 @@ pub(crate) struct HostCall<'h> {
 impl Host for HostCall<'_> {
     fn call(
         &mut self,
-        _: &Context<'_>,
+        context: &Context<'_>,
         function: &'static str,
         arguments: &[Datum],
     ) -> Result<Datum> {
@@ -38,15 +37,6 @@ impl Host for HostCall<'_> {
             "pg_backend_pid" => Ok(Datum::Int4(self.session.number)),
             "set_config" => self.set_setting(arguments),
             "current_schemas" => Ok(self.schema_names(arguments[0].bool()?)),
-            "format_type" => self.type_name(arguments),
-            "pg_get_serial_sequence" => self.serial_sequence(arguments),
-            "pg_table_is_visible" | "pg_type_is_visible" => Ok(self.is_visible(&arguments[0])),
-            "pg_function_is_visible" => Ok(Datum::Bool(true)),
-            "pg_get_userbyid" => Ok(Datum::text("indelible")),
-            "pg_encoding_to_char" => Ok(Datum::text("UTF8")),
-            "pg_get_constraintdef" => Ok(self.definition(definitions::constraint, &arguments[0])),
-            "pg_get_indexdef" => Ok(self.definition(definitions::index, &arguments[0])),
-            "pg_get_viewdef" => Ok(self.definition(definitions::view, &arguments[0])),
             "pg_sleep" => self.sleep(arguments[0].float8()?),
             "pg_advisory_lock"
             | "pg_advisory_xact_lock"
@@ -67,50 +57,42 @@ impl Host for HostCall<'_> {
                 env!("CARGO_PKG_VERSION"),
                 ")"
             ))),
-            _ => Err(SqlError::unsupported(
-                format!("the function {function}"),
-                "See `docs/sql.md` for the functions that there are.",
-            )),
+            "pg_get_userbyid" => Ok(self.role_name(&arguments[0])),
+            _ => self.about(context, function, arguments),
         }
     }
 }
 
 impl HostCall<'_> {
+    /// Functions that tell about objects, privileges and the server.
+    fn about(&self, context: &Context<'_>, function: &str, arguments: &[Datum]) -> Result<Datum> {
+        if let Some(found) = self.describe(context, function, arguments)? {
+            return Ok(found);
+        }
+        if let Some(found) = self.privilege(context, function, arguments)? {
+            return Ok(found);
+        }
+        let found = self.activity(function, arguments)?;
+        found.ok_or_else(|| SqlError::internal(format!("function {function} has no code")))
+    }
+
+    /// The name of a role; a number that none has is shown.
+    fn role_name(&self, oid: &Datum) -> Datum {
+        match oid {
+            Datum::Oid(oid) => {
+                let name = crate::types::Names::object_name(self.names, Kind::Regrole, *oid);
+                Datum::text(name.unwrap_or_else(|| format!("unknown (OID={oid})")))
+            }
+            _ => Datum::Null,
+        }
+    }
+
     fn schemas(&self) -> Vec<String> {
         let names = self.names.search_path.iter();
         names
             .filter(|name| self.names.catalog.schema(name).is_some())
             .cloned()
             .collect()
-    }
-
-    /// The text of a definition; NULL if there is none.
-    fn definition(
-        &self,
-        text: impl Fn(&SessionNames, u32) -> Option<String>,
-        oid: &Datum,
-    ) -> Datum {
-        match oid {
-            Datum::Oid(oid) => text(self.names, *oid).map_or(Datum::Null, Datum::text),
-            _ => Datum::Null,
-        }
-    }
-
-    /// Whether an object is found without its schema.
-    fn is_visible(&self, oid: &Datum) -> Datum {
-        let Datum::Oid(oid) = oid else {
-            return Datum::Null;
-        };
-        let catalog = &self.names.catalog;
-        let object = catalog.object(*oid);
-        let object = object.or_else(|| catalog.index(*oid).map(|(table, _)| table));
-        object.map_or(Datum::Null, |object| {
-            let is_visible = self
-                .names
-                .schemas()
-                .any(|schema| schema == object.namespace);
-            Datum::Bool(is_visible)
-        })
     }
 
     /// The sequence of a number of the catalogue or of a name.
@@ -209,49 +191,6 @@ impl HostCall<'_> {
         let implicit = with_implicit.then(|| "pg_catalog".to_owned());
         let names = implicit.into_iter().chain(self.schemas()).map(Datum::text);
         Datum::Array(Arc::new(Array::new(Kind::Name, names.collect())))
-    }
-
-    fn type_name(&self, arguments: &[Datum]) -> Result<Datum> {
-        let Datum::Oid(oid) = arguments[0] else {
-            return Ok(Datum::Null);
-        };
-        let modifier = match &arguments[1] {
-            Datum::Null => -1,
-            modifier => modifier.int4()?,
-        };
-        let built_in = Kind::from_oid(oid).map(|kind| Type { kind, modifier }.to_string());
-        let of_user = || crate::types::Names::type_name(self.names, Kind::Enum(oid));
-        Ok(Datum::text(
-            built_in
-                .or_else(of_user)
-                .unwrap_or_else(|| "???".to_owned()),
-        ))
-    }
-
-    /// The sequence that goes with a column, or NULL.
-    fn serial_sequence(&self, arguments: &[Datum]) -> Result<Datum> {
-        let (table, column) = (arguments[0].str()?, arguments[1].str()?);
-        let oid = crate::types::Names::object_oid(self.names, Kind::Regclass, table)?;
-        let place = match self.names.catalog.object(oid).map(|object| &object.body) {
-            Some(Body::Table(body)) => body.column(column),
-            _ => None,
-        };
-        let place = place.ok_or_else(|| {
-            let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
-            SqlError::new(SqlState::UNDEFINED_COLUMN, message)
-        })?;
-        let owned = self.names.catalog.objects().find(|object| {
-            matches!(&object.body, Body::Sequence(sequence) if sequence.owner == Some((oid, place)))
-        });
-        Ok(owned.map_or(Datum::Null, |object| {
-            let schema = self.names.catalog.object(object.namespace);
-            let schema = schema.map_or("public", |schema| &schema.name);
-            Datum::text(format!(
-                "{}.{}",
-                super::quoted(schema),
-                super::quoted(&object.name)
-            ))
-        }))
     }
 
     /// Sleeps in short parts, so that an interrupt ends it.

@@ -3,23 +3,30 @@
 //! | module | job |
 //! |---|---|
 //! | `definitions` | texts of constraints, indexes and views |
+//! | `describe`, `privilege`, `activity` | functions about objects, privileges and the server |
 //! | `environment` | everything that expressions look at: settings, names, times, the session |
 //! | `functions`, `host` | all functions, and those that need the session |
 //! | `names` | objects by their names, along the search path |
 //! | `setting` | `SET`, `SHOW`, `RESET` |
+//! | `standard` | functions of `information_schema` |
 //! | `transaction` | the block that is open, its savepoints and its definitions |
 //! | `prepared` | prepared statements, portals and cursors |
 
+mod activity;
 mod definitions;
+mod describe;
 mod environment;
 mod functions;
 mod host;
 mod names;
 mod prepared;
+mod privilege;
 mod sequence;
 mod setting;
+mod standard;
 mod transaction;
 
+pub(crate) use definitions::Definitions;
 pub(crate) use environment::{Environment, HostState, now};
 pub(crate) use functions::functions;
 pub(crate) use host::HostCall;

@@ -3,7 +3,8 @@
 //! Temporary objects come first, then those of the system, then the schemas of the path in their
 //! order.
 
-use crate::catalog::{Body, Catalog, Names as Group, Object, Oid, PG_CATALOG};
+use crate::catalog::system::{self, Routine};
+use crate::catalog::{Body, Catalog, Names as Group, OWNER, Object, Oid, PG_CATALOG};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{EnumLabel, Kind, Names, RecordShape, Type};
 use std::sync::Arc;
@@ -89,6 +90,16 @@ impl SessionNames {
             _ => return None,
         };
         Some((data_type, object))
+    }
+
+    /// The text of a type that is the catalogue's own: an enum, its arrays, a domain, or the rows of
+    /// a relation.
+    pub(crate) fn type_text(&self, oid: Oid) -> Option<String> {
+        if let Some(object) = self.catalog.object(oid) {
+            return Some(self.visible_name(object));
+        }
+        let object = self.catalog.object(oid.wrapping_sub(1))?;
+        matches!(object.body, Body::Enum(_)).then(|| self.visible_name(object) + "[]")
     }
 
     /// The name of an object, with its schema if the search path does not lead to it.
@@ -181,6 +192,13 @@ impl Names for SessionNames {
     }
 
     fn row_shape(&self, composite_oid: u32) -> Option<Arc<RecordShape>> {
+        if composite_oid == super::describe::EXPANDED {
+            let (names, types) = super::describe::EXPANDED_FIELDS
+                .iter()
+                .map(|(name, kind)| (Arc::from(*name), kind.plain()))
+                .unzip();
+            return Some(Arc::new(RecordShape { names, types }));
+        }
         let object = self.catalog.object(composite_oid)?;
         let Body::Table(table) = &object.body else {
             return None;
@@ -199,19 +217,30 @@ impl Names for SessionNames {
         match kind {
             Kind::Regtype => match Kind::from_oid(oid) {
                 Some(kind) => Some(kind.name()),
-                None => self
-                    .catalog
-                    .object(oid)
-                    .map(|object| self.visible_name(object)),
+                None => self.type_text(oid),
             },
-            Kind::Regclass => match self.catalog.object(oid) {
-                Some(object) => Some(self.visible_name(object)),
-                None => self
-                    .catalog
-                    .index(oid)
-                    .map(|(_, index)| quoted(&index.name)),
-            },
+            Kind::Regclass => {
+                let system = || {
+                    let relation = system::by_oid(oid)?;
+                    Some(match relation.is_visible() {
+                        true => relation.name.to_owned(),
+                        false => format!("{}.{}", relation.schema, relation.name),
+                    })
+                };
+                let index = || {
+                    self.catalog
+                        .index(oid)
+                        .map(|(_, index)| quoted(&index.name))
+                };
+                let object = self.catalog.object(oid);
+                let object = object.map(|object| self.visible_name(object));
+                object.or_else(index).or_else(system)
+            }
             Kind::Regnamespace => self.catalog.object(oid).map(|object| quoted(&object.name)),
+            Kind::Regproc => system::routine(oid).map(|routine| quoted(&routine.name)),
+            Kind::Regprocedure => system::routine(oid).map(Routine::signature),
+            Kind::Regoper => system::operator(oid).map(|operator| operator.name.to_owned()),
+            Kind::Regrole => (oid == OWNER).then(|| "indelible".to_owned()),
             _ => None,
         }
     }
@@ -241,6 +270,22 @@ impl Names for SessionNames {
                 SqlState::INVALID_SCHEMA_NAME,
                 "schema",
             ),
+            Kind::Regproc | Kind::Regprocedure => {
+                let found = system::routine_called(last);
+                (found, SqlState::UNDEFINED_FUNCTION, "function")
+            }
+            Kind::Regoper => {
+                let found = system::operator_named(last);
+                (found, SqlState::UNDEFINED_FUNCTION, "operator")
+            }
+            Kind::Regrole => (
+                (last == "indelible").then_some(OWNER),
+                SqlState::UNDEFINED_OBJECT,
+                "role",
+            ),
+            Kind::Regclass if let Some(relation) = system::find(schema, last) => {
+                return Ok(relation.oid);
+            }
             Kind::Regclass => {
                 let found = match schema {
                     Some(schema) => {

@@ -31,8 +31,10 @@ pub fn can_coerce(from: Kind, to: Kind, context: CastContext) -> bool {
     match (from, to) {
         _ if from == to => true,
         (Kind::Unknown, _) | (_, Kind::Any | Kind::AnyElement | Kind::AnyCompatible) => true,
-        (_, Kind::AnyArray | Kind::AnyCompatibleArray) => from.is_array(),
-        (_, Kind::AnyNonArray | Kind::AnyCompatibleNonArray) => !from.is_array(),
+        (_, Kind::AnyArray | Kind::AnyCompatibleArray) => from.is_array() || from.is_vector(),
+        (_, Kind::AnyNonArray | Kind::AnyCompatibleNonArray) => {
+            !from.is_array() && !from.is_vector()
+        }
         (_, Kind::AnyEnum) => matches!(from, Kind::Enum(_)),
         (Kind::Composite(_), Kind::Record) => true,
         (Kind::Record, Kind::Composite(_)) => true,
@@ -48,7 +50,7 @@ pub fn least_context(from: Kind, to: Kind) -> Option<CastContext> {
     if let (true, true) = (from.is_array(), to.is_array()) {
         return least_context(from.element()?, to.element()?);
     }
-    tabled_context(from, to).or_else(|| {
+    table_context(from, to).or_else(|| {
         if to.category() == Category::String {
             Some(CastContext::Assignment)
         } else if from.category() == Category::String {
@@ -59,8 +61,8 @@ pub fn least_context(from: Kind, to: Kind) -> Option<CastContext> {
     })
 }
 
-/// The context in `pg_cast`.
-fn tabled_context(from: Kind, to: Kind) -> Option<CastContext> {
+/// The context in `pg_cast`; none if it has no such conversion.
+pub fn table_context(from: Kind, to: Kind) -> Option<CastContext> {
     use CastContext::{Assignment, Explicit, Implicit};
     use Kind::{
         Bool, Bpchar, Char, Date, Float4, Float8, Int2, Int2Vector, Int4, Int8, Interval, Json,

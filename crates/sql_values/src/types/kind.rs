@@ -364,6 +364,11 @@ impl Kind {
         matches!(self, Kind::Array(_) | Kind::EnumArray(_))
     }
 
+    /// Whether it is one of the arrays with types of their own, which `anyarray` takes too.
+    pub fn is_vector(self) -> bool {
+        matches!(self, Kind::Int2Vector | Kind::OidVector)
+    }
+
     /// Whether it stands for other kinds in the arguments of a function.
     pub fn is_polymorphic(self) -> bool {
         matches!(

@@ -344,7 +344,7 @@ fn element_of(given: &[Kind], wanted: &[Kind]) -> Result<Option<Kind>> {
         let element = match (wanted, given) {
             (_, Kind::Unknown) => continue,
             (Kind::AnyElement, kind) => *kind,
-            (Kind::AnyNonArray, kind) if !kind.is_array() => *kind,
+            (Kind::AnyNonArray, kind) if !kind.is_array() && !kind.is_vector() => *kind,
             (Kind::AnyEnum, kind @ Kind::Enum(_)) => *kind,
             (Kind::AnyArray, kind) => match kind.element() {
                 Some(element) => element,

@@ -1,0 +1,98 @@
+//! Relations of the system in `FROM`.
+//!
+//! Those that are queries are bound like views; the rows of all others are made when the statement
+//! runs.
+
+use super::from::Source;
+use super::{Binder, ScopeColumn};
+use crate::catalog::ViewBody;
+use crate::catalog::system::{self, Content, Relation};
+use crate::error::Result;
+use crate::plan::{Expr, Node, Project, System};
+use crate::sink::OutputColumn;
+use crate::types::{Datum, Kind};
+use sqlparser::ast;
+
+impl Binder<'_> {
+    /// The relation of the system with this name: one of `pg_catalog` comes before all others, and
+    /// one of another schema only if nothing else has its name.
+    pub(super) fn system_relation(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+    ) -> Option<&'static Relation> {
+        let named = system::find(schema, name);
+        if named.is_some() || schema.is_some() {
+            return named;
+        }
+        let group = crate::catalog::Names::Relations;
+        if self.names.find(group, None, name).is_some() {
+            return None;
+        }
+        let mut path = self.names.search_path.iter();
+        path.find_map(|schema| system::find(Some(schema), name))
+    }
+
+    /// A relation of the system. Its number is a column that only a full name reaches.
+    pub(super) fn system_rows(
+        &mut self,
+        relation: &'static Relation,
+        shown: &str,
+        names: &[ast::TableAliasColumnDef],
+    ) -> Result<Source> {
+        let columns = (1..).zip(&relation.columns);
+        let columns = columns.map(|(position, column)| OutputColumn {
+            name: column.name.to_owned(),
+            data_type: column.kind.plain(),
+            table: relation.oid,
+            position,
+        });
+        let columns = super::query::renamed(columns.collect(), shown, names)?;
+        let node = match relation.content {
+            Content::Query(query) => self.system_view(relation, query)?,
+            Content::Rows(_) | Content::Empty => System {
+                relation,
+                key: None,
+                condition: None,
+            }
+            .into(),
+        };
+        let mut source = self.source_of(node, shown, columns, false)?;
+        source.scope.columns.push(ScopeColumn {
+            table: Some(shown.into()),
+            name: "tableoid".to_owned(),
+            expression: Expr::Constant(Datum::Oid(relation.oid), Kind::Oid.plain()),
+            is_visible: false,
+            origin: (0, 0),
+        });
+        Ok(source)
+    }
+
+    /// The rows of a relation that is a query: columns of the query by their names, others NULL.
+    fn system_view(&mut self, relation: &Relation, query: &str) -> Result<Node> {
+        let view = ViewBody {
+            query: query.to_owned(),
+            columns: Vec::new(),
+            reads: Vec::new(),
+        };
+        let bound = self.view(relation.oid, relation.name, &view)?;
+        let mut expressions = Vec::with_capacity(relation.columns.len());
+        for column in &relation.columns {
+            let mut own = bound.columns.iter();
+            let at = own.position(|own| own.name == column.name);
+            expressions.push(match at {
+                Some(at) => {
+                    let value = Expr::Column(at, bound.columns[at].data_type);
+                    self.cast_to(value, column.kind.plain())?
+                }
+                None => Expr::null(column.kind.plain()),
+            });
+        }
+        Ok(Project {
+            input: bound.node,
+            expressions,
+            has_sets: false,
+        }
+        .into())
+    }
+}

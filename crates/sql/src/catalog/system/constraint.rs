@@ -1,0 +1,235 @@
+//! Indexes, constraints, and what depends on what.
+
+use super::relation::{Maker, Rows, Sources, array, flag, small, text, vector};
+use super::schema::{CLASS, REWRITE};
+use super::types::{operator_class, storage_of};
+use crate::catalog::{
+    Action, Body, Catalog, Constraint, Foreign, Object, Oid, Origin, Rule, TableBody,
+};
+use crate::error::Result;
+use crate::types::{Datum, Kind};
+
+pub(super) const MAKERS: &[Maker] = &[
+    ("pg_index", indexes),
+    ("pg_constraint", constraints),
+    ("pg_depend", dependencies),
+];
+
+/// Bits of `indoption`: the column descends, and its NULLs come first.
+const DESCENDS: i16 = 1;
+const NULLS_FIRST: i16 = 2;
+
+fn indexes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    from.each_table(|object, table| {
+        for index in &table.indexes {
+            let is_primary = table.constraints.iter().any(|constraint| {
+                constraint.name == index.name && matches!(constraint.rule, Rule::Primary { .. })
+            });
+            let kinds = || {
+                let columns = index.columns.iter().filter_map(|at| table.columns.get(*at));
+                columns.map(|column| column.data_type.kind)
+            };
+            let options = index.options.iter().map(|(descends, nulls_first)| {
+                let descends = if *descends { DESCENDS } else { 0 };
+                let nulls_first = if *nulls_first { NULLS_FIRST } else { 0 };
+                Datum::Int2(descends | nulls_first)
+            });
+            let collations = kinds().map(|kind| Datum::Oid(storage_of(kind).collation));
+            let classes = kinds().map(|kind| Datum::Oid(operator_class(kind)));
+            rows.push([
+                ("indexrelid", Datum::Oid(index.oid)),
+                ("indrelid", Datum::Oid(object.oid)),
+                ("indnatts", small(index.columns.len())),
+                ("indnkeyatts", small(index.columns.len())),
+                ("indisunique", flag(index.is_unique)),
+                ("indisprimary", flag(is_primary)),
+                (
+                    "indkey",
+                    vector(Kind::Int2, index.columns.iter().map(|at| small(at + 1))),
+                ),
+                ("indcollation", vector(Kind::Oid, collations)),
+                ("indclass", vector(Kind::Oid, classes)),
+                ("indoption", vector(Kind::Int2, options)),
+            ]);
+        }
+        Ok(())
+    })
+}
+
+fn constraints(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    from.each_table(|object, table| {
+        for constraint in &table.constraints {
+            table_constraint(from, (object, table), constraint, rows);
+        }
+        Ok(())
+    })?;
+    for object in from.names.catalog.objects() {
+        if let Body::Domain(domain) = &object.body {
+            for (at, (name, condition)) in domain.checks.iter().enumerate() {
+                rows.push([
+                    ("oid", Datum::Oid(domain_check_oid(object.oid, at))),
+                    ("conname", text(name)),
+                    ("connamespace", Datum::Oid(object.namespace)),
+                    ("contype", text("c")),
+                    ("contypid", Datum::Oid(object.oid)),
+                    ("conbin", text(from.definitions().check(object, condition))),
+                ]);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The number of a condition of a domain, which has none of its own.
+fn domain_check_oid(domain: Oid, at: usize) -> Oid {
+    domain.wrapping_add((at as Oid) << 22)
+}
+
+/// The condition of a domain that has a number.
+pub(crate) fn domain_check(catalog: &Catalog, oid: Oid) -> Option<(&Object, &str)> {
+    catalog.objects().find_map(|object| {
+        let Body::Domain(domain) = &object.body else {
+            return None;
+        };
+        let mut checks = (0..).zip(&domain.checks);
+        let (_, check) = checks.find(|(at, _)| domain_check_oid(object.oid, *at) == oid)?;
+        Some((&**object, check.1.as_str()))
+    })
+}
+
+fn table_constraint(
+    from: &Sources<'_>,
+    (object, table): (&Object, &TableBody),
+    constraint: &Constraint,
+    rows: &mut Rows<'_>,
+) {
+    let positions = |columns: &[usize]| array(Kind::Int2, columns.iter().map(|at| small(at + 1)));
+    let (kind, keys, foreign, condition) = match &constraint.rule {
+        Rule::Primary { columns } => ("p", columns.clone(), None, None),
+        Rule::Unique { columns } => ("u", columns.clone(), None, None),
+        Rule::Check { condition } => (
+            "c",
+            from.definitions().columns_read(object, condition),
+            None,
+            Some(condition),
+        ),
+        Rule::Foreign(foreign) => ("f", foreign.columns.clone(), Some(foreign), None),
+    };
+    let index = match foreign {
+        Some(foreign) => from.index_of_key(foreign),
+        None => {
+            let mut indexes = table.indexes.iter();
+            let index = indexes.find(|index| index.name == constraint.name);
+            index.map_or(0, |index| index.oid)
+        }
+    };
+    let action = |action: fn(&Foreign) -> Action| {
+        foreign.map_or(text(""), |foreign| text(action_letter(action(foreign))))
+    };
+    let equalities = foreign.map_or(Datum::Null, |foreign| {
+        let operators = foreign
+            .columns
+            .iter()
+            .filter_map(|at| table.columns.get(*at));
+        let operators = operators.map(|column| {
+            let kind = column.data_type.kind;
+            Datum::Oid(super::routine::operator_oid("=", kind, kind))
+        });
+        array(Kind::Oid, operators)
+    });
+    let printed = condition.map(|condition| from.definitions().check(object, condition));
+    let full = foreign.map_or("", |foreign| if foreign.is_full { "f" } else { "s" });
+    rows.push([
+        ("oid", Datum::Oid(constraint.oid)),
+        ("conname", text(&constraint.name)),
+        ("connamespace", Datum::Oid(object.namespace)),
+        ("contype", text(kind)),
+        ("conrelid", Datum::Oid(object.oid)),
+        ("conindid", Datum::Oid(index)),
+        (
+            "confrelid",
+            Datum::Oid(foreign.map_or(0, |foreign| foreign.parent)),
+        ),
+        ("confupdtype", action(|foreign| foreign.on_update)),
+        ("confdeltype", action(|foreign| foreign.on_delete)),
+        ("confmatchtype", text(full)),
+        (
+            "connoinherit",
+            flag(!matches!(constraint.rule, Rule::Check { .. })),
+        ),
+        ("conkey", positions(&keys)),
+        (
+            "confkey",
+            foreign.map_or(Datum::Null, |one| positions(&one.parent_columns)),
+        ),
+        ("conpfeqop", equalities.clone()),
+        ("conppeqop", equalities.clone()),
+        ("conffeqop", equalities),
+        ("conbin", printed.map_or(Datum::Null, text)),
+    ]);
+}
+
+fn action_letter(action: Action) -> &'static str {
+    match action {
+        Action::Nothing => "a",
+        Action::Restrict => "r",
+        Action::Cascade => "c",
+        Action::SetNull => "n",
+        Action::SetDefault => "d",
+    }
+}
+
+impl Sources<'_> {
+    /// The index of the key that a foreign key refers to.
+    fn index_of_key(&self, foreign: &Foreign) -> Oid {
+        let parent = self.names.catalog.object(foreign.parent);
+        let Some(Body::Table(parent)) = parent.map(|parent| &parent.body) else {
+            return 0;
+        };
+        let mut indexes = parent.indexes.iter();
+        let index =
+            indexes.find(|index| index.is_unique && index.columns == foreign.parent_columns);
+        index.map_or(0, |index| index.oid)
+    }
+}
+
+/// Sequences depend on the columns that they go with, and views on what they read.
+fn dependencies(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    let catalog = &from.names.catalog;
+    for object in catalog.objects() {
+        match &object.body {
+            Body::Sequence(sequence) => {
+                let Some((table, at)) = sequence.owner else {
+                    continue;
+                };
+                let is_identity = match catalog.object(table).map(|object| &object.body) {
+                    Some(Body::Table(body)) => body
+                        .columns
+                        .get(at)
+                        .is_some_and(|column| matches!(column.origin, Origin::Identity { .. })),
+                    _ => false,
+                };
+                rows.push([
+                    ("objid", Datum::Oid(object.oid)),
+                    ("refobjid", Datum::Oid(table)),
+                    ("refobjsubid", Datum::Int4(at as i32 + 1)),
+                    ("deptype", text(if is_identity { "i" } else { "a" })),
+                ]);
+            }
+            Body::View(view) => {
+                for read in &view.reads {
+                    rows.push([
+                        ("classid", Datum::Oid(REWRITE)),
+                        ("objid", Datum::Oid(object.oid)),
+                        ("refclassid", Datum::Oid(CLASS)),
+                        ("refobjid", Datum::Oid(*read)),
+                        ("refobjsubid", Datum::Int4(0)),
+                        ("deptype", text("n")),
+                    ]);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,366 @@
+//! Schemas, relations, their columns and sequences, and comments.
+//!
+//! Relations of the system are rows of `pg_class` and `pg_attribute` like all others, and so are
+//! the tables of the typed interface.
+
+use super::Relation;
+use super::relation::all;
+use super::relation::{Maker, Rows, Sources, flag, small, text};
+use super::types::storage_of;
+use crate::catalog::{Body, Column, Index, Object, Oid, Origin, Rule, TableBody, typed_table};
+use crate::error::Result;
+use crate::state::Definitions;
+use crate::types::{Datum, Kind, Type};
+use std::sync::Arc;
+
+pub(super) const MAKERS: &[Maker] = &[
+    ("pg_namespace", namespaces),
+    ("pg_class", classes),
+    ("pg_attribute", attributes),
+    ("pg_attrdef", defaults),
+    ("pg_sequence", sequences),
+    ("pg_description", descriptions),
+    ("pg_rewrite", rules),
+];
+
+/// The access method of tables, `heap`.
+const HEAP: Oid = 2;
+/// The access method of indexes, `btree`.
+const BTREE: Oid = 403;
+
+/// Numbers of the catalogues that objects are in.
+pub(super) const CLASS: Oid = 1259;
+pub(super) const TYPE: Oid = 1247;
+pub(super) const NAMESPACE: Oid = 2615;
+pub(super) const REWRITE: Oid = 2618;
+
+impl Sources<'_> {
+    /// Texts of definitions, with all brackets.
+    pub(super) fn definitions(&self) -> Definitions<'_> {
+        Definitions {
+            names: self.names,
+            database: self.session.sql.database(),
+            context: self.context,
+            pretty: false,
+        }
+    }
+
+    /// The objects of the catalogue, then the tables of the typed interface.
+    pub(super) fn objects(&self) -> impl Iterator<Item = Arc<Object>> {
+        let typed = self.session.sql.database().tables();
+        let typed: Vec<Arc<Object>> = typed.iter().filter_map(typed_table).map(Arc::new).collect();
+        self.names.catalog.objects().cloned().chain(typed)
+    }
+
+    /// The tables among them, with their bodies.
+    pub(super) fn each_table(
+        &self,
+        mut each: impl FnMut(&Object, &TableBody) -> Result<()>,
+    ) -> Result<()> {
+        self.objects().try_for_each(|object| match &object.body {
+            Body::Table(table) => each(&object, table),
+            _ => Ok(()),
+        })
+    }
+}
+
+fn namespaces(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    for object in from.names.catalog.objects() {
+        if matches!(object.body, Body::Schema) {
+            rows.push([
+                ("oid", Datum::Oid(object.oid)),
+                ("nspname", text(&object.name)),
+            ]);
+        }
+    }
+    Ok(())
+}
+
+fn classes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    for relation in all() {
+        rows.push([
+            ("oid", Datum::Oid(relation.oid)),
+            ("relname", text(relation.name)),
+            ("relnamespace", namespace_of(from, relation)),
+            ("relkind", text(relation.kind)),
+            ("relnatts", small(relation.columns.len())),
+            (
+                "relam",
+                Datum::Oid(if relation.kind == "r" { HEAP } else { 0 }),
+            ),
+            ("relhasrules", flag(relation.kind == "v")),
+        ]);
+    }
+    for object in from.objects() {
+        let is_temporary = from.names.temporary == Some(object.namespace);
+        let persistence = text(if is_temporary { "t" } else { "p" });
+        match &object.body {
+            Body::Table(table) => table_class(from, (&object, table), &persistence, rows),
+            Body::View(view) => rows.push([
+                ("oid", Datum::Oid(object.oid)),
+                ("relname", text(&object.name)),
+                ("relnamespace", Datum::Oid(object.namespace)),
+                ("reltype", Datum::Oid(object.oid)),
+                ("relpersistence", persistence),
+                ("relkind", text("v")),
+                ("relnatts", small(view.columns.len())),
+                ("relhasrules", flag(true)),
+            ]),
+            Body::Sequence(_) => rows.push([
+                ("oid", Datum::Oid(object.oid)),
+                ("relname", text(&object.name)),
+                ("relnamespace", Datum::Oid(object.namespace)),
+                ("relfilenode", Datum::Oid(object.oid)),
+                ("reltuples", Datum::Float4(1.0)),
+                ("relpersistence", persistence),
+                ("relkind", text("S")),
+                ("relnatts", small(SEQUENCE_COLUMNS.len())),
+            ]),
+            Body::Schema | Body::Enum(_) | Body::Domain(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn table_class(
+    from: &Sources<'_>,
+    (object, table): (&Object, &TableBody),
+    persistence: &Datum,
+    rows: &mut Rows<'_>,
+) {
+    let references = |rule: &Rule| matches!(rule, Rule::Foreign(_));
+    let catalog = &from.names.catalog;
+    let has_triggers = table.constraints.iter().any(|one| references(&one.rule))
+        || catalog.references_to(object.oid).next().is_some();
+    let checks = table.constraints.iter();
+    let checks = checks.filter(|one| matches!(one.rule, Rule::Check { .. }));
+    let handle = catalog.handle(object.oid);
+    let count = handle.and_then(indelible::Table::row_count);
+    rows.push([
+        ("oid", Datum::Oid(object.oid)),
+        ("relname", text(&object.name)),
+        ("relnamespace", Datum::Oid(object.namespace)),
+        ("reltype", Datum::Oid(object.oid)),
+        ("relam", Datum::Oid(HEAP)),
+        ("relfilenode", Datum::Oid(object.oid)),
+        (
+            "reltuples",
+            Datum::Float4(count.map_or(-1.0, |count| count.rows as f32)),
+        ),
+        ("relhasindex", flag(!table.indexes.is_empty())),
+        ("relpersistence", persistence.clone()),
+        ("relkind", text("r")),
+        ("relnatts", small(table.columns.len())),
+        ("relchecks", small(checks.count())),
+        ("relhastriggers", flag(has_triggers)),
+        ("relreplident", text("d")),
+    ]);
+    for index in &table.indexes {
+        index_class(object, index, persistence, rows);
+    }
+}
+
+fn namespace_of(from: &Sources<'_>, relation: &Relation) -> Datum {
+    Datum::Oid(from.names.catalog.schema(relation.schema).unwrap_or(0))
+}
+
+fn index_class(object: &Object, index: &Index, persistence: &Datum, rows: &mut Rows<'_>) {
+    rows.push([
+        ("oid", Datum::Oid(index.oid)),
+        ("relname", text(&index.name)),
+        ("relnamespace", Datum::Oid(object.namespace)),
+        ("relam", Datum::Oid(BTREE)),
+        ("relfilenode", Datum::Oid(index.oid)),
+        ("relpersistence", persistence.clone()),
+        ("relkind", text("i")),
+        ("relnatts", small(index.columns.len())),
+    ]);
+}
+
+/// Columns of a sequence.
+const SEQUENCE_COLUMNS: &[(&str, Kind)] = &[
+    ("last_value", Kind::Int8),
+    ("log_cnt", Kind::Int8),
+    ("is_called", Kind::Bool),
+];
+
+fn attributes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    for relation in all() {
+        for (at, column) in relation.columns.iter().enumerate() {
+            attribute((relation.oid, at), column.name, column.kind.plain(), rows);
+        }
+    }
+    for object in from.objects() {
+        match &object.body {
+            Body::Table(table) => {
+                for (at, column) in table.columns.iter().enumerate() {
+                    table_attribute((object.oid, at), column, rows);
+                }
+                for index in &table.indexes {
+                    let columns = index.columns.iter().filter_map(|at| table.columns.get(*at));
+                    for (at, column) in columns.enumerate() {
+                        attribute((index.oid, at), &column.name, column.data_type, rows);
+                    }
+                }
+            }
+            Body::View(view) => {
+                for (at, (name, data_type)) in view.columns.iter().enumerate() {
+                    attribute((object.oid, at), name, *data_type, rows);
+                }
+            }
+            Body::Sequence(_) => {
+                for (at, (name, kind)) in SEQUENCE_COLUMNS.iter().enumerate() {
+                    attribute((object.oid, at), name, kind.plain(), rows);
+                }
+            }
+            Body::Schema | Body::Enum(_) | Body::Domain(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// A column without anything of its own.
+fn attribute((relation, at): (Oid, usize), name: &str, data_type: Type, rows: &mut Rows<'_>) {
+    let storage = storage_of(data_type.kind);
+    rows.push([
+        ("attrelid", Datum::Oid(relation)),
+        ("attname", text(name)),
+        ("atttypid", Datum::Oid(data_type.kind.oid())),
+        ("attlen", Datum::Int2(data_type.kind.length())),
+        ("attnum", small(at + 1)),
+        ("atttypmod", Datum::Int4(data_type.modifier)),
+        ("attndims", Datum::Int4(data_type.kind.is_array().into())),
+        ("attbyval", flag(storage.by_value)),
+        ("attalign", text(storage.align)),
+        ("attstorage", text(storage.place)),
+        ("attcollation", Datum::Oid(storage.collation)),
+    ]);
+}
+
+fn table_attribute((relation, at): (Oid, usize), column: &Column, rows: &mut Rows<'_>) {
+    let (identity, generated) = match &column.origin {
+        Origin::Given => ("", ""),
+        Origin::Generated(_) => ("", "s"),
+        Origin::Identity { always: true, .. } => ("a", ""),
+        Origin::Identity { .. } => ("d", ""),
+    };
+    let data_type = column.data_type;
+    let storage = storage_of(data_type.kind);
+    let modifier = if column.domain.is_some() {
+        -1
+    } else {
+        data_type.modifier
+    };
+    rows.push([
+        ("attrelid", Datum::Oid(relation)),
+        ("attname", text(&column.name)),
+        (
+            "atttypid",
+            Datum::Oid(column.domain.unwrap_or(data_type.kind.oid())),
+        ),
+        ("attlen", Datum::Int2(data_type.kind.length())),
+        ("attnum", small(at + 1)),
+        ("atttypmod", Datum::Int4(modifier)),
+        ("attndims", Datum::Int4(data_type.kind.is_array().into())),
+        ("attbyval", flag(storage.by_value)),
+        ("attalign", text(storage.align)),
+        ("attstorage", text(storage.place)),
+        ("attcollation", Datum::Oid(storage.collation)),
+        ("attnotnull", flag(column.not_null)),
+        (
+            "atthasdef",
+            flag(column.default.is_some() || generated == "s"),
+        ),
+        ("attidentity", text(identity)),
+        ("attgenerated", text(generated)),
+    ]);
+}
+
+/// The number of a column's default: defaults have no numbers of their own.
+fn default_oid(relation: Oid, at: usize) -> Oid {
+    relation.wrapping_add((at as Oid + 1) << 22)
+}
+
+fn defaults(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    let definitions = from.definitions();
+    from.each_table(|object, table| {
+        for (at, column) in table.columns.iter().enumerate() {
+            if let Some(expression) = column.expression() {
+                rows.push([
+                    ("oid", Datum::Oid(default_oid(object.oid, at))),
+                    ("adrelid", Datum::Oid(object.oid)),
+                    ("adnum", small(at + 1)),
+                    (
+                        "adbin",
+                        text(definitions.default(object, column, expression)),
+                    ),
+                ]);
+            }
+        }
+        Ok(())
+    })
+}
+
+fn sequences(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    for object in from.names.catalog.objects() {
+        if let Body::Sequence(body) = &object.body {
+            rows.push([
+                ("seqrelid", Datum::Oid(object.oid)),
+                ("seqtypid", Datum::Oid(body.data_type.kind.oid())),
+                ("seqstart", Datum::Int8(body.start)),
+                ("seqincrement", Datum::Int8(body.increment)),
+                ("seqmax", Datum::Int8(body.max)),
+                ("seqmin", Datum::Int8(body.min)),
+                ("seqcache", Datum::Int8(body.cache)),
+                ("seqcycle", flag(body.cycles)),
+            ]);
+        }
+    }
+    Ok(())
+}
+
+/// The catalogue that an object is a row of.
+fn catalogue_of(object: &Object) -> Oid {
+    match object.body {
+        Body::Schema => NAMESPACE,
+        Body::Table(_) | Body::View(_) | Body::Sequence(_) => CLASS,
+        Body::Enum(_) | Body::Domain(_) => TYPE,
+    }
+}
+
+fn descriptions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    let mut describe = |oid: Oid, class: Oid, part: usize, comment: &str| {
+        rows.push([
+            ("objoid", Datum::Oid(oid)),
+            ("classoid", Datum::Oid(class)),
+            ("objsubid", Datum::Int4(part as i32)),
+            ("description", text(comment)),
+        ]);
+    };
+    for object in from.names.catalog.objects() {
+        if let Some(comment) = &object.comment {
+            describe(object.oid, catalogue_of(object), 0, comment);
+        }
+        if let Body::Table(table) = &object.body {
+            for (at, column) in table.columns.iter().enumerate() {
+                if let Some(comment) = &column.comment {
+                    describe(object.oid, CLASS, at + 1, comment);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The rule that makes a view of its query.
+fn rules(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    for object in from.names.catalog.objects() {
+        if matches!(object.body, Body::View(_)) {
+            rows.push([
+                ("oid", Datum::Oid(object.oid)),
+                ("ev_class", Datum::Oid(object.oid)),
+            ]);
+        }
+    }
+    Ok(())
+}

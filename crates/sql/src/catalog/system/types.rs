@@ -1,0 +1,348 @@
+//! Types: the built-in ones, those of the catalogue, and rows of tables.
+
+use super::relation::{Maker, Rows, Sources, flag, text};
+use super::routine::named_oid;
+use crate::catalog::{Body, Object, Oid};
+use crate::error::Result;
+use crate::types::kind::Category;
+use crate::types::kind::KINDS;
+use crate::types::{Datum, Kind};
+
+pub(super) const MAKERS: &[Maker] = &[("pg_type", types), ("pg_enum", labels)];
+
+/// How values of a kind are stored, as `pg_type` and `pg_attribute` have it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Storage {
+    pub(crate) by_value: bool,
+    pub(crate) align: &'static str,
+    pub(crate) place: &'static str,
+    pub(crate) collation: Oid,
+}
+
+/// The collation of the database.
+const DEFAULT_COLLATION: Oid = 100;
+/// The collation of code points.
+const C_COLLATION: Oid = 950;
+
+/// How values of a kind are stored.
+pub(crate) fn storage_of(kind: Kind) -> Storage {
+    let length = kind.length();
+    let by_value = matches!(length, 1 | 2 | 4 | 8);
+    let align = match (kind, kind.element()) {
+        (_, Some(element)) if kind.is_array() && storage_of(element).align == "d" => "d",
+        (Kind::Name | Kind::Uuid | Kind::Unknown, _) => "c",
+        (Kind::Tid, _) => "s",
+        (
+            Kind::Interval
+            | Kind::Timetz
+            | Kind::Record
+            | Kind::Composite(_)
+            | Kind::AnyArray
+            | Kind::AnyCompatibleArray,
+            _,
+        ) => "d",
+        _ => match length {
+            1 => "c",
+            2 => "s",
+            8 => "d",
+            _ => "i",
+        },
+    };
+    let place = match kind {
+        Kind::Numeric => "m",
+        Kind::Int2Vector | Kind::OidVector => "p",
+        _ if length == -1 => "x",
+        _ => "p",
+    };
+    let base = kind.element().filter(|_| kind.is_array());
+    let collation = match base.unwrap_or(kind) {
+        Kind::Text | Kind::Varchar | Kind::Bpchar | Kind::NodeTree => DEFAULT_COLLATION,
+        Kind::Name => C_COLLATION,
+        _ => 0,
+    };
+    Storage {
+        by_value,
+        align,
+        place,
+        collation,
+    }
+}
+
+/// Classes of operators for orders: number, name, family, its name, and the type.
+#[rustfmt::skip]
+pub(super) const OPERATOR_CLASSES: &[(Oid, &str, Oid, &str, Kind)] = &[
+    (10003, "bool_ops", 424, "bool_ops", Kind::Bool),
+    (10006, "bytea_ops", 428, "bytea_ops", Kind::Bytea),
+    (10007, "char_ops", 429, "char_ops", Kind::Char),
+    (10028, "name_ops", 1994, "text_ops", Kind::Name),
+    (3124, "int8_ops", 1976, "integer_ops", Kind::Int8),
+    (1979, "int2_ops", 1976, "integer_ops", Kind::Int2),
+    (1978, "int4_ops", 1976, "integer_ops", Kind::Int4),
+    (3126, "text_ops", 1994, "text_ops", Kind::Text),
+    (1981, "oid_ops", 1989, "oid_ops", Kind::Oid),
+    (10050, "tid_ops", 2789, "tid_ops", Kind::Tid),
+    (10032, "oidvector_ops", 1991, "oidvector_ops", Kind::OidVector),
+    (10012, "float4_ops", 1970, "float_ops", Kind::Float4),
+    (3123, "float8_ops", 1970, "float_ops", Kind::Float8),
+    (10004, "bpchar_ops", 426, "bpchar_ops", Kind::Bpchar),
+    (3122, "date_ops", 434, "datetime_ops", Kind::Date),
+    (10038, "time_ops", 1996, "time_ops", Kind::Time),
+    (3128, "timestamp_ops", 434, "datetime_ops", Kind::Timestamp),
+    (3127, "timestamptz_ops", 434, "datetime_ops", Kind::Timestamptz),
+    (10022, "interval_ops", 1982, "interval_ops", Kind::Interval),
+    (10041, "timetz_ops", 2000, "timetz_ops", Kind::Timetz),
+    (3125, "numeric_ops", 1988, "numeric_ops", Kind::Numeric),
+    (10034, "record_ops", 2994, "record_ops", Kind::Record),
+    (10000, "array_ops", 397, "array_ops", Kind::AnyArray),
+    (10065, "uuid_ops", 2968, "uuid_ops", Kind::Uuid),
+    (10069, "enum_ops", 3522, "enum_ops", Kind::AnyEnum),
+    (10088, "jsonb_ops", 4033, "jsonb_ops", Kind::Jsonb),
+];
+
+/// The class of operators of an index over a kind, or 0.
+pub(super) fn operator_class(kind: Kind) -> Oid {
+    let wanted = match kind {
+        Kind::Varchar => Kind::Text,
+        Kind::Enum(_) => Kind::AnyEnum,
+        Kind::Composite(_) => Kind::Record,
+        kind if kind.is_array() => Kind::AnyArray,
+        kind if kind.is_object_number() => Kind::Oid,
+        kind => kind,
+    };
+    let mut classes = OPERATOR_CLASSES.iter();
+    classes
+        .find(|class| class.4 == wanted)
+        .map_or(0, |class| class.0)
+}
+
+/// The letter of a category.
+fn category_letter(category: Category) -> &'static str {
+    match category {
+        Category::Array => "A",
+        Category::Boolean => "B",
+        Category::Composite => "C",
+        Category::DateTime => "D",
+        Category::Enum => "E",
+        Category::Numeric => "N",
+        Category::Pseudo => "P",
+        Category::String => "S",
+        Category::Timespan => "T",
+        Category::User => "U",
+        Category::Unknown => "X",
+        Category::Internal => "Z",
+    }
+}
+
+/// The name of the function that reads texts of a kind, without its end.
+fn function_prefix(kind: Kind) -> String {
+    let name = kind.catalogue_name();
+    let is_plain = matches!(
+        kind,
+        Kind::Bool
+            | Kind::Bytea
+            | Kind::Char
+            | Kind::Name
+            | Kind::Int8
+            | Kind::Int2
+            | Kind::Int2Vector
+            | Kind::Int4
+            | Kind::Text
+            | Kind::Tid
+            | Kind::OidVector
+            | Kind::Float4
+            | Kind::Float8
+            | Kind::Unknown
+            | Kind::Bpchar
+            | Kind::Varchar
+    ) || kind.is_object_number();
+    match kind {
+        Kind::Enum(_) => "enum_".to_owned(),
+        Kind::Composite(_) => "record_".to_owned(),
+        _ if kind.is_array() => "array_".to_owned(),
+        _ if is_plain => name,
+        _ => format!("{name}_"),
+    }
+}
+
+/// The functions that read and print values of a kind: as text, then in binary.
+pub(super) fn input_output(kind: Kind) -> [String; 4] {
+    let prefix = function_prefix(kind);
+    ["in", "out", "recv", "send"].map(|end| format!("{prefix}{end}"))
+}
+
+/// Values of a type that is not a relation's own.
+struct TypeRow<'t> {
+    oid: Oid,
+    name: &'t str,
+    namespace: Oid,
+    letter: &'static str,
+    kind: Kind,
+    element: Oid,
+    array: Oid,
+}
+
+fn push(row: &TypeRow<'_>, rows: &mut Rows<'_>) {
+    let storage = storage_of(row.kind);
+    let [input, output, receive, send] = input_output(row.kind);
+    let is_pseudo = row.kind.category() == Category::Pseudo && row.kind != Kind::Void;
+    let has_binary = !is_pseudo || matches!(row.kind, Kind::Record | Kind::AnyArray);
+    let binary = |name: &str| Datum::Oid(if has_binary { named_oid(name) } else { 0 });
+    rows.push([
+        ("oid", Datum::Oid(row.oid)),
+        ("typname", text(row.name)),
+        ("typnamespace", Datum::Oid(row.namespace)),
+        ("typlen", Datum::Int2(row.kind.length())),
+        ("typbyval", flag(storage.by_value)),
+        ("typtype", text(row.letter)),
+        ("typcategory", text(category_letter(row.kind.category()))),
+        ("typispreferred", flag(row.kind.is_preferred())),
+        ("typelem", Datum::Oid(row.element)),
+        ("typarray", Datum::Oid(row.array)),
+        ("typinput", Datum::Oid(named_oid(&input))),
+        ("typoutput", Datum::Oid(named_oid(&output))),
+        ("typreceive", binary(&receive)),
+        ("typsend", binary(&send)),
+        ("typalign", text(storage.align)),
+        ("typstorage", text(storage.place)),
+        ("typcollation", Datum::Oid(storage.collation)),
+    ]);
+}
+
+fn types(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    for &kind in KINDS {
+        let is_pseudo = matches!(kind.category(), Category::Pseudo | Category::Unknown);
+        built_in(kind, if is_pseudo { "p" } else { "b" }, rows);
+        if let Some(array) = kind.array() {
+            built_in(array, if kind == Kind::Record { "p" } else { "b" }, rows);
+        }
+    }
+    for object in from.objects() {
+        match &object.body {
+            Body::Enum(_) => {
+                let kind = Kind::Enum(object.oid);
+                let array = Kind::EnumArray(object.oid);
+                push(
+                    &TypeRow {
+                        oid: object.oid,
+                        name: &object.name,
+                        namespace: object.namespace,
+                        letter: "e",
+                        kind,
+                        element: 0,
+                        array: array.oid(),
+                    },
+                    rows,
+                );
+                push(
+                    &TypeRow {
+                        oid: array.oid(),
+                        name: &format!("_{}", object.name),
+                        namespace: object.namespace,
+                        letter: "b",
+                        kind: array,
+                        element: object.oid,
+                        array: 0,
+                    },
+                    rows,
+                );
+            }
+            Body::Domain(_) => domain(from, &object, rows),
+            Body::Table(_) | Body::View(_) => composite(&object, rows),
+            Body::Schema | Body::Sequence(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn built_in(kind: Kind, letter: &'static str, rows: &mut Rows<'_>) {
+    push(
+        &TypeRow {
+            oid: kind.oid(),
+            name: &kind.catalogue_name(),
+            namespace: crate::catalog::PG_CATALOG,
+            letter,
+            kind,
+            element: match kind {
+                Kind::Name => Kind::Char.oid(),
+                _ => kind.element().map_or(0, Kind::oid),
+            },
+            array: kind.array().map_or(0, Kind::oid),
+        },
+        rows,
+    );
+}
+
+fn domain(from: &Sources<'_>, object: &Object, rows: &mut Rows<'_>) {
+    let Body::Domain(domain) = &object.body else {
+        return;
+    };
+    let kind = domain.base.kind;
+    let storage = storage_of(kind);
+    let [_, output, _, send] = input_output(kind);
+    let default = domain.default.as_ref();
+    let default = default.map(|default| from.definitions().value(default, domain.base));
+    let default = default.map_or(Datum::Null, text);
+    rows.push([
+        ("oid", Datum::Oid(object.oid)),
+        ("typname", text(&object.name)),
+        ("typnamespace", Datum::Oid(object.namespace)),
+        ("typlen", Datum::Int2(kind.length())),
+        ("typbyval", flag(storage.by_value)),
+        ("typtype", text("d")),
+        ("typcategory", text(category_letter(kind.category()))),
+        ("typinput", Datum::Oid(named_oid("domain_in"))),
+        ("typoutput", Datum::Oid(named_oid(&output))),
+        ("typreceive", Datum::Oid(named_oid("domain_recv"))),
+        ("typsend", Datum::Oid(named_oid(&send))),
+        ("typalign", text(storage.align)),
+        ("typstorage", text(storage.place)),
+        ("typnotnull", flag(domain.not_null)),
+        ("typbasetype", Datum::Oid(kind.oid())),
+        ("typtypmod", Datum::Int4(domain.base.modifier)),
+        ("typcollation", Datum::Oid(storage.collation)),
+        ("typdefaultbin", default.clone()),
+        ("typdefault", default),
+    ]);
+}
+
+/// The type of a relation's rows.
+fn composite(object: &Object, rows: &mut Rows<'_>) {
+    let kind = Kind::Composite(object.oid);
+    let storage = storage_of(kind);
+    let [input, output, receive, send] = input_output(kind);
+    rows.push([
+        ("oid", Datum::Oid(object.oid)),
+        ("typname", text(&object.name)),
+        ("typnamespace", Datum::Oid(object.namespace)),
+        ("typlen", Datum::Int2(kind.length())),
+        ("typbyval", flag(storage.by_value)),
+        ("typtype", text("c")),
+        ("typcategory", text("C")),
+        ("typrelid", Datum::Oid(object.oid)),
+        ("typinput", Datum::Oid(named_oid(&input))),
+        ("typoutput", Datum::Oid(named_oid(&output))),
+        ("typreceive", Datum::Oid(named_oid(&receive))),
+        ("typsend", Datum::Oid(named_oid(&send))),
+        ("typalign", text(storage.align)),
+        ("typstorage", text(storage.place)),
+    ]);
+}
+
+fn labels(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    for object in from.names.catalog.objects() {
+        let Body::Enum(body) = &object.body else {
+            continue;
+        };
+        for (at, label) in body.labels.iter().enumerate() {
+            let place = at as Oid + 1;
+            rows.push([
+                // Labels have no numbers of their own.
+                ("oid", Datum::Oid(object.oid.wrapping_add(place << 22))),
+                ("enumtypid", Datum::Oid(object.oid)),
+                ("enumsortorder", Datum::Float4(place as f32)),
+                ("enumlabel", text(label)),
+            ]);
+        }
+    }
+    Ok(())
+}

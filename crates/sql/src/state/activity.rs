@@ -1,0 +1,196 @@
+//! Functions that tell about the server and its sessions: sizes, times, transactions.
+
+use super::describe::number;
+use super::host::HostCall;
+use crate::catalog::{Body, Object};
+use crate::error::Result;
+use crate::types::Datum;
+use crate::types::Kind::{self, Bool, Float8, Int4, Int8, Name, Numeric, Regclass, Text};
+use crate::types::function::Function;
+
+const OID: Kind = Kind::Oid;
+
+const fn about(name: &'static str, arguments: &'static [Kind], result: Kind) -> Function {
+    Function::host(name, arguments, result).stable()
+}
+
+/// The functions of this module.
+pub(super) const FUNCTIONS: &[Function] = &[
+    about("pg_relation_size", &[Regclass], Int8),
+    about("pg_relation_size", &[Regclass, Text], Int8),
+    about("pg_table_size", &[Regclass], Int8),
+    about("pg_indexes_size", &[Regclass], Int8),
+    about("pg_total_relation_size", &[Regclass], Int8),
+    about("pg_database_size", &[Name], Int8),
+    about("pg_database_size", &[OID], Int8),
+    about("pg_tablespace_size", &[Name], Int8),
+    about("pg_tablespace_size", &[OID], Int8),
+    Function::scalar("pg_size_pretty", &[Int8], Text, |_, a| {
+        Ok(Datum::text(pretty_size(i128::from(a[0].int()?))))
+    }),
+    Function::scalar("pg_size_pretty", &[Numeric], Text, |_, a| {
+        let size = match &a[0] {
+            Datum::Numeric(size) => size.to_i64().map_or(0, i128::from),
+            _ => 0,
+        };
+        Ok(Datum::text(pretty_size(size)))
+    }),
+    about("pg_is_in_recovery", &[], Bool),
+    about("pg_is_wal_replay_paused", &[], Bool),
+    about("pg_postmaster_start_time", &[], Kind::Timestamptz),
+    about("pg_conf_load_time", &[], Kind::Timestamptz),
+    about("pg_jit_available", &[], Bool),
+    about("pg_stat_get_numscans", &[OID], Int8),
+    about("pg_stat_get_tuples_inserted", &[OID], Int8),
+    about("pg_stat_get_live_tuples", &[OID], Int8),
+    about("pg_stat_get_dead_tuples", &[OID], Int8),
+    about("txid_current", &[], Int8),
+    about("txid_current_if_assigned", &[], Int8),
+    about("inet_server_addr", &[], Text),
+    about("inet_server_port", &[], Int4),
+    about("inet_client_addr", &[], Text),
+    about("inet_client_port", &[], Int4),
+    about("pg_notification_queue_usage", &[], Float8),
+];
+
+/// About the bytes of a value of a type without a length.
+const VARYING_BYTES: u64 = 32;
+
+impl HostCall<'_> {
+    /// The result of a function of this module; none if it is another one.
+    pub(super) fn activity(&self, function: &str, arguments: &[Datum]) -> Result<Option<Datum>> {
+        let sql = &self.session.sql;
+        Ok(Some(match function {
+            "pg_relation_size" | "pg_table_size" | "pg_indexes_size" | "pg_total_relation_size" => {
+                self.relation_size(function, &arguments[0])
+            }
+            "pg_database_size" | "pg_tablespace_size" => {
+                let objects = self.names.catalog.objects();
+                Datum::Int8(
+                    objects
+                        .map(|object| self.sizes(object))
+                        .map(|(own, indexes)| own + indexes)
+                        .sum(),
+                )
+            }
+            "pg_is_in_recovery" | "pg_is_wal_replay_paused" | "pg_jit_available" => {
+                Datum::Bool(false)
+            }
+            "pg_postmaster_start_time" | "pg_conf_load_time" => Datum::Timestamptz(sql.opened_at()),
+            "pg_stat_get_live_tuples" => {
+                let handle = number(&arguments[0]).and_then(|oid| self.names.catalog.handle(oid));
+                let count = handle.and_then(indelible::Table::row_count);
+                Datum::Int8(count.map_or(0, |count| count.rows as i64))
+            }
+            "pg_stat_get_numscans" | "pg_stat_get_tuples_inserted" | "pg_stat_get_dead_tuples" => {
+                Datum::Int8(0)
+            }
+            "txid_current" => Datum::Int8(self.session.transaction),
+            "txid_current_if_assigned" => Datum::Null,
+            "inet_server_addr" | "inet_server_port" | "inet_client_addr" | "inet_client_port" => {
+                Datum::Null
+            }
+            "pg_notification_queue_usage" => Datum::Float8(0.0),
+            _ => return Ok(None),
+        }))
+    }
+
+    /// About the bytes of a table, or of its indexes: the database counts rows, and not their
+    /// bytes.
+    fn relation_size(&self, function: &str, oid: &Datum) -> Datum {
+        let Some(oid) = number(oid) else {
+            return Datum::Null;
+        };
+        let catalog = &self.names.catalog;
+        if let Some((table, index)) = catalog.index(oid) {
+            return Datum::Int8(bytes_of(self.rows_of(table), table, &index.columns));
+        }
+        let Some(object) = catalog.object(oid) else {
+            return Datum::Null;
+        };
+        let (own, indexes) = self.sizes(object);
+        Datum::Int8(match function {
+            "pg_indexes_size" => indexes,
+            "pg_total_relation_size" => own + indexes,
+            _ => own,
+        })
+    }
+
+    /// About the bytes of a table, and of its indexes.
+    fn sizes(&self, object: &Object) -> (i64, i64) {
+        let Body::Table(table) = &object.body else {
+            return (0, 0);
+        };
+        let rows = self.rows_of(object);
+        let all: Vec<usize> = (0..table.columns.len()).collect();
+        let indexes = table
+            .indexes
+            .iter()
+            .filter(|index| index.physical.is_some());
+        let indexes = indexes.map(|index| bytes_of(rows, object, &index.columns));
+        (bytes_of(rows, object, &all), indexes.sum())
+    }
+
+    fn rows_of(&self, table: &Object) -> u64 {
+        let handle = self.names.catalog.handle(table.oid);
+        let count = handle.and_then(indelible::Table::row_count);
+        count.map_or(0, |count| count.rows)
+    }
+}
+
+/// About the bytes of some columns of a table's rows.
+fn bytes_of(rows: u64, object: &Object, columns: &[usize]) -> i64 {
+    let Body::Table(table) = &object.body else {
+        return 0;
+    };
+    let columns = columns.iter().filter_map(|at| table.columns.get(*at));
+    let bytes: u64 = columns
+        .map(|column| match column.data_type.kind.length() {
+            length @ 1.. => length.unsigned_abs().into(),
+            _ => VARYING_BYTES,
+        })
+        .sum();
+    (rows * bytes) as i64
+}
+
+/// A size in the first unit that gives fewer than five digits, as PostgreSQL rounds it.
+fn pretty_size(bytes: i128) -> String {
+    const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
+    const BYTES_MAX: i128 = 10 * 1024;
+    if bytes.abs() < BYTES_MAX {
+        return format!("{bytes} bytes");
+    }
+    // Halves of the unit, so that the last step rounds.
+    let mut halves = bytes / 512;
+    let mut units = UNITS.iter().peekable();
+    while let Some(unit) = units.next() {
+        if halves.abs() < 2 * BYTES_MAX - 1 || units.peek().is_none() {
+            let size = i128::midpoint(halves, i128::from(halves >= 0));
+            return format!("{size} {unit}");
+        }
+        halves /= 1024;
+    }
+    String::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pretty_size;
+
+    /// Expected texts are those of PostgreSQL 15.
+    #[test]
+    fn sizes_print_as_postgresql_prints_them() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (8192, "8192 bytes"),
+            (10_239, "10239 bytes"),
+            (10_240, "10 kB"),
+            (-1_000_000, "-977 kB"),
+            (10_485_247, "10239 kB"),
+            (10_485_248, "10 MB"),
+            (1 << 40, "1024 GB"),
+        ] {
+            assert_eq!(pretty_size(bytes), text);
+        }
+    }
+}

@@ -1,0 +1,460 @@
+//! Functions that tell about objects of the catalogue: definitions, names, comments, visibility.
+//!
+//! A number that no object has gives NULL, as in PostgreSQL, so that a tool that looks while
+//! another session drops something is not disturbed.
+
+use super::definitions::Definitions;
+use super::host::HostCall;
+use super::names::quoted;
+use crate::catalog::system::{self, Routine};
+use crate::catalog::{Body, Names, Object, Oid};
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::Kind::{self, Bool, Char, Int2, Int4, Name, NodeTree, Regclass, Regtype, Text};
+use crate::types::array::Array;
+use crate::types::function::Function;
+use crate::types::{Context, Datum, Type};
+use std::sync::Arc;
+
+const TEXTS: Kind = Kind::Array(&Text);
+const OID: Kind = Kind::Oid;
+
+const fn about(name: &'static str, arguments: &'static [Kind], result: Kind) -> Function {
+    Function::host(name, arguments, result).stable()
+}
+
+/// The functions of this module.
+pub(super) const FUNCTIONS: &[Function] = &[
+    about("format_type", &[OID, Int4], Text).nullable(),
+    about("pg_get_expr", &[NodeTree, OID], Text),
+    about("pg_get_expr", &[NodeTree, OID, Bool], Text),
+    about("pg_get_constraintdef", &[OID], Text),
+    about("pg_get_constraintdef", &[OID, Bool], Text),
+    about("pg_get_indexdef", &[OID], Text),
+    about("pg_get_indexdef", &[OID, Int4, Bool], Text),
+    about("pg_get_viewdef", &[OID], Text),
+    about("pg_get_viewdef", &[OID, Bool], Text),
+    about("pg_get_viewdef", &[OID, Int4], Text),
+    about("pg_get_viewdef", &[Text], Text),
+    about("pg_get_viewdef", &[Text, Bool], Text),
+    about("pg_get_ruledef", &[OID], Text),
+    about("pg_get_ruledef", &[OID, Bool], Text),
+    about("pg_get_triggerdef", &[OID], Text),
+    about("pg_get_triggerdef", &[OID, Bool], Text),
+    about("pg_get_partkeydef", &[OID], Text),
+    about("pg_get_partition_constraintdef", &[OID], Text),
+    about("pg_get_statisticsobjdef", &[OID], Text),
+    about("pg_get_statisticsobjdef_columns", &[OID], Text),
+    about("pg_get_statisticsobjdef_expressions", &[OID], TEXTS),
+    about("pg_get_function_arguments", &[OID], Text),
+    about("pg_get_function_identity_arguments", &[OID], Text),
+    about("pg_get_function_result", &[OID], Text),
+    about("pg_get_function_arg_default", &[OID, Int4], Text),
+    about("pg_get_function_sqlbody", &[OID], Text),
+    about("pg_get_functiondef", &[OID], Text),
+    about("pg_get_serial_sequence", &[Text, Text], Text),
+    about("pg_table_is_visible", &[OID], Bool),
+    about("pg_type_is_visible", &[OID], Bool),
+    about("pg_function_is_visible", &[OID], Bool),
+    about("pg_operator_is_visible", &[OID], Bool),
+    about("pg_opclass_is_visible", &[OID], Bool),
+    about("pg_opfamily_is_visible", &[OID], Bool),
+    about("pg_collation_is_visible", &[OID], Bool),
+    about("pg_conversion_is_visible", &[OID], Bool),
+    about("pg_statistics_obj_is_visible", &[OID], Bool),
+    about("pg_ts_config_is_visible", &[OID], Bool),
+    about("pg_ts_dict_is_visible", &[OID], Bool),
+    about("pg_ts_parser_is_visible", &[OID], Bool),
+    about("pg_ts_template_is_visible", &[OID], Bool),
+    about("obj_description", &[OID, Name], Text),
+    about("obj_description", &[OID], Text),
+    about("col_description", &[OID, Int4], Text),
+    about("shobj_description", &[OID, Name], Text),
+    about("to_regclass", &[Text], Regclass),
+    about("to_regtype", &[Text], Regtype),
+    about("to_regproc", &[Text], Kind::Regproc),
+    about("to_regprocedure", &[Text], Kind::Regprocedure),
+    about("to_regoper", &[Text], Kind::Regoper),
+    about("to_regnamespace", &[Text], Kind::Regnamespace),
+    about("to_regrole", &[Text], Kind::Regrole),
+    about("pg_relation_is_publishable", &[Regclass], Bool),
+    about("pg_relation_filenode", &[Regclass], OID),
+    about("pg_partition_root", &[Regclass], Regclass),
+    about_set("pg_partition_ancestors", &[Regclass], Regclass),
+    about("pg_describe_object", &[OID, OID, Int4], Text),
+    about_set(
+        "_pg_expandarray",
+        &[Kind::Array(&Int2)],
+        Kind::Composite(EXPANDED),
+    ),
+    about("acldefault", &[Char, OID], TEXTS),
+    about_set("aclexplode", &[TEXTS], Kind::Record).columns(&[
+        ("grantor", OID),
+        ("grantee", OID),
+        ("privilege_type", Text),
+        ("is_grantable", Bool),
+    ]),
+    about_set("pg_options_to_table", &[TEXTS], Kind::Record)
+        .columns(&[("option_name", Text), ("option_value", Text)]),
+    about("pg_encoding_to_char", &[Int4], Name),
+    about("pg_char_to_encoding", &[Name], Int4),
+    about("pg_client_encoding", &[], Name),
+    about("getdatabaseencoding", &[], Name),
+    about("pg_tablespace_location", &[OID], Text),
+    about_set("pg_tablespace_databases", &[OID], OID),
+    about("pg_my_temp_schema", &[], OID),
+    about("pg_is_other_temp_schema", &[OID], Bool),
+    about("pg_collation_for", &[Kind::Any], Text).nullable(),
+    about("pg_column_is_updatable", &[Regclass, Int2, Bool], Bool),
+    about("pg_relation_is_updatable", &[Regclass, Bool], Int4),
+];
+
+/// A function that gives a set of rows.
+const fn about_set(name: &'static str, arguments: &'static [Kind], result: Kind) -> Function {
+    Function::with_body(
+        name,
+        arguments,
+        result,
+        crate::types::function::Body::HostSet(name),
+    )
+    .stable()
+}
+
+/// The number of the type of `_pg_expandarray`'s rows, and its fields.
+pub(super) const EXPANDED: Oid = 13_400;
+pub(super) const EXPANDED_FIELDS: [(&str, Kind); 2] = [("x", Int2), ("n", Int4)];
+
+/// The places of encodings in PostgreSQL's list that can be asked for.
+const UTF8: i32 = 6;
+const SQL_ASCII: i32 = 0;
+
+/// Bits of `pg_relation_is_updatable`: rows are inserted, updated, deleted.
+const UPDATABLE: i32 = (1 << 3) | (1 << 2) | (1 << 4);
+
+impl HostCall<'_> {
+    /// The result of a function of this module; none if it is another one.
+    pub(super) fn describe(
+        &self,
+        context: &Context<'_>,
+        function: &str,
+        arguments: &[Datum],
+    ) -> Result<Option<Datum>> {
+        let pretty = matches!(arguments.last(), Some(Datum::Bool(true)));
+        let texts = self.definitions(context, pretty);
+        let first = arguments.first().unwrap_or(&Datum::Null);
+        Ok(Some(match function {
+            "format_type" => self.type_name(arguments)?,
+            "pg_get_expr" => match (first, number(&arguments[1])) {
+                (Datum::Text(text), Some(relation)) => Datum::text(texts.reprinted(text, relation)),
+                _ => Datum::Null,
+            },
+            "pg_get_constraintdef" => optional(number(first).and_then(|oid| texts.constraint(oid))),
+            "pg_get_indexdef" => {
+                let column = match arguments.get(1) {
+                    Some(column) => usize::try_from(column.int()?).unwrap_or(0),
+                    None => 0,
+                };
+                optional(number(first).and_then(|oid| texts.index(oid, column)))
+            }
+            "pg_get_viewdef" => {
+                let oid = match first {
+                    Datum::Text(name) => Some(context.names.object_oid(Regclass, name)?),
+                    oid => number(oid),
+                };
+                // A width of lines asks for the pretty form.
+                let is_wrapped = matches!(arguments.get(1), Some(Datum::Int4(_)));
+                let texts = self.definitions(context, pretty || is_wrapped);
+                optional(oid.and_then(|oid| texts.view(oid)))
+            }
+            _ => return self.describe_object(context, function, arguments),
+        }))
+    }
+
+    /// As [`HostCall::describe`]: names, comments and visibility.
+    fn describe_object(
+        &self,
+        context: &Context<'_>,
+        function: &str,
+        arguments: &[Datum],
+    ) -> Result<Option<Datum>> {
+        let first = arguments.first().unwrap_or(&Datum::Null);
+        Ok(Some(match function {
+            "pg_get_function_arguments" | "pg_get_function_identity_arguments" => {
+                optional(number(first).and_then(system::routine).map(arguments_of))
+            }
+            "pg_get_function_result" => {
+                optional(number(first).and_then(system::routine).map(result_of))
+            }
+            "pg_get_serial_sequence" => self.serial_sequence(context, arguments)?,
+            "pg_table_is_visible" | "pg_type_is_visible" => self.is_visible(first),
+            "pg_function_is_visible" => {
+                let known = number(first).and_then(system::routine);
+                known.map_or(Datum::Null, |_| Datum::Bool(true))
+            }
+            // There are none of these but those of the system.
+            "pg_operator_is_visible"
+            | "pg_opclass_is_visible"
+            | "pg_opfamily_is_visible"
+            | "pg_collation_is_visible" => Datum::Bool(true),
+            "obj_description" => optional(number(first).and_then(|oid| self.comment(oid, 0))),
+            "col_description" => {
+                let part = usize::try_from(arguments[1].int()?).unwrap_or(0);
+                optional(number(first).and_then(|oid| self.comment(oid, part)))
+            }
+            "to_regclass" => self.known_oid(context, Regclass, first)?,
+            "to_regtype" => self.known_oid(context, Regtype, first)?,
+            "to_regproc" => self.known_oid(context, Kind::Regproc, first)?,
+            "to_regprocedure" => self.known_oid(context, Kind::Regprocedure, first)?,
+            "to_regoper" => self.known_oid(context, Kind::Regoper, first)?,
+            "to_regnamespace" => self.known_oid(context, Kind::Regnamespace, first)?,
+            "to_regrole" => self.known_oid(context, Kind::Regrole, first)?,
+            "pg_relation_is_publishable" => Datum::Bool(self.table_of(first).is_some()),
+            "pg_relation_filenode" => match self.table_of(first) {
+                Some(object) => Datum::Oid(object.oid),
+                None => Datum::Null,
+            },
+            "pg_column_is_updatable" => Datum::Bool(self.table_of(first).is_some()),
+            "pg_relation_is_updatable" => {
+                Datum::Int4(self.table_of(first).map_or(0, |_| UPDATABLE))
+            }
+            "pg_describe_object" => self.object_text(arguments)?,
+            "_pg_expandarray" => expanded(first)?,
+            "acldefault" | "aclexplode" => return self.access_list(function, arguments).map(Some),
+            "pg_encoding_to_char" => Datum::text(match first.int()? {
+                number if number == i64::from(UTF8) => "UTF8",
+                number if number == i64::from(SQL_ASCII) => "SQL_ASCII",
+                _ => "",
+            }),
+            "pg_char_to_encoding" => Datum::Int4(
+                match first.str()?.to_uppercase().replace('-', "").as_str() {
+                    "UTF8" | "UNICODE" => UTF8,
+                    "SQL_ASCII" => SQL_ASCII,
+                    _ => -1,
+                },
+            ),
+            "pg_client_encoding" | "getdatabaseencoding" => Datum::text("UTF8"),
+            "pg_tablespace_location" => Datum::text(""),
+            "pg_tablespace_databases" => rows(OID, vec![Datum::Oid(system::DATABASE)]),
+            "pg_my_temp_schema" => Datum::Oid(self.names.temporary.unwrap_or(0)),
+            "pg_is_other_temp_schema" => Datum::Bool(false),
+            "pg_collation_for" => Datum::text("\"default\""),
+            _ => return Ok(self.describe_absent(function)),
+        }))
+    }
+
+    /// Functions about kinds of objects that do not exist here: there are no rows, and no texts.
+    fn describe_absent(&self, function: &str) -> Option<Datum> {
+        Some(match function {
+            "pg_get_ruledef"
+            | "pg_get_triggerdef"
+            | "pg_get_partkeydef"
+            | "pg_get_partition_constraintdef"
+            | "pg_get_statisticsobjdef"
+            | "pg_get_statisticsobjdef_columns"
+            | "pg_get_statisticsobjdef_expressions"
+            | "pg_get_function_arg_default"
+            | "pg_get_function_sqlbody"
+            | "pg_get_functiondef"
+            | "pg_conversion_is_visible"
+            | "pg_statistics_obj_is_visible"
+            | "pg_ts_config_is_visible"
+            | "pg_ts_dict_is_visible"
+            | "pg_ts_parser_is_visible"
+            | "pg_ts_template_is_visible"
+            | "pg_partition_root"
+            | "shobj_description" => Datum::Null,
+            "pg_partition_ancestors" | "pg_options_to_table" => rows(Text, Vec::new()),
+            _ => return None,
+        })
+    }
+
+    /// Texts of definitions.
+    pub(super) fn definitions<'d>(
+        &'d self,
+        context: &Context<'d>,
+        pretty: bool,
+    ) -> Definitions<'d> {
+        Definitions {
+            names: self.names,
+            database: self.session.sql.database(),
+            context: *context,
+            pretty,
+        }
+    }
+
+    fn type_name(&self, arguments: &[Datum]) -> Result<Datum> {
+        let Some(oid) = number(&arguments[0]) else {
+            return Ok(Datum::Null);
+        };
+        let modifier = match &arguments[1] {
+            Datum::Null => None,
+            modifier => Some(modifier.int4()?),
+        };
+        if oid == 0 {
+            return Ok(Datum::text("-"));
+        }
+        let built_in = Kind::from_oid(oid).map(|kind| match (kind, modifier) {
+            // Without a modifier at all, the type is meant, and not one without a length.
+            (Kind::Bpchar, None) => "character".to_owned(),
+            _ => {
+                let modifier = modifier.unwrap_or(-1);
+                Type { kind, modifier }.to_string()
+            }
+        });
+        let name = built_in.or_else(|| self.names.type_text(oid));
+        Ok(Datum::text(name.unwrap_or_else(|| "???".to_owned())))
+    }
+
+    /// Whether an object is found without its schema.
+    fn is_visible(&self, oid: &Datum) -> Datum {
+        let Some(oid) = number(oid) else {
+            return Datum::Null;
+        };
+        if let Some(relation) = system::by_oid(oid) {
+            return Datum::Bool(relation.is_visible());
+        }
+        if Kind::from_oid(oid).is_some() {
+            return Datum::Bool(true);
+        }
+        let catalog = &self.names.catalog;
+        let (object, name) = match (catalog.object(oid), catalog.index(oid)) {
+            (Some(object), _) => (object, object.name.as_str()),
+            (None, Some((table, index))) => (table, index.name.as_str()),
+            // The number after an enum's is that of its arrays.
+            (None, None) => match catalog.object(oid.wrapping_sub(1)) {
+                Some(object) if matches!(object.body, Body::Enum(_)) => {
+                    (object, object.name.as_str())
+                }
+                _ => return Datum::Null,
+            },
+        };
+        let group = match object.body {
+            Body::Enum(_) | Body::Domain(_) => Names::Types,
+            _ => Names::Relations,
+        };
+        let mut schemas = self.names.schemas();
+        let first = schemas.find(|schema| catalog.find_oid(group, *schema, name).is_some());
+        Datum::Bool(first == Some(object.namespace))
+    }
+
+    /// The comment on an object, or on a column of one.
+    fn comment(&self, oid: Oid, part: usize) -> Option<String> {
+        let object = self.names.catalog.object(oid)?;
+        match (part.checked_sub(1), &object.body) {
+            (None, _) => object.comment.clone(),
+            (Some(at), Body::Table(table)) => table.columns.get(at)?.comment.clone(),
+            _ => None,
+        }
+    }
+
+    /// The number of the object that a text names, or NULL.
+    fn known_oid(&self, context: &Context<'_>, kind: Kind, name: &Datum) -> Result<Datum> {
+        match context.names.object_oid(kind, name.str()?) {
+            Ok(oid) => Ok(Datum::Oid(oid)),
+            Err(error) if error.state == SqlState::INVALID_NAME => Err(error),
+            Err(_) => Ok(Datum::Null),
+        }
+    }
+
+    /// The table with a number.
+    pub(super) fn table_of(&self, oid: &Datum) -> Option<&Arc<Object>> {
+        let object = self.names.catalog.object(number(oid)?)?;
+        matches!(object.body, Body::Table(_)).then_some(object)
+    }
+
+    /// The sequence that goes with a column, or NULL.
+    fn serial_sequence(&self, context: &Context<'_>, arguments: &[Datum]) -> Result<Datum> {
+        let (table, column) = (arguments[0].str()?, arguments[1].str()?);
+        let oid = context.names.object_oid(Regclass, table)?;
+        let place = match self.names.catalog.object(oid).map(|object| &object.body) {
+            Some(Body::Table(body)) => body.column(column),
+            _ => None,
+        };
+        let place = place.ok_or_else(|| {
+            let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
+            SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+        })?;
+        let owned = self.names.catalog.objects().find(|object| {
+            matches!(&object.body, Body::Sequence(sequence) if sequence.owner == Some((oid, place)))
+        });
+        Ok(owned.map_or(Datum::Null, |object| {
+            let schema = self.names.catalog.object(object.namespace);
+            let schema = schema.map_or("public", |schema| &schema.name);
+            Datum::text(format!("{}.{}", quoted(schema), quoted(&object.name)))
+        }))
+    }
+
+    /// An object, in words.
+    fn object_text(&self, arguments: &[Datum]) -> Result<Datum> {
+        let (Some(oid), part) = (number(&arguments[1]), arguments[2].int()?) else {
+            return Ok(Datum::Null);
+        };
+        let Some(object) = self.names.catalog.object(oid) else {
+            return Ok(Datum::Null);
+        };
+        let named = format!("{} {}", object.kind_name(), self.names.visible_name(object));
+        let column = match &object.body {
+            Body::Table(table) => usize::try_from(part - 1)
+                .ok()
+                .and_then(|at| table.columns.get(at)),
+            _ => None,
+        };
+        Ok(Datum::text(match column {
+            Some(column) => format!("column {} of {named}", quoted(&column.name)),
+            None => named,
+        }))
+    }
+}
+
+/// A number of the catalogue.
+pub(super) fn number(value: &Datum) -> Option<Oid> {
+    match value {
+        Datum::Oid(oid) => Some(*oid),
+        _ => None,
+    }
+}
+
+fn optional(text: Option<String>) -> Datum {
+    text.map_or(Datum::Null, Datum::text)
+}
+
+/// The rows of a function that gives a set.
+pub(super) fn rows(kind: Kind, values: Vec<Datum>) -> Datum {
+    Datum::Array(Arc::new(Array::new(kind, values)))
+}
+
+/// A row of a function that gives a set of several columns.
+pub(super) fn record(fields: Vec<Datum>) -> Datum {
+    Datum::Record(Arc::new(crate::types::datum::Record {
+        shape: Arc::default(),
+        fields,
+    }))
+}
+
+/// The elements of an array with their places from 1.
+fn expanded(array: &Datum) -> Result<Datum> {
+    let elements = (1..).zip(&array.array()?.elements);
+    let elements = elements.map(|(at, element)| record(vec![element.clone(), Datum::Int4(at)]));
+    Ok(rows(Kind::Record, elements.collect()))
+}
+
+fn arguments_of(routine: &Routine) -> String {
+    let is_variadic = routine
+        .function
+        .is_some_and(|function| function.is_variadic);
+    let last = routine.arguments.len();
+    let names = (1..).zip(&routine.arguments).map(|(at, oid)| {
+        let word = if is_variadic && at == last {
+            "VARIADIC "
+        } else {
+            ""
+        };
+        format!("{word}{}", system::type_text(*oid))
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn result_of(routine: &Routine) -> String {
+    let is_set = routine.function.is_some_and(Function::returns_set);
+    let word = if is_set { "SETOF " } else { "" };
+    format!("{word}{}", system::type_text(routine.result))
+}

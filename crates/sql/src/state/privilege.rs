@@ -1,0 +1,216 @@
+//! Functions that tell what a role may do, and lists of access.
+
+use super::describe::{number, record, rows};
+use super::host::HostCall;
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::Kind::{self, Bool, Name, Text};
+use crate::types::function::Function;
+use crate::types::{Context, Datum, Names as _};
+
+const OID: Kind = Kind::Oid;
+
+/// The ways to name a role and an object: by name or number, or the role of the session.
+macro_rules! forms {
+    ($($name:literal)*) => {
+        &[$(
+            Function::host($name, &[Name, Text, Text], Bool).stable(),
+            Function::host($name, &[Name, OID, Text], Bool).stable(),
+            Function::host($name, &[OID, Text, Text], Bool).stable(),
+            Function::host($name, &[OID, OID, Text], Bool).stable(),
+            Function::host($name, &[Text, Text], Bool).stable(),
+            Function::host($name, &[OID, Text], Bool).stable(),
+        )*]
+    };
+}
+
+/// Functions over an object.
+pub(super) const FUNCTIONS: &[Function] = forms! {
+    "has_table_privilege" "has_any_column_privilege" "has_sequence_privilege"
+    "has_schema_privilege" "has_database_privilege" "has_function_privilege"
+    "has_language_privilege" "has_tablespace_privilege" "has_type_privilege"
+    "has_foreign_data_wrapper_privilege" "has_server_privilege"
+};
+
+/// Functions over a column of a table, and over roles.
+pub(super) const OTHERS: &[Function] = &[
+    Function::host("has_column_privilege", &[Text, Text, Text], Bool).stable(),
+    Function::host("has_column_privilege", &[OID, Text, Text], Bool).stable(),
+    Function::host("has_column_privilege", &[Text, Kind::Int2, Text], Bool).stable(),
+    Function::host("has_column_privilege", &[OID, Kind::Int2, Text], Bool).stable(),
+    Function::host("has_column_privilege", &[Name, Text, Text, Text], Bool).stable(),
+    Function::host("has_column_privilege", &[Name, OID, Text, Text], Bool).stable(),
+    Function::host("has_column_privilege", &[Name, OID, Kind::Int2, Text], Bool).stable(),
+    Function::host("pg_has_role", &[Name, Name, Text], Bool).stable(),
+    Function::host("pg_has_role", &[Name, OID, Text], Bool).stable(),
+    Function::host("pg_has_role", &[OID, Name, Text], Bool).stable(),
+    Function::host("pg_has_role", &[OID, OID, Text], Bool).stable(),
+    Function::host("pg_has_role", &[Name, Text], Bool).stable(),
+    Function::host("pg_has_role", &[OID, Text], Bool).stable(),
+];
+
+/// The words of privileges; a table's are those of columns too.
+const WORDS: &[&str] = &[
+    "SELECT",
+    "INSERT",
+    "UPDATE",
+    "DELETE",
+    "TRUNCATE",
+    "REFERENCES",
+    "TRIGGER",
+    "USAGE",
+    "CREATE",
+    "CONNECT",
+    "TEMPORARY",
+    "TEMP",
+    "EXECUTE",
+    "RULE",
+    "MEMBER",
+];
+
+impl HostCall<'_> {
+    /// The result of a function of this module; none if it is another one.
+    pub(super) fn privilege(
+        &self,
+        context: &Context<'_>,
+        function: &str,
+        arguments: &[Datum],
+    ) -> Result<Option<Datum>> {
+        let Some((words, target)) = arguments.split_last() else {
+            return Ok(None);
+        };
+        let kind = match function {
+            "has_table_privilege" | "has_any_column_privilege" | "has_sequence_privilege" => {
+                Kind::Regclass
+            }
+            "has_column_privilege" => Kind::Regclass,
+            "has_schema_privilege" => Kind::Regnamespace,
+            "has_type_privilege" => Kind::Regtype,
+            "has_function_privilege" => Kind::Regprocedure,
+            "pg_has_role" => Kind::Regrole,
+            "has_database_privilege"
+            | "has_language_privilege"
+            | "has_tablespace_privilege"
+            | "has_foreign_data_wrapper_privilege"
+            | "has_server_privilege" => Kind::Oid,
+            _ => return Ok(None),
+        };
+        check_words(words.str()?)?;
+        let objects = match (function, target.len()) {
+            ("has_column_privilege", count) => &target[count - 2..count - 1],
+            (_, count) => &target[count - 1..],
+        };
+        self.reachable(context, kind, &objects[0]).map(Some)
+    }
+
+    /// True for an object that exists, NULL for a number that nothing has.
+    fn reachable(&self, context: &Context<'_>, kind: Kind, object: &Datum) -> Result<Datum> {
+        if let (Datum::Text(name), true) = (object, kind != Kind::Oid) {
+            context.names.object_oid(kind, name)?;
+            return Ok(Datum::Bool(true));
+        }
+        Ok(match number(object) {
+            Some(oid) if kind != Kind::Oid && self.names.object_name(kind, oid).is_none() => {
+                Datum::Null
+            }
+            _ => Datum::Bool(true),
+        })
+    }
+
+    /// Lists of access: the one that an object has if nothing was granted, and one as rows.
+    pub(super) fn access_list(&self, function: &str, arguments: &[Datum]) -> Result<Datum> {
+        if function == "aclexplode" {
+            let entries = arguments[0].array()?.elements.iter();
+            let entries = entries.filter_map(|entry| entry.str().ok());
+            let mut exploded = Vec::new();
+            for entry in entries {
+                exploded.extend(self.exploded(entry));
+            }
+            return Ok(rows(Kind::Record, exploded));
+        }
+        let owner = match number(&arguments[1]) {
+            Some(owner) => self.names.object_name(Kind::Regrole, owner),
+            None => None,
+        };
+        let owner = owner.unwrap_or_default();
+        let letters = match arguments[0].str()? {
+            "r" | "c" => "arwdDxt",
+            "s" => "rwU",
+            "n" => "UC",
+            "d" => "CTc",
+            "f" => "X",
+            _ => "U",
+        };
+        let public = match arguments[0].str()? {
+            "d" => Some(format!("=Tc/{owner}")),
+            "f" => Some(format!("=X/{owner}")),
+            "T" | "l" => Some(format!("=U/{owner}")),
+            _ => None,
+        };
+        let entries = public
+            .into_iter()
+            .chain([format!("{owner}={letters}/{owner}")]);
+        Ok(rows(Text, entries.map(Datum::text).collect()))
+    }
+
+    /// The rows of an entry of a list of access: `grantee=letters/grantor`.
+    fn exploded(&self, entry: &str) -> Vec<Datum> {
+        let Some((grantee, rest)) = entry.split_once('=') else {
+            return Vec::new();
+        };
+        let (letters, grantor) = rest.split_once('/').unwrap_or((rest, ""));
+        let oid = |name: &str| match name {
+            "" => Datum::Oid(0),
+            name => self
+                .names
+                .object_oid(Kind::Regrole, name)
+                .map_or(Datum::Oid(0), Datum::Oid),
+        };
+        let mut letters = letters.chars().peekable();
+        let mut rows = Vec::new();
+        while let Some(letter) = letters.next() {
+            let is_grantable = letters.next_if_eq(&'*').is_some();
+            rows.push(record(vec![
+                oid(grantor),
+                oid(grantee),
+                Datum::text(word_of(letter)),
+                Datum::Bool(is_grantable),
+            ]));
+        }
+        rows
+    }
+}
+
+/// The word of a letter in a list of access.
+fn word_of(letter: char) -> &'static str {
+    match letter {
+        'r' => "SELECT",
+        'a' => "INSERT",
+        'w' => "UPDATE",
+        'd' => "DELETE",
+        'D' => "TRUNCATE",
+        'x' => "REFERENCES",
+        't' => "TRIGGER",
+        'U' => "USAGE",
+        'C' => "CREATE",
+        'c' => "CONNECT",
+        'T' => "TEMPORARY",
+        'X' => "EXECUTE",
+        _ => "",
+    }
+}
+
+/// Fails for a word that is no privilege; several have commas between them.
+fn check_words(words: &str) -> Result<()> {
+    for word in words.split(',') {
+        let upper = word.trim().to_uppercase();
+        let plain = upper
+            .strip_suffix(" WITH GRANT OPTION")
+            .or_else(|| upper.strip_suffix(" WITH ADMIN OPTION"))
+            .unwrap_or(&upper);
+        if !WORDS.contains(&plain) {
+            let message = format!("unrecognized privilege type: \"{}\"", word.trim());
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+        }
+    }
+    Ok(())
+}
