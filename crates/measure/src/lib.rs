@@ -14,7 +14,8 @@
 //! | `sample` | a timer that samples the part each partition is in, or each thread's activity |
 //! | `store` | the same list on anything that keeps rows, also for the workspace `rivals` |
 //! | [`std_map`] | the standard library's map as such a thing, for scale |
-//! | [`static_tree`] | rows in durable memory under a tree that never changes, for scale |
+//! | [`static_rows`] | rows in durable memory at places that never change, for scale |
+//! | `static_tree`, `static_array` | how they are found, and how their updates become durable |
 //! | [`read_floor`] | pages read at random, with nothing else to do |
 //! | [`chunks`] | durable writes through the two interfaces of the device |
 //! | [`join`] | joins of two relations, without a database |
@@ -28,7 +29,9 @@ mod run;
 mod sample;
 mod shared;
 pub mod standard;
-pub mod static_tree;
+mod static_array;
+pub mod static_rows;
+mod static_tree;
 pub mod std_map;
 mod store;
 pub mod tree;

@@ -10,6 +10,7 @@ use super::{
 use clap::{Args, Subcommand, ValueEnum};
 use disk::FileProfile;
 use indelible::{FenceOrder, IoMode, Isolation, LogImages, Method, MethodOption, Persist};
+use measure::static_rows::Structure;
 use pmem::device::emulated::Loads;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -30,8 +31,9 @@ pub(crate) enum BenchCommand {
                             indelible bench ycsb --method nvm-inp --mix all --device emulated --profile high\n  \
                             indelible bench ycsb --method full-page-writes,dwb --threads 4 --pool 4000000000 --seconds 5\n  \
                             indelible bench ycsb --pages ssd --log per-transaction --guard full-page-writes --threads 4\n\n\
-                            Two more methods give the scale: std-map is the standard library's BTreeMap of boxed rows; static-tree is\n  \
-                            rows in durable memory under a tree that never changes, with three fences an update."
+                            Three more methods give the scale: std-map is the standard library's BTreeMap of boxed rows; static-tree is\n  \
+                            rows in durable memory under a tree that never changes, with three fences an update; static-array is rows at\n  \
+                            known addresses with the durable steps of nvm-inp, the floor of the medium."
     )]
     Ycsb(Box<YcsbArgs>),
     /// Nine tables of a wholesale supplier, five transactions, consistency conditions
@@ -93,7 +95,8 @@ pub(crate) enum BenchCommand {
 /// `bench ycsb`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct YcsbArgs {
-    /// Methods, separated by commas: nvm-inp, inp, volatile and so on; std-map, static-tree
+    /// Methods, separated by commas: nvm-inp, inp, volatile and so on; std-map, static-tree,
+    /// static-array
     #[arg(long, value_delimiter = ',', required_unless_present_any = AXES, conflicts_with_all = AXES)]
     pub(crate) method: Vec<YcsbMethod>,
     /// Mixes, separated by commas: read-only, read-heavy, balanced, write-heavy; or all
@@ -529,8 +532,8 @@ pub(crate) enum YcsbMethod {
     Ours(Method),
     /// `BTreeMap` of boxed rows: no transactions, no durability.
     StdMap,
-    /// Rows in durable memory under a tree that never changes: durable updates, and nothing else.
-    StaticTree,
+    /// Rows in durable memory at places that never change: durable updates, and nothing else.
+    Static(Structure),
 }
 
 impl YcsbMethod {
@@ -538,7 +541,8 @@ impl YcsbMethod {
         match self {
             Self::Ours(method) => method.name(),
             Self::StdMap => "std-map",
-            Self::StaticTree => "static-tree",
+            Self::Static(Structure::Tree) => "static-tree",
+            Self::Static(Structure::Array) => "static-array",
         }
     }
 }
@@ -549,7 +553,8 @@ impl FromStr for YcsbMethod {
     fn from_str(name: &str) -> Result<Self, String> {
         match name {
             "std-map" => Ok(Self::StdMap),
-            "static-tree" => Ok(Self::StaticTree),
+            "static-tree" => Ok(Self::Static(Structure::Tree)),
+            "static-array" => Ok(Self::Static(Structure::Array)),
             _ => name.parse().map(Self::Ours),
         }
     }

@@ -73,7 +73,7 @@ pub(super) fn check(args: &RunArgs, methods: &[Method], others: bool) -> Result<
     }
     if args.domain.is_some() && (others || methods.iter().any(|method| !method.is_durable())) {
         return wrong(
-            "--domain asks for durability, which volatile, std-map and static-tree do not have; leave it out for them",
+            "--domain asks for durability, which volatile, std-map, static-tree and static-array do not have; leave it out for them",
         );
     }
     check_threads(args, methods, others)?;
@@ -107,7 +107,7 @@ fn check_threads(args: &RunArgs, methods: &[Method], others: bool) -> Result<()>
     let Some(method) = methods.iter().find(|method| !method.is_paged()) else {
         if others {
             return Err(Usage::error(
-                "--threads share a partition, which std-map and static-tree have not; use --partitions for them",
+                "--threads share a partition, which std-map, static-tree and static-array do not have; use --partitions for them",
             ));
         }
         return Ok(());

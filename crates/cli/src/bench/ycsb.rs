@@ -16,7 +16,8 @@ use crate::report::{PerTxn, ReadFloor, RunRow};
 use crate::scratch::Scratch;
 use anyhow::{Context, Result};
 use indelible::{Database, Method, Table};
-use measure::{Content, Sampling, Shares, read_floor, static_tree, std_map};
+use measure::static_rows::Structure;
+use measure::{Content, Sampling, Shares, read_floor, static_rows, std_map};
 use pmem::device::emulated::Emulator;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -167,7 +168,7 @@ pub(super) fn check(args: &YcsbArgs) -> Result<()> {
 fn ours(args: &YcsbArgs) -> Vec<Method> {
     let ours = args.method.iter().filter_map(|method| match method {
         YcsbMethod::Ours(method) => Some(*method),
-        YcsbMethod::StdMap | YcsbMethod::StaticTree => None,
+        YcsbMethod::StdMap | YcsbMethod::Static(_) => None,
     });
     ours.collect()
 }
@@ -190,7 +191,7 @@ fn run_one(args: &YcsbArgs, workload: &Rc<Ycsb>, method: YcsbMethod) -> Result<R
     let method = match method {
         YcsbMethod::Ours(method) => method,
         YcsbMethod::StdMap => return run_std_map(args, workload),
-        YcsbMethod::StaticTree => return run_static_tree(args, workload),
+        YcsbMethod::Static(structure) => return run_static(args, workload, structure),
     };
     let mut loaded = Loaded::new(args, Rc::clone(workload), method)?;
     runs::start_record(&args.run, &loaded.database)?;
@@ -346,15 +347,21 @@ fn run_std_map(args: &YcsbArgs, workload: &Ycsb) -> Result<RunRow> {
     Ok(row)
 }
 
-fn run_static_tree(args: &YcsbArgs, workload: &Ycsb) -> Result<RunRow> {
+fn run_static(args: &YcsbArgs, workload: &Ycsb, structure: Structure) -> Result<RunRow> {
     let limit = runs::limit(&args.run, TXNS_DEFAULT);
     let scratch = runs::scratch(&args.run)?;
     let primitive = args.run.primitives.map(Into::into);
-    let (measured, per_txn) =
-        static_tree::measure(workload, limit, content(args), scratch.path(), primitive)?;
+    let (measured, per_txn) = static_rows::measure(
+        structure,
+        workload,
+        limit,
+        content(args),
+        scratch.path(),
+        primitive,
+    )?;
     let root = args.run.path.clone().unwrap_or_else(Scratch::root);
     let setting = Setting {
-        method: "static-tree",
+        method: YcsbMethod::Static(structure).name(),
         primitives: args.run.primitives.map_or("process", |name| name.name()),
         device: "native",
         profile: "none",

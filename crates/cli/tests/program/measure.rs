@@ -48,7 +48,7 @@ fn every_method_runs_every_mix_and_ends_with_the_right_content() {
     let place = Place::new();
     let rows = rows(&[
         "--method",
-        "volatile,inp,nvm-inp,std-map",
+        "volatile,inp,nvm-inp,std-map,static-array",
         "--mix",
         "all",
         "--rows",
@@ -60,7 +60,7 @@ fn every_method_runs_every_mix_and_ends_with_the_right_content() {
         "--path",
         &place.at("here"),
     ]);
-    assert_eq!(rows.len(), 16);
+    assert_eq!(rows.len(), 20);
     for row in &rows {
         for field in FIELDS {
             assert!(!row[field].is_null(), "{field} is missing in {row}");
