@@ -154,6 +154,7 @@ fn words(cause: &(dyn std::error::Error + 'static)) -> String {
         "area_bytes" => "area",
         "buffer_bytes" => "pool",
         "outline_bytes" => "outlines",
+        "hint_bytes" => "hints",
         "ring_bytes" => "ring",
         "sessions" => "threads",
         option => option,

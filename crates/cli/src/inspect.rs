@@ -38,6 +38,7 @@ pub(crate) fn info(args: &DatabaseArgs, format: Format) -> Result<()> {
         ("log bytes", footprint.log),
         ("checkpoint bytes", footprint.checkpoint),
         ("other bytes", footprint.other),
+        ("hint bytes", statistics.hint_bytes),
     ] {
         facts.add(name, size(count, format));
     }

@@ -53,6 +53,9 @@ pub struct Statistics {
     pub opened_in: Duration,
     /// Transactions that recovery undid when the database was opened.
     pub recovery_undone: u64,
+    /// Bytes of DRAM that hints take, over all partitions: see
+    /// [`Options::hint_bytes`](crate::Options::hint_bytes).
+    pub hint_bytes: u64,
     /// Transactions that recovery replayed when the database was opened.
     pub recovery_replayed: u64,
     /// Records of logs in durable memory, by who made them durable since the database was opened.
@@ -93,6 +96,7 @@ impl Database {
             opened_in: core.opened_in,
             recovery_undone: 0,
             recovery_replayed: 0,
+            hint_bytes: 0,
             log_persisted: Persisted::default(),
             area: AreaCounters::default(),
             pages: PageWrites::default(),
@@ -105,6 +109,7 @@ impl Database {
             statistics.memory += &status.memory;
             statistics.disk += status.disk;
             statistics.recovery_undone += status.recovery_undone;
+            statistics.hint_bytes += status.hint_bytes;
             statistics.recovery_replayed += status.recovery_replayed;
             statistics.log_persisted += status.log_persisted;
             statistics.area += status.area;

@@ -70,6 +70,21 @@ impl Session<'_> {
         })
     }
 
+    /// Lets the engine of a partition that is held prefetch a row.
+    #[inline]
+    pub(crate) fn announce(&mut self, table: &Table, key: &impl IntoKey) -> Result<()> {
+        let entry = table.check(self.core.serial)?;
+        key.lend(|values| {
+            let mut encoded = KeyBuf::new();
+            entry.shape.primary.encode_values(values, &mut encoded)?;
+            let partition = self.partition_to_read(entry, values)?;
+            if let Some(engine) = self.held_engine(partition) {
+                engine.announce(entry.id, &encoded);
+            }
+            Ok(())
+        })
+    }
+
     /// Looks up several primary keys, those of one partition at once.
     pub(crate) fn get_many<K: IntoKey>(
         &mut self,

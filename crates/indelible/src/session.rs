@@ -299,6 +299,16 @@ impl<'db> Session<'db> {
         Ok(&mut *self.begun(partition)?.seat.engine)
     }
 
+    /// The engine of a partition, if it is held and sound.
+    #[inline]
+    pub(crate) fn held_engine(&mut self, partition: u32) -> Option<&mut dyn Engine> {
+        if self.core.check_process().is_err() {
+            return None;
+        }
+        let held = self.all_mut().find(|held| held.number() == partition)?;
+        (!held.state.is_stopped()).then_some(&mut *held.seat.engine)
+    }
+
     /// Runs a change in a partition.
     #[inline]
     pub(crate) fn change<R>(

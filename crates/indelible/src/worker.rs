@@ -5,8 +5,10 @@
 //! for its partitions, unless these have further session slots.
 
 use crate::error::{Error, Result};
+use crate::key::IntoKey;
 use crate::retry::Retry;
 use crate::session::{Seats, Session};
+use crate::table::Table;
 use crate::transaction::Transaction;
 use storage::engine::{CommitTicket, Durability};
 
@@ -57,6 +59,20 @@ impl<'db> Worker<'db> {
             }
         };
         Ok((value, pending))
+    }
+
+    /// Says that a row of this table will be read or changed soon by this primary key, so that its
+    /// memory is asked for meanwhile; two to eight transactions ahead is best. Nothing else depends
+    /// on it, and it has an effect in `nvm-inp` only, through
+    /// [hints](crate::Options::hint_bytes). An error for a key or table that
+    /// [`Transaction::get`] refuses as well.
+    #[inline]
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "keys are written at the call, so `&` would be noise"
+    )]
+    pub fn announce(&mut self, table: &Table, key: impl IntoKey) -> Result<()> {
+        self.transaction.session.announce(table, &key)
     }
 
     /// The attempts of one transaction; to be made before its first one.

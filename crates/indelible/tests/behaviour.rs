@@ -473,7 +473,15 @@ fn a_worker_owns_its_partitions() {
         if db.partitions() > 1 {
             let foreign = worker.transaction(|t| t.get(&table, mine - 1));
             assert!(matches!(foreign, Err(Error::NotOwned { .. })));
+            worker.announce(&table, mine - 1).unwrap();
         }
+        // Announced rows are there or not; a key of another type is refused as elsewhere.
+        for id in [mine, mine + 1_000_000, mine] {
+            worker.announce(&table, id).unwrap();
+        }
+        assert!(worker.announce(&table, "text").is_err());
+        let (found, _) = worker.transaction(|t| t.get(&table, mine)).unwrap();
+        assert!(found.is_some());
         worker.force().unwrap();
         assert!(pending.iter().all(|pending| worker.is_durable(*pending)));
         assert!(matches!(db.begin().err(), Some(Error::TransactionOpen)));

@@ -281,6 +281,35 @@ fn files_of_two_databases_do_not_mix() {
 }
 
 #[test]
+fn hints_take_memory_as_rows_come_and_none_without_a_budget() {
+    for (budget, has_hints) in [(None, true), (Some(0), false)] {
+        let directory = Directory::new();
+        let mut options = options(Method::NvmInp);
+        if let Some(bytes) = budget {
+            options = options.hint_bytes(bytes);
+        }
+        let db = Database::create(directory.path(), &options).unwrap();
+        let table = people(&db);
+        let hint_bytes = |db: &Database| db.statistics().unwrap().hint_bytes;
+        assert_eq!(hint_bytes(&db), 0);
+        for id in 0..100_i64 {
+            db.transaction(|t| t.insert(&table, (id, "x", None::<i64>)))
+                .unwrap();
+        }
+        assert_eq!(hint_bytes(&db) > 0, has_hints);
+        drop((table, db));
+        // An opening makes none; look-ups do.
+        let db = Database::open_with(directory.path(), &options).unwrap();
+        let table = db.table("people").unwrap();
+        assert_eq!(hint_bytes(&db), 0);
+        for id in 0..100_i64 {
+            assert!(db.read(|r| r.get(&table, id)).unwrap().is_some());
+        }
+        assert_eq!(hint_bytes(&db) > 0, has_hints);
+    }
+}
+
+#[test]
 fn statistics_tell_what_the_database_is() {
     for method in durable_methods() {
         let directory = Directory::new();

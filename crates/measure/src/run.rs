@@ -282,6 +282,7 @@ impl<S: Script> Executor<'_, S> {
             let began_ns = start_ns;
             for _ in 0..BURST.min(end - self.script.position()) {
                 let kind = self.script.kind();
+                self.script.announce(&mut self.worker)?;
                 let done = self.transaction();
                 self.script.next();
                 let pending = match done {

@@ -12,7 +12,7 @@
 
 use crate::run::Measured;
 use anyhow::Result;
-use indelible::{Activity, Error, Inserts, Probe, Transaction};
+use indelible::{Activity, Error, Inserts, Probe, Transaction, Worker};
 use pmem::Part;
 use pmem::device::emulated::Emulator;
 use std::sync::Arc;
@@ -187,6 +187,10 @@ impl<S: Script> Script for Marked<S> {
 
     fn step(&mut self, transaction: &mut Transaction<'_>) -> indelible::Result<()> {
         self.script.step(transaction)
+    }
+
+    fn announce(&self, worker: &mut Worker<'_>) -> indelible::Result<()> {
+        self.script.announce(worker)
     }
 
     fn next(&mut self) {

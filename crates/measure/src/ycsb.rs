@@ -10,17 +10,17 @@ use indelible::{Database, Table};
 use pmem::device::emulated::Emulator;
 use workload::ycsb::Ycsb;
 
-/// Runs the lists from `positions` on. The emulators are those of the database's partitions; there
-/// are none on the native device.
+/// Runs the lists from `positions` on, with rows announced so many transactions `ahead`, if at all.
+/// The emulators are those of the database's partitions; there are none on the native device.
 pub fn measure(
     workload: &Ycsb,
     (database, table): (&Database, &Table),
     positions: &[u64],
     limit: Limit,
-    acknowledge: Acknowledge,
+    (acknowledge, ahead): (Acknowledge, Option<u32>),
     (sampling, emulators): (Sampling, &[Emulator]),
 ) -> Result<(Measured, Option<Shares>)> {
-    let script = |list, position| Ok(workload.runner(table, list, position));
+    let script = |list, position| Ok(workload.runner(table, list, position).announcing(ahead));
     sampling.measure(emulators, |marks| match marks {
         None => measure_scripts(database, positions, limit, acknowledge, script),
         Some(marks) => {

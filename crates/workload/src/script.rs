@@ -5,7 +5,7 @@
 //! transaction was committed or rolled back. The caller begins and commits, so the same script runs
 //! in a worker that owns its partition and in threads that share a database.
 
-use indelible::{Connection, Error, Result, Transaction};
+use indelible::{Connection, Error, Result, Transaction, Worker};
 
 /// Runs the transactions of a partition's list.
 pub trait Script {
@@ -20,6 +20,12 @@ pub trait Script {
 
     /// Runs the statements of the next transaction.
     fn step(&mut self, transaction: &mut Transaction<'_>) -> Result<()>;
+
+    /// Announces the row of a later transaction, if the script does so.
+    #[inline]
+    fn announce(&self, _worker: &mut Worker<'_>) -> Result<()> {
+        Ok(())
+    }
 
     /// Moves to the next transaction. The list begins again at its end.
     fn next(&mut self);

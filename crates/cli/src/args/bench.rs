@@ -115,6 +115,10 @@ pub(crate) struct YcsbArgs {
     /// and nothing else, and report the throughput as a share of what those reads allow
     #[arg(long)]
     pub(crate) read_floor: bool,
+    /// Add a run of nvm-inp in which the row of each transaction is announced so many transactions
+    /// ahead, so that its memory is asked for meanwhile
+    #[arg(long, value_name = "TXNS", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) announce: Option<u32>,
     #[command(flatten)]
     pub(crate) run: RunArgs,
 }
@@ -406,6 +410,10 @@ pub(crate) struct RunArgs {
     /// a search reads the pages alone, as in the paper. 64 MiB by default
     #[arg(long, value_name = "BYTES")]
     pub(crate) outlines: Option<usize>,
+    /// Most bytes of DRAM in each partition for hints of nvm-inp, which say where rows lie; with 0
+    /// a look-up searches the tree. 256 MiB by default, 0 on the emulated device, as in the paper
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) hints: Option<u64>,
     /// Rings of distributed-log that the sessions of a partition share; 16 by default
     #[arg(long)]
     pub(crate) rings: Option<u32>,
@@ -511,6 +519,9 @@ impl RunArgs {
             self.rings.map(MethodOption::Rings),
             self.area.map(MethodOption::AreaBytes),
             self.outlines.map(MethodOption::OutlineBytes),
+            self.hints
+                .or((self.device == DeviceKind::Emulated).then_some(0))
+                .map(MethodOption::HintBytes),
             self.memtable_bytes.map(MethodOption::MemtableBytes),
             self.growth_factor.map(MethodOption::GrowthFactor),
             self.page_cache.map(MethodOption::PageCacheBytes),

@@ -570,6 +570,7 @@ pub(super) fn bare_row(setting: &Setting<'_>, about: &About, measured: &Measured
     RunRow {
         workload: about.workload.into(),
         method: setting.method.into(),
+        announced_ahead: None,
         mix: about.mix.clone(),
         skew: about.skew.into(),
         rows: about.rows,
@@ -643,7 +644,7 @@ fn text_listing(rows: &[RunRow]) -> Listing {
     for row in rows {
         let latency = row.latency_us;
         listing.push(vec![
-            row.method.as_str().into(),
+            method_cell(row),
             row.mix.as_str().into(),
             Cell::Number(row.txn_per_s, whole(row.txn_per_s)),
             Cell::Number(latency.p50, duration(latency.p50)),
@@ -660,6 +661,14 @@ fn text_listing(rows: &[RunRow]) -> Listing {
         ]);
     }
     listing
+}
+
+/// The method, and how far ahead rows were announced.
+fn method_cell(row: &RunRow) -> Cell {
+    match row.announced_ahead {
+        None => row.method.as_str().into(),
+        Some(ahead) => format!("{} --announce {ahead}", row.method).into(),
+    }
 }
 
 /// Times without the model's own, for people, where a device was emulated.
@@ -681,7 +690,7 @@ fn modelled_listing(rows: &[RunRow]) -> Option<Listing> {
         let time = |us| Cell::Number(us, duration(us));
         let rate = |rate| Cell::Number(rate, whole(rate));
         listing.push(vec![
-            row.method.as_str().into(),
+            method_cell(row),
             row.mix.as_str().into(),
             time(numbers.model_us_per_txn),
             time(numbers.model_us_per_txn_error),

@@ -44,8 +44,8 @@ pub(super) fn run(args: &YcsbArgs, format: Format) -> Result<()> {
     for _ in 0..args.run.repeat {
         for mix in &args.mix {
             let workload = Rc::new(Ycsb::new(options(args, *mix))?);
-            for method in &args.method {
-                let row = run_one(args, &workload, *method)
+            for (method, ahead) in runs_of(args) {
+                let row = run_one(args, &workload, method, ahead)
                     .with_context(|| format!("method {}, mix {mix}", method.name()))?;
                 runs::print_row(&row, format)?;
                 rows.push(row);
@@ -53,6 +53,21 @@ pub(super) fn run(args: &YcsbArgs, format: Format) -> Result<()> {
         }
     }
     runs::print_rows(&rows, format)
+}
+
+/// The methods in their order, each as it is and then, where it does something with announced
+/// rows, with them.
+fn runs_of(args: &YcsbArgs) -> impl Iterator<Item = (YcsbMethod, Option<u32>)> {
+    args.method.iter().flat_map(|method| {
+        let announced = args.announce.filter(|_| announces(*method));
+        let ahead = std::iter::once(None).chain(announced.map(Some));
+        ahead.map(|ahead| (*method, ahead))
+    })
+}
+
+/// Whether announced rows make a difference.
+fn announces(method: YcsbMethod) -> bool {
+    method == YcsbMethod::Ours(Method::NvmInp)
 }
 
 /// The runs that a caller other than the command line asks for.
@@ -78,6 +93,7 @@ pub(crate) fn measure_all(
         rows: runs.rows,
         update_columns: 1,
         read_floor: false,
+        announce: None,
         run: RunArgs {
             axes: AxesArgs::default(),
             partitions: runs.partitions,
@@ -102,6 +118,7 @@ pub(crate) fn measure_all(
             connections_max: None,
             area: None,
             outlines: None,
+            hints: None,
             log_bytes: None,
             rings: None,
             log_images: LogImagesName::After,
@@ -129,7 +146,7 @@ pub(crate) fn measure_all(
     for mix in mixes {
         let workload = Rc::new(Ycsb::new(options(&args, *mix))?);
         for method in &args.method {
-            let row = run_one(&args, &workload, *method);
+            let row = run_one(&args, &workload, *method, None);
             rows.push(row.with_context(|| format!("method {}, mix {mix}", method.name()))?);
         }
     }
@@ -161,6 +178,11 @@ pub(super) fn check(args: &YcsbArgs) -> Result<()> {
             "--read-floor is about reads that wait for the device, and buffered ones need not; add --io direct",
         );
     }
+    if args.announce.is_some() && !args.method.iter().any(|method| announces(*method)) {
+        return wrong(
+            "--announce is for nvm-inp, which does not run; leave it out, or add nvm-inp",
+        );
+    }
     runs::check(&args.run, &ours(args), other.is_some())
 }
 
@@ -187,13 +209,18 @@ fn options(args: &YcsbArgs, mix: Mix) -> YcsbOptions {
 }
 
 /// Loads, measures, checks, removes.
-fn run_one(args: &YcsbArgs, workload: &Rc<Ycsb>, method: YcsbMethod) -> Result<RunRow> {
+fn run_one(
+    args: &YcsbArgs,
+    workload: &Rc<Ycsb>,
+    method: YcsbMethod,
+    ahead: Option<u32>,
+) -> Result<RunRow> {
     let method = match method {
         YcsbMethod::Ours(method) => method,
         YcsbMethod::StdMap => return run_std_map(args, workload),
         YcsbMethod::Static(structure) => return run_static(args, workload, structure),
     };
-    let mut loaded = Loaded::new(args, Rc::clone(workload), method)?;
+    let mut loaded = Loaded::new(args, Rc::clone(workload), (method, ahead))?;
     runs::start_record(&args.run, &loaded.database)?;
     let Segment { mut row, .. } = loaded.measure(args, Sampling::Off)?;
     runs::finish_record(&args.run, &loaded.database)?;
@@ -206,6 +233,8 @@ fn run_one(args: &YcsbArgs, workload: &Rc<Ycsb>, method: YcsbMethod) -> Result<R
 pub(crate) struct Loaded {
     workload: Rc<Ycsb>,
     method: Method,
+    /// How many transactions ahead rows are announced.
+    announced_ahead: Option<u32>,
     table: Table,
     database: Database,
     emulators: Vec<Emulator>,
@@ -225,10 +254,14 @@ impl Loaded {
         let mut options = options(args, *mix);
         options.transactions =
             runs::list_length(&args.run, count, options.transactions, TXN_PER_MS_MAX);
-        Self::new(args, Rc::new(Ycsb::new(options)?), *method)
+        Self::new(args, Rc::new(Ycsb::new(options)?), (*method, None))
     }
 
-    fn new(args: &YcsbArgs, workload: Rc<Ycsb>, method: Method) -> Result<Self> {
+    fn new(
+        args: &YcsbArgs,
+        workload: Rc<Ycsb>,
+        (method, announced_ahead): (Method, Option<u32>),
+    ) -> Result<Self> {
         let scratch = runs::scratch(&args.run)?;
         let (database, emulators, _) = runs::open(&args.run, method, &scratch)?;
         Ok(Self {
@@ -236,6 +269,7 @@ impl Loaded {
             positions: vec![0; workload.options().lists() as usize],
             workload,
             method,
+            announced_ahead,
             database,
             emulators,
             scratch,
@@ -256,12 +290,13 @@ impl Loaded {
             (&self.database, &self.table),
             &self.positions,
             runs::limit(run, TXNS_DEFAULT),
-            runs::acknowledge(run),
+            (runs::acknowledge(run), self.announced_ahead),
             (sampling, &self.emulators),
         )?;
         let after = runs::read(&self.database, &self.emulators)?;
         let setting = Setting::new(run, self.method, before.statistics.domain, directory);
         let mut row = runs::row(&setting, &about(options), &measured, &before, &after);
+        row.announced_ahead = self.announced_ahead;
         if let Some(pages_per_s) = pages_per_s {
             note_read_floor(&mut row, pages_per_s);
         }

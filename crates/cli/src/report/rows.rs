@@ -16,6 +16,9 @@ pub(crate) struct RunRow {
     /// Name of the workload.
     pub(crate) workload: String,
     pub(crate) method: String,
+    /// How many transactions ahead rows were announced, if they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) announced_ahead: Option<u32>,
     pub(crate) mix: String,
     pub(crate) skew: String,
     pub(crate) rows: u64,

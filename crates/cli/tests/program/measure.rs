@@ -4,7 +4,7 @@
 //! crash search of a few images. The numbers themselves are not judged here.
 
 use crate::browser::look;
-use crate::common::{Place, run, succeed};
+use crate::common::{Place, fail, run, succeed};
 use serde_json::Value;
 
 /// Fields that every row must have.
@@ -70,6 +70,41 @@ fn every_method_runs_every_mix_and_ends_with_the_right_content() {
     }
     let left = std::fs::read_dir(place.at("here")).unwrap().count();
     assert_eq!(left, 0, "the databases are removed");
+}
+
+#[test]
+fn announced_rows_are_measured_beside_the_plain_ones() {
+    let place = Place::new();
+    let arguments = [
+        "--rows",
+        "500",
+        "--txns",
+        "900",
+        "--announce",
+        "3",
+        "--path",
+    ];
+    let here = place.at("here");
+    let with = |method| [&arguments[..], &[&here, "--method", method]].concat();
+    let rows = rows(&with("static-array,nvm-inp,volatile"));
+    let found: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            (
+                row["method"].as_str().unwrap(),
+                row["announced_ahead"].as_u64(),
+            )
+        })
+        .collect();
+    let expected = [
+        ("static-array", None),
+        ("nvm-inp", None),
+        ("nvm-inp", Some(3)),
+        ("volatile", None),
+    ];
+    assert_eq!(found, expected);
+    let refused = [&["bench", "ycsb"][..], &with("inp")].concat();
+    assert!(fail(2, &refused).contains("--announce is for nvm-inp"));
 }
 
 #[test]

@@ -177,6 +177,14 @@ impl Options {
         self.with(MethodOption::OutlineBytes(bytes))
     }
 
+    /// Most bytes of DRAM in each partition for hints of `nvm-inp`, which say where the rows of
+    /// primary keys lie, so that a look-up need not search the tree: 5 to 10 for each row, in use
+    /// as rows are inserted and read. Rows beyond the budget are found in the tree. 0 makes none.
+    /// Not recorded. Default 256 MiB.
+    pub fn hint_bytes(self, bytes: u64) -> Self {
+        self.with(MethodOption::HintBytes(bytes))
+    }
+
     /// Order of durable steps in the NVM-aware methods. Recorded. Default: [`FenceOrder::Single`].
     pub fn fences(self, fences: FenceOrder) -> Self {
         self.with(MethodOption::Fences(fences))

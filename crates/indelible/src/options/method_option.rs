@@ -20,6 +20,8 @@ pub enum MethodOption {
     PowerFailAtomicity(PowerFailAtomicity),
     /// Most bytes of DRAM for the keys of slotted pages.
     OutlineBytes(usize),
+    /// Most bytes of DRAM for hints, which say where rows lie.
+    HintBytes(u64),
     /// Bytes of changes after which a MemTable is full.
     MemtableBytes(u64),
     /// Ratio of the sizes of adjacent levels of a log-structured tree.
@@ -57,6 +59,7 @@ impl MethodOption {
                 ("power_fail_atomicity", "use of more than 8 bytes at once")
             }
             Self::OutlineBytes(_) => ("outline_bytes", "slotted pages in durable memory"),
+            Self::HintBytes(_) => ("hint_bytes", "hints where rows lie"),
             Self::MemtableBytes(_) => ("memtable_bytes", "MemTable"),
             Self::GrowthFactor(_) => ("growth_factor", "levels of runs"),
             Self::PageCacheBytes(_) => ("page_cache_bytes", "page cache of a copy-on-write tree"),
@@ -80,6 +83,7 @@ impl MethodOption {
             Self::Fences(_) => matches!(method, Method::NvmInp | Method::NvmLog),
             Self::PowerFailAtomicity(_) => method == Method::Fast,
             Self::OutlineBytes(_) => matches!(method, Method::Fash | Method::Fast),
+            Self::HintBytes(_) => method == Method::NvmInp,
             Self::MemtableBytes(_) | Self::GrowthFactor(_) => {
                 matches!(method, Method::Log | Method::NvmLog)
             }
@@ -107,6 +111,7 @@ impl MethodOption {
                 | Self::Io(IoMode::Buffered)
                 | Self::Persist(Persist::OnInsert)
                 | Self::Sessions(1)
+                | Self::HintBytes(0)
         )
     }
 
@@ -140,6 +145,7 @@ impl MethodOption {
         match *self {
             Self::PowerFailAtomicity(atomicity) => engine.atomicity = atomicity,
             Self::OutlineBytes(bytes) => engine.outline_bytes = bytes,
+            Self::HintBytes(bytes) => engine.hint_bytes = bytes,
             Self::MemtableBytes(bytes) => engine.memtable_bytes = bytes,
             Self::GrowthFactor(factor) => engine.growth_factor = factor,
             Self::PageCacheBytes(bytes) => engine.page_cache_bytes = bytes,

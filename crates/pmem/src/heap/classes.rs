@@ -8,7 +8,7 @@
 
 use crate::device::arch;
 use crate::heap::Owner;
-use crate::heap::table::{CHUNK_BYTES, chunk_offset};
+use crate::heap::table::{CHUNK_BYTES, chunk_at, chunk_count, chunk_offset};
 use std::collections::BTreeMap;
 
 /// Largest block that shares its chunk with others. Longer ones are extents of whole chunks.
@@ -106,6 +106,54 @@ pub const fn block_bytes(bytes: usize) -> usize {
         LINE_BYTES as usize
     };
     bytes.next_multiple_of(unit)
+}
+
+/// Short numbers of the blocks of one size: they name blocks in less space than offsets do. The
+/// number of a block never changes, and none is 0.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockNumbers {
+    geometry: Geometry,
+    /// Bits of the block's place in its run; the chunk stands above them.
+    place_bits: u32,
+}
+
+impl BlockNumbers {
+    /// Those of blocks that are used for `bytes`; none where these have chunks of their own.
+    pub fn new(bytes: usize) -> Option<Self> {
+        if bytes == 0 || bytes > BLOCK_BYTES_MAX {
+            return None;
+        }
+        let geometry = Geometry::new(block_bytes(bytes) as u32);
+        Some(Self {
+            geometry,
+            place_bits: (geometry.blocks - 1)
+                .checked_ilog2()
+                .map_or(0, |log| log + 1),
+        })
+    }
+
+    /// The number of the block at an offset; none if no block of this size starts there.
+    #[inline]
+    pub fn number(self, offset: u64) -> Option<u64> {
+        let chunk = chunk_at(offset, u32::MAX)?;
+        let place = self
+            .geometry
+            .block_at((offset - chunk_offset(chunk)) as u32)?;
+        Some(u64::from(chunk) << self.place_bits | u64::from(place))
+    }
+
+    /// The offset of the block with this number.
+    #[inline]
+    pub fn offset(self, number: u64) -> u64 {
+        let place = number & ((1 << self.place_bits) - 1);
+        let inside = u64::from(self.geometry.first) + place * u64::from(self.geometry.block_bytes);
+        chunk_offset((number >> self.place_bits) as u32) + inside
+    }
+
+    /// Above the numbers of all blocks of a pool so large.
+    pub fn end(self, pool_bytes: u64) -> u64 {
+        u64::from(chunk_count(pool_bytes)) << self.place_bits
+    }
 }
 
 /// One number for a size and an owner: compared in one step, where their fields would take three.
@@ -440,6 +488,30 @@ mod tests {
         part: Part::Table,
         tag: 1,
     };
+
+    #[test]
+    fn a_short_number_names_its_block_and_no_other() {
+        for bytes in [1, 8, 24, 100, 1000, 1088, 5000, BLOCK_BYTES_MAX] {
+            let numbers = BlockNumbers::new(bytes).unwrap();
+            let geometry = Geometry::new(block_bytes(bytes) as u32);
+            let mut before = 0;
+            for chunk in [1, 2, 700_000] {
+                for place in 0..geometry.blocks {
+                    let inside = geometry.first + place * geometry.block_bytes;
+                    let offset = chunk_offset(chunk) + u64::from(inside);
+                    let number = numbers.number(offset).unwrap();
+                    assert!(number > before, "numbers ascend from 1");
+                    assert!(number < numbers.end(chunk_offset(chunk + 1)));
+                    assert_eq!(numbers.offset(number), offset);
+                    assert_eq!(numbers.number(offset + 4), None);
+                    before = number;
+                }
+                assert_eq!(numbers.number(chunk_offset(chunk)), None);
+            }
+        }
+        assert!(BlockNumbers::new(0).is_none());
+        assert!(BlockNumbers::new(BLOCK_BYTES_MAX + 1).is_none());
+    }
 
     #[test]
     fn every_size_fits_its_chunk() {

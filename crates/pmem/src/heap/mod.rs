@@ -38,7 +38,7 @@ mod inspect;
 mod recover;
 pub(crate) mod table;
 
-pub use classes::{BLOCK_BYTES_MAX, ClassId, block_bytes};
+pub use classes::{BLOCK_BYTES_MAX, BlockNumbers, ClassId, block_bytes};
 pub use inspect::{Block, BlockInfo, BlockState, Footprint};
 
 use crate::arena::Arena;

@@ -21,6 +21,7 @@
 use super::serial::driver::{Fault, Policy, Serial};
 use super::serial::pool::{self, FIRST_ROOT, Opened};
 use crate::index::NvBptree;
+use crate::index::hints::HintBudget;
 use crate::lsm::filter::Filters;
 use crate::lsm::nv::{LevelSizes, NvSettings, NvTables};
 use crate::table::blocks::BlocksInUse;
@@ -74,9 +75,10 @@ impl<P: Platform> PoolTables<P> for TableSpace<DeviceOf<P>, NvWriteSet, NvBptree
         directory: u64,
         layout: LayoutKind,
         node_bytes: usize,
-        _: (&P, &EngineOptions),
+        (_, options): (&P, &EngineOptions),
     ) -> Result<Self> {
-        Self::open(arena, directory, layout, node_bytes)
+        let hints = HintBudget::new(options.hint_bytes);
+        Self::open(arena, directory, layout, node_bytes, hints)
     }
 }
 
@@ -208,7 +210,7 @@ impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
         } = &mut self.space;
         writes.commit(arena).map_err(Fault::of)?;
         arena.settle(Outcome::Committed);
-        tables.end_transaction();
+        tables.end_transaction(arena, Outcome::Committed);
         Ok(())
     }
 
@@ -249,7 +251,12 @@ impl<P: Platform, T: PoolTables<P>> Policy for NvPool<P, T> {
     }
 
     fn rollback_to(&mut self, (log_mark, heap_mark): Self::Mark) -> Result<()> {
-        let InArena { arena, writes, .. } = &mut self.space;
+        let InArena {
+            arena,
+            writes,
+            tables,
+        } = &mut self.space;
+        tables.statement_undone();
         writes.rollback_to(arena, log_mark)?;
         arena.heap_rollback(heap_mark);
         Ok(())
@@ -287,7 +294,7 @@ impl<P: Platform, T: PoolTables<P>> Policy for NvPool<P, T> {
         } = &mut self.space;
         writes.abort(arena).map_err(Fault::of)?;
         arena.settle(Outcome::Aborted);
-        tables.end_transaction();
+        tables.end_transaction(arena, Outcome::Aborted);
         Ok(())
     }
 
@@ -335,6 +342,7 @@ impl<P: Platform, T: PoolTables<P>> Policy for NvPool<P, T> {
         EngineStatus {
             memory: self.space.arena.counters(),
             recovery_undone: self.undone,
+            hint_bytes: self.space.tables.hint_bytes(),
             ..EngineStatus::default()
         }
     }
@@ -372,3 +380,7 @@ fn allocate<M: Memory>(arena: &mut Arena<M>, bytes: usize, part: Part) -> Result
 #[cfg(test)]
 #[path = "nv_pool_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "nv_hints_tests.rs"]
+mod hints_tests;

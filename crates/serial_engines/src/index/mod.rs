@@ -7,6 +7,7 @@
 pub mod bptree;
 mod bptree_node;
 pub mod cow;
+pub mod hints;
 pub mod nv_bptree;
 mod nv_node;
 pub mod slotted;
@@ -66,6 +67,11 @@ pub trait OrderedIndex<M: Memory, W>: Send + Sized {
         entry: &mut dyn FnMut(&[u64], u64),
         damage: &mut Vec<String>,
     );
+
+    /// A guess of the number of entries, from a few nodes; 0 where there is none.
+    fn estimate(&self, _arena: &Arena<M>) -> Result<u64> {
+        Ok(0)
+    }
 
     /// The value of a key.
     fn get(&self, arena: &Arena<M>, key: &[u64]) -> Result<Option<u64>>;

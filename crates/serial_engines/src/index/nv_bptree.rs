@@ -577,6 +577,19 @@ impl<M: Memory, W: WriteSet<M>> OrderedIndex<M, W> for NvBptree {
         self.check_tree(arena, node, entry, damage);
     }
 
+    /// The product of the fan-outs on the way to a leaf in the middle.
+    fn estimate(&self, arena: &Arena<M>) -> Result<u64> {
+        arena.enter(Part::Index);
+        let mut node = self.root(arena)?;
+        let mut nodes = 1_u64;
+        while node.level > 0 {
+            let keys = node.key_count()?;
+            nodes = nodes.saturating_mul(keys as u64 + 1);
+            node = node.child(node.child_offset(keys / 2)?)?;
+        }
+        Ok(nodes.saturating_mul(node.entry_count()?))
+    }
+
     #[inline]
     fn get(&self, arena: &Arena<M>, key: &[u64]) -> Result<Option<u64>> {
         arena.enter(Part::Index);

@@ -254,6 +254,14 @@ impl<'a, M: Memory> Node<'a, M> {
         (self.shape.leaf_slots - index * 64).min(64).div_ceil(8)
     }
 
+    /// The number of entries in use.
+    pub(super) fn entry_count(&self) -> Result<u64> {
+        (0..self.shape.bitmap_words).try_fold(0, |sum, index| {
+            let used = self.bitmap(index)? & self.shape.slot_mask(index);
+            Ok(sum + u64::from(used.count_ones()))
+        })
+    }
+
     /// The entries in use, in the order of their slots.
     pub(super) fn entries(&self) -> Result<Vec<(usize, &'a [u64])>> {
         let mut entries = Vec::with_capacity(self.shape.leaf_slots);

@@ -7,6 +7,7 @@
 
 use pmem::{Arena, Memory, Outcome, Owner, Part, PoolIdentity, PoolKind, WordChange};
 use storage::Result;
+pub use storage::record::key_hash as hash;
 
 /// Kind of the arenas of filters.
 const POOL_KIND: PoolKind = PoolKind(0x6669_6c74);
@@ -27,17 +28,6 @@ pub struct Filter {
 /// The volatile arena in which the filters of a partition lie.
 pub struct Filters<M: Memory> {
     arena: Arena<M>,
-}
-
-/// The hash of a key for filters.
-#[inline]
-pub fn hash(key: &[u64]) -> u64 {
-    let mut sum = 0x9e37_79b9_7f4a_7c15_u64;
-    for &word in key {
-        sum = (sum ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd);
-        sum ^= sum >> 32;
-    }
-    sum.wrapping_mul(0xc4ce_b9fe_1a85_ec53) ^ sum >> 29
 }
 
 /// The bits of a key in its word.

@@ -10,7 +10,7 @@ pub(crate) mod directory;
 pub mod space;
 mod tuples;
 
-use pmem::{Arena, Memory};
+use pmem::{Arena, Memory, Outcome};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use storage::Result;
@@ -61,6 +61,9 @@ pub trait Tables<M: Memory, W>: Send {
         key: &[u64],
         row: &mut Row,
     ) -> Result<bool>;
+
+    /// Prefetches for a row that will be looked up soon.
+    fn announce(&mut self, _arena: &Arena<M>, _id: TableId, _key: &[u64]) {}
 
     /// Looks several primary keys up at once.
     fn get_many(
@@ -119,8 +122,16 @@ pub trait Tables<M: Memory, W>: Send {
         Ok(false)
     }
 
-    /// Forgets the transaction.
-    fn end_transaction(&mut self) {}
+    /// Notes that a statement of the open transaction was undone.
+    fn statement_undone(&mut self) {}
+
+    /// Forgets the transaction, which has ended.
+    fn end_transaction(&mut self, _arena: &Arena<M>, _outcome: Outcome) {}
+
+    /// Bytes of DRAM that hints take.
+    fn hint_bytes(&self) -> u64 {
+        0
+    }
 
     /// Checks every table; `block` is called with the offset of each block in use.
     fn check(&mut self, arena: &Arena<M>, block: &mut dyn FnMut(u64), report: &mut VerifyReport);
@@ -145,6 +156,9 @@ pub trait Space {
 
     /// Copies the row with this primary key into `row`; false if there is none.
     fn get(&mut self, id: TableId, key: &[u64], row: &mut Row) -> Result<bool>;
+
+    /// Prefetches for a row that will be looked up soon.
+    fn announce(&mut self, _id: TableId, _key: &[u64]) {}
 
     /// Looks several primary keys up at once.
     fn get_many(
@@ -207,6 +221,11 @@ impl<M: Memory, W, T: Tables<M, W>> Space for InArena<M, W, T> {
     fn get(&mut self, id: TableId, key: &[u64], row: &mut Row) -> Result<bool> {
         self.tables
             .get(&mut self.arena, &mut self.writes, id, key, row)
+    }
+
+    #[inline]
+    fn announce(&mut self, id: TableId, key: &[u64]) {
+        self.tables.announce(&self.arena, id, key);
     }
 
     fn get_many(

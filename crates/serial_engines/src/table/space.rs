@@ -4,18 +4,22 @@
 //! index is used. A statement that fails leaves pending changes; the engine rolls them back to
 //! where the statement began.
 
+mod locate;
+
 use super::Tables;
 use super::directory::{self, Directory, NewDescriptor, RootsCounted};
 use super::tuples::Tuples;
+use crate::index::hints::{HintBudget, Hints};
 use crate::index::{IndexShape, OrderedIndex};
-use pmem::{Arena, Memory, Part};
+use locate::TOGETHER;
+use pmem::{Arena, Memory, Outcome, Part};
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use storage::engine::{Direction, ScanRange, VerifyReport};
 use storage::log::WriteSet;
 use storage::record::{
-    Changes, IndexDef, IndexId, KeyBuf, LayoutKind, MAX_KEY_WORDS, Row, TableDef, TableId,
+    Changes, IndexDef, IndexId, KeyBuf, LayoutKind, MAX_KEY_WORDS, Row, TableDef, TableId, key_hash,
 };
 use storage::table::{Numbered, Table, find, find_mut};
 use storage::{Result, StorageError};
@@ -27,14 +31,31 @@ pub struct TableSpace<M: Memory, W, I> {
     node_bytes: usize,
     tables: Numbered<TableState<I>>,
     key: KeyBuf,
+    hints: HintBudget,
+    inserted: Inserted,
+    /// Table and hash of the key that was announced last.
+    announced: Option<(TableId, u64)>,
     device: PhantomData<fn(M, W)>,
 }
+
+/// Rows of the open transaction that get a hint when it commits. To forget some is allowed.
+#[derive(Default)]
+struct Inserted {
+    /// Whether there may be rows that an abort takes away, so that look-ups make no hints.
+    has_any: bool,
+    /// Table, hash of the key, tuple.
+    rows: Vec<(TableId, u64, u64)>,
+}
+
+/// Rows of one transaction that get a hint at its commit.
+const HINTED_MAX: usize = 1 << 14;
 
 /// One table that is open.
 struct TableState<I> {
     table: Arc<Table>,
     descriptor: u64,
     tuples: Tuples,
+    hints: Hints,
     primary: I,
     secondary: Vec<I>,
     /// A whole row, for keys of secondary indexes.
@@ -50,6 +71,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         directory: u64,
         layout: LayoutKind,
         node_bytes: usize,
+        hints: HintBudget,
     ) -> Result<Self> {
         let mut space = Self {
             directory: Directory::new(directory, RootsCounted::All),
@@ -57,6 +79,9 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
             node_bytes,
             tables: Numbered::new(),
             key: KeyBuf::default(),
+            hints,
+            inserted: Inserted::default(),
+            announced: None,
             device: PhantomData,
         };
         space.reload(arena)?;
@@ -81,7 +106,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
             let secondary = (0..table.secondary.len())
                 .map(|number| self.open_index(arena, at, &table, Some(number)))
                 .collect::<Result<_>>()?;
-            self.add(TableState::new(table, at, primary, secondary));
+            self.add(TableState::new(table, at, &self.hints, primary, secondary));
             Ok(())
         })
     }
@@ -176,14 +201,30 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
         key: &[u64],
         row: &mut Row,
     ) -> Result<bool> {
-        let state = self.find(id)?;
-        writes.visible(arena, state.primary.identity())?;
-        let Some(tuple) = state.primary.get(arena, key)? else {
+        let learns = !self.inserted.has_any;
+        let state = self.find_mut(id)?;
+        let Some(tuple) = state.locate(arena, writes, key, learns)? else {
             return Ok(false);
         };
-        writes.visible(arena, tuple)?;
         state.tuples.read(arena, tuple, row)?;
         Ok(true)
+    }
+
+    /// Asks for the hint of the row, and for the row that was announced before, whose hint is there
+    /// by now.
+    #[inline]
+    fn announce(&mut self, arena: &Arena<M>, id: TableId, key: &[u64]) {
+        let Ok(state) = self.find(id) else {
+            return;
+        };
+        let hash = key_hash(key);
+        state.hints.prefetch(hash);
+        let before = self.announced.replace((id, hash));
+        if let Some((id, hash)) = before
+            && let Some(state) = self.tables.get(&id)
+        {
+            state.prefetch(arena, hash);
+        }
     }
 
     fn get_many(
@@ -194,18 +235,11 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
         keys: &[KeyBuf],
         visit: &mut dyn FnMut(usize, Option<&Row>),
     ) -> Result<()> {
-        const TOGETHER: usize = 16;
+        let learns = !self.inserted.has_any;
         let state = self.find_mut(id)?;
-        writes.visible(arena, state.primary.identity())?;
         for (group, keys) in keys.chunks(TOGETHER).enumerate() {
             let mut found = [None; TOGETHER];
-            state
-                .primary
-                .get_many(arena, keys, &mut found[..keys.len()])?;
-            for tuple in found.iter().flatten() {
-                state.tuples.prefetch(arena, *tuple);
-                writes.visible(arena, *tuple)?;
-            }
+            state.locate_many(arena, writes, keys, &mut found, learns)?;
             for (place, tuple) in found[..keys.len()].iter().enumerate() {
                 match tuple {
                     Some(tuple) => {
@@ -255,9 +289,12 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
         row: &Row,
     ) -> Result<()> {
         let mut key = std::mem::take(&mut self.key);
-        let state = self.find_mut(id)?;
+        self.inserted.has_any = true;
+        let state = find_mut(&mut self.tables, id)?;
         let tuple = state.tuples.insert(arena, writes, row)?;
         state.table.primary.encode_row(row, &mut key)?;
+        let hash = key_hash(&key);
+        state.hints.prefetch(hash);
         if !state.primary.insert(arena, writes, &key, tuple)? {
             return Err(state.table.duplicate(None, row));
         }
@@ -268,6 +305,9 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
             }
         }
         self.key = key;
+        if !self.hints.is_zero() && self.inserted.rows.len() < HINTED_MAX {
+            self.inserted.rows.push((id, hash, tuple));
+        }
         Ok(())
     }
 
@@ -279,12 +319,11 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
         key: &[u64],
         changes: &Changes,
     ) -> Result<bool> {
+        let learns = !self.inserted.has_any;
         let state = self.find_mut(id)?;
-        writes.visible(arena, state.primary.identity())?;
-        let Some(tuple) = state.primary.get(arena, key)? else {
+        let Some(tuple) = state.locate(arena, writes, key, learns)? else {
             return Ok(false);
         };
-        writes.visible(arena, tuple)?;
         if state.table.changes_an_index(changes) {
             state.update_keys(arena, writes, tuple, changes)?;
         }
@@ -300,10 +339,13 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
         id: TableId,
         key: &[u64],
     ) -> Result<bool> {
+        // The transaction may have inserted the row itself.
+        self.inserted.rows.clear();
         let state = self.find_mut(id)?;
         let Some(tuple) = state.primary.remove(arena, writes, key)? else {
             return Ok(false);
         };
+        state.hints.remove(key_hash(key), tuple);
         writes.visible(arena, tuple)?;
         if !state.secondary.is_empty() {
             state.tuples.read(arena, tuple, &mut state.row)?;
@@ -315,6 +357,21 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
         }
         state.tuples.free(arena, writes, tuple)?;
         Ok(true)
+    }
+
+    fn statement_undone(&mut self) {
+        self.inserted.rows.clear();
+    }
+
+    #[inline]
+    fn end_transaction(&mut self, arena: &Arena<M>, outcome: Outcome) {
+        if self.inserted.has_any {
+            self.settle_inserted(arena, outcome);
+        }
+    }
+
+    fn hint_bytes(&self) -> u64 {
+        self.hints.bytes()
     }
 
     fn check(&mut self, arena: &Arena<M>, block: &mut dyn FnMut(u64), report: &mut VerifyReport) {
@@ -332,6 +389,18 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
 
     fn find_mut(&mut self, id: TableId) -> Result<&mut TableState<I>> {
         find_mut(&mut self.tables, id)
+    }
+
+    /// Gives the rows of a transaction that has committed their hints.
+    fn settle_inserted(&mut self, arena: &Arena<M>, outcome: Outcome) {
+        self.inserted.has_any = false;
+        for (id, hash, tuple) in self.inserted.rows.drain(..) {
+            if outcome == Outcome::Committed
+                && let Some(state) = self.tables.get_mut(&id)
+            {
+                state.hint::<M, W>(arena, hash, tuple);
+            }
+        }
     }
 
     fn add(&mut self, state: TableState<I>) {
@@ -382,7 +451,7 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> TableSpace<M, W, I> {
         }
         let secondary = indexes.split_off(1);
         let primary = indexes.remove(0);
-        Ok(TableState::new(table, at, primary, secondary))
+        Ok(TableState::new(table, at, &self.hints, primary, secondary))
     }
 
     /// Puts a descriptor for `def` in the place of the table's old one, without the index number
@@ -428,19 +497,28 @@ fn root_word(descriptor: u64, number: Option<usize>) -> u64 {
 }
 
 impl<I> TableState<I> {
-    fn new(table: Table, descriptor: u64, primary: I, secondary: Vec<I>) -> Self {
+    fn new(
+        table: Table,
+        descriptor: u64,
+        hints: &HintBudget,
+        primary: I,
+        secondary: Vec<I>,
+    ) -> Self {
         assert_eq!(
             table.secondary.len(),
             secondary.len(),
             "each index of a definition is open"
         );
-        let tuples = Tuples::new(Arc::clone(&table.layout), tag(table.def.id));
+        let layout = Arc::clone(&table.layout);
+        let tuples = Tuples::new(layout, &table.primary, tag(table.def.id));
+        let hints = Hints::new(hints, tuples.block_bytes());
         let row = Row::new(Arc::clone(&table.layout));
         let changed = Row::new(Arc::clone(&table.layout));
         Self {
             table: Arc::new(table),
             descriptor,
             tuples,
+            hints,
             primary,
             secondary,
             row,
@@ -494,6 +572,10 @@ impl<I> TableState<I> {
             &mut |key, tuple| found.push((KeyBuf::from_words(key), tuple)),
             &mut damage,
         );
+        // An index that has lost entries says nothing about hints.
+        if damage.is_empty() {
+            self.check_hints(&found, &mut damage);
+        }
         let expected = self.secondary.iter();
         let expected = expected.map(|_| Vec::with_capacity(found.len()));
         let mut expected: Vec<Vec<(KeyBuf, u64)>> = expected.collect();

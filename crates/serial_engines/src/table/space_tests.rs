@@ -27,6 +27,10 @@ struct Partition {
     space: Space,
 }
 
+fn hints() -> HintBudget {
+    HintBudget::new(1 << 20)
+}
+
 impl Partition {
     fn new() -> Self {
         let source = NativeSource::new(std::env::temp_dir(), NativeOptions::default());
@@ -44,7 +48,8 @@ impl Partition {
             let change = arena.activate(block).unwrap();
             writes.change(&mut arena, change).unwrap();
         }
-        let space = Space::open(&arena, directory, LayoutKind::Together, NODE_BYTES).unwrap();
+        let space =
+            Space::open(&arena, directory, LayoutKind::Together, NODE_BYTES, hints()).unwrap();
         let mut partition = Self {
             arena,
             writes,
@@ -196,7 +201,8 @@ fn an_opening_finds_tables_and_indexes_by_the_directory() {
     let Partition {
         arena, directory, ..
     } = &partition;
-    partition.space = Space::open(arena, *directory, LayoutKind::Together, NODE_BYTES).unwrap();
+    partition.space =
+        Space::open(arena, *directory, LayoutKind::Together, NODE_BYTES, hints()).unwrap();
     assert_eq!(partition.space.tables()[0].def.indexes, [by_name()]);
     assert_eq!(partition.check(), (2, 4));
     let Partition {

@@ -16,7 +16,7 @@ use storage::Result;
 use storage::log::WriteSet;
 use storage::record::checksum::{delta, tuple_checksum, tuple_is_intact};
 use storage::record::variable::{self, HEADER_BYTES};
-use storage::record::{Changes, Patch, Row, TupleLayout};
+use storage::record::{Changes, KeyBuf, KeyEncoder, Patch, Row, TupleLayout};
 
 /// Blocks of fields up to this size are written over: beyond it, bytes that are written twice cost
 /// more than a new block.
@@ -26,6 +26,8 @@ const OVERWRITE_BYTES_MAX: usize = 512;
 pub(super) struct Tuples {
     layout: Arc<TupleLayout>,
     out_of_line: Vec<OutOfLine>,
+    /// Offset in the tuple of the primary key, where that is one int64.
+    key_at: Option<u64>,
     class: Option<ClassId>,
     block_bytes: usize,
     owner: Owner,
@@ -79,7 +81,7 @@ struct Scratch {
 }
 
 impl Tuples {
-    pub(super) fn new(layout: Arc<TupleLayout>, tag: u16) -> Self {
+    pub(super) fn new(layout: Arc<TupleLayout>, primary: &KeyEncoder, tag: u16) -> Self {
         let outline = |&column: &usize| {
             layout.outline_offset(column).map(|offset| OutOfLine {
                 column,
@@ -104,14 +106,24 @@ impl Tuples {
             part: Part::Table,
             tag,
         };
+        let key_at = primary.single_int64().map(|column| {
+            let place = layout.fields()[column].place;
+            u64::from(place.offset())
+        });
         Self {
             layout,
             out_of_line,
+            key_at,
             class: None,
             block_bytes,
             owner,
             scratch: Scratch::default(),
         }
+    }
+
+    /// Bytes of the block that a tuple takes.
+    pub(super) fn block_bytes(&self) -> usize {
+        self.block_bytes
     }
 
     /// Bytes of a tuple, its long fields apart.
@@ -158,6 +170,35 @@ impl Tuples {
             }
         }
         Ok(())
+    }
+
+    /// Whether the tuple has this primary key; false where that cannot be read.
+    #[inline]
+    pub(super) fn has_key<M: Memory>(
+        &self,
+        arena: &Arena<M>,
+        tuple: u64,
+        encoder: &KeyEncoder,
+        key: &[u64],
+    ) -> bool {
+        arena.enter(Part::Table);
+        if let (Some(offset), &[word]) = (self.key_at, key) {
+            let stored = arena.word(tuple.wrapping_add(offset));
+            return stored.is_ok_and(|stored| KeyEncoder::int64_word(stored.cast_signed()) == word);
+        }
+        let Ok(bytes) = arena.bytes(tuple, self.layout.tuple_bytes()) else {
+            return false;
+        };
+        let content = |outline: &OutOfLine, block| Some(outline.read(arena, block).ok()?.1);
+        let value = |column| {
+            self.layout.value(bytes, column, |block| {
+                let mut outlines = self.out_of_line.iter();
+                let outline = outlines.find(|outline| outline.column == column)?;
+                content(outline, block)
+            })
+        };
+        let mut found = KeyBuf::new();
+        encoder.encode_with(value, &mut found).is_ok() && *found == *key
     }
 
     /// Stages a new tuple with its fields and activates its blocks; nothing points to it yet.

@@ -44,6 +44,10 @@ pub trait Reads: Send {
     /// Copies the row with this primary key into `row`; false if there is none.
     fn get(&mut self, table: TableId, key: &[u64], row: &mut Row) -> Result<bool>;
 
+    /// Notes that a row will be looked up soon by this primary key, inside a transaction or
+    /// outside, so that an engine may prefetch it.
+    fn announce(&mut self, _table: TableId, _key: &[u64]) {}
+
     /// Looks several primary keys up at once, so that their misses overlap; calls `visit` with the
     /// position of each key and its row, in the order of `keys`.
     fn get_many(

@@ -35,6 +35,9 @@ pub struct EngineOptions {
     /// Most bytes of DRAM for the keys of slotted pages in durable memory; with 0 a search reads
     /// the pages alone.
     pub outline_bytes: usize,
+    /// Most bytes of DRAM for hints of `nvm-inp`, which say where rows lie; with 0 the trees alone
+    /// are searched.
+    pub hint_bytes: u64,
     /// First size of a pool in bytes; it grows by itself.
     pub pool_bytes: u64,
     /// Most transactions in a commit group.
@@ -95,6 +98,7 @@ impl Default for EngineOptions {
             fences: FenceOrder::Single,
             atomicity: PowerFailAtomicity::Word,
             outline_bytes: 64 << 20,
+            hint_bytes: 256 << 20,
             pool_bytes: 1 << 20,
             group_transactions_max: 64,
             group_wait_us_max: 100,

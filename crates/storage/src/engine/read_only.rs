@@ -56,6 +56,10 @@ impl Reads for ReadOnly {
         self.partition.get(table, key, row)
     }
 
+    fn announce(&mut self, table: TableId, key: &[u64]) {
+        self.partition.announce(table, key);
+    }
+
     fn get_many(
         &mut self,
         table: TableId,

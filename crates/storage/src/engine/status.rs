@@ -14,6 +14,8 @@ pub struct EngineStatus {
     pub disk: disk::DiskCounters,
     /// Transactions that recovery undid when the engine was opened.
     pub recovery_undone: u64,
+    /// Bytes of DRAM that hints take, which say where rows lie; in `nvm-inp`.
+    pub hint_bytes: u64,
     /// Transactions that recovery replayed when the engine was opened.
     pub recovery_replayed: u64,
     /// Log records that were made durable, by whom; where a log in durable memory counts them.

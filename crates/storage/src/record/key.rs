@@ -182,6 +182,17 @@ impl Ord for KeyBuf {
     }
 }
 
+/// A hash of the words of a key. Filters in files depend on it.
+#[inline]
+pub fn key_hash(key: &[u64]) -> u64 {
+    let mut sum = 0x9e37_79b9_7f4a_7c15_u64;
+    for &word in key {
+        sum = (sum ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        sum ^= sum >> 32;
+    }
+    sum.wrapping_mul(0xc4ce_b9fe_1a85_ec53) ^ sum >> 29
+}
+
 /// The rooms of the columns of a key.
 #[derive(Clone, Copy, Debug)]
 struct Rooms {
@@ -375,6 +386,17 @@ impl KeyEncoder {
         own.iter().chain(rest).filter(is_cut).count()
     }
 
+    /// The column that is the whole key, if it is an int64 that is never NULL.
+    pub fn single_int64(&self) -> Option<usize> {
+        self.is_single_int64.then(|| self.parts[0].position)
+    }
+
+    /// The key whose only column is this one.
+    #[inline]
+    pub const fn int64_word(number: i64) -> u64 {
+        number.cast_unsigned() ^ SIGN
+    }
+
     /// The key of a row.
     pub fn encode_row(&self, row: &Row, key: &mut KeyBuf) -> Result<()> {
         self.encode_with(|position| row.get(position), key)
@@ -389,7 +411,7 @@ impl KeyEncoder {
         if self.is_single_int64
             && let ValueRef::Int64(number) = field(self.parts[0].position)
         {
-            key.resized(1)[0] = number.cast_unsigned() ^ SIGN;
+            key.resized(1)[0] = Self::int64_word(number);
             return Ok(());
         }
         let mut writer = WordWriter::new(key.resized(self.shape.words));
@@ -415,7 +437,7 @@ impl KeyEncoder {
             && let [value] = values
             && let ValueRef::Int64(number) = value.as_value()
         {
-            key.resized(1)[0] = number.cast_unsigned() ^ SIGN;
+            key.resized(1)[0] = Self::int64_word(number);
             return Ok(());
         }
         let has_null = values

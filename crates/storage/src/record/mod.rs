@@ -40,7 +40,7 @@ pub use changes::{Changes, NullChange, Patch};
 pub use codec::{DecodeError, Reader, decode_value, encode_value};
 pub use decimal::Decimal;
 pub use error::{RecordError, Result, SchemaError};
-pub use key::{KeyBuf, KeyEncoder, KeyShape, MAX_KEY_WORDS};
+pub use key::{KeyBuf, KeyEncoder, KeyShape, MAX_KEY_WORDS, key_hash};
 pub use layout::{Field, LayoutKind, Place, TupleLayout};
 pub use partition::{Partitioner, Placement};
 pub use row::Row;

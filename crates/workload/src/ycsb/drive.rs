@@ -10,7 +10,7 @@ use crate::loader::{Loaded, lists, on_each};
 use crate::prefix::run_lists;
 use crate::script::Script;
 use indelible::{
-    Changes, DataType, Database, Durability, Error, Partitioning, Row, Table, Transaction,
+    Changes, DataType, Database, Durability, Error, Partitioning, Row, Table, Transaction, Worker,
 };
 use std::ops::RangeInclusive;
 
@@ -181,6 +181,7 @@ impl Ycsb {
             update_columns: self.options.update_columns as usize,
             row: table.row(),
             changes: table.changes(),
+            announced_ahead: None,
         }
     }
 
@@ -377,6 +378,19 @@ pub struct Runner<'w> {
     update_columns: usize,
     row: Row,
     changes: Changes,
+    /// Which of the transactions after the next one has its row announced.
+    announced_ahead: Option<u32>,
+}
+
+impl Runner<'_> {
+    /// Announces rows so many transactions ahead.
+    #[must_use]
+    pub fn announcing(self, announced_ahead: Option<u32>) -> Self {
+        Self {
+            announced_ahead,
+            ..self
+        }
+    }
 }
 
 impl Script for Runner<'_> {
@@ -413,6 +427,18 @@ impl Script for Runner<'_> {
         } else {
             Err(missing(access.key))
         }
+    }
+
+    #[inline]
+    fn announce(&self, worker: &mut Worker<'_>) -> indelible::Result<()> {
+        let Some(ahead) = self.announced_ahead else {
+            return Ok(());
+        };
+        let mut at = self.at + ahead as usize;
+        if at >= self.accesses.len() {
+            at %= self.accesses.len();
+        }
+        worker.announce(self.table, i64::from(self.accesses[at].key))
     }
 
     #[inline]

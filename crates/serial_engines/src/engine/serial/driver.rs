@@ -332,6 +332,11 @@ impl<P: Policy> Reads for Serial<P> {
         self.policy.space_mut().get(table, key, row)
     }
 
+    #[inline]
+    fn announce(&mut self, table: TableId, key: &[u64]) {
+        self.policy.space_mut().announce(table, key);
+    }
+
     fn get_many(
         &mut self,
         table: TableId,

@@ -6,6 +6,7 @@
 
 use super::replay::Redo;
 use crate::index::Bptree;
+use crate::index::hints::HintBudget;
 use crate::table::blocks::BlocksInUse;
 use crate::table::space::TableSpace;
 use crate::table::{InArena, Space as _, Tables as _};
@@ -65,7 +66,7 @@ impl<M: Memory> Store<M> {
         arena.store_word(directory, 0)?;
         writes.commit();
         arena.settle(Outcome::Committed);
-        let tables = TableSpace::open(&arena, directory, layout, node_bytes)?;
+        let tables = TableSpace::open(&arena, directory, layout, node_bytes, HintBudget::new(0))?;
         Ok(Self {
             space: InArena {
                 arena,

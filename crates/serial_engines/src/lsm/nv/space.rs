@@ -16,7 +16,7 @@ use crate::lsm::filter::Filters;
 use crate::lsm::rows;
 use crate::table::Tables;
 use crate::table::directory::{self, Directory, NewDescriptor, RootsCounted};
-use pmem::{Arena, Memory, Owner, Part, PmemError};
+use pmem::{Arena, Memory, Outcome, Owner, Part, PmemError};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use storage::engine::{ScanRange, VerifyReport};
@@ -136,7 +136,7 @@ impl<M: Memory> Tables<M, NvWriteSet> for NvTables<M> {
         Ok(false)
     }
 
-    fn end_transaction(&mut self) {
+    fn end_transaction(&mut self, _: &Arena<M>, _: Outcome) {
         self.has_deleted = false;
         for id in self.written.drain(..) {
             if let Some(state) = self.tables.get_mut(&id) {

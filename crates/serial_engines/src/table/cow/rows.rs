@@ -98,7 +98,7 @@ impl<M: Memory> Rows<Pages<PoolStore<M>>> for TupleRows {
 
     fn new(table: &Table, tag: u16) -> Self {
         Self {
-            tuples: Tuples::new(Arc::clone(&table.layout), tag),
+            tuples: Tuples::new(Arc::clone(&table.layout), &table.primary, tag),
             buffer: Vec::new(),
         }
     }

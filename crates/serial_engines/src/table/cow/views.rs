@@ -31,7 +31,7 @@ impl Rows<Snapshot> for ViewRows {
 
     fn new(table: &Table, tag: u16) -> Self {
         Self {
-            tuples: Tuples::new(Arc::clone(&table.layout), tag),
+            tuples: Tuples::new(Arc::clone(&table.layout), &table.primary, tag),
             buffer: Vec::new(),
         }
     }
