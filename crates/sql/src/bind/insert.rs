@@ -64,9 +64,11 @@ impl Binder<'_> {
     /// The insertion of all columns of rows into a table.
     pub(crate) fn insert_all(&mut self, oid: u32, input: Node) -> Result<Node> {
         let table = self.target_by_oid(oid)?;
-        let types = table.source.types.to_vec();
+        let (visible, hidden) = table.source.types.split_at(table.visible);
+        let mut values = all_columns(visible.iter().copied());
+        values.extend(hidden.iter().copied().map(Expr::null));
         let change = Change::Insert(Insert {
-            values: all_columns(types),
+            values,
             conflict: None,
         });
         Ok(Modify {
@@ -220,6 +222,8 @@ impl Binder<'_> {
                 _ => self.default_of(column)?,
             });
         }
+        let hidden = table.body().hidden.iter();
+        values.extend(hidden.map(|hidden| Expr::null(hidden.data_type)));
         Ok(values)
     }
 
@@ -248,7 +252,7 @@ impl Binder<'_> {
     ) -> Result<Conflict> {
         let key = match &conflict.conflict_target {
             None => None,
-            Some(named) => Some(conflict_key(table, target, named)?),
+            Some(named) => Some(conflict_key(self, table, target, named)?),
         };
         let update = match &conflict.action {
             OnConflictAction::DoNothing => {
@@ -290,7 +294,12 @@ impl Binder<'_> {
 }
 
 /// The key that a conflict is about.
-fn conflict_key(table: &BoundTable, target: &Target, named: &ConflictTarget) -> Result<UniqueKey> {
+fn conflict_key(
+    binder: &mut Binder<'_>,
+    table: &BoundTable,
+    target: &Target,
+    named: &ConflictTarget,
+) -> Result<UniqueKey> {
     match named {
         ConflictTarget::OnConstraint(name) => {
             let (_, name) = object_name(name)?;
@@ -301,27 +310,8 @@ fn conflict_key(table: &BoundTable, target: &Target, named: &ConflictTarget) -> 
                 SqlError::new(SqlState::UNDEFINED_OBJECT, message)
             })
         }
-        ConflictTarget::Columns { columns, .. } => {
-            let mut wanted = Vec::with_capacity(columns.len());
-            for name in columns {
-                let name = ident_text(name);
-                let at = table.body().column(&name);
-                wanted.push(at.ok_or_else(|| {
-                    let message = format!("column \"{name}\" does not exist");
-                    SqlError::new(SqlState::UNDEFINED_COLUMN, message)
-                })?);
-            }
-            wanted.sort_unstable();
-            wanted.dedup();
-            let found = target.keys.iter().find(|(_, key)| {
-                let mut columns = key.columns.clone();
-                columns.sort_unstable();
-                columns == wanted
-            });
-            found.map(|(_, key)| key.clone()).ok_or_else(|| {
-                let message = "there is no unique or exclusion constraint matching the ON CONFLICT specification";
-                SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message)
-            })
+        ConflictTarget::Columns { columns, predicate } => {
+            binder.inferred_key(table, target, (columns, predicate.as_ref()))
         }
     }
 }

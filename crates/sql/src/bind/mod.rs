@@ -8,7 +8,7 @@
 //! | `literal`, `lifted`, `coerce`, `data_type` | values and types |
 //! | `query`, `from`, `select`, `grouping`, `grouping_sets`, `window`, `order` | queries |
 //! | `system` | relations of the system |
-//! | `table`, `insert`, `change`, `target` | tables and their changes |
+//! | `table`, `insert`, `infer`, `change`, `target` | tables and their changes |
 //!
 //! A binder has a stack of scopes, one for each query that it is in. At run time there is a row for
 //! each of them but the innermost, so a column found `n` scopes out is `Outer(n)`.
@@ -22,6 +22,7 @@ mod from;
 mod function;
 mod grouping;
 mod grouping_sets;
+mod infer;
 mod insert;
 mod lifted;
 mod literal;

@@ -541,6 +541,11 @@ fn column_item(column: &super::ScopeColumn) -> Item {
 
 /// Clauses that the parser knows from other dialects.
 fn refuse_other_dialects(select: &Select) -> Result<()> {
+    // A statement of its own has been told from a query before.
+    if select.into.is_some() {
+        let message = "SELECT ... INTO is not allowed here";
+        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+    }
     let found = match () {
         () if select.top.is_some() => "TOP",
         () if select.qualify.is_some() => "QUALIFY",

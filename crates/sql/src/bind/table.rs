@@ -17,6 +17,9 @@ use crate::types::{Datum, Kind, Type};
 use sqlparser::ast;
 use std::sync::Arc;
 
+/// Positions of columns, and the expressions that they are computed by.
+type Computed = Vec<(usize, Expr)>;
+
 /// A table that a statement names.
 pub(super) struct BoundTable {
     pub(super) object: Arc<Object>,
@@ -81,7 +84,9 @@ impl Binder<'_> {
             Some(table) => table.clone(),
             None => self.database.table(&body.physical)?,
         };
-        let types: Arc<[Type]> = body.columns.iter().map(|column| column.data_type).collect();
+        let visible = body.columns.iter().map(|column| column.data_type);
+        let hidden = body.hidden.iter().map(|hidden| hidden.data_type);
+        let types: Arc<[Type]> = visible.chain(hidden).collect();
         let key: Arc<[usize]> = if body.key.is_empty() {
             [types.len()].into()
         } else {
@@ -138,21 +143,10 @@ impl Binder<'_> {
                 keys.push((index.name.clone(), key));
             }
         }
-        let mut columns = Vec::with_capacity(body.columns.len());
-        let mut generated = Vec::new();
-        for (at, column) in body.columns.iter().enumerate() {
-            if let Origin::Generated(text) = &column.origin {
-                let value = self.stored(text, scope()?)?;
-                generated.push((at, self.assign(value, column.data_type, &column.name)?));
-            }
-            columns.push(TargetColumn {
-                name: column.name.clone(),
-                not_null: column.not_null,
-                domain_checks: self.domain_checks(column)?,
-            });
-        }
+        let (columns, generated) = self.target_columns(object)?;
         let schema = self.names.catalog.object(object.namespace);
         Ok(Arc::new(Target {
+            visible: body.columns.len(),
             source: table.source.clone(),
             schema: schema.map_or_else(|| "public".to_owned(), |schema| schema.name.clone()),
             columns,
@@ -167,6 +161,47 @@ impl Binder<'_> {
             parents: self.parents(body)?,
             children: self.children(object.oid)?,
         }))
+    }
+
+    /// The columns of a table, hidden ones included, and the values of those that are computed.
+    fn target_columns(&mut self, object: &Object) -> Result<(Vec<TargetColumn>, Computed)> {
+        let body = body_of(object);
+        let scope = || {
+            let columns = body.columns.iter();
+            row_scope(
+                &object.name,
+                columns.map(|column| (column.name.clone(), column.data_type)),
+            )
+        };
+        let mut columns = Vec::with_capacity(body.columns.len());
+        let mut generated = Vec::new();
+        for (at, column) in body.columns.iter().enumerate() {
+            if let Origin::Generated(text) = &column.origin {
+                let value = self.stored(text, scope()?)?;
+                generated.push((at, self.assign(value, column.data_type, &column.name)?));
+            }
+            columns.push(TargetColumn {
+                name: column.name.clone(),
+                not_null: column.not_null,
+                domain_checks: self.domain_checks(column)?,
+            });
+        }
+        for (at, hidden) in (body.columns.len()..).zip(&body.hidden) {
+            let value = match &hidden.value {
+                Some(text) => {
+                    let value = self.stored(text, scope()?)?;
+                    self.coerce(value, hidden.data_type)?
+                }
+                None => Expr::null(hidden.data_type),
+            };
+            generated.push((at, value));
+            columns.push(TargetColumn {
+                name: hidden.label.clone(),
+                not_null: false,
+                domain_checks: Vec::new(),
+            });
+        }
+        Ok((columns, generated))
     }
 
     /// The rules of a table by its number.

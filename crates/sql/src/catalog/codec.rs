@@ -146,6 +146,14 @@ impl<'b> Reader<'b> {
         (0..length).map(|_| read(self)).collect()
     }
 
+    /// A list at the end of a body; none in bodies that were written without it.
+    pub(crate) fn rest<T>(&mut self, read: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        if self.is_at_end() {
+            return Ok(Vec::new());
+        }
+        self.list(read)
+    }
+
     pub(crate) fn option<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T>,

@@ -12,9 +12,9 @@ pub(crate) mod system;
 mod typed;
 
 pub(crate) use object::{
-    Action, Body, Column, Constraint, DomainBody, EnumBody, FIRST_OID, Foreign, INDELIBLE,
-    INFORMATION_SCHEMA, Index, OWNER, Object, Oid, Origin, PG_CATALOG, PUBLIC, Rule, SequenceBody,
-    TableBody, ViewBody,
+    Action, Body, Column, Constraint, DomainBody, EnumBody, FIRST_OID, Foreign, Hidden, INDELIBLE,
+    INFORMATION_SCHEMA, Index, IndexForm, OWNER, Object, Oid, Origin, PG_CATALOG, PUBLIC, Rule,
+    SequenceBody, TableBody, ViewBody,
 };
 
 pub(crate) use system::domain_check;

@@ -55,6 +55,30 @@ pub(crate) struct TableBody {
     pub(crate) key: Vec<usize>,
     pub(crate) constraints: Vec<Constraint>,
     pub(crate) indexes: Vec<Index>,
+    /// Columns that follow those of clients, for indexes of expressions and parts of the rows.
+    pub(crate) hidden: Vec<Hidden>,
+    /// Definitions of the indexes that have hidden columns.
+    pub(crate) forms: Vec<IndexForm>,
+}
+
+/// A column that is computed for an index.
+#[derive(Clone, Debug)]
+pub(crate) struct Hidden {
+    pub(crate) data_type: Type,
+    /// Its value over the row; none if its index is gone.
+    pub(crate) value: Option<String>,
+    /// The key that it stands for, in messages.
+    pub(crate) label: String,
+}
+
+/// The definition of an index with hidden columns.
+#[derive(Clone, Debug)]
+pub(crate) struct IndexForm {
+    pub(crate) index: Oid,
+    /// Each key as it is written: the name of a column, or an expression.
+    pub(crate) keys: Vec<String>,
+    /// The condition of the rows that are in it.
+    pub(crate) predicate: Option<String>,
 }
 
 /// A column.
@@ -325,7 +349,29 @@ impl TableBody {
             key: Vec::new(),
             constraints: Vec::new(),
             indexes: Vec::new(),
+            hidden: Vec::new(),
+            forms: Vec::new(),
         }
+    }
+
+    /// Forgets the definition of an index that goes; its hidden columns hold nothing from now on.
+    pub(crate) fn forget_form(&mut self, index: Oid) {
+        if self.form(index).is_none() {
+            return;
+        }
+        self.forms.retain(|form| form.index != index);
+        let first = self.columns.len();
+        let own = self.indexes.iter().find(|own| own.oid == index);
+        for place in own.iter().flat_map(|own| &own.columns) {
+            if let Some(at) = place.checked_sub(first) {
+                self.hidden[at].value = None;
+            }
+        }
+    }
+
+    /// The definition of an index with hidden columns; none if it has none.
+    pub(crate) fn form(&self, index: Oid) -> Option<&IndexForm> {
+        self.forms.iter().find(|form| form.index == index)
     }
 
     fn write(&self, writer: &mut Writer) {
@@ -338,6 +384,16 @@ impl TableBody {
             constraint.rule.write(writer);
         });
         writer.list(&self.indexes, |writer, index| index.write(writer));
+        writer.list(&self.hidden, |writer, hidden| {
+            write_type(writer, &hidden.data_type);
+            writer.option(hidden.value.as_ref(), |writer, text| writer.text(text));
+            writer.text(&hidden.label);
+        });
+        writer.list(&self.forms, |writer, form| {
+            writer.number(form.index.into());
+            writer.list(&form.keys, |writer, key| writer.text(key));
+            writer.option(form.predicate.as_ref(), |writer, text| writer.text(text));
+        });
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self> {
@@ -353,6 +409,21 @@ impl TableBody {
                 })
             })?,
             indexes: reader.list(Index::read)?,
+            // Tables that were written without these have none.
+            hidden: reader.rest(|reader| {
+                Ok(Hidden {
+                    data_type: read_type(reader)?,
+                    value: reader.option(Reader::text)?,
+                    label: reader.text()?,
+                })
+            })?,
+            forms: reader.rest(|reader| {
+                Ok(IndexForm {
+                    index: reader.integer()?,
+                    keys: reader.list(Reader::text)?,
+                    predicate: reader.option(Reader::text)?,
+                })
+            })?,
         })
     }
 

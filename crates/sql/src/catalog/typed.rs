@@ -56,6 +56,8 @@ pub(crate) fn typed_table(table: &Table) -> Option<Object> {
             }],
             key,
             indexes: std::iter::once(primary).chain(others).collect(),
+            hidden: Vec::new(),
+            forms: Vec::new(),
         }),
     })
 }

@@ -4,13 +4,14 @@
 //! that contradict each other are refused with PostgreSQL's messages.
 
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::ident_text;
+use crate::parse::{HEADER_MATCH, MARK, ident_text};
 use sqlparser::ast::{CopyLegacyCsvOption, CopyLegacyOption, CopyOption, Ident};
 
 /// The form of the rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Format {
     pub(crate) is_csv: bool,
+    pub(crate) is_binary: bool,
     pub(crate) delimiter: u8,
     /// The text of NULL.
     pub(crate) null: String,
@@ -30,12 +31,20 @@ pub(crate) struct Format {
 pub(crate) enum Header {
     None,
     Names,
+    /// It must have them.
+    Match,
 }
 
 /// Options as they are given, before defaults.
 #[derive(Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a word of the statement that may be there"
+)]
 struct Given {
     is_csv: bool,
+    is_binary: bool,
+    must_match: bool,
     delimiter: Option<char>,
     null: Option<String>,
     has_header: bool,
@@ -65,7 +74,7 @@ impl Given {
             CopyOption::Format(name) => match ident_text(name).as_str() {
                 "text" => {}
                 "csv" => self.is_csv = true,
-                "binary" => return Err(no_binary()),
+                "binary" => self.is_binary = true,
                 other => {
                     let message = format!("COPY format \"{other}\" not recognized");
                     return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
@@ -80,6 +89,9 @@ impl Given {
             CopyOption::ForceQuote(columns) => self.force_quote = texts(columns),
             CopyOption::ForceNotNull(columns) => self.force_not_null = texts(columns),
             CopyOption::ForceNull(columns) => self.force_null = texts(columns),
+            CopyOption::Encoding(name) if name.strip_prefix(MARK) == Some(HEADER_MATCH) => {
+                self.must_match = true;
+            }
             CopyOption::Encoding(name) => {
                 if !matches!(
                     name.to_ascii_lowercase().as_str(),
@@ -95,7 +107,7 @@ impl Given {
 
     fn add_legacy(&mut self, option: &CopyLegacyOption) -> Result<()> {
         match option {
-            CopyLegacyOption::Binary => return Err(no_binary()),
+            CopyLegacyOption::Binary => self.is_binary = true,
             CopyLegacyOption::Delimiter(letter) => self.delimiter = Some(*letter),
             CopyLegacyOption::Null(text) => self.null = Some(text.clone()),
             CopyLegacyOption::Header => self.has_header = true,
@@ -123,6 +135,22 @@ impl Given {
         Ok(())
     }
 
+    /// The binary format has no options of texts.
+    fn check_binary(&self) -> Result<()> {
+        let option = match self {
+            _ if !self.is_binary => return Ok(()),
+            _ if self.delimiter.is_some() => "DELIMITER",
+            _ if self.null.is_some() => "NULL",
+            _ if self.has_header => {
+                let message = "cannot specify HEADER in BINARY mode";
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+            }
+            _ => return Ok(()),
+        };
+        let message = format!("cannot specify {option} in BINARY mode");
+        Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
+    }
+
     /// Options of CSV go with CSV alone.
     fn check_mode(&self) -> Result<()> {
         let forced = [&self.force_quote, &self.force_not_null, &self.force_null];
@@ -140,6 +168,7 @@ impl Given {
     /// The options with their defaults, if they fit each other.
     fn checked(self) -> Result<Format> {
         let wrong = |message: &str| Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+        self.check_binary()?;
         self.check_mode()?;
         let byte = |letter: Option<char>, default: u8, name: &str| match letter {
             None => Ok(default),
@@ -185,12 +214,13 @@ impl Given {
         }
         Ok(Format {
             is_csv: self.is_csv,
+            is_binary: self.is_binary,
             delimiter,
             null,
-            header: if self.has_header {
-                Header::Names
-            } else {
-                Header::None
+            header: match (self.has_header, self.must_match) {
+                (_, true) => Header::Match,
+                (true, false) => Header::Names,
+                (false, false) => Header::None,
             },
             quote,
             escape: byte(self.escape, quote, "escape")?,
@@ -199,10 +229,6 @@ impl Given {
             force_null: self.force_null,
         })
     }
-}
-
-fn no_binary() -> SqlError {
-    SqlError::unsupported("COPY in binary", "Use FORMAT text or FORMAT csv.")
 }
 
 fn texts(columns: &[Ident]) -> Vec<String> {

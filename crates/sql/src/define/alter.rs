@@ -137,14 +137,18 @@ impl Session {
             return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
         }
         let mentions = |text: &str| text.contains(old.as_str());
-        let is_named = body.constraints.iter().any(|constraint| {
+        let in_index = body.forms.iter().any(|form| {
+            let predicate = form.predicate.iter();
+            form.keys.iter().chain(predicate).any(|text| mentions(text))
+        });
+        let is_named = in_index || body.constraints.iter().any(|constraint| {
             matches!(&constraint.rule, Rule::Check { condition } if mentions(condition))
         }) || body.columns.iter().any(|column| matches!(&column.origin, Origin::Generated(text) if mentions(text)));
         if is_named {
             let instead =
-                "Drop the check or the generated column first, and add it again afterwards.";
+                "Drop the check, the generated column or the index first, and add it afterwards.";
             return Err(SqlError::unsupported(
-                "renaming a column that a check or a generated column names",
+                "renaming a column that a check, a generated column or an expression names",
                 instead,
             ));
         }
@@ -457,7 +461,13 @@ impl Session {
             .map(|(at, column)| Expr::Column(at, column.data_type))
             .collect();
         values.push(self.column_default(&new.column)?);
-        table_body(&mut object)?.columns.push(new.column);
+        let body = table_body(&mut object)?;
+        let count = body.columns.len();
+        for place in body.indexes.iter_mut().flat_map(|index| &mut index.columns) {
+            // Hidden columns stay behind those of clients.
+            *place += usize::from(*place >= count);
+        }
+        body.columns.push(new.column);
         self.rewrite(&old, object, values)?;
         self.add_written(oid, written)
     }
@@ -504,6 +514,7 @@ impl Session {
         for name in gone {
             self.drop_constraint_named(oid, &name, true, cascade)?;
         }
+        self.drop_forms_of(oid, at)?;
         let mut object = self.altered(oid)?;
         let old = table_body(&mut object)?.clone();
         let body = table_body(&mut object)?;
@@ -677,11 +688,17 @@ impl Session {
             });
         let values = values.collect();
         table_body(&mut object)?.columns[at].data_type = target;
+        self.retype_hidden(&mut object)?;
         self.rewrite(&old, object, values)
     }
 
     /// Gives a table another table below, of the rows that are there: `values` over each old row.
-    fn rewrite(&mut self, old: &TableBody, mut object: Object, values: Vec<Expr>) -> Result<()> {
+    pub(super) fn rewrite(
+        &mut self,
+        old: &TableBody,
+        mut object: Object,
+        values: Vec<Expr>,
+    ) -> Result<()> {
         let scan = self.scan_of(object.oid)?;
         self.transaction
             .loose

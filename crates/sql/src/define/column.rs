@@ -211,7 +211,7 @@ pub(super) fn column_names(columns: &[sqlparser::ast::IndexColumn]) -> Result<Ve
 }
 
 /// The column of a key; texts have one order, whatever the collation.
-fn without_collation(expression: &Expr) -> &Expr {
+pub(super) fn without_collation(expression: &Expr) -> &Expr {
     match expression {
         Expr::Collate { expr, .. } => expr,
         other => other,

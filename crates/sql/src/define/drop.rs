@@ -228,6 +228,10 @@ impl Session {
             return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message).hint(hint));
         }
         let physical = body.physical.clone();
+        let own = body.indexes.iter().find(|index| index.name == name);
+        if let Some(oid) = own.map(|index| index.oid) {
+            body.forget_form(oid);
+        }
         body.indexes.retain(|index| {
             let is_it = index.name == name;
             if let (true, Some(index)) = (is_it, &index.physical) {

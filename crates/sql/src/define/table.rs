@@ -404,6 +404,10 @@ pub(super) fn definition_below(body: &TableBody) -> Result<TableDef> {
             stored.nullable()
         });
     }
+    for (number, hidden) in (1..).zip(&body.hidden) {
+        let stored = storage::column_type(hidden.data_type)?;
+        columns.push(StoredColumn::new(format!("#{number}"), stored).nullable());
+    }
     let mut key = body.key.clone();
     if key.is_empty() {
         key.push(columns.len());

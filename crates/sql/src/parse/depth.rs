@@ -3,7 +3,7 @@
 //! Brackets, prefix operators that follow each other, and `CASE` nest. The rest of the parser's
 //! work is bounded by its own limit of recursion.
 
-use super::NESTING_MAX;
+use super::{NESTING_MAX, NESTING_SHALLOW};
 use crate::error::{Result, SqlError, SqlState};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -11,10 +11,11 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 /// A query inside another one takes as much of the stack as so many brackets.
 const QUERY_WEIGHT: usize = 8;
 /// Operators of one chain, such as `1 + 2 + 3`, whose tree is as deep as the chain is long.
-const CHAIN_MAX: usize = 150;
+const CHAIN_MAX: usize = NESTING_MAX;
 
-/// Fails if a statement is nested too deeply.
-pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
+/// Fails if a statement is nested too deeply; true if it needs a large stack.
+pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<bool> {
+    let mut is_deep = false;
     let mut open: Vec<usize> = Vec::new();
     let (mut depth, mut prefixes, mut chain) = (0_usize, 0, 0);
     for token in tokens {
@@ -56,11 +57,13 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<()> {
         if matches!(token.token, Token::LParen | Token::LBracket) || is_case(token) {
             depth += 1;
         }
-        if depth + prefixes > NESTING_MAX || chain > CHAIN_MAX {
+        let nesting = depth + prefixes;
+        if nesting > NESTING_MAX || chain > CHAIN_MAX {
             return Err(too_deep());
         }
+        is_deep |= nesting.max(chain) > NESTING_SHALLOW;
     }
-    Ok(())
+    Ok(is_deep)
 }
 
 fn is_case(token: &TokenWithSpan) -> bool {

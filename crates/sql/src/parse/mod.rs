@@ -18,7 +18,7 @@ pub(crate) use own::{
     identity_change,
 };
 pub(crate) use place::Places;
-pub(crate) use rewrite::{LIKE, WEAKER};
+pub(crate) use rewrite::{HEADER_MATCH, LIKE, WEAKER};
 
 use crate::error::{Result, SqlError, SqlState};
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement};
@@ -31,7 +31,11 @@ use std::sync::Arc;
 pub(crate) const MARK: char = '\0';
 
 /// The deepest nesting of brackets and operators in a statement.
-pub(crate) const NESTING_MAX: usize = 200;
+pub(crate) const NESTING_MAX: usize = 1000;
+/// The deepest nesting that needs no stack of its own.
+const NESTING_SHALLOW: usize = 100;
+/// The stack of statements that nest more deeply. Of it only what they use is taken.
+pub(crate) const STACK_BYTES: usize = 1 << 29;
 
 /// A statement and its part of the text.
 #[derive(Clone, Debug)]
@@ -41,6 +45,8 @@ pub(crate) struct Parsed {
     pub(crate) text: Arc<str>,
     /// The statement, if the parser does not know it; `statement` stands for nothing then.
     pub(crate) own: Option<Arc<Own>>,
+    /// Whether it nests so deeply that it needs a large stack.
+    pub(crate) is_deep: bool,
     /// Whether it is a `MOVE`, which is a `FETCH` that hands over no rows.
     pub(crate) is_move: bool,
 }
@@ -52,11 +58,20 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Parsed>> {
         let state = SqlState::CHARACTER_NOT_IN_REPERTOIRE;
         return Err(SqlError::new(state, message));
     }
-    parse_stored(text)
+    parse_any(text)
 }
 
-/// Reads all statements of a text that the catalogue keeps.
+/// Reads the statement of a text that the catalogue keeps. It is read again as a part of others,
+/// so it cannot nest deeply.
 pub(crate) fn parse_stored(text: &str) -> Result<Vec<Parsed>> {
+    let parsed = parse_any(text)?;
+    if parsed.iter().any(|parsed| parsed.is_deep) {
+        return Err(too_deep());
+    }
+    Ok(parsed)
+}
+
+fn parse_any(text: &str) -> Result<Vec<Parsed>> {
     let dialect = PostgreSqlDialect {};
     let places = Places::new(text);
     let tokens = Tokenizer::new(&dialect, text).tokenize_with_location();
@@ -67,15 +82,17 @@ pub(crate) fn parse_stored(text: &str) -> Result<Vec<Parsed>> {
         if tokens.iter().all(is_blank) {
             continue;
         }
-        depth::check(tokens)?;
+        let is_deep = depth::check(tokens)?;
         let own = own::parse(tokens, &places).transpose()?;
         let statement = match own {
             Some(_) => Statement::ShowFunctions { filter: None },
+            None if is_deep => on_large_stack(|| parse_one(tokens, &places))?,
             None => parse_one(tokens, &places)?,
         };
         statements.push(Parsed {
             statement: Arc::new(statement),
             own: own.map(Arc::new),
+            is_deep,
             text: Arc::clone(&text),
             is_move: rewrite::is_move(tokens),
         });
@@ -144,6 +161,20 @@ fn parser(dialect: &PostgreSqlDialect) -> Parser<'_> {
         .with_recursion_limit(3 * NESTING_MAX)
 }
 
+/// Calls `body` on a thread with a large stack.
+fn on_large_stack<R: Send>(body: impl FnOnce() -> Result<R> + Send) -> Result<R> {
+    std::thread::scope(|scope| {
+        let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
+        let worker = builder.spawn_scoped(scope, body).map_err(|error| {
+            let message = format!("cannot start a thread for a deep statement: {error}");
+            SqlError::new(SqlState::OUT_OF_MEMORY, message)
+        })?;
+        worker
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
 fn parse_one(tokens: &[TokenWithSpan], places: &Places) -> Result<Statement> {
     let dialect = PostgreSqlDialect {};
     let mut parser = parser(&dialect).with_tokens_with_locations(rewrite::rewrite(tokens));
@@ -183,6 +214,18 @@ mod tests {
         assert_eq!(
             parse("select 'a").unwrap_err().state,
             SqlState::SYNTAX_ERROR
+        );
+    }
+
+    #[test]
+    fn deep_nesting_is_read_on_a_large_stack() {
+        let brackets = NESTING_MAX - 1;
+        let text = format!("select {}1{}", "(".repeat(brackets), ")".repeat(brackets));
+        let parsed = parse(&text).unwrap();
+        assert!(parsed[0].is_deep && !parse("select (1)").unwrap()[0].is_deep);
+        assert_eq!(
+            parse_stored(&text).unwrap_err().state,
+            SqlState::STATEMENT_TOO_COMPLEX
         );
     }
 

@@ -13,6 +13,8 @@
 //! | `CREATE RECURSIVE VIEW` | a view of a query `WITH RECURSIVE` |
 //! | `LIKE table` among columns, a target with a subscript | a marked name |
 //! | `ALTER COLUMN a SET GENERATED` and its kin | `SET DEFAULT` of a marked name |
+//! | an expression as a key of `ON CONFLICT` | a marked name |
+//! | `HEADER MATCH` of `COPY` | a marked encoding |
 //!
 //! A marked name begins with [`MARK`], which no text of a client has, and ends with the tokens that
 //! it stands for.
@@ -23,6 +25,8 @@ use std::ops::Range;
 
 /// A mark of `FOR NO KEY UPDATE` and `FOR KEY SHARE`, the weaker strengths of a lock.
 pub(crate) const WEAKER: &str = "weaker";
+/// A mark of `HEADER MATCH` of `COPY`, as an encoding.
+pub(crate) const HEADER_MATCH: &str = "header match";
 /// A mark of `LIKE` in a list of columns; the options follow.
 pub(crate) const LIKE: &str = "like";
 
@@ -38,6 +42,7 @@ pub(super) fn rewrite(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
         "FETCH" | "MOVE" => words.fetch(),
         "BEGIN" | "START" | "SET" => words.modes(),
         "DROP" if words.is(1, "INDEX") && words.is(2, "CONCURRENTLY") => words.replace(2..3, &[]),
+        "COPY" => words.header_match(),
         "CREATE" => words.create(),
         "ALTER" if words.is(1, "TABLE") => words.identity(),
         "INSERT" | "UPDATE" | "WITH" => words.targets(),
@@ -325,6 +330,9 @@ impl<'t> Words<'t> {
             if self.is(at, "SET") {
                 self.targets_in(at, self.len());
             }
+            if self.is(at, "CONFLICT") && self.is_token(at + 1, &Token::LParen) {
+                self.conflict_keys(at + 1);
+            }
             at += 1;
         }
     }
@@ -357,6 +365,45 @@ impl<'t> Words<'t> {
                 _ if self.is_any(at, &["WHERE", "FROM", "RETURNING"]) => return,
                 _ => at + 1,
             };
+        }
+    }
+
+    /// `HEADER MATCH` among the options of `COPY`.
+    fn header_match(&mut self) {
+        for at in 1..self.len() {
+            if self.is(at, "HEADER") && self.is(at + 1, "MATCH") {
+                let encoding = Token::make_keyword("ENCODING");
+                let mark = Token::SingleQuotedString(format!("{MARK}{HEADER_MATCH}"));
+                self.replace(at..at + 2, &[encoding, mark]);
+            }
+        }
+    }
+
+    /// Keys of `ON CONFLICT`: expressions are marked names, collations and classes are left out.
+    fn conflict_keys(&mut self, open: usize) {
+        let close = self.after_bracket(open) - 1;
+        let mut start = open + 1;
+        while start < close {
+            let mut end = start;
+            while end < close && !self.is_token(end, &Token::Comma) {
+                end = match self.token(end) {
+                    Some(Token::LParen | Token::LBracket) => self.after_bracket(end),
+                    _ => end + 1,
+                };
+            }
+            let is_bracket = self.is_token(start, &Token::LParen);
+            let key = match self.token(start + 1) {
+                _ if is_bracket => self.after_bracket(start),
+                Some(Token::LParen) => self.after_bracket(start + 1),
+                _ => start + 1,
+            };
+            if key > start + 1 {
+                let mark = marked(&self.text(start..key));
+                self.replace(start..end, &[mark]);
+            } else if end > key {
+                self.replace(key..end, &[]);
+            }
+            start = end + 1;
         }
     }
 

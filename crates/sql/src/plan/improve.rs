@@ -51,10 +51,13 @@ fn inline(node: &mut Node, uses: &BTreeMap<usize, usize>) {
 
 /// Visits the inputs of a node, and the queries in its expressions.
 fn each_inside(node: &mut Node, visit: &mut dyn FnMut(&mut Node)) {
-    let visited = node.walk_own(0, &mut |part, _| {
+    let visited = node.walk_own(0, &mut |part, depth| {
+        // Parts of an inner query are visited by the one who visits that.
+        if depth > 0 {
+            return Ok(false);
+        }
         if let Expr::Subquery(subquery) = part {
             visit(&mut Arc::make_mut(subquery).node);
-            return Ok(true);
         }
         Ok(true)
     });

@@ -69,6 +69,8 @@ pub(crate) struct Target {
     pub(crate) source: Source,
     pub(crate) schema: String,
     pub(crate) columns: Vec<TargetColumn>,
+    /// Columns of clients; those after them are computed for indexes.
+    pub(crate) visible: usize,
     /// Names and conditions over the row.
     pub(crate) checks: Vec<(String, Expr)>,
     /// Generated columns: positions, and values over the row.

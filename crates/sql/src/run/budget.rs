@@ -53,9 +53,9 @@ impl Budget {
         fits
     }
 
-    /// Gives bytes back that were taken since an earlier moment.
-    pub(crate) fn release_to(&mut self, earlier: Self) {
-        self.used_bytes = earlier.used_bytes;
+    /// Gives bytes back.
+    pub(crate) fn release(&mut self, bytes: u64) {
+        self.used_bytes = self.used_bytes.saturating_sub(bytes);
     }
 }
 

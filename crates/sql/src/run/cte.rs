@@ -1,18 +1,27 @@
-//! Queries of `WITH`: computed once for all their uses, or round by round.
+//! Queries of `WITH`: computed once for all their uses, as far as rows are wanted, or round by round.
 //!
 //! A recursive query runs its first part, then its second one again and again over the rows that
-//! the round before has added, until a round adds none. Without `ALL` a row is added once.
+//! the round before has added, until a round adds none. Without `ALL` a row is added once. Rows are
+//! handed over as they come, so a query without an end serves a limit.
 
-use super::{Kept, Operator, Row, Run, build, collect};
+use super::budget::bytes_of;
+use super::{Operator, Row, Run, build};
 use crate::error::Result;
 use crate::plan::{Recursive, Shared, Working};
 use crate::sink::Batch;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+/// Rows that have come of a query that several parts of a plan read.
+#[derive(Default)]
+pub(super) struct SharedRows {
+    rows: Vec<Row>,
+    /// The query, while more rows may come.
+    source: Option<Box<dyn Operator>>,
+}
+
 pub(super) struct SharedRun {
     plan: Arc<Shared>,
-    rows: Option<Arc<Vec<Row>>>,
     next: usize,
 }
 
@@ -20,24 +29,36 @@ impl SharedRun {
     pub(super) fn new(plan: &Arc<Shared>) -> Self {
         Self {
             plan: Arc::clone(plan),
-            rows: None,
             next: 0,
         }
     }
 
-    /// The rows, from the first use of the query.
-    fn rows(&self, run: &mut Run<'_>) -> Result<Arc<Vec<Row>>> {
+    /// Adds the next rows of the query to those that have come; false if there are no more.
+    fn read_on(&self, run: &mut Run<'_>) -> Result<bool> {
         let number = self.plan.number;
-        if let Some(Some(rows)) = run.state.shared.get(number) {
-            return Ok(Arc::clone(rows));
+        let all = &mut run.state.shared;
+        if all.len() <= number {
+            all.resize_with(number + 1, || None);
         }
-        let rows = Arc::new(collect(&mut *build(&self.plan.node), run)?);
-        let shared = &mut run.state.shared;
-        if shared.len() <= number {
-            shared.resize(number + 1, None);
+        let known = all[number].get_or_insert_with(|| SharedRows {
+            rows: Vec::new(),
+            source: Some(build(&self.plan.node)),
+        });
+        let Some(mut source) = known.source.take() else {
+            return Ok(false);
+        };
+        let mut batch = Batch::default();
+        source.next(run, &mut batch)?;
+        run.check()?;
+        let has_more = !batch.is_empty();
+        for row in batch.rows() {
+            run.state.budget.take(row)?;
         }
-        shared[number] = Some(Arc::clone(&rows));
-        Ok(rows)
+        if let Some(Some(known)) = run.state.shared.get_mut(number) {
+            known.rows.extend(batch.drain());
+            known.source = has_more.then_some(source);
+        }
+        Ok(has_more)
     }
 }
 
@@ -54,13 +75,18 @@ fn hand_over(rows: &[Row], next: &mut usize, width: usize, out: &mut Batch) {
 
 impl Operator for SharedRun {
     fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
-        let rows = match &self.rows {
-            Some(rows) => Arc::clone(rows),
-            None => self.rows(run)?,
-        };
-        hand_over(&rows, &mut self.next, self.plan.width, out);
-        self.rows = Some(rows);
-        Ok(())
+        loop {
+            let known = run
+                .state
+                .shared
+                .get(self.plan.number)
+                .and_then(Option::as_ref);
+            let rows = known.map_or(&[][..], |known| known.rows.as_slice());
+            hand_over(rows, &mut self.next, self.plan.width, out);
+            if !out.is_empty() || !self.read_on(run)? {
+                return Ok(());
+            }
+        }
     }
 
     fn restart(&mut self, _: &mut Run<'_>) -> Result<()> {
@@ -74,8 +100,10 @@ pub(super) struct RecursiveRun {
     start: Box<dyn Operator>,
     step: Box<dyn Operator>,
     seen: HashSet<Row>,
-    /// Rows of the last round, and those of them that are to be handed over.
-    round: Option<(Arc<Vec<Row>>, Kept)>,
+    /// Rows of the last round; none in the first one.
+    working: Option<Arc<Vec<Row>>>,
+    /// Rows of this round so far.
+    adding: Vec<Row>,
 }
 
 impl RecursiveRun {
@@ -85,55 +113,75 @@ impl RecursiveRun {
             start: build(&plan.start),
             step: build(&plan.step),
             seen: HashSet::new(),
-            round: None,
+            working: None,
+            adding: Vec::new(),
         }
     }
 
-    fn next_round(&mut self, run: &mut Run<'_>) -> Result<()> {
-        let earlier = run.state.budget;
-        let mut rows = match &self.round {
-            None => collect(&mut *self.start, run)?,
-            Some((working, _)) => {
-                let working = Arc::clone(working);
-                let number = self.plan.number;
-                let all = &mut run.state.working;
-                if all.len() <= number {
-                    all.resize_with(number + 1, Arc::default);
-                }
-                all[number] = working;
-                self.step.restart(run)?;
-                collect(&mut *self.step, run)?
-            }
+    /// The next rows of this round, repeated ones included.
+    fn read_on(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
+        let Some(working) = &self.working else {
+            return self.start.next(run, out);
         };
-        if self.plan.all {
-            // The rows of the round before are gone once these are handed over.
-            run.state.budget.release_to(earlier);
-        } else {
-            rows.retain(|row| self.seen.insert(row.clone()));
+        // Another run of the same query may have had its turn since.
+        let number = self.plan.number;
+        let all = &mut run.state.working;
+        if all.len() <= number {
+            all.resize_with(number + 1, Arc::default);
         }
-        let rows = Arc::new(rows);
-        let kept = Kept::new(Vec::clone(&rows));
-        self.round = Some((rows, kept));
-        Ok(())
+        let others = std::mem::replace(&mut all[number], Arc::clone(working));
+        let read = self.step.next(run, out);
+        run.state.working[number] = others;
+        read
+    }
+
+    /// Begins the next round; false if the last one has added nothing.
+    fn next_round(&mut self, run: &mut Run<'_>) -> Result<bool> {
+        let rows = Arc::new(std::mem::take(&mut self.adding));
+        let is_over = rows.is_empty();
+        let before = self.working.replace(rows);
+        for row in before.iter().flat_map(|rows| rows.iter()) {
+            run.state.budget.release(bytes_of(row));
+        }
+        if !is_over {
+            self.step.restart(run)?;
+        }
+        Ok(!is_over)
     }
 }
 
 impl Operator for RecursiveRun {
     fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
-        loop {
-            if let Some((rows, kept)) = &mut self.round {
-                kept.next(self.plan.width, out);
-                if !out.is_empty() || rows.is_empty() {
+        let mut batch = Batch::default();
+        out.reset(self.plan.width);
+        while out.is_empty() {
+            run.check()?;
+            self.read_on(run, &mut batch)?;
+            if batch.is_empty() {
+                if !self.next_round(run)? {
                     return Ok(());
                 }
+                continue;
             }
-            run.check()?;
-            self.next_round(run)?;
+            for row in batch.drain() {
+                if !self.plan.all {
+                    if self.seen.contains(&row) {
+                        continue;
+                    }
+                    run.state.budget.take(&row)?;
+                    self.seen.insert(row.clone());
+                }
+                run.state.budget.take(&row)?;
+                out.push(row.iter().cloned());
+                self.adding.push(row);
+            }
         }
+        Ok(())
     }
 
     fn restart(&mut self, run: &mut Run<'_>) -> Result<()> {
-        self.round = None;
+        self.working = None;
+        self.adding.clear();
         self.seen.clear();
         self.start.restart(run)
     }

@@ -58,7 +58,7 @@ impl Run<'_> {
             let message = "canceling statement due to user request";
             return Err(SqlError::new(SqlState::QUERY_CANCELED, message));
         }
-        Ok(())
+        self.environment.host.check_deadline()
     }
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct State {
     /// Rows of the queries around the one that is running, the next one last.
     pub(crate) outer: Vec<Row>,
     subqueries: std::collections::HashMap<usize, subquery::Slot>,
-    shared: Vec<Option<Arc<Vec<Row>>>>,
+    shared: Vec<Option<cte::SharedRows>>,
     working: Vec<Arc<Vec<Row>>>,
     /// Rows of relations of the system, by their numbers.
     system: std::collections::HashMap<u32, system::Made>,

@@ -58,10 +58,14 @@ impl Session {
                 Err(_) => return Ok(None),
             }
         }
+        let point = self.point_of(&lifted.plan);
+        if point.is_none() && self.lock_targets(&lifted.plan)? {
+            return Ok(None);
+        }
         if let Some(columns) = &lifted.plan.columns {
             sink.describe(columns)?;
         }
-        if let Some(point) = self.point_of(&lifted.plan) {
+        if let Some(point) = point {
             return self.run_point(&lifted.plan, point, values, sink).map(Some);
         }
         let mut running = self.begin_plan(&lifted.plan, values)?;
@@ -94,7 +98,10 @@ impl Session {
     /// Makes a plan with the literals of a statement as its parameters.
     fn lift(&self, text: &str, fingerprint: &Fingerprint) -> Option<Lifted> {
         let mut parsed = parse(text).ok()?;
-        let statement = parsed.pop().filter(|_| parsed.is_empty())?.statement;
+        let parsed = parsed
+            .pop()
+            .filter(|one| parsed.is_empty() && !one.is_deep)?;
+        let statement = parsed.statement;
         let places = Places::new(text);
         let environment = &self.environment;
         let database = self.sql.database();

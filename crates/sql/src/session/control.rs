@@ -54,12 +54,19 @@ impl Session {
         }
         self.begin_implicit()?;
         self.environment.statement_start = crate::state::now();
+        self.environment.host.begin_statement();
         if !self.transaction.defines {
             self.environment.names.catalog = self.sql.catalog();
         }
         let catalog = Arc::clone(self.catalog());
         let mark = self.connection.statement()?;
-        let result = body(self);
+        let mut result = body(self);
+        if let Err(error) = &result
+            && error.state == SqlState::LOCK_NOT_AVAILABLE
+        {
+            // A wait that the statement's time has ended is no wait for a lock that was too long.
+            result = self.environment.host.check_deadline().and(result);
+        }
         for (name, value, is_local) in std::mem::take(&mut self.environment.host.changes) {
             if result.is_ok() {
                 self.set_variable(&name, Some(&value), is_local)?;

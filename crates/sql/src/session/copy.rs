@@ -5,14 +5,16 @@
 
 use super::Session;
 use crate::catalog::{Body, Names, Origin, TableBody};
-use crate::copy::{Format, Header, Reader, write_record};
+use crate::copy::{
+    BinaryReader, Format, Header, Reader, write_end, write_fields, write_header, write_record,
+};
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{ident_text, object_name, parse};
 use crate::plan::Node;
 use crate::run::Feed;
 use crate::sink::{Batch, Completion, Flow, OutputColumn, RowSink};
 use crate::state::quoted;
-use crate::types::{Context, Datum, Type, text_io};
+use crate::types::{Context, Datum, Type, binary_io, text_io};
 use sqlparser::ast::{CopySource, CopyTarget, Ident, ObjectName, Statement};
 
 /// Bytes that go to the client at once.
@@ -121,14 +123,27 @@ impl Session {
             data: Vec::new(),
             sink,
         };
-        if format.header == Header::Names {
-            let names = columns
-                .iter()
-                .map(|column| (Some(column.name.as_str()), false));
-            write_record(&mut copied.data, names, format);
+        match format.header {
+            Header::None => {}
+            Header::Names => {
+                let names = columns
+                    .iter()
+                    .map(|column| (Some(column.name.as_str()), false));
+                write_record(&mut copied.data, names, format);
+            }
+            Header::Match => {
+                let message = "cannot use \"match\" with HEADER in COPY TO";
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+            }
+        }
+        if format.is_binary {
+            write_header(&mut copied.data);
         }
         let mut running = self.begin_plan(&plan, Vec::new())?;
         let completion = self.run_on(&mut running, 0, &mut copied)?;
+        if format.is_binary {
+            write_end(&mut copied.data);
+        }
         copied.send(0)?;
         Ok(Completion {
             command: "COPY",
@@ -155,24 +170,48 @@ impl Session {
             .collect();
         let plan = self.plan(&parsed, &declared).map_err(without_place)?;
         let plan = plan.ok_or_else(|| SqlError::internal("a plan"))?;
-        let mut reader = Reader::new(format);
         let mut more = |data: &mut Vec<u8>| sink.copy_in(data);
-        if format.header == Header::Names {
-            reader.next(&mut more)?;
-        }
+        let mut records = Records::new(format);
+        records.skip_header(columns, format, &mut more)?;
         let Node::Modify(modify) = &plan.root else {
             return Err(SqlError::internal("an INSERT"));
         };
         let mut state = self.begin_run(&plan)?;
         let mut feed = Feed::begin(modify, &self.run(&mut state));
         let mut rows = 0;
-        while let Some(record) = reader.next(&mut more)? {
-            let values = self.values_of(record, columns, format)?;
+        while let Some(record) = records.next(&mut more)? {
+            let values = match record {
+                Record::Texts(texts) => self.values_of(texts, columns, format)?,
+                Record::Bytes(fields) => self.binary_values(&fields, columns)?,
+            };
             feed.row(values, &mut self.run(&mut state))?;
             rows += 1;
         }
         feed.end(&mut self.run(&mut state))?;
         Ok(Completion::with_rows("COPY", rows))
+    }
+
+    /// The values of a record in the binary format.
+    fn binary_values(
+        &self,
+        fields: &[Option<Vec<u8>>],
+        columns: &[(String, Type)],
+    ) -> Result<Vec<Datum>> {
+        if fields.len() != columns.len() {
+            let message = format!(
+                "row field count is {}, expected {}",
+                fields.len(),
+                columns.len()
+            );
+            return Err(SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message));
+        }
+        let context = self.environment.context();
+        let values = fields.iter().zip(columns).map(|(field, (_, data_type))| {
+            field.as_ref().map_or(Ok(Datum::Null), |bytes| {
+                binary_io::parse(data_type.kind, bytes, &context)
+            })
+        });
+        values.collect()
     }
 
     fn values_of(
@@ -208,6 +247,74 @@ impl Session {
             }
         };
         record.into_iter().zip(columns).map(value).collect()
+    }
+}
+
+/// Records in the format of the statement.
+enum Records<'f> {
+    Texts(Reader<'f>),
+    Bytes(BinaryReader),
+}
+
+enum Record {
+    Texts(Vec<(Option<String>, bool)>),
+    Bytes(Vec<Option<Vec<u8>>>),
+}
+
+type More<'m> = dyn FnMut(&mut Vec<u8>) -> Result<bool> + 'm;
+
+impl<'f> Records<'f> {
+    fn new(format: &'f Format) -> Self {
+        if format.is_binary {
+            Self::Bytes(BinaryReader::default())
+        } else {
+            Self::Texts(Reader::new(format))
+        }
+    }
+
+    fn next(&mut self, more: &mut More<'_>) -> Result<Option<Record>> {
+        Ok(match self {
+            Self::Texts(reader) => reader.next(more)?.map(Record::Texts),
+            Self::Bytes(reader) => reader.next(more)?.map(Record::Bytes),
+        })
+    }
+
+    /// Reads the line with the names of the columns, which must be these if the format says so.
+    fn skip_header(
+        &mut self,
+        columns: &[(String, Type)],
+        format: &Format,
+        more: &mut More<'_>,
+    ) -> Result<()> {
+        if format.header == Header::None {
+            return Ok(());
+        }
+        let Some(Record::Texts(names)) = self.next(more)? else {
+            return Ok(());
+        };
+        if format.header != Header::Match {
+            return Ok(());
+        }
+        let bad = |message: String| SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message);
+        if names.len() != columns.len() {
+            return Err(bad(format!(
+                "wrong number of fields in header line: got {}, expected {}",
+                names.len(),
+                columns.len()
+            )));
+        }
+        for (number, ((name, _), (wanted, _))) in (1..).zip(names.iter().zip(columns)) {
+            if name.as_ref() != Some(wanted) {
+                let found = match name {
+                    Some(name) => format!("\"{name}\""),
+                    None => format!("null value (\"{}\")", format.null),
+                };
+                return Err(bad(format!(
+                    "column name mismatch in header line field {number}: got {found}, expected \"{wanted}\""
+                )));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -262,6 +369,19 @@ impl RowSink for Copied<'_> {
 
     fn rows(&mut self, batch: &Batch, context: &Context<'_>) -> Result<Flow> {
         for row in batch.rows() {
+            if self.format.is_binary {
+                let fields = row.iter().zip(self.columns).map(|(value, column)| {
+                    if value.is_null() {
+                        return Ok(None);
+                    }
+                    let mut bytes = Vec::new();
+                    binary_io::print(&mut bytes, value, column.data_type.kind, context)?;
+                    Ok(Some(bytes))
+                });
+                write_fields(&mut self.data, &fields.collect::<Result<Vec<_>>>()?);
+                self.send(CHUNK_BYTES)?;
+                continue;
+            }
             let mut texts = Vec::with_capacity(row.len());
             for (value, column) in row.iter().zip(self.columns) {
                 texts.push(match value {

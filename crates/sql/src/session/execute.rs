@@ -32,8 +32,11 @@ impl Session {
             | Statement::Insert(_)
             | Statement::Update(_)
             | Statement::Delete(_) => {
-                let plan = self.plan(parsed, &[])?;
-                let plan = plan.ok_or_else(|| SqlError::internal("a statement with a plan"))?;
+                let no_plan = || SqlError::internal("a statement with a plan");
+                let mut plan = self.plan(parsed, &[])?.ok_or_else(no_plan)?;
+                while self.lock_targets(&plan)? {
+                    plan = self.plan(parsed, &[])?.ok_or_else(no_plan)?;
+                }
                 if !plan.parameters.is_empty() {
                     let message = "there is no parameter $1";
                     return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, message));

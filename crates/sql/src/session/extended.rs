@@ -81,7 +81,10 @@ impl Session {
             self.fail();
             return Err(no_portal(portal));
         };
-        let completion = self.run_portal(&mut bound, rows_max, sink);
+        let is_deep = bound.parsed.as_ref().is_some_and(|parsed| parsed.is_deep);
+        let completion = self.with_stack(is_deep, sink, |session, sink| {
+            session.run_portal(&mut bound, rows_max, sink)
+        });
         // The end of a transaction ends its portals, so it stays only if it can go on.
         let is_suspended = completion
             .as_ref()
@@ -119,9 +122,13 @@ impl Session {
                 } else {
                     None
                 };
-                let Some(plan) = plan else {
+                let Some(mut plan) = plan else {
                     return session.execute(&parsed, sink);
                 };
+                while session.lock_targets(&plan)? {
+                    let again = session.plan_prepared(&portal.statement)?;
+                    plan = again.unwrap_or(plan);
+                }
                 if let Some(columns) = &plan.columns {
                     sink.describe(columns)?;
                 }
@@ -164,7 +171,14 @@ impl Session {
             self.fail();
             return Err(no_statement(statement));
         }
-        self.guarded(|session| session.attempt(|session| session.plan_prepared(statement)))
+        let parsed = self
+            .prepared
+            .get(statement)
+            .and_then(|one| one.parsed.as_ref());
+        let is_deep = parsed.is_some_and(|parsed| parsed.is_deep);
+        self.with_stack(is_deep, &mut super::execute::Nowhere, |session, _| {
+            session.guarded(|session| session.attempt(|session| session.plan_prepared(statement)))
+        })
     }
 
     /// The plan of a prepared statement, made again if the catalogue or the settings have changed.

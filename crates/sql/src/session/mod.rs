@@ -6,7 +6,9 @@
 //! | `control` | the begin and the end of transactions, savepoints, failed blocks |
 //! | `cursor` | cursors and prepared statements of the language |
 //! | `copy` | rows between a table and the client |
+//! | `deep` | statements that nest deeply, on a large stack |
 //! | `describe` | types of a statement before it is prepared |
+//! | `newest` | the catalogue after a wait for a lock |
 //! | `execute` | one statement: plans that run, and everything else |
 //! | `extended` | prepared statements and portals |
 //! | `settings` | `SET`, `SHOW` and their kin |
@@ -19,9 +21,11 @@ mod cached;
 mod control;
 mod copy;
 mod cursor;
+mod deep;
 mod describe;
 mod execute;
 mod extended;
+mod newest;
 mod settings;
 
 pub use describe::Description;
@@ -114,6 +118,7 @@ impl Session {
                     notices: Vec::new(),
                     changes: Vec::new(),
                     number,
+                    deadline: None,
                     new_tables: Vec::new(),
                     transaction: 0,
                 },
@@ -155,7 +160,9 @@ impl Session {
         };
         self.portals.remove("");
         for statement in &parsed {
-            let completion = self.statement(statement, sink)?;
+            let completion = self.with_stack(statement.is_deep, sink, |session, sink| {
+                session.statement(statement, sink)
+            })?;
             sink.complete(&completion)?;
         }
         self.end_implicit()

@@ -78,16 +78,23 @@ impl Definitions<'_> {
             return None;
         };
         if let Some(at) = column.checked_sub(1) {
-            let at = index.columns.get(at);
-            return Some(at.map_or_else(String::new, |at| list(table, &[*at])));
+            let keys = index_keys(table, index);
+            return Some(keys.into_iter().nth(at).unwrap_or_default());
         }
         let name = if self.pretty {
             self.names.visible_name(object)
         } else {
             self.full_name(object)
         };
+        let form = table.form(index.oid);
+        let predicate = form.and_then(|form| form.predicate.as_ref());
+        let predicate = predicate.map_or_else(String::new, |text| {
+            let columns = columns_of(object);
+            let bound = self.bound(object, text, Some(Kind::Bool.plain()));
+            format!(" WHERE {}", bracketed(&self.printed(bound, &columns, text)))
+        });
         Some(format!(
-            "CREATE {}INDEX {} ON {name} USING btree ({})",
+            "CREATE {}INDEX {} ON {name} USING btree ({}){predicate}",
             if index.is_unique { "UNIQUE " } else { "" },
             quoted(&index.name),
             index_columns(table, index)
@@ -201,16 +208,44 @@ fn columns_of(object: &Object) -> Vec<String> {
     }
 }
 
+/// The keys of an index as they are written.
+fn index_keys(table: &TableBody, index: &Index) -> Vec<String> {
+    match table.form(index.oid) {
+        Some(form) => form.keys.iter().map(|key| key_text(key)).collect(),
+        None => index.columns.iter().map(|at| list(table, &[*at])).collect(),
+    }
+}
+
+/// A key of an index: a name and a call need no brackets.
+fn key_text(key: &str) -> String {
+    let is_word = |text: &str| text.chars().all(|one| one.is_alphanumeric() || one == '_');
+    let is_call = key.ends_with(')') && key.split('(').next().is_some_and(is_word);
+    if is_word(key) || key.starts_with('"') || is_call {
+        key.to_owned()
+    } else {
+        bracketed(key)
+    }
+}
+
+fn bracketed(text: &str) -> String {
+    if text.starts_with('(') && text.ends_with(')') {
+        text.to_owned()
+    } else {
+        format!("({text})")
+    }
+}
+
 fn index_columns(table: &TableBody, index: &Index) -> String {
-    let columns = index.columns.iter().zip(&index.options);
-    let columns = columns.map(|(at, (descends, nulls_first))| {
+    let keys = index_keys(table, index);
+    let columns = keys.iter().zip(&index.options);
+    let columns = columns.map(|(key, (descends, nulls_first))| {
         let order = match (descends, nulls_first) {
             (false, false) => "",
             (false, true) => " NULLS FIRST",
             (true, true) => " DESC",
             (true, false) => " DESC NULLS LAST",
         };
-        format!("{}{order}", list(table, &[*at]))
+        format!("{key}{order}")
     });
     columns.collect::<Vec<_>>().join(", ")
 }

@@ -7,13 +7,13 @@ use super::names::SessionNames;
 use super::sequence::SessionSequences;
 use super::setting::Variables;
 use super::{Notice, Severity};
-use crate::error::{SqlError, SqlState};
+use crate::error::{Result, SqlError, SqlState};
 use crate::sql::Sql;
 use crate::types::random::Random;
 use crate::types::{Context, Settings};
 use indelible::{Interrupt, Wait};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Surroundings of the expressions of a session.
 pub(crate) struct Environment {
@@ -30,7 +30,13 @@ pub(crate) struct Environment {
 impl Environment {
     /// How long statements wait for locks.
     pub(crate) fn wait(&self) -> Wait {
-        self.host.variables.modes().wait
+        let wait = self.host.variables.modes().wait;
+        match (wait, self.host.deadline) {
+            (Wait::Limit(limit), Some(deadline)) => {
+                Wait::Limit(limit.min(deadline.saturating_duration_since(Instant::now())))
+            }
+            (wait, _) => wait,
+        }
     }
 
     /// The surroundings of conversions.
@@ -55,6 +61,8 @@ pub(crate) struct HostState {
     pub(crate) changes: Vec<(String, String, bool)>,
     /// The number of the session.
     pub(crate) number: i32,
+    /// The end of the statement's time, if `statement_timeout` gives it one.
+    pub(crate) deadline: Option<Instant>,
     /// Tables below that the transaction has made since its last savepoint, and that nobody else
     /// knows: they go if anything that follows is undone.
     pub(crate) new_tables: Vec<indelible::TableId>,
@@ -63,6 +71,25 @@ pub(crate) struct HostState {
 }
 
 impl HostState {
+    /// Gives the statement that begins its time.
+    pub(crate) fn begin_statement(&mut self) {
+        let millis = self.variables.get("statement_timeout");
+        let millis = millis.and_then(super::setting::millis_of).unwrap_or(0);
+        let limit = (millis > 0).then(|| Duration::from_millis(millis));
+        self.deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+    }
+
+    /// Fails if the statement's time is over.
+    pub(crate) fn check_deadline(&self) -> Result<()> {
+        match self.deadline {
+            Some(deadline) if Instant::now() >= deadline => {
+                let message = "canceling statement due to statement timeout";
+                Err(SqlError::new(SqlState::QUERY_CANCELED, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Keeps a notice for the client.
     pub(crate) fn notice(&mut self, message: impl Into<String>) {
         self.notices.push(Notice {

@@ -204,6 +204,7 @@ impl HostCall<'_> {
                 let message = "canceling statement due to user request";
                 return Err(SqlError::new(SqlState::QUERY_CANCELED, message));
             }
+            self.session.check_deadline()?;
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
             std::thread::sleep(left.map_or(PART, |left| left.min(PART)));
         }

@@ -4,9 +4,10 @@ use super::relation::{Maker, Rows, Sources, array, flag, small, text, vector};
 use super::schema::{CLASS, REWRITE};
 use super::types::{operator_class, storage_of};
 use crate::catalog::{
-    Action, Body, Catalog, Constraint, Foreign, Object, Oid, Origin, Rule, TableBody,
+    Action, Body, Catalog, Constraint, Foreign, Index, Object, Oid, Origin, Rule, TableBody,
 };
 use crate::error::Result;
+use crate::state::parts_of;
 use crate::types::{Datum, Kind};
 
 pub(super) const MAKERS: &[Maker] = &[
@@ -25,10 +26,10 @@ fn indexes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             let is_primary = table.constraints.iter().any(|constraint| {
                 constraint.name == index.name && matches!(constraint.rule, Rule::Primary { .. })
             });
-            let kinds = || {
-                let columns = index.columns.iter().filter_map(|at| table.columns.get(*at));
-                columns.map(|column| column.data_type.kind)
-            };
+            let kinds = || index.columns.iter().filter_map(|at| key_kind(table, *at));
+            let form = table.form(index.oid);
+            let predicate = form.and_then(|form| form.predicate.as_ref());
+            let predicate = predicate.map(|condition| from.definitions().check(object, condition));
             let options = index.options.iter().map(|(descends, nulls_first)| {
                 let descends = if *descends { DESCENDS } else { 0 };
                 let nulls_first = if *nulls_first { NULLS_FIRST } else { 0 };
@@ -45,14 +46,37 @@ fn indexes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                 ("indisprimary", flag(is_primary)),
                 (
                     "indkey",
-                    vector(Kind::Int2, index.columns.iter().map(|at| small(at + 1))),
+                    vector(Kind::Int2, key_numbers(table, index).map(small)),
                 ),
+                ("indpred", predicate.map_or(Datum::Null, text)),
                 ("indcollation", vector(Kind::Oid, collations)),
                 ("indclass", vector(Kind::Oid, classes)),
                 ("indoption", vector(Kind::Int2, options)),
             ]);
         }
         Ok(())
+    })
+}
+
+/// The kind of a column of an index, which may be a hidden one.
+fn key_kind(table: &TableBody, at: usize) -> Option<Kind> {
+    let count = table.columns.len();
+    match at.checked_sub(count) {
+        None => Some(table.columns[at].data_type.kind),
+        Some(at) => table.hidden.get(at).map(|hidden| hidden.data_type.kind),
+    }
+}
+
+/// Numbers of the columns of an index from 1; 0 for an expression.
+fn key_numbers<'k>(table: &'k TableBody, index: &'k Index) -> impl Iterator<Item = usize> + 'k {
+    let form = table.form(index.oid);
+    index.columns.iter().enumerate().map(move |(number, at)| {
+        let written = form.and_then(|form| form.keys.get(number));
+        let named = written.and_then(|key| table.column(&parts_of(key).concat()));
+        match written {
+            None => at + 1,
+            Some(_) => named.map_or(0, |at| at + 1),
+        }
     })
 }
 

@@ -65,7 +65,7 @@ pub(in crate::run) fn named(table: &Target, error: SqlError) -> SqlError {
 
 /// The detail that shows a row.
 fn failing_row(table: &Target, row: &[Datum], context: &Context<'_>) -> Result<String> {
-    let width = table.columns.len().min(row.len());
+    let width = table.visible.min(row.len());
     Ok(format!(
         "Failing row contains ({}).",
         texts(table, 0..width, row, context)?
