@@ -1,13 +1,13 @@
 //! A session in this process.
 //!
-//! Values become texts in the way of the session, batch by batch. Notices come after the statement
-//! that they belong to. The database stays open as long as a client of it lives.
+//! Values become texts in the way of the session, batch by batch. Notices come before the end of the
+//! statement that they belong to. The database stays open as long as a client of it lives.
 
 use crate::client::{Cancel, Client, Column, Error, Report, Severity, Sink, Status};
 use indelible::Database;
 use sql::types::{Context, Datum};
 use sql::{
-    Batch, Completion, Flow, OutputColumn, RowSink, Session, Sql, SqlError, SqlState,
+    Batch, Completion, Flow, Notice, OutputColumn, RowSink, Session, Sql, SqlError, SqlState,
     TransactionStatus,
 };
 use std::io;
@@ -46,13 +46,7 @@ impl Client for LocalClient {
         let result = self.session.simple(text, &mut texts);
         let failure = texts.failure.take();
         for notice in self.session.take_notices() {
-            sink.notice(&Report {
-                severity: Severity::Other(match notice.severity {
-                    sql::Severity::Notice => "NOTICE".to_owned(),
-                    sql::Severity::Warning => "WARNING".to_owned(),
-                }),
-                ..report(notice.content)
-            });
+            sink.notice(&notice_report(&notice));
         }
         match failure {
             Some(error) => Err(Error::Output(error)),
@@ -109,6 +103,17 @@ fn report(error: SqlError) -> Report {
         detail: error.detail,
         hint: error.hint,
         position: error.position,
+    }
+}
+
+fn notice_report(notice: &Notice) -> Report {
+    let severity = match notice.severity {
+        sql::Severity::Notice => "NOTICE",
+        sql::Severity::Warning => "WARNING",
+    };
+    Report {
+        severity: Severity::Other(severity.to_owned()),
+        ..report(notice.content.clone())
     }
 }
 
@@ -182,6 +187,11 @@ impl RowSink for Texts<'_> {
     fn complete(&mut self, completion: &Completion) -> Result<(), SqlError> {
         let sent = self.sink.done(&completion.to_string());
         self.passed(sent)
+    }
+
+    fn notice(&mut self, notice: &Notice) -> Result<(), SqlError> {
+        self.sink.notice(&notice_report(notice));
+        Ok(())
     }
 
     fn copy_out(&mut self, data: &[u8]) -> Result<(), SqlError> {

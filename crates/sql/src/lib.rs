@@ -55,8 +55,8 @@ mod sink;
 mod sql;
 mod state;
 
-pub use session::{Description, Parameters, Session};
-pub use sink::{BATCH_ROWS, Batch, Completion, Flow, OutputColumn, RowSink};
+pub use session::{Described, Description, Parameters, Session};
+pub use sink::{BATCH_ROWS, Batch, Completion, CopyShape, Flow, OutputColumn, RowSink};
 pub use sql::Sql;
 pub use sql_values::error::{SqlError, SqlState};
 pub use sql_values::{error, types};

@@ -5,6 +5,7 @@
 //! told to stop keeps its place.
 
 use crate::error::SqlError;
+use crate::state::Notice;
 use crate::types::{Context, Datum, Type};
 use std::fmt;
 
@@ -129,6 +130,18 @@ pub trait RowSink {
         Ok(())
     }
 
+    /// Something to know about a statement that succeeds; before its end.
+    fn notice(&mut self, notice: &Notice) -> Result<(), SqlError> {
+        let _ = notice;
+        Ok(())
+    }
+
+    /// A COPY begins: its data follow, or are asked for.
+    fn copy_begins(&mut self, copy: &CopyShape) -> Result<(), SqlError> {
+        let _ = copy;
+        Ok(())
+    }
+
     /// Bytes of `COPY TO STDOUT`, in their order.
     fn copy_out(&mut self, data: &[u8]) -> Result<(), SqlError> {
         let _ = data;
@@ -140,6 +153,17 @@ pub trait RowSink {
         let _ = data;
         Ok(false)
     }
+}
+
+/// Direction and form of the data of a COPY.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyShape {
+    /// Whether the client sends the data.
+    pub is_from_client: bool,
+    /// Whether they are in the binary form.
+    pub is_binary: bool,
+    /// Columns of a row.
+    pub columns: usize,
 }
 
 /// The end of a statement: its command tag.

@@ -81,6 +81,15 @@ impl Sql {
         self.opened_at
     }
 
+    /// Closes the database, if no session is left.
+    ///
+    /// # Errors
+    ///
+    /// As [`Database::close`].
+    pub fn close(self: Arc<Self>) -> Result<()> {
+        Arc::into_inner(self).map_or(Ok(()), |sql| Ok(sql.database.close()?))
+    }
+
     /// The catalogue of all transactions that have committed.
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         Arc::clone(&self.catalog.read().unwrap_or_else(PoisonError::into_inner))

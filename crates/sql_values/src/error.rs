@@ -119,6 +119,10 @@ states! {
     IDLE_IN_TRANSACTION_SESSION_TIMEOUT = "25P03";
     /// No prepared statement has the name.
     INVALID_SQL_STATEMENT_NAME = "26000";
+    /// The role may not connect.
+    INVALID_AUTHORIZATION_SPECIFICATION = "28000";
+    /// The password is wrong.
+    INVALID_PASSWORD = "28P01";
     /// Other objects need the one that was to be dropped.
     DEPENDENT_OBJECTS_STILL_EXIST = "2BP01";
     /// No cursor has the name.
@@ -205,6 +209,8 @@ states! {
     OUT_OF_MEMORY = "53200";
     /// More connections than the database allows.
     TOO_MANY_CONNECTIONS = "53300";
+    /// A limit that the configuration sets.
+    CONFIGURATION_LIMIT_EXCEEDED = "53400";
     /// A limit of the program.
     PROGRAM_LIMIT_EXCEEDED = "54000";
     /// A statement that is nested too deeply.
@@ -227,8 +233,12 @@ states! {
     QUERY_CANCELED = "57014";
     /// The connection was ended by somebody else.
     ADMIN_SHUTDOWN = "57P01";
+    /// The connection ended because of a fault of the program.
+    CRASH_SHUTDOWN = "57P02";
     /// The database does not answer now.
     CANNOT_CONNECT_NOW = "57P03";
+    /// A session that did nothing for too long.
+    IDLE_SESSION_TIMEOUT = "57P05";
     /// A file or device failed.
     IO_ERROR = "58030";
     /// A file is missing.

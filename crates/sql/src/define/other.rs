@@ -16,7 +16,12 @@ use std::sync::Arc;
 /// Runs such a statement; none if it is another one.
 pub(super) fn run(session: &mut Session, statement: &Statement) -> Result<Option<Completion>> {
     let command = match statement {
-        Statement::Vacuum(_) => "VACUUM",
+        Statement::Vacuum(vacuum) => {
+            if vacuum.recluster {
+                session.analyze(vacuum.table_name.as_ref())?;
+            }
+            "VACUUM"
+        }
         Statement::Analyze(analyze) => {
             session.analyze(analyze.table_name.as_ref())?;
             "ANALYZE"

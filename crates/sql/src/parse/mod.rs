@@ -205,6 +205,23 @@ mod tests {
     }
 
     #[test]
+    fn options_of_vacuum_are_read() {
+        for (text, read) in [
+            ("vacuum", "VACUUM"),
+            ("vacuum full verbose t", "VACUUM t"),
+            ("vacuum analyze s.t", "VACUUM RECLUSTER s.t"),
+            (
+                "VACUUM (freeze, ANALYZE, parallel 2) t",
+                "VACUUM RECLUSTER t",
+            ),
+        ] {
+            let parsed = parse(text).unwrap();
+            assert_eq!(parsed[0].statement.to_string(), read);
+        }
+        assert!(parse("vacuum (analyze t").is_err());
+    }
+
+    #[test]
     fn errors_name_the_token_and_its_place() {
         let refused = parse("select 1;\nselect from where 1").unwrap_err();
         assert_eq!(refused.message, "syntax error at or near \"where\"");

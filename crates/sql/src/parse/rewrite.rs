@@ -5,6 +5,8 @@
 //! | `FOR NO KEY UPDATE`, `FOR KEY SHARE` | `FOR UPDATE`, `FOR SHARE` of a marked name |
 //! | `FOR UPDATE OF a, b` | a clause for each of them |
 //! | `MOVE`, `FETCH name` | `FETCH` with its direction and `FROM` |
+//! | `VACUUM (ANALYZE, ...)`, `VACUUM FULL` | `VACUUM RECLUSTER`, `VACUUM` |
+//! | `FREEZE ON` of `COPY` | `FREEZE TRUE` |
 //! | `[NOT] DEFERRABLE` of a transaction | nothing: the isolation that it is about never waits |
 //! | `SET LOCAL SESSION AUTHORIZATION` | without `LOCAL` |
 //! | `DROP INDEX CONCURRENTLY` | without `CONCURRENTLY` |
@@ -42,10 +44,14 @@ pub(super) fn rewrite(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
         "FETCH" | "MOVE" => words.fetch(),
         "BEGIN" | "START" | "SET" => words.modes(),
         "DROP" if words.is(1, "INDEX") && words.is(2, "CONCURRENTLY") => words.replace(2..3, &[]),
-        "COPY" => words.header_match(),
+        "COPY" => {
+            words.header_match();
+            words.switches();
+        }
         "CREATE" => words.create(),
         "ALTER" if words.is(1, "TABLE") => words.identity(),
         "INSERT" | "UPDATE" | "WITH" => words.targets(),
+        "VACUUM" => words.vacuum(),
         _ => {}
     }
     words.anywhere();
@@ -162,6 +168,35 @@ impl<'t> Words<'t> {
             words.push(Token::make_keyword("FROM"));
         }
         self.replace(end..end, &words);
+    }
+
+    /// `VACUUM` without its options; `RECLUSTER`, which only the parser has, stands for `ANALYZE`.
+    fn vacuum(&mut self) {
+        let end = if self.is_token(1, &Token::LParen) {
+            self.after_bracket(1)
+        } else {
+            let is_option =
+                |at: &usize| self.is_any(*at, &["FULL", "FREEZE", "VERBOSE", "ANALYZE"]);
+            (1..self.len())
+                .find(|at| !is_option(at))
+                .unwrap_or(self.len())
+        };
+        let analyzes = (1..end).any(|at| self.is(at, "ANALYZE"));
+        let kept = [Token::make_keyword("RECLUSTER")];
+        self.replace(1..end, if analyzes { &kept } else { &[] });
+    }
+
+    /// `ON` and `OFF` after the options of `COPY` for which the parser wants a truth value.
+    fn switches(&mut self) {
+        for at in 1..self.len() {
+            let value = match () {
+                () if !self.is_any(at - 1, &["FREEZE", "HEADER"]) => continue,
+                () if self.is(at, "ON") => "TRUE",
+                () if self.is(at, "OFF") => "FALSE",
+                () => continue,
+            };
+            self.replace(at..at + 1, &[Token::make_keyword(value)]);
+        }
     }
 
     /// Modes of a transaction that mean nothing here.

@@ -40,7 +40,8 @@ impl Session {
     }
 
     /// The transaction has failed: a block waits for its end, anything else is undone at once.
-    pub(super) fn fail(&mut self) {
+    /// Every statement that fails does this; callers do it for failures of their own.
+    pub fn fail(&mut self) {
         match self.transaction.block {
             Block::Open | Block::Failed => self.transaction.block = Block::Failed,
             Block::Implicit | Block::Idle => self.abort(),

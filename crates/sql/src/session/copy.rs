@@ -12,13 +12,10 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{ident_text, object_name, parse};
 use crate::plan::Node;
 use crate::run::Feed;
-use crate::sink::{Batch, Completion, Flow, OutputColumn, RowSink};
+use crate::sink::{Batch, Completion, CopyShape, Flow, OutputColumn, RowSink};
 use crate::state::quoted;
 use crate::types::{Context, Datum, Type, binary_io, text_io};
 use sqlparser::ast::{CopySource, CopyTarget, Ident, ObjectName, Statement};
-
-/// Bytes that go to the client at once.
-const CHUNK_BYTES: usize = 1 << 16;
 
 impl Session {
     pub(super) fn copy(
@@ -123,18 +120,21 @@ impl Session {
             data: Vec::new(),
             sink,
         };
-        match format.header {
-            Header::None => {}
-            Header::Names => {
-                let names = columns
-                    .iter()
-                    .map(|column| (Some(column.name.as_str()), false));
-                write_record(&mut copied.data, names, format);
-            }
-            Header::Match => {
-                let message = "cannot use \"match\" with HEADER in COPY TO";
-                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
-            }
+        if format.header == Header::Match {
+            let message = "cannot use \"match\" with HEADER in COPY TO";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        copied.sink.copy_begins(&CopyShape {
+            is_from_client: false,
+            is_binary: format.is_binary,
+            columns: columns.len(),
+        })?;
+        if format.header == Header::Names {
+            let names = columns
+                .iter()
+                .map(|column| (Some(column.name.as_str()), false));
+            write_record(&mut copied.data, names, format);
+            copied.send()?;
         }
         if format.is_binary {
             write_header(&mut copied.data);
@@ -143,8 +143,8 @@ impl Session {
         let completion = self.run_on(&mut running, 0, &mut copied)?;
         if format.is_binary {
             write_end(&mut copied.data);
+            copied.send()?;
         }
-        copied.send(0)?;
         Ok(Completion {
             command: "COPY",
             ..completion
@@ -170,6 +170,11 @@ impl Session {
             .collect();
         let plan = self.plan(&parsed, &declared).map_err(without_place)?;
         let plan = plan.ok_or_else(|| SqlError::internal("a plan"))?;
+        sink.copy_begins(&CopyShape {
+            is_from_client: true,
+            is_binary: format.is_binary,
+            columns: columns.len(),
+        })?;
         let mut more = |data: &mut Vec<u8>| sink.copy_in(data);
         let mut records = Records::new(format);
         records.skip_header(columns, format, &mut more)?;
@@ -342,7 +347,7 @@ fn without_place(error: SqlError) -> SqlError {
     }
 }
 
-/// Makes records of rows and sends them in large pieces.
+/// Makes records of rows and sends each of them by itself, as drivers expect.
 struct Copied<'a> {
     columns: &'a [OutputColumn],
     /// Columns whose texts stand in quotes.
@@ -353,11 +358,9 @@ struct Copied<'a> {
 }
 
 impl Copied<'_> {
-    fn send(&mut self, least: usize) -> Result<()> {
-        if self.data.len() > least {
-            self.sink.copy_out(&self.data)?;
-            self.data.clear();
-        }
+    fn send(&mut self) -> Result<()> {
+        self.sink.copy_out(&self.data)?;
+        self.data.clear();
         Ok(())
     }
 }
@@ -379,7 +382,7 @@ impl RowSink for Copied<'_> {
                     Ok(Some(bytes))
                 });
                 write_fields(&mut self.data, &fields.collect::<Result<Vec<_>>>()?);
-                self.send(CHUNK_BYTES)?;
+                self.send()?;
                 continue;
             }
             let mut texts = Vec::with_capacity(row.len());
@@ -394,7 +397,7 @@ impl RowSink for Copied<'_> {
                 .map(Option::as_deref)
                 .zip(self.forced.iter().copied());
             write_record(&mut self.data, fields, self.format);
-            self.send(CHUNK_BYTES)?;
+            self.send()?;
         }
         Ok(Flow::More)
     }

@@ -10,7 +10,7 @@ use crate::bind::{Binder, type_named};
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{Parsed, Places, ident_text, object_name};
 use crate::run::{Row, Run, evaluate};
-use crate::sink::{Batch, Completion, RowSink};
+use crate::sink::{Batch, Completion, OutputColumn, RowSink};
 use crate::state::{Prepared, Running};
 use crate::types::Datum;
 use sqlparser::ast::{
@@ -156,6 +156,12 @@ impl Session {
         };
         self.cursors.insert(name, cursor);
         Ok(Completion::new("DECLARE CURSOR"))
+    }
+
+    /// The columns of a cursor's rows.
+    pub(super) fn cursor_columns(&self, name: &str) -> Result<Option<Vec<OutputColumn>>> {
+        let cursor = self.cursors.get(name).ok_or_else(|| no_cursor(name))?;
+        Ok(cursor.running.plan.columns.clone())
     }
 
     fn fetch(

@@ -6,8 +6,8 @@
 use super::Session;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::STACK_BYTES;
-use crate::sink::{Batch, Flow, OutputColumn, RowSink};
-use crate::state::SessionNames;
+use crate::sink::{Batch, CopyShape, Flow, OutputColumn, RowSink};
+use crate::state::{Notice, SessionNames};
 use crate::types::{Context, Settings};
 use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -18,6 +18,8 @@ enum Request {
     Describe(Vec<OutputColumn>),
     /// Rows, the settings in which they print, and the moments of the transaction and statement.
     Rows(Batch, Settings, (i64, i64)),
+    Notice(Notice),
+    CopyBegins(CopyShape),
     CopyOut(Vec<u8>),
     CopyIn,
 }
@@ -64,6 +66,14 @@ impl RowSink for Proxy {
         self.flow(Request::Rows(copy, context.settings.clone(), moments))
     }
 
+    fn notice(&mut self, notice: &Notice) -> Result<()> {
+        self.flow(Request::Notice(notice.clone())).map(drop)
+    }
+
+    fn copy_begins(&mut self, copy: &CopyShape) -> Result<()> {
+        self.flow(Request::CopyBegins(*copy)).map(drop)
+    }
+
     fn copy_out(&mut self, data: &[u8]) -> Result<()> {
         self.flow(Request::CopyOut(data.to_vec())).map(drop)
     }
@@ -91,6 +101,8 @@ fn serve(sink: &mut dyn RowSink, names: &SessionNames, request: Request) -> Repl
             };
             Reply::Flow(sink.rows(&batch, &context))
         }
+        Request::Notice(notice) => Reply::Flow(sink.notice(&notice).map(|()| Flow::More)),
+        Request::CopyBegins(copy) => Reply::Flow(sink.copy_begins(&copy).map(|()| Flow::More)),
         Request::CopyOut(data) => Reply::Flow(sink.copy_out(&data).map(|()| Flow::More)),
         Request::CopyIn => {
             let mut data = Vec::new();

@@ -5,16 +5,18 @@
 //! place, and ends with its transaction.
 
 use super::Session;
+use super::settings::shown_columns;
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::parse;
+use crate::parse::{ident_text, object_name, parse};
 use crate::plan::Plan;
 use crate::sink::{Completion, OutputColumn, RowSink};
 use crate::state::{Planned, Portal, Prepared};
 use crate::types::{Datum, Type};
+use sqlparser::ast::Statement;
 use std::sync::Arc;
 
 /// Values of the parameters of a statement, in their order; of the types that
-/// [`Session::parameter_types`] says.
+/// [`Session::describe_statement`] says.
 pub type Parameters = [Datum];
 
 impl Session {
@@ -146,38 +148,54 @@ impl Session {
         })
     }
 
-    /// The types of a prepared statement's parameters.
+    /// The parameters of a prepared statement and the columns of its result.
     ///
     /// # Errors
     ///
     /// Those of planning it; a statement that does not exist.
-    pub fn parameter_types(&mut self, statement: &str) -> Result<Vec<Type>> {
-        let plan = self.planned_in_transaction(statement)?;
-        Ok(plan.map(|plan| plan.parameters.clone()).unwrap_or_default())
-    }
-
-    /// The columns of a prepared statement's result; none if it has no result.
-    ///
-    /// # Errors
-    ///
-    /// Those of planning it; a statement that does not exist.
-    pub fn statement_columns(&mut self, statement: &str) -> Result<Option<Vec<OutputColumn>>> {
-        let plan = self.planned_in_transaction(statement)?;
-        Ok(plan.and_then(|plan| plan.columns.clone()))
-    }
-
-    fn planned_in_transaction(&mut self, statement: &str) -> Result<Option<Arc<Plan>>> {
-        if !self.prepared.contains_key(statement) {
+    pub fn describe_statement(&mut self, statement: &str) -> Result<Described> {
+        let Some(prepared) = self.prepared.get(statement) else {
             self.fail();
             return Err(no_statement(statement));
-        }
-        let parsed = self
-            .prepared
-            .get(statement)
-            .and_then(|one| one.parsed.as_ref());
-        let is_deep = parsed.is_some_and(|parsed| parsed.is_deep);
-        self.with_stack(is_deep, &mut super::execute::Nowhere, |session, _| {
-            session.guarded(|session| session.attempt(|session| session.plan_prepared(statement)))
+        };
+        let parsed = prepared.parsed.clone();
+        let Some(parsed) = parsed.filter(|parsed| !ends_transaction(&parsed.statement)) else {
+            return Ok(Described::default());
+        };
+        self.with_stack(
+            parsed.is_deep,
+            &mut super::execute::Nowhere,
+            |session, _| {
+                session.guarded(|session| {
+                    session.attempt(|session| {
+                        let plan = session.plan_prepared(statement)?;
+                        let columns = match plan {
+                            Some(_) => None,
+                            None => session.columns_of(&parsed.statement)?,
+                        };
+                        Ok(Described { plan, columns })
+                    })
+                })
+            },
+        )
+    }
+
+    /// The columns of the result of a statement that has no plan.
+    fn columns_of(&mut self, statement: &Statement) -> Result<Option<Vec<OutputColumn>>> {
+        Ok(match statement {
+            Statement::ShowVariable { variable } => {
+                let words: Vec<String> = variable.iter().map(ident_text).collect();
+                Some(shown_columns(&words.join(" ")))
+            }
+            Statement::Fetch { name, .. } => self.cursor_columns(&ident_text(name))?,
+            Statement::Execute {
+                name: Some(name), ..
+            } => {
+                let (_, name) = object_name(name)?;
+                let plan = self.plan_prepared(&name)?;
+                plan.and_then(|plan| plan.columns.clone())
+            }
+            _ => None,
         })
     }
 
@@ -233,6 +251,37 @@ impl Session {
         self.portals.clear();
         self.close_cursors();
     }
+}
+
+/// The parameters of a prepared statement and the columns of its result. It shares the plan.
+#[derive(Clone, Default)]
+pub struct Described {
+    plan: Option<Arc<Plan>>,
+    /// Of a statement without a plan.
+    columns: Option<Vec<OutputColumn>>,
+}
+
+impl Described {
+    /// Types of the parameters, in their order.
+    pub fn parameters(&self) -> &[Type] {
+        self.plan.as_ref().map_or(&[], |plan| &plan.parameters)
+    }
+
+    /// Columns of the result; none if it has no result.
+    pub fn columns(&self) -> Option<&[OutputColumn]> {
+        match &self.plan {
+            Some(plan) => plan.columns.as_deref(),
+            None => self.columns.as_deref(),
+        }
+    }
+}
+
+/// Whether a statement is answered in a block that has failed.
+fn ends_transaction(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::Commit { .. } | Statement::Rollback { .. }
+    )
 }
 
 fn no_statement(name: &str) -> SqlError {

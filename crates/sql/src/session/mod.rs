@@ -29,7 +29,7 @@ mod newest;
 mod settings;
 
 pub use describe::Description;
-pub use extended::Parameters;
+pub use extended::{Described, Parameters};
 
 use crate::catalog::Catalog;
 use crate::error::Result;
@@ -39,7 +39,7 @@ use crate::sink::RowSink;
 use crate::sql::Sql;
 use crate::state::{
     Block, Environment, HostState, Notice, Portal, Prepared, SessionNames, SessionSequences,
-    Transaction, TransactionStatus, Variables,
+    Transaction, TransactionStatus, Variables, millis_of,
 };
 use crate::types::Settings;
 use crate::types::random::Random;
@@ -163,6 +163,9 @@ impl Session {
             let completion = self.with_stack(statement.is_deep, sink, |session, sink| {
                 session.statement(statement, sink)
             })?;
+            for notice in self.take_notices() {
+                sink.notice(&notice)?;
+            }
             sink.complete(&completion)?;
         }
         self.end_implicit()
@@ -183,7 +186,7 @@ impl Session {
         self.environment.interrupt.clone()
     }
 
-    /// Takes the notices of the statements so far.
+    /// Takes the notices that no sink has got: those of portals, and of statements that failed.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.environment.host.notices)
     }
@@ -201,6 +204,25 @@ impl Session {
     /// The value of a setting, such as `timezone`.
     pub fn setting(&self, name: &str) -> Option<&str> {
         self.environment.host.variables.get(name)
+    }
+
+    /// The milliseconds of a setting that is a time.
+    pub fn setting_millis(&self, name: &str) -> Option<u64> {
+        self.setting(name).and_then(millis_of)
+    }
+
+    /// Counts changes of settings.
+    pub fn settings_version(&self) -> u64 {
+        self.environment.host.variables.version
+    }
+
+    /// Gives a setting a value, as `SET` does.
+    ///
+    /// # Errors
+    ///
+    /// A setting that does not exist or cannot be changed; a value that it cannot have.
+    pub fn set_setting(&mut self, name: &str, value: &str) -> Result<()> {
+        self.set_variable(name, Some(value), false)
     }
 
     /// The surroundings in which values are printed and read: settings and names of the session.

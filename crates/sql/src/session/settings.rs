@@ -164,28 +164,15 @@ impl Session {
     }
 
     fn show(&mut self, name: &str, sink: &mut dyn RowSink) -> Result<Completion> {
+        let columns = shown_columns(name);
         if name.eq_ignore_ascii_case("all") {
             let all = self.environment.host.variables.all();
             let rows = all
                 .into_iter()
                 .map(|(name, value)| vec![name, value, String::new()]);
-            return texts(
-                &["name", "setting", "description"],
-                rows.collect(),
-                &self.environment.context(),
-                sink,
-            );
+            return texts(&columns, rows.collect(), &self.environment.context(), sink);
         }
-        let (shown, name) = match name.to_lowercase().as_str() {
-            "transaction isolation level" => {
-                ("transaction_isolation".to_owned(), "transaction_isolation")
-            }
-            "time zone" => ("TimeZone".to_owned(), "timezone"),
-            "session authorization" => {
-                ("session_authorization".to_owned(), "session_authorization")
-            }
-            other => (proper_name(other), name),
-        };
+        let name = columns[0].name.as_str();
         let value = match name.to_lowercase().as_str() {
             "transaction_isolation" => isolation_name(self.transaction.isolation).to_owned(),
             "transaction_read_only" => {
@@ -202,7 +189,7 @@ impl Session {
             }
         };
         texts(
-            &[&shown],
+            &columns,
             vec![vec![value]],
             &self.environment.context(),
             sink,
@@ -210,31 +197,37 @@ impl Session {
     }
 }
 
-/// The name by which PostgreSQL shows a setting.
-fn proper_name(name: &str) -> String {
-    match name {
-        "datestyle" => "DateStyle".to_owned(),
-        "intervalstyle" => "IntervalStyle".to_owned(),
-        "timezone" => "TimeZone".to_owned(),
-        other => other.to_owned(),
+/// The columns of `SHOW`.
+pub(super) fn shown_columns(name: &str) -> Vec<OutputColumn> {
+    let name = name.to_lowercase();
+    let column = |name: &str| OutputColumn {
+        name: name.to_owned(),
+        data_type: Kind::Text.plain(),
+        table: 0,
+        position: 0,
+    };
+    if name == "all" {
+        return ["name", "setting", "description"].map(column).to_vec();
     }
+    vec![column(match name.as_str() {
+        "datestyle" => "DateStyle",
+        "intervalstyle" => "IntervalStyle",
+        "timezone" | "time zone" => "TimeZone",
+        "transaction isolation level" => "transaction_isolation",
+        "session authorization" => "session_authorization",
+        other => other,
+    })]
 }
 
 /// Sends rows of texts.
 pub(super) fn texts(
-    names: &[&str],
+    columns: &[OutputColumn],
     rows: Vec<Vec<String>>,
     context: &Context<'_>,
     sink: &mut dyn RowSink,
 ) -> Result<Completion> {
-    let columns = names.iter().map(|name| OutputColumn {
-        name: (*name).to_owned(),
-        data_type: Kind::Text.plain(),
-        table: 0,
-        position: 0,
-    });
-    sink.describe(&columns.collect::<Vec<_>>())?;
-    let mut batch = Batch::new(names.len());
+    sink.describe(columns)?;
+    let mut batch = Batch::new(columns.len());
     for row in rows {
         batch.push(row.into_iter().map(Datum::text));
     }

@@ -33,7 +33,7 @@ pub(crate) use host::HostCall;
 pub(crate) use names::{SessionNames, parts_of, quoted};
 pub(crate) use prepared::{Planned, Portal, Prepared, Running};
 pub(crate) use sequence::{Sequences, SessionSequences, delete as delete_sequence};
-pub(crate) use setting::{PlanCacheMode, Variables, unknown as unknown_setting};
+pub(crate) use setting::{PlanCacheMode, Variables, millis_of, unknown as unknown_setting};
 pub(crate) use transaction::{Block, Loose, Savepoint, Transaction};
 
 /// The state of a session's transaction, as clients see it.

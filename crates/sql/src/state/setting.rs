@@ -404,10 +404,8 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<String> {
             settings.extra_float_digits = digits;
         }
         "client_encoding" => {
-            if !matches!(
-                lower.replace(['-', '_'], "").as_str(),
-                "utf8" | "unicode" | "sqlascii"
-            ) {
+            let letters: String = lower.chars().filter(char::is_ascii_alphanumeric).collect();
+            if !matches!(letters.as_str(), "utf8" | "unicode" | "sqlascii") {
                 return Err(bad(name, value).hint("Texts are in UTF-8."));
             }
             return Ok("UTF8".to_owned());
@@ -421,7 +419,10 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<String> {
             }
             return Ok(lower);
         }
-        "statement_timeout" | "lock_timeout" => {
+        "statement_timeout"
+        | "lock_timeout"
+        | "idle_session_timeout"
+        | "idle_in_transaction_session_timeout" => {
             millis_of(value).ok_or_else(|| bad(name, value))?;
         }
         _ => {}
