@@ -34,6 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("client", &["indelible", "sql"]),
     ("capi", &["client", "sql", "indelible", "pmem"]),
     ("python", &["client", "sql", "indelible", "join", "pmem"]),
+    ("server", &["indelible", "sql"]),
     ("workload", &["indelible"]),
     (
         "torture",
@@ -62,6 +63,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "join",
             "sql",
             "client",
+            "server",
             "workload",
             "torture",
             "measure",

@@ -78,6 +78,7 @@ impl Work {
             | Command::Get(_)
             | Command::Scan(_)
             | Command::Sql(_)
+            | Command::Serve(_)
             | Command::Info(_)
             | Command::Verify(_)
             | Command::Repair(_)

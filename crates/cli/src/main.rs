@@ -31,6 +31,7 @@ mod repair;
 mod report;
 mod restore;
 mod scratch;
+mod serve;
 mod sheet;
 mod sql;
 mod streams;
@@ -45,7 +46,10 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let line = args::parse();
-    scratch::remove_on_interrupt();
+    // A server has an end of its own.
+    if !matches!(line.command, Command::Serve(_)) {
+        scratch::remove_on_interrupt();
+    }
     // For a script, "cannot be checked" and "is damaged" are different answers.
     let is_check = matches!(line.command, Command::Verify(_));
     let work = Work::before_the_report(&line.command);
@@ -79,6 +83,7 @@ fn run(line: CommandLine) -> Result<ExitCode> {
         Command::Get(args) => query::get(&args, format?)?,
         Command::Scan(args) => query::scan(&args, format?)?,
         Command::Sql(args) => return sql::run(&args, line.format),
+        Command::Serve(args) => serve::run(&args)?,
         Command::Info(args) => inspect::info(&args, format?)?,
         Command::Verify(args) => return inspect::verify(&args, format?),
         Command::Repair(args) => return repair::run(&args, format?),

@@ -14,6 +14,7 @@ mod methods;
 mod parse;
 mod recovery;
 mod repair;
+mod serve;
 mod sql;
 mod torture;
 
@@ -31,6 +32,7 @@ pub(crate) use lab::{LabCommand, LabReplayArgs, LabRunArgs, LabVictimArgs, LabWo
 pub(crate) use parse::{command, parse};
 pub(crate) use recovery::{FillArgs, RecoveryArgs, RecoveryVictimArgs};
 pub(crate) use repair::RepairArgs;
+pub(crate) use serve::ServeArgs;
 pub(crate) use sql::SqlArgs;
 pub(crate) use torture::{SizeName, TortureArgs, WorkloadName};
 
@@ -115,6 +117,9 @@ pub(crate) enum Command {
     /// Run SQL: a shell, statements, scripts, and files of tests
     #[command(after_help = sql::EXAMPLES)]
     Sql(SqlArgs),
+    /// Serve a database to clients of PostgreSQL
+    #[command(after_help = serve::EXAMPLES)]
+    Serve(ServeArgs),
     /// Say what a database holds and how it is kept
     #[command(after_help = "Example:\n  indelible info ./shop")]
     Info(DatabaseArgs),

@@ -1,0 +1,37 @@
+//! `serve`: a database for clients of PostgreSQL.
+
+use clap::Args;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  indelible serve ./shop
+  psql -h \"$PWD/shop\" -U me                      # its Unix socket, for the owner of the directory
+  indelible serve ./shop --trust --listen 127.0.0.1:5433
+  psql -h 127.0.0.1 -p 5433 -U me
+
+SIGTERM ends the server after open transactions, SIGINT at once. More is in docs/server.md.";
+
+/// `serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Directory of the database
+    pub(crate) path: PathBuf,
+    /// Address over TCP, on this machine only; port 0 lets the system choose
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5432")]
+    pub(crate) listen: SocketAddr,
+    /// Path of the Unix socket, or a directory that gets `.s.PGSQL.PORT`; that of the database
+    /// without this option
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
+    /// Let in everybody on this machine as superuser
+    #[arg(long)]
+    pub(crate) trust: bool,
+    /// Most connections
+    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    pub(crate) max_connections: usize,
+    /// Seconds that transactions have to end after SIGTERM
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    pub(crate) shutdown_grace: u64,
+}

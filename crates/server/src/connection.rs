@@ -1,0 +1,293 @@
+//! One connection, from its first request to its end.
+//!
+//! ```text
+//! request -> session -> results -> answers
+//!    ^                                |
+//!    +--------- the client <---------+
+//! ```
+//!
+//! Statements of a Query are one transaction, and so are those of the extended protocol up to a
+//! Sync, unless they begin or end one. After an error of the extended protocol everything is left
+//! out up to the next Sync. A connection ends with its client, with a message that breaks the
+//! protocol (08P01), or when others end it (see [`registry`](crate::registry)).
+
+use crate::extended::{Failure, Portal, utf8};
+use crate::link::{Broken, Link};
+use crate::message::answers::Severity;
+use crate::message::{Formats, Malformed, Request, Status};
+use crate::registry::{Cause, Entry, Phase};
+use crate::results::{NoticeFilter, Protocol, Results};
+use crate::server::Slot;
+use crate::status::Reported;
+use sql::{RowSink, Session, SqlError, SqlState, TransactionStatus};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// A client whose session has begun.
+pub(crate) struct Connection {
+    pub(crate) link: Link,
+    pub(crate) session: Session,
+    pub(crate) portals: HashMap<String, Portal>,
+    pub(crate) limits: Limits,
+    entry: Entry,
+    _slot: Slot,
+    reported: Reported,
+    /// Whether requests are left out until the next Sync.
+    is_skipping: bool,
+}
+
+/// Settings of the session that the connection acts on.
+pub(crate) struct Limits {
+    /// Changes of settings when they were read.
+    version: u64,
+    statement: Option<Duration>,
+    idle: Option<Duration>,
+    idle_in_transaction: Option<Duration>,
+    pub(crate) notices: NoticeFilter,
+}
+
+impl Limits {
+    fn new(session: &Session) -> Self {
+        let limit = |name| {
+            let millis = session.setting_millis(name).filter(|millis| *millis > 0)?;
+            Some(Duration::from_millis(millis))
+        };
+        let notices = session.setting("client_min_messages").unwrap_or_default();
+        Self {
+            version: session.settings_version(),
+            statement: limit("statement_timeout"),
+            idle: limit("idle_session_timeout"),
+            idle_in_transaction: limit("idle_in_transaction_session_timeout"),
+            notices: NoticeFilter::of_setting(notices),
+        }
+    }
+}
+
+impl Connection {
+    pub(crate) fn new(
+        link: Link,
+        session: Session,
+        (entry, slot): (Entry, Slot),
+        reported: Reported,
+    ) -> Self {
+        Self {
+            limits: Limits::new(&session),
+            portals: HashMap::new(),
+            is_skipping: false,
+            link,
+            session,
+            entry,
+            _slot: slot,
+            reported,
+        }
+    }
+
+    /// Answers requests until the connection ends.
+    pub(crate) fn run(mut self) {
+        let mut body = Vec::new();
+        self.become_idle();
+        let broken = loop {
+            if let Some(cause) = self.entry.seat.ending() {
+                return self.link.say_last(&ended(cause));
+            }
+            match self.answer(&mut body) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(broken) => break broken,
+            }
+        };
+        match self.entry.seat.ending() {
+            Some(cause) => self.link.say_last(&ended(cause)),
+            None => self.link.say_broken(&broken),
+        }
+    }
+
+    /// Answers one request; false at the end.
+    fn answer(&mut self, body: &mut Vec<u8>) -> Result<bool, Broken> {
+        let kind = self.link.request(body)?;
+        let request = Request::read(kind, body)?;
+        if self.is_skipping && !matches!(request, Request::Sync | Request::Terminate) {
+            return Ok(true);
+        }
+        let done = match request {
+            Request::Query(text) => {
+                let done = self.query(text);
+                self.end_of_query(done)?;
+                return Ok(true);
+            }
+            Request::Sync => {
+                self.is_skipping = false;
+                let done = self.session.sync().map_err(Failure::from);
+                self.end_of_query(done)?;
+                return Ok(true);
+            }
+            Request::Terminate => return Ok(false),
+            Request::Parse {
+                statement,
+                text,
+                types,
+            } => self.parse(statement, text, &types),
+            Request::Bind {
+                portal,
+                statement,
+                formats,
+                values,
+                results,
+            } => self.bind(portal, statement, &formats, &values, results),
+            Request::Describe(target, name) => self.describe(target, name),
+            Request::Close(target, name) => self.close(target, name),
+            Request::Execute { portal, rows_max } => {
+                self.entry.enter(Phase::Running, self.limits.statement);
+                self.execute(portal, rows_max)
+            }
+            Request::Flush => return Ok(self.link.flush().map(|()| true)?),
+            // The rest of a COPY that has failed.
+            Request::CopyData(_) | Request::CopyDone | Request::CopyFail(_) => Ok(()),
+            Request::FunctionCall => {
+                let instead = "Call the function by SELECT.";
+                let error = SqlError::unsupported("the message FunctionCall", instead);
+                self.end_of_query(Err(error.into()))?;
+                return Ok(true);
+            }
+        };
+        if let Err(failure) = done {
+            self.tell(failure)?;
+            self.is_skipping = true;
+        }
+        Ok(true)
+    }
+
+    fn query(&mut self, text: &[u8]) -> Result<(), Failure> {
+        self.entry.enter(Phase::Running, self.limits.statement);
+        let text = utf8(text)?;
+        let formats = Formats::default();
+        let notices = self.limits.notices;
+        let mut results = Results::new(&mut self.link, Protocol::Simple, &formats, notices);
+        let done = self.session.simple(text, &mut results);
+        if let Some(broken) = results.broken.take() {
+            return Err(broken.into());
+        }
+        done?;
+        if !results.has_ended {
+            self.link.answers.empty_query();
+        }
+        Ok(())
+    }
+
+    /// Tells how it went, and that the next request can come.
+    fn end_of_query(&mut self, done: Result<(), Failure>) -> Result<(), Broken> {
+        if let Err(failure) = done {
+            self.tell(failure)?;
+        }
+        self.become_idle();
+        Ok(())
+    }
+
+    fn become_idle(&mut self) {
+        if self.session.settings_version() != self.limits.version {
+            self.limits = Limits::new(&self.session);
+            self.reported.tell(&self.session, &mut self.link.answers);
+        }
+        let (status, phase, limit) = match self.session.status() {
+            TransactionStatus::Idle => (Status::Idle, Phase::Idle, self.limits.idle),
+            open => {
+                let is_open = open == TransactionStatus::Open;
+                let status = if is_open {
+                    Status::Open
+                } else {
+                    Status::Failed
+                };
+                let limit = self.limits.idle_in_transaction;
+                (status, Phase::IdleInTransaction, limit)
+            }
+        };
+        if status == Status::Idle {
+            self.portals.clear();
+        }
+        self.entry.enter(phase, limit);
+        self.link.answers.ready(status);
+    }
+
+    /// Tells an error of a statement; passes on one of the connection.
+    fn tell(&mut self, failure: Failure) -> Result<(), Broken> {
+        let error = match failure {
+            Failure::Broken(broken) => return Err(broken),
+            Failure::Statement(error) => error,
+        };
+        // Errors that did not come from the session fail its transaction too.
+        self.session.fail();
+        let formats = Formats::default();
+        let notices = self.limits.notices;
+        let mut results = Results::new(&mut self.link, Protocol::Simple, &formats, notices);
+        for notice in self.session.take_notices() {
+            // Writing a notice into memory cannot fail.
+            let _ = results.notice(&notice);
+        }
+        let cause = self.entry.seat.cause();
+        let error = match cause.filter(|_| error.state == SqlState::QUERY_CANCELED) {
+            // The connection ends, and says why at its end.
+            Some(Cause::Shutdown) => return Err(Broken::Gone),
+            Some(cause) => ended(cause),
+            None => error,
+        };
+        self.link.answers.report(Severity::Error, &error);
+        Ok(())
+    }
+}
+
+impl Link {
+    /// Says why the connection ends, if the client still listens.
+    pub(crate) fn say_last(&mut self, error: &SqlError) {
+        self.answers.report(Severity::Fatal, error);
+        // The connection ends whether the client hears of it or not.
+        let _ = self.flush();
+    }
+
+    /// Says that a message was not as the protocol has it; nothing to a client that has gone.
+    pub(crate) fn say_broken(&mut self, broken: &Broken) {
+        let error = match broken {
+            Broken::Gone | Broken::Io(_) => return,
+            Broken::Malformed(malformed) => violation(malformed),
+            Broken::TooLarge(_) => {
+                let error = SqlError::new(SqlState::PROTOCOL_VIOLATION, broken.to_string());
+                error.hint("Send less at once, or raise max_message_bytes.")
+            }
+        };
+        self.say_last(&error);
+    }
+}
+
+fn violation(malformed: &Malformed) -> SqlError {
+    SqlError::new(SqlState::PROTOCOL_VIOLATION, malformed.to_string())
+}
+
+/// The error of a statement or connection that others have ended.
+pub(crate) fn ended(cause: Cause) -> SqlError {
+    let (state, message) = match cause {
+        Cause::Cancel => (
+            SqlState::QUERY_CANCELED,
+            "canceling statement due to user request",
+        ),
+        Cause::StatementTimeout => (
+            SqlState::QUERY_CANCELED,
+            "canceling statement due to statement timeout",
+        ),
+        Cause::IdleInTransaction => (
+            SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+            "terminating connection due to idle-in-transaction timeout",
+        ),
+        Cause::IdleSession => (
+            SqlState::IDLE_SESSION_TIMEOUT,
+            "terminating connection due to idle-session timeout",
+        ),
+        Cause::Shutdown => (
+            SqlState::ADMIN_SHUTDOWN,
+            "terminating connection due to administrator command",
+        ),
+        Cause::NotAuthenticated => (
+            SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
+            "canceling authentication due to timeout",
+        ),
+    };
+    SqlError::new(state, message)
+}

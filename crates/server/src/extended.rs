@@ -1,0 +1,230 @@
+//! Requests of the extended protocol: statements and portals.
+//!
+//! The session keeps them; here are the types of a statement's parameters until Bind, and the
+//! columns and formats of a portal until its transaction ends. A statement is planned when it is
+//! parsed, so that its errors come then, as PostgreSQL's do.
+
+use crate::connection::Connection;
+use crate::link::Broken;
+use crate::message::{Format, Formats, Target};
+use crate::results::{Protocol, Results};
+use sql::types::{Datum, Kind, Type, binary_io, text_io};
+use sql::{Described, RowSink, SqlError, SqlState};
+
+/// The type of a parameter that the client leaves open.
+const UNKNOWN: u32 = 705;
+/// Most portals of a session.
+const PORTALS_MAX: usize = 1000;
+
+/// A statement with values, ready to run.
+pub(crate) struct Portal {
+    description: Described,
+    formats: Formats,
+}
+
+/// The failure of a request.
+pub(crate) enum Failure {
+    /// Of the statement: the client is told.
+    Statement(SqlError),
+    /// Of the connection.
+    Broken(Broken),
+}
+
+impl From<SqlError> for Failure {
+    fn from(error: SqlError) -> Self {
+        Self::Statement(error)
+    }
+}
+
+impl From<Broken> for Failure {
+    fn from(broken: Broken) -> Self {
+        Self::Broken(broken)
+    }
+}
+
+impl Connection {
+    pub(crate) fn parse(&mut self, name: &[u8], text: &[u8], types: &[u32]) -> Result<(), Failure> {
+        let (name, text) = (utf8(name)?, utf8(text)?);
+        let declared = types.iter().map(|oid| declared(*oid));
+        let declared = declared.collect::<Result<Vec<_>, _>>()?;
+        if name.is_empty() {
+            self.session.close_statement(name);
+        }
+        self.session.prepare(name, text, &declared)?;
+        if let Err(error) = self.session.describe_statement(name) {
+            self.session.close_statement(name);
+            return Err(error.into());
+        }
+        self.link.answers.parse_complete();
+        Ok(())
+    }
+
+    pub(crate) fn bind(
+        &mut self,
+        portal: &[u8],
+        statement: &[u8],
+        formats: &Formats,
+        values: &[Option<&[u8]>],
+        results: Formats,
+    ) -> Result<(), Failure> {
+        let (portal, statement) = (utf8(portal)?, utf8(statement)?);
+        let description = self.session.describe_statement(statement)?;
+        let types = description.parameters();
+        let counted = |message: String| SqlError::new(SqlState::PROTOCOL_VIOLATION, message);
+        if values.len() != types.len() {
+            let (given, needed) = (values.len(), types.len());
+            return Err(counted(format!(
+                "bind message supplies {given} parameters, but prepared statement \
+                 \"{statement}\" requires {needed}"
+            ))
+            .into());
+        }
+        if !formats.fit(values.len()) {
+            let (given, needed) = (formats.given(), values.len());
+            return Err(counted(format!(
+                "bind message has {given} parameter formats but {needed} parameters"
+            ))
+            .into());
+        }
+        let columns = description.columns().map_or(0, <[_]>::len);
+        if !results.fit(columns) {
+            let given = results.given();
+            return Err(counted(format!(
+                "bind message has {given} result formats but query has {columns} columns"
+            ))
+            .into());
+        }
+        if self.portals.len() >= PORTALS_MAX {
+            let message = format!("a session has at most {PORTALS_MAX} portals");
+            let hint = "Close portals that are not needed any more.";
+            let state = SqlState::CONFIGURATION_LIMIT_EXCEEDED;
+            return Err(SqlError::new(state, message).hint(hint).into());
+        }
+        let mut read = Vec::with_capacity(values.len());
+        for (at, (value, of)) in values.iter().zip(types).enumerate() {
+            read.push(self.value(*value, *of, formats.of(at))?);
+        }
+        self.session.bind(portal, statement, &read)?;
+        let bound = Portal {
+            description,
+            formats: results,
+        };
+        self.portals.insert(portal.to_owned(), bound);
+        self.link.answers.bind_complete();
+        Ok(())
+    }
+
+    fn value(&self, value: Option<&[u8]>, of: Type, format: Format) -> Result<Datum, SqlError> {
+        let context = self.session.context();
+        match (value, format) {
+            (None, _) => Ok(Datum::Null),
+            (Some(bytes), Format::Text) => text_io::parse(of.kind, utf8(bytes)?, &context),
+            (Some(bytes), Format::Binary) => binary_io::parse(of.kind, bytes, &context),
+        }
+    }
+
+    pub(crate) fn describe(&mut self, target: Target, name: &[u8]) -> Result<(), Failure> {
+        let name = utf8(name)?;
+        let text = Formats::default();
+        let of_statement;
+        let (description, formats) = match target {
+            Target::Statement => {
+                of_statement = self.session.describe_statement(name)?;
+                let parameters = of_statement.parameters();
+                self.link.answers.parameter_types(parameters);
+                (&of_statement, &text)
+            }
+            Target::Portal => {
+                let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
+                (&portal.description, &portal.formats)
+            }
+        };
+        match description.columns() {
+            Some(columns) => self.link.answers.columns(columns, formats),
+            None => self.link.answers.no_data(),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn close(&mut self, target: Target, name: &[u8]) -> Result<(), Failure> {
+        let name = utf8(name)?;
+        match target {
+            Target::Statement => self.session.close_statement(name),
+            Target::Portal => {
+                self.session.close_portal(name);
+                self.portals.remove(name);
+            }
+        }
+        self.link.answers.close_complete();
+        Ok(())
+    }
+
+    pub(crate) fn execute(&mut self, name: &[u8], rows_max: u32) -> Result<(), Failure> {
+        let name = utf8(name)?;
+        let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
+        let notices = self.limits.notices;
+        let mut results =
+            Results::new(&mut self.link, Protocol::Extended, &portal.formats, notices);
+        if let Some(columns) = portal.description.columns() {
+            results.set_columns(columns);
+        }
+        let run = self
+            .session
+            .execute_portal(name, u64::from(rows_max), &mut results);
+        if let Some(broken) = results.broken.take() {
+            return Err(broken.into());
+        }
+        let mut completion = run?;
+        for notice in self.session.take_notices() {
+            results.notice(&notice)?;
+        }
+        results.end_copy();
+        if completion.is_suspended {
+            self.link.answers.portal_suspended();
+        } else if completion.command.is_empty() {
+            self.link.answers.empty_query();
+        } else {
+            // The tag has the rows of this call, not those of the calls before it.
+            if completion.command == "SELECT" {
+                completion.rows = Some(results.rows);
+            }
+            let tag = completion.to_string();
+            self.link.answers.command_complete(&tag);
+        }
+        Ok(())
+    }
+}
+
+/// The type of a number that a client has declared.
+fn declared(oid: u32) -> Result<Option<Type>, SqlError> {
+    match Kind::from_oid(oid) {
+        Some(kind) => Ok(Some(kind.plain())),
+        None if matches!(oid, 0 | UNKNOWN) => Ok(None),
+        None => {
+            let message = format!("type with OID {oid} does not exist");
+            Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
+        }
+    }
+}
+
+fn no_portal(name: &str) -> SqlError {
+    let message = format!("portal \"{name}\" does not exist");
+    SqlError::new(SqlState::INVALID_CURSOR_NAME, message)
+}
+
+/// A text of a client, in the only encoding that there is.
+pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let wrong = &bytes[error.valid_up_to()..];
+        let shown: Vec<String> = wrong
+            .iter()
+            .take(error.error_len().unwrap_or(wrong.len()))
+            .map(|byte| format!("0x{byte:02x}"))
+            .collect();
+        let message = format!(
+            "invalid byte sequence for encoding \"UTF8\": {}",
+            shown.join(" ")
+        );
+        SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message)
+    })
+}

@@ -1,0 +1,90 @@
+//! Indelible as a server: PostgreSQL's protocol, over TCP and a Unix socket.
+//!
+//! Each connection has a thread and a session of [`sql`]. The thread waits in a read, runs what has
+//! come, and sends all answers at once. There is no other queue: a session's locks and memory are
+//! its only costs to others.
+//!
+//! | module | job |
+//! |---|---|
+//! | `server` | listeners, threads, slots, the end |
+//! | `start`, `access` | the beginning of a connection, and who may connect |
+//! | `connection`, `extended` | requests, one after the other |
+//! | `results`, `status` | rows, notices and settings become answers |
+//! | `registry` | the connections, and what others end: statements, idle sessions |
+//! | `link`, `socket`, `message` | bytes, and the protocol's messages |
+
+mod access;
+mod connection;
+mod extended;
+mod link;
+mod message;
+mod registry;
+mod results;
+mod server;
+mod socket;
+mod start;
+mod status;
+
+pub use server::Server;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use thiserror::Error;
+
+/// How a server listens, and its limits.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The directory of the database, whose owner is superuser over the Unix socket.
+    pub directory: PathBuf,
+    /// The address over TCP, on this machine only.
+    pub listen: Option<SocketAddr>,
+    /// The path of the Unix socket, or a directory that gets one of the name that clients look for.
+    pub socket: Option<PathBuf>,
+    /// Whether everybody on this machine is superuser.
+    pub trusts: bool,
+    /// Most connections whose sessions have begun.
+    pub connections_max: usize,
+    /// Most bytes of a message.
+    pub message_bytes_max: usize,
+    /// The time in which a connection has to begin its session.
+    pub start_wait: Duration,
+    /// A client that takes nothing for so long is given up.
+    pub write_wait: Duration,
+}
+
+impl Options {
+    /// The defaults for a database: no listeners yet.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+            listen: None,
+            socket: None,
+            trusts: false,
+            connections_max: 100,
+            message_bytes_max: 64 << 20,
+            start_wait: Duration::from_secs(10),
+            write_wait: Duration::from_mins(1),
+        }
+    }
+}
+
+/// A server that cannot start.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// An address that cannot be listened on.
+    #[error("cannot listen on {0}")]
+    Listen(String, #[source] std::io::Error),
+    /// An address that other machines reach.
+    #[error("{0} can be reached from other machines; listen on 127.0.0.1 or [::1]")]
+    NotLoopback(SocketAddr),
+    /// No address at all.
+    #[error("there is nothing to listen on; give an address or a socket")]
+    Nowhere,
+    /// The directory of the database.
+    #[error("cannot read the owner of {0}")]
+    Directory(PathBuf, #[source] std::io::Error),
+    /// Threads cannot be started.
+    #[error("cannot start a thread")]
+    Thread(#[source] std::io::Error),
+}

@@ -1,0 +1,218 @@
+//! Results of statements, written as messages as they come.
+//!
+//! A value is written straight into the buffer of answers: integers and texts without a detour,
+//! all others by the printers of their types. When there is much of it, it is sent; nothing of the
+//! database is held meanwhile but the statement's own locks.
+
+use crate::link::{Broken, Link};
+use crate::message::answers::{Severity, patch_length};
+use crate::message::{Format, Formats, Request};
+use sql::types::{Context, Datum, Kind, binary_io, text_io};
+use sql::{Batch, Completion, CopyShape, Flow, Notice, OutputColumn, RowSink, SqlError, SqlState};
+
+/// The protocol by which a statement came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// A text; its results have a description of their columns, and an end each.
+    Simple,
+    /// A portal, which is described and ended by messages of their own.
+    Extended,
+}
+
+/// Receiver of the results of a message.
+pub(crate) struct Results<'a> {
+    link: &'a mut Link,
+    protocol: Protocol,
+    formats: &'a Formats,
+    /// Kind and format of each column.
+    columns: Vec<(Kind, Format)>,
+    scratch: String,
+    /// Rows of this call.
+    pub(crate) rows: u64,
+    /// Whether any statement has ended.
+    pub(crate) has_ended: bool,
+    /// A COPY that sends data, whose end the client has not been told.
+    is_copying_out: bool,
+    /// Least weight of notices that the client wants.
+    notices: NoticeFilter,
+    /// The failure of the connection, which ends the statement.
+    pub(crate) broken: Option<Broken>,
+    body: Vec<u8>,
+}
+
+/// The notices that a client wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoticeFilter {
+    All,
+    Warnings,
+    None,
+}
+
+impl NoticeFilter {
+    /// That of a value of `client_min_messages`.
+    pub(crate) fn of_setting(value: &str) -> Self {
+        match value.to_ascii_lowercase().as_str() {
+            "warning" => Self::Warnings,
+            "error" => Self::None,
+            _ => Self::All,
+        }
+    }
+}
+
+impl<'a> Results<'a> {
+    pub(crate) fn new(
+        link: &'a mut Link,
+        protocol: Protocol,
+        formats: &'a Formats,
+        notices: NoticeFilter,
+    ) -> Self {
+        Self {
+            link,
+            protocol,
+            formats,
+            columns: Vec::new(),
+            scratch: String::new(),
+            rows: 0,
+            has_ended: false,
+            is_copying_out: false,
+            notices,
+            broken: None,
+            body: Vec::new(),
+        }
+    }
+
+    /// Sets the columns of rows that come from a portal which was begun before.
+    pub(crate) fn set_columns(&mut self, columns: &[OutputColumn]) {
+        let column =
+            |(at, column): (usize, &OutputColumn)| (column.data_type.kind, self.formats.of(at));
+        self.columns = columns.iter().enumerate().map(column).collect();
+    }
+
+    /// Ends the data of a COPY, if there are any.
+    pub(crate) fn end_copy(&mut self) {
+        if std::mem::take(&mut self.is_copying_out) {
+            self.link.answers.copy_done();
+        }
+    }
+
+    fn row(&mut self, row: &[Datum], context: &Context<'_>) -> Result<(), SqlError> {
+        let out = &mut self.link.answers.bytes;
+        out.push(b'D');
+        let start = out.len();
+        out.extend([0; 4]);
+        out.extend((row.len() as u16).to_be_bytes());
+        for (value, (kind, format)) in row.iter().zip(&self.columns) {
+            if matches!(value, Datum::Null) {
+                out.extend((-1_i32).to_be_bytes());
+                continue;
+            }
+            let at = out.len();
+            out.extend([0; 4]);
+            match (format, value) {
+                (Format::Binary, value) => binary_io::print(out, value, *kind, context)?,
+                (Format::Text, Datum::Text(text) | Datum::Bpchar(text)) => {
+                    out.extend_from_slice(text.as_bytes());
+                }
+                (Format::Text, value) => {
+                    self.scratch.clear();
+                    text_io::print_into(&mut self.scratch, value, *kind, context)?;
+                    out.extend_from_slice(self.scratch.as_bytes());
+                }
+            }
+            patch_length(out, at, 4);
+        }
+        patch_length(out, start, 0);
+        Ok(())
+    }
+
+    /// Sends the answers if there are many; a failure ends the statement and the connection.
+    fn send_much(&mut self) -> Result<(), SqlError> {
+        let sent = self.link.flush_much().map_err(Broken::from);
+        self.passed(sent)
+    }
+
+    fn passed<T>(&mut self, result: Result<T, Broken>) -> Result<T, SqlError> {
+        result.map_err(|broken| {
+            let told = SqlError::new(SqlState::IO_ERROR, broken.to_string());
+            self.broken = Some(broken);
+            told
+        })
+    }
+}
+
+impl RowSink for Results<'_> {
+    fn describe(&mut self, columns: &[OutputColumn]) -> Result<(), SqlError> {
+        self.set_columns(columns);
+        if self.protocol == Protocol::Simple {
+            self.link.answers.columns(columns, self.formats);
+        }
+        Ok(())
+    }
+
+    fn rows(&mut self, batch: &Batch, context: &Context<'_>) -> Result<Flow, SqlError> {
+        for row in batch.rows() {
+            self.row(row, context)?;
+            self.rows += 1;
+            self.send_much()?;
+        }
+        Ok(Flow::More)
+    }
+
+    fn complete(&mut self, completion: &Completion) -> Result<(), SqlError> {
+        self.end_copy();
+        self.has_ended = true;
+        self.link.answers.command_complete(&completion.to_string());
+        Ok(())
+    }
+
+    fn notice(&mut self, notice: &Notice) -> Result<(), SqlError> {
+        let severity = match (notice.severity, self.notices) {
+            (sql::Severity::Warning, NoticeFilter::All | NoticeFilter::Warnings) => {
+                Severity::Warning
+            }
+            (sql::Severity::Notice, NoticeFilter::All) => Severity::Notice,
+            _ => return Ok(()),
+        };
+        self.link.answers.report(severity, &notice.content);
+        Ok(())
+    }
+
+    fn copy_begins(&mut self, copy: &CopyShape) -> Result<(), SqlError> {
+        self.link.answers.copy_begins(copy);
+        self.is_copying_out = !copy.is_from_client;
+        Ok(())
+    }
+
+    fn copy_out(&mut self, data: &[u8]) -> Result<(), SqlError> {
+        self.link.answers.copy_data(data);
+        self.send_much()
+    }
+
+    fn copy_in(&mut self, data: &mut Vec<u8>) -> Result<bool, SqlError> {
+        loop {
+            let kind = self.link.request(&mut self.body);
+            let kind = self.passed(kind)?;
+            let request = Request::read(kind, &self.body).map_err(Broken::from);
+            // The body is borrowed by the request, so a failure is kept by hand.
+            match request {
+                Ok(Request::CopyData(bytes)) => {
+                    data.extend_from_slice(bytes);
+                    return Ok(true);
+                }
+                Ok(Request::CopyDone) => return Ok(false),
+                Ok(Request::CopyFail(reason)) => {
+                    let reason = String::from_utf8_lossy(reason);
+                    let message = format!("COPY from stdin failed: {reason}");
+                    return Err(SqlError::new(SqlState::QUERY_CANCELED, message));
+                }
+                // Clients that send many messages at once may send these before the data.
+                Ok(Request::Flush | Request::Sync) => {}
+                Ok(_) => {
+                    let what = crate::message::Malformed::UnknownKind(kind);
+                    return self.passed(Err(Broken::Malformed(what)));
+                }
+                Err(broken) => return self.passed(Err(broken)),
+            }
+        }
+    }
+}

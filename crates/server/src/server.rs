@@ -1,0 +1,286 @@
+//! The server: its listeners, a thread a connection, and its end.
+//!
+//! Each listener has a thread that accepts. A connection gets a thread of its own at once, for its
+//! client may take long to say who it is; how many of these there are is limited before anything is
+//! read. A panic of a connection ends it alone: the session that it drops undoes its transaction.
+
+use crate::link::Link;
+use crate::registry::Registry;
+use crate::socket::Socket;
+use crate::{Options, ServeError};
+use sql::{Sql, SqlError, SqlState};
+use std::fs;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// The stack of a connection's thread; pages that it does not touch cost nothing.
+const STACK_BYTES: usize = 8 << 20;
+/// The port in the name of a socket where none is listened on.
+const PORT: u16 = 5432;
+/// A pause between two attempts to end a statement: one may have begun in the very moment.
+const END_AGAIN: Duration = Duration::from_millis(50);
+
+/// State that all threads of a server share.
+pub(crate) struct Shared {
+    pub(crate) sql: Arc<Sql>,
+    pub(crate) options: Options,
+    pub(crate) registry: Arc<Registry>,
+    /// The operating system's user that owns the database.
+    pub(crate) owner: u32,
+    /// Connections that have begun.
+    begun: AtomicUsize,
+    is_ending: AtomicBool,
+}
+
+/// A server that runs. Dropping it ends its connections.
+pub struct Server {
+    shared: Arc<Shared>,
+    address: Option<SocketAddr>,
+    socket: Option<PathBuf>,
+    threads: Vec<JoinHandle<()>>,
+    deadlines: Option<JoinHandle<()>>,
+}
+
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener, PathBuf),
+}
+
+impl Server {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    ///
+    /// Addresses that cannot be listened on, or that the options make unsafe.
+    pub fn start(sql: Arc<Sql>, options: Options) -> Result<Self, ServeError> {
+        let mut listeners = Vec::new();
+        let mut address = None;
+        if let Some(listen) = options.listen {
+            if !listen.ip().is_loopback() {
+                return Err(ServeError::NotLoopback(listen));
+            }
+            let listener = TcpListener::bind(listen)
+                .map_err(|error| ServeError::Listen(listen.to_string(), error))?;
+            address = listener.local_addr().ok();
+            listeners.push(Listener::Tcp(listener));
+        }
+        let port = address.map_or(PORT, |address| address.port());
+        let path = options
+            .socket
+            .as_deref()
+            .map(|path| socket_path(path, port));
+        if let Some(path) = &path {
+            listeners.push(listen_at(path)?);
+        }
+        if listeners.is_empty() {
+            return Err(ServeError::Nowhere);
+        }
+        let owner = fs::metadata(&options.directory)
+            .map_err(|error| ServeError::Directory(options.directory.clone(), error))?
+            .uid();
+        let shared = Arc::new(Shared {
+            sql,
+            options,
+            registry: Arc::new(Registry::new()),
+            owner,
+            begun: AtomicUsize::new(0),
+            is_ending: AtomicBool::new(false),
+        });
+        let registry = Arc::clone(&shared.registry);
+        let deadlines = Builder::new()
+            .name("deadlines".into())
+            .spawn(move || registry.keep_deadlines());
+        let mut server = Self {
+            shared,
+            address,
+            socket: path,
+            threads: Vec::new(),
+            deadlines: Some(deadlines.map_err(ServeError::Thread)?),
+        };
+        for listener in listeners {
+            let shared = Arc::clone(&server.shared);
+            let thread = Builder::new()
+                .name("accept".into())
+                .spawn(move || listener.accept_all(&shared));
+            server.threads.push(thread.map_err(ServeError::Thread)?);
+        }
+        Ok(server)
+    }
+
+    /// The address over TCP, with the port that the system chose if none was asked for.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    /// The path of the Unix socket.
+    pub fn socket(&self) -> Option<&Path> {
+        self.socket.as_deref()
+    }
+
+    /// The number of connections.
+    pub fn connections(&self) -> usize {
+        self.shared.registry.count()
+    }
+
+    /// Ends the server: takes no more connections, ends idle ones, and gives the others `grace` to
+    /// end their transactions. Returns when all have ended.
+    pub fn end(mut self, grace: Duration) {
+        self.end_within(grace);
+    }
+
+    fn end_within(&mut self, grace: Duration) {
+        let Some(deadlines) = self.deadlines.take() else {
+            return;
+        };
+        self.shared.is_ending.store(true, Ordering::SeqCst);
+        self.wake_listeners();
+        for thread in self.threads.drain(..) {
+            // Its panic has been printed.
+            let _ = thread.join();
+        }
+        let registry = &self.shared.registry;
+        let end = Instant::now() + grace;
+        loop {
+            let is_late = Instant::now() >= end;
+            registry.end_all(!is_late);
+            if registry.wait_until_empty(END_AGAIN) {
+                break;
+            }
+        }
+        registry.stop();
+        let _ = deadlines.join();
+    }
+
+    /// Lets threads that accept see that the server ends: by a connection, which they drop.
+    fn wake_listeners(&self) {
+        if let Some(address) = self.address {
+            drop(std::net::TcpStream::connect(address));
+        }
+        if let Some(path) = &self.socket {
+            drop(UnixStream::connect(path));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end_within(Duration::ZERO);
+    }
+}
+
+/// The socket in a directory has the name that clients look for.
+fn socket_path(path: &Path, port: u16) -> PathBuf {
+    if path.is_dir() {
+        path.join(format!(".s.PGSQL.{port}"))
+    } else {
+        path.to_owned()
+    }
+}
+
+/// Listens on a socket in the file system, whose owner alone can connect.
+fn listen_at(path: &Path) -> Result<Listener, ServeError> {
+    let failed = |error| ServeError::Listen(path.display().to_string(), error);
+    // Nobody listens on what a server that was killed has left.
+    if UnixStream::connect(path).is_err() && path.exists() {
+        fs::remove_file(path).map_err(failed)?;
+    }
+    let listener = UnixListener::bind(path).map_err(failed)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+    Ok(Listener::Unix(listener, path.to_owned()))
+}
+
+impl Listener {
+    fn accept(&self) -> io::Result<Socket> {
+        match self {
+            Self::Tcp(listener) => listener.accept().map(|(stream, _)| Socket::Tcp(stream)),
+            Self::Unix(listener, _) => listener.accept().map(|(stream, _)| Socket::Unix(stream)),
+        }
+    }
+
+    fn accept_all(&self, shared: &Arc<Shared>) {
+        loop {
+            let accepted = self.accept();
+            if shared.is_ending.load(Ordering::SeqCst) {
+                return;
+            }
+            match accepted {
+                Ok(socket) => serve(socket, shared),
+                // Such as too many open files, which others may close.
+                Err(_) => std::thread::sleep(END_AGAIN),
+            }
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Self::Unix(_, path) = self {
+            // The next server removes it otherwise.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Gives a connection a thread of its own.
+fn serve(socket: Socket, shared: &Arc<Shared>) {
+    let options = &shared.options;
+    if socket.prepare(options.write_wait).is_err() {
+        return;
+    }
+    let socket = Arc::new(socket);
+    let mut link = Link::new(Arc::clone(&socket), options.message_bytes_max);
+    // So many have not begun, or are over the limit of those that have.
+    if shared.registry.count() >= options.connections_max + options.connections_max / 2 {
+        link.say_last(&too_many());
+        return;
+    }
+    let entry = shared.registry.enter(&socket, options.start_wait);
+    let shared = Arc::clone(shared);
+    // Without a thread the connection is dropped, and its client told by that.
+    let _ = Builder::new()
+        .name("connection".into())
+        .stack_size(STACK_BYTES)
+        .spawn(move || {
+            if let Some(connection) = crate::start::start(link, entry, &shared) {
+                connection.run();
+            }
+            socket.end();
+        });
+}
+
+impl Shared {
+    /// A slot for one more connection.
+    pub(crate) fn take_slot(self: &Arc<Self>) -> Result<Slot, SqlError> {
+        if self.is_ending.load(Ordering::SeqCst) {
+            let message = "the database system is shutting down";
+            return Err(SqlError::new(SqlState::CANNOT_CONNECT_NOW, message));
+        }
+        let slot = Slot(Arc::clone(self));
+        if self.begun.fetch_add(1, Ordering::SeqCst) >= self.options.connections_max {
+            return Err(too_many());
+        }
+        Ok(slot)
+    }
+}
+
+/// The slot of a connection, given back at its end.
+pub(crate) struct Slot(Arc<Shared>);
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.0.begun.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn too_many() -> SqlError {
+    let message = "sorry, too many clients already";
+    SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message)
+        .hint("Close connections, or raise max_connections.")
+}

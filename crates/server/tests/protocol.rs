@@ -1,0 +1,518 @@
+//! Goal: the protocol, message by message, in the corners that drivers do not reach.
+//!
+//! Method: a raw client over the Unix socket of a server in this process. It sends bytes and reads
+//! whole messages until ReadyForQuery or the end; a conversation is compared as a line of the kinds
+//! of its answers, with the text of those that have one.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use indelible::{Database, Method, Options};
+use rustix::net::{RecvFlags, recv};
+use server::Server;
+use sql::Sql;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// A server of a new database, which goes with it.
+struct Fixture {
+    server: Option<Server>,
+    directory: PathBuf,
+}
+
+impl Fixture {
+    fn new(change: impl FnOnce(&mut server::Options)) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("indelible-server-{}-{number}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&directory);
+        let options = Options::new().method(Method::NvmInp);
+        let database = Database::create(&directory, &options).unwrap();
+        let mut options = server::Options::new(&directory);
+        options.socket = Some(directory.clone());
+        change(&mut options);
+        let server = Server::start(Sql::open(database).unwrap(), options).unwrap();
+        Self {
+            server: Some(server),
+            directory,
+        }
+    }
+
+    fn server(&self) -> &Server {
+        self.server.as_ref().unwrap()
+    }
+
+    fn raw(&self) -> Client {
+        let stream = UnixStream::connect(self.server().socket().unwrap()).unwrap();
+        // A server that does not answer fails its test.
+        stream
+            .set_read_timeout(Some(Duration::from_mins(1)))
+            .unwrap();
+        Client {
+            stream,
+            number: 0,
+            key: Vec::new(),
+        }
+    }
+
+    /// A client whose session has begun.
+    fn client(&self) -> Client {
+        let mut client = self.raw();
+        client.begin(3 << 16, &["user", "ann", "database", "shop"]);
+        let answers = client.until_ready();
+        assert!(answers.starts_with("R S"), "{answers}");
+        client
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        drop(self.server.take());
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+struct Client {
+    stream: UnixStream,
+    number: u32,
+    key: Vec<u8>,
+}
+
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let length = (body.len() as u32 + 4).to_be_bytes();
+    [&[kind], length.as_slice(), body].concat()
+}
+
+fn query(text: &str) -> Vec<u8> {
+    message(b'Q', &[text.as_bytes(), &[0]].concat())
+}
+
+fn parse(name: &str, text: &str) -> Vec<u8> {
+    message(b'P', format!("{name}\0{text}\0\0\0").as_bytes())
+}
+
+/// A Bind with text values and text results.
+fn bind(portal: &str, statement: &str, values: &[&str]) -> Vec<u8> {
+    let mut body = format!("{portal}\0{statement}\0\0\0").into_bytes();
+    body.extend((values.len() as u16).to_be_bytes());
+    for value in values {
+        body.extend((value.len() as u32).to_be_bytes());
+        body.extend(value.as_bytes());
+    }
+    body.extend([0, 0]);
+    message(b'B', &body)
+}
+
+fn execute(portal: &str, rows_max: u32) -> Vec<u8> {
+    let name = format!("{portal}\0");
+    message(b'E', &[name.as_bytes(), &rows_max.to_be_bytes()].concat())
+}
+
+fn named(kind: u8, target: u8, name: &str) -> Vec<u8> {
+    message(kind, format!("{}{name}\0", char::from(target)).as_bytes())
+}
+
+fn sync() -> Vec<u8> {
+    message(b'S', b"")
+}
+
+impl Client {
+    fn send(&mut self, messages: &[Vec<u8>]) {
+        self.stream.write_all(&messages.concat()).unwrap();
+    }
+
+    fn begin(&mut self, version: u32, settings: &[&str]) {
+        let mut body = version.to_be_bytes().to_vec();
+        for text in settings {
+            body.extend(text.as_bytes());
+            body.push(0);
+        }
+        body.push(0);
+        let start = message(b' ', &body);
+        self.stream.write_all(&start[1..]).unwrap();
+    }
+
+    /// The next message; none at the end of the stream.
+    fn next(&mut self) -> Option<(u8, Vec<u8>)> {
+        let mut head = [0; 5];
+        self.stream.read_exact(&mut head).ok()?;
+        let length = u32::from_be_bytes(*head.last_chunk().unwrap());
+        let mut body = vec![0; length as usize - 4];
+        self.stream.read_exact(&mut body).unwrap();
+        Some((head[0], body))
+    }
+
+    /// The answers up to ReadyForQuery or the end of the stream, in a line.
+    fn until_ready(&mut self) -> String {
+        let mut line = Vec::new();
+        while let Some((kind, body)) = self.next() {
+            if kind == b'K' {
+                self.number = u32::from_be_bytes(*body.first_chunk().unwrap());
+                self.key = body[4..].to_vec();
+            }
+            line.push(shown(kind, &body));
+            if kind == b'Z' {
+                return line.join(" ");
+            }
+        }
+        line.push("end".to_owned());
+        line.join(" ")
+    }
+
+    fn has_no_answer(&self) -> bool {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        recv(&self.stream, &mut [0], flags).is_err()
+    }
+
+    fn ask(&mut self, messages: &[Vec<u8>]) -> String {
+        self.send(messages);
+        self.until_ready()
+    }
+}
+
+/// A message as a word: its kind, and of some the content.
+fn shown(kind: u8, body: &[u8]) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let kind_name = char::from(kind);
+    match kind {
+        b'Z' | b'C' => format!("{kind_name}[{}]", text(body).trim_end_matches('\0')),
+        b'E' | b'N' => {
+            let fields = body.split(|byte| *byte == 0);
+            let state = fields.filter(|field| field.first() == Some(&b'C'));
+            format!("{kind_name}[{}]", text(&state.last().unwrap()[1..]))
+        }
+        b'D' => {
+            let mut rest = &body[2..];
+            let mut values = Vec::new();
+            while let Some((length, tail)) = rest.split_first_chunk() {
+                let length = i32::from_be_bytes(*length);
+                let (value, tail) = tail.split_at(usize::try_from(length).unwrap_or(0));
+                values.push(if length < 0 {
+                    "NULL".into()
+                } else {
+                    text(value)
+                });
+                rest = tail;
+            }
+            format!("D[{}]", values.join(","))
+        }
+        _ => kind_name.to_string(),
+    }
+}
+
+#[test]
+fn texts_of_several_statements_are_one_transaction() {
+    let fixture = Fixture::new(|_| {});
+    let mut client = fixture.client();
+    assert_eq!(client.ask(&[query("")]), "I Z[I]");
+    assert_eq!(
+        client.ask(&[query("create table t (a int primary key); select 1")]),
+        "C[CREATE TABLE] T D[1] C[SELECT 1] Z[I]"
+    );
+    assert_eq!(
+        client.ask(&[query("insert into t values (1); select 1/0; select 2")]),
+        "C[INSERT 0 1] T E[22012] Z[I]"
+    );
+    assert_eq!(
+        client.ask(&[query("begin; insert into t values (2)")]),
+        "C[BEGIN] C[INSERT 0 1] Z[T]"
+    );
+    assert_eq!(client.ask(&[query("nonsense")]), "E[42601] Z[E]");
+    assert_eq!(client.ask(&[query("select 1")]), "E[25P02] Z[E]");
+    assert_eq!(client.ask(&[query("rollback")]), "C[ROLLBACK] Z[I]");
+    assert_eq!(
+        client.ask(&[query("select * from t")]),
+        "T C[SELECT 0] Z[I]"
+    );
+    assert_eq!(
+        client.ask(&[query("drop table if exists gone")]),
+        "N[00000] C[DROP TABLE] Z[I]"
+    );
+}
+
+#[test]
+fn errors_of_the_extended_protocol_skip_to_sync() {
+    let fixture = Fixture::new(|_| {});
+    let mut client = fixture.client();
+    client.ask(&[query("create table t (a int primary key)")]);
+    // All of it came at once, and the last part of it is another transaction.
+    let answers = client.ask(&[
+        parse("", "insert into t values ($1)"),
+        bind("", "", &["1"]),
+        execute("", 0),
+        bind("", "", &["1"]),
+        execute("", 0),
+        bind("", "", &["2"]),
+        sync(),
+    ]);
+    assert_eq!(answers, "1 2 C[INSERT 0 1] 2 E[23505] Z[I]");
+    let answers = client.ask(&[bind("", "", &["3"]), execute("", 0), sync()]);
+    assert_eq!(answers, "2 C[INSERT 0 1] Z[I]");
+    assert_eq!(
+        client.ask(&[query("select a from t")]),
+        "T D[3] C[SELECT 1] Z[I]"
+    );
+    client.ask(&[parse("s", "insert into t values ($1)"), sync()]);
+    for (wrong, state) in [
+        (parse("s", "select 1"), "42P05"),
+        (bind("", "s", &["1", "2"]), "08P01"),
+        (bind("", "s", &["x"]), "22P02"),
+        (parse("", "select a b c from t"), "42601"),
+        // The statement without a name has gone.
+        (bind("", "", &["1"]), "26000"),
+        (parse("", "select nothing from t"), "42703"),
+        (parse("", "select 1; select 2"), "42601"),
+        (bind("", "missing", &[]), "26000"),
+        (execute("missing", 0), "34000"),
+        (named(b'D', b'S', "missing"), "26000"),
+        (named(b'D', b'P', "missing"), "34000"),
+    ] {
+        assert_eq!(client.ask(&[wrong, sync()]), format!("E[{state}] Z[I]"));
+    }
+    // Closing what does not exist is no error; ROLLBACK is described in a block that has failed.
+    let answers = client.ask(&[named(b'C', b'S', "missing"), sync()]);
+    assert_eq!(answers, "3 Z[I]");
+    assert_eq!(
+        client.ask(&[query("begin; select 1/0")]),
+        "C[BEGIN] T E[22012] Z[E]"
+    );
+    let answers = client.ask(&[
+        parse("", "rollback"),
+        named(b'D', b'S', ""),
+        bind("", "", &[]),
+        execute("", 0),
+        sync(),
+    ]);
+    assert_eq!(answers, "1 t n 2 C[ROLLBACK] Z[I]");
+}
+
+#[test]
+fn a_portal_stops_at_its_limit_and_ends_with_its_transaction() {
+    let fixture = Fixture::new(|_| {});
+    let mut client = fixture.client();
+    let answers = client.ask(&[
+        parse("s", "select generate_series(1, $1::int)"),
+        bind("p", "s", &["3"]),
+        named(b'D', b'P', "p"),
+        execute("p", 2),
+        execute("p", 2),
+        sync(),
+    ]);
+    assert_eq!(answers, "1 2 T D[1] D[2] s D[3] C[SELECT 1] Z[I]");
+    let answers = client.ask(&[bind("p", "s", &["3"]), execute("p", 2), sync()]);
+    assert_eq!(answers, "2 D[1] D[2] s Z[I]");
+    assert_eq!(client.ask(&[execute("p", 2), sync()]), "E[34000] Z[I]");
+    let answers = client.ask(&[parse("", ""), bind("", "", &[]), execute("", 0), sync()]);
+    assert_eq!(answers, "1 2 I Z[I]");
+    let answers = client.ask(&[
+        parse("", "show server_encoding"),
+        bind("", "", &[]),
+        named(b'D', b'P', ""),
+        execute("", 0),
+        sync(),
+    ]);
+    assert_eq!(answers, "1 2 T D[UTF8] C[SHOW] Z[I]");
+}
+
+#[test]
+fn rows_are_copied_in_and_out() {
+    let fixture = Fixture::new(|_| {});
+    let mut client = fixture.client();
+    client.ask(&[query("create table t (a int, b text)")]);
+    let data = |text: &str| message(b'd', text.as_bytes());
+    // A record may be cut anywhere.
+    let answers = client.ask(&[
+        query("copy t from stdin"),
+        data("1\tone\n2"),
+        data("\t\\N\n"),
+        message(b'c', b""),
+    ]);
+    assert_eq!(answers, "G C[COPY 2] Z[I]");
+    assert_eq!(
+        client.ask(&[query("copy t to stdout")]),
+        "H d d c C[COPY 2] Z[I]"
+    );
+    assert_eq!(
+        client.ask(&[query("copy (select 1 where false) to stdout")]),
+        "H c C[COPY 0] Z[I]"
+    );
+    let answers = client.ask(&[query("copy t from stdin"), message(b'f', b"enough\0")]);
+    assert_eq!(answers, "G E[57014] Z[I]");
+    // What the client sends after the error is left out.
+    let answers = client.ask(&[
+        query("copy t from stdin"),
+        data("x\ty\n"),
+        data("3\tthree\n"),
+        message(b'c', b""),
+        query("select count(*) from t"),
+    ]);
+    assert_eq!(answers, "G E[22P02] Z[I]");
+    assert_eq!(client.until_ready(), "T D[2] C[SELECT 1] Z[I]");
+}
+
+#[test]
+fn versions_and_options_are_negotiated() {
+    let fixture = Fixture::new(|_| {});
+    for (version, key_bytes) in [(3 << 16, 4), (3 << 16 | 2, 16)] {
+        let mut client = fixture.raw();
+        // Wishes for encryption, which there is none of.
+        for wish in [80_877_104_u32, 80_877_103] {
+            let start = message(b' ', &wish.to_be_bytes());
+            client.stream.write_all(&start[1..]).unwrap();
+            let mut answer = [0];
+            client.stream.read_exact(&mut answer).unwrap();
+            assert_eq!(answer, *b"N");
+        }
+        client.begin(
+            version,
+            &["user", "ann", "options", "-c statement_timeout=1min"],
+        );
+        let answers = client.until_ready();
+        assert!(answers.starts_with("R S"), "{answers}");
+        assert_eq!(client.key.len(), key_bytes);
+        assert_eq!(
+            client.ask(&[query("show statement_timeout")]),
+            "T D[1min] C[SHOW] Z[I]"
+        );
+        // A change that drivers depend on is told.
+        assert_eq!(
+            client.ask(&[query("set timezone to 'Europe/Berlin'")]),
+            "C[SET] S Z[I]"
+        );
+    }
+    let mut client = fixture.raw();
+    client.begin(3 << 16 | 9999, &["user", "ann", "_pq_.new", "1"]);
+    let answers = client.until_ready();
+    assert!(answers.starts_with("v R S"), "{answers}");
+    for (version, settings, state) in [
+        (2 << 16, &[] as &[&str], "0A000"),
+        (3 << 16, &["database", "shop"], "28000"),
+        (3 << 16, &["user", "ann", "color", "red"], "42704"),
+        (3 << 16, &["user", "ann", "replication", "true"], "0A000"),
+    ] {
+        let mut client = fixture.raw();
+        client.begin(version, settings);
+        assert_eq!(client.until_ready(), format!("E[{state}] end"));
+    }
+}
+
+#[test]
+fn malformed_messages_end_their_connection_alone() {
+    let fixture = Fixture::new(|options| options.message_bytes_max = 1 << 20);
+    let mut other = fixture.client();
+    other.ask(&[query("begin")]);
+    for wrong in [
+        message(b'Q', b"select 1"),
+        message(b'?', b""),
+        message(b'S', b"more"),
+        message(b'B', b"\0\0\0\x01"),
+        b"Q\0\0\0\x03".to_vec(),
+        b"Q\x7f\xff\xff\xff".to_vec(),
+    ] {
+        let mut client = fixture.client();
+        assert_eq!(client.ask(&[wrong]), "E[08P01] end");
+    }
+    let mut client = fixture.client();
+    assert_eq!(
+        client.ask(&[message(b'Q', b"select '\xff'\0")]),
+        "E[22021] Z[I]"
+    );
+    // Someone who ends in the middle of a message is not missed.
+    client.send(&[b"Q\0\0\0".to_vec()]);
+    drop(client);
+    assert_eq!(
+        other.ask(&[query("select 1; commit")]),
+        "T D[1] C[SELECT 1] C[COMMIT] Z[I]"
+    );
+}
+
+#[test]
+fn statements_are_cancelled_by_their_key_alone() {
+    let fixture = Fixture::new(|_| {});
+    let mut client = fixture.client();
+    client.send(&[query("select pg_sleep(600)")]);
+    let mut body = 80_877_102_u32.to_be_bytes().to_vec();
+    body.extend(client.number.to_be_bytes());
+    let cancel = |key: &[u8]| {
+        let mut raw = fixture.raw();
+        let start = message(b' ', &[&body, key].concat());
+        raw.stream.write_all(&start[1..]).unwrap();
+        // The server ends the connection when it has done as it was asked.
+        assert_eq!(raw.until_ready(), "end");
+    };
+    let mut wrong = client.key.clone();
+    wrong[3] ^= 1;
+    cancel(&wrong);
+    cancel(&client.key[..3]);
+    assert!(client.has_no_answer());
+    // The statement may not run yet, and only one that runs is cancelled.
+    while client.has_no_answer() {
+        cancel(&client.key);
+    }
+    assert_eq!(client.until_ready(), "T E[57014] Z[I]");
+    // A key of another time does nothing.
+    cancel(&client.key);
+    assert_eq!(client.ask(&[query("select 1")]), "T D[1] C[SELECT 1] Z[I]");
+}
+
+#[test]
+fn sessions_end_when_they_last_too_long() {
+    let hurried = Fixture::new(|options| options.start_wait = Duration::from_millis(50));
+    assert_eq!(hurried.raw().until_ready(), "E[28000] end");
+    let fixture = Fixture::new(|_| {});
+    let mut client = fixture.client();
+    client.ask(&[query(
+        "set statement_timeout = 20; set idle_in_transaction_session_timeout = 20",
+    )]);
+    assert_eq!(
+        client.ask(&[query("select pg_sleep(600)")]),
+        "T E[57014] Z[I]"
+    );
+    client.ask(&[query("begin")]);
+    assert_eq!(client.until_ready(), "E[25P03] end");
+    let mut client = fixture.client();
+    client.ask(&[query("set idle_session_timeout = 20")]);
+    assert_eq!(client.until_ready(), "E[57P05] end");
+}
+
+#[test]
+fn slots_are_limited_and_given_back() {
+    let fixture = Fixture::new(|options| options.connections_max = 2);
+    let first = fixture.client();
+    let _second = fixture.client();
+    let mut third = fixture.raw();
+    third.begin(3 << 16, &["user", "ann"]);
+    assert_eq!(third.until_ready(), "E[53300] end");
+    drop((first, third));
+    while fixture.server().connections() > 1 {
+        std::thread::yield_now();
+    }
+    fixture.client();
+}
+
+#[test]
+fn the_end_waits_for_transactions() {
+    let mut fixture = Fixture::new(|_| {});
+    let mut idle = fixture.client();
+    let mut busy = fixture.client();
+    busy.ask(&[query(
+        "create table t (a int); begin; insert into t values (1)",
+    )]);
+    let server = fixture.server.take().unwrap();
+    let end = std::thread::spawn(move || server.end(Duration::from_mins(10)));
+    assert_eq!(idle.until_ready(), "E[57P01] end");
+    assert_eq!(busy.ask(&[query("commit")]), "C[COMMIT] Z[I]");
+    assert_eq!(busy.until_ready(), "E[57P01] end");
+    end.join().unwrap();
+
+    let mut fixture = Fixture::new(|_| {});
+    let mut busy = fixture.client();
+    busy.send(&[query("select pg_sleep(600)")]);
+    let server = fixture.server.take().unwrap();
+    server.end(Duration::ZERO);
+    let answers = busy.until_ready();
+    assert!(answers.ends_with("E[57P01] end"), "{answers}");
+}

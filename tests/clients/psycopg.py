@@ -1,0 +1,109 @@
+"""psycopg 3: values both ways in text and binary, prepared statements, pipelines, COPY, cursors, cancel."""
+
+import datetime
+import decimal
+import threading
+import time
+import uuid
+
+import psycopg
+from psycopg import errors
+
+with psycopg.connect(autocommit=True) as con:
+    con.execute(
+        "CREATE TABLE v (id int PRIMARY KEY, t text, n numeric, f float8, b bool, d date, ts timestamp,"
+        " tz timestamptz, u uuid, by bytea, j jsonb, a int[])"
+    )
+    row = (
+        1,
+        "tëxt",
+        decimal.Decimal("12345.678"),
+        1.5,
+        True,
+        datetime.date(2024, 2, 29),
+        datetime.datetime(2024, 2, 29, 12, 30, 15, 123456),
+        datetime.datetime(2024, 2, 29, 12, 30, tzinfo=datetime.timezone.utc),
+        uuid.UUID("12345678-1234-5678-1234-567812345678"),
+        b"\x00\xff",
+        psycopg.types.json.Jsonb({"a": [1, None]}),
+        [1, 2, 3],
+    )
+    con.execute("INSERT INTO v VALUES (%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s,%s)", row)
+    for binary in (False, True):
+        found = con.execute("SELECT * FROM v WHERE id = %s", (1,), binary=binary).fetchone()
+        assert found[:10] == row[:10], (binary, found)
+        assert found[10] == {"a": [1, None]} and found[11] == [1, 2, 3], (binary, found)
+    assert con.execute("SELECT %s::text", (None,)).fetchone() == (None,)
+
+    # After five uses a text becomes a prepared statement.
+    for number in range(10):
+        assert con.execute("SELECT %s::int + 1", (number,)).fetchone() == (number + 1,)
+
+    # One transaction, undone as a whole; a savepoint inside.
+    try:
+        with con.transaction():
+            con.execute("INSERT INTO v (id) VALUES (2)")
+            try:
+                with con.transaction():
+                    con.execute("INSERT INTO v (id) VALUES (1)")
+            except errors.UniqueViolation as error:
+                assert error.diag.constraint_name == "v_pkey", error.diag.constraint_name
+            assert con.execute("SELECT count(*) FROM v").fetchone() == (2,)
+            raise ZeroDivisionError
+    except ZeroDivisionError:
+        pass
+    assert con.execute("SELECT count(*) FROM v").fetchone() == (1,)
+
+    with con.pipeline():
+        cursors = [con.execute("SELECT %s::int * 2", (number,)) for number in range(100)]
+        assert [cursor.fetchone() for cursor in cursors] == [(number * 2,) for number in range(100)]
+    with con.pipeline() as pipeline:
+        try:
+            con.execute("SELECT 1/0")
+            con.execute("SELECT 1")
+            pipeline.sync()
+        except errors.DivisionByZero:
+            pass
+    assert con.execute("SELECT 1").fetchone() == (1,)
+
+    con.execute("CREATE TABLE c (id int, t text)")
+    with con.cursor().copy("COPY c FROM STDIN") as copy:
+        for number in range(1000):
+            copy.write_row((number, f"row\t{number}\n"))
+    assert con.execute("SELECT count(*), max(t) FROM c").fetchone() == (1000, "row\t999\n")
+    with con.cursor().copy("COPY (SELECT * FROM c ORDER BY id) TO STDOUT") as copy:
+        copied = list(copy.rows())
+    assert len(copied) == 1000 and copied[7] == ("7", "row\t7\n"), copied[7]
+    try:
+        with con.cursor().copy("COPY c FROM STDIN") as copy:
+            raise KeyError("the client gives up")
+    except KeyError:
+        pass
+    assert con.execute("SELECT count(*) FROM c").fetchone() == (1000,)
+
+    with con.transaction(), con.cursor(name="named") as cursor:
+        cursor.itersize = 100
+        cursor.execute("SELECT id FROM c ORDER BY id")
+        assert [number for (number,) in cursor] == list(range(1000))
+
+    notices = []
+    con.add_notice_handler(lambda notice: notices.append(notice.message_primary))
+    con.execute("DROP TABLE IF EXISTS missing")
+    assert notices == ['table "missing" does not exist, skipping'], notices
+
+    threading.Thread(target=lambda: (time.sleep(0.5), con.cancel())).start()
+    start = time.monotonic()
+    try:
+        con.execute("SELECT pg_sleep(30)")
+        raise AssertionError("not cancelled")
+    except errors.QueryCanceled:
+        assert time.monotonic() - start < 10
+    assert con.execute("SELECT 1").fetchone() == (1,)
+
+# Without autocommit a transaction begins by itself.
+with psycopg.connect() as con:
+    con.execute("INSERT INTO c VALUES (-1, 'x')")
+    con.rollback()
+    con.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+    assert con.execute("SELECT count(*) FROM c").fetchone() == (1000,)
+    assert con.info.server_version >= 150000 and con.info.encoding == "utf-8"
