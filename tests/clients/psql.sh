@@ -59,3 +59,21 @@ expect "$(PGHOST="$PGSOCKET" psql -At -c 'SELECT 4')" 4
 expect "$(psql -At -c 'SHOW server_encoding')" UTF8
 # Ctrl-C of psql is a request to cancel.
 expect "$(timeout --foreground -s INT 1 psql -X -v VERBOSITY=sqlstate -c 'SELECT pg_sleep(30)' 2>&1)" $'Cancel request sent\nERROR:  57014'
+
+# A server without --trust: nobody over TCP, then a role with its password alone; the owner over the socket.
+"$INDELIBLE" create "$folder/locked" >/dev/null
+"$INDELIBLE" serve "$folder/locked" --listen 127.0.0.1:0 2>"$folder/log" &
+server=$!
+trap 'kill $server; wait $server; rm -r "$folder"' EXIT
+until grep -q '^ready on' "$folder/log"; do sleep 0.05; done
+PGPORT="$(sed -n 's/^ready on 127.0.0.1:\([0-9]*\) .*/\1/p' "$folder/log")"
+export PGPORT
+refused="$(psql -w -c 'SELECT 1' 2>&1 || true)"
+grep -q 'indelible role create DIR NAME' <<<"$refused"
+printf 'p\xc3\xa4ss word\n' | "$INDELIBLE" role create "$folder/locked" tester
+expect "$(PGPASSWORD='päss word' psql -At -c 'SELECT 5')" 5
+for user in tester nobody; do
+  expect "$(PGPASSWORD=wrong psql -U $user -c 'SELECT 5' 2>&1 | sed 's/.*FATAL/FATAL/' || true)" \
+    "FATAL:  password authentication failed for user \"$user\""
+done
+expect "$(PGHOST="$folder/locked" psql -At -c 'SELECT 6')" 6

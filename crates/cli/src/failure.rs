@@ -6,7 +6,7 @@
 //! | 1 | the command failed; of `verify`: damage was found; of `torture`: a wrong image was found |
 //! | 2 | the command line cannot be used; of `verify`: the check could not be made |
 
-use crate::args::{Command, IndexesCommand, TablesCommand};
+use crate::args::{Command, IndexesCommand, RoleCommand, TablesCommand};
 use crate::files::is_standard;
 use crate::printable::printable_lines;
 use crate::streams;
@@ -65,6 +65,7 @@ impl Work {
             | Command::Shrink(_)
             | Command::Tables(TablesCommand::Create(_) | TablesCommand::Drop(_))
             | Command::Indexes(IndexesCommand::Create(_) | IndexesCommand::Drop(_)) => Self::Done,
+            Command::Role(RoleCommand::Create(_)) => Self::Done,
             Command::Repair(args) if !args.dry_run => Self::Done,
             Command::Export(args) => writes(&args.file),
             Command::Dump(args) => writes(&args.file),

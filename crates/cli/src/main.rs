@@ -39,7 +39,7 @@ mod tables;
 mod torture;
 
 use anyhow::Result;
-use args::{Command, CommandLine};
+use args::{Command, CommandLine, RoleCommand};
 use failure::Work;
 use output::Format;
 use std::process::ExitCode;
@@ -84,6 +84,7 @@ fn run(line: CommandLine) -> Result<ExitCode> {
         Command::Scan(args) => query::scan(&args, format?)?,
         Command::Sql(args) => return sql::run(&args, line.format),
         Command::Serve(args) => serve::run(&args)?,
+        Command::Role(RoleCommand::Create(args)) => serve::create_role(&args)?,
         Command::Info(args) => inspect::info(&args, format?)?,
         Command::Verify(args) => return inspect::verify(&args, format?),
         Command::Repair(args) => return repair::run(&args, format?),

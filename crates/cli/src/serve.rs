@@ -1,15 +1,22 @@
-//! `serve`: opens a database, listens, and ends when a signal says so.
+//! `serve` and `role`.
+//!
+//! `serve` opens a database, listens, and ends when a signal says so.
 //!
 //! SIGTERM gives transactions time to end, SIGINT and a second signal none. Either way the database
 //! is closed, so that the next opening has nothing to recover.
 
-use crate::args::ServeArgs;
+use crate::args::{RoleArgs, ServeArgs};
+use crate::failure::Usage;
 use anyhow::{Context, Result};
 use indelible::Database;
 use server::{Options, Server};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use sql::Sql;
+use std::io::{IsTerminal, stdin};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,21 +29,59 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     options.listen = Some(args.listen);
     options.socket = Some(args.socket.as_ref().unwrap_or(&args.path).clone());
     options.trusts = args.trust;
+    options.polls = !args.no_polling;
     options.connections_max = args.max_connections;
     let server = Server::start(Arc::clone(&sql), options)?;
     let address = server.address().unwrap_or(args.listen);
     let socket = server.socket().unwrap_or(&args.path);
     eprintln!("ready on {address} and {}", socket.display());
+    let path = args.path.display();
     if args.trust {
         eprintln!("--trust: everybody on this machine is superuser");
-    } else {
-        eprintln!("nobody can connect over TCP; use the socket, or start with --trust");
+    } else if !server.has_roles() {
+        eprintln!("over TCP nobody can connect before `indelible role create {path} NAME`");
     }
+    tell_manager("READY=1");
     let grace = match signals.forever().next() {
         Some(SIGTERM) => Duration::from_secs(args.shutdown_grace),
         _ => Duration::ZERO,
     };
-    server.end(grace);
+    tell_manager("STOPPING=1");
+    server.end(grace, || signals.pending().next().is_some());
     sql.close()?;
+    Ok(())
+}
+
+/// Tells the manager of services how far the server is, if it was started by one that asks for it
+/// (`sd_notify`).
+fn tell_manager(state: &str) {
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else {
+        return;
+    };
+    let address = match path.as_bytes().strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name),
+        None => SocketAddr::from_pathname(&path),
+    };
+    let told = address
+        .and_then(|address| UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address));
+    if let Err(error) = told {
+        eprintln!("cannot tell the manager of services {state}: {error}");
+    }
+}
+
+/// Runs `role create`.
+pub(crate) fn create_role(args: &RoleArgs) -> Result<()> {
+    let password = if stdin().is_terminal() {
+        let password = rpassword::prompt_password("Password: ")?;
+        if rpassword::prompt_password("Again: ")? != password {
+            return Err(Usage::error("the passwords are not the same"));
+        }
+        password
+    } else {
+        let mut line = String::new();
+        stdin().read_line(&mut line)?;
+        line.trim_end_matches(['\r', '\n']).to_owned()
+    };
+    server::create_role(&args.path, &args.name, &password)?;
     Ok(())
 }

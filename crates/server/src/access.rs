@@ -3,32 +3,91 @@
 //! | by | who | proof |
 //! |---|---|---|
 //! | the Unix socket | the owner of the database's directory | the operating system says so (`peer`) |
-//! | TCP, with `--trust` | anybody of this machine | none |
-//! | TCP | nobody | – |
+//! | either | a role of `indelible role create` | its password (SCRAM-SHA-256) |
+//! | either, with `--trust` | anybody of this machine | none |
+//!
+//! A password never comes as it is. A failure costs the same time whether or not the role exists,
+//! and after three of them in a row each next one costs a second more.
 
-use crate::link::Link;
+use crate::link::{Broken, Link};
+use crate::message::Malformed;
+use crate::message::fields::Fields;
+use crate::passwords;
+use crate::scram::{BadExchange, Exchange, MECHANISM, Verifier};
 use crate::server::Shared;
+use crate::start::Refusal;
 use sql::{SqlError, SqlState};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Failures in a row that cost no time.
+const FREE_FAILURES: u32 = 3;
+const FAILURE_WAIT: Duration = Duration::from_secs(1);
 
 /// Fails unless the client at the other end may connect in this role.
-pub(crate) fn authenticate(link: &Link, shared: &Shared, role: &str) -> Result<(), SqlError> {
-    let refused = |message: String, hint: &str| {
-        let state = SqlState::INVALID_AUTHORIZATION_SPECIFICATION;
-        Err(SqlError::new(state, message).hint(hint))
-    };
-    if shared.options.trusts {
+pub(crate) fn authenticate(link: &mut Link, shared: &Shared, role: &str) -> Result<(), Refusal> {
+    let peer = link.socket().peer_user();
+    if shared.options.trusts || peer == Some(shared.owner) {
         return Ok(());
     }
-    match link.socket().peer_user() {
-        Some(user) if user == shared.owner => Ok(()),
-        Some(_) => refused(
-            format!("peer authentication failed for user \"{role}\""),
-            "Connect as the operating system's user who owns the database's directory.",
-        ),
-        None => refused(
-            format!("user \"{role}\" cannot connect over TCP"),
-            "Use the Unix socket, or start the server with --trust to let in everybody on this \
-             machine.",
-        ),
+    let found = passwords::find(&shared.options.directory, role).map_err(|error| {
+        // The client gets no path; the operator reads it in the log.
+        eprintln!("{error}");
+        SqlError::new(SqlState::IO_ERROR, "the roles cannot be read")
+    })?;
+    let verifier = match found {
+        (None, false) => return Err(nobody(role).into()),
+        (verifier, _) => verifier,
+    };
+    let exists = verifier.is_some();
+    let verifier = verifier.unwrap_or_else(|| Verifier::of_nobody(role, &shared.secret));
+    if exchange(link, verifier)? && exists {
+        shared.failures.store(0, Ordering::Relaxed);
+        return Ok(());
     }
+    if shared.failures.fetch_add(1, Ordering::Relaxed) >= FREE_FAILURES {
+        std::thread::sleep(FAILURE_WAIT);
+    }
+    let message = format!("password authentication failed for user \"{role}\"");
+    Err(SqlError::new(SqlState::INVALID_PASSWORD, message).into())
+}
+
+/// The refusal where no role could connect.
+fn nobody(role: &str) -> SqlError {
+    let message = format!("user \"{role}\" cannot connect: there is no role with a password yet");
+    let hint = "Run `indelible role create DIR NAME` beside the server, or connect over the Unix \
+                socket as the owner of the directory.";
+    SqlError::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, message).hint(hint)
+}
+
+/// Lets the client prove its password; whether it has.
+fn exchange(link: &mut Link, verifier: Verifier) -> Result<bool, Refusal> {
+    link.answers.sasl_mechanisms(&[MECHANISM]);
+    let mut body = Vec::new();
+    password_message(link, &mut body)?;
+    let mut fields = Fields::new(&body);
+    let is_known = fields.text().map_err(Broken::from)? == MECHANISM.as_bytes();
+    let first = fields.value().map_err(Broken::from)?.unwrap_or_default();
+    if !is_known {
+        return Err(bad(BadExchange).into());
+    }
+    let exchange = Exchange::begin(verifier, &String::from_utf8_lossy(first)).map_err(bad)?;
+    link.answers.sasl(11, exchange.server_first.as_bytes());
+    password_message(link, &mut body)?;
+    let last = exchange.end(&String::from_utf8_lossy(&body)).map_err(bad)?;
+    if let Some(last) = &last {
+        link.answers.sasl(12, last.as_bytes());
+    }
+    Ok(last.is_some())
+}
+
+fn password_message(link: &mut Link, body: &mut Vec<u8>) -> Result<(), Refusal> {
+    match link.request(body)? {
+        b'p' => Ok(()),
+        other => Err(Malformed::UnknownKind(other).into()),
+    }
+}
+
+fn bad(_: BadExchange) -> SqlError {
+    SqlError::new(SqlState::PROTOCOL_VIOLATION, "malformed SCRAM message")
 }

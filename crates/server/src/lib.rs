@@ -8,23 +8,28 @@
 //! |---|---|
 //! | `server` | listeners, threads, slots, the end |
 //! | `start`, `access` | the beginning of a connection, and who may connect |
+//! | `passwords`, `scram` | roles with a password, and its proof |
 //! | `connection`, `extended` | requests, one after the other |
 //! | `results`, `status` | rows, notices and settings become answers |
 //! | `registry` | the connections, and what others end: statements, idle sessions |
-//! | `link`, `socket`, `message` | bytes, and the protocol's messages |
+//! | `link`, `spin`, `socket`, `message` | bytes, waits for them, and the protocol's messages |
 
 mod access;
 mod connection;
 mod extended;
 mod link;
 mod message;
+mod passwords;
 mod registry;
 mod results;
+mod scram;
 mod server;
 mod socket;
+mod spin;
 mod start;
 mod status;
 
+pub use passwords::{RoleError, create_role};
 pub use server::Server;
 
 use std::net::SocketAddr;
@@ -43,6 +48,8 @@ pub struct Options {
     pub socket: Option<PathBuf>,
     /// Whether everybody on this machine is superuser.
     pub trusts: bool,
+    /// Whether threads poll for the next request for a moment, while a core is free.
+    pub polls: bool,
     /// Most connections whose sessions have begun.
     pub connections_max: usize,
     /// Most bytes of a message.
@@ -61,6 +68,7 @@ impl Options {
             listen: None,
             socket: None,
             trusts: false,
+            polls: true,
             connections_max: 100,
             message_bytes_max: 64 << 20,
             start_wait: Duration::from_secs(10),
@@ -84,6 +92,9 @@ pub enum ServeError {
     /// The directory of the database.
     #[error("cannot read the owner of {0}")]
     Directory(PathBuf, #[source] std::io::Error),
+    /// The system gives no random bytes.
+    #[error("the system gives no random bytes")]
+    Random(#[source] std::io::Error),
     /// Threads cannot be started.
     #[error("cannot start a thread")]
     Thread(#[source] std::io::Error),

@@ -6,6 +6,7 @@
 
 use crate::message::{Answers, Malformed};
 use crate::socket::Socket;
+use crate::spin::{Awake, Waits};
 use std::io;
 use std::sync::Arc;
 use thiserror::Error;
@@ -41,6 +42,7 @@ impl From<Malformed> for Broken {
 /// The connection to a client.
 pub(crate) struct Link {
     socket: Arc<Socket>,
+    waits: Waits,
     /// Bytes that have come, from `start` to `end`.
     input: Box<[u8]>,
     start: usize,
@@ -51,9 +53,10 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn new(socket: Arc<Socket>, message_bytes_max: usize) -> Self {
+    pub(crate) fn new(socket: Arc<Socket>, awake: &Arc<Awake>, message_bytes_max: usize) -> Self {
         Self {
             socket,
+            waits: Waits::new(awake),
             input: vec![0; INPUT_BYTES].into_boxed_slice(),
             start: 0,
             end: 0,
@@ -128,7 +131,7 @@ impl Link {
     fn fill(&mut self) -> Result<(), Broken> {
         (self.start, self.end) = (0, 0);
         self.end = loop {
-            match self.socket.read(&mut self.input) {
+            match self.waits.read(&self.socket, &mut self.input) {
                 Ok(0) => return Err(Broken::Gone),
                 Ok(bytes) => break bytes,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -5,9 +5,12 @@
 //! read. A panic of a connection ends it alone: the session that it drops undoes its transaction.
 
 use crate::link::Link;
+use crate::passwords;
 use crate::registry::Registry;
 use crate::socket::Socket;
+use crate::spin::Awake;
 use crate::{Options, ServeError};
+use rustix::rand::{GetRandomFlags, getrandom};
 use sql::{Sql, SqlError, SqlState};
 use std::fs;
 use std::io;
@@ -16,7 +19,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -34,6 +37,11 @@ pub(crate) struct Shared {
     pub(crate) registry: Arc<Registry>,
     /// The operating system's user that owns the database.
     pub(crate) owner: u32,
+    awake: Arc<Awake>,
+    /// Makes up salts of roles that do not exist.
+    pub(crate) secret: [u8; 32],
+    /// Wrong passwords in a row.
+    pub(crate) failures: AtomicU32,
     /// Connections that have begun.
     begun: AtomicUsize,
     is_ending: AtomicBool,
@@ -85,11 +93,17 @@ impl Server {
         let owner = fs::metadata(&options.directory)
             .map_err(|error| ServeError::Directory(options.directory.clone(), error))?
             .uid();
+        let mut secret = [0; 32];
+        getrandom(&mut secret, GetRandomFlags::empty())
+            .map_err(|error| ServeError::Random(error.into()))?;
         let shared = Arc::new(Shared {
+            awake: Arc::new(Awake::new(options.polls)),
             sql,
             options,
             registry: Arc::new(Registry::new()),
             owner,
+            secret,
+            failures: AtomicU32::new(0),
             begun: AtomicUsize::new(0),
             is_ending: AtomicBool::new(false),
         });
@@ -124,18 +138,24 @@ impl Server {
         self.socket.as_deref()
     }
 
+    /// Whether any role can connect with a password.
+    pub fn has_roles(&self) -> bool {
+        // Roles that cannot be read are told when one connects.
+        passwords::find(&self.shared.options.directory, "").is_ok_and(|(_, any)| any)
+    }
+
     /// The number of connections.
     pub fn connections(&self) -> usize {
         self.shared.registry.count()
     }
 
     /// Ends the server: takes no more connections, ends idle ones, and gives the others `grace` to
-    /// end their transactions. Returns when all have ended.
-    pub fn end(mut self, grace: Duration) {
-        self.end_within(grace);
+    /// end their transactions, or less if `is_urgent` says so. Returns when all have ended.
+    pub fn end(mut self, grace: Duration, is_urgent: impl FnMut() -> bool) {
+        self.end_within(grace, is_urgent);
     }
 
-    fn end_within(&mut self, grace: Duration) {
+    fn end_within(&mut self, grace: Duration, mut is_urgent: impl FnMut() -> bool) {
         let Some(deadlines) = self.deadlines.take() else {
             return;
         };
@@ -147,8 +167,9 @@ impl Server {
         }
         let registry = &self.shared.registry;
         let end = Instant::now() + grace;
+        let mut is_late = false;
         loop {
-            let is_late = Instant::now() >= end;
+            is_late = is_late || Instant::now() >= end || is_urgent();
             registry.end_all(!is_late);
             if registry.wait_until_empty(END_AGAIN) {
                 break;
@@ -171,7 +192,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.end_within(Duration::ZERO);
+        self.end_within(Duration::ZERO, || true);
     }
 }
 
@@ -235,7 +256,8 @@ fn serve(socket: Socket, shared: &Arc<Shared>) {
         return;
     }
     let socket = Arc::new(socket);
-    let mut link = Link::new(Arc::clone(&socket), options.message_bytes_max);
+    let bytes_max = options.message_bytes_max;
+    let mut link = Link::new(Arc::clone(&socket), &shared.awake, bytes_max);
     // So many have not begun, or are over the limit of those that have.
     if shared.registry.count() >= options.connections_max + options.connections_max / 2 {
         link.say_last(&too_many());

@@ -3,7 +3,7 @@
 //! It is shared: the thread of the connection reads and writes, others only end it, which wakes a
 //! thread that waits in a read.
 
-use rustix::net::sockopt;
+use rustix::net::{RecvFlags, recv, sockopt};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -60,6 +60,15 @@ impl Socket {
             Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
             Self::Unix(stream) => stream.shutdown(Shutdown::Both),
         };
+    }
+
+    /// Reads what has come; an error of the kind `WouldBlock` if nothing has.
+    pub(crate) fn read_now(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        let (_, length) = match self {
+            Self::Tcp(stream) => recv(stream, buffer, RecvFlags::DONTWAIT),
+            Self::Unix(stream) => recv(stream, buffer, RecvFlags::DONTWAIT),
+        }?;
+        Ok(length)
     }
 
     pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {

@@ -30,7 +30,7 @@ struct Beginning {
 }
 
 /// Why there is no session.
-enum Refusal {
+pub(crate) enum Refusal {
     Broken(Broken),
     /// The client is told.
     Told(SqlError),

@@ -502,7 +502,7 @@ fn the_end_waits_for_transactions() {
         "create table t (a int); begin; insert into t values (1)",
     )]);
     let server = fixture.server.take().unwrap();
-    let end = std::thread::spawn(move || server.end(Duration::from_mins(10)));
+    let end = std::thread::spawn(move || server.end(Duration::from_mins(10), || false));
     assert_eq!(idle.until_ready(), "E[57P01] end");
     assert_eq!(busy.ask(&[query("commit")]), "C[COMMIT] Z[I]");
     assert_eq!(busy.until_ready(), "E[57P01] end");
@@ -512,7 +512,7 @@ fn the_end_waits_for_transactions() {
     let mut busy = fixture.client();
     busy.send(&[query("select pg_sleep(600)")]);
     let server = fixture.server.take().unwrap();
-    server.end(Duration::ZERO);
+    server.end(Duration::from_mins(10), || true);
     let answers = busy.until_ready();
     assert!(answers.ends_with("E[57P01] end"), "{answers}");
 }

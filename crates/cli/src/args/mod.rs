@@ -32,7 +32,7 @@ pub(crate) use lab::{LabCommand, LabReplayArgs, LabRunArgs, LabVictimArgs, LabWo
 pub(crate) use parse::{command, parse};
 pub(crate) use recovery::{FillArgs, RecoveryArgs, RecoveryVictimArgs};
 pub(crate) use repair::RepairArgs;
-pub(crate) use serve::ServeArgs;
+pub(crate) use serve::{RoleArgs, RoleCommand, ServeArgs};
 pub(crate) use sql::SqlArgs;
 pub(crate) use torture::{SizeName, TortureArgs, WorkloadName};
 
@@ -120,6 +120,9 @@ pub(crate) enum Command {
     /// Serve a database to clients of PostgreSQL
     #[command(after_help = serve::EXAMPLES)]
     Serve(ServeArgs),
+    /// Roles that connect to a server with a password
+    #[command(subcommand)]
+    Role(RoleCommand),
     /// Say what a database holds and how it is kept
     #[command(after_help = "Example:\n  indelible info ./shop")]
     Info(DatabaseArgs),

@@ -1,6 +1,6 @@
-//! `serve`: a database for clients of PostgreSQL.
+//! `serve` and `role`: a database for clients of PostgreSQL.
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -8,8 +8,8 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   indelible serve ./shop
   psql -h \"$PWD/shop\" -U me                      # its Unix socket, for the owner of the directory
-  indelible serve ./shop --trust --listen 127.0.0.1:5433
-  psql -h 127.0.0.1 -p 5433 -U me
+  indelible role create ./shop ann                # asks for a password
+  psql -h 127.0.0.1 -U ann                        # over TCP
 
 SIGTERM ends the server after open transactions, SIGINT at once. More is in docs/server.md.";
 
@@ -28,10 +28,32 @@ pub(crate) struct ServeArgs {
     /// Let in everybody on this machine as superuser
     #[arg(long)]
     pub(crate) trust: bool,
+    /// Sleep at once where nothing has come, instead of polling for a moment while a core is free
+    #[arg(long)]
+    pub(crate) no_polling: bool,
     /// Most connections
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     pub(crate) max_connections: usize,
     /// Seconds that transactions have to end after SIGTERM
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub(crate) shutdown_grace: u64,
+}
+
+/// `role`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RoleCommand {
+    /// Let a role connect to a server with a password; one that exists gets a new password
+    #[command(after_help = "Examples:\n  indelible role create ./shop ann\n  \
+                            indelible role create ./shop ann < password.txt\n\n\
+                      A server that runs lets it in at once.")]
+    Create(RoleArgs),
+}
+
+/// `role create`.
+#[derive(Debug, Args)]
+pub(crate) struct RoleArgs {
+    /// Directory of the database
+    pub(crate) path: PathBuf,
+    /// Name of the role
+    pub(crate) name: String,
 }

@@ -61,6 +61,25 @@ impl Answers {
         self.message(b'R', |out| out.extend(0_u32.to_be_bytes()));
     }
 
+    /// The mechanisms by which a client may prove who it is.
+    pub(crate) fn sasl_mechanisms(&mut self, names: &[&str]) {
+        self.message(b'R', |out| {
+            out.extend(10_u32.to_be_bytes());
+            for name in names {
+                text(out, name.as_bytes());
+            }
+            out.push(0);
+        });
+    }
+
+    /// A step of such a proof: 11 in its middle, 12 at its end.
+    pub(crate) fn sasl(&mut self, step: u32, content: &[u8]) {
+        self.message(b'R', |out| {
+            out.extend(step.to_be_bytes());
+            out.extend(content);
+        });
+    }
+
     /// The newest version that there is, and the options that are not known.
     pub(crate) fn negotiate(&mut self, version: u32, unknown: &[&[u8]]) {
         self.message(b'v', |out| {

@@ -1,0 +1,263 @@
+//! SCRAM-SHA-256 (RFC 5802, RFC 7677), the side of the server.
+//!
+//! The server keeps a [`Verifier`]: enough to check a proof and to prove itself, and not enough to
+//! log in. Each side adds a random part to the exchange, so what was heard of one is of no use in
+//! another. A role that does not exist gets an exchange like any other, which fails at its end.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
+use rustix::rand::{GetRandomFlags, getrandom};
+use sha2::{Digest, Sha256};
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+
+/// The name of the mechanism.
+pub(crate) const MECHANISM: &str = "SCRAM-SHA-256";
+/// Rounds of the hash, PostgreSQL's default.
+const ITERATIONS: u32 = 4096;
+const SALT_BYTES: usize = 16;
+const NONCE_BYTES: usize = 18;
+
+type Key = [u8; 32];
+
+/// The part of a password that the server keeps, in PostgreSQL's form:
+/// `SCRAM-SHA-256$iterations:salt$stored key:server key`.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Verifier {
+    iterations: u32,
+    salt: Vec<u8>,
+    stored_key: Key,
+    server_key: Key,
+}
+
+impl Verifier {
+    /// A verifier of a password, with a salt of its own.
+    ///
+    /// # Errors
+    ///
+    /// A system that gives no random bytes.
+    pub(crate) fn new(password: &str) -> io::Result<Self> {
+        let mut salt = [0; SALT_BYTES];
+        getrandom(&mut salt, GetRandomFlags::empty())?;
+        Ok(Self::with_salt(password, &salt))
+    }
+
+    fn with_salt(password: &str, salt: &[u8]) -> Self {
+        let password = prepared(password);
+        // The only block of PBKDF2 that a key of this length has.
+        let mut round = mac(password.as_bytes(), &[salt, &1_u32.to_be_bytes()]);
+        let mut salted = round;
+        for _ in 1..ITERATIONS {
+            round = mac(password.as_bytes(), &[&round]);
+            salted = xor(&salted, &round);
+        }
+        Self {
+            iterations: ITERATIONS,
+            salt: salt.to_vec(),
+            stored_key: Sha256::digest(mac(&salted, &[b"Client Key"])).into(),
+            server_key: mac(&salted, &[b"Server Key"]),
+        }
+    }
+
+    /// A verifier that no password fits, the same for a name each time, so that nobody can tell a
+    /// role that does not exist by its salt.
+    pub(crate) fn of_nobody(name: &str, secret: &[u8]) -> Self {
+        let salt = mac(secret, &[name.as_bytes()]);
+        Self {
+            iterations: ITERATIONS,
+            salt: salt[..SALT_BYTES].to_vec(),
+            stored_key: mac(secret, &[b"stored", name.as_bytes()]),
+            server_key: mac(secret, &[b"server", name.as_bytes()]),
+        }
+    }
+}
+
+impl fmt::Display for Verifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |bytes: &[u8]| BASE64_STANDARD.encode(bytes);
+        let (stored, server) = (text(&self.stored_key), text(&self.server_key));
+        let (iterations, salt) = (self.iterations, text(&self.salt));
+        write!(f, "{MECHANISM}${iterations}:{salt}${stored}:{server}")
+    }
+}
+
+impl fmt::Debug for Verifier {
+    /// Without its keys, so that they get into no log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Verifier").finish_non_exhaustive()
+    }
+}
+
+impl FromStr for Verifier {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        parse(text).ok_or(())
+    }
+}
+
+fn parse(text: &str) -> Option<Verifier> {
+    let rest = text.strip_prefix(MECHANISM)?.strip_prefix('$')?;
+    let (how, keys) = rest.split_once('$')?;
+    let (iterations, salt) = how.split_once(':')?;
+    let (stored, server) = keys.split_once(':')?;
+    let key = |text: &str| BASE64_STANDARD.decode(text).ok()?.try_into().ok();
+    Some(Verifier {
+        iterations: iterations.parse().ok()?,
+        salt: BASE64_STANDARD.decode(salt).ok()?,
+        stored_key: key(stored)?,
+        server_key: key(server)?,
+    })
+}
+
+/// An exchange that does not follow the mechanism.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct BadExchange;
+
+/// An exchange whose first half is done.
+pub(crate) struct Exchange {
+    verifier: Verifier,
+    /// The part of the client's first message that is signed, and the server's first message.
+    client_first: String,
+    pub(crate) server_first: String,
+    nonce: String,
+    /// The beginning of the client's first message, which it repeats in its last one.
+    header: String,
+}
+
+impl Exchange {
+    /// Reads the client's first message.
+    pub(crate) fn begin(verifier: Verifier, first: &str) -> Result<Self, BadExchange> {
+        let mut random = [0; NONCE_BYTES];
+        getrandom(&mut random, GetRandomFlags::empty()).map_err(|_| BadExchange)?;
+        Self::with_nonce(verifier, first, &BASE64_STANDARD.encode(random))
+    }
+
+    fn with_nonce(verifier: Verifier, first: &str, random: &str) -> Result<Self, BadExchange> {
+        // No channel binding: the client has none, or thinks that we have none. An identity other
+        // than the role of the connection is not taken.
+        let is_plain = first.starts_with("n,,") || first.starts_with("y,,");
+        let (header, bare) = first.split_at_checked(3).ok_or(BadExchange)?;
+        let mut fields = bare.split(',');
+        let (_, nonce) = (fields.next(), fields.next());
+        let nonce = nonce.and_then(|field| field.strip_prefix("r="));
+        let nonce = nonce.filter(|nonce| is_plain && !nonce.is_empty());
+        let nonce = format!("{}{random}", nonce.ok_or(BadExchange)?);
+        let salt = BASE64_STANDARD.encode(&verifier.salt);
+        Ok(Self {
+            server_first: format!("r={nonce},s={salt},i={}", verifier.iterations),
+            client_first: bare.to_owned(),
+            header: header.to_owned(),
+            nonce,
+            verifier,
+        })
+    }
+
+    /// Reads the client's last message. If it proves the password, the answer proves the server;
+    /// none if it does not.
+    pub(crate) fn end(&self, last: &str) -> Result<Option<String>, BadExchange> {
+        let (unproven, proof) = last.rsplit_once(",p=").ok_or(BadExchange)?;
+        let header = BASE64_STANDARD.encode(&self.header);
+        if unproven != format!("c={header},r={}", self.nonce) {
+            return Err(BadExchange);
+        }
+        let proof: Key = BASE64_STANDARD
+            .decode(proof)
+            .ok()
+            .and_then(|proof| proof.try_into().ok())
+            .ok_or(BadExchange)?;
+        let Self {
+            client_first,
+            server_first,
+            ..
+        } = self;
+        let signed = format!("{client_first},{server_first},{unproven}");
+        let signature = mac(&self.verifier.stored_key, &[signed.as_bytes()]);
+        let client_key = xor(&proof, &signature);
+        let found: Key = Sha256::digest(client_key).into();
+        if !crate::registry::are_equal(&found, &self.verifier.stored_key) {
+            return Ok(None);
+        }
+        let own = mac(&self.verifier.server_key, &[signed.as_bytes()]);
+        Ok(Some(format!("v={}", BASE64_STANDARD.encode(own))))
+    }
+}
+
+/// A password in the form in which both sides hash it; one that has none is taken as it is.
+fn prepared(password: &str) -> Cow<'_, str> {
+    stringprep::saslprep(password).unwrap_or(Cow::Borrowed(password))
+}
+
+fn mac(key: &[u8], parts: &[&[u8]]) -> Key {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("a key may have any length");
+    for part in parts {
+        mac.update(part);
+    }
+    mac.finalize().into_bytes().into()
+}
+
+fn xor(one: &Key, other: &Key) -> Key {
+    std::array::from_fn(|at| one[at] ^ other[at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The example of RFC 7677, section 3.
+    #[test]
+    fn the_exchange_is_that_of_the_standard() {
+        let salt = BASE64_STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
+        let verifier = Verifier::with_salt("pencil", &salt);
+        assert_eq!(
+            verifier.to_string().parse::<Verifier>(),
+            Ok(verifier.clone())
+        );
+        let random = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
+        let first = "n,,n=user,r=rOprNGfwEbeRWgbNEkqO";
+        let exchange = Exchange::with_nonce(verifier.clone(), first, random).unwrap();
+        let nonce = format!("rOprNGfwEbeRWgbNEkqO{random}");
+        assert_eq!(
+            exchange.server_first,
+            format!("r={nonce},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096")
+        );
+        let last = format!("c=biws,r={nonce},p=");
+        assert_eq!(
+            exchange.end(&format!(
+                "{last}dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+            )),
+            Ok(Some(
+                "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=".to_owned()
+            ))
+        );
+        assert_eq!(
+            exchange.end(&format!(
+                "{last}AHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+            )),
+            Ok(None)
+        );
+        assert_eq!(exchange.end(&format!("{last}AAAA")), Err(BadExchange));
+        assert_eq!(exchange.end("c=biws,r=other,p=AAAA"), Err(BadExchange));
+        for first in [
+            "",
+            "n,,",
+            "p=tls-unique,,n=,r=x",
+            "n,a=me,n=,r=x",
+            "n,,n=,r=",
+        ] {
+            let begun = Exchange::with_nonce(verifier.clone(), first, random);
+            assert_eq!(begun.err(), Some(BadExchange), "{first}");
+        }
+    }
+
+    #[test]
+    fn nobody_always_has_the_same_salt() {
+        let verifier = Verifier::of_nobody("ann", b"secret");
+        assert!(verifier == Verifier::of_nobody("ann", b"secret"));
+        assert!(verifier.salt != Verifier::of_nobody("bob", b"secret").salt);
+        assert!("SCRAM-SHA-256$4096:$:".parse::<Verifier>().is_err());
+    }
+}
