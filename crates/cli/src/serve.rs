@@ -28,6 +28,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let mut options = Options::new(&args.path);
     options.listen = Some(args.listen);
     options.socket = Some(args.socket.as_ref().unwrap_or(&args.path).clone());
+    options.http = args.http;
     options.trusts = args.trust;
     options.polls = !args.no_polling;
     options.connections_max = args.max_connections;
@@ -35,6 +36,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let address = server.address().unwrap_or(args.listen);
     let socket = server.socket().unwrap_or(&args.path);
     eprintln!("ready on {address} and {}", socket.display());
+    if let Some(address) = server.http_address() {
+        eprintln!("health and counts on http://{address}/metrics");
+    }
     let path = args.path.display();
     if args.trust {
         eprintln!("--trust: everybody on this machine is superuser");

@@ -1,7 +1,7 @@
 //! A session in this process.
 //!
-//! Values become texts in the way of the session, batch by batch. Notices come before the end of the
-//! statement that they belong to. The database stays open as long as a client of it lives.
+//! Values become texts in the way of the session, batch by batch. Notices come before the end of
+//! the statement that they belong to. The database stays open as long as a client of it lives.
 
 use crate::client::{Cancel, Client, Column, Error, Report, Severity, Sink, Status};
 use indelible::Database;

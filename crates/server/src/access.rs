@@ -1,8 +1,8 @@
-//! Who may connect.
+//! Admission: the clients that may connect, and how they prove who they are.
 //!
-//! | by | who | proof |
+//! | over | client | proof |
 //! |---|---|---|
-//! | the Unix socket | the owner of the database's directory | the operating system says so (`peer`) |
+//! | the Unix socket | the owner of the database's directory | the operating system (`peer`) |
 //! | either | a role of `indelible role create` | its password (SCRAM-SHA-256) |
 //! | either, with `--trust` | anybody of this machine | none |
 //!

@@ -12,6 +12,7 @@
 //! protocol (08P01), or when others end it (see [`registry`](crate::registry)).
 
 use crate::extended::{Failure, Portal, utf8};
+use crate::http::count;
 use crate::link::{Broken, Link};
 use crate::message::answers::Severity;
 use crate::message::{Formats, Malformed, Request, Status};
@@ -30,7 +31,7 @@ pub(crate) struct Connection {
     pub(crate) portals: HashMap<String, Portal>,
     pub(crate) limits: Limits,
     entry: Entry,
-    _slot: Slot,
+    slot: Slot,
     reported: Reported,
     /// Whether requests are left out until the next Sync.
     is_skipping: bool,
@@ -77,7 +78,7 @@ impl Connection {
             link,
             session,
             entry,
-            _slot: slot,
+            slot,
             reported,
         }
     }
@@ -105,6 +106,7 @@ impl Connection {
     /// Answers one request; false at the end.
     fn answer(&mut self, body: &mut Vec<u8>) -> Result<bool, Broken> {
         let kind = self.link.request(body)?;
+        count(&self.slot.counts().requests);
         let request = Request::read(kind, body)?;
         if self.is_skipping && !matches!(request, Request::Sync | Request::Terminate) {
             return Ok(true);
@@ -230,6 +232,7 @@ impl Connection {
             Some(cause) => ended(cause),
             None => error,
         };
+        count(&self.slot.counts().errors);
         self.link.answers.report(Severity::Error, &error);
         Ok(())
     }

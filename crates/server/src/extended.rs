@@ -126,22 +126,21 @@ impl Connection {
     pub(crate) fn describe(&mut self, target: Target, name: &[u8]) -> Result<(), Failure> {
         let name = utf8(name)?;
         let text = Formats::default();
-        let of_statement;
-        let (description, formats) = match target {
-            Target::Statement => {
-                of_statement = self.session.describe_statement(name)?;
-                let parameters = of_statement.parameters();
-                self.link.answers.parameter_types(parameters);
-                (&of_statement, &text)
+        let answers = &mut self.link.answers;
+        match (target, self.portals.get(name)) {
+            (Target::Statement, _) => {
+                let described = self.session.describe_statement(name)?;
+                answers.parameter_types(described.parameters());
+                answers.result(described.columns(), &text);
             }
-            Target::Portal => {
-                let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
-                (&portal.description, &portal.formats)
+            (Target::Portal, Some(portal)) => {
+                answers.result(portal.description.columns(), &portal.formats);
             }
-        };
-        match description.columns() {
-            Some(columns) => self.link.answers.columns(columns, formats),
-            None => self.link.answers.no_data(),
+            // Cursors of DECLARE are portals too.
+            (Target::Portal, None) => {
+                let columns = self.session.cursor_columns(name)?;
+                answers.result(columns.as_deref(), &text);
+            }
         }
         Ok(())
     }

@@ -11,12 +11,14 @@
 //! | `passwords`, `scram` | roles with a password, and its proof |
 //! | `connection`, `extended` | requests, one after the other |
 //! | `results`, `status` | rows, notices and settings become answers |
+//! | `http` | health and counts for machines |
 //! | `registry` | the connections, and what others end: statements, idle sessions |
 //! | `link`, `spin`, `socket`, `message` | bytes, waits for them, and the protocol's messages |
 
 mod access;
 mod connection;
 mod extended;
+mod http;
 mod link;
 mod message;
 mod passwords;
@@ -46,6 +48,8 @@ pub struct Options {
     pub listen: Option<SocketAddr>,
     /// The path of the Unix socket, or a directory that gets one of the name that clients look for.
     pub socket: Option<PathBuf>,
+    /// The address of questions about the server over HTTP, on this machine only.
+    pub http: Option<SocketAddr>,
     /// Whether everybody on this machine is superuser.
     pub trusts: bool,
     /// Whether threads poll for the next request for a moment, while a core is free.
@@ -67,6 +71,7 @@ impl Options {
             directory: directory.into(),
             listen: None,
             socket: None,
+            http: None,
             trusts: false,
             polls: true,
             connections_max: 100,

@@ -58,9 +58,10 @@ pub fn create_role(directory: &Path, name: &str, password: &str) -> Result<(), R
     let failed = |error| RoleError::File(path.clone(), error);
     let verifier = Verifier::new(password).map_err(failed)?;
     let old = text(&path)?;
+    let own = format!("{name}\t{verifier}");
     let others = old.lines().filter(|line| name_of(line) != name);
-    let mut new: String = others.flat_map(|line| [line, "\n"]).collect();
-    new += &format!("{name}\t{verifier}\n");
+    let lines = others.chain([own.as_str()]);
+    let new: String = lines.flat_map(|line| [line, "\n"]).collect();
     replace(&path, &new).map_err(failed)
 }
 

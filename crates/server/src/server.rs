@@ -4,6 +4,7 @@
 //! client may take long to say who it is; how many of these there are is limited before anything is
 //! read. A panic of a connection ends it alone: the session that it drops undoes its transaction.
 
+use crate::http::{self, Counts};
 use crate::link::Link;
 use crate::passwords;
 use crate::registry::Registry;
@@ -38,6 +39,7 @@ pub(crate) struct Shared {
     /// The operating system's user that owns the database.
     pub(crate) owner: u32,
     awake: Arc<Awake>,
+    pub(crate) counts: Counts,
     /// Makes up salts of roles that do not exist.
     pub(crate) secret: [u8; 32],
     /// Wrong passwords in a row.
@@ -51,6 +53,7 @@ pub(crate) struct Shared {
 pub struct Server {
     shared: Arc<Shared>,
     address: Option<SocketAddr>,
+    http: Option<SocketAddr>,
     socket: Option<PathBuf>,
     threads: Vec<JoinHandle<()>>,
     deadlines: Option<JoinHandle<()>>,
@@ -71,11 +74,7 @@ impl Server {
         let mut listeners = Vec::new();
         let mut address = None;
         if let Some(listen) = options.listen {
-            if !listen.ip().is_loopback() {
-                return Err(ServeError::NotLoopback(listen));
-            }
-            let listener = TcpListener::bind(listen)
-                .map_err(|error| ServeError::Listen(listen.to_string(), error))?;
+            let listener = listen_on(listen)?;
             address = listener.local_addr().ok();
             listeners.push(Listener::Tcp(listener));
         }
@@ -98,6 +97,7 @@ impl Server {
             .map_err(|error| ServeError::Random(error.into()))?;
         let shared = Arc::new(Shared {
             awake: Arc::new(Awake::new(options.polls)),
+            counts: Counts::default(),
             sql,
             options,
             registry: Arc::new(Registry::new()),
@@ -114,6 +114,7 @@ impl Server {
         let mut server = Self {
             shared,
             address,
+            http: None,
             socket: path,
             threads: Vec::new(),
             deadlines: Some(deadlines.map_err(ServeError::Thread)?),
@@ -125,7 +126,28 @@ impl Server {
                 .spawn(move || listener.accept_all(&shared));
             server.threads.push(thread.map_err(ServeError::Thread)?);
         }
+        server.start_http()?;
         Ok(server)
+    }
+
+    /// Begins to answer questions about the server, if it is to.
+    fn start_http(&mut self) -> Result<(), ServeError> {
+        let Some(address) = self.shared.options.http else {
+            return Ok(());
+        };
+        let listener = listen_on(address)?;
+        self.http = listener.local_addr().ok();
+        let shared = Arc::clone(&self.shared);
+        let thread = Builder::new()
+            .name("http".into())
+            .spawn(move || http::answer_all(&listener, &shared));
+        self.threads.push(thread.map_err(ServeError::Thread)?);
+        Ok(())
+    }
+
+    /// The address of questions about the server.
+    pub fn http_address(&self) -> Option<SocketAddr> {
+        self.http
     }
 
     /// The address over TCP, with the port that the system chose if none was asked for.
@@ -181,7 +203,7 @@ impl Server {
 
     /// Lets threads that accept see that the server ends: by a connection, which they drop.
     fn wake_listeners(&self) {
-        if let Some(address) = self.address {
+        for address in [self.address, self.http].into_iter().flatten() {
             drop(std::net::TcpStream::connect(address));
         }
         if let Some(path) = &self.socket {
@@ -194,6 +216,14 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.end_within(Duration::ZERO, || true);
     }
+}
+
+/// Listens on an address of this machine alone.
+fn listen_on(address: SocketAddr) -> Result<TcpListener, ServeError> {
+    if !address.ip().is_loopback() {
+        return Err(ServeError::NotLoopback(address));
+    }
+    TcpListener::bind(address).map_err(|error| ServeError::Listen(address.to_string(), error))
 }
 
 /// The socket in a directory has the name that clients look for.
@@ -228,7 +258,7 @@ impl Listener {
     fn accept_all(&self, shared: &Arc<Shared>) {
         loop {
             let accepted = self.accept();
-            if shared.is_ending.load(Ordering::SeqCst) {
+            if shared.is_ending() {
                 return;
             }
             match accepted {
@@ -260,6 +290,7 @@ fn serve(socket: Socket, shared: &Arc<Shared>) {
     let mut link = Link::new(Arc::clone(&socket), &shared.awake, bytes_max);
     // So many have not begun, or are over the limit of those that have.
     if shared.registry.count() >= options.connections_max + options.connections_max / 2 {
+        http::count(&shared.counts.refused);
         link.say_last(&too_many());
         return;
     }
@@ -278,9 +309,13 @@ fn serve(socket: Socket, shared: &Arc<Shared>) {
 }
 
 impl Shared {
+    pub(crate) fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::SeqCst)
+    }
+
     /// A slot for one more connection.
     pub(crate) fn take_slot(self: &Arc<Self>) -> Result<Slot, SqlError> {
-        if self.is_ending.load(Ordering::SeqCst) {
+        if self.is_ending() {
             let message = "the database system is shutting down";
             return Err(SqlError::new(SqlState::CANNOT_CONNECT_NOW, message));
         }
@@ -294,6 +329,12 @@ impl Shared {
 
 /// The slot of a connection, given back at its end.
 pub(crate) struct Slot(Arc<Shared>);
+
+impl Slot {
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.0.counts
+    }
+}
 
 impl Drop for Slot {
     fn drop(&mut self) {

@@ -6,6 +6,7 @@
 use crate::access;
 use crate::connection::{Connection, ended};
 use crate::extended::utf8;
+use crate::http::count;
 use crate::link::{Broken, Link};
 use crate::message::{Malformed, StartUp};
 use crate::registry::{Entry, KEY_BYTES, SHORT_KEY_BYTES};
@@ -68,10 +69,14 @@ pub(crate) fn start(mut link: Link, entry: Entry, shared: &Arc<Shared>) -> Optio
     let begun = begin(&mut link, &entry, shared);
     match begun {
         Ok((session, reported, slot)) => {
+            count(&shared.counts.connections);
             link.set_message_bytes_max(shared.options.message_bytes_max);
             Some(Connection::new(link, session, (entry, slot), reported))
         }
         Err(refusal) => {
+            if !matches!(refusal, Refusal::Done) {
+                count(&shared.counts.refused);
+            }
             match (refusal, entry.seat.ending()) {
                 (Refusal::Done, _) => {}
                 // Its input was ended, so it seems to have gone.

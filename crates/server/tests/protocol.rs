@@ -1,8 +1,8 @@
 //! Goal: the protocol, message by message, in the corners that drivers do not reach.
 //!
 //! Method: a raw client over the Unix socket of a server in this process. It sends bytes and reads
-//! whole messages until ReadyForQuery or the end; a conversation is compared as a line of the kinds
-//! of its answers, with the text of those that have one.
+//! whole messages until the server is ready or the end; a conversation is compared as a line of the
+//! kinds of its answers, with the text of those that have one.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
@@ -11,6 +11,7 @@ use rustix::net::{RecvFlags, recv};
 use server::Server;
 use sql::Sql;
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -145,7 +146,7 @@ impl Client {
         Some((head[0], body))
     }
 
-    /// The answers up to ReadyForQuery or the end of the stream, in a line.
+    /// The answers up to the one that says ready, or the end of the stream, in a line.
     fn until_ready(&mut self) -> String {
         let mut line = Vec::new();
         while let Some((kind, body)) = self.next() {
@@ -180,9 +181,9 @@ fn shown(kind: u8, body: &[u8]) -> String {
     match kind {
         b'Z' | b'C' => format!("{kind_name}[{}]", text(body).trim_end_matches('\0')),
         b'E' | b'N' => {
-            let fields = body.split(|byte| *byte == 0);
-            let state = fields.filter(|field| field.first() == Some(&b'C'));
-            format!("{kind_name}[{}]", text(&state.last().unwrap()[1..]))
+            let mut fields = body.split(|byte| *byte == 0);
+            let state = fields.rfind(|field| field.first() == Some(&b'C'));
+            format!("{kind_name}[{}]", text(&state.unwrap()[1..]))
         }
         b'D' => {
             let mut rest = &body[2..];
@@ -341,7 +342,7 @@ fn rows_are_copied_in_and_out() {
     );
     let answers = client.ask(&[query("copy t from stdin"), message(b'f', b"enough\0")]);
     assert_eq!(answers, "G E[57014] Z[I]");
-    // What the client sends after the error is left out.
+    // The rest of the data is left out after the error.
     let answers = client.ask(&[
         query("copy t from stdin"),
         data("x\ty\n"),
@@ -384,7 +385,7 @@ fn versions_and_options_are_negotiated() {
         );
     }
     let mut client = fixture.raw();
-    client.begin(3 << 16 | 9999, &["user", "ann", "_pq_.new", "1"]);
+    client.begin(3 << 16 | 0x270f, &["user", "ann", "_pq_.new", "1"]);
     let answers = client.until_ready();
     assert!(answers.starts_with("v R S"), "{answers}");
     for (version, settings, state) in [
@@ -420,7 +421,7 @@ fn malformed_messages_end_their_connection_alone() {
         client.ask(&[message(b'Q', b"select '\xff'\0")]),
         "E[22021] Z[I]"
     );
-    // Someone who ends in the middle of a message is not missed.
+    // A client that ends in the middle of a message is not missed.
     client.send(&[b"Q\0\0\0".to_vec()]);
     drop(client);
     assert_eq!(
@@ -515,4 +516,66 @@ fn the_end_waits_for_transactions() {
     server.end(Duration::from_mins(10), || true);
     let answers = busy.until_ready();
     assert!(answers.ends_with("E[57P01] end"), "{answers}");
+}
+
+#[test]
+fn a_client_that_reads_nothing_is_given_up() {
+    let fixture = Fixture::new(|options| options.write_wait = Duration::from_millis(100));
+    let mut client = fixture.client();
+    client.send(&[query(
+        "select repeat('x', 1000) from generate_series(1, 100000)",
+    )]);
+    while fixture.server().connections() > 0 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    fixture.client();
+}
+
+#[test]
+fn connections_that_never_begin_leave_room_for_others() {
+    let fixture = Fixture::new(|options| {
+        options.connections_max = 10;
+        options.start_wait = Duration::from_millis(500);
+    });
+    let mut inside = fixture.client();
+    let silent: Vec<Client> = (0..100).map(|_| fixture.raw()).collect();
+    assert!(fixture.server().connections() <= 15);
+    assert_eq!(inside.ask(&[query("select 1")]), "T D[1] C[SELECT 1] Z[I]");
+    for mut client in silent {
+        let answers = client.until_ready();
+        assert!(
+            ["E[53300] end", "E[28000] end"].contains(&answers.as_str()),
+            "{answers}"
+        );
+    }
+    while fixture.server().connections() > 1 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    fixture.client();
+}
+
+#[test]
+fn machines_ask_for_health_and_counts() {
+    let address = "127.0.0.1:0".parse().unwrap();
+    let fixture = Fixture::new(|options| options.http = Some(address));
+    let mut client = fixture.client();
+    client.ask(&[query("nonsense")]);
+    let address = fixture.server().http_address().unwrap();
+    let get = |line: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(line.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert!(get("GET /healthz HTTP/1.1\r\n\r\n").ends_with("\r\n\r\nok\n"));
+    let metrics = get("GET /metrics HTTP/1.1\r\n\r\n");
+    for line in ["connections 1", "sessions_total 1", "errors_total 1"] {
+        assert!(
+            metrics.contains(&format!("indelible_{line}\n")),
+            "{metrics}"
+        );
+    }
+    assert!(get("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+    assert!(get("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
 }

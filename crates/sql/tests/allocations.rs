@@ -99,7 +99,7 @@ fn point_plans_do_not_allocate_after_their_first_run() {
         session.prepare(name, text, &[]).unwrap();
     }
     assert_eq!(
-        session.parameter_types("update").unwrap()[1].kind,
+        session.describe_statement("update").unwrap().parameters()[1].kind,
         Kind::Int4
     );
     let selected = allocations(0..400, |at| {

@@ -25,6 +25,9 @@ pub(crate) struct ServeArgs {
     /// without this option
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
+    /// Answer /healthz, /readyz and /metrics on this address, on this machine only
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) http: Option<SocketAddr>,
     /// Let in everybody on this machine as superuser
     #[arg(long)]
     pub(crate) trust: bool,

@@ -122,10 +122,6 @@ impl Answers {
         self.empty(b'3');
     }
 
-    pub(crate) fn no_data(&mut self) {
-        self.empty(b'n');
-    }
-
     pub(crate) fn empty_query(&mut self) {
         self.empty(b'I');
     }
@@ -149,6 +145,14 @@ impl Answers {
                 out.extend(one.kind.oid().to_be_bytes());
             }
         });
+    }
+
+    /// The columns of a result, if there is one.
+    pub(crate) fn result(&mut self, columns: Option<&[OutputColumn]>, formats: &Formats) {
+        match columns {
+            Some(columns) => self.columns(columns, formats),
+            None => self.empty(b'n'),
+        }
     }
 
     pub(crate) fn columns(&mut self, columns: &[OutputColumn], formats: &Formats) {

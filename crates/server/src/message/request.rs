@@ -11,6 +11,9 @@ const CANCEL: u32 = 80_877_102;
 const TLS: u32 = 80_877_103;
 const GSS: u32 = 80_877_104;
 
+/// The name of a setting, and its value.
+pub(crate) type Setting<'a> = (&'a [u8], &'a [u8]);
+
 /// The first message of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum StartUp<'a> {
@@ -24,7 +27,7 @@ pub(crate) enum StartUp<'a> {
     Session {
         major: u16,
         minor: u16,
-        settings: Vec<(&'a [u8], &'a [u8])>,
+        settings: Vec<Setting<'a>>,
     },
 }
 
@@ -56,7 +59,7 @@ impl<'a> StartUp<'a> {
 }
 
 /// Names with their values, up to an empty name.
-fn pairs<'a>(mut fields: Fields<'a>) -> Result<Vec<(&'a [u8], &'a [u8])>, Malformed> {
+fn pairs(mut fields: Fields<'_>) -> Result<Vec<Setting<'_>>, Malformed> {
     let mut pairs = Vec::new();
     loop {
         let name = fields.text()?;

@@ -159,7 +159,11 @@ impl Session {
     }
 
     /// The columns of a cursor's rows.
-    pub(super) fn cursor_columns(&self, name: &str) -> Result<Option<Vec<OutputColumn>>> {
+    ///
+    /// # Errors
+    ///
+    /// A cursor that does not exist.
+    pub fn cursor_columns(&self, name: &str) -> Result<Option<Vec<OutputColumn>>> {
         let cursor = self.cursors.get(name).ok_or_else(|| no_cursor(name))?;
         Ok(cursor.running.plan.columns.clone())
     }
