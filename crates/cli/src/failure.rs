@@ -64,8 +64,8 @@ impl Work {
             | Command::Convert(_)
             | Command::Shrink(_)
             | Command::Tables(TablesCommand::Create(_) | TablesCommand::Drop(_))
-            | Command::Indexes(IndexesCommand::Create(_) | IndexesCommand::Drop(_)) => Self::Done,
-            Command::Role(RoleCommand::Create(_)) => Self::Done,
+            | Command::Indexes(IndexesCommand::Create(_) | IndexesCommand::Drop(_))
+            | Command::Role(RoleCommand::Create(_)) => Self::Done,
             Command::Repair(args) if !args.dry_run => Self::Done,
             Command::Export(args) => writes(&args.file),
             Command::Dump(args) => writes(&args.file),
