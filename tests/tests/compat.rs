@@ -23,7 +23,7 @@ mod common;
 use common::{Directory, people, small};
 use indelible::{Column, DataType, Database, Existing, Options, Owner, Replay, TransactionOptions};
 use lz4_flex::frame::{FrameDecoder, FrameEncoder};
-use pmem::POOL_FORMAT;
+use pmem::{POOL_FORMAT, POOL_FORMAT_MAX};
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -268,7 +268,7 @@ fn refused(
 
 #[test]
 fn newer_versions_are_refused() {
-    let newer = (POOL_FORMAT + 1).to_le_bytes();
+    let newer = (POOL_FORMAT_MAX + 1).to_le_bytes();
     let message = refused(
         Method::NvmInp,
         ".pool",
@@ -276,7 +276,7 @@ fn newer_versions_are_refused() {
         None,
     );
     assert!(
-        message.contains("newer version") && message.contains("format 2"),
+        message.contains("newer version") && message.contains("format 3"),
         "{message}"
     );
     for (name, covered) in [(".wal.", 56), (".checkpoint.", 88)] {
@@ -314,10 +314,13 @@ fn files_of_machines_with_the_other_byte_order_are_refused() {
     }
 }
 
-/// How a golden database of format 2, with its descriptor, was left.
-const WHOLE_STATES: [&str; 2] = ["closed", "killed"];
+/// How a golden database of format 2, with its descriptor, was left. The last one has pools of
+/// their format 2.
+const WHOLE_STATES: [&str; 3] = ["closed", "killed", "killed-pool-2"];
 /// Rows that are in it.
 const WHOLE_ROWS: i64 = 60;
+/// Methods whose pools have format 2.
+const POOLS_OF_FORMAT_2: [Method; 2] = [Method::NvmInp, Method::NvmLog];
 
 fn whole(method: Method, state: &str) -> PathBuf {
     package().join(format!("golden/2/{method}-{state}.lz4"))
@@ -367,7 +370,8 @@ fn table_of(database: &Database) -> indelible::Table {
 #[test]
 fn whole_databases_of_format_2_open_with_their_content() {
     for method in methods() {
-        for state in WHOLE_STATES {
+        let has_pools = POOLS_OF_FORMAT_2.contains(&method);
+        for state in &WHOLE_STATES[..2 + usize::from(has_pools)] {
             let path = whole(method, state);
             if std::env::var_os("CREATE_GOLDEN").is_some() && !path.exists() {
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -377,6 +381,10 @@ fn whole_databases_of_format_2_open_with_their_content() {
             fs::create_dir(here.path()).unwrap();
             for (name, content) in golden_of(&path) {
                 fs::write(here.path().join(name), content).unwrap();
+            }
+            if has_pools {
+                let format = if state.ends_with("pool-2") { 2 } else { 1 };
+                assert_eq!(pool_format(&here), format, "{method} {state}");
             }
             for more in 0..2 {
                 let database = Database::open(here.path()).unwrap();
@@ -390,8 +398,14 @@ fn whole_databases_of_format_2_open_with_their_content() {
                     .transaction(|t| t.insert(&table, (id, "new", Some(id))))
                     .unwrap();
             }
+            assert!(!has_pools || pool_format(&here) == 2, "{method} {state}");
         }
     }
+}
+
+fn pool_format(here: &Directory) -> u32 {
+    let content = fs::read(here.path().join("p0.pool")).unwrap();
+    u32::from_le_bytes(content[12..16].try_into().unwrap())
 }
 
 /// Methods with golden databases that have definitions of version 2.

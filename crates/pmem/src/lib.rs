@@ -61,7 +61,8 @@ pub use heap::{BlockNumbers, HeapMark, Outcome, Owner, WordChange};
 pub use pages::{Page, PageHandle, PageMemory};
 pub use plain::Plain;
 pub use pool::{
-    OWNER_WORD_AT, POOL_BYTES_MIN, POOL_FORMAT, PoolId, PoolIdentity, PoolKind, RootIndex,
+    OWNER_WORD_AT, POOL_BYTES_MIN, POOL_FORMAT, POOL_FORMAT_MAX, PoolId, PoolIdentity, PoolKind,
+    RootIndex,
 };
 pub use process::{ProcessMark, run_forked};
 pub use ptr::NvPtr;

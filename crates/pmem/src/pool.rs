@@ -40,8 +40,12 @@ use crate::heap::{self, Heap};
 use crate::site;
 use std::path::Path;
 
-/// Version of the pool format that this program writes, and the highest that it reads.
+/// Version of the pool format, unless the owner of the pool asks for a higher one.
 pub const POOL_FORMAT: u32 = 1;
+/// The highest version that this program reads and writes. Header and heap are the same in all of
+/// them: an owner whose content older programs would misread makes its pools of a higher version,
+/// which those programs refuse.
+pub const POOL_FORMAT_MAX: u32 = 2;
 /// Smallest pool: header, one chunk table, one chunk.
 pub const POOL_BYTES_MIN: u64 = HEADER_BYTES + 2 * CHUNK_BYTES;
 /// Where the header has a word for the owner of the file: 0 in a new pool.
@@ -79,7 +83,7 @@ pub struct PoolIdentity {
     pub kind: PoolKind,
     /// The pool's identity.
     pub pool_id: PoolId,
-    /// Format of the pool; [`POOL_FORMAT`] at creation.
+    /// Format of the pool: [`POOL_FORMAT`] to [`POOL_FORMAT_MAX`].
     pub format_version: u32,
     /// Seconds from 1970 to the creation.
     pub created_seconds: u64,
@@ -148,10 +152,11 @@ impl<M: Memory> Arena<M> {
                 memory.bytes()
             )));
         }
-        if identity.format_version != POOL_FORMAT {
+        let format = identity.format_version;
+        if !(POOL_FORMAT..=POOL_FORMAT_MAX).contains(&format) {
             return Err(PmemError::Unsupported(format!(
-                "pools of format {} cannot be made; this program makes format {POOL_FORMAT}",
-                identity.format_version
+                "pools of format {format} cannot be made; this program makes formats \
+                 {POOL_FORMAT} to {POOL_FORMAT_MAX}"
             )));
         }
         let mut header = PoolHeader {
@@ -223,14 +228,32 @@ impl<M: Memory> Arena<M> {
     /// Sets a named root. Atomic, and durable when it returns; everything the root leads to has to
     /// be durable before.
     pub fn set_root(&mut self, index: RootIndex, offset: u64) -> Result<()> {
+        self.header.roots[usize::from(index.0)] = offset;
+        self.replace_header()
+    }
+
+    /// Makes the pool one of this version if it has a lower one. Atomic, and durable when it
+    /// returns.
+    pub fn raise_format(&mut self, version: u32) -> Result<()> {
+        assert!(
+            version <= POOL_FORMAT_MAX,
+            "a pool gets a format that this program does not know"
+        );
+        if self.header.identity.format_version >= version {
+            return Ok(());
+        }
+        self.header.identity.format_version = version;
+        self.replace_header()
+    }
+
+    fn replace_header(&mut self) -> Result<()> {
         if self.repaired {
             // The repaired copy must be whole while the other one is written. Growth has fenced
             // before it comes here.
             self.memory.fence(site!("pool.repair-fence"))?;
             self.repaired = false;
         }
-        self.header.roots[usize::from(index.0)] = offset;
-        // commit point: the first whole copy of the new generation makes the root take effect.
+        // commit point: the first whole copy of the new generation makes the change take effect.
         store_header(&mut self.memory, &mut self.header)
     }
 
@@ -303,7 +326,11 @@ pub(crate) fn store_header<M: Memory>(memory: &mut M, header: &mut PoolHeader) -
 
 /// The newer one of two whole copies of one header.
 fn newest<'h>(first: &'h PoolHeader, second: &'h PoolHeader) -> Result<&'h PoolHeader> {
-    let contradiction = if first.identity != second.identity {
+    let raised = PoolIdentity {
+        format_version: second.identity.format_version,
+        ..first.identity.clone()
+    };
+    let contradiction = if raised != second.identity {
         "its two copies are of different pools"
     } else if first.generation == second.generation && first != second {
         "its two copies have one generation and differ"
@@ -354,7 +381,7 @@ fn fault_of<M: Memory>(
             path,
             format!(
                 "written by a newer version (format {version}, this program reads up to \
-                 {POOL_FORMAT}); upgrade the program"
+                 {POOL_FORMAT_MAX}); upgrade the program"
             ),
         ),
         Some(Fault::Geometry(reason)) => foreign(path, reason.clone()),
@@ -421,10 +448,14 @@ fn decode(record: &[u8; RECORD_BYTES]) -> Result<PoolHeader, Fault> {
         return Err(Fault::ByteOrder);
     }
     let version = u32::from_le_bytes(take(record, 12));
-    if order == BYTE_ORDER && version > POOL_FORMAT {
-        let mut repaired = *record;
-        repaired[12..16].copy_from_slice(&POOL_FORMAT.to_le_bytes());
-        return Err(if is_whole(&repaired) {
+    if order == BYTE_ORDER && version > POOL_FORMAT_MAX {
+        let mut known = POOL_FORMAT..=POOL_FORMAT_MAX;
+        let is_damaged = known.any(|version| {
+            let mut repaired = *record;
+            repaired[12..16].copy_from_slice(&version.to_le_bytes());
+            is_whole(&repaired)
+        });
+        return Err(if is_damaged {
             Fault::Version(version)
         } else {
             Fault::Newer(version)
@@ -515,11 +546,16 @@ mod tests {
         let mut record = encode(&header());
         record[8..12].reverse();
         assert_eq!(decode(&record), Err(Fault::ByteOrder));
-        let mut record = encode(&header());
-        record[12] = 2;
-        assert_eq!(decode(&record), Err(Fault::Version(2)));
-        record[100] ^= 1;
-        assert_eq!(decode(&record), Err(Fault::Newer(2)));
+        for format_version in POOL_FORMAT..=POOL_FORMAT_MAX {
+            let mut header = header();
+            header.identity.format_version = format_version;
+            let mut record = encode(&header);
+            assert_eq!(decode(&record), Ok(header));
+            record[12] = 3;
+            assert_eq!(decode(&record), Err(Fault::Version(3)));
+            record[100] ^= 1;
+            assert_eq!(decode(&record), Err(Fault::Newer(3)));
+        }
     }
 
     #[test]
@@ -530,8 +566,12 @@ mod tests {
             pool_bytes: 2 << 20,
             ..header()
         };
-        for (first, second) in [(&old, &new), (&new, &old)] {
-            assert_eq!(newest(first, second).unwrap(), &new);
+        let mut raised = new.clone();
+        raised.identity.format_version = POOL_FORMAT_MAX;
+        for new in [&new, &raised] {
+            for (first, second) in [(&old, new), (new, &old)] {
+                assert_eq!(newest(first, second).unwrap(), new);
+            }
         }
         let mut foreign = new.clone();
         foreign.identity.pool_id = PoolId(1);

@@ -138,10 +138,10 @@ fn a_header_copy_of_a_newer_version_is_not_overwritten() {
     let whole = content(&pool(256 << 10));
     for copy in [0, 4096] {
         let mut newer = whole.clone();
-        newer[copy + 12] = 2;
+        newer[copy + 12] = 3;
         newer[copy + 56..copy + 160].fill(0x77);
         let error = open(&newer).err().expect("it is refused").to_string();
-        assert!(error.contains("newer version (format 2"), "{error}");
+        assert!(error.contains("newer version (format 3"), "{error}");
     }
 }
 
@@ -175,8 +175,8 @@ fn foreign_files_are_named() {
         (vec![7; 256 << 10], "not a pool"),
         (both(8, &[1, 2, 3, 4]), "big-endian"),
         (
-            both(12, &[2]),
-            "newer version (format 2, this program reads up to 1)",
+            both(12, &[3]),
+            "newer version (format 3, this program reads up to 2)",
         ),
         (both(90, &[1]), "valid checksum"),
     ];
@@ -197,7 +197,7 @@ fn too_small_or_unknown_pools_are_not_made() {
         Err(PmemError::Unsupported(_))
     ));
     let newer = PoolIdentity {
-        format_version: 2,
+        format_version: pmem::POOL_FORMAT_MAX + 1,
         ..identity()
     };
     let memory = memory(MEBIBYTE);

@@ -13,7 +13,7 @@ use pmem::{
     Access, Arena, Block, MemorySource, Outcome, Owner, Part, PoolId, PoolIdentity, PoolKind,
     RootIndex, WordChange, site,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -545,6 +545,30 @@ fn a_root_never_goes_back() {
     for site in ["pool.repair", "pool.repair-fence"] {
         assert!(roots_under_two_cuts(Some(site)).is_err(), "{site}");
     }
+}
+
+#[test]
+fn a_format_is_raised_at_once() {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let (mut pool, _) = create(&world).unwrap();
+    pool.set_root(COUNT_ROOT, 1).unwrap();
+    drop(pool);
+    let formats = Arc::new(Mutex::new(BTreeSet::new()));
+    let seen = Arc::clone(&formats);
+    let visit = move |image: SimulatedWorld| {
+        let pool = open(&image)?;
+        let format = pool.identity().format_version;
+        seen.lock()
+            .expect("no thread panics with it")
+            .insert(format);
+        let is_right = pool.root(COUNT_ROOT) == 1;
+        is_right.then_some(()).ok_or("the root is lost".to_owned())
+    };
+    let raise = |pool: &mut Pool| pool.raise_format(2).map_err(text);
+    at_each_point(&world, visit, raise).unwrap();
+    assert_eq!(*formats.lock().unwrap(), BTreeSet::from([1, 2]));
+    let pool = open(&world).unwrap();
+    assert_eq!(pool.identity().format_version, 2);
 }
 
 /// The process dies while a root is changed; the next one opens the pool, and later changes the

@@ -28,8 +28,8 @@ use crate::table::blocks::BlocksInUse;
 use crate::table::space::TableSpace;
 use crate::table::{InArena, Tables};
 use pmem::{
-    Access, Arena, HeapMark, Memory, MemorySource as _, Outcome, Owner, Part, PoolKind, RootIndex,
-    site,
+    Access, Arena, HeapMark, Memory, MemorySource as _, Outcome, Owner, Part, PoolIdentity,
+    PoolKind, RootIndex, site,
 };
 use storage::engine::{
     CommitTicket, Decide, Durability, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
@@ -42,6 +42,9 @@ use storage::{DeviceOf, Platform, Result, StorageError};
 
 const LOG_ROOT: RootIndex = RootIndex::new(1);
 const SPARE_ROOT: RootIndex = RootIndex::new(2);
+/// Version of the pools: the log has commit records with checksums of staged bytes. Pools of
+/// version 1 are read, and get this one when they are opened for writing.
+const FORMAT: u32 = 2;
 /// Bytes of the block that holds the head of the list of tables.
 const DIRECTORY_BYTES: usize = 8;
 /// First size of the memory for filters.
@@ -120,7 +123,10 @@ impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
     /// Makes the partition's pool.
     pub(crate) fn create(platform: &P, options: &EngineOptions) -> Result<Serial<Self>> {
         let memories = platform.memories(options.partition);
-        let identity = pool::identity(T::POOL_KIND, options.node_bytes, options);
+        let identity = PoolIdentity {
+            format_version: FORMAT,
+            ..pool::identity(T::POOL_KIND, options.node_bytes, options)
+        };
         let mut arena = pool::create(&memories, &identity, options)?;
         let log_block = allocate(&mut arena, LOG_BYTES, Part::Log)?;
         let spare = allocate(&mut arena, OVERFLOW_BYTES, Part::Log)?;
@@ -165,7 +171,11 @@ impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
         let salt = pool::salt(options);
         let base = arena.root(LOG_ROOT);
         let (log, recovered) = match options.access {
-            Access::Write => NvWriteSet::recover(&mut arena, base, salt, options.fences, decide)?,
+            Access::Write => {
+                let found = NvWriteSet::recover(&mut arena, base, salt, options.fences, decide)?;
+                arena.raise_format(FORMAT)?;
+                found
+            }
             Access::Read => match NvWriteSet::open_read_only(&arena, base, salt, options.fences)? {
                 Some(log) => (log, Recovered::Clean),
                 None => return Err(StorageError::NeedsRecovery(name)),

@@ -60,11 +60,17 @@ fn open(world: &SimulatedWorld, fences: FenceOrder) -> TestEngine {
 }
 
 fn insert(engine: &mut TestEngine, id: i64) {
-    let mut row = Row::new(engine.tables()[0].layout.clone());
-    row.set(0, id).unwrap();
-    row.set(1, 7_i64).unwrap();
+    insert_all(engine, &[id]);
+}
+
+fn insert_all(engine: &mut TestEngine, ids: &[i64]) {
     engine.begin().unwrap();
-    engine.insert(TABLE, &row).unwrap();
+    for id in ids {
+        let mut row = Row::new(engine.tables()[0].layout.clone());
+        row.set(0, *id).unwrap();
+        row.set(1, 7_i64).unwrap();
+        engine.insert(TABLE, &row).unwrap();
+    }
     engine.commit(Durability::Immediate).unwrap();
 }
 
@@ -151,11 +157,11 @@ fn change(engine: &mut TestEngine, first: i64) {
     engine.commit(Durability::Immediate).unwrap();
 }
 
-/// Images that a cut may leave of the record of that change, before its fence.
+/// Images that a cut may leave of a transaction that commits by a record, before its fence.
 fn record_in_pieces(
     world: &SimulatedWorld,
     engine: &mut TestEngine,
-    first: i64,
+    work: impl FnOnce(&mut TestEngine),
 ) -> Vec<SimulatedWorld> {
     let images = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&images);
@@ -166,7 +172,7 @@ fn record_in_pieces(
             seen.lock().unwrap().extend(images);
         }
     });
-    change(engine, first);
+    work(engine);
     world.unobserve();
     std::mem::take(&mut *images.lock().unwrap())
 }
@@ -179,12 +185,12 @@ fn torn_twice(disabled: &str) -> Vec<i64> {
     (1..=4).for_each(|id| insert(&mut engine, id));
     world.disable(disabled);
     let mut wrong = Vec::new();
-    for world in record_in_pieces(&world, &mut engine, 9) {
+    for world in record_in_pieces(&world, &mut engine, |engine| change(engine, 9)) {
         let mut engine = open(&world, FenceOrder::Single);
         if value(&mut engine, 1) != Some(7) {
             continue;
         }
-        for world in record_in_pieces(&world, &mut engine, 10) {
+        for world in record_in_pieces(&world, &mut engine, |engine| change(engine, 10)) {
             let found = value(&mut open(&world, FenceOrder::Single), 1);
             wrong.extend(found.filter(|value| ![7, 10].contains(value)));
         }
@@ -198,4 +204,28 @@ fn a_torn_record_is_not_made_whole_by_the_next_one() {
     for site in ["undo.torn", "undo.torn-fence"] {
         assert!(torn_twice(site).contains(&9), "without {site}");
     }
+}
+
+/// A record can be durable without the bytes that it publishes. It does not count then, and not
+/// either when a later transaction stages the same bytes again.
+#[test]
+fn an_insertion_counts_whole_or_not_at_all() {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let mut engine = create(&world, FenceOrder::Single);
+    (0..2).for_each(|id| insert(&mut engine, id));
+    let mut lost = 0;
+    for world in record_in_pieces(&world, &mut engine, |engine| insert(engine, 2)) {
+        let mut engine = open(&world, FenceOrder::Single);
+        assert_eq!(engine.verify().unwrap().damage, [""; 0]);
+        if holds(&mut engine, 2) {
+            continue;
+        }
+        lost += 1;
+        for world in record_in_pieces(&world, &mut engine, |engine| insert_all(engine, &[2, 3])) {
+            let mut engine = open(&world, FenceOrder::Single);
+            assert_eq!(engine.verify().unwrap().damage, [""; 0]);
+            assert_eq!(holds(&mut engine, 2), holds(&mut engine, 3));
+        }
+    }
+    assert!(lost > 8, "{lost} of the images");
 }

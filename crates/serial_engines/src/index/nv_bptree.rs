@@ -225,7 +225,7 @@ impl NvBptree {
             .wrapping_add(entry_sum(&self.shape, slot, entry, mark));
         let entry_offset = node.at(self.shape.entry_at(slot));
         let fingerprint_offset = node.at(self.shape.fingerprints_at()) + slot as u64;
-        writes.stage(arena, entry_offset, &bytes_of(entry))?;
+        writes.stage_final(arena, entry_offset, &bytes_of(entry))?;
         // The header line changes anyway: the byte is better off in its write-back than in one of
         // its own. It is stored at once as well, so that the next insertion of this transaction
         // finds the entry.

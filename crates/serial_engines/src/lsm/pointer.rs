@@ -59,7 +59,7 @@ pub(crate) fn stage<M: Memory, W: WriteSet<M>>(
     image.resize(padded(image.len()), 0);
     arena.enter(owner.part);
     let offset = arena.reserve(image.len(), owner)?;
-    writes.stage(arena, offset, image)?;
+    writes.stage_final(arena, offset, image)?;
     let change = arena.activate(offset)?;
     writes.change(arena, change)?;
     Ok(offset | u64::from(kind.code()))

@@ -426,7 +426,7 @@ impl Tuples {
         let block = arena.reserve(bytes, self.owner)?;
         variable::image(content, image);
         debug_assert!(image.len() <= bytes, "a field is longer than its block");
-        writes.stage(arena, block, image)?;
+        writes.stage_final(arena, block, image)?;
         let change = arena.activate(block)?;
         writes.change(arena, change)?;
         Ok(block)

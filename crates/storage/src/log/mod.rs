@@ -13,6 +13,7 @@ mod nv_lines;
 pub mod nv_master;
 mod nv_record;
 pub mod nv_ring;
+mod nv_staged;
 pub mod nv_write_set;
 pub mod redo;
 pub mod series;
@@ -66,6 +67,12 @@ pub trait WriteSet<M: Memory>: Send {
 
     /// Stores unpublished bytes. They are durable before any published change of this transaction.
     fn stage(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()>;
+
+    /// As [`stage`](Self::stage), for bytes that change only by [`write`](Self::write) as long as
+    /// they are published. A structure that others are staged into is not of that kind.
+    fn stage_final(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.stage(arena, offset, bytes)
+    }
 
     /// Whether it is cheaper to overwrite a published block of `bytes` bytes than to replace it by
     /// a new one, which changes two allocation words and a pointer.

@@ -11,16 +11,28 @@
 //!   undo       { offset u64 | bytes u64 | before image, padded to 8 }*
 //!   jump       offset u64 | bytes u64 of the block in which the next record lies
 //!   prepared   global transaction number u64
-//!   commit     { offset u64 | bytes u64 | new bytes, padded to 8 }*
+//!   commit     { place | new bytes, padded to 8 }, or { place | crc32c u32 | 0 u32 } of bytes that
+//!              were staged, any number of them
+//!   old commit { offset u64 | bytes u64 | new bytes, padded to 8 }*; of pools of format 1
+//! place        offset (47 bits) | 1 if the bytes were staged (1 bit) | bytes (16 bits); never 0
 //! ```
 
+use super::nv_staged::StagedRange;
 use crate::error::Result;
 use crate::vocabulary::GlobalTxnId;
 use pmem::{Arena, Memory, PmemError};
 
 pub(super) const LINE: usize = 64;
 pub(super) const HEADER_BYTES: usize = 24;
-pub(super) const CHANGE_HEADER_BYTES: usize = 16;
+/// Bytes of an undo record before each image.
+const CHANGE_HEADER_BYTES: usize = 16;
+/// Bytes of a commit record before each image.
+pub(super) const PLACE_BYTES: usize = 8;
+/// Bytes of a commit record for a range of staged bytes.
+pub(super) const STAGED_BYTES: usize = 16;
+const OFFSET_MASK: u64 = (1 << 47) - 1;
+const IS_STAGED: u64 = 1 << 47;
+const BYTES_SHIFT: u32 = 48;
 
 /// Sequence numbers end here: a partition that runs a million transactions a second gets there
 /// after four years.
@@ -34,8 +46,12 @@ pub(super) enum RecordKind {
     Undo = 1,
     Jump = 2,
     Prepared = 3,
-    /// New bytes of a transaction that commits with this record.
-    Commit = 4,
+    /// New bytes of a transaction that commits with this record, as programs of pool format 1
+    /// write it.
+    OldCommit = 4,
+    /// New bytes of a transaction that commits with this record, and checksums of those that it has
+    /// staged.
+    Commit = 5,
 }
 
 /// Place of the next record.
@@ -98,10 +114,18 @@ impl Record {
         }
     }
 
+    pub(super) fn is_commit(&self) -> bool {
+        matches!(self.kind, RecordKind::OldCommit | RecordKind::Commit)
+    }
+
     /// Offsets and images, oldest first. The checksum has been checked, so a misshapen list is a
     /// bug or an attack.
     pub(super) fn changes(&self) -> Result<Vec<(u64, &[u8])>> {
         let mut changes = Vec::new();
+        if self.kind == RecordKind::Commit {
+            self.read_entries(|offset, image| changes.push((offset, image)), |_| {})?;
+            return Ok(changes);
+        }
         let mut at = 0;
         while let (Some(offset), Some(bytes)) = (
             read_word(&self.payload, at),
@@ -120,6 +144,69 @@ impl Record {
         }
         Ok(changes)
     }
+
+    /// The ranges that were staged.
+    pub(super) fn staged(&self) -> Result<Vec<StagedRange>> {
+        let mut ranges = Vec::new();
+        if self.kind == RecordKind::Commit {
+            self.read_entries(|_, _| {}, |range| ranges.push(range))?;
+        }
+        Ok(ranges)
+    }
+
+    fn read_entries<'r>(
+        &'r self,
+        mut change: impl FnMut(u64, &'r [u8]),
+        mut staged: impl FnMut(StagedRange),
+    ) -> Result<()> {
+        let mut at = 0;
+        while let Some(place) = read_word(&self.payload, at).filter(|&place| place != 0) {
+            at += PLACE_BYTES;
+            let (offset, bytes) = (place & OFFSET_MASK, (place >> BYTES_SHIFT) as usize);
+            let leaves = || PmemError::corrupted("log record", offset, "an entry leaves it");
+            if place & IS_STAGED == 0 {
+                let image = self.payload.get(at..at + bytes).ok_or_else(leaves)?;
+                change(offset, image);
+                at += bytes.next_multiple_of(8);
+            } else {
+                let crc = read_word(&self.payload, at).ok_or_else(leaves)? as u32;
+                staged(StagedRange { offset, bytes, crc });
+                at += 8;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds a change to an undo record: where, how long, and the bytes of its before image.
+pub(super) fn push_before_image(record: &mut Vec<u8>, offset: u64, image: &[u8]) {
+    record.extend_from_slice(&offset.to_le_bytes());
+    record.extend_from_slice(&(image.len() as u64).to_le_bytes());
+    record.extend_from_slice(image);
+    record.resize(record.len().next_multiple_of(8), 0);
+}
+
+/// Adds a change to a commit record.
+pub(super) fn push_new_bytes(record: &mut Vec<u8>, offset: u64, new: &[u8]) {
+    record.extend_from_slice(&place(offset, new.len()).to_le_bytes());
+    record.extend_from_slice(new);
+    record.resize(record.len().next_multiple_of(8), 0);
+}
+
+/// Adds the checksum of staged bytes to a commit record.
+pub(super) fn push_staged(record: &mut Vec<u8>, range: &StagedRange) {
+    let place = place(range.offset, range.bytes) | IS_STAGED;
+    record.extend_from_slice(&place.to_le_bytes());
+    record.extend_from_slice(&u64::from(range.crc).to_le_bytes());
+}
+
+/// The word before an image in a commit record.
+fn place(offset: u64, bytes: usize) -> u64 {
+    assert!(
+        offset <= OFFSET_MASK && (1..1 << 16).contains(&bytes),
+        "a range of a pool does not fit the word that names it"
+    );
+    offset | (bytes as u64) << BYTES_SHIFT
 }
 
 fn read_word(bytes: &[u8], at: usize) -> Option<u64> {
@@ -147,7 +234,8 @@ pub(super) fn read_record<M: Memory>(
         1 => RecordKind::Undo,
         2 => RecordKind::Jump,
         3 => RecordKind::Prepared,
-        4 => RecordKind::Commit,
+        4 => RecordKind::OldCommit,
+        5 => RecordKind::Commit,
         _ => return None,
     };
     if header[1] != sequence || bytes < LINE || bytes > tail.room || !bytes.is_multiple_of(LINE) {
@@ -180,6 +268,56 @@ pub(super) fn seal_record(record: &mut [u8], sequence: u64, kind: RecordKind, sa
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn record(kind: RecordKind, payload: Vec<u8>) -> Record {
+        Record {
+            kind,
+            bytes: HEADER_BYTES + payload.len(),
+            payload,
+        }
+    }
+
+    #[test]
+    fn entries_are_read_back() {
+        let range = StagedRange {
+            offset: 1 << 40,
+            bytes: 4096,
+            crc: u32::MAX,
+        };
+        let mut payload = Vec::new();
+        push_new_bytes(&mut payload, 8, &[1, 2, 3]);
+        push_staged(&mut payload, &range);
+        push_new_bytes(&mut payload, OFFSET_MASK, &[4; 8]);
+        payload.resize(payload.len() + 24, 0);
+        let commit = record(RecordKind::Commit, payload);
+        let changes: [(u64, &[u8]); 2] = [(8, &[1, 2, 3]), (OFFSET_MASK, &[4; 8])];
+        assert_eq!(commit.changes().unwrap(), changes);
+        assert_eq!(commit.staged().unwrap(), [range]);
+    }
+
+    #[test]
+    fn a_record_of_a_pool_of_format_1_is_read() {
+        let mut payload = Vec::new();
+        push_before_image(&mut payload, 8, &[1, 2, 3]);
+        push_before_image(&mut payload, 1 << 50, &[4; 8]);
+        payload.resize(payload.len() + 24, 0);
+        let commit = record(RecordKind::OldCommit, payload);
+        let changes: [(u64, &[u8]); 2] = [(8, &[1, 2, 3]), (1 << 50, &[4; 8])];
+        assert!(commit.is_commit());
+        assert_eq!(commit.changes().unwrap(), changes);
+        assert_eq!(commit.staged().unwrap(), []);
+    }
+
+    #[test]
+    fn an_entry_that_leaves_its_record_is_damage() {
+        for bytes in [8, 16] {
+            let mut payload = Vec::new();
+            push_new_bytes(&mut payload, 8, &[1; 16]);
+            payload.truncate(bytes);
+            let commit = record(RecordKind::Commit, payload);
+            assert!(commit.changes().is_err(), "{bytes}");
+        }
+    }
 
     #[test]
     fn every_flipped_bit_of_the_commit_word_is_noticed() {

@@ -1,12 +1,13 @@
 //! The log of the NVM-aware engines: a write set whose changes are atomic in durable memory.
 //!
 //! Writes to published bytes are collected in DRAM first. A transaction whose writes stay there
-//! until its end commits by *one* record with the new bytes of all of them: one fence (two, if it
-//! made new blocks; two or three, if the heap has changed its own words), after which the changes
-//! are stored in place; the next transaction's fence makes them durable. A transaction that must
-//! see or drop its writes earlier (it reads what it wrote, is prepared, or grows long) *drains*
-//! them: an undo record with the before images, a fence, then the changes in place; it commits by
-//! the commit word, three fences in all and one more for each further drain.
+//! until its end commits by *one* record with the new bytes of all of them, and with the checksums
+//! of the bytes that it has staged: one fence, after which the changes are stored in place; the
+//! next transaction's fence makes them durable. Bytes that can have no checksum (`nv_staged` says
+//! which) and words that the heap has changed by itself take one or two fences before the record. A
+//! transaction that must see or drop its writes earlier (it reads what it wrote, is prepared, or
+//! grows long) *drains* them: an undo record with the before images, a fence, then the changes in
+//! place; it commits by the commit word, three fences in all and one more for each further drain.
 //!
 //! Invariants, proven by the crash tests:
 //! 1. A published byte changes only while a durable record holds its before image (undo record of
@@ -21,20 +22,25 @@
 //! 4. Replay would overwrite bytes that were stored without a record where a replayable record
 //!    names them: a freed block that is staged anew, a run that the heap made there. After a change
 //!    of the heap's own the flag is cleared durably before the next transaction commits, as it is
-//!    before a drained transaction is prepared or commits, and before the log leaves its block.
-//!    Staging needs no such care. No record names bytes of a block that its own transaction freed
-//!    (a structure is read before it is freed, which drains the changes of it); and a transaction
-//!    that stages waits before its record, after which the record before the newest is not replayed
-//!    any more.
+//!    before a drained transaction is prepared or commits, and before the log leaves its block. No
+//!    record names bytes of a block that its own transaction freed (a structure is read before it
+//!    is freed, which drains the changes of it), and replay leaves out what a later record has
+//!    staged.
 //! 5. Frees are bitmap changes under the same log, so a commit frees and keeps in one atomic step;
 //!    freed blocks and retired index slots are not written before the transaction has ended.
 //! 6. Recovery replays, then undoes, then moves the commit word; done twice it does the same. If no
 //!    record counts it stores nothing. Stores that a dead process left in a cache count only once
-//!    they are durable, so the commit word and the commit records are flushed and fenced before the
-//!    first store. (Undo records need not be: without their fence nothing was changed.)
+//!    they are durable, so the commit word, the commit records and the staged bytes are flushed and
+//!    fenced before the first store. (Undo records need not be: without their fence nothing was
+//!    changed.)
 //! 7. A transaction that a cut has lost gives its number to the next one, and may have left lines
 //!    of a record. So the first transaction after an opening durably clears the space of its
 //!    records: lines of two records must not combine into one that is whole.
+//! 8. A record counts if the staged bytes that it has checksums of are in their places. Only the
+//!    newest one can lack them, and only if the commit word does not name it: a later record, and
+//!    that word, come after its fence. Bytes that were there stay so until the next fence has
+//!    ended. A record that does not count uses up its number: the next transaction may stage the
+//!    same bytes again, and must not make it count.
 //!
 //! States: *empty* → (`commit`) *empty*, one record; or *empty* → (`drain`) *active* → (`commit`,
 //! `abort`, recovery) *empty*, or *active* → (`prepare`) *prepared* → (`commit`, `abort`, or
@@ -53,9 +59,10 @@
 
 use super::nv_lines::{PendingLines, push_lines};
 use super::nv_record::{
-    CHANGE_HEADER_BYTES, CommitWord, HEADER_BYTES, LINE, Record, RecordKind, SEQUENCE_MAX, Tail,
-    read_record, seal_record,
+    CommitWord, HEADER_BYTES, LINE, PLACE_BYTES, Record, RecordKind, SEQUENCE_MAX, STAGED_BYTES,
+    Tail, push_before_image, push_new_bytes, push_staged, read_record, seal_record,
 };
+use super::nv_staged::{Staged, StagedRange};
 use super::{WriteSet, clear};
 use crate::error::{Result, StorageError};
 use crate::vocabulary::{FenceOrder, GlobalTxnId};
@@ -95,6 +102,11 @@ struct Change {
 }
 
 impl Change {
+    /// From where to where it reaches.
+    fn ends(&self) -> (u64, u64) {
+        (self.offset, self.offset + u64::from(self.bytes))
+    }
+
     fn range(&self) -> std::ops::Range<usize> {
         self.data as usize..self.data as usize + self.bytes as usize
     }
@@ -104,6 +116,7 @@ impl Change {
 #[derive(Clone, Copy, Debug)]
 pub struct UndoMark {
     changes: usize,
+    staged: usize,
 }
 
 /// State of the log that recovery found.
@@ -135,8 +148,9 @@ pub struct NvWriteSet {
     /// In checked builds, the ranges that the newest commit record names: a replay would store them
     /// again.
     replayable: Vec<(u64, u64)>,
-    /// Whether the open transaction has stored unpublished bytes.
-    staged: bool,
+    /// In checked builds, the ranges that the newest commit record has checksums of.
+    checked: Vec<(u64, u64)>,
+    staged: Staged,
     /// Whether published bytes were flushed in place and no fence has waited for them yet.
     unawaited: bool,
     changes: Vec<Change>,
@@ -225,7 +239,7 @@ impl NvWriteSet {
         let word = read_commit_word(arena, base, salt)?;
         let mut log = Self::at(base, salt, order, word.sequence);
         log.replay = word.replay;
-        let records = log.read_commits(arena)?;
+        let (records, _) = log.read_commits(arena)?;
         let is_whole = all_in_place(arena, &records)? && log.read_records(arena).is_empty();
         Ok(is_whole.then_some(log))
     }
@@ -245,6 +259,7 @@ impl NvWriteSet {
     pub fn mark(&self) -> UndoMark {
         UndoMark {
             changes: self.changes.len(),
+            staged: self.staged.mark(),
         }
     }
 
@@ -264,6 +279,7 @@ impl NvWriteSet {
             self.pending_bytes.truncate(first.data as usize);
         }
         self.changes.truncate(mark.changes);
+        self.staged.rollback_to(mark.staged);
         Ok(())
     }
 
@@ -349,7 +365,8 @@ impl NvWriteSet {
             replay: false,
             heap_changes: 0,
             replayable: Vec::new(),
-            staged: false,
+            checked: Vec::new(),
+            staged: Staged::default(),
             unawaited: false,
             changes: Vec::new(),
             applied: 0,
@@ -398,7 +415,7 @@ impl NvWriteSet {
         }
         self.may_be_torn &= !self.logged;
         self.logged = false;
-        self.staged = false;
+        self.staged.clear();
         self.unawaited = false;
         self.spare_is_used = false;
         self.tail = self.slot(self.committed + 1);
@@ -430,6 +447,7 @@ impl NvWriteSet {
         self.replay = replay;
         if !replay {
             self.replayable.clear();
+            self.checked.clear();
         }
         Ok(())
     }
@@ -441,8 +459,9 @@ impl NvWriteSet {
 
     /// Most bytes of a slot that the record of all changes takes, with the space after it.
     fn record_bytes_max(&self) -> usize {
-        let most = self.pending_bytes.len() + self.changes.len() * (CHANGE_HEADER_BYTES + 7);
-        HEADER_BYTES + most + LINE + JUMP_BYTES
+        let changes = self.pending_bytes.len() + self.changes.len() * (PLACE_BYTES + 7);
+        let staged = self.staged.ranges().len() * STAGED_BYTES;
+        HEADER_BYTES + changes + staged + LINE + JUMP_BYTES
     }
 
     /// Commits by one record with the new bytes, then stores them in place. Their write-back, like
@@ -452,34 +471,38 @@ impl NvWriteSet {
             self.applied == 0 && !self.prepared,
             "a transaction commits by one record that has changed something in place"
         );
-        // A record may become durable before its fence. The bytes that it publishes must be durable
-        // before it is written.
+        // A record may become durable before its fence. The bytes that it publishes are durable
+        // before it is written, or it has their checksums.
         let heap_has_changed = self.heap_changes != arena.heap_changes();
+        let changes = self.changes.iter().map(Change::ends);
+        let is_checked = !heap_has_changed && self.staged.needs_no_fence(changes);
         if self.replay && heap_has_changed {
             self.end_replay(arena)?;
-        } else if self.staged || heap_has_changed {
+        } else if !is_checked {
             arena.fence(site!("undo.staged-fence"))?;
         }
         self.heap_changes = arena.heap_changes();
         self.begin_record();
+        if is_checked {
+            for range in self.staged.ranges() {
+                push_staged(&mut self.record, range);
+            }
+        }
         for change in &self.changes {
             let new = &self.pending_bytes[change.range()];
-            push_change(&mut self.record, change.offset, new);
+            push_new_bytes(&mut self.record, change.offset, new);
         }
         self.write_record(arena, RecordKind::Commit)?;
         // commit point: the record is durable, and recovery finishes what it says
         arena.fence(site!("undo.commit-record-fence"))?;
         self.committed += 1;
-        self.replayable.clear();
         self.lines.clear();
         for change in &self.changes {
-            let bytes = change.bytes as usize;
             store(arena, change.offset, &self.pending_bytes[change.range()])?;
-            push_lines(&mut self.lines, change.offset, bytes);
-            if cfg!(debug_assertions) {
-                let range = (change.offset, change.offset + bytes as u64);
-                self.replayable.push(range);
-            }
+            push_lines(&mut self.lines, change.offset, change.bytes as usize);
+        }
+        if cfg!(debug_assertions) {
+            self.note_newest(is_checked);
         }
         self.store_commit_word(arena, true)?;
         push_lines(&mut self.lines, self.base, 8);
@@ -490,15 +513,30 @@ impl NvWriteSet {
         Ok(())
     }
 
-    /// Whether a replay of the newest commit record would store into this range once the open
-    /// transaction has committed. Where the heap has changed, as it has where an extent became a
-    /// run, the flag goes first.
-    fn would_replay_over<M: Memory>(&self, arena: &Arena<M>, offset: u64, bytes: usize) -> bool {
+    /// Notes the ranges of the commit record that was just written.
+    fn note_newest(&mut self, is_checked: bool) {
+        self.replayable.clear();
+        self.replayable
+            .extend(self.changes.iter().map(Change::ends));
+        self.checked.clear();
+        if is_checked {
+            let ranges = self.staged.ranges().iter();
+            let ends = ranges.map(|range| (range.offset, range.offset + range.bytes as u64));
+            self.checked.extend(ends);
+        }
+    }
+
+    /// Whether the newest commit record stands in the way of staging here: its replay would store
+    /// into this range once the open transaction has committed, or it would not count any more.
+    /// Where the heap has changed, as it has where an extent became a run, the flag goes first.
+    fn is_in_the_way<M: Memory>(&self, arena: &Arena<M>, offset: u64, bytes: usize) -> bool {
         let end = offset + bytes as u64;
-        let mut ranges = self.replayable.iter();
-        self.replay
-            && self.heap_changes == arena.heap_changes()
-            && ranges.any(|&(from, to)| offset < to && from < end)
+        let meets = |ranges: &[(u64, u64)]| {
+            let mut ranges = ranges.iter();
+            ranges.any(|&(from, to)| offset < to && from < end)
+        };
+        let is_replayed = self.heap_changes == arena.heap_changes();
+        self.replay && (meets(&self.checked) || is_replayed && meets(&self.replayable))
     }
 
     /// Waits until everything is in place, and takes the replay flag away. Durable when it returns.
@@ -514,57 +552,91 @@ impl NvWriteSet {
 
     /// Stores the changes of the newest commit records again, in their order, and takes the replay
     /// flag away. It does not compare with the old content: a recovery that depends on less state
-    /// has fewer cases to handle. Word and records are durable before that.
+    /// has fewer cases to handle. Word, records and the bytes that they publish are durable before
+    /// that. A record that does not count uses up its number.
     fn replay_commits<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
-        let records = self.read_commits(arena)?;
+        let (records, is_refused) = self.read_commits(arena)?;
         self.lines.clear();
         push_lines(&mut self.lines, self.base, 8);
         for (record, age) in records.iter().rev().zip(0..) {
             let slot = self.slot(self.committed - age).offset;
             push_lines(&mut self.lines, slot, record.bytes);
+            for range in record.staged()? {
+                push_lines(&mut self.lines, range.offset, range.bytes);
+            }
         }
         for &line in &self.lines {
             arena.flush(line, LINE, site!("undo.found"))?;
         }
         arena.fence(site!("undo.found-fence"))?;
-        if records.is_empty() {
-            return Ok(());
+        if !records.is_empty() {
+            self.replay_records(arena, &records)?;
+            self.replay = true;
+            self.end_replay(arena)?;
+            self.reset();
         }
+        if is_refused {
+            self.end_transaction(arena)?;
+        }
+        Ok(())
+    }
+
+    /// Stores changes again, but for what a later record has staged in their place: a block may
+    /// have been freed and taken again in between.
+    fn replay_records<M: Memory>(
+        &mut self,
+        arena: &mut Arena<M>,
+        records: &[Record],
+    ) -> Result<()> {
         self.lines.clear();
-        for record in &records {
+        for (index, record) in records.iter().enumerate() {
+            let mut staged = Vec::new();
+            for later in &records[index + 1..] {
+                staged.extend(later.staged()?);
+            }
             for (offset, new) in record.changes()? {
-                store(arena, offset, new)?;
-                push_lines(&mut self.lines, offset, new.len());
+                for (offset, new) in outside(offset, new, &staged) {
+                    store(arena, offset, new)?;
+                    push_lines(&mut self.lines, offset, new.len());
+                }
             }
         }
         for &line in &self.lines {
             arena.flush(line, LINE, site!("undo.replay"))?;
         }
-        self.replay = true;
-        self.end_replay(arena)?;
-        self.reset();
         Ok(())
     }
 
-    /// The commit records that may not be in place yet, oldest first. The newest is the last
-    /// transaction that has committed.
-    fn read_commits<M: Memory>(&mut self, arena: &Arena<M>) -> Result<Vec<Record>> {
+    /// The commit records that may not be in place yet, oldest first, and whether the one after
+    /// them does not count. The newest is the last transaction that has committed.
+    ///
+    /// A record does not count whose staged bytes are not there: a power cut came before the fence
+    /// that makes both durable. That fence came before the commit word names the record, and before
+    /// there is another one.
+    fn read_commits<M: Memory>(&mut self, arena: &Arena<M>) -> Result<(Vec<Record>, bool)> {
         let named = self.committed;
         let first = named + u64::from(!self.replay);
         let mut records = Vec::new();
         for sequence in first..first + SLOTS {
             let record = read_record(arena, self.slot(sequence), sequence, self.salt);
-            let Some(record) = record.filter(|record| record.kind == RecordKind::Commit) else {
+            let Some(record) = record.filter(Record::is_commit) else {
                 break;
             };
-            self.committed = sequence;
             records.push(record);
         }
         if self.replay && records.is_empty() {
             let detail = "the record of the last transaction is damaged";
             return Err(PmemError::corrupted("log record", self.slot(named).offset, detail).into());
         }
-        Ok(records)
+        let known = usize::from(self.replay);
+        let newest = records.last().filter(|_| records.len() > known);
+        let is_refused = match newest {
+            Some(record) => !are_there(arena, &record.staged()?),
+            None => false,
+        };
+        records.truncate(records.len() - usize::from(is_refused));
+        self.committed = first + records.len() as u64 - 1;
+        Ok((records, is_refused))
     }
 
     /// Logs the before images of all pending writes, then applies them.
@@ -602,7 +674,7 @@ impl NvWriteSet {
                 continue;
             }
             let before = arena.bytes(change.offset, change.bytes as usize)?;
-            push_change(&mut self.record, change.offset, before);
+            push_before_image(&mut self.record, change.offset, before);
         }
         if self.record.len() > HEADER_BYTES {
             self.write_record(arena, RecordKind::Undo)?;
@@ -646,6 +718,23 @@ impl NvWriteSet {
             arena.flush(line, LINE, site!("undo.restore"))?;
         }
         self.unawaited = true;
+        Ok(())
+    }
+
+    fn store_staged<M: Memory>(
+        &mut self,
+        arena: &mut Arena<M>,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<()> {
+        debug_assert!(
+            !self.is_in_the_way(arena, offset, bytes.len()),
+            "invariants 4 and 8: no record names bytes that the next transaction may stage over"
+        );
+        arena.write_through(offset, bytes, site!("undo.stage"))?;
+        if self.order == FenceOrder::Paper {
+            self.paper_sync(arena)?;
+        }
         Ok(())
     }
 
@@ -799,20 +888,22 @@ impl<M: Memory> WriteSet<M> for NvWriteSet {
             None => arena.word(change.offset)?,
         };
         let new = old & !change.clear | change.set;
+        self.staged.allocation(change);
         self.write(arena, change.offset, &new.to_le_bytes())
     }
 
     fn stage(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()> {
-        debug_assert!(
-            !self.would_replay_over(arena, offset, bytes.len()),
-            "invariant 4: no record names bytes that its own transaction freed"
-        );
-        self.staged = true;
-        arena.write_through(offset, bytes, site!("undo.stage"))?;
-        if self.order == FenceOrder::Paper {
-            self.paper_sync(arena)?;
+        self.staged.add_open();
+        self.store_staged(arena, offset, bytes)
+    }
+
+    fn stage_final(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()> {
+        if self.order == FenceOrder::Single && !self.logged {
+            self.staged.add_final(offset, bytes);
+        } else {
+            self.staged.add_open();
         }
-        Ok(())
+        self.store_staged(arena, offset, bytes)
     }
 
     /// Only where the whole transaction then still commits by one record. The two other orders are
@@ -890,12 +981,31 @@ fn all_in_place<M: Memory>(arena: &Arena<M>, records: &[Record]) -> Result<bool>
     Ok(true)
 }
 
-/// Adds a change to a record: where, how long, and the bytes of its image.
-fn push_change(record: &mut Vec<u8>, offset: u64, image: &[u8]) {
-    record.extend_from_slice(&offset.to_le_bytes());
-    record.extend_from_slice(&(image.len() as u64).to_le_bytes());
-    record.extend_from_slice(image);
-    record.resize(record.len().next_multiple_of(8), 0);
+/// Whether the bytes of staged ranges are in their places.
+fn are_there<M: Memory>(arena: &Arena<M>, staged: &[StagedRange]) -> bool {
+    staged.iter().all(|range| {
+        let bytes = arena.bytes(range.offset, range.bytes);
+        bytes.is_ok_and(|bytes| crc32c::crc32c(bytes) == range.crc)
+    })
+}
+
+/// The parts of a change that lie outside of staged ranges.
+fn outside<'b>(offset: u64, bytes: &'b [u8], staged: &[StagedRange]) -> Vec<(u64, &'b [u8])> {
+    let mut parts = vec![(offset, bytes)];
+    for range in staged {
+        let end = range.offset + range.bytes as u64;
+        let mut rest = Vec::with_capacity(parts.len() + 1);
+        for (offset, bytes) in parts {
+            let before = range.offset.saturating_sub(offset).min(bytes.len() as u64) as usize;
+            let inside = end.saturating_sub(offset).min(bytes.len() as u64) as usize;
+            let after = inside.max(before);
+            rest.push((offset, &bytes[..before]));
+            rest.push((offset + after as u64, &bytes[after..]));
+        }
+        rest.retain(|(_, bytes)| !bytes.is_empty());
+        parts = rest;
+    }
+    parts
 }
 
 /// Stores a change; an aligned word goes in one failure-atomic store, so that a bitmap is never

@@ -75,7 +75,7 @@ impl Tuples {
             Some(class) => arena.reserve_class(class)?,
             None => self.reserve_first(arena)?,
         };
-        writes.stage(arena, tuple, image)?;
+        writes.stage_final(arena, tuple, image)?;
         let change = arena.activate(tuple)?;
         writes.change(arena, change)?;
         Ok(tuple)
