@@ -11,9 +11,10 @@ use disk::simulated::SimulatedDirectory;
 use pmem::device::simulated::{
     CrashPoint, ImageChoice, ImageChoices, SimulatedSource, SimulatedWorld, WorldOptions,
 };
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
-use storage::engine::{Engine, FenceOrder, Idle, Reads};
+use storage::engine::{Direction, Engine, FenceOrder, Idle, Reads, ScanRange};
 use storage::record::{Changes, Column, DataType, KeyBuf, Row, TableDef, TableId, Value, ValueRef};
 
 const TABLE: TableId = TableId(0);
@@ -148,13 +149,17 @@ fn opening_after_an_orderly_end_stores_nothing() {
 fn change(engine: &mut TestEngine, first: i64) {
     engine.begin().unwrap();
     for (id, value) in [(1, first), (2, 8), (3, 8), (4, 8)] {
-        let table = engine.tables()[0].clone();
-        let mut changes = Changes::new(table.layout.clone());
-        changes.set(1, value).unwrap();
-        let key = key(engine, id);
-        assert!(engine.update(TABLE, &key, &changes).unwrap());
+        update(engine, id, value);
     }
     engine.commit(Durability::Immediate).unwrap();
+}
+
+fn update(engine: &mut TestEngine, id: i64, value: i64) {
+    let table = engine.tables()[0].clone();
+    let mut changes = Changes::new(table.layout.clone());
+    changes.set(1, value).unwrap();
+    let key = key(engine, id);
+    assert!(engine.update(TABLE, &key, &changes).unwrap());
 }
 
 /// Images that a cut may leave of a transaction that commits by a record, before its fence.
@@ -228,4 +233,46 @@ fn an_insertion_counts_whole_or_not_at_all() {
         }
     }
     assert!(lost > 8, "{lost} of the images");
+}
+
+/// Values of the rows from `low` to `high`, in this order.
+fn scan(engine: &mut TestEngine, low: i64, high: i64, direction: Direction) -> Vec<i64> {
+    let range = ScanRange {
+        table: TABLE,
+        index: None,
+        low: key(engine, low),
+        high: key(engine, high),
+        direction,
+    };
+    let mut values = Vec::new();
+    let mut visit = |row: &Row| {
+        if let ValueRef::Int64(value) = row.get(1) {
+            values.push(value);
+        }
+        ControlFlow::Continue(())
+    };
+    engine.scan(&range, &mut visit).unwrap();
+    values
+}
+
+#[test]
+fn a_scan_shows_the_writes_of_its_transaction_and_drains_only_if_it_meets_one() {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let mut engine = create(&world, FenceOrder::Single);
+    (1..=5).for_each(|id| insert(&mut engine, id));
+    for (direction, seen) in [
+        (Direction::Forward, [7, 9, 7, 8, 7]),
+        (Direction::Backward, [7, 8, 7, 9, 7]),
+    ] {
+        engine.begin().unwrap();
+        update(&mut engine, 2, 9);
+        update(&mut engine, 4, 8);
+        let fences = |engine: &TestEngine| engine.status().memory.fences;
+        let before = fences(&engine);
+        assert_eq!(scan(&mut engine, 5, 9, direction), [7]);
+        assert_eq!(fences(&engine), before, "nothing that was met is pending");
+        assert_eq!(scan(&mut engine, 1, 5, direction), seen);
+        assert_eq!(fences(&engine), before + 1);
+        engine.abort().unwrap();
+    }
 }

@@ -32,6 +32,7 @@ use std::ops::ControlFlow;
 use storage::Result;
 use storage::engine::Direction;
 use storage::log::WriteSet;
+use storage::record::MAX_KEY_WORDS;
 
 /// A non-volatile B+tree. Its root pointer is a word of the pool; the struct itself is volatile.
 #[derive(Clone, Debug)]
@@ -166,8 +167,8 @@ impl NvBptree {
         Ok(node)
     }
 
-    /// The way to the leaf that `key` belongs to, and that leaf.
-    fn path<M: Memory>(&self, arena: &Arena<M>, key: &[u64]) -> Result<(Vec<Step>, u64)> {
+    /// The way to the leaf that `key` belongs to. Few changes need it: those that alter a parent.
+    fn path<M: Memory>(&self, arena: &Arena<M>, key: &[u64]) -> Result<Vec<Step>> {
         let mut path = Vec::with_capacity(8);
         let mut node = self.root(arena)?;
         while node.level > 0 {
@@ -176,11 +177,9 @@ impl NvBptree {
                 node: node.offset,
                 child,
             });
-            let offset = node.child_offset(child)?;
-            arena.prefetch(offset, self.shape.node_bytes);
-            node = node.child(offset)?;
+            node = node.child(node.child_offset(child)?)?;
         }
-        Ok((path, node.offset))
+        Ok(path)
     }
 
     fn new_node<M: Memory, W: WriteSet<M>>(
@@ -225,7 +224,11 @@ impl NvBptree {
             .wrapping_add(entry_sum(&self.shape, slot, entry, mark));
         let entry_offset = node.at(self.shape.entry_at(slot));
         let fingerprint_offset = node.at(self.shape.fingerprints_at()) + slot as u64;
-        writes.stage_final(arena, entry_offset, &bytes_of(entry))?;
+        let mut bytes = [0; 8 * (MAX_KEY_WORDS + 1)];
+        for (bytes, word) in bytes.as_chunks_mut().0.iter_mut().zip(entry) {
+            *bytes = word.to_le_bytes();
+        }
+        writes.stage_final(arena, entry_offset, &bytes[..8 * entry.len()])?;
         // The header line changes anyway: the byte is better off in its write-back than in one of
         // its own. It is stored at once as well, so that the next insertion of this transaction
         // finds the entry.
@@ -476,10 +479,11 @@ impl NvBptree {
         self.write_inner(arena, writes, step, (level, &keys, &children))
     }
 
-    fn scan_node<M: Memory>(
+    /// `entries` is the list for those of one leaf, whatever it holds.
+    fn scan_node<'a, M: Memory>(
         &self,
-        arena: &Arena<M>,
-        node: &Node<'_, M>,
+        node: &Node<'a, M>,
+        entries: &mut Vec<&'a [u64]>,
         (low, high): (&[u64], &[u64]),
         direction: Direction,
         block_bytes: usize,
@@ -487,13 +491,13 @@ impl NvBptree {
     ) -> Result<ControlFlow<()>> {
         let words = self.shape.key_words;
         if node.level == 0 {
-            let mut entries = node.sorted_within(low, high)?;
+            node.sorted_within(low, high, entries)?;
             if direction == Direction::Backward {
                 entries.reverse();
             }
             let mut ahead = Ahead::new(block_bytes);
             for (step, entry) in entries.iter().enumerate() {
-                ahead.ask(arena, step, entries.len(), |step| entries[step][words]);
+                ahead.ask(node.arena, step, entries.len(), |step| entries[step][words]);
                 if visit(&entry[..words], entry[words])?.is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
@@ -517,7 +521,7 @@ impl NvBptree {
             node.prefetch(child);
             let child = node.child(child)?;
             if self
-                .scan_node(arena, &child, (low, high), direction, block_bytes, visit)?
+                .scan_node(&child, entries, (low, high), direction, block_bytes, visit)?
                 .is_break()
             {
                 return Ok(ControlFlow::Break(()));
@@ -643,17 +647,18 @@ impl<M: Memory, W: WriteSet<M>> OrderedIndex<M, W> for NvBptree {
         // transaction that adds many drains only at splits.
         writes.visible(arena, self.structure())?;
         arena.enter(Part::Index);
-        let (path, leaf) = self.path(arena, key)?;
-        let node = Node::open(arena, &self.shape, leaf)?;
+        let node = self.leaf(arena, key)?;
         let bitmap = |index| now(&node, writes, HEADER_WORDS + index);
         if node.find_among(key, bitmap)?.is_some() {
             return Ok(false);
         }
-        let mut entry = [0; storage::record::MAX_KEY_WORDS + 1];
+        let leaf = node.offset;
+        let mut entry = [0; MAX_KEY_WORDS + 1];
         let entry = &mut entry[..=key.len()];
         entry[..key.len()].copy_from_slice(key);
         entry[key.len()] = value;
         if !self.add_to_leaf(arena, writes, leaf, entry)? {
+            let path = self.path(arena, key)?;
             writes.visible(arena, self.root_word)?;
             self.split_leaf(arena, writes, &path, leaf, entry)?;
         }
@@ -663,12 +668,13 @@ impl<M: Memory, W: WriteSet<M>> OrderedIndex<M, W> for NvBptree {
     fn remove(&mut self, arena: &mut Arena<M>, writes: &mut W, key: &[u64]) -> Result<Option<u64>> {
         writes.visible(arena, self.root_word)?;
         arena.enter(Part::Index);
-        let (path, leaf) = self.path(arena, key)?;
-        let node = Node::open(arena, &self.shape, leaf)?;
+        let node = self.leaf(arena, key)?;
         let Some((slot, value)) = node.find(key)? else {
             return Ok(None);
         };
-        if !path.is_empty() && node.entries()?.len() == 1 {
+        let leaf = node.offset;
+        if node.entry_count()? == 1 && arena.word(self.root_word)? != leaf {
+            let path = self.path(arena, key)?;
             self.unlink(arena, writes, &path, leaf)?;
             return Ok(Some(value));
         }
@@ -698,7 +704,9 @@ impl<M: Memory, W: WriteSet<M>> OrderedIndex<M, W> for NvBptree {
             return Ok(());
         }
         let root = self.root(arena)?;
-        let _ended = self.scan_node(arena, &root, (low, high), direction, block_bytes, visit)?;
+        let mut entries = Vec::with_capacity(self.shape.leaf_slots);
+        let range = (low, high);
+        let _ended = self.scan_node(&root, &mut entries, range, direction, block_bytes, visit)?;
         Ok(())
     }
 }

@@ -15,6 +15,7 @@ use crate::index::nv_node::{HEADER_WORDS, Node, damaged, entry_sum, fingerprint,
 use pmem::{Arena, Memory};
 use storage::Result;
 use storage::log::WriteSet;
+use storage::record::MAX_KEY_WORDS;
 
 impl NvBptree {
     /// A handle for the tree whose root pointer is, or will be, the word at `root_word`. Nothing is
@@ -91,7 +92,7 @@ impl NvBptree {
             return Ok(None);
         };
         let mark = fingerprint(key);
-        let mut entry = [0; storage::record::MAX_KEY_WORDS + 1];
+        let mut entry = [0; MAX_KEY_WORDS + 1];
         let entry = &mut entry[..=key.len()];
         entry[..key.len()].copy_from_slice(key);
         entry[key.len()] = old;
@@ -128,7 +129,7 @@ impl NvBptree {
             });
             node = node.child(node.child_offset(child)?)?;
         }
-        let (last, is_empty) = (node.offset, node.entries()?.is_empty());
+        let (last, is_empty) = (node.offset, node.entry_count()? == 0);
         let leaf = self.new_node(arena, writes, &leaf_image(&self.shape, entries))?;
         if path.is_empty() && is_empty {
             Self::free_node(arena, writes, last)?;

@@ -142,7 +142,7 @@ pub(super) fn fingerprint(key: &[u64]) -> u8 {
 
 /// A node of known level, for reading.
 pub(super) struct Node<'a, M: Memory> {
-    arena: &'a Arena<M>,
+    pub(super) arena: &'a Arena<M>,
     pub(super) shape: &'a NodeShape,
     pub(super) offset: u64,
     /// A word though it needs a byte: nodes are handed on at each level, and copies of padding
@@ -289,9 +289,14 @@ impl<'a, M: Memory> Node<'a, M> {
     }
 
     /// The entries in use whose keys lie from `low` to `high`, in the order of their keys.
-    pub(super) fn sorted_within(&self, low: &[u64], high: &[u64]) -> Result<Vec<&'a [u64]>> {
+    pub(super) fn sorted_within(
+        &self,
+        low: &[u64],
+        high: &[u64],
+        entries: &mut Vec<&'a [u64]>,
+    ) -> Result<()> {
         let words = self.shape.key_words;
-        let mut entries = Vec::with_capacity(self.shape.leaf_slots);
+        entries.clear();
         for index in 0..self.shape.bitmap_words {
             let mut used = self.bitmap(index)? & self.shape.slot_mask(index);
             while used != 0 {
@@ -303,7 +308,7 @@ impl<'a, M: Memory> Node<'a, M> {
             }
         }
         entries.sort_unstable_by(|a, b| a[..words].cmp(&b[..words]));
-        Ok(entries)
+        Ok(())
     }
 
     /// Asks for all lines of a child together.

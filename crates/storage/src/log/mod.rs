@@ -83,6 +83,11 @@ pub trait WriteSet<M: Memory>: Send {
     /// touched.
     fn touch(&mut self, offset: u64);
 
+    /// Whether the structure at `offset` is touched and not visible yet.
+    fn is_touched(&self, _offset: u64) -> bool {
+        false
+    }
+
     /// The word at `offset` as a write that is not visible yet has left it; none if there is no
     /// such write.
     fn pending_word(&self, _offset: u64) -> Option<u64> {

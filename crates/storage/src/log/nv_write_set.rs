@@ -919,6 +919,11 @@ impl<M: Memory> WriteSet<M> for NvWriteSet {
     }
 
     #[inline]
+    fn is_touched(&self, offset: u64) -> bool {
+        self.touched.contains(&offset)
+    }
+
+    #[inline]
     fn pending_word(&self, offset: u64) -> Option<u64> {
         if !self.pending_lines.may_have(offset) {
             return None;
@@ -935,10 +940,9 @@ impl<M: Memory> WriteSet<M> for NvWriteSet {
 
     fn visible(&mut self, arena: &mut Arena<M>, offset: u64) -> Result<()> {
         if self.touched.contains(&offset) {
-            self.drain(arena)
-        } else {
-            Ok(())
+            self.drain(arena)?;
         }
+        Ok(())
     }
 
     fn visible_all(&mut self, arena: &mut Arena<M>) -> Result<()> {
