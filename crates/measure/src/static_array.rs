@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! pool    rows | commit word, alone in its line | slot 0 | slot 1 | slot 2 | slot 3
-//! record  crc32c, 8 bytes | sequence u64 | { offset u64 | bytes u64 | new bytes, padded to 8 }*
+//! record  crc32c, 8 bytes | sequence u64 | { offset, bytes << 48 | new bytes, padded to 8 }*
 //! ```
 
 use crate::static_rows::{Design, OWNER};
@@ -16,7 +16,7 @@ use workload::ycsb::{COLUMN_BYTES, COLUMNS, Change};
 
 const SLOTS: u64 = 4;
 const HEADER_BYTES: usize = 16;
-const CHANGE_BYTES: usize = 16 + COLUMN_BYTES.next_multiple_of(8);
+const CHANGE_BYTES: usize = 8 + COLUMN_BYTES.next_multiple_of(8);
 /// A slot has room for all columns of a row.
 const SLOT_BYTES: usize = (HEADER_BYTES + COLUMNS * CHANGE_BYTES).next_multiple_of(64);
 
@@ -70,9 +70,8 @@ impl Design for Array {
         self.record[8..16].copy_from_slice(&self.commits.to_le_bytes());
         for (column, value) in change.columns() {
             let at = row + (column * COLUMN_BYTES) as u64;
-            self.record.extend_from_slice(&at.to_le_bytes());
-            self.record
-                .extend_from_slice(&(COLUMN_BYTES as u64).to_le_bytes());
+            let place = at | (COLUMN_BYTES as u64) << 48;
+            self.record.extend_from_slice(&place.to_le_bytes());
             self.record.extend_from_slice(value.as_bytes());
             self.record.resize(self.record.len().next_multiple_of(8), 0);
         }
