@@ -113,8 +113,11 @@ impl Binder<'_> {
             let literal = Expr::Constant(Datum::text(text), Kind::Unknown.plain());
             return Ok(Expr::Cast(Box::new(literal), target, how));
         }
-        let value = text_io::parse(kind, text, &self.context)?;
-        let value = cast::apply_modifier(value, target, how)?;
+        let value = match kind {
+            // The fields of an interval say what a number without a unit counts.
+            Kind::Interval => text_io::parse_as(target, text, &self.context)?,
+            _ => cast::apply_modifier(text_io::parse(kind, text, &self.context)?, target, how)?,
+        };
         Ok(Expr::Constant(value, target))
     }
 

@@ -31,11 +31,15 @@ impl Binder<'_> {
             Tree::Cast {
                 expr, data_type, ..
             } => {
-                let target = self.data_type(data_type)?;
+                let target = super::type_named(self.names, data_type)?;
                 let operand = self.expression(expr)?;
                 let span = expr.span();
-                self.cast_to(operand, target)
-                    .map_err(|error| self.at(span, error))
+                let cast = self.cast_to(operand, target.data_type);
+                let cast = cast.map_err(|error| self.at(span, error))?;
+                match target.domain {
+                    Some(domain) => self.checked_by(cast, domain),
+                    None => Ok(cast),
+                }
             }
             Tree::TypedString(typed) => self.typed_string(typed),
             Tree::Interval(interval) => self.interval(interval),

@@ -484,10 +484,14 @@ impl Binder<'_> {
         match tree {
             Tree::Identifier(name) => ident_text(name),
             Tree::CompoundIdentifier(names) => names.last().map(ident_text).unwrap_or_default(),
-            Tree::CompoundFieldAccess { root, access_chain } => match access_chain.last() {
-                Some(ast::AccessExpr::Dot(Tree::Identifier(name))) => ident_text(name),
-                _ => self.column_name(root),
-            },
+            Tree::CompoundFieldAccess { root, access_chain } => {
+                let fields = access_chain.iter().rev();
+                let mut fields = fields.filter_map(|access| match access {
+                    ast::AccessExpr::Dot(Tree::Identifier(name)) => Some(ident_text(name)),
+                    _ => None,
+                });
+                fields.next().unwrap_or_else(|| self.column_name(root))
+            }
             Tree::Nested(inner) => self.column_name(inner),
             Tree::Collate { expr, .. } => self.column_name(expr),
             Tree::Function(function) => {
@@ -495,16 +499,16 @@ impl Binder<'_> {
             }
             Tree::Cast {
                 expr, data_type, ..
-            } => match self.column_name(expr).as_str() {
-                "?column?" => self.cast_name(data_type),
-                name => name.to_owned(),
+            } => match self.column_name(expr) {
+                name if name == "?column?" || is_weak_name(expr) => self.cast_name(data_type),
+                name => name,
             },
             Tree::TypedString(typed) => self.cast_name(&typed.data_type),
             Tree::Interval(_) => "interval".to_owned(),
             Tree::Case { else_result, .. } => match else_result {
-                Some(otherwise) => match self.column_name(otherwise).as_str() {
-                    "?column?" => "case".to_owned(),
-                    name => name.to_owned(),
+                Some(otherwise) => match self.column_name(otherwise) {
+                    name if name == "?column?" || is_weak_name(otherwise) => "case".to_owned(),
+                    name => name,
                 },
                 None => "case".to_owned(),
             },
@@ -547,6 +551,26 @@ impl Binder<'_> {
             }
             Err(_) => "?column?".to_owned(),
         }
+    }
+}
+
+/// Whether an expression gives its column a name that one around it replaces: that of a type.
+fn is_weak_name(tree: &Tree) -> bool {
+    match tree {
+        Tree::Nested(inner) => is_weak_name(inner),
+        Tree::TypedString(_) | Tree::Interval(_) => true,
+        Tree::Value(value) => matches!(value.value, ast::Value::Boolean(_)),
+        Tree::Cast { expr, .. } => match &**expr {
+            Tree::Value(_) | Tree::UnaryOp { .. } | Tree::BinaryOp { .. } => true,
+            inner => is_weak_name(inner),
+        },
+        Tree::Case { else_result, .. } => {
+            else_result.as_deref().is_none_or(is_weak_name)
+                || else_result
+                    .as_deref()
+                    .is_some_and(|tree| matches!(tree, Tree::Value(_)))
+        }
+        _ => false,
     }
 }
 

@@ -157,15 +157,25 @@ impl Binder<'_> {
         negated: bool,
     ) -> Result<Expr> {
         let operand = self.expression(operand)?;
-        let (low, high) = (self.expression(low)?, self.expression(high)?);
-        let low = self.operator(">=", vec![operand.clone(), low])?;
-        let high = self.operator("<=", vec![operand, high])?;
-        let within = low.and(high);
+        let symmetric = argument_of(low, "symmetric");
+        let low = self.expression(symmetric.unwrap_or(low))?;
+        let high = self.expression(high)?;
+        let mut within = self.is_within(&operand, low.clone(), high.clone())?;
+        if symmetric.is_some() {
+            let other = self.is_within(&operand, high, low)?;
+            within = Expr::Or(vec![within, other]);
+        }
         Ok(if negated {
             Expr::Not(Box::new(within))
         } else {
             within
         })
+    }
+
+    fn is_within(&mut self, operand: &Expr, low: Expr, high: Expr) -> Result<Expr> {
+        let low = self.operator(">=", vec![operand.clone(), low])?;
+        let high = self.operator("<=", vec![operand.clone(), high])?;
+        Ok(low.and(high))
     }
 
     /// `IN` with a list or a query.
@@ -323,7 +333,7 @@ impl Binder<'_> {
         if is_any {
             return self.quantified_by(operand, name, pattern, false);
         }
-        if let Some(array) = all_of(pattern) {
+        if let Some(array) = argument_of(pattern, "all") {
             return self.quantified_by(operand, name, array, true);
         }
         let (operand, mut pattern) = (self.expression(operand)?, self.expression(pattern)?);
@@ -352,10 +362,10 @@ impl Binder<'_> {
     }
 }
 
-/// The array of `ALL (array)`, which the parser takes for a call.
-fn all_of(pattern: &Tree) -> Option<&Tree> {
+/// The argument of a word of the grammar that the parser takes for a call.
+fn argument_of<'t>(tree: &'t Tree, word: &str) -> Option<&'t Tree> {
     use sqlparser::ast::{FunctionArg, FunctionArgExpr, FunctionArguments};
-    let Tree::Function(function) = pattern else {
+    let Tree::Function(function) = tree else {
         return None;
     };
     let FunctionArguments::List(list) = &function.args else {
@@ -363,7 +373,7 @@ fn all_of(pattern: &Tree) -> Option<&Tree> {
     };
     match list.args.as_slice() {
         [FunctionArg::Unnamed(FunctionArgExpr::Expr(array))]
-            if function.name.to_string().eq_ignore_ascii_case("all") =>
+            if function.name.to_string().eq_ignore_ascii_case(word) =>
         {
             Some(array)
         }

@@ -269,6 +269,37 @@ impl Binder<'_> {
         Ok(checks)
     }
 
+    /// A value of a domain: an error unless its conditions hold.
+    pub(super) fn checked_by(&mut self, value: Expr, domain: Oid) -> Result<Expr> {
+        let data_type = value.data_type();
+        let column = Column {
+            domain: Some(domain),
+            ..Column::new("value", data_type)
+        };
+        let mut tests = Vec::new();
+        for (domain, check, mut condition) in self.domain_checks(&column)? {
+            condition.walk(0, &mut |part, depth| {
+                if depth == 0 && matches!(part, Expr::Column(..)) {
+                    *part = value.clone();
+                    return Ok(false);
+                }
+                Ok(true)
+            })?;
+            let names = [domain, check]
+                .map(|name| Expr::Constant(Datum::text(name.as_str()), Kind::Text.plain()));
+            let broken = Expr::IsTruth(Box::new(condition), Some(false), false);
+            let Expr::Call(mut call) = self.call("domain_violation", names.to_vec())? else {
+                return Err(SqlError::internal("a function is a call"));
+            };
+            call.data_type = data_type;
+            tests.push((broken, Expr::Call(call)));
+        }
+        if tests.is_empty() {
+            return Ok(value);
+        }
+        Ok(Expr::Case(tests, Box::new(value)))
+    }
+
     /// References of a table to others.
     fn parents(&mut self, body: &TableBody) -> Result<Vec<Reference>> {
         let mut parents = Vec::new();

@@ -4,7 +4,7 @@
 //! that contradict each other are refused with PostgreSQL's messages.
 
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{HEADER_MATCH, MARK, ident_text};
+use crate::parse::{FORCE_ALL, HEADER_MATCH, MARK, ident_text};
 use sqlparser::ast::{CopyLegacyCsvOption, CopyLegacyOption, CopyOption, Ident};
 
 /// The form of the rows.
@@ -56,6 +56,14 @@ struct Given {
 }
 
 impl Format {
+    /// Whether the texts of a column always stand in quotes.
+    pub(crate) fn forces_quote(&self, column: &str) -> bool {
+        let is_all = |name: &String| name.strip_prefix(MARK) == Some(FORCE_ALL);
+        self.force_quote
+            .iter()
+            .any(|name| name == column || is_all(name))
+    }
+
     pub(crate) fn new(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<Self> {
         let mut given = Given::default();
         for option in options {

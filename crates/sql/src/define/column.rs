@@ -108,6 +108,21 @@ impl Session {
                 sequence_options,
                 ..
             } => {
+                let twice = match column {
+                    Column {
+                        default: Some(_), ..
+                    } => Some("both default and identity specified"),
+                    Column {
+                        origin: Origin::Identity { .. },
+                        ..
+                    } => Some("multiple identity specifications"),
+                    _ => None,
+                };
+                if let Some(problem) = twice {
+                    let message =
+                        format!("{problem} for column \"{name}\" of table \"{}\"", table.1);
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+                }
                 let options = sequence_options.as_deref().unwrap_or_default();
                 let made = self.owned_sequence(table, &name, column.data_type, options)?;
                 column.origin = Origin::Identity {

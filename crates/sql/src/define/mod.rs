@@ -101,6 +101,16 @@ fn own_statement(session: &mut Session, own: &Own) -> Result<Completion> {
             name,
             change,
         } => sequence::alter(session, (name, *if_exists), change),
+        Own::Checkpoint => {
+            session.sql.database().checkpoint()?;
+            Ok(Completion::new("CHECKPOINT"))
+        }
+        Own::SetSchema {
+            if_exists,
+            name,
+            schema,
+            is_view,
+        } => schema::move_relation(session, (name, *if_exists), schema, *is_view),
         Own::CommentOnConstraint {
             constraint,
             table,

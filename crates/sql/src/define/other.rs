@@ -9,8 +9,9 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::parse::object_name;
 use crate::session::Session;
 use crate::sink::Completion;
+use crate::state::SessionSequences;
 use indelible::{TableLock, Wait};
-use sqlparser::ast::{Lock, LockTableMode, ObjectName, Statement, Truncate};
+use sqlparser::ast::{DiscardObject, Lock, LockTableMode, ObjectName, Statement, Truncate};
 use std::sync::Arc;
 
 /// Runs such a statement; none if it is another one.
@@ -34,10 +35,22 @@ pub(super) fn run(session: &mut Session, statement: &Statement) -> Result<Option
             session.truncate(truncate)?;
             "TRUNCATE TABLE"
         }
-        Statement::Discard { .. } => {
-            session.reset_everything();
-            "DISCARD ALL"
-        }
+        Statement::Discard { object_type } => match object_type {
+            DiscardObject::ALL => {
+                session.reset_everything();
+                "DISCARD ALL"
+            }
+            DiscardObject::SEQUENCES => {
+                session.environment.host.sequences = SessionSequences::default();
+                "DISCARD SEQUENCES"
+            }
+            DiscardObject::TEMP => {
+                session.drop_temporary()?;
+                "DISCARD TEMP"
+            }
+            // Plans are made again when they are out of date.
+            DiscardObject::PLANS => "DISCARD PLANS",
+        },
         Statement::LISTEN { .. } => "LISTEN",
         Statement::UNLISTEN { .. } => "UNLISTEN",
         Statement::NOTIFY { .. } => "NOTIFY",
@@ -47,6 +60,21 @@ pub(super) fn run(session: &mut Session, statement: &Statement) -> Result<Option
 }
 
 impl Session {
+    /// Drops the temporary objects of the session.
+    fn drop_temporary(&mut self) -> Result<()> {
+        let Some(namespace) = self.environment.names.temporary else {
+            return Ok(());
+        };
+        self.begin_definition()?;
+        loop {
+            let is_inside = |object: &&Arc<Object>| object.namespace == namespace;
+            let Some(object) = self.catalog().objects().find(is_inside).cloned() else {
+                return Ok(());
+            };
+            self.drop_with_dependents(&object, true)?;
+        }
+    }
+
     /// A table by its name.
     pub(super) fn named_table(&self, name: &ObjectName) -> Result<Arc<Object>> {
         let (schema, name) = object_name(name)?;

@@ -1,13 +1,14 @@
-//! `CREATE SCHEMA`.
+//! `CREATE SCHEMA`, and relations that move to another schema.
 //!
 //! Names that begin with `pg_` are the system's. Objects of a schema are found along the search
 //! path of the session.
 
-use crate::catalog::{Body, Object};
+use crate::catalog::{Body, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{ident_text, object_name};
+use crate::parse::{Path, ident_text, object_name};
 use crate::session::Session;
 use crate::sink::Completion;
+use crate::state::quoted;
 use sqlparser::ast::SchemaName;
 
 /// Creates a schema.
@@ -47,5 +48,70 @@ pub(super) fn create(
         body: Body::Schema,
     };
     session.put(object, None)?;
+    Ok(completion)
+}
+
+/// Moves a table with its sequences, or a view, to another schema.
+pub(super) fn move_relation(
+    session: &mut Session,
+    (path, if_exists): (&Path, bool),
+    schema: &str,
+    is_view: bool,
+) -> Result<Completion> {
+    session.begin_definition()?;
+    let completion = Completion::new(if is_view { "ALTER VIEW" } else { "ALTER TABLE" });
+    let object = match session.relation_at(path) {
+        Ok(object) => object,
+        Err(error) if if_exists => {
+            let notice = format!("{}, skipping", error.message);
+            session.environment.host.notice(notice);
+            return Ok(completion);
+        }
+        Err(error) => return Err(error),
+    };
+    if is_view && !matches!(object.body, Body::View(_)) {
+        let message = format!("\"{}\" is not a view", path.name);
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+    }
+    let namespace = session.environment.names.schema(schema)?;
+    if session.is_taken(namespace, &object.name) {
+        let message = format!(
+            "relation \"{}\" already exists in schema \"{schema}\"",
+            object.name
+        );
+        return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
+    }
+    let owner: Oid = object.oid;
+    let sequences: Vec<Object> = session
+        .catalog()
+        .objects()
+        .filter(|other| match &other.body {
+            Body::Sequence(body) => body.owner.is_some_and(|(table, _)| table == owner),
+            _ => false,
+        })
+        .map(|other| Object::clone(other))
+        .collect();
+    let old = session.catalog().object(object.namespace);
+    let old = old.map_or_else(String::new, |schema| quoted(&schema.name));
+    let mut object = Object::clone(&object);
+    if let Body::Table(body) = &mut object.body {
+        // Defaults name the sequences of serial columns with their schema.
+        for default in body
+            .columns
+            .iter_mut()
+            .filter_map(|column| column.default.as_mut())
+        {
+            for sequence in &sequences {
+                let name = quoted(&sequence.name);
+                let before = format!("nextval('{old}.{name}'");
+                let after = format!("nextval('{}.{name}'", quoted(schema));
+                *default = default.replace(&before, &after);
+            }
+        }
+    }
+    for mut moved in sequences.into_iter().chain([object]) {
+        moved.namespace = namespace;
+        session.put(moved, None)?;
+    }
     Ok(completion)
 }

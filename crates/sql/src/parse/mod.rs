@@ -18,7 +18,7 @@ pub(crate) use own::{
     identity_change,
 };
 pub(crate) use place::Places;
-pub(crate) use rewrite::{HEADER_MATCH, LIKE, WEAKER};
+pub(crate) use rewrite::{FORCE_ALL, HEADER_MATCH, LIKE, WEAKER};
 
 use crate::error::{Result, SqlError, SqlState};
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement};

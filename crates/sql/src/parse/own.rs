@@ -1,5 +1,5 @@
-//! Statements that the parser does not know at all: `REINDEX`, `ALTER SEQUENCE`, and `COMMENT` on
-//! parts of a table.
+//! Statements that the parser does not know at all: `REINDEX`, `CHECKPOINT`, `ALTER SEQUENCE`, `SET
+//! SCHEMA`, and `COMMENT` on parts of a table.
 //!
 //! They are read word by word. Options of sequences are also those of identity columns, which
 //! reach `ALTER TABLE` as text.
@@ -18,6 +18,14 @@ pub(crate) enum Own {
         name: Path,
         change: SequenceChange,
     },
+    /// `ALTER TABLE` or `ALTER VIEW` with `SET SCHEMA`.
+    SetSchema {
+        if_exists: bool,
+        name: Path,
+        schema: String,
+        is_view: bool,
+    },
+    Checkpoint,
     /// A comment on a constraint of a table.
     CommentOnConstraint {
         constraint: String,
@@ -101,11 +109,19 @@ pub(crate) enum IdentityChange {
 /// The statement, if it is one of these.
 pub(super) fn parse(tokens: &[TokenWithSpan], places: &Places) -> Option<Result<Own>> {
     let mut words = Words::new(tokens, places);
+    if words.accept("CHECKPOINT") {
+        return Some(words.end().map(|()| Own::Checkpoint));
+    }
     if words.accept("REINDEX") {
         return Some(words.reindex());
     }
     if words.accept("ALTER") && words.accept("SEQUENCE") {
         return Some(words.alter_sequence());
+    }
+    let mut words = Words::new(tokens, places);
+    let is_view = words.accept("ALTER") && words.accept("VIEW");
+    if is_view || words.accept("TABLE") {
+        return words.set_schema(is_view).map(Ok);
     }
     let mut words = Words::new(tokens, places);
     if words.accept("COMMENT") && words.accept("ON") && words.accept("CONSTRAINT") {
@@ -303,6 +319,22 @@ impl<'w> Words<'w> {
             target,
             is_concurrent,
         }))
+    }
+
+    /// `SET SCHEMA` of a table or view; none for another change.
+    fn set_schema(&mut self, is_view: bool) -> Option<Own> {
+        let if_exists = self.accept("IF") && self.accept("EXISTS");
+        self.accept("ONLY");
+        let name = self.path().ok()?;
+        let is_move = self.accept("SET") && self.accept("SCHEMA");
+        let schema = self.name().ok().filter(|_| is_move)?;
+        self.end().ok()?;
+        Some(Own::SetSchema {
+            if_exists,
+            name,
+            schema,
+            is_view,
+        })
     }
 
     fn alter_sequence(&mut self) -> Result<Own> {

@@ -16,7 +16,8 @@
 //! | `LIKE table` among columns, a target with a subscript | a marked name |
 //! | `ALTER COLUMN a SET GENERATED` and its kin | `SET DEFAULT` of a marked name |
 //! | an expression as a key of `ON CONFLICT` | a marked name |
-//! | `HEADER MATCH` of `COPY` | a marked encoding |
+//! | `HEADER MATCH`, `FORCE_QUOTE *` of `COPY` | a marked encoding, a marked column |
+//! | `BETWEEN SYMMETRIC a AND b` | `BETWEEN symmetric(a) AND b` |
 //!
 //! A marked name begins with [`MARK`], which no text of a client has, and ends with the tokens that
 //! it stands for.
@@ -29,6 +30,8 @@ use std::ops::Range;
 pub(crate) const WEAKER: &str = "weaker";
 /// A mark of `HEADER MATCH` of `COPY`, as an encoding.
 pub(crate) const HEADER_MATCH: &str = "header match";
+/// A mark of `FORCE_QUOTE *` of `COPY`, as a column.
+pub(crate) const FORCE_ALL: &str = "all";
 /// A mark of `LIKE` in a list of columns; the options follow.
 pub(crate) const LIKE: &str = "like";
 
@@ -45,7 +48,7 @@ pub(super) fn rewrite(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
         "BEGIN" | "START" | "SET" => words.modes(),
         "DROP" if words.is(1, "INDEX") && words.is(2, "CONCURRENTLY") => words.replace(2..3, &[]),
         "COPY" => {
-            words.header_match();
+            words.copy_options();
             words.switches();
         }
         "CREATE" => words.create(),
@@ -403,9 +406,13 @@ impl<'t> Words<'t> {
         }
     }
 
-    /// `HEADER MATCH` among the options of `COPY`.
-    fn header_match(&mut self) {
+    /// `HEADER MATCH` and `FORCE_QUOTE *` among the options of `COPY`.
+    fn copy_options(&mut self) {
         for at in 1..self.len() {
+            if self.is(at, "FORCE_QUOTE") && self.is_token(at + 1, &Token::Mul) {
+                let all = [Token::LParen, marked(FORCE_ALL), Token::RParen];
+                self.replace(at + 1..at + 2, &all);
+            }
             if self.is(at, "HEADER") && self.is(at + 1, "MATCH") {
                 let encoding = Token::make_keyword("ENCODING");
                 let mark = Token::SingleQuotedString(format!("{MARK}{HEADER_MATCH}"));
@@ -454,11 +461,34 @@ impl<'t> Words<'t> {
                         self.replace(at..at + 1, &[name, Token::RArrow]);
                     }
                 }
+                "BETWEEN" => self.symmetric(at + 1),
                 "SUBSTRING" if self.is_token(at + 1, &Token::LParen) => self.similar(at + 1),
                 "FOR" => self.lock(at),
                 _ => {}
             }
         }
+    }
+
+    /// `BETWEEN SYMMETRIC a AND b`: the first end is the argument of a call.
+    fn symmetric(&mut self, at: usize) {
+        if self.is(at, "ASYMMETRIC") {
+            self.replace(at..at + 1, &[]);
+        }
+        if !self.is(at, "SYMMETRIC") {
+            return;
+        }
+        let (mut end, mut cases) = (at + 1, 0_usize);
+        while end < self.len() && (cases > 0 || !self.is(end, "AND")) {
+            cases += usize::from(self.is(end, "CASE"));
+            cases = cases.saturating_sub(usize::from(self.is(end, "END")));
+            end = match self.token(end) {
+                Some(Token::LParen | Token::LBracket) => self.after_bracket(end),
+                _ => end + 1,
+            };
+        }
+        let name = Token::make_word("symmetric", None);
+        self.replace(at..at + 1, &[name, Token::LParen]);
+        self.replace(end..end, &[Token::RParen]);
     }
 
     /// `SUBSTRING(a SIMILAR b ESCAPE c)`.

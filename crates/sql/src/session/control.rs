@@ -257,8 +257,20 @@ impl Session {
         if (isolation, access) == (self.transaction.isolation, self.transaction.access) {
             return Ok(());
         }
-        if self.transaction.has_read || !self.transaction.savepoints.is_empty() {
-            let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
+        let has_begun = self.transaction.has_read || !self.transaction.savepoints.is_empty();
+        let message = match access {
+            _ if !has_begun => None,
+            _ if isolation != self.transaction.isolation => {
+                Some("SET TRANSACTION ISOLATION LEVEL must be called before any query")
+            }
+            Mode::ReadWrite => Some("transaction read-write mode must be set before any query"),
+            Mode::ReadOnly => {
+                // The session refuses changes; the connection need not know.
+                self.transaction.access = access;
+                return Ok(());
+            }
+        };
+        if let Some(message) = message {
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }
         self.transaction.isolation = isolation;
@@ -269,6 +281,7 @@ impl Session {
     }
 
     fn commit_block(&mut self, chain: bool) -> Result<&'static str> {
+        self.check_chain(chain, "COMMIT AND CHAIN")?;
         let (isolation, access) = (self.transaction.isolation, self.transaction.access);
         let command = match self.transaction.block {
             Block::Idle => {
@@ -291,7 +304,16 @@ impl Session {
         Ok(command)
     }
 
+    /// Only a block can be followed by another one.
+    fn check_chain(&self, chain: bool, command: &str) -> Result<()> {
+        if chain && !self.transaction.is_block() {
+            return Err(needs_block(command));
+        }
+        Ok(())
+    }
+
     fn roll_back_block(&mut self, chain: bool) -> Result<()> {
+        self.check_chain(chain, "ROLLBACK AND CHAIN")?;
         let (isolation, access) = (self.transaction.isolation, self.transaction.access);
         if matches!(self.transaction.block, Block::Idle | Block::Implicit) {
             let message = "there is no transaction in progress";

@@ -114,7 +114,7 @@ impl Session {
             columns: &columns,
             forced: columns
                 .iter()
-                .map(|column| format.force_quote.contains(&column.name))
+                .map(|column| format.forces_quote(&column.name))
                 .collect(),
             format,
             data: Vec::new(),

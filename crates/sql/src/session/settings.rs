@@ -32,6 +32,7 @@ impl Session {
                 match &reset.reset {
                     Reset::ALL => self.reset_all(),
                     Reset::SessionAuthorization => {}
+                    Reset::ConfigurationParameter(name) if setting_name(name) == "role" => {}
                     Reset::ConfigurationParameter(name) => {
                         self.set_variable(&setting_name(name), None, false)?;
                     }

@@ -48,6 +48,13 @@ const TABLE: &[Function] = &[
     Function::host("pg_try_advisory_lock", &[Int4, Int4], Bool),
     Function::host("pg_advisory_unlock", &[Int8], Bool),
     Function::host("pg_advisory_unlock", &[Int4, Int4], Bool),
+    // A cast to a domain calls it for a value that breaks one of the domain's conditions.
+    Function::scalar("domain_violation", &[Text, Text], Void, |_, a| {
+        let (domain, check) = (a[0].str()?, a[1].str()?);
+        let message = format!("value for domain {domain} violates check constraint \"{check}\"");
+        Err(SqlError::new(SqlState::CHECK_VIOLATION, message))
+    })
+    .volatile(),
     Function::scalar(
         "array_subscript",
         &[AnyArray, INTEGERS],

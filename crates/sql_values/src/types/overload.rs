@@ -96,6 +96,13 @@ pub fn function(
         .iter()
         .filter_map(|function| spread(function, given.len(), is_variadic))
         .collect();
+    // Of two that take the same arguments, the one that takes just so many is meant.
+    let plain: Vec<Vec<Kind>> = list
+        .iter()
+        .filter(|one| !one.function.is_variadic)
+        .map(|one| one.arguments.clone())
+        .collect();
+    list.retain(|one| !one.function.is_variadic || !plain.contains(&one.arguments));
     let describe = || {
         let kinds: Vec<String> = given.iter().map(|kind| kind.name()).collect();
         format!("function {name}({})", kinds.join(", "))

@@ -230,7 +230,7 @@ pub enum Unit {
 /// The unit of a word.
 pub fn unit(word: &str) -> Option<Unit> {
     Some(match word {
-        "millennium" | "millennia" | "mil" | "mils" => Unit::Millennium,
+        "millennium" | "millenniums" | "millennia" | "mil" | "mils" => Unit::Millennium,
         "century" | "centuries" | "c" | "cent" => Unit::Century,
         "decade" | "decades" | "dec" | "decs" => Unit::Decade,
         "year" | "years" | "y" | "yr" | "yrs" => Unit::Year,

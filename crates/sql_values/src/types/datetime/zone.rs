@@ -31,7 +31,27 @@ pub fn lookup(name: &str) -> Option<TimeZone> {
     if let Ok(zone) = TimeZone::get(name) {
         return Some(zone);
     }
-    posix(name)
+    posix(name).or_else(|| fixed(-seconds_of(name)?))
+}
+
+/// Seconds of hours, minutes and seconds with colons between them. As in POSIX texts, they count
+/// west of Greenwich.
+fn seconds_of(text: &str) -> Option<i32> {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let mut seconds = 0;
+    let mut parts = digits.split(':');
+    for unit in [3600, 60, 1] {
+        let Some(part) = parts.next() else { break };
+        let is_number =
+            (1..=3).contains(&part.len()) && part.bytes().all(|one| one.is_ascii_digit());
+        let part: i32 = part.parse().ok().filter(|_| is_number)?;
+        seconds += part * unit;
+    }
+    let is_whole = parts.next().is_none() && digits.contains(':');
+    is_whole.then_some(sign * seconds)
 }
 
 /// A POSIX text: a name and the hours west of Greenwich, and rules of summer time.
