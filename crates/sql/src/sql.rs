@@ -8,7 +8,7 @@ use crate::catalog::{Catalog, Oid, store};
 use crate::error::Result;
 use crate::plan::PlanCache;
 use crate::session::Session;
-use crate::state::Sequences;
+use crate::state::{Registry, Sequences};
 use indelible::{Database, Direction, Table, TableId};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -27,6 +27,7 @@ pub struct Sql {
     pub(crate) sequences: Sequences,
     pub(crate) plans: PlanCache,
     sessions: AtomicI32,
+    pub(crate) registry: Registry,
     /// Counts transactions from the moment of the opening, so that numbers grow across openings.
     transactions: AtomicI64,
     /// The moment of its opening, in microseconds since 2000-01-01 UTC.
@@ -51,6 +52,7 @@ impl Sql {
             sequences: Sequences::default(),
             plans: PlanCache::default(),
             sessions: AtomicI32::new(0),
+            registry: Registry::default(),
             transactions: AtomicI64::new(crate::state::now()),
             opened_at: crate::state::now(),
         }))
@@ -88,6 +90,19 @@ impl Sql {
     /// As [`Database::close`].
     pub fn close(self: Arc<Self>) -> Result<()> {
         Arc::into_inner(self).map_or(Ok(()), |sql| Ok(sql.database.close()?))
+    }
+
+    /// Ends the statement that a session runs; false if there is no such session.
+    pub fn cancel(&self, session: i32) -> bool {
+        let peer = self.registry.peer(session);
+        peer.map(|peer| peer.interrupt.raise()).is_some()
+    }
+
+    /// Ends a session: its statement at once, and its next one before it begins. The function that
+    /// was given to [`Session::on_wake`] is called. False if there is no such session.
+    pub fn terminate(&self, session: i32) -> bool {
+        let peer = self.registry.peer(session);
+        peer.map(|peer| peer.terminate()).is_some()
     }
 
     /// The catalogue of all transactions that have committed.

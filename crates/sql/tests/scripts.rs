@@ -114,6 +114,18 @@ fn tables_and_their_rows() {
     run("tables");
 }
 
+/// The statements that psql 15 sends for `\d` and its kin.
+#[test]
+fn statements_of_psql() {
+    run("psql");
+}
+
+/// Statements by which drivers, object-relational mappers and tools read the catalogue.
+#[test]
+fn statements_of_clients() {
+    run("clients");
+}
+
 #[test]
 fn queries() {
     run("queries");

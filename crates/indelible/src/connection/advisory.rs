@@ -143,6 +143,22 @@ impl Connection {
         Ok(true)
     }
 
+    /// Gives all advisory locks of the connection back. Those of the transaction stay until it
+    /// ends.
+    pub fn advisory_unlock_all(&mut self) {
+        let (_, Some(advisory)) = self.lock_sessions() else {
+            return;
+        };
+        let Advisory { locks, held } = &mut **advisory;
+        held.retain(|key, claims| {
+            (claims.shared, claims.exclusive) = (0, 0);
+            if claims.is_empty() {
+                locks.unlock_key(TREE, &name(*key));
+            }
+            !claims.is_empty()
+        });
+    }
+
     /// Gives an advisory lock of the connection back, once; false if it has none in this mode.
     /// Those of the transaction stay until it ends.
     pub fn advisory_unlock(&mut self, key: AdvisoryKey, mode: AdvisoryMode) -> bool {

@@ -85,7 +85,7 @@ impl Session {
         catalog.put(Object {
             oid,
             namespace: 0,
-            name: format!("pg_temp_{}", self.environment.host.number),
+            name: format!("pg_temp_{}", self.environment.host.peer.number),
             comment: None,
             body: Body::Schema,
         });

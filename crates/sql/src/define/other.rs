@@ -6,10 +6,10 @@
 use crate::bind::no_relation;
 use crate::catalog::{Body, Names, Object};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::object_name;
+use crate::parse::{ident_text, object_name};
 use crate::session::Session;
 use crate::sink::Completion;
-use crate::state::SessionSequences;
+use crate::state::{Listen, SessionSequences};
 use indelible::{TableLock, Wait};
 use sqlparser::ast::{DiscardObject, Lock, LockTableMode, ObjectName, Statement, Truncate};
 use std::sync::Arc;
@@ -51,9 +51,25 @@ pub(super) fn run(session: &mut Session, statement: &Statement) -> Result<Option
             // Plans are made again when they are out of date.
             DiscardObject::PLANS => "DISCARD PLANS",
         },
-        Statement::LISTEN { .. } => "LISTEN",
-        Statement::UNLISTEN { .. } => "UNLISTEN",
-        Statement::NOTIFY { .. } => "NOTIFY",
+        Statement::LISTEN { channel } => {
+            session.listen(Listen::Begin(ident_text(channel)));
+            "LISTEN"
+        }
+        Statement::UNLISTEN { channel } if channel.value == "*" => {
+            session.listen(Listen::EndAll);
+            "UNLISTEN"
+        }
+        Statement::UNLISTEN { channel } => {
+            session.listen(Listen::End(ident_text(channel)));
+            "UNLISTEN"
+        }
+        Statement::NOTIFY { channel, payload } => {
+            let payload = payload.as_deref().unwrap_or_default();
+            let host = &mut session.environment.host;
+            host.announced
+                .notify(host.peer.number, &ident_text(channel), payload)?;
+            "NOTIFY"
+        }
         _ => return Ok(None),
     };
     Ok(Some(Completion::new(command)))
@@ -73,6 +89,11 @@ impl Session {
             };
             self.drop_with_dependents(&object, true)?;
         }
+    }
+
+    /// Changes the channels that the session listens to, at the commit of the transaction.
+    fn listen(&mut self, change: Listen) {
+        self.environment.host.announced.listens.push(change);
     }
 
     /// A table by its name.

@@ -33,7 +33,7 @@ pub(crate) use evaluate::{evaluate, is_true};
 pub(crate) use modify::Feed;
 pub(crate) use point::PointMemory;
 
-use crate::error::{Result, SqlError, SqlState};
+use crate::error::Result;
 use crate::plan::Node;
 use crate::sink::Batch;
 use crate::state::Environment;
@@ -55,8 +55,7 @@ impl Run<'_> {
     /// Fails if the statement is to end.
     pub(crate) fn check(&self) -> Result<()> {
         if self.environment.interrupt.is_raised() {
-            let message = "canceling statement due to user request";
-            return Err(SqlError::new(SqlState::QUERY_CANCELED, message));
+            return Err(self.environment.host.peer.stopped());
         }
         self.environment.host.check_deadline()
     }

@@ -10,7 +10,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::parse::Parsed;
 use crate::parse::ident_text;
 use crate::sink::{Completion, RowSink};
-use crate::state::{Block, Loose, Savepoint, Transaction};
+use crate::state::{Announced, Block, Loose, Savepoint, Transaction};
 use indelible::{Isolation, Mode};
 use sqlparser::ast::{
     Ident, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
@@ -137,19 +137,35 @@ impl Session {
         } else {
             self.connection.commit(durability)
         };
+        let announced = std::mem::take(&mut self.environment.host.announced);
         self.end();
-        self.last_commit = Some(committed?);
+        let report = committed?;
+        self.environment.host.peer.counts.committed(&report);
+        self.last_commit = Some(report);
+        self.announce(announced);
         Ok(())
+    }
+
+    /// Listens to other channels, and tells others what the transaction has announced.
+    fn announce(&self, announced: Announced) {
+        for change in announced.listens {
+            self.environment.host.peer.listen(change);
+        }
+        self.sql.registry.deliver(&announced.notifications);
     }
 
     /// Undoes the open transaction, if there is one.
     pub(super) fn abort(&mut self) {
+        if self.transaction.block != Block::Idle {
+            self.environment.host.peer.counts.rolled_back();
+        }
         self.close_portals();
         self.connection.abort();
         self.end();
     }
 
     fn end(&mut self) {
+        self.environment.host.announced = Announced::default();
         let loose = std::mem::take(&mut self.transaction.loose);
         self.transaction = Transaction::idle();
         self.environment.host.new_tables.clear();
@@ -345,6 +361,7 @@ impl Session {
             name: ident_text(name),
             mark: self.connection.statement()?,
             catalog: Arc::clone(self.catalog()),
+            announced: self.environment.host.announced.point(),
         };
         self.transaction.savepoints.push(savepoint);
         self.environment.host.new_tables.clear();
@@ -370,6 +387,10 @@ impl Session {
         let savepoint = &self.transaction.savepoints[at];
         self.connection.roll_back_to(savepoint.mark)?;
         self.environment.names.catalog = Arc::clone(&savepoint.catalog);
+        self.environment
+            .host
+            .announced
+            .truncate(savepoint.announced);
         self.transaction.savepoints.truncate(at + 1);
         self.transaction.block = Block::Open;
         Ok(())

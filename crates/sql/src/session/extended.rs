@@ -78,15 +78,17 @@ impl Session {
         rows_max: u64,
         sink: &mut dyn RowSink,
     ) -> Result<Completion> {
-        self.environment.interrupt.clear();
         let Some(mut bound) = self.portals.remove(portal) else {
             self.fail();
             return Err(no_portal(portal));
         };
+        let text = bound.parsed.as_ref().map(|parsed| parsed.text.clone());
+        self.begin_text(text.as_deref().unwrap_or_default())?;
         let is_deep = bound.parsed.as_ref().is_some_and(|parsed| parsed.is_deep);
         let completion = self.with_stack(is_deep, sink, |session, sink| {
             session.run_portal(&mut bound, rows_max, sink)
         });
+        self.end_text();
         // The end of a transaction ends its portals, so it stays only if it can go on.
         let is_suspended = completion
             .as_ref()
@@ -243,7 +245,9 @@ impl Session {
     ///
     /// Those of the commit.
     pub fn sync(&mut self) -> Result<()> {
-        self.end_implicit()
+        let ended = self.end_implicit();
+        self.end_text();
+        ended
     }
 
     /// Ends all portals, with their transaction.

@@ -38,8 +38,8 @@ use crate::run::PointMemory;
 use crate::sink::RowSink;
 use crate::sql::Sql;
 use crate::state::{
-    Block, Environment, HostState, Notice, Portal, Prepared, SessionNames, SessionSequences,
-    Transaction, TransactionStatus, Variables, millis_of,
+    Announced, Block, Environment, HostState, Notice, Notification, Portal, Prepared, SessionNames,
+    SessionSequences, Transaction, TransactionStatus, Variables, Wake, millis_of,
 };
 use crate::types::Settings;
 use crate::types::random::Random;
@@ -72,6 +72,7 @@ impl Drop for Session {
     /// Temporary objects go with their session; if that fails, with the next opening.
     fn drop(&mut self) {
         self.abort();
+        self.sql.registry.remove(&self.environment.host.peer);
         let Some(temporary) = self.environment.names.temporary else {
             return;
         };
@@ -117,8 +118,9 @@ impl Session {
                     sequences: SessionSequences::default(),
                     notices: Vec::new(),
                     changes: Vec::new(),
-                    number,
                     deadline: None,
+                    peer: sql.registry.add(number, connection.interrupt()),
+                    announced: Announced::default(),
                     new_tables: Vec::new(),
                     transaction: 0,
                 },
@@ -145,7 +147,13 @@ impl Session {
     /// The error of the first statement that fails: those after it do not run, and those before it
     /// are undone with it, unless a transaction block was open. Then the block has failed.
     pub fn simple(&mut self, text: &str, sink: &mut dyn RowSink) -> Result<()> {
-        self.environment.interrupt.clear();
+        self.begin_text(text)?;
+        let result = self.run_text(text, sink);
+        self.end_text();
+        result
+    }
+
+    fn run_text(&mut self, text: &str, sink: &mut dyn RowSink) -> Result<()> {
         if let Some(completion) = self.run_cached(text, sink)? {
             self.portals.remove("");
             sink.complete(&completion)?;
@@ -169,6 +177,46 @@ impl Session {
             sink.complete(&completion)?;
         }
         self.end_implicit()
+    }
+
+    /// Others see that the session runs a statement.
+    fn begin_text(&mut self, text: &str) -> Result<()> {
+        self.environment.interrupt.clear();
+        self.environment.host.peer.begin(text)
+    }
+
+    /// Others see that the session waits for its client.
+    fn end_text(&self) {
+        let begun_at = self.environment.transaction_start;
+        self.environment
+            .host
+            .peer
+            .end(self.transaction.block, begun_at);
+    }
+
+    /// Takes the notifications that have come. Between transactions, clients are told of them.
+    pub fn take_notifications(&mut self) -> Vec<Notification> {
+        self.environment.host.peer.take_notifications()
+    }
+
+    /// Sets the function that is called, from another thread, when there are notifications, or the
+    /// session is to end: it wakes the thread that waits for the client.
+    pub fn on_wake(&mut self, wake: Wake) {
+        self.environment.host.peer.set_wake(wake);
+    }
+
+    /// Whether [`Sql::terminate`] or `pg_terminate_backend` has asked for the end of the session.
+    pub fn is_terminated(&self) -> bool {
+        self.environment.host.peer.is_terminated()
+    }
+
+    /// Says where the session's client is, for `pg_stat_activity`.
+    pub fn set_client(&mut self, address: &str, port: u16) {
+        let client = Some((address.to_owned(), port));
+        self.environment
+            .host
+            .peer
+            .show(|shown| shown.client = client);
     }
 
     /// The state of the transaction.
@@ -198,7 +246,7 @@ impl Session {
 
     /// The number of the session, unique in the open database.
     pub fn number(&self) -> i32 {
-        self.environment.host.number
+        self.environment.host.peer.number
     }
 
     /// The value of a setting, such as `timezone`.

@@ -8,7 +8,7 @@ use super::control::isolation_name;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::ident_text;
 use crate::sink::{Batch, Completion, OutputColumn, RowSink};
-use crate::state::{parts_of, unknown_setting};
+use crate::state::{Listen, parts_of, unknown_setting};
 use crate::types::{Context, Datum, Kind};
 use indelible::Mode;
 use sqlparser::ast::{
@@ -49,6 +49,8 @@ impl Session {
         self.prepared.clear();
         self.close_portals();
         self.environment.host.sequences = crate::state::SessionSequences::default();
+        self.connection.advisory_unlock_all();
+        self.environment.host.announced.listens.push(Listen::EndAll);
     }
 
     /// Sets all settings to their defaults.
@@ -143,6 +145,13 @@ impl Session {
             variables.keep_for_later(name);
         }
         variables.set(&mut environment.settings, name, value)?;
+        if name.eq_ignore_ascii_case("application_name") {
+            let name = variables.get(name).unwrap_or_default().to_owned();
+            environment
+                .host
+                .peer
+                .show(|shown| shown.application_name = name);
+        }
         self.apply_search_path();
         Ok(())
     }

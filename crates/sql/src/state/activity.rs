@@ -51,6 +51,16 @@ pub(super) const FUNCTIONS: &[Function] = &[
     about("inet_client_addr", &[], Text),
     about("inet_client_port", &[], Int4),
     about("pg_notification_queue_usage", &[], Float8),
+    Function::with_body(
+        "pg_listening_channels",
+        &[],
+        Text,
+        crate::types::function::Body::HostSet("pg_listening_channels"),
+    )
+    .stable(),
+    Function::host("pg_cancel_backend", &[Int4], Bool),
+    Function::host("pg_terminate_backend", &[Int4], Bool),
+    Function::host("pg_terminate_backend", &[Int4, Int8], Bool),
 ];
 
 /// About the bytes of a value of a type without a length.
@@ -90,6 +100,12 @@ impl HostCall<'_> {
             "inet_server_addr" | "inet_server_port" | "inet_client_addr" | "inet_client_port" => {
                 Datum::Null
             }
+            "pg_listening_channels" => {
+                let channels = self.session.peer.channels().into_iter().map(Datum::text);
+                super::describe::rows(Text, channels.collect())
+            }
+            "pg_cancel_backend" => Datum::Bool(sql.cancel(arguments[0].int4()?)),
+            "pg_terminate_backend" => Datum::Bool(sql.terminate(arguments[0].int4()?)),
             "pg_notification_queue_usage" => Datum::Float8(0.0),
             _ => return Ok(None),
         }))

@@ -4,6 +4,7 @@
 //! values are converted by the rest.
 
 use super::names::SessionNames;
+use super::registry::{Announced, Peer};
 use super::sequence::SessionSequences;
 use super::setting::Variables;
 use super::{Notice, Severity};
@@ -59,10 +60,12 @@ pub(crate) struct HostState {
     /// Settings that `set_config` has changed, which take effect after the statement: name, value,
     /// and whether for the transaction only.
     pub(crate) changes: Vec<(String, String, bool)>,
-    /// The number of the session.
-    pub(crate) number: i32,
     /// The end of the statement's time, if `statement_timeout` gives it one.
     pub(crate) deadline: Option<Instant>,
+    /// The session, as others see it.
+    pub(crate) peer: Arc<Peer>,
+    /// Notifications of the transaction, and changes of the channels that it listens to.
+    pub(crate) announced: Announced,
     /// Tables below that the transaction has made since its last savepoint, and that nobody else
     /// knows: they go if anything that follows is undone.
     pub(crate) new_tables: Vec<indelible::TableId>,

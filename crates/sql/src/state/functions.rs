@@ -40,14 +40,6 @@ const TABLE: &[Function] = &[
     Function::host("version", &[], Text).stable(),
     Function::host("pg_get_userbyid", &[Oid], Name).stable(),
     Function::host("pg_sleep", &[Kind::Float8], Void),
-    Function::host("pg_advisory_lock", &[Int8], Void),
-    Function::host("pg_advisory_lock", &[Int4, Int4], Void),
-    Function::host("pg_advisory_xact_lock", &[Int8], Void),
-    Function::host("pg_advisory_xact_lock", &[Int4, Int4], Void),
-    Function::host("pg_try_advisory_lock", &[Int8], Bool),
-    Function::host("pg_try_advisory_lock", &[Int4, Int4], Bool),
-    Function::host("pg_advisory_unlock", &[Int8], Bool),
-    Function::host("pg_advisory_unlock", &[Int4, Int4], Bool),
     // A cast to a domain calls it for a value that breaks one of the domain's conditions.
     Function::scalar("domain_violation", &[Text, Text], Void, |_, a| {
         let (domain, check) = (a[0].str()?, a[1].str()?);
@@ -55,6 +47,8 @@ const TABLE: &[Function] = &[
         Err(SqlError::new(SqlState::CHECK_VIOLATION, message))
     })
     .volatile(),
+    Function::host("pg_advisory_unlock_all", &[], Void),
+    Function::host("pg_notify", &[Text, Text], Void).nullable(),
     Function::scalar(
         "array_subscript",
         &[AnyArray, INTEGERS],
@@ -109,6 +103,24 @@ fn null_subscript() -> SqlError {
     SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message)
 }
 
+/// Advisory locks, by one number or two.
+macro_rules! advisory {
+    ($($name:literal $result:ident)*) => {
+        &[$(
+            Function::host($name, &[Int8], $result),
+            Function::host($name, &[Int4, Int4], $result),
+        )*]
+    };
+}
+
+const ADVISORY: &[Function] = advisory! {
+    "pg_advisory_lock" Void "pg_advisory_lock_shared" Void
+    "pg_advisory_xact_lock" Void "pg_advisory_xact_lock_shared" Void
+    "pg_try_advisory_lock" Bool "pg_try_advisory_lock_shared" Bool
+    "pg_try_advisory_xact_lock" Bool "pg_try_advisory_xact_lock_shared" Bool
+    "pg_advisory_unlock" Bool "pg_advisory_unlock_shared" Bool
+};
+
 /// Integers of an array; NULL is none.
 fn ends(array: &Datum) -> Result<Vec<Option<i32>>> {
     let ends = array.array()?.elements.iter();
@@ -124,6 +136,7 @@ pub(crate) fn functions() -> &'static Functions {
     static ALL: LazyLock<Functions> = LazyLock::new(|| {
         Functions::with(&[
             TABLE,
+            ADVISORY,
             super::describe::FUNCTIONS,
             super::privilege::FUNCTIONS,
             super::privilege::OTHERS,

@@ -34,14 +34,16 @@ impl Host for HostCall<'_> {
             "setval" => self.setval(arguments),
             "pg_sequence_last_value" => self.last_value(&arguments[0]),
             "sequence_state" => self.sequence_state(&arguments[0]),
-            "pg_backend_pid" => Ok(Datum::Int4(self.session.number)),
+            "pg_backend_pid" => Ok(Datum::Int4(self.session.peer.number)),
             "set_config" => self.set_setting(arguments),
             "current_schemas" => Ok(self.schema_names(arguments[0].bool()?)),
             "pg_sleep" => self.sleep(arguments[0].float8()?),
-            "pg_advisory_lock"
-            | "pg_advisory_xact_lock"
-            | "pg_try_advisory_lock"
-            | "pg_advisory_unlock" => self.advisory(function, arguments),
+            "pg_advisory_unlock_all" => {
+                self.connection.advisory_unlock_all();
+                Ok(Datum::text(""))
+            }
+            "pg_notify" => self.notify(arguments),
+            _ if function.contains("advisory") => self.advisory(function, arguments),
             "current_setting" => self.setting(arguments),
             "current_schema" => Ok(self
                 .schemas()
@@ -201,8 +203,7 @@ impl HostCall<'_> {
         let interrupt = self.connection.interrupt();
         while end.is_none_or(|end| Instant::now() < end) {
             if interrupt.is_raised() {
-                let message = "canceling statement due to user request";
-                return Err(SqlError::new(SqlState::QUERY_CANCELED, message));
+                return Err(self.session.peer.stopped());
             }
             self.session.check_deadline()?;
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
@@ -217,28 +218,51 @@ impl HostCall<'_> {
             [one, other] => AdvisoryKey::Two(one.int4()?, other.int4()?),
             _ => return Err(SqlError::internal("an advisory lock has one key or two")),
         };
-        if function == "pg_advisory_unlock" {
-            let mode = AdvisoryMode::Exclusive;
-            return Ok(Datum::Bool(self.connection.advisory_unlock(key, mode)));
-        }
-        let scope = match function {
-            "pg_advisory_xact_lock" => Scope::Transaction,
-            _ => Scope::Connection,
+        let mode = if function.ends_with("_shared") {
+            AdvisoryMode::Shared
+        } else {
+            AdvisoryMode::Exclusive
         };
-        let is_try = function == "pg_try_advisory_lock";
+        if function.starts_with("pg_advisory_unlock") {
+            let is_held = self.connection.advisory_unlock(key, mode);
+            if !is_held {
+                let kind = match mode {
+                    AdvisoryMode::Shared => "ShareLock",
+                    AdvisoryMode::Exclusive => "ExclusiveLock",
+                };
+                let message = format!("you don't own a lock of type {kind}");
+                self.session.warning(SqlState::WARNING, message);
+            }
+            return Ok(Datum::Bool(is_held));
+        }
+        let scope = if function.contains("_xact_") {
+            Scope::Transaction
+        } else {
+            Scope::Connection
+        };
+        let is_try = function.starts_with("pg_try_");
         let wait = if is_try {
             Wait::Never
         } else {
             self.session.variables.modes().wait
         };
-        let locked = self
-            .connection
-            .advisory_lock(key, AdvisoryMode::Exclusive, scope, wait)?;
+        let locked = self.connection.advisory_lock(key, mode, scope, wait)?;
         Ok(if is_try {
             Datum::Bool(locked)
         } else {
             Datum::text("")
         })
+    }
+
+    /// A notification without a text has an empty one.
+    fn notify(&mut self, arguments: &[Datum]) -> Result<Datum> {
+        let text = |at: usize| match &arguments[at] {
+            Datum::Null => Ok(""),
+            text => text.str(),
+        };
+        let sender = self.session.peer.number;
+        self.session.announced.notify(sender, text(0)?, text(1)?)?;
+        Ok(Datum::text(""))
     }
 
     fn setting(&mut self, arguments: &[Datum]) -> Result<Datum> {

@@ -10,6 +10,7 @@
 //! | `setting` | `SET`, `SHOW`, `RESET` |
 //! | `standard` | functions of `information_schema` |
 //! | `transaction` | the block that is open, its savepoints and its definitions |
+//! | `registry` | the sessions of the database, as others see them, and their notifications |
 //! | `prepared` | prepared statements, portals and cursors |
 
 mod activity;
@@ -21,6 +22,7 @@ mod host;
 mod names;
 mod prepared;
 mod privilege;
+mod registry;
 mod sequence;
 mod setting;
 mod standard;
@@ -32,8 +34,13 @@ pub(crate) use functions::functions;
 pub(crate) use host::HostCall;
 pub(crate) use names::{SessionNames, parts_of, quoted};
 pub(crate) use prepared::{Planned, Portal, Prepared, Running};
+pub(crate) use registry::{Announced, Listen, Registry, cost};
+pub use registry::{Notification, Wake};
 pub(crate) use sequence::{Sequences, SessionSequences, delete as delete_sequence};
-pub(crate) use setting::{PlanCacheMode, Variables, millis_of, unknown as unknown_setting};
+pub(crate) use setting::{
+    PlanCacheMode, Variables, default_of as default_setting, is_fixed as is_fixed_setting,
+    millis_of, unknown as unknown_setting,
+};
 pub(crate) use transaction::{Block, Loose, Savepoint, Transaction};
 
 /// The state of a session's transaction, as clients see it.

@@ -289,7 +289,7 @@ impl Variables {
         let Some(default) = default_of(&name).or(name.contains('.').then_some("")) else {
             return Err(unknown(&name));
         };
-        if FIXED.contains(&name.as_str()) {
+        if is_fixed(&name) {
             let message = format!("parameter \"{name}\" cannot be changed");
             return Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message));
         }
@@ -354,13 +354,19 @@ fn isolation_named(name: &str) -> Option<Isolation> {
     }
 }
 
+/// Whether nobody can change a setting.
+pub(crate) fn is_fixed(name: &str) -> bool {
+    FIXED.contains(&name)
+}
+
 /// The error of a setting that does not exist.
 pub(crate) fn unknown(name: &str) -> SqlError {
     let message = format!("unrecognized configuration parameter \"{name}\"");
     SqlError::new(SqlState::UNDEFINED_OBJECT, message)
 }
 
-fn default_of(name: &str) -> Option<&'static str> {
+/// The default of a setting.
+pub(crate) fn default_of(name: &str) -> Option<&'static str> {
     let at = DEFAULTS
         .binary_search_by(|(known, _)| (*known).cmp(name))
         .ok()?;

@@ -25,6 +25,8 @@ pub(crate) struct Savepoint {
     pub(crate) name: String,
     pub(crate) mark: StatementMark,
     pub(crate) catalog: Arc<Catalog>,
+    /// Notifications that were announced before it.
+    pub(crate) announced: (usize, usize),
 }
 
 /// The open transaction, or the one to come.

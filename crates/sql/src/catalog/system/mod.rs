@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `relations.txt` | names, numbers and columns of all of them, and values that never differ |
 //! | `schema`, `constraint`, `types`, `routine`, `role` | rows made of the catalogue |
+//! | `activity` | sessions, settings and costs |
 //! | `constant` | rows that never differ |
 //! | `views.sql` | relations that are queries over the others |
 //!
 //! A relation that has neither rows nor a query is empty: its columns are there for clients that
 //! look. Rows are made when a statement runs, from the catalogue that the statement sees.
 
+mod activity;
 mod constant;
 mod constraint;
 mod relation;

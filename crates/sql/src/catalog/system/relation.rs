@@ -3,7 +3,7 @@
 //! A function that makes rows names the columns that it fills. All others have the value that
 //! `relations.txt` gives them, or NULL.
 
-use super::{constant, constraint, role, routine, schema, types};
+use super::{activity, constant, constraint, role, routine, schema, types};
 use crate::catalog::Oid;
 use crate::error::Result;
 use crate::state::{HostState, SessionNames};
@@ -203,19 +203,23 @@ fn queries(text: &'static str) -> HashMap<(&'static str, &'static str), &'static
     views.collect()
 }
 
+/// The functions that make rows, by the schemas of their relations.
+const MAKERS: &[(&str, &[Maker])] = &[
+    ("pg_catalog", schema::MAKERS),
+    ("pg_catalog", constraint::MAKERS),
+    ("pg_catalog", types::MAKERS),
+    ("pg_catalog", routine::MAKERS),
+    ("pg_catalog", role::MAKERS),
+    ("pg_catalog", constant::MAKERS),
+    ("pg_catalog", activity::MAKERS),
+    ("indelible", activity::OWN_MAKERS),
+];
+
 /// The function that makes the rows of a relation.
 fn made(schema: &str, name: &str) -> Option<fn(&Sources<'_>, &mut Rows<'_>) -> Result<()>> {
-    let tables: [&[Maker]; 6] = [
-        schema::MAKERS,
-        constraint::MAKERS,
-        types::MAKERS,
-        routine::MAKERS,
-        role::MAKERS,
-        constant::MAKERS,
-    ];
-    let mut makers = tables.iter().copied().flatten();
-    let found = makers.find(|maker| maker.0 == name && schema == "pg_catalog")?;
-    Some(found.1)
+    let tables = MAKERS.iter().filter(|(own, _)| *own == schema);
+    let mut makers = tables.flat_map(|(_, makers)| makers.iter());
+    makers.find(|maker| maker.0 == name).map(|maker| maker.1)
 }
 
 /// A relation of `pg_catalog` by its name, and the function that makes its rows.
@@ -263,17 +267,11 @@ mod tests {
 
     #[test]
     fn every_function_and_query_belongs_to_a_relation() {
-        let has_rows = |name| matches!(find(None, name).unwrap().content, Content::Rows(_));
-        let tables: [&[Maker]; 6] = [
-            schema::MAKERS,
-            constraint::MAKERS,
-            types::MAKERS,
-            routine::MAKERS,
-            role::MAKERS,
-            constant::MAKERS,
-        ];
-        for (name, _) in tables.iter().copied().flatten() {
-            assert!(has_rows(name), "{name}");
+        for (schema, makers) in MAKERS {
+            for (name, _) in *makers {
+                let relation = find(Some(schema), name).unwrap_or_else(|| panic!("{name}"));
+                assert!(matches!(relation.content, Content::Rows(_)), "{name}");
+            }
         }
         for (schema, name) in queries(include_str!("views.sql")).keys() {
             let relation = find(Some(schema), name).unwrap_or_else(|| panic!("{schema}.{name}"));

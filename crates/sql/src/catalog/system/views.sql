@@ -52,6 +52,26 @@ FROM pg_sequence s
   JOIN pg_class c ON c.oid = s.seqrelid
   LEFT JOIN pg_namespace n ON n.oid = c.relnamespace;
 
+CREATE VIEW pg_catalog.pg_stat_all_tables AS
+SELECT c.oid AS relid, n.nspname AS schemaname, c.relname, c.reltuples::bigint AS n_live_tup
+FROM pg_class c LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind = 'r';
+
+CREATE VIEW pg_catalog.pg_stat_user_tables AS
+SELECT relid, schemaname, relname, n_live_tup FROM pg_stat_all_tables
+WHERE schemaname NOT IN ('pg_catalog', 'information_schema', 'indelible');
+
+CREATE VIEW pg_catalog.pg_stat_all_indexes AS
+SELECT x.indrelid AS relid, x.indexrelid, n.nspname AS schemaname, c.relname,
+  i.relname AS indexrelname
+FROM pg_index x
+  JOIN pg_class c ON c.oid = x.indrelid
+  JOIN pg_class i ON i.oid = x.indexrelid
+  LEFT JOIN pg_namespace n ON n.oid = c.relnamespace;
+
+CREATE VIEW pg_catalog.pg_stat_user_indexes AS
+SELECT relid, indexrelid, schemaname, relname, indexrelname FROM pg_stat_all_indexes;
+
 CREATE VIEW information_schema.information_schema_catalog_name AS
 SELECT current_database() AS catalog_name;
 

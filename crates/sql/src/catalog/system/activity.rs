@@ -1,0 +1,151 @@
+//! Sessions, settings and costs, as they are when a statement looks.
+
+use super::DATABASE;
+use super::relation::{Maker, Rows, Sources, text};
+use crate::catalog::OWNER;
+use crate::error::Result;
+use crate::state::{Block, cost};
+use crate::types::Datum;
+use indelible::Method;
+
+pub(super) const MAKERS: &[Maker] = &[
+    ("pg_stat_activity", sessions),
+    ("pg_stat_database", databases),
+    ("pg_settings", settings),
+    ("pg_stat_nvm", costs),
+];
+
+/// Relations that PostgreSQL does not have.
+pub(super) const OWN_MAKERS: &[Maker] = &[("methods", methods), ("versions", versions)];
+
+/// A moment; none is NULL.
+fn moment(moment: i64) -> Datum {
+    match moment {
+        0 => Datum::Null,
+        moment => Datum::Timestamptz(moment),
+    }
+}
+
+fn sessions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    for peer in from.session.sql.registry.peers() {
+        let shown = peer.shown();
+        let block = shown.block.unwrap_or(Block::Idle);
+        let state = match (shown.is_active, block) {
+            (true, _) => "active",
+            (false, Block::Open) => "idle in transaction",
+            (false, Block::Failed) => "idle in transaction (aborted)",
+            (false, Block::Idle | Block::Implicit) => "idle",
+        };
+        let has_transaction = shown.is_active || block != Block::Idle;
+        let begun_at = if has_transaction {
+            shown.transaction_begun_at
+        } else {
+            0
+        };
+        let (address, port) = match &shown.client {
+            Some((address, port)) => (text(address), Datum::Int4((*port).into())),
+            None => (Datum::Null, Datum::Int4(-1)),
+        };
+        rows.push([
+            ("datid", Datum::Oid(DATABASE)),
+            ("datname", text("indelible")),
+            ("pid", Datum::Int4(peer.number)),
+            ("usesysid", Datum::Oid(OWNER)),
+            ("usename", text("indelible")),
+            ("application_name", text(&shown.application_name)),
+            ("client_addr", address),
+            ("client_port", port),
+            ("backend_start", moment(peer.started_at)),
+            ("xact_start", moment(begun_at)),
+            ("query_start", moment(shown.text_begun_at)),
+            ("state_change", moment(shown.state_changed_at)),
+            ("state", text(state)),
+            ("query", text(&shown.text)),
+            ("backend_type", text("client backend")),
+        ]);
+    }
+    Ok(())
+}
+
+fn databases(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    let registry = &from.session.sql.registry;
+    let counts = registry.counts();
+    rows.push([
+        ("datid", Datum::Oid(DATABASE)),
+        ("datname", text("indelible")),
+        ("numbackends", Datum::Int4(registry.peers().len() as i32)),
+        ("xact_commit", Datum::Int8(counts[cost::COMMITTED] as i64)),
+        (
+            "xact_rollback",
+            Datum::Int8(counts[cost::ROLLED_BACK] as i64),
+        ),
+    ]);
+    Ok(())
+}
+
+fn settings(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    for (name, value) in from.session.variables.all() {
+        let default = crate::state::default_setting(&name);
+        let default = default.map_or(Datum::Null, text);
+        let is_switch = matches!(value.as_str(), "on" | "off");
+        let is_fixed = crate::state::is_fixed_setting(&name);
+        let is_default = matches!(&default, Datum::Text(default) if **default == *value);
+        rows.push([
+            ("name", text(&name)),
+            ("setting", text(&value)),
+            ("context", text(if is_fixed { "internal" } else { "user" })),
+            ("vartype", text(if is_switch { "bool" } else { "string" })),
+            (
+                "source",
+                text(if is_default { "default" } else { "session" }),
+            ),
+            ("boot_val", default.clone()),
+            ("reset_val", default),
+            ("pending_restart", Datum::Bool(false)),
+        ]);
+    }
+    Ok(())
+}
+
+/// The cost of the commits of all sessions since the database was opened.
+fn costs(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    let sql = &from.session.sql;
+    let counts = sql.registry.counts();
+    let count = |place: usize| Datum::Int8(counts[place] as i64);
+    rows.push([
+        ("method", text(sql.database().method().name())),
+        ("domain", text(sql.database().survives())),
+        (
+            "partitions",
+            Datum::Int4(sql.database().partitions() as i32),
+        ),
+        ("commits", count(cost::COMMITTED)),
+        ("changes", count(cost::CHANGES)),
+        ("fences", count(cost::FENCES)),
+        ("lines_flushed", count(cost::LINES_FLUSHED)),
+        ("bytes_stored", count(cost::BYTES_STORED)),
+        ("bytes_written", count(cost::BYTES_WRITTEN)),
+    ]);
+    Ok(())
+}
+
+fn methods(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    let own = from.session.sql.database().method();
+    for method in Method::ALL {
+        rows.push([
+            ("name", text(method.name())),
+            ("is_used", Datum::Bool(method == own)),
+        ]);
+    }
+    Ok(())
+}
+
+/// Older images of rows that snapshots need.
+fn versions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    let database = from.session.sql.database();
+    rows.push([
+        ("images", Datum::Int8(database.snapshot_images() as i64)),
+        ("bytes", Datum::Int8(database.snapshot_bytes() as i64)),
+    ]);
+    Ok(())
+}

@@ -1,0 +1,355 @@
+//! The sessions of an open database, as others see them.
+//!
+//! Each session has a [`Peer`] that any thread may look at: its client, the statement that it runs,
+//! its counts. Through it others end a statement or the session, and send it
+//! notifications. A session that sleeps until its client says something is woken by a function
+//! that its server gives.
+
+use super::{Block, now};
+use crate::error::{Result, SqlError, SqlState};
+use indelible::{CommitReport, Interrupt};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// Bytes of a statement's text that others see, as in PostgreSQL's `track_activity_query_size`.
+const TEXT_BYTES_MAX: usize = 1024;
+/// Notifications that wait for a session which does not take them; later ones are lost.
+const WAITING_MAX: usize = 100_000;
+
+/// All sessions, by their numbers.
+#[derive(Default)]
+pub(crate) struct Registry {
+    peers: RwLock<BTreeMap<i32, Arc<Peer>>>,
+    /// Counts of the sessions that have ended.
+    ended: Counts,
+}
+
+/// Transactions of a session, and the cost of its commits.
+#[derive(Debug, Default)]
+pub(crate) struct Counts([AtomicU64; COUNTS]);
+
+/// The number of counts.
+const COUNTS: usize = 7;
+
+/// The places of counts.
+pub(crate) mod cost {
+    pub(crate) const COMMITTED: usize = 0;
+    pub(crate) const ROLLED_BACK: usize = 1;
+    pub(crate) const CHANGES: usize = 2;
+    pub(crate) const FENCES: usize = 3;
+    pub(crate) const LINES_FLUSHED: usize = 4;
+    pub(crate) const BYTES_STORED: usize = 5;
+    pub(crate) const BYTES_WRITTEN: usize = 6;
+}
+
+/// A message of `NOTIFY`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notification {
+    /// The number of the session that has sent it.
+    pub sender: i32,
+    /// The channel.
+    pub channel: String,
+    /// The text.
+    pub payload: String,
+}
+
+/// Wakes a session's thread.
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// A session, as others see it.
+pub(crate) struct Peer {
+    pub(crate) number: i32,
+    /// The moment of its begin, in microseconds since 2000-01-01 UTC.
+    pub(crate) started_at: i64,
+    pub(crate) interrupt: Interrupt,
+    pub(crate) counts: Counts,
+    is_terminated: AtomicBool,
+    shown: Mutex<Shown>,
+    inbox: Mutex<Inbox>,
+}
+
+/// The part of a session that changes with its statements.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shown {
+    /// Address and port of the client; none for one of this process.
+    pub(crate) client: Option<(String, u16)>,
+    pub(crate) application_name: String,
+    pub(crate) is_active: bool,
+    pub(crate) block: Option<Block>,
+    /// The statement that runs, or that ran last.
+    pub(crate) text: String,
+    pub(crate) text_begun_at: i64,
+    pub(crate) state_changed_at: i64,
+    pub(crate) transaction_begun_at: i64,
+}
+
+#[derive(Default)]
+struct Inbox {
+    channels: BTreeSet<String>,
+    waiting: Vec<Notification>,
+    wake: Option<Wake>,
+}
+
+/// A lock whose content is whole between all statements, so that a panic does not spoil it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Registry {
+    /// Adds a session.
+    pub(crate) fn add(&self, number: i32, interrupt: Interrupt) -> Arc<Peer> {
+        let peer = Arc::new(Peer {
+            number,
+            started_at: now(),
+            interrupt,
+            counts: Counts::default(),
+            is_terminated: AtomicBool::new(false),
+            shown: Mutex::default(),
+            inbox: Mutex::default(),
+        });
+        let mut peers = self.peers.write().unwrap_or_else(PoisonError::into_inner);
+        peers.insert(number, Arc::clone(&peer));
+        peer
+    }
+
+    /// Removes a session that has ended.
+    pub(crate) fn remove(&self, peer: &Peer) {
+        let mut peers = self.peers.write().unwrap_or_else(PoisonError::into_inner);
+        if peers.remove(&peer.number).is_some() {
+            self.ended.add(&peer.counts);
+        }
+    }
+
+    /// All sessions.
+    pub(crate) fn peers(&self) -> Vec<Arc<Peer>> {
+        let peers = self.peers.read().unwrap_or_else(PoisonError::into_inner);
+        peers.values().cloned().collect()
+    }
+
+    /// The session with a number.
+    pub(crate) fn peer(&self, number: i32) -> Option<Arc<Peer>> {
+        let peers = self.peers.read().unwrap_or_else(PoisonError::into_inner);
+        peers.get(&number).cloned()
+    }
+
+    /// The counts of all sessions, those that have ended among them.
+    pub(crate) fn counts(&self) -> [u64; COUNTS] {
+        let sum = Counts::default();
+        sum.add(&self.ended);
+        for peer in self.peers() {
+            sum.add(&peer.counts);
+        }
+        sum.0.map(AtomicU64::into_inner)
+    }
+
+    /// Hands notifications to the sessions that listen to their channels, the sender among them.
+    pub(crate) fn deliver(&self, notifications: &[Notification]) {
+        if notifications.is_empty() {
+            return;
+        }
+        for peer in self.peers() {
+            peer.receive(notifications);
+        }
+    }
+}
+
+impl Counts {
+    fn add(&self, other: &Self) {
+        for (sum, count) in self.0.iter().zip(&other.0) {
+            sum.fetch_add(count.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
+    /// Adds a commit and its cost.
+    pub(crate) fn committed(&self, report: &CommitReport) {
+        let costs = [
+            (cost::COMMITTED, 1),
+            (cost::CHANGES, report.changes),
+            (cost::FENCES, report.fences),
+            (cost::LINES_FLUSHED, report.lines_flushed),
+            (cost::BYTES_STORED, report.bytes_stored),
+            (cost::BYTES_WRITTEN, report.bytes_written),
+        ];
+        for (place, cost) in costs {
+            self.0[place].fetch_add(cost, Ordering::Relaxed);
+        }
+    }
+
+    /// Adds a transaction that was undone.
+    pub(crate) fn rolled_back(&self) {
+        self.0[cost::ROLLED_BACK].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Peer {
+    /// The session runs a statement.
+    ///
+    /// # Errors
+    ///
+    /// 57P01 if it is to end.
+    pub(crate) fn begin(&self, text: &str) -> Result<()> {
+        if self.is_terminated() {
+            return Err(self.stopped());
+        }
+        let moment = now();
+        let end = text.floor_char_boundary(TEXT_BYTES_MAX);
+        let mut shown = lock(&self.shown);
+        shown.text.clear();
+        shown.text.push_str(&text[..end]);
+        shown.is_active = true;
+        shown.text_begun_at = moment;
+        shown.state_changed_at = moment;
+        Ok(())
+    }
+
+    /// The session waits for its client.
+    pub(crate) fn end(&self, block: Block, transaction_begun_at: i64) {
+        let mut shown = lock(&self.shown);
+        shown.is_active = false;
+        shown.block = Some(block);
+        shown.transaction_begun_at = transaction_begun_at;
+        shown.state_changed_at = now();
+    }
+
+    /// Changes what others see.
+    pub(crate) fn show(&self, change: impl FnOnce(&mut Shown)) {
+        change(&mut lock(&self.shown));
+    }
+
+    /// What others see.
+    pub(crate) fn shown(&self) -> Shown {
+        lock(&self.shown).clone()
+    }
+
+    /// Ends the session: its statement now, and the session itself as soon as its thread looks.
+    pub(crate) fn terminate(&self) {
+        self.is_terminated.store(true, Ordering::SeqCst);
+        self.interrupt.raise();
+        self.wake();
+    }
+
+    /// Whether the session is to end.
+    pub(crate) fn is_terminated(&self) -> bool {
+        self.is_terminated.load(Ordering::SeqCst)
+    }
+
+    /// The error of a statement that was ended from outside.
+    pub(crate) fn stopped(&self) -> SqlError {
+        if self.is_terminated() {
+            let message = "terminating connection due to administrator command";
+            return SqlError::new(SqlState::ADMIN_SHUTDOWN, message);
+        }
+        let message = "canceling statement due to user request";
+        SqlError::new(SqlState::QUERY_CANCELED, message)
+    }
+
+    fn wake(&self) {
+        let wake = lock(&self.inbox).wake.clone();
+        if let Some(wake) = wake {
+            wake();
+        }
+    }
+
+    /// Sets the function that wakes the session's thread.
+    pub(crate) fn set_wake(&self, wake: Wake) {
+        lock(&self.inbox).wake = Some(wake);
+    }
+
+    fn receive(&self, notifications: &[Notification]) {
+        let mut inbox = lock(&self.inbox);
+        let Inbox {
+            channels, waiting, ..
+        } = &mut *inbox;
+        let wanted = notifications.iter();
+        let wanted = wanted.filter(|one| channels.contains(&one.channel));
+        let before = waiting.len();
+        waiting.extend(wanted.take(WAITING_MAX.saturating_sub(before)).cloned());
+        let has_more = waiting.len() > before;
+        drop(inbox);
+        if has_more {
+            self.wake();
+        }
+    }
+
+    /// Takes the notifications that have come.
+    pub(crate) fn take_notifications(&self) -> Vec<Notification> {
+        std::mem::take(&mut lock(&self.inbox).waiting)
+    }
+
+    /// Begins to listen to a channel, or ends; without a name it ends for all.
+    pub(crate) fn listen(&self, change: Listen) {
+        let channels = &mut lock(&self.inbox).channels;
+        match change {
+            Listen::Begin(channel) => {
+                channels.insert(channel);
+            }
+            Listen::End(channel) => {
+                channels.remove(&channel);
+            }
+            Listen::EndAll => channels.clear(),
+        }
+    }
+
+    /// The channels that the session listens to.
+    pub(crate) fn channels(&self) -> Vec<String> {
+        lock(&self.inbox).channels.iter().cloned().collect()
+    }
+}
+
+/// A change of the channels that a session listens to, at the commit of its transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Listen {
+    Begin(String),
+    End(String),
+    EndAll,
+}
+
+/// Messages and changes of channels that wait for the commit of their transaction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Announced {
+    pub(crate) notifications: Vec<Notification>,
+    pub(crate) listens: Vec<Listen>,
+}
+
+/// Bytes of a channel's name and of a payload, at most.
+const CHANNEL_BYTES_MAX: usize = 63;
+const PAYLOAD_BYTES_MAX: usize = 7999;
+
+impl Announced {
+    /// Adds a notification; the same one twice in a transaction is sent once.
+    ///
+    /// # Errors
+    ///
+    /// 22023 for a name or a text that is too long.
+    pub(crate) fn notify(&mut self, sender: i32, channel: &str, payload: &str) -> Result<()> {
+        let problem = match (channel.len(), payload.len()) {
+            (0, _) => "channel name cannot be empty",
+            (length, _) if length > CHANNEL_BYTES_MAX => "channel name too long",
+            (_, length) if length > PAYLOAD_BYTES_MAX => "payload string too long",
+            _ => {
+                let notification = Notification {
+                    sender,
+                    channel: channel.to_owned(),
+                    payload: payload.to_owned(),
+                };
+                if !self.notifications.contains(&notification) {
+                    self.notifications.push(notification);
+                }
+                return Ok(());
+            }
+        };
+        Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, problem))
+    }
+
+    /// Forgets what was announced after a point, which rolling back to a savepoint undoes.
+    pub(crate) fn truncate(&mut self, (notifications, listens): (usize, usize)) {
+        self.notifications.truncate(notifications);
+        self.listens.truncate(listens);
+    }
+
+    /// The point that [`Announced::truncate`] goes back to.
+    pub(crate) fn point(&self) -> (usize, usize) {
+        (self.notifications.len(), self.listens.len())
+    }
+}

@@ -1,0 +1,179 @@
+//! Sessions that act on each other: notifications, and ends from outside.
+//!
+//! Each test has sessions of one database in one thread, or a thread that waits.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+use indelible::{Database, Method, Options};
+use sql::types::Context;
+use sql::{Batch, Flow, Notification, OutputColumn, RowSink, Session, Sql, SqlError};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// The first value of the last row, as text.
+#[derive(Default)]
+struct Last(Option<String>);
+
+impl RowSink for Last {
+    fn describe(&mut self, _: &[OutputColumn]) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn rows(&mut self, batch: &Batch, context: &Context<'_>) -> Result<Flow, SqlError> {
+        for row in batch.rows() {
+            let text = sql::types::text_io::print(&row[0], row[0].kind(), context)?;
+            self.0 = Some(text);
+        }
+        Ok(Flow::More)
+    }
+}
+
+/// A database that is removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn open(name: &str) -> (Self, Arc<Sql>) {
+        let name = format!("indelible-sessions-{name}-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&directory);
+        let options = Options::new().method(Method::NvmInp);
+        let database = Database::create(&directory, &options).unwrap();
+        (Self(directory), Sql::open(database).unwrap())
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn run(session: &mut Session, text: &str) -> Option<String> {
+    let mut last = Last::default();
+    session.simple(text, &mut last).unwrap();
+    last.0
+}
+
+fn texts(notifications: &[Notification]) -> Vec<(&str, &str)> {
+    let pairs = notifications.iter();
+    pairs
+        .map(|one| (one.channel.as_str(), one.payload.as_str()))
+        .collect()
+}
+
+#[test]
+fn notifications_come_at_commit_and_once() {
+    let (_scratch, sql) = Scratch::open("notify");
+    let (mut listener, mut sender) = (sql.connect().unwrap(), sql.connect().unwrap());
+    let woken = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&woken);
+    listener.on_wake(Arc::new(move || {
+        count.fetch_add(1, Ordering::SeqCst);
+    }));
+    run(&mut listener, "LISTEN news; LISTEN \"Other\"");
+    assert_eq!(
+        run(
+            &mut listener,
+            "SELECT string_agg(c, ',') FROM pg_listening_channels() c"
+        ),
+        Some("Other,news".to_owned())
+    );
+    run(
+        &mut sender,
+        "BEGIN; NOTIFY news, 'a'; NOTIFY news, 'a'; SELECT pg_notify('Other', 'b')",
+    );
+    assert!(listener.take_notifications().is_empty());
+    run(
+        &mut sender,
+        "SAVEPOINT s; NOTIFY news, 'undone'; ROLLBACK TO s; COMMIT",
+    );
+    let come = listener.take_notifications();
+    assert_eq!(texts(&come), [("news", "a"), ("Other", "b")]);
+    assert_eq!(come[0].sender, sender.number());
+    assert_eq!(woken.load(Ordering::SeqCst), 1);
+    run(&mut sender, "BEGIN; NOTIFY news, 'never'; ROLLBACK");
+    run(&mut listener, "UNLISTEN news");
+    run(&mut sender, "NOTIFY news, 'nobody'; NOTIFY \"Other\"");
+    assert_eq!(texts(&listener.take_notifications()), [("Other", "")]);
+    assert!(sender.take_notifications().is_empty());
+}
+
+#[test]
+fn a_session_that_listens_hears_itself() {
+    let (_scratch, sql) = Scratch::open("itself");
+    let mut session = sql.connect().unwrap();
+    run(&mut session, "LISTEN c; NOTIFY c, 'x'");
+    assert_eq!(texts(&session.take_notifications()), [("c", "x")]);
+    let long = "y".repeat(8000);
+    let error = session
+        .simple(&format!("NOTIFY c, '{long}'"), &mut Last::default())
+        .unwrap_err();
+    assert_eq!(error.state.0, "22023");
+}
+
+#[test]
+fn statements_and_sessions_are_ended_by_others() {
+    let (_scratch, sql) = Scratch::open("end");
+    let mut victim = sql.connect().unwrap();
+    let number = victim.number();
+    let sleeper = std::thread::spawn(move || {
+        let mut errors = Vec::new();
+        for _ in 0..2 {
+            let slept = victim.simple("SELECT pg_sleep(60)", &mut Last::default());
+            errors.push(slept.unwrap_err().state.0.to_owned());
+        }
+        let refused = victim.simple("SELECT 1", &mut Last::default());
+        errors.push(refused.unwrap_err().state.0.to_owned());
+        (errors, victim.is_terminated())
+    });
+    let mut other = sql.connect().unwrap();
+    let is_asleep = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE pid = {number} AND state = 'active' \
+         AND query LIKE '%pg_sleep%'"
+    );
+    let mut wait = || {
+        while run(&mut other, &is_asleep) != Some("1".to_owned()) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    wait();
+    assert!(sql.cancel(number));
+    // The second statement begins after the first one has ended.
+    std::thread::sleep(Duration::from_millis(200));
+    wait();
+    let mut other = sql.connect().unwrap();
+    let ended = run(
+        &mut other,
+        &format!("SELECT pg_terminate_backend({number})"),
+    );
+    assert_eq!(ended, Some("t".to_owned()));
+    let (errors, is_terminated) = sleeper.join().unwrap();
+    assert_eq!(errors, ["57014", "57P01", "57P01"]);
+    assert!(is_terminated);
+    assert!(!sql.cancel(number));
+}
+
+#[test]
+fn others_see_what_a_session_does() {
+    let (_scratch, sql) = Scratch::open("activity");
+    let (mut one, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
+    one.set_client("127.0.0.1", 4321);
+    run(&mut one, "SET application_name = 'shop'; BEGIN; SELECT 1");
+    let seen = "SELECT state || ' ' || application_name || ' ' || client_addr || ' ' || query \
+                FROM pg_stat_activity WHERE client_port = 4321";
+    assert_eq!(
+        run(&mut other, seen),
+        Some(
+            "idle in transaction shop 127.0.0.1 \
+             SET application_name = 'shop'; BEGIN; SELECT 1"
+                .to_owned()
+        )
+    );
+    drop(one);
+    assert_eq!(
+        run(&mut other, "SELECT count(*) FROM pg_stat_activity"),
+        Some("1".to_owned())
+    );
+}
