@@ -4,8 +4,8 @@
 //! its locks are given back while that lock is held, so a session that gets one of them afterwards
 //! sees the new catalogue.
 
-use crate::catalog::{Catalog, Oid, store};
-use crate::error::Result;
+use crate::catalog::{Attribute, Catalog, OWNER, Oid, store};
+use crate::error::{Result, SqlError, SqlState};
 use crate::plan::PlanCache;
 use crate::session::Session;
 use crate::state::{Registry, Sequences};
@@ -75,7 +75,45 @@ impl Sql {
     /// As [`Database::connect`].
     pub fn connect(self: &Arc<Self>) -> Result<Session> {
         let number = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
-        Session::new(self, number)
+        Session::new(self, number, OWNER)
+    }
+
+    /// Opens a session of a role.
+    ///
+    /// # Errors
+    ///
+    /// 28000 if there is no such role, or it may not log in; 53300 if it has as many sessions as it
+    /// may have; as [`Database::connect`].
+    pub fn connect_as(self: &Arc<Self>, role: &str) -> Result<Session> {
+        let refused = |message: String| SqlError::new(SqlState("28000"), message);
+        let catalog = self.catalog();
+        let oid = catalog.role_named(role);
+        let oid = oid.ok_or_else(|| refused(format!("role \"{role}\" does not exist")))?;
+        if !catalog.has_attribute(oid, Attribute::Login) {
+            return Err(refused(format!(
+                "role \"{role}\" is not permitted to log in"
+            )));
+        }
+        let limit = catalog.role(oid).map_or(-1, |body| body.connection_limit);
+        if limit >= 0 && !catalog.is_superuser(oid) {
+            let peers = self.registry.peers();
+            let own = peers.iter().filter(|peer| peer.shown().role == oid);
+            if own.count() as i64 >= limit {
+                let message = format!("too many connections for role \"{role}\"");
+                return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message));
+            }
+        }
+        let number = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
+        Session::new(self, number, oid)
+    }
+
+    /// The verifier of a role's password, as PostgreSQL stores it; none if the role has no valid
+    /// password, or does not exist.
+    pub fn password_verifier(&self, role: &str) -> Option<String> {
+        let catalog = self.catalog();
+        let body = catalog.role(catalog.role_named(role)?)?;
+        let is_valid = body.valid_until.is_none_or(|end| crate::state::now() < end);
+        body.verifier.clone().filter(|_| is_valid)
     }
 
     /// The moment of its opening, in microseconds since 2000-01-01 UTC.

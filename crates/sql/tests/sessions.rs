@@ -177,3 +177,31 @@ fn others_see_what_a_session_does() {
         Some("1".to_owned())
     );
 }
+
+#[test]
+fn a_session_has_the_rights_of_its_role() {
+    let (_scratch, sql) = Scratch::open("roles");
+    let mut owner = sql.connect().unwrap();
+    run(
+        &mut owner,
+        "CREATE TABLE t (a integer); INSERT INTO t VALUES (7); CREATE ROLE clerk; \
+         CREATE ROLE maria LOGIN PASSWORD 'secret' CONNECTION LIMIT 1; GRANT clerk TO maria",
+    );
+    let code = |role: &str| sql.connect_as(role).err().map(|error| error.state.0);
+    assert_eq!(code("clerk"), Some("28000"));
+    assert_eq!(code("nobody"), Some("28000"));
+    let mut maria = sql.connect_as("maria").unwrap();
+    assert_eq!(code("maria"), Some("53300"));
+    let refused = maria.simple("SELECT a FROM t", &mut Last::default());
+    assert_eq!(
+        refused.unwrap_err().message,
+        "permission denied for table t"
+    );
+    run(&mut owner, "GRANT SELECT ON t TO clerk");
+    assert_eq!(run(&mut maria, "SELECT a FROM t"), Some("7".to_owned()));
+    let verifier = sql.password_verifier("maria").unwrap();
+    assert!(verifier.starts_with("SCRAM-SHA-256$4096:"));
+    assert_eq!(sql.password_verifier("clerk"), None);
+    run(&mut owner, "ALTER ROLE maria VALID UNTIL '2001-01-01'");
+    assert_eq!(sql.password_verifier("maria"), None);
+}

@@ -9,7 +9,7 @@ use super::scope::{Clause, Scope};
 use super::table::BoundTable;
 use super::target::AssignTarget;
 use super::{Binder, ident_text, object_name};
-use crate::catalog::Origin;
+use crate::catalog::{Origin, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Access, Change, Expr, Filter, Join, JoinKind, JoinMethod, Modify, Node, Scan};
 use crate::sink::OutputColumn;
@@ -35,6 +35,10 @@ impl Binder<'_> {
             ) => others,
         };
         let (table, alias) = self.changed_table(&update.table)?;
+        self.check_access(&table.object, Privilege::Update.bit())?;
+        if update.selection.is_some() || update.returning.is_some() {
+            self.check_access(&table.object, Privilege::Select.bit())?;
+        }
         let part = self.rows_of(&table, &alias, others)?;
         let (bound, scope) = self.within(part.scope, |binder| {
             binder.scope().clause = Clause::Set;
@@ -69,6 +73,10 @@ impl Binder<'_> {
         };
         let others = delete.using.as_deref().unwrap_or_default();
         let (table, alias) = self.changed_table(table)?;
+        self.check_access(&table.object, Privilege::Delete.bit())?;
+        if delete.selection.is_some() || delete.returning.is_some() {
+            self.check_access(&table.object, Privilege::Select.bit())?;
+        }
         let part = self.rows_of(&table, &alias, others)?;
         let (recheck, scope) = self.within(part.scope, |binder| {
             binder.where_of(delete.selection.as_ref())

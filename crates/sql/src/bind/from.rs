@@ -6,7 +6,7 @@
 use super::query::NamedRows;
 use super::scope::{Clause, Scope, ScopeColumn};
 use super::{Binder, Bound, ident_text, object_name};
-use crate::catalog::Body;
+use crate::catalog::{Body, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Access, Expr, Functions, Join, JoinKind, JoinMethod, Node, Scan, Values};
 use crate::sink::OutputColumn;
@@ -352,6 +352,9 @@ impl Binder<'_> {
         let object = self
             .names
             .find(crate::catalog::Names::Relations, schema.as_deref(), &name);
+        if let Some(object) = object {
+            self.check_access(object, Privilege::Select.bit())?;
+        }
         match object.map(|object| (object.oid, &object.body)) {
             Some((oid, Body::View(view))) => {
                 let view = view.clone();

@@ -7,7 +7,7 @@ use super::scope::{Clause, Scope};
 use super::table::BoundTable;
 use super::target::AssignTarget;
 use super::{Binder, all_columns, ident_text, object_name};
-use crate::catalog::{Column, Origin};
+use crate::catalog::{Column, Origin, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Change, Conflict, Expr, Insert, Modify, Node, Target, UniqueKey, Values};
 use crate::sink::OutputColumn;
@@ -29,6 +29,15 @@ impl Binder<'_> {
         };
         let (schema, name) = object_name(name)?;
         let table = self.table(schema.as_deref(), &name)?;
+        self.check_access(&table.object, Privilege::Insert.bit())?;
+        if insert.returning.is_some() {
+            self.check_access(&table.object, Privilege::Select.bit())?;
+        }
+        if let Some(OnInsert::OnConflict(conflict)) = &insert.on
+            && matches!(conflict.action, ast::OnConflictAction::DoUpdate(_))
+        {
+            self.check_access(&table.object, Privilege::Update.bit())?;
+        }
         let places = self.insert_columns(&table, insert)?;
         let (input, given) = self.insert_rows(&table, &places, insert)?;
         let target = self.target(&table)?;

@@ -44,6 +44,7 @@ pub(crate) use scope::{Scope, ScopeColumn};
 pub(crate) use select::row_scope;
 pub(crate) use table::no_relation;
 
+use crate::catalog::Object;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{NESTING_MAX, Places, cut, ident_text, object_name};
 use crate::plan::{Expr, Node, Plan};
@@ -119,6 +120,16 @@ impl<'b> Binder<'b> {
     /// Declares types of parameters; none leaves a type to the statement.
     pub(crate) fn declare(&mut self, types: &[Option<Type>]) {
         self.parameters = types.to_vec();
+    }
+
+    /// Fails unless the statement's role has a privilege on an object; within a view it is the
+    /// role that owns the view.
+    fn check_access(&self, object: &Object, privileges: i64) -> Result<()> {
+        let role = match self.views.last() {
+            Some(view) => self.names.catalog.owner(*view),
+            None => self.names.role,
+        };
+        self.names.check(role, object, privileges)
     }
 
     /// The plan of a statement that reads or changes rows; none for other statements.

@@ -5,12 +5,14 @@
 //! between catalogues. Their rows are in a hidden table ([`store`]), so a rolled back definition is
 //! gone with its transaction.
 
+mod access;
 mod codec;
 mod object;
 pub(crate) mod store;
 pub(crate) mod system;
 mod typed;
 
+pub(crate) use access::{AccessBody, Attribute, EVERYONE, Grant, OWNER_NAME, Privilege, RoleBody};
 pub(crate) use object::{
     Action, Body, Column, Constraint, DomainBody, EnumBody, FIRST_OID, Foreign, Hidden, INDELIBLE,
     INFORMATION_SCHEMA, Index, IndexForm, OWNER, Object, Oid, Origin, PG_CATALOG, PUBLIC, Rule,
@@ -29,6 +31,9 @@ pub(crate) enum Names {
     Relations,
     Types,
     Schemas,
+    Roles,
+    /// Owners and grants, named by the number of their object.
+    Access,
 }
 
 /// All objects at one moment.
@@ -221,5 +226,7 @@ fn names_of(object: &Object) -> Names {
         Body::Schema => Names::Schemas,
         Body::Table(_) | Body::View(_) | Body::Sequence(_) => Names::Relations,
         Body::Enum(_) | Body::Domain(_) => Names::Types,
+        Body::Role(_) => Names::Roles,
+        Body::Access(_) => Names::Access,
     }
 }

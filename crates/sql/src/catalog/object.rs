@@ -4,6 +4,7 @@
 //! are kept as text that was parsed, printed and parsed again when they were defined, so that a
 //! text which cannot be read back is refused at its definition.
 
+use super::access::{AccessBody, RoleBody};
 use super::codec::{Reader, Writer};
 use crate::error::Result;
 use crate::types::{Kind, Type};
@@ -43,6 +44,9 @@ pub(crate) enum Body {
     Sequence(SequenceBody),
     Enum(EnumBody),
     Domain(DomainBody),
+    Role(RoleBody),
+    /// The owner of another object, and what others may do with it.
+    Access(AccessBody),
 }
 
 /// A table.
@@ -248,6 +252,8 @@ impl Object {
             Body::Sequence(_) => 4,
             Body::Enum(_) => 5,
             Body::Domain(_) => 6,
+            Body::Role(_) => 7,
+            Body::Access(_) => 8,
         }
     }
 
@@ -259,6 +265,8 @@ impl Object {
             Body::View(_) => "view",
             Body::Sequence(_) => "sequence",
             Body::Enum(_) | Body::Domain(_) => "type",
+            Body::Role(_) => "role",
+            Body::Access(_) => "access",
         }
     }
 
@@ -278,6 +286,8 @@ impl Object {
                 writer.list(&view.reads, |writer, oid| writer.number((*oid).into()));
             }
             Body::Sequence(sequence) => sequence.write(&mut writer),
+            Body::Role(role) => role.write(&mut writer),
+            Body::Access(access) => access.write(&mut writer),
             Body::Enum(body) => {
                 writer.list(&body.labels, |writer, label| writer.text(label));
                 writer.list(&body.places, |writer, place| writer.number((*place).into()));
@@ -312,6 +322,8 @@ impl Object {
                 reads: reader.list(Reader::integer)?,
             }),
             4 => Body::Sequence(SequenceBody::read(reader)?),
+            7 => Body::Role(RoleBody::read(reader)?),
+            8 => Body::Access(AccessBody::read(reader)?),
             5 => {
                 let labels = reader.list(Reader::text)?;
                 // Enums that were written without places have those of a list.

@@ -101,8 +101,8 @@ impl Session {
             AlterTableOperation::AlterColumn { column_name, op } => {
                 self.alter_column(oid, &ident_text(column_name), op)
             }
-            AlterTableOperation::OwnerTo { .. }
-            | AlterTableOperation::ReplicaIdentity { .. }
+            AlterTableOperation::OwnerTo { new_owner } => self.change_owner(oid, new_owner),
+            AlterTableOperation::ReplicaIdentity { .. }
             | AlterTableOperation::ValidateConstraint { .. } => Ok(()),
             other => {
                 let instead = "See `docs/sql.md` for the changes of tables that there are.";

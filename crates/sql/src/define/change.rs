@@ -3,7 +3,7 @@
 //! The table of objects is locked first, so at most one transaction defines things at a time, and
 //! its catalogue is the newest one with its own changes.
 
-use crate::catalog::{Body, Names, Object, Oid, store};
+use crate::catalog::{Body, Names, OWNER, Object, Oid, Privilege, store};
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::object_name;
 use crate::session::Session;
@@ -32,8 +32,55 @@ impl Session {
         Ok(())
     }
 
-    /// Adds an object to the catalogue of the transaction, or replaces the one with its number.
+    /// As [`Session::write_object`], if the session's role may. A new object needs a schema in
+    /// which the role may create, and belongs to it; another one must belong to the role.
     pub(crate) fn put(&mut self, object: Object, handle: Option<indelible::Table>) -> Result<()> {
+        let role = self.environment.names.role;
+        let known = self.catalog().object(object.oid).cloned();
+        match &known {
+            Some(known) => self.must_own(known)?,
+            None => self.may_create(object.namespace)?,
+        }
+        let owned = (known.is_none() && role != OWNER).then(|| object.clone());
+        self.write_object(object, handle)?;
+        match owned {
+            Some(object) if !self.is_temporary(object.namespace) => self.set_owner(&object, role),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails unless the session's role owns an object.
+    pub(crate) fn must_own(&self, object: &Object) -> Result<()> {
+        let (role, catalog) = (self.environment.names.role, self.catalog());
+        let is_temporary = self.is_temporary(object.namespace);
+        if is_temporary || catalog.owns(role, object.oid) || catalog.owns(role, object.namespace) {
+            return Ok(());
+        }
+        let message = format!("must be owner of {} {}", object.kind_name(), object.name);
+        Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
+    }
+
+    /// Fails unless the session's role may create objects in a schema, or a schema.
+    fn may_create(&self, namespace: Oid) -> Result<()> {
+        let names = &self.environment.names;
+        if self.is_temporary(namespace) || names.catalog.is_superuser(names.role) {
+            return Ok(());
+        }
+        match names.catalog.object(namespace) {
+            Some(schema) => names.check(names.role, schema, Privilege::Create.bit()),
+            None => {
+                let message = "permission denied for database indelible";
+                Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
+            }
+        }
+    }
+
+    /// Adds an object to the catalogue of the transaction, or replaces the one with its number.
+    pub(crate) fn write_object(
+        &mut self,
+        object: Object,
+        handle: Option<indelible::Table>,
+    ) -> Result<()> {
         if !self.is_temporary(object.namespace) {
             let table = store::table(self.sql.database())?;
             store::put(&table, &mut self.connection, &object)?;
@@ -49,6 +96,15 @@ impl Session {
 
     /// Removes an object from the catalogue of the transaction.
     pub(crate) fn remove(&mut self, oid: Oid) -> Result<()> {
+        if let Some(object) = self.catalog().object(oid).cloned()
+            && !matches!(object.body, Body::Role(_) | Body::Access(_))
+        {
+            self.must_own(&object)?;
+            let access = self.catalog().find_oid(Names::Access, 0, &oid.to_string());
+            if let Some(access) = access {
+                self.remove(access)?;
+            }
+        }
         let table = store::table(self.sql.database())?;
         store::remove(&table, &mut self.connection, oid)?;
         if let Some(object) = self.catalog().object(oid).cloned() {

@@ -7,6 +7,7 @@
 //! | `like` | tables like others |
 //! | `alter`, `identity` | tables that change |
 //! | `drop` | objects that go, with those that need them |
+//! | `role` | roles and privileges |
 //! | `comment`, `reindex`, `other` | comments, maintenance, locks, `TRUNCATE` |
 //!
 //! A definition changes the catalogue of its transaction and writes the rows of the objects in it.
@@ -23,19 +24,21 @@ mod index;
 mod like;
 mod other;
 mod reindex;
+mod role;
 mod schema;
 mod sequence;
 mod table;
 mod types;
 mod view;
 
+pub(crate) use role::no_role;
 pub(crate) use view::select_into;
 
 use crate::error::Result;
 use crate::parse::{Own, Parsed};
 use crate::session::Session;
 use crate::sink::Completion;
-use sqlparser::ast::Statement;
+use sqlparser::ast::{ObjectType, Statement};
 
 /// Runs a statement that defines something; none if it is another one.
 pub(crate) fn run(
@@ -75,6 +78,12 @@ pub(crate) fn run(
         Statement::AlterType(alter) => types::alter_type(session, alter)?,
         Statement::CreateDomain(create) => types::create_domain(session, create)?,
         Statement::Drop {
+            object_type: ObjectType::Role | ObjectType::User,
+            if_exists,
+            names,
+            ..
+        } => role::drop(session, names, *if_exists)?,
+        Statement::Drop {
             object_type,
             if_exists,
             names,
@@ -87,7 +96,12 @@ pub(crate) fn run(
             comment,
             ..
         } => comment::comment(session, (*object_type, object_name), comment.as_deref())?,
-        other => return other::run(session, other),
+        other => {
+            return match role::run(session, other)? {
+                Some(completion) => Ok(Some(completion)),
+                None => other::run(session, other),
+            };
+        }
     };
     Ok(Some(completion))
 }

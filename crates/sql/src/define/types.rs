@@ -160,6 +160,11 @@ pub(super) fn create_domain(session: &mut Session, create: &CreateDomain) -> Res
         domain = parent.clone();
     }
     if let Some(default) = &create.default {
+        // The parser takes the words for a test of the default.
+        if matches!(default, sqlparser::ast::Expr::IsNotNull(_)) {
+            let instead = "Use CHECK (VALUE IS NOT NULL).";
+            return Err(SqlError::unsupported("NOT NULL of a domain", instead));
+        }
         domain.default = Some(session.kept_text(default)?);
     }
     let value = [Column::new("value", domain.base)];

@@ -9,6 +9,7 @@
 //! | `FREEZE ON` of `COPY` | `FREEZE TRUE` |
 //! | `[NOT] DEFERRABLE` of a transaction | nothing: the isolation that it is about never waits |
 //! | `SET LOCAL SESSION AUTHORIZATION` | without `LOCAL` |
+//! | `USER` in `CREATE`, `ALTER` and `DROP` | `ROLE`; a new one may log in |
 //! | `DROP INDEX CONCURRENTLY` | without `CONCURRENTLY` |
 //! | `SUBSTRING(a SIMILAR b ESCAPE c)` | a call of three arguments |
 //! | `VARIADIC x` | `variadic => x` |
@@ -46,6 +47,9 @@ pub(super) fn rewrite(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
     match words.word(0).as_str() {
         "FETCH" | "MOVE" => words.fetch(),
         "BEGIN" | "START" | "SET" => words.modes(),
+        "CREATE" | "ALTER" | "DROP" if words.is(1, "USER") && !words.is(2, "MAPPING") => {
+            words.user();
+        }
         "DROP" if words.is(1, "INDEX") && words.is(2, "CONCURRENTLY") => words.replace(2..3, &[]),
         "COPY" => {
             words.copy_options();
@@ -137,6 +141,16 @@ impl<'t> Words<'t> {
             }
         }
         self.len()
+    }
+
+    /// A user is a role; a new one may log in if the statement says nothing else.
+    fn user(&mut self) {
+        self.replace(1..2, &[Token::make_keyword("ROLE")]);
+        let says_it = (2..self.len()).any(|at| self.is_any(at, &["LOGIN", "NOLOGIN"]));
+        if self.is(0, "CREATE") && !says_it {
+            let end = self.len();
+            self.replace(end..end, &[Token::make_keyword("LOGIN")]);
+        }
     }
 
     /// `FETCH` and `MOVE` with all of their words.

@@ -1,8 +1,8 @@
 //! The plan cache: plans of statements that come again and again with other literals.
 //!
 //! A plan is found by the fingerprint of its statement and everything else that it was made under:
-//! the settings of the session (the search path is one), its temporary schema, and the version of
-//! the catalogue. So a definition makes all older plans unreachable, and they age out.
+//! the settings of the session (the search path is one), its temporary schema, its role, and the
+//! version of the catalogue. So a definition makes all older plans unreachable, and they age out.
 //!
 //! A fingerprint that is met for the first time is only noted. Most texts that come once never come
 //! again, and making a plan that serves all literals costs as much as one for those that are there.
@@ -38,6 +38,8 @@ pub(crate) struct Key<'k> {
     /// The settings of the session that differ from the defaults.
     pub(crate) settings: &'k str,
     pub(crate) temporary: Option<Oid>,
+    /// The role whose rights the plan was checked against.
+    pub(crate) role: Oid,
     /// The version of the catalogue.
     pub(crate) catalog: u64,
 }
@@ -62,6 +64,7 @@ pub(crate) struct Lifted {
 }
 
 struct Entry {
+    role: Oid,
     shape: Box<str>,
     settings: Box<str>,
     temporary: Option<Oid>,
@@ -75,7 +78,7 @@ impl Entry {
     fn is_of(&self, key: &Key<'_>) -> bool {
         *self.shape == *key.shape
             && *self.settings == *key.settings
-            && (self.temporary, self.catalog) == (key.temporary, key.catalog)
+            && (self.temporary, self.role, self.catalog) == (key.temporary, key.role, key.catalog)
     }
 }
 
@@ -107,6 +110,7 @@ impl PlanCache {
             shape: key.shape.into(),
             settings: key.settings.into(),
             temporary: key.temporary,
+            role: key.role,
             catalog: key.catalog,
             content,
             used: self.moment.load(Ordering::Relaxed),
@@ -173,6 +177,7 @@ mod tests {
             shape,
             settings: "",
             temporary: None,
+            role: crate::catalog::OWNER,
             catalog: 1,
         }
     }

@@ -81,6 +81,7 @@ impl Session {
             shape: fingerprint.shape(),
             settings: &settings,
             temporary: self.environment.names.temporary,
+            role: self.environment.names.role,
             catalog: self.catalog().version,
         };
         match self.sql.plans.find(&key) {

@@ -175,6 +175,9 @@ impl Session {
         if variables.end_local(&mut environment.settings) {
             self.apply_search_path();
         }
+        if self.environment.names.role != self.environment.host.session_role {
+            self.apply_role();
+        }
         for loose in loose {
             self.sweep(loose);
         }

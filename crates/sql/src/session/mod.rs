@@ -99,15 +99,20 @@ impl Drop for Session {
 }
 
 impl Session {
-    pub(crate) fn new(sql: &Arc<Sql>, number: i32) -> Result<Self> {
+    pub(crate) fn new(sql: &Arc<Sql>, number: i32, role: u32) -> Result<Self> {
         let mut connection = sql.database().connect()?;
         connection.set_unchecked(true);
         let interrupt = connection.interrupt();
         let moment = crate::state::now();
+        let peer = sql.registry.add(number, connection.interrupt());
+        peer.show(|shown| shown.role = role);
         Ok(Self {
             environment: Environment {
                 settings: Settings::default(),
-                names: SessionNames::new(sql.catalog()),
+                names: SessionNames {
+                    role,
+                    ..SessionNames::new(sql.catalog())
+                },
                 transaction_start: moment,
                 statement_start: moment,
                 random: Random::default(),
@@ -119,7 +124,9 @@ impl Session {
                     notices: Vec::new(),
                     changes: Vec::new(),
                     deadline: None,
-                    peer: sql.registry.add(number, connection.interrupt()),
+                    login_role: role,
+                    session_role: role,
+                    peer,
                     announced: Announced::default(),
                     new_tables: Vec::new(),
                     transaction: 0,

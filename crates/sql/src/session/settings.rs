@@ -12,7 +12,8 @@ use crate::state::{Listen, parts_of, unknown_setting};
 use crate::types::{Context, Datum, Kind};
 use indelible::Mode;
 use sqlparser::ast::{
-    ContextModifier, Expr, ObjectName, Reset, Set, Statement, UnaryOperator, Value,
+    ContextModifier, Expr, ObjectName, Reset, Set, SetSessionAuthorizationParamKind, Statement,
+    UnaryOperator, Value,
 };
 
 impl Session {
@@ -31,8 +32,9 @@ impl Session {
             Statement::Reset(reset) => {
                 match &reset.reset {
                     Reset::ALL => self.reset_all(),
-                    Reset::SessionAuthorization => {}
-                    Reset::ConfigurationParameter(name) if setting_name(name) == "role" => {}
+                    Reset::SessionAuthorization => {
+                        self.set_session_role(&SetSessionAuthorizationParamKind::Default)?;
+                    }
                     Reset::ConfigurationParameter(name) => {
                         self.set_variable(&setting_name(name), None, false)?;
                     }
@@ -95,7 +97,17 @@ impl Session {
                 session: true,
                 ..
             } => self.set_default_modes(modes)?,
-            Set::SetRole { .. } | Set::SetSessionAuthorization(_) => {}
+            Set::SetRole {
+                context_modifier,
+                role_name,
+            } => {
+                let is_local = *context_modifier == Some(ContextModifier::Local);
+                let name = role_name.as_ref().map(ident_text);
+                self.set_variable("role", name.as_deref(), is_local)?;
+            }
+            Set::SetSessionAuthorization(authorization) => {
+                self.set_session_role(&authorization.kind)?;
+            }
             other => {
                 let instead = "Use SET name = value.";
                 return Err(SqlError::unsupported(format!("SET {other}"), instead));
@@ -139,12 +151,19 @@ impl Session {
         value: Option<&str>,
         is_local: bool,
     ) -> Result<()> {
+        if name.eq_ignore_ascii_case("role") {
+            self.check_role(value)?;
+        }
         let environment = &mut self.environment;
         let variables = &mut environment.host.variables;
         if is_local {
             variables.keep_for_later(name);
         }
         variables.set(&mut environment.settings, name, value)?;
+        if name.eq_ignore_ascii_case("role") {
+            self.apply_role();
+            return Ok(());
+        }
         if name.eq_ignore_ascii_case("application_name") {
             let name = variables.get(name).unwrap_or_default().to_owned();
             environment
@@ -154,6 +173,48 @@ impl Session {
         }
         self.apply_search_path();
         Ok(())
+    }
+
+    /// Fails unless the session may take a role.
+    fn check_role(&self, name: Option<&str>) -> Result<()> {
+        let Some(name) = name.filter(|name| !name.eq_ignore_ascii_case("none")) else {
+            return Ok(());
+        };
+        let role = self.catalog().role_named(name);
+        let role = role.ok_or_else(|| crate::define::no_role(name))?;
+        if self.may_become(self.environment.host.session_role, role) {
+            return Ok(());
+        }
+        let message = format!("permission denied to set role \"{name}\"");
+        Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
+    }
+
+    /// Gives the session the privileges of the role that is set.
+    pub(super) fn apply_role(&mut self) {
+        let name = self.environment.host.variables.get("role");
+        let role = name.and_then(|name| self.catalog().role_named(name));
+        let role = role.unwrap_or(self.environment.host.session_role);
+        self.environment.names.role = role;
+    }
+
+    /// `SET SESSION AUTHORIZATION`: a superuser becomes another role altogether.
+    fn set_session_role(&mut self, kind: &SetSessionAuthorizationParamKind) -> Result<()> {
+        let host = &self.environment.host;
+        let role = match kind {
+            SetSessionAuthorizationParamKind::Default => host.login_role,
+            SetSessionAuthorizationParamKind::User(name) => {
+                let name = ident_text(name);
+                let role = self.catalog().role_named(&name);
+                let role = role.ok_or_else(|| crate::define::no_role(&name))?;
+                if role != host.login_role && !self.catalog().is_superuser(host.login_role) {
+                    let message = "permission denied to set session authorization";
+                    return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+                }
+                role
+            }
+        };
+        self.environment.host.session_role = role;
+        self.set_variable("role", None, false)
     }
 
     /// Lets names be found along the search path that is set.

@@ -3,7 +3,7 @@
 use super::describe::number;
 use super::host::HostCall;
 use crate::catalog::{Body, Object};
-use crate::error::Result;
+use crate::error::{Result, SqlError, SqlState};
 use crate::types::Datum;
 use crate::types::Kind::{self, Bool, Float8, Int4, Int8, Name, Numeric, Regclass, Text};
 use crate::types::function::Function;
@@ -104,11 +104,35 @@ impl HostCall<'_> {
                 let channels = self.session.peer.channels().into_iter().map(Datum::text);
                 super::describe::rows(Text, channels.collect())
             }
-            "pg_cancel_backend" => Datum::Bool(sql.cancel(arguments[0].int4()?)),
-            "pg_terminate_backend" => Datum::Bool(sql.terminate(arguments[0].int4()?)),
+            "pg_cancel_backend" => {
+                let number = arguments[0].int4()?;
+                self.may_end(number, "query is being canceled")?;
+                Datum::Bool(sql.cancel(number))
+            }
+            "pg_terminate_backend" => {
+                let number = arguments[0].int4()?;
+                self.may_end(number, "process is being terminated")?;
+                Datum::Bool(sql.terminate(number))
+            }
             "pg_notification_queue_usage" => Datum::Float8(0.0),
             _ => return Ok(None),
         }))
+    }
+
+    /// Sessions are ended by superusers, and by members of their roles.
+    fn may_end(&self, number: i32, what: &str) -> Result<()> {
+        let (catalog, role) = (&self.names.catalog, self.names.role);
+        let Some(peer) = self.session.sql.registry.peer(number) else {
+            return Ok(());
+        };
+        let other = peer.shown().role;
+        let is_member = catalog.memberships(role, true).contains(&other);
+        if catalog.is_superuser(role) || (is_member && !catalog.is_superuser(other)) {
+            return Ok(());
+        }
+        let message =
+            format!("must be a member of the role whose {what} or member of pg_signal_backend");
+        Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
     }
 
     /// About the bytes of a table, or of its indexes: the database counts rows, and not their

@@ -62,6 +62,9 @@ pub(crate) struct HostState {
     pub(crate) changes: Vec<(String, String, bool)>,
     /// The end of the statement's time, if `statement_timeout` gives it one.
     pub(crate) deadline: Option<Instant>,
+    /// The role that has connected, and the one that it acts as.
+    pub(crate) login_role: u32,
+    pub(crate) session_role: u32,
     /// The session, as others see it.
     pub(crate) peer: Arc<Peer>,
     /// Notifications of the transaction, and changes of the channels that it listens to.

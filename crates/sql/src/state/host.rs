@@ -5,7 +5,7 @@
 
 use super::environment::HostState;
 use super::names::SessionNames;
-use crate::catalog::{Body, Names, SequenceBody};
+use crate::catalog::{Body, Names, Origin, Privilege, SequenceBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::array::Array;
 use crate::types::{Context, Datum, Host, Kind};
@@ -51,9 +51,10 @@ impl Host for HostCall<'_> {
                 .next()
                 .map_or(Datum::Null, Datum::text)),
             "current_database" | "current_catalog" => Ok(Datum::text("indelible")),
-            "current_user" | "session_user" | "user" | "current_role" => {
-                Ok(Datum::text("indelible"))
+            "current_user" | "user" | "current_role" => {
+                Ok(self.role_name(&Datum::Oid(self.names.role)))
             }
+            "session_user" => Ok(self.role_name(&Datum::Oid(self.session.session_role))),
             "version" => Ok(Datum::text(concat!(
                 "PostgreSQL 15.0 (Indelible ",
                 env!("CARGO_PKG_VERSION"),
@@ -81,10 +82,10 @@ impl HostCall<'_> {
     /// The name of a role; a number that none has is shown.
     fn role_name(&self, oid: &Datum) -> Datum {
         match oid {
-            Datum::Oid(oid) => {
-                let name = crate::types::Names::object_name(self.names, Kind::Regrole, *oid);
-                Datum::text(name.unwrap_or_else(|| format!("unknown (OID={oid})")))
-            }
+            Datum::Oid(oid) => match self.names.catalog.role_name(*oid) {
+                Some(name) => Datum::text(name),
+                None => Datum::text(format!("unknown (OID={oid})")),
+            },
             _ => Datum::Null,
         }
     }
@@ -118,8 +119,33 @@ impl HostCall<'_> {
         }
     }
 
+    /// Fails unless the session's role has one of some privileges on a sequence. That of an
+    /// identity column belongs to its table.
+    fn check_sequence(&self, oid: u32, privileges: &[Privilege]) -> Result<()> {
+        let catalog = &self.names.catalog;
+        let Some(object) = catalog.object(oid) else {
+            return Ok(());
+        };
+        let is_identity = match &object.body {
+            Body::Sequence(sequence) => sequence.owner.is_some_and(|(table, at)| {
+                let table = catalog.object(table).map(|table| &table.body);
+                matches!(table, Some(Body::Table(table)) if matches!(
+                    table.columns.get(at).map(|column| &column.origin),
+                    Some(Origin::Identity { .. })
+                ))
+            }),
+            _ => false,
+        };
+        if is_identity {
+            return Ok(());
+        }
+        let bits = privileges.iter().map(|privilege| privilege.bit()).sum();
+        self.names.check(self.names.role, object, bits)
+    }
+
     fn nextval(&mut self, argument: &Datum) -> Result<Datum> {
         let (oid, name, sequence) = self.sequence(argument)?;
+        self.check_sequence(oid, &[Privilege::Usage, Privilege::Update])?;
         let sql = &self.session.sql;
         let number = sql
             .sequences
@@ -131,6 +157,7 @@ impl HostCall<'_> {
 
     fn currval(&mut self, argument: &Datum) -> Result<Datum> {
         let (oid, name, _) = self.sequence(argument)?;
+        self.check_sequence(oid, &[Privilege::Usage, Privilege::Select])?;
         let number = self.session.sequences.current.get(&oid).copied();
         number.map(Datum::Int8).ok_or_else(|| {
             let message =
@@ -149,6 +176,7 @@ impl HostCall<'_> {
 
     fn setval(&mut self, arguments: &[Datum]) -> Result<Datum> {
         let (oid, _, sequence) = self.sequence(&arguments[0])?;
+        self.check_sequence(oid, &[Privilege::Update])?;
         let number = arguments[1].int()?;
         let is_called = arguments.get(2).map_or(Ok(true), Datum::bool)?;
         let sql = &self.session.sql;

@@ -11,6 +11,7 @@
 //! | `standard` | functions of `information_schema` |
 //! | `transaction` | the block that is open, its savepoints and its definitions |
 //! | `registry` | the sessions of the database, as others see them, and their notifications |
+//! | `scram` | verifiers of passwords |
 //! | `prepared` | prepared statements, portals and cursors |
 
 mod activity;
@@ -23,6 +24,7 @@ mod names;
 mod prepared;
 mod privilege;
 mod registry;
+mod scram;
 mod sequence;
 mod setting;
 mod standard;
@@ -36,6 +38,7 @@ pub(crate) use names::{SessionNames, parts_of, quoted};
 pub(crate) use prepared::{Planned, Portal, Prepared, Running};
 pub(crate) use registry::{Announced, Listen, Registry, cost};
 pub use registry::{Notification, Wake};
+pub(crate) use scram::verifier;
 pub(crate) use sequence::{Sequences, SessionSequences, delete as delete_sequence};
 pub(crate) use setting::{
     PlanCacheMode, Variables, default_of as default_setting, is_fixed as is_fixed_setting,

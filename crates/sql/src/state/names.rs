@@ -4,7 +4,7 @@
 //! order.
 
 use crate::catalog::system::{self, Routine};
-use crate::catalog::{Body, Catalog, Names as Group, OWNER, Object, Oid, PG_CATALOG};
+use crate::catalog::{Body, Catalog, Names as Group, OWNER, Object, Oid, PG_CATALOG, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{EnumLabel, Kind, Names, RecordShape, Type};
 use std::sync::Arc;
@@ -17,6 +17,8 @@ pub(crate) struct SessionNames {
     pub(crate) search_path: Vec<String>,
     /// The schema of the session's temporary objects, once there are any.
     pub(crate) temporary: Option<Oid>,
+    /// The role whose privileges count.
+    pub(crate) role: Oid,
 }
 
 impl SessionNames {
@@ -25,6 +27,7 @@ impl SessionNames {
             catalog,
             search_path: vec!["public".to_owned()],
             temporary: None,
+            role: OWNER,
         }
     }
 
@@ -92,8 +95,35 @@ impl SessionNames {
         Some((data_type, object))
     }
 
-    /// The text of a type that is the catalogue's own: an enum, its arrays, a domain, or the rows of
-    /// a relation.
+    /// Fails unless a role has one of some privileges on an object, and may use its schema.
+    pub(crate) fn check(&self, role: Oid, object: &Object, privileges: i64) -> Result<()> {
+        if self.catalog.is_superuser(role) {
+            return Ok(());
+        }
+        if let Some(schema) = self.catalog.object(object.namespace)
+            && self.temporary != Some(schema.oid)
+            && !self.catalog.may(role, schema, Privilege::Usage.bit())
+        {
+            return Err(self.denied(schema));
+        }
+        if self.catalog.may(role, object, privileges) {
+            return Ok(());
+        }
+        Err(self.denied(object))
+    }
+
+    /// The error of an object that a role may not use.
+    pub(crate) fn denied(&self, object: &Object) -> SqlError {
+        let message = format!(
+            "permission denied for {} {}",
+            object.kind_name(),
+            object.name
+        );
+        SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
+    }
+
+    /// The text of a type that is the catalogue's own: an enum, its arrays, a domain, or the rows
+    /// of a relation.
     pub(crate) fn type_text(&self, oid: Oid) -> Option<String> {
         if let Some(object) = self.catalog.object(oid) {
             return Some(self.visible_name(object));
@@ -240,7 +270,7 @@ impl Names for SessionNames {
             Kind::Regproc => system::routine(oid).map(|routine| quoted(&routine.name)),
             Kind::Regprocedure => system::routine(oid).map(Routine::signature),
             Kind::Regoper => system::operator(oid).map(|operator| operator.name.to_owned()),
-            Kind::Regrole => (oid == OWNER).then(|| "indelible".to_owned()),
+            Kind::Regrole => self.catalog.role_name(oid).map(quoted),
             _ => None,
         }
     }
@@ -258,7 +288,14 @@ impl Names for SessionNames {
         let (found, state, what) = match kind {
             Kind::Regtype => {
                 let built_in = Kind::from_name(name.trim()).map(Kind::oid);
-                let of_user = || self.user_type(schema, last).map(|(_, object)| object.oid);
+                let of_rows = || {
+                    let object = self.find(Group::Relations, schema, last)?;
+                    matches!(object.body, Body::Table(_) | Body::View(_)).then_some(object.oid)
+                };
+                let of_user = || {
+                    let found = self.user_type(schema, last).map(|(_, object)| object.oid);
+                    found.or_else(of_rows)
+                };
                 (
                     built_in.or_else(of_user),
                     SqlState::UNDEFINED_OBJECT,
@@ -279,7 +316,7 @@ impl Names for SessionNames {
                 (found, SqlState::UNDEFINED_FUNCTION, "operator")
             }
             Kind::Regrole => (
-                (last == "indelible").then_some(OWNER),
+                self.catalog.role_named(last),
                 SqlState::UNDEFINED_OBJECT,
                 "role",
             ),

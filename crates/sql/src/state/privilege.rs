@@ -2,6 +2,7 @@
 
 use super::describe::{number, record, rows};
 use super::host::HostCall;
+use crate::catalog::Privilege;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Kind::{self, Bool, Name, Text};
 use crate::types::function::Function;
@@ -94,26 +95,65 @@ impl HostCall<'_> {
             | "has_server_privilege" => Kind::Oid,
             _ => return Ok(None),
         };
-        check_words(words.str()?)?;
-        let objects = match (function, target.len()) {
-            ("has_column_privilege", count) => &target[count - 2..count - 1],
-            (_, count) => &target[count - 1..],
+        let words = words.str()?;
+        check_words(words)?;
+        let is_column = function == "has_column_privilege";
+        let ((true, [before @ .., object, _]) | (false, [before @ .., object])) =
+            (is_column, target)
+        else {
+            return Ok(None);
         };
-        self.reachable(context, kind, &objects[0]).map(Some)
+        let role = match before {
+            [Datum::Text(name)] => context.names.object_oid(Kind::Regrole, name)?,
+            [Datum::Oid(role)] => *role,
+            _ => self.names.role,
+        };
+        self.may(context, (role, kind), object, words).map(Some)
     }
 
-    /// True for an object that exists, NULL for a number that nothing has.
-    fn reachable(&self, context: &Context<'_>, kind: Kind, object: &Datum) -> Result<Datum> {
-        if let (Datum::Text(name), true) = (object, kind != Kind::Oid) {
-            context.names.object_oid(kind, name)?;
+    /// Whether a role has one of some privileges on an object; NULL for a number that nothing has.
+    fn may(
+        &self,
+        context: &Context<'_>,
+        (role, kind): (u32, Kind),
+        object: &Datum,
+        words: &str,
+    ) -> Result<Datum> {
+        let oid = match object {
+            Datum::Text(name) if kind != Kind::Oid => context.names.object_oid(kind, name)?,
+            Datum::Oid(oid) => *oid,
+            // Everyone may connect to the database, and use its languages.
+            _ => return Ok(Datum::Bool(true)),
+        };
+        let catalog = &self.names.catalog;
+        if kind == Kind::Oid {
             return Ok(Datum::Bool(true));
         }
-        Ok(match number(object) {
-            Some(oid) if kind != Kind::Oid && self.names.object_name(kind, oid).is_none() => {
-                Datum::Null
-            }
-            _ => Datum::Bool(true),
-        })
+        if context.names.object_name(kind, oid).is_none() {
+            return Ok(Datum::Null);
+        }
+        if catalog.is_superuser(role) {
+            return Ok(Datum::Bool(true));
+        }
+        if kind == Kind::Regrole {
+            let inherited = !words.eq_ignore_ascii_case("member");
+            return Ok(Datum::Bool(
+                catalog.memberships(role, inherited).contains(&oid),
+            ));
+        }
+        let words: Vec<String> = words
+            .split(',')
+            .map(|word| word.trim().to_uppercase())
+            .collect();
+        let wanted = Privilege::ALL
+            .iter()
+            .filter(|(_, _, word)| words.iter().any(|one| one == word));
+        let bits = wanted.map(|(privilege, ..)| privilege.bit()).sum::<i64>();
+        Ok(Datum::Bool(match catalog.object(oid) {
+            Some(object) => catalog.may(role, object, bits),
+            // Everyone reads relations of the system, and uses their types and functions.
+            None => kind != Kind::Regclass || bits & Privilege::Select.bit() != 0,
+        }))
     }
 
     /// Lists of access: the one that an object has if nothing was granted, and one as rows.

@@ -75,6 +75,7 @@ pub(crate) struct Shown {
     /// Address and port of the client; none for one of this process.
     pub(crate) client: Option<(String, u16)>,
     pub(crate) application_name: String,
+    pub(crate) role: u32,
     pub(crate) is_active: bool,
     pub(crate) block: Option<Block>,
     /// The statement that runs, or that ran last.
@@ -217,7 +218,7 @@ impl Peer {
         change(&mut lock(&self.shown));
     }
 
-    /// What others see.
+    /// The part that others see.
     pub(crate) fn shown(&self) -> Shown {
         lock(&self.shown).clone()
     }

@@ -114,6 +114,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("quote_all_identifiers", "off"),
     ("random_page_cost", "4"),
     ("recursive_worktable_factor", "10"),
+    ("role", "none"),
     ("row_security", "on"),
     ("search_path", "\"$user\", public"),
     ("seed", "unavailable"),

@@ -1,5 +1,5 @@
 CREATE TYPE mood AS ENUM ('sad','ok','happy');
-CREATE DOMAIN price AS numeric(10,2) DEFAULT 1 NOT NULL CHECK (VALUE > 0);
+CREATE DOMAIN price AS numeric(10,2) DEFAULT 1 CHECK (VALUE > 0);
 CREATE TABLE author (id serial PRIMARY KEY, name varchar(40) NOT NULL DEFAULT 'x', born date, mood mood DEFAULT 'ok', UNIQUE (name));
 CREATE TABLE book (id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY, author_id integer NOT NULL REFERENCES author (id) ON DELETE CASCADE ON UPDATE SET NULL, title text NOT NULL CHECK (length(title) > 0), price numeric(8,2) DEFAULT 9.5 CHECK (price > 0 AND price < 1000), cost price, tags text[], made timestamptz DEFAULT now(), total numeric GENERATED ALWAYS AS (price * 2) STORED, code char(3), CONSTRAINT odd CHECK (id % 2 = 1 OR title LIKE 'a%'));
 CREATE INDEX book_title ON book (title DESC, price);
@@ -7,6 +7,8 @@ CREATE UNIQUE INDEX book_code ON book (code NULLS FIRST);
 CREATE SEQUENCE counter START 5 INCREMENT 2;
 CREATE VIEW cheap AS SELECT id, title FROM book WHERE price < 10;
 CREATE VIEW joined AS SELECT b.title, a.name, upper(a.name) AS big FROM book b JOIN author a ON a.id = b.author_id WHERE b.price IS NOT NULL ORDER BY b.title;
+COMMENT ON TABLE book IS 'all books';
+COMMENT ON COLUMN book.title IS 'the title';
 CREATE SCHEMA other;
 CREATE TABLE other.thing (a bigint, b double precision, PRIMARY KEY (a, b));
 CREATE TABLE "Mixed Case" ("Some Col" text DEFAULT 'a''b', j jsonb DEFAULT '{}'::jsonb, k uuid, b boolean DEFAULT true NOT NULL, i interval, bs bytea, f real DEFAULT 1.5, n smallint DEFAULT -1);
@@ -24,7 +26,7 @@ WHERE c.relkind IN ('r','p','v','m','S','f','')
       AND n.nspname <> 'information_schema'
   AND pg_catalog.pg_table_is_visible(c.oid)
 ORDER BY 1,2;
-SELECT 
+SELECT c.oid > 0,
   n.nspname,
   c.relname
 FROM pg_catalog.pg_class c
@@ -138,7 +140,7 @@ SELECT c.oid::pg_catalog.regclass, c.relkind, inhdetachpending, pg_catalog.pg_ge
 FROM pg_catalog.pg_class c, pg_catalog.pg_inherits i
 WHERE c.oid = i.inhrelid AND i.inhparent = 'author'::pg_catalog.regclass
 ORDER BY pg_catalog.pg_get_expr(c.relpartbound, c.oid) = 'DEFAULT', c.oid::pg_catalog.regclass::pg_catalog.text;
-SELECT 
+SELECT c.oid > 0,
   n.nspname,
   c.relname
 FROM pg_catalog.pg_class c
@@ -279,7 +281,7 @@ SELECT a.attname,
 FROM pg_catalog.pg_attribute a
 WHERE a.attrelid = 'book'::pg_catalog.regclass AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum;
-SELECT 
+SELECT c.oid > 0,
   n.nspname,
   c.relname
 FROM pg_catalog.pg_class c
@@ -305,7 +307,7 @@ SELECT a.attname,
 FROM pg_catalog.pg_attribute a
 WHERE a.attrelid = 'cheap'::pg_catalog.regclass AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum;
-SELECT 
+SELECT c.oid > 0,
   n.nspname,
   c.relname
 FROM pg_catalog.pg_class c
@@ -337,7 +339,7 @@ ORDER BY a.attnum;
 SELECT r.rulename, trim(trailing ';' from pg_catalog.pg_get_ruledef(r.oid, true))
 FROM pg_catalog.pg_rewrite r
 WHERE r.ev_class = 'joined'::pg_catalog.regclass AND r.rulename != '_RETURN' ORDER BY 1;
-SELECT 
+SELECT c.oid > 0,
   n.nspname,
   c.relname
 FROM pg_catalog.pg_class c
@@ -373,7 +375,7 @@ WHERE d.classid='pg_catalog.pg_class'::pg_catalog.regclass
  AND d.refclassid='pg_catalog.pg_class'::pg_catalog.regclass
  AND d.objid='counter'::pg_catalog.regclass
  AND d.deptype IN ('a', 'i');
-SELECT 
+SELECT c.oid > 0,
   n.nspname,
   c.relname
 FROM pg_catalog.pg_class c
@@ -409,7 +411,7 @@ WHERE d.classid='pg_catalog.pg_class'::pg_catalog.regclass
  AND d.refclassid='pg_catalog.pg_class'::pg_catalog.regclass
  AND d.objid='author_id_seq'::pg_catalog.regclass
  AND d.deptype IN ('a', 'i');
-SELECT 
+SELECT c.oid > 0,
   n.nspname,
   c.relname
 FROM pg_catalog.pg_class c
@@ -491,7 +493,7 @@ SELECT c.oid::pg_catalog.regclass, c.relkind, inhdetachpending, pg_catalog.pg_ge
 FROM pg_catalog.pg_class c, pg_catalog.pg_inherits i
 WHERE c.oid = i.inhrelid AND i.inhparent = '"Mixed Case"'::pg_catalog.regclass
 ORDER BY pg_catalog.pg_get_expr(c.relpartbound, c.oid) = 'DEFAULT', c.oid::pg_catalog.regclass::pg_catalog.text;
-SELECT 
+SELECT c.oid > 0,
   n.nspname,
   c.relname
 FROM pg_catalog.pg_class c
@@ -520,7 +522,7 @@ i.indnullsnotdistinct,
 FROM pg_catalog.pg_index i, pg_catalog.pg_class c, pg_catalog.pg_class c2, pg_catalog.pg_am a
 WHERE i.indexrelid = c.oid AND c.oid = 'book_title'::pg_catalog.regclass AND c.relam = a.oid
 AND i.indrelid = c2.oid;
-SELECT 
+SELECT c.oid > 0,
   n.nspname,
   c.relname
 FROM pg_catalog.pg_class c

@@ -2,7 +2,6 @@
 
 use super::DATABASE;
 use super::relation::{Maker, Rows, Sources, text};
-use crate::catalog::OWNER;
 use crate::error::Result;
 use crate::state::{Block, cost};
 use crate::types::Datum;
@@ -36,6 +35,12 @@ fn sessions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             (false, Block::Failed) => "idle in transaction (aborted)",
             (false, Block::Idle | Block::Implicit) => "idle",
         };
+        let role = from.names.catalog.role_name(shown.role);
+        let query = match () {
+            () if !may_see(from, shown.role) => "<insufficient privilege>",
+            () if shown.text.to_lowercase().contains("password") => "<a statement with a password>",
+            () => shown.text.as_str(),
+        };
         let has_transaction = shown.is_active || block != Block::Idle;
         let begun_at = if has_transaction {
             shown.transaction_begun_at
@@ -50,8 +55,8 @@ fn sessions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             ("datid", Datum::Oid(DATABASE)),
             ("datname", text("indelible")),
             ("pid", Datum::Int4(peer.number)),
-            ("usesysid", Datum::Oid(OWNER)),
-            ("usename", text("indelible")),
+            ("usesysid", Datum::Oid(shown.role)),
+            ("usename", role.map_or(Datum::Null, text)),
             ("application_name", text(&shown.application_name)),
             ("client_addr", address),
             ("client_port", port),
@@ -60,11 +65,17 @@ fn sessions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             ("query_start", moment(shown.text_begun_at)),
             ("state_change", moment(shown.state_changed_at)),
             ("state", text(state)),
-            ("query", text(&shown.text)),
+            ("query", text(query)),
             ("backend_type", text("client backend")),
         ]);
     }
     Ok(())
+}
+
+/// Whether the session's role sees the statements of another one.
+fn may_see(from: &Sources<'_>, other: u32) -> bool {
+    let (catalog, role) = (&from.names.catalog, from.names.role);
+    catalog.is_superuser(role) || catalog.memberships(role, true).contains(&other)
 }
 
 fn databases(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {

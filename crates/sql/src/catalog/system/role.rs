@@ -1,26 +1,75 @@
-//! Roles, and the database that they own.
+//! Roles, their members, and the database that they own.
 
 use super::relation::{Maker, Rows, Sources, flag, text};
-use crate::catalog::OWNER;
+use crate::catalog::{Attribute, Body, OWNER, OWNER_NAME, RoleBody};
 use crate::error::Result;
 use crate::types::Datum;
 
-pub(super) const MAKERS: &[Maker] = &[("pg_authid", roles), ("pg_database", databases)];
+pub(super) const MAKERS: &[Maker] = &[
+    ("pg_authid", roles),
+    ("pg_auth_members", members),
+    ("pg_database", databases),
+];
 
 /// The number of the database: there is one.
 pub(crate) const DATABASE: u32 = 5;
 
-fn roles(_: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+fn roles(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    let mut owner = RoleBody::new();
+    for attribute in [
+        Attribute::Superuser,
+        Attribute::CreateRole,
+        Attribute::CreateDatabase,
+        Attribute::Login,
+        Attribute::Replication,
+        Attribute::BypassRowSecurity,
+    ] {
+        owner.set(attribute, true);
+    }
+    role(OWNER, OWNER_NAME, &owner, rows);
+    for object in from.names.catalog.objects() {
+        if let Body::Role(body) = &object.body {
+            role(object.oid, &object.name, body, rows);
+        }
+    }
+    Ok(())
+}
+
+/// The verifier of a password is shown to nobody.
+fn role(oid: u32, name: &str, body: &RoleBody, rows: &mut Rows<'_>) {
+    let has = |attribute| flag(body.has(attribute));
     rows.push([
-        ("oid", Datum::Oid(OWNER)),
-        ("rolname", text("indelible")),
-        ("rolsuper", flag(true)),
-        ("rolinherit", flag(true)),
-        ("rolcreaterole", flag(true)),
-        ("rolcreatedb", flag(true)),
-        ("rolcanlogin", flag(true)),
-        ("rolconnlimit", Datum::Int4(-1)),
+        ("oid", Datum::Oid(oid)),
+        ("rolname", text(name)),
+        ("rolsuper", has(Attribute::Superuser)),
+        ("rolinherit", has(Attribute::Inherit)),
+        ("rolcreaterole", has(Attribute::CreateRole)),
+        ("rolcreatedb", has(Attribute::CreateDatabase)),
+        ("rolcanlogin", has(Attribute::Login)),
+        ("rolreplication", has(Attribute::Replication)),
+        ("rolbypassrls", has(Attribute::BypassRowSecurity)),
+        ("rolconnlimit", Datum::Int4(body.connection_limit as i32)),
+        (
+            "rolvaliduntil",
+            body.valid_until.map_or(Datum::Null, Datum::Timestamptz),
+        ),
     ]);
+}
+
+fn members(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    for object in from.names.catalog.objects() {
+        let Body::Role(body) = &object.body else {
+            continue;
+        };
+        for (member, is_admin) in &body.members {
+            rows.push([
+                ("roleid", Datum::Oid(object.oid)),
+                ("member", Datum::Oid(*member)),
+                ("grantor", Datum::Oid(OWNER)),
+                ("admin_option", flag(*is_admin)),
+            ]);
+        }
+    }
     Ok(())
 }
 

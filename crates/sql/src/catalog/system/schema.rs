@@ -5,12 +5,13 @@
 
 use super::Relation;
 use super::relation::all;
-use super::relation::{Maker, Rows, Sources, flag, small, text};
+use super::relation::{Maker, Rows, Sources, array, flag, small, text};
 use super::types::storage_of;
 use crate::catalog::{Body, Column, Index, Object, Oid, Origin, Rule, TableBody, typed_table};
 use crate::error::Result;
 use crate::state::Definitions;
 use crate::types::{Datum, Kind, Type};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 pub(super) const MAKERS: &[Maker] = &[
@@ -32,9 +33,37 @@ const BTREE: Oid = 403;
 pub(super) const CLASS: Oid = 1259;
 pub(super) const TYPE: Oid = 1247;
 pub(super) const NAMESPACE: Oid = 2615;
+const AUTHID: Oid = 1260;
 pub(super) const REWRITE: Oid = 2618;
 
 impl Sources<'_> {
+    /// The tables that foreign keys refer to.
+    fn parents(&self) -> HashSet<Oid> {
+        let objects = self.names.catalog.objects();
+        let constraints = objects.flat_map(|object| match &object.body {
+            Body::Table(table) => table.constraints.as_slice(),
+            _ => &[],
+        });
+        let parents = constraints.filter_map(|constraint| match &constraint.rule {
+            Rule::Foreign(foreign) => Some(foreign.parent),
+            _ => None,
+        });
+        parents.collect()
+    }
+
+    /// The owner of an object.
+    pub(super) fn owner(&self, object: &Object) -> Datum {
+        Datum::Oid(self.names.catalog.owner(object.oid))
+    }
+
+    /// The list of access of an object; NULL if nothing was granted.
+    pub(super) fn access_list(&self, object: &Object) -> Datum {
+        let entries = self.names.catalog.access_list(object);
+        entries.map_or(Datum::Null, |entries| {
+            array(Kind::Text, entries.into_iter().map(Datum::text))
+        })
+    }
+
     /// Texts of definitions, with all brackets.
     pub(super) fn definitions(&self) -> Definitions<'_> {
         Definitions {
@@ -70,6 +99,8 @@ fn namespaces(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             rows.push([
                 ("oid", Datum::Oid(object.oid)),
                 ("nspname", text(&object.name)),
+                ("nspowner", from.owner(object)),
+                ("nspacl", from.access_list(object)),
             ]);
         }
     }
@@ -91,16 +122,21 @@ fn classes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             ("relhasrules", flag(relation.kind == "v")),
         ]);
     }
+    let parents = from.parents();
     for object in from.objects() {
         let is_temporary = from.names.temporary == Some(object.namespace);
         let persistence = text(if is_temporary { "t" } else { "p" });
         match &object.body {
-            Body::Table(table) => table_class(from, (&object, table), &persistence, rows),
+            Body::Table(table) => {
+                table_class(from, (&object, table), (&parents, &persistence), rows);
+            }
             Body::View(view) => rows.push([
                 ("oid", Datum::Oid(object.oid)),
                 ("relname", text(&object.name)),
                 ("relnamespace", Datum::Oid(object.namespace)),
                 ("reltype", Datum::Oid(object.oid)),
+                ("relowner", from.owner(&object)),
+                ("relacl", from.access_list(&object)),
                 ("relpersistence", persistence),
                 ("relkind", text("v")),
                 ("relnatts", small(view.columns.len())),
@@ -110,13 +146,15 @@ fn classes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                 ("oid", Datum::Oid(object.oid)),
                 ("relname", text(&object.name)),
                 ("relnamespace", Datum::Oid(object.namespace)),
+                ("relowner", from.owner(&object)),
+                ("relacl", from.access_list(&object)),
                 ("relfilenode", Datum::Oid(object.oid)),
                 ("reltuples", Datum::Float4(1.0)),
                 ("relpersistence", persistence),
                 ("relkind", text("S")),
                 ("relnatts", small(SEQUENCE_COLUMNS.len())),
             ]),
-            Body::Schema | Body::Enum(_) | Body::Domain(_) => {}
+            _ => {}
         }
     }
     Ok(())
@@ -125,13 +163,13 @@ fn classes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
 fn table_class(
     from: &Sources<'_>,
     (object, table): (&Object, &TableBody),
-    persistence: &Datum,
+    (parents, persistence): (&HashSet<Oid>, &Datum),
     rows: &mut Rows<'_>,
 ) {
     let references = |rule: &Rule| matches!(rule, Rule::Foreign(_));
     let catalog = &from.names.catalog;
-    let has_triggers = table.constraints.iter().any(|one| references(&one.rule))
-        || catalog.references_to(object.oid).next().is_some();
+    let has_triggers =
+        table.constraints.iter().any(|one| references(&one.rule)) || parents.contains(&object.oid);
     let checks = table.constraints.iter();
     let checks = checks.filter(|one| matches!(one.rule, Rule::Check { .. }));
     let handle = catalog.handle(object.oid);
@@ -141,6 +179,8 @@ fn table_class(
         ("relname", text(&object.name)),
         ("relnamespace", Datum::Oid(object.namespace)),
         ("reltype", Datum::Oid(object.oid)),
+        ("relowner", from.owner(object)),
+        ("relacl", from.access_list(object)),
         ("relam", Datum::Oid(HEAP)),
         ("relfilenode", Datum::Oid(object.oid)),
         (
@@ -213,7 +253,7 @@ fn attributes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                     attribute((object.oid, at), name, kind.plain(), rows);
                 }
             }
-            Body::Schema | Body::Enum(_) | Body::Domain(_) => {}
+            _ => {}
         }
     }
     Ok(())
@@ -325,6 +365,7 @@ fn catalogue_of(object: &Object) -> Oid {
         Body::Schema => NAMESPACE,
         Body::Table(_) | Body::View(_) | Body::Sequence(_) => CLASS,
         Body::Enum(_) | Body::Domain(_) => TYPE,
+        Body::Role(_) | Body::Access(_) => AUTHID,
     }
 }
 

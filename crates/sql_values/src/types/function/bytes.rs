@@ -18,7 +18,8 @@ fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
-fn to_base64(bytes: &[u8]) -> String {
+/// The base64 of bytes, in lines of 76 characters.
+pub fn to_base64(bytes: &[u8]) -> String {
     let mut out = String::new();
     let mut line = 0;
     for chunk in bytes.chunks(3) {

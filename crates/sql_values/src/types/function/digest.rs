@@ -171,7 +171,7 @@ pub(crate) fn sha224(message: &[u8]) -> Vec<u8> {
 }
 
 /// SHA-256.
-pub(crate) fn sha256(message: &[u8]) -> Vec<u8> {
+pub fn sha256(message: &[u8]) -> Vec<u8> {
     sha_of_32_bits(
         message,
         std::array::from_fn(|at| (root_bits(at, 2) >> 32) as u32),

@@ -22,6 +22,9 @@ mod regexp;
 mod series;
 pub mod string;
 
+pub use bytes::to_base64;
+pub use digest::sha256;
+
 use super::aggregate::{self, Aggregate};
 use super::context::CallContext;
 use super::datum::Datum;

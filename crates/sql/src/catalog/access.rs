@@ -1,0 +1,313 @@
+//! Roles, and what they may do with objects.
+//!
+//! An object belongs to the role that has made it. Its owner may do everything with it, a superuser
+//! may do everything with all objects, and others may do what was granted to them, to a role that
+//! they are members of, or to all. An object without an [`AccessBody`] belongs to the role that
+//! owns the database, and nothing was granted.
+
+use super::codec::{Reader, Writer};
+use super::object::{INDELIBLE, INFORMATION_SCHEMA, OWNER, Oid, PG_CATALOG, PUBLIC};
+use super::{Body, Catalog, Names, Object};
+use crate::error::Result;
+use std::collections::BTreeSet;
+
+/// The name of the role that owns the database.
+pub(crate) const OWNER_NAME: &str = "indelible";
+/// The grantee that is everyone.
+pub(crate) const EVERYONE: Oid = 0;
+
+/// A property of a role, as a bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attribute {
+    Superuser = 1,
+    Inherit = 2,
+    CreateRole = 4,
+    CreateDatabase = 8,
+    Login = 16,
+    Replication = 32,
+    BypassRowSecurity = 64,
+}
+
+/// A role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RoleBody {
+    /// Bits of its attributes.
+    pub(crate) attributes: i64,
+    /// Sessions that it may have, or -1.
+    pub(crate) connection_limit: i64,
+    /// The verifier of its password.
+    pub(crate) verifier: Option<String>,
+    /// The moment after which the password is not valid, in microseconds since 2000-01-01 UTC.
+    pub(crate) valid_until: Option<i64>,
+    /// Its members, and whether each may make others members.
+    pub(crate) members: Vec<(Oid, bool)>,
+}
+
+/// The owner of an object, and what others may do with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AccessBody {
+    pub(crate) object: Oid,
+    pub(crate) owner: Oid,
+    pub(crate) grants: Vec<Grant>,
+}
+
+/// Privileges of a role on an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) grantee: Oid,
+    pub(crate) grantor: Oid,
+    /// Bits of privileges, and of those that may be granted on.
+    pub(crate) privileges: i64,
+    pub(crate) grantable: i64,
+}
+
+/// A right on an object, as a bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Privilege {
+    Insert = 1,
+    Select = 2,
+    Update = 4,
+    Delete = 8,
+    Truncate = 16,
+    References = 32,
+    Trigger = 64,
+    Usage = 128,
+    Create = 256,
+}
+
+impl Privilege {
+    /// All of them, with their letters in lists of access and their words, in PostgreSQL's order.
+    pub(crate) const ALL: [(Self, char, &'static str); 9] = [
+        (Self::Insert, 'a', "INSERT"),
+        (Self::Select, 'r', "SELECT"),
+        (Self::Update, 'w', "UPDATE"),
+        (Self::Delete, 'd', "DELETE"),
+        (Self::Truncate, 'D', "TRUNCATE"),
+        (Self::References, 'x', "REFERENCES"),
+        (Self::Trigger, 't', "TRIGGER"),
+        (Self::Usage, 'U', "USAGE"),
+        (Self::Create, 'C', "CREATE"),
+    ];
+
+    pub(crate) fn bit(self) -> i64 {
+        self as i64
+    }
+
+    /// The bits of the privileges that an object of a kind has.
+    pub(crate) fn of(body: &Body) -> i64 {
+        match body {
+            Body::Table(_) | Body::View(_) => 127,
+            Body::Sequence(_) => Self::Select.bit() | Self::Update.bit() | Self::Usage.bit(),
+            Body::Schema => Self::Usage.bit() | Self::Create.bit(),
+            _ => Self::Usage.bit(),
+        }
+    }
+
+    /// The letters of a set of bits; those that may be granted on have a star.
+    pub(crate) fn letters(privileges: i64, grantable: i64) -> String {
+        let mut letters = String::new();
+        for (privilege, letter, _) in Self::ALL {
+            if privileges & privilege.bit() != 0 {
+                letters.push(letter);
+            }
+            if grantable & privilege.bit() != 0 {
+                letters.push('*');
+            }
+        }
+        letters
+    }
+}
+
+impl RoleBody {
+    /// A role that may do nothing but inherit.
+    pub(crate) fn new() -> Self {
+        Self {
+            attributes: Attribute::Inherit as i64,
+            connection_limit: -1,
+            verifier: None,
+            valid_until: None,
+            members: Vec::new(),
+        }
+    }
+
+    pub(crate) fn has(&self, attribute: Attribute) -> bool {
+        self.attributes & attribute as i64 != 0
+    }
+
+    pub(crate) fn set(&mut self, attribute: Attribute, has: bool) {
+        self.attributes &= !(attribute as i64);
+        if has {
+            self.attributes |= attribute as i64;
+        }
+    }
+
+    pub(super) fn write(&self, writer: &mut Writer) {
+        writer.number(self.attributes);
+        writer.number(self.connection_limit);
+        writer.option(self.verifier.as_ref(), |writer, text| writer.text(text));
+        writer.option(self.valid_until.as_ref(), |writer, moment| {
+            writer.number(*moment);
+        });
+        writer.list(&self.members, |writer, (member, is_admin)| {
+            writer.number((*member).into());
+            writer.flag(*is_admin);
+        });
+    }
+
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        Ok(Self {
+            attributes: reader.number()?,
+            connection_limit: reader.number()?,
+            verifier: reader.option(Reader::text)?,
+            valid_until: reader.option(Reader::number)?,
+            members: reader.list(|reader| Ok((reader.integer()?, reader.flag()?)))?,
+        })
+    }
+}
+
+impl AccessBody {
+    pub(super) fn write(&self, writer: &mut Writer) {
+        writer.number(self.object.into());
+        writer.number(self.owner.into());
+        writer.list(&self.grants, |writer, grant| {
+            writer.number(grant.grantee.into());
+            writer.number(grant.grantor.into());
+            writer.number(grant.privileges);
+            writer.number(grant.grantable);
+        });
+    }
+
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        Ok(Self {
+            object: reader.integer()?,
+            owner: reader.integer()?,
+            grants: reader.list(|reader| {
+                Ok(Grant {
+                    grantee: reader.integer()?,
+                    grantor: reader.integer()?,
+                    privileges: reader.number()?,
+                    grantable: reader.number()?,
+                })
+            })?,
+        })
+    }
+}
+
+impl Catalog {
+    /// The number of the role with a name.
+    pub(crate) fn role_named(&self, name: &str) -> Option<Oid> {
+        match name {
+            OWNER_NAME => Some(OWNER),
+            name => self.find_oid(Names::Roles, 0, name),
+        }
+    }
+
+    /// The name of a role.
+    pub(crate) fn role_name(&self, role: Oid) -> Option<&str> {
+        if role == OWNER {
+            return Some(OWNER_NAME);
+        }
+        let object = self.object(role)?;
+        matches!(object.body, Body::Role(_)).then_some(object.name.as_str())
+    }
+
+    /// A role that was made; none for the one that owns the database.
+    pub(crate) fn role(&self, role: Oid) -> Option<&RoleBody> {
+        match &self.object(role)?.body {
+            Body::Role(body) => Some(body),
+            _ => None,
+        }
+    }
+
+    /// Whether a role has a property. The owner of the database has all of them.
+    pub(crate) fn has_attribute(&self, role: Oid, attribute: Attribute) -> bool {
+        role == OWNER || self.role(role).is_some_and(|body| body.has(attribute))
+    }
+
+    pub(crate) fn is_superuser(&self, role: Oid) -> bool {
+        self.has_attribute(role, Attribute::Superuser)
+    }
+
+    /// The roles that a role is a member of, itself among them; `inherited` leaves those out whose
+    /// privileges it has only after `SET ROLE`.
+    pub(crate) fn memberships(&self, role: Oid, inherited: bool) -> BTreeSet<Oid> {
+        let mut found = BTreeSet::from([role]);
+        let mut open = vec![role];
+        while let Some(member) = open.pop() {
+            if inherited && !self.has_attribute(member, Attribute::Inherit) {
+                continue;
+            }
+            for object in self.objects() {
+                let Body::Role(body) = &object.body else {
+                    continue;
+                };
+                let is_member = body.members.iter().any(|(one, _)| *one == member);
+                if is_member && found.insert(object.oid) {
+                    open.push(object.oid);
+                }
+            }
+        }
+        found
+    }
+
+    /// The owner and the grants of an object, if it has any of its own.
+    pub(crate) fn access(&self, object: Oid) -> Option<&AccessBody> {
+        let oid = self.find_oid(Names::Access, 0, &object.to_string())?;
+        match &self.object(oid)?.body {
+            Body::Access(access) => Some(access),
+            _ => None,
+        }
+    }
+
+    /// The owner of an object.
+    pub(crate) fn owner(&self, object: Oid) -> Oid {
+        self.access(object).map_or(OWNER, |access| access.owner)
+    }
+
+    /// Whether a role may do as an object's owner does.
+    pub(crate) fn owns(&self, role: Oid, object: Oid) -> bool {
+        self.is_superuser(role) || self.memberships(role, true).contains(&self.owner(object))
+    }
+
+    /// Whether a role has one of some privileges on an object.
+    pub(crate) fn may(&self, role: Oid, object: &Object, privileges: i64) -> bool {
+        if self.is_superuser(role) {
+            return true;
+        }
+        let own_schemas = [PUBLIC, PG_CATALOG, INFORMATION_SCHEMA, INDELIBLE];
+        if own_schemas.contains(&object.oid) && privileges & Privilege::Usage.bit() != 0 {
+            return true;
+        }
+        let roles = self.memberships(role, true);
+        if roles.contains(&self.owner(object.oid)) {
+            return true;
+        }
+        let grants = self.access(object.oid);
+        let mut grants = grants.map_or(&[][..], |access| &access.grants).iter();
+        grants.any(|grant| {
+            grant.privileges & privileges != 0
+                && (grant.grantee == EVERYONE || roles.contains(&grant.grantee))
+        })
+    }
+
+    /// The list of access of an object, as PostgreSQL prints its entries; none if nothing was
+    /// granted.
+    pub(crate) fn access_list(&self, object: &Object) -> Option<Vec<String>> {
+        let access = self.access(object.oid)?;
+        if access.grants.is_empty() {
+            return None;
+        }
+        let name = |role: Oid| match role {
+            EVERYONE => "",
+            role => self.role_name(role).unwrap_or("?"),
+        };
+        let owner = name(access.owner);
+        let all = Privilege::letters(Privilege::of(&object.body), 0);
+        let own = format!("{owner}={all}/{owner}");
+        let others = access.grants.iter().map(|grant| {
+            let letters = Privilege::letters(grant.privileges, grant.grantable);
+            format!("{}={letters}/{}", name(grant.grantee), name(grant.grantor))
+        });
+        Some(std::iter::once(own).chain(others).collect())
+    }
+}
