@@ -171,6 +171,9 @@ fn others_see_what_a_session_does() {
                 .to_owned()
         )
     );
+    one.set_database("warehouse");
+    let names = "SELECT current_database() || ' ' || datname FROM pg_database";
+    assert_eq!(run(&mut one, names), Some("warehouse warehouse".to_owned()));
     drop(one);
     assert_eq!(
         run(&mut other, "SELECT count(*) FROM pg_stat_activity"),

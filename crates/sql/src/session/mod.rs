@@ -124,6 +124,7 @@ impl Session {
                     notices: Vec::new(),
                     changes: Vec::new(),
                     deadline: None,
+                    database: crate::catalog::OWNER_NAME.to_owned(),
                     login_role: role,
                     session_role: role,
                     peer,
@@ -215,6 +216,11 @@ impl Session {
     /// Whether [`Sql::terminate`] or `pg_terminate_backend` has asked for the end of the session.
     pub fn is_terminated(&self) -> bool {
         self.environment.host.peer.is_terminated()
+    }
+
+    /// Sets the name by which the client knows the database; `current_database()` returns it.
+    pub fn set_database(&mut self, name: &str) {
+        name.clone_into(&mut self.environment.host.database);
     }
 
     /// Says where the session's client is, for `pg_stat_activity`.

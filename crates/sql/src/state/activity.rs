@@ -1,4 +1,7 @@
 //! Functions that tell about the server and its sessions: sizes, times, transactions.
+//!
+//! Sizes are estimates: the database counts the rows of a table, and not their bytes. A session is
+//! ended by a superuser, or by a member of its role.
 
 use super::describe::number;
 use super::host::HostCall;

@@ -62,6 +62,8 @@ pub(crate) struct HostState {
     pub(crate) changes: Vec<(String, String, bool)>,
     /// The end of the statement's time, if `statement_timeout` gives it one.
     pub(crate) deadline: Option<Instant>,
+    /// The name by which the client knows the database.
+    pub(crate) database: String,
     /// The role that has connected, and the one that it acts as.
     pub(crate) login_role: u32,
     pub(crate) session_role: u32,

@@ -50,7 +50,9 @@ impl Host for HostCall<'_> {
                 .into_iter()
                 .next()
                 .map_or(Datum::Null, Datum::text)),
-            "current_database" | "current_catalog" => Ok(Datum::text("indelible")),
+            "current_database" | "current_catalog" => {
+                Ok(Datum::text(self.session.database.as_str()))
+            }
             "current_user" | "user" | "current_role" => {
                 Ok(self.role_name(&Datum::Oid(self.names.role)))
             }

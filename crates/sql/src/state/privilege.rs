@@ -1,4 +1,7 @@
 //! Functions that tell what a role may do, and lists of access.
+//!
+//! Names and numbers of objects are looked up as `regclass` and its kin do it: a name that nothing
+//! has is an error, a number gives NULL.
 
 use super::describe::{number, record, rows};
 use super::host::HostCall;

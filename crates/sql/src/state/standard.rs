@@ -1,4 +1,7 @@
 //! Functions of `information_schema`: lengths and precisions of types, from their modifiers.
+//!
+//! Their names are those of PostgreSQL, whose views some clients copy; NULL means that the type has
+//! no such measure.
 
 use crate::types::Kind::{self, Int4, Text};
 use crate::types::function::Function;

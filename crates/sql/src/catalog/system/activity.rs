@@ -1,4 +1,7 @@
 //! Sessions, settings and costs, as they are when a statement looks.
+//!
+//! A session's statement is shown to superusers and to members of its role, and to nobody if it may
+//! have a password in it. Costs are those of commits, of all sessions since the opening.
 
 use super::DATABASE;
 use super::relation::{Maker, Rows, Sources, text};
@@ -53,7 +56,7 @@ fn sessions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
         };
         rows.push([
             ("datid", Datum::Oid(DATABASE)),
-            ("datname", text("indelible")),
+            ("datname", text(&from.session.database)),
             ("pid", Datum::Int4(peer.number)),
             ("usesysid", Datum::Oid(shown.role)),
             ("usename", role.map_or(Datum::Null, text)),
@@ -83,7 +86,7 @@ fn databases(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     let counts = registry.counts();
     rows.push([
         ("datid", Datum::Oid(DATABASE)),
-        ("datname", text("indelible")),
+        ("datname", text(&from.session.database)),
         ("numbackends", Datum::Int4(registry.peers().len() as i32)),
         ("xact_commit", Datum::Int8(counts[cost::COMMITTED] as i64)),
         (

@@ -1,4 +1,6 @@
 //! Rows that never differ: access methods, operator classes, collations, languages.
+//!
+//! They are those of PostgreSQL that say something true here; their numbers are PostgreSQL's.
 
 use super::relation::{Maker, Rows, Sources, flag, text};
 use super::types::OPERATOR_CLASSES;

@@ -1,4 +1,7 @@
 //! Indexes, constraints, and what depends on what.
+//!
+//! A condition is printed from its bound form, so `conbin` reads back as the same condition. The
+//! conditions of a domain have no numbers of their own: theirs follow from the domain's.
 
 use super::relation::{Maker, Rows, Sources, array, flag, small, text, vector};
 use super::schema::{CLASS, REWRITE};

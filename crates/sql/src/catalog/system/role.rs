@@ -1,4 +1,7 @@
 //! Roles, their members, and the database that they own.
+//!
+//! The role that owns the database is no object of the catalogue; it is the first row. The name of
+//! the database is the one by which the session's client knows it.
 
 use super::relation::{Maker, Rows, Sources, flag, text};
 use crate::catalog::{Attribute, Body, OWNER, OWNER_NAME, RoleBody};
@@ -73,10 +76,10 @@ fn members(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     Ok(())
 }
 
-fn databases(_: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+fn databases(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     rows.push([
         ("oid", Datum::Oid(DATABASE)),
-        ("datname", text("indelible")),
+        ("datname", text(&from.session.database)),
         ("datdba", Datum::Oid(OWNER)),
     ]);
     Ok(())

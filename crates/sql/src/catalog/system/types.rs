@@ -1,4 +1,7 @@
 //! Types: the built-in ones, those of the catalogue, and rows of tables.
+//!
+//! Numbers, lengths, alignments and places of storage are those of PostgreSQL's `pg_type`, because
+//! drivers keep tables of them. The type of a relation's rows has the number of the relation.
 
 use super::relation::{Maker, Rows, Sources, flag, text};
 use super::routine::named_oid;
