@@ -366,6 +366,15 @@ impl TableBody {
         }
     }
 
+    /// Adds a column after those of clients; hidden ones stay after it.
+    pub(crate) fn push_column(&mut self, column: Column) {
+        let count = self.columns.len();
+        for place in self.indexes.iter_mut().flat_map(|index| &mut index.columns) {
+            *place += usize::from(*place >= count);
+        }
+        self.columns.push(column);
+    }
+
     /// Forgets the definition of an index that goes; its hidden columns hold nothing from now on.
     pub(crate) fn forget_form(&mut self, index: Oid) {
         if self.form(index).is_none() {

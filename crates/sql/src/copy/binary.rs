@@ -5,7 +5,7 @@
 //! | signature | `PGCOPY\n\377\r\n\0` |
 //! | flags | 4, of which the upper 16 bits must be known |
 //! | extension | 4 for its length, and as many that are skipped |
-//! | record | 2 for the number of fields; each field has 4 for its length (-1 is NULL) and its bytes |
+//! | record | 2 for the number of fields; for each 4 for its length (-1 is NULL), and its bytes |
 //! | end | 2: -1 |
 
 use crate::error::{Result, SqlError, SqlState};

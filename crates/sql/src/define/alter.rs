@@ -461,13 +461,7 @@ impl Session {
             .map(|(at, column)| Expr::Column(at, column.data_type))
             .collect();
         values.push(self.column_default(&new.column)?);
-        let body = table_body(&mut object)?;
-        let count = body.columns.len();
-        for place in body.indexes.iter_mut().flat_map(|index| &mut index.columns) {
-            // Hidden columns stay behind those of clients.
-            *place += usize::from(*place >= count);
-        }
-        body.columns.push(new.column);
+        table_body(&mut object)?.push_column(new.column);
         self.rewrite(&old, object, values)?;
         self.add_written(oid, written)
     }

@@ -1,8 +1,8 @@
 //! `CREATE INDEX`.
 //!
 //! The index below is built at once, over all rows that have committed; it is dropped again if the
-//! transaction does not commit. Keys that are expressions, and keys of a part of the rows, are columns
-//! that the table keeps for the index and shows to nobody.
+//! transaction does not commit. Keys that are expressions, and keys of a part of the rows, are
+//! columns that the table keeps for the index and shows to nobody.
 
 use super::column::without_collation;
 use crate::bind::{Binder, row_scope};

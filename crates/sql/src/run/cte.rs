@@ -1,4 +1,4 @@
-//! Queries of `WITH`: computed once for all their uses, as far as rows are wanted, or round by round.
+//! Queries of `WITH`: computed once for all uses, as far as rows are wanted, or round by round.
 //!
 //! A recursive query runs its first part, then its second one again and again over the rows that
 //! the round before has added, until a round adds none. Without `ALL` a row is added once. Rows are
