@@ -49,7 +49,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "measure",
-        &["pmem", "disk", "indelible", "join", "workload"],
+        &["pmem", "disk", "indelible", "join", "sql", "workload"],
     ),
     ("delimited", &["indelible"]),
     ("report", &[]),

@@ -10,6 +10,7 @@
 //! | [`ycsb`], [`standard`], [`custom`], [`tree`] | workloads on our database, each by one call |
 //! | `run` | one worker thread a partition, clocked to the durable acknowledgement |
 //! | [`connections`] | interactive transactions, beside an idle connection or a long reader |
+//! | [`sql`] | statements of SQL on one row, beside the typed interface |
 //! | `shared` | threads that take partitions from each other, and users that think |
 //! | `sample` | a timer that samples the part each partition is in, or each thread's activity |
 //! | `store` | the same list on anything that keeps rows, also for the workspace `rivals` |
@@ -28,6 +29,7 @@ pub mod read_floor;
 mod run;
 mod sample;
 mod shared;
+pub mod sql;
 pub mod standard;
 mod static_array;
 pub mod static_rows;

@@ -5,7 +5,7 @@
 
 use super::{
     AXES, AtomicityName, AxesArgs, DomainName, JoinArgs, LayoutName, PrimitiveName, RecoveryArgs,
-    RecoveryVictimArgs, parse_seconds,
+    RecoveryVictimArgs, SqlBenchArgs, parse_seconds,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use disk::FileProfile;
@@ -87,6 +87,9 @@ pub(crate) enum BenchCommand {
     /// The process that `recovery` kills
     #[command(hide = true)]
     RecoveryVictim(Box<RecoveryVictimArgs>),
+    /// Statements of SQL on one row, prepared and as texts, beside the typed interface
+    #[command(after_help = super::bench_sql::EXAMPLES)]
+    Sql(Box<SqlBenchArgs>),
     /// Two relations in memory, joined by five algorithms or by the one that suits them
     #[command(after_help = super::join::EXAMPLES)]
     Join(Box<JoinArgs>),

@@ -6,6 +6,7 @@
 mod advise;
 mod axes;
 mod bench;
+mod bench_sql;
 mod copy;
 mod import;
 mod join;
@@ -25,6 +26,7 @@ pub(crate) use bench::{
     LoadsName, LogImagesName, PersistName, RunArgs, SysbenchArgs, TatpArgs, TpcbArgs, TpccArgs,
     YcsbArgs, YcsbMethod,
 };
+pub(crate) use bench_sql::SqlBenchArgs;
 pub(crate) use copy::{BackupArgs, ConvertArgs, PlacesArgs, RestoreArgs, UntilArg};
 pub(crate) use import::{ImportArgs, TextArgs};
 pub(crate) use join::{GridPart, JoinArgs};

@@ -9,6 +9,7 @@
 //! | `btree` | rows of one size into one tree |
 //! | `recovery` | the opening after a kill, with a long log |
 //! | `join` | joins of two relations, without a database |
+//! | `sql` | statements of SQL on one row, beside the typed interface |
 //! | `runs` | their common part: options to a database, a run to a row |
 //!
 //! Timed code is in the room `measure`, because this one is compiled without optimisation.
@@ -18,6 +19,7 @@ mod connections;
 mod join;
 mod recovery;
 mod runs;
+mod sql;
 mod standard;
 mod sysbench;
 mod tatp;
@@ -64,6 +66,7 @@ pub(crate) fn run(command: BenchCommand, format: Format) -> Result<()> {
         }
         BenchCommand::Recovery(args) => recovery::run(&args, format),
         BenchCommand::RecoveryVictim(args) => recovery::victim(&args),
+        BenchCommand::Sql(args) => sql::run(&args, format),
         BenchCommand::Join(args) => join::run(&args, format),
     }
 }
