@@ -91,6 +91,12 @@ pub(super) fn is_unique(scan: &Scan) -> bool {
     }
 }
 
+/// Columns of the primary key and of each index, and whether they are unique.
+pub(super) fn keys_of(source: &Source) -> Vec<(Vec<usize>, bool)> {
+    let all = candidates(source).into_iter();
+    all.map(|key| (key.columns, key.is_unique)).collect()
+}
+
 fn candidates(source: &Source) -> Vec<Candidate> {
     let definition = source.table.definition();
     let primary = Candidate {
@@ -247,7 +253,7 @@ fn by_range(source: &Source, candidate: &Candidate, conditions: &[Expr]) -> Opti
 }
 
 /// Whether keys of a column are in the order of its values.
-fn is_ordered(data_type: Type) -> bool {
+pub(super) fn is_ordered(data_type: Type) -> bool {
     storage::has_exact_keys(data_type) && data_type.kind != Kind::Numeric
 }
 

@@ -39,6 +39,7 @@ pub(super) fn estimate(node: &Node) -> f64 {
         Node::Distinct(distinct) => estimate(&distinct.input),
         Node::Window(window) => estimate(&window.input),
         Node::Lock(lock) => estimate(&lock.input),
+        Node::Counted(counted) => estimate(&counted.input),
         Node::Aggregate(aggregate) if aggregate.keys.is_empty() => 1.0,
         Node::Aggregate(aggregate) => (estimate(&aggregate.input) / 10.0).max(1.0),
         Node::Limit(limit) => match &limit.count {
@@ -48,10 +49,7 @@ pub(super) fn estimate(node: &Node) -> f64 {
         Node::Join(join) => estimate(&join.left).max(estimate(&join.right)),
         Node::SetOperation(operation) => estimate(&operation.left) + estimate(&operation.right),
         Node::Shared(shared) => estimate(&shared.node),
-        Node::System(_)
-        | Node::Functions(_)
-        | Node::Recursive(_)
-        | Node::Working(_)
-        | Node::Modify(_) => 1000.0,
+        Node::Modify(modify) => estimate(&modify.input),
+        Node::System(_) | Node::Functions(_) | Node::Recursive(_) | Node::Working(_) => 1000.0,
     }
 }

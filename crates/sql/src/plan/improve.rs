@@ -4,8 +4,10 @@
 
 use super::access;
 use super::expression::Expr;
+use super::join_order::{is_movable, reorder};
 use super::method::with_method;
 use super::node::{Aggregate, Filter, Join, JoinKind, Node, Project, SetOperation};
+use super::order::use_orders;
 use super::prune::prune;
 use super::unnest::unnest;
 use super::{Plan, PointPlan};
@@ -73,6 +75,7 @@ fn each_inside(node: &mut Node, visit: &mut dyn FnMut(&mut Node)) {
 
 fn improve_rest(node: Node) -> Node {
     let mut node = push(node, Vec::new());
+    use_orders(&mut node);
     let width = node.width();
     prune(&mut node, &vec![true; width]);
     improve_inside(&mut node);
@@ -93,7 +96,7 @@ fn improve_inside(node: &mut Node) {
     debug_assert!(walked.is_ok(), "the visitor does not fail");
 }
 
-fn nothing() -> Node {
+pub(super) fn nothing() -> Node {
     super::node::Values {
         rows: Vec::new(),
         width: 0,
@@ -129,6 +132,10 @@ pub(super) fn push(node: Node, mut conditions: Vec<Expr>) -> Node {
             access::choose_key(&mut system, plain);
             tested(system.into(), queries)
         }
+        Node::Join(join) if is_movable(&join) => match reorder(own(join), conditions) {
+            (Node::Join(join), rest) => push_join(own(join), rest),
+            (other, rest) => push(other, rest),
+        },
         Node::Join(join) => push_join(own(join), conditions),
         Node::Project(project) => push_project(own(project), conditions),
         Node::Aggregate(aggregate) => push_aggregate(own(aggregate), conditions),

@@ -6,26 +6,34 @@
 //! | `node`, `modify` | operators, and changes of tables |
 //! | `walk` | visiting and renumbering them |
 //! | `improve`, `unnest`, `prune` | rewriting a plan: conditions go down, tests become joins |
-//! | `access`, `method`, `estimate` | indexes of scans, methods of joins |
+//! | `access`, `order`, `method`, `join_order`, `estimate` | indexes of scans, and joins |
+//! | `explain`, `print`, `counted` | descriptions of plans, and of what their operators did |
 //! | `point` | statements on single rows |
 //! | `cache` | plans of statements that differ in their literals |
 
 mod access;
 mod cache;
 mod call;
+mod counted;
 mod estimate;
+mod explain;
 mod expression;
 mod improve;
+mod join_order;
 mod method;
 mod modify;
 mod node;
+mod order;
 mod point;
+mod print;
 mod prune;
 mod unnest;
 mod walk;
 
 pub(crate) use cache::{Cached, Key, Lifted, PlanCache, is_lasting};
 pub(crate) use call::{AggregateFunction, Call};
+pub(crate) use counted::{Counted, Work, counted};
+pub(crate) use explain::{Explained, Explainer, ShownWork};
 pub(crate) use expression::{Expr, Pending, Quantified, RowTest, Subquery, SubqueryTest};
 pub(crate) use modify::{
     Change, Conflict, Insert, Modify, Reference, ReferenceAccess, Target, TargetColumn, UniqueKey,

@@ -48,6 +48,8 @@ pub(crate) enum Node {
     Lock(Arc<Lock>),
     /// Changes of a table.
     Modify(Arc<super::modify::Modify>),
+    /// Rows of another node, which are counted.
+    Counted(Arc<super::counted::Counted>),
 }
 
 #[derive(Clone, Debug)]
@@ -386,6 +388,7 @@ impl Node {
             Self::Recursive(recursive) => recursive.width,
             Self::Working(working) => working.width,
             Self::Lock(lock) => lock.input.width(),
+            Self::Counted(counted) => counted.input.width(),
             Self::Modify(modify) => modify.returning.as_ref().map_or(0, Vec::len),
         }
     }
@@ -404,6 +407,12 @@ macro_rules! nodes {
 nodes! {
     Values Scan System Functions Filter Project Join Aggregate Window Sort Limit Distinct SetOperation
     Shared Recursive Working Lock
+}
+
+impl From<super::counted::Counted> for Node {
+    fn from(content: super::counted::Counted) -> Self {
+        Self::Counted(Arc::new(content))
+    }
 }
 
 impl From<super::modify::Modify> for Node {

@@ -228,6 +228,7 @@ impl Node {
             Self::Lock(plan) => visit(&mut Arc::make_mut(plan).input, false),
             Self::Modify(plan) => visit(&mut Arc::make_mut(plan).input, false),
             Self::Shared(plan) => visit(&mut Arc::make_mut(plan).node, false),
+            Self::Counted(plan) => visit(&mut Arc::make_mut(plan).input, false),
             Self::Join(plan) => {
                 let plan = Arc::make_mut(plan);
                 visit(&mut plan.left, false)?;
@@ -249,9 +250,11 @@ impl Node {
     /// Visits the node's own expressions.
     pub(super) fn walk_own(&mut self, depth: usize, visit: &mut Visitor<'_>) -> Result<()> {
         match self {
-            Self::Working(_) | Self::Shared(_) | Self::Recursive(_) | Self::SetOperation(_) => {
-                Ok(())
-            }
+            Self::Working(_)
+            | Self::Shared(_)
+            | Self::Recursive(_)
+            | Self::SetOperation(_)
+            | Self::Counted(_) => Ok(()),
             Self::Values(plan) => {
                 let rows = &mut Arc::make_mut(plan).rows;
                 rows.iter_mut()

@@ -8,6 +8,7 @@
 mod aggregate;
 mod budget;
 mod compare;
+mod counted;
 mod cte;
 mod distinct;
 mod evaluate;
@@ -119,6 +120,7 @@ pub(crate) fn build(node: &Node) -> Box<dyn Operator> {
         Node::Working(plan) => Box::new(cte::WorkingRun::new(plan)),
         Node::Lock(plan) => Box::new(lock::LockRun::new(plan)),
         Node::Modify(plan) => Box::new(modify::ModifyRun::new(plan)),
+        Node::Counted(plan) => Box::new(counted::CountedRun::new(plan)),
     }
 }
 

@@ -14,6 +14,7 @@ use crate::sink::{Completion, RowSink};
 use crate::state::{Block, PlanCacheMode};
 use crate::types::cast::apply_modifier;
 use crate::types::{Context, Datum, Kind, text_io};
+use sqlparser::ast::{SetExpr, Statement};
 use std::sync::Arc;
 
 impl Session {
@@ -99,10 +100,11 @@ impl Session {
     /// Makes a plan with the literals of a statement as its parameters.
     fn lift(&self, text: &str, fingerprint: &Fingerprint) -> Option<Lifted> {
         let mut parsed = parse(text).ok()?;
-        let parsed = parsed
-            .pop()
-            .filter(|one| parsed.is_empty() && !one.is_deep)?;
+        let parsed = parsed.pop().filter(|_| parsed.is_empty())?;
         let statement = parsed.statement;
+        if parsed.is_deep || parsed.own.is_some() || !is_plain(&statement) {
+            return None;
+        }
         let places = Places::new(text);
         let environment = &self.environment;
         let database = self.sql.database();
@@ -122,6 +124,18 @@ impl Session {
             self.settings_key = (variables.version, variables.changed().into());
         }
         Arc::clone(&self.settings_key.1)
+    }
+}
+
+/// Whether a statement does nothing but run its plan: `SELECT INTO` makes a table.
+fn is_plain(statement: &Statement) -> bool {
+    match statement {
+        Statement::Query(query) => match &*query.body {
+            SetExpr::Select(select) => select.into.is_none(),
+            _ => false,
+        },
+        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => true,
+        _ => false,
     }
 }
 

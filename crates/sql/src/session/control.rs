@@ -118,7 +118,7 @@ impl Session {
     }
 
     /// Commits the open transaction; whatever happens, it has ended.
-    fn commit(&mut self) -> Result<()> {
+    pub(super) fn commit(&mut self) -> Result<()> {
         if let Err(error) = self.hold_cursors() {
             self.abort();
             return Err(error);

@@ -9,6 +9,7 @@ use super::control::needs_block;
 use crate::bind::{Binder, type_named};
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{Parsed, Places, ident_text, object_name};
+use crate::plan::Plan;
 use crate::run::{Row, Run, evaluate};
 use crate::sink::{Batch, Completion, OutputColumn, RowSink};
 use crate::state::{Prepared, Running};
@@ -355,7 +356,7 @@ impl Session {
         arguments: &[Expr],
         sink: &mut dyn RowSink,
     ) -> Result<Completion> {
-        let Some(plan) = self.plan_prepared(name)? else {
+        let Some((plan, values)) = self.prepared_with_values(name, arguments)? else {
             let parsed = self
                 .prepared
                 .get(name)
@@ -364,6 +365,25 @@ impl Session {
                 Some(parsed) => self.execute(&parsed, sink),
                 None => Ok(Completion::new("")),
             };
+        };
+        if let Some(columns) = &plan.columns {
+            sink.describe(columns)?;
+        }
+        if let Some(point) = self.point_of(&plan) {
+            return self.run_point(&plan, point, values, sink);
+        }
+        let mut running = self.begin_plan(&plan, values)?;
+        self.run_on(&mut running, 0, sink)
+    }
+
+    /// The plan of a prepared statement with the values of `EXECUTE`; none if it has no plan.
+    pub(super) fn prepared_with_values(
+        &mut self,
+        name: &str,
+        arguments: &[Expr],
+    ) -> Result<Option<(Arc<Plan>, Vec<Datum>)>> {
+        let Some(plan) = self.plan_prepared(name)? else {
+            return Ok(None);
         };
         if arguments.len() != plan.parameters.len() {
             let message = format!("wrong number of parameters for prepared statement \"{name}\"");
@@ -392,14 +412,7 @@ impl Session {
             };
             values.push(evaluate(expression, &[], &mut run)?);
         }
-        if let Some(columns) = &plan.columns {
-            sink.describe(columns)?;
-        }
-        if let Some(point) = self.point_of(&plan) {
-            return self.run_point(&plan, point, values, sink);
-        }
-        let mut running = self.begin_plan(&plan, values)?;
-        self.run_on(&mut running, 0, sink)
+        Ok(Some((plan, values)))
     }
 
     fn deallocate(&mut self, name: &Ident) -> Result<Completion> {

@@ -63,6 +63,7 @@ impl Session {
                 completion
                     .ok_or_else(|| SqlError::unsupported("this EXECUTE", "Name the statement."))
             }
+            statement @ Statement::Explain { .. } => self.explain(parsed, statement, sink),
             statement @ Statement::Copy { .. } => self.copy(statement, sink),
             statement => match define::run(self, parsed, statement)? {
                 Some(completion) => Ok(completion),

@@ -5,6 +5,7 @@
 //! place, and ends with its transaction.
 
 use super::Session;
+use super::explain::explain_columns;
 use super::settings::shown_columns;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{ident_text, object_name, parse};
@@ -116,6 +117,7 @@ impl Session {
             });
         }
         let planned = self.prepared.contains_key(&portal.statement);
+        self.is_alone = false;
         self.guarded(|session| {
             if let Some(completion) = session.control(&parsed.statement)? {
                 return Ok(completion);
@@ -144,7 +146,7 @@ impl Session {
                 }
                 let mut running = session.begin_plan(&plan, portal.values.clone())?;
                 let completion = session.run_on(&mut running, rows_max, sink)?;
-                portal.running = Some(running);
+                portal.running = Some(Box::new(running));
                 Ok(completion)
             })
         })
@@ -197,7 +199,7 @@ impl Session {
                 let plan = self.plan_prepared(&name)?;
                 plan.and_then(|plan| plan.columns.clone())
             }
-            _ => None,
+            other => explain_columns(other),
         })
     }
 

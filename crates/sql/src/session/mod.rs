@@ -10,6 +10,7 @@
 //! | `describe` | types of a statement before it is prepared |
 //! | `newest` | the catalogue after a wait for a lock |
 //! | `execute` | one statement: plans that run, and everything else |
+//! | `explain` | plans, and what running them has cost |
 //! | `extended` | prepared statements and portals |
 //! | `settings` | `SET`, `SHOW` and their kin |
 //!
@@ -24,6 +25,7 @@ mod cursor;
 mod deep;
 mod describe;
 mod execute;
+mod explain;
 mod extended;
 mod newest;
 mod settings;
@@ -62,6 +64,8 @@ pub struct Session {
     cursors: HashMap<String, cursor::Cursor>,
     last_commit: Option<CommitReport>,
     point: PointMemory,
+    /// Whether the statement was sent alone, so that its transaction ends with it.
+    is_alone: bool,
     /// The fingerprint of the statement, whose memory the next one uses.
     fingerprint: Fingerprint,
     /// The settings that plans are made under, and the version of them all.
@@ -141,6 +145,7 @@ impl Session {
             last_commit: None,
             cursors: HashMap::new(),
             point: PointMemory::default(),
+            is_alone: false,
             fingerprint: Fingerprint::default(),
             settings_key: (0, "".into()),
             sql: Arc::clone(sql),
@@ -175,6 +180,7 @@ impl Session {
             }
         };
         self.portals.remove("");
+        self.is_alone = parsed.len() == 1;
         for statement in &parsed {
             let completion = self.with_stack(statement.is_deep, sink, |session, sink| {
                 session.statement(statement, sink)

@@ -42,7 +42,7 @@ pub(crate) struct Portal {
     pub(crate) parsed: Option<Parsed>,
     pub(crate) statement: String,
     pub(crate) values: Vec<Datum>,
-    pub(crate) running: Option<Running>,
+    pub(crate) running: Option<Box<Running>>,
 }
 
 impl Portal {

@@ -1,0 +1,95 @@
+//! Counting what the operators of a plan do, for `EXPLAIN ANALYZE`.
+//!
+//! A copy of the plan has a node around each of its own, which counts rows, runs and time. The time
+//! of a node has that of its inputs in it, as in PostgreSQL.
+
+use super::expression::Expr;
+use super::node::Node;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A node whose work is counted.
+#[derive(Clone, Debug)]
+pub(crate) struct Counted {
+    pub(crate) input: Node,
+    pub(crate) counters: Arc<Counters>,
+}
+
+/// What an operator has done, over all its runs.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    rows: AtomicU64,
+    loops: AtomicU64,
+    first_ns: AtomicU64,
+    total_ns: AtomicU64,
+}
+
+/// The work of an operator, on average of its runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Work {
+    pub(crate) rows: f64,
+    pub(crate) loops: u64,
+    /// Milliseconds until the first rows, and until the last.
+    pub(crate) first_ms: f64,
+    pub(crate) total_ms: f64,
+}
+
+impl Counters {
+    /// A run begins.
+    pub(crate) fn begin(&self) {
+        self.loops.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Rows have come, the first ones of a run or others.
+    pub(crate) fn add(&self, rows: usize, took: Duration, is_first: bool) {
+        let nanos = took.as_nanos() as u64;
+        self.rows.fetch_add(rows as u64, Ordering::Relaxed);
+        self.total_ns.fetch_add(nanos, Ordering::Relaxed);
+        if is_first {
+            self.first_ns.fetch_add(nanos, Ordering::Relaxed);
+        }
+    }
+
+    /// What was done; none if the operator has not run.
+    pub(crate) fn work(&self) -> Option<Work> {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64;
+        let loops = self.loops.load(Ordering::Relaxed);
+        let each = loops as f64;
+        (loops > 0).then(|| Work {
+            rows: get(&self.rows) / each,
+            loops,
+            first_ms: get(&self.first_ns) / each / 1e6,
+            total_ms: get(&self.total_ns) / each / 1e6,
+        })
+    }
+}
+
+/// A plan whose operators count.
+pub(crate) fn counted(mut node: Node) -> Node {
+    let inputs = node.inputs(&mut |input, _| {
+        wrap(input);
+        Ok(())
+    });
+    let queries = node.walk_own(0, &mut |part, _| {
+        if let Expr::Subquery(subquery) = part {
+            wrap(&mut Arc::make_mut(subquery).node);
+            return Ok(false);
+        }
+        Ok(true)
+    });
+    debug_assert!(
+        inputs.is_ok() && queries.is_ok(),
+        "the visitors do not fail"
+    );
+    Counted {
+        input: node,
+        counters: Arc::default(),
+    }
+    .into()
+}
+
+fn wrap(node: &mut Node) {
+    let inner = std::mem::replace(node, super::improve::nothing());
+    *node = counted(inner);
+}

@@ -1,0 +1,371 @@
+//! The order of inner joins: by dynamic programming up to eight inputs, greedily beyond.
+//!
+//! A tree of inner joins becomes its inputs and one list of conditions. Every split of a set of
+//! inputs is weighed by the rows that go through its joins, so the result may have any shape. The
+//! order of the statement stays unless another one is much cheaper, because estimates are rough;
+//! and pairs without a condition between them come last.
+
+use super::access;
+use super::estimate::estimate;
+use super::expression::Expr;
+use super::improve::{has_query, nothing};
+use super::node::{Join, JoinKind, JoinMethod, Node, Project};
+use crate::types::Type;
+use std::sync::Arc;
+
+/// Inputs up to which all orders are weighed.
+const EXACT_MAX: usize = 8;
+/// Inputs of one tree; more of them keep their order.
+const INPUTS_MAX: usize = 32;
+/// How much cheaper another order must be.
+const GAIN: f64 = 2.0;
+/// The share of pairs for which a condition that is no equality is true.
+const SHARE: f64 = 1.0 / 3.0;
+
+/// An input of the tree.
+struct Input {
+    node: Node,
+    /// Its first column in the row of the whole tree, and their number.
+    start: usize,
+    width: usize,
+    rows: f64,
+}
+
+/// A condition as far as it matters for the order.
+struct Condition {
+    /// The inputs that it reads, a bit each.
+    reads: u32,
+    /// The share of pairs for which it is true.
+    share: f64,
+    is_equality: bool,
+    /// The inputs of which it has the first column of an index.
+    indexed: u32,
+}
+
+/// The best way to join a set of inputs.
+#[derive(Clone)]
+struct Best {
+    /// A bit each.
+    inputs: u32,
+    cost: f64,
+    rows: f64,
+    order: Order,
+}
+
+/// A tree of inputs.
+#[derive(Clone)]
+enum Order {
+    Input(usize),
+    Join(Box<(Order, Order)>),
+}
+
+/// Puts the inputs of a tree of inner joins in another order, if that is much cheaper. Returns the
+/// tree and the conditions over its rows that are not in it.
+pub(super) fn reorder(join: Join, conditions: Vec<Expr>) -> (Node, Vec<Expr>) {
+    let tree: Node = join.into();
+    let (mut inputs, mut on) = (Vec::new(), conditions.clone());
+    flatten(tree.clone(), 0, &mut inputs, &mut on);
+    let is_fit = inputs.len() <= INPUTS_MAX
+        && !on
+            .iter()
+            .any(|one| access::has_volatile(one) || has_query(one));
+    let types = inputs.iter().map(|input| types_of(&input.node));
+    let types: Option<Vec<Vec<Type>>> = types.collect();
+    let (true, Some(types)) = (is_fit, types) else {
+        return (tree, conditions);
+    };
+    let weighed: Vec<Condition> = on.iter().map(|one| weigh(one, &inputs)).collect();
+    for (at, input) in inputs.iter_mut().enumerate() {
+        let own = weighed.iter().filter(|one| one.reads == 1 << at);
+        input.rows = own.fold(input.rows, |rows, one| (rows * one.share).max(1.0));
+    }
+    let weights = Weights {
+        rows: inputs.iter().map(|input| input.rows).collect(),
+        conditions: weighed,
+    };
+    let given = weights.given(&tree, &mut 0);
+    let best = match inputs.len() {
+        0..=EXACT_MAX => weights.exact(),
+        _ => weights.greedy(),
+    };
+    if best.cost * GAIN >= given.cost {
+        return (tree, conditions);
+    }
+    let types: Vec<Type> = types.into_iter().flatten().collect();
+    let mut places = vec![0; types.len()];
+    let mut node = build(&best.order, &mut inputs, &mut 0, &mut places);
+    for condition in &mut on {
+        condition.renumber(&mut |at| places[at]);
+    }
+    if let Node::Join(root) = &mut node {
+        Arc::make_mut(root).condition = (!on.is_empty()).then(|| Expr::all(on));
+    }
+    let columns = places.into_iter().zip(types);
+    let project = Project {
+        input: node,
+        expressions: columns.map(|(at, kind)| Expr::Column(at, kind)).collect(),
+        has_sets: false,
+    };
+    (project.into(), Vec::new())
+}
+
+/// Adds the inputs of a tree of inner joins, and the conditions of its joins.
+fn flatten(node: Node, start: usize, inputs: &mut Vec<Input>, on: &mut Vec<Expr>) {
+    match node {
+        Node::Join(join) if is_movable(&join) => {
+            let join = Arc::unwrap_or_clone(join);
+            for mut condition in join.condition.into_iter().flat_map(Expr::conjuncts) {
+                condition.shift(0, start as isize);
+                on.push(condition);
+            }
+            let width = join.left.width();
+            flatten(join.left, start, inputs, on);
+            flatten(join.right, start + width, inputs, on);
+        }
+        node => inputs.push(Input {
+            start,
+            width: node.width(),
+            rows: estimate(&node).max(1.0),
+            node,
+        }),
+    }
+}
+
+pub(super) fn is_movable(join: &Join) -> bool {
+    join.kind == JoinKind::Inner && matches!(join.method, JoinMethod::Loop)
+}
+
+/// The types of a node's columns, where they can be told.
+fn types_of(node: &Node) -> Option<Vec<Type>> {
+    match node {
+        Node::Scan(scan) => {
+            let columns = 0..scan.source.width();
+            Some(columns.map(|at| scan.source.column_type(at)).collect())
+        }
+        Node::Filter(plan) => types_of(&plan.input),
+        Node::Sort(plan) => types_of(&plan.input),
+        Node::Limit(plan) => types_of(&plan.input),
+        Node::Distinct(plan) => types_of(&plan.input),
+        Node::Shared(plan) => types_of(&plan.node),
+        Node::Project(plan) => Some(plan.expressions.iter().map(Expr::data_type).collect()),
+        Node::Values(plan) => {
+            let row = plan.rows.first()?;
+            Some(row.iter().map(Expr::data_type).collect())
+        }
+        Node::Aggregate(plan) => {
+            let keys = plan.keys.iter().map(Expr::data_type);
+            Some(
+                keys.chain(plan.calls.iter().map(|call| call.data_type))
+                    .collect(),
+            )
+        }
+        Node::Join(join) => {
+            let mut types = types_of(&join.left)?;
+            if !matches!(join.kind, JoinKind::Semi | JoinKind::Anti) {
+                types.extend(types_of(&join.right)?);
+            }
+            Some(types)
+        }
+        _ => None,
+    }
+}
+
+fn weigh(condition: &Expr, inputs: &[Input]) -> Condition {
+    let input_of = |at: usize| {
+        let mut all = inputs.iter();
+        all.position(|input| (input.start..input.start + input.width).contains(&at))
+    };
+    let mut reads = 0;
+    condition.columns(&mut |at| reads |= input_of(at).map_or(0, |input| 1 << input));
+    let mut weighed = Condition {
+        reads,
+        share: SHARE,
+        is_equality: false,
+        indexed: 0,
+    };
+    let Expr::Call(call) = condition else {
+        return weighed;
+    };
+    let [one, other] = call.arguments.as_slice() else {
+        return weighed;
+    };
+    if !call.is_equality() {
+        return weighed;
+    }
+    weighed.is_equality = true;
+    let mut distinct = 1.0_f64;
+    for side in [one, other] {
+        let Expr::Column(at, _) = side else { continue };
+        let Some(at_input) = input_of(*at) else {
+            continue;
+        };
+        let input = &inputs[at_input];
+        let (values, is_first) = values_of(input, at - input.start);
+        distinct = distinct.max(values);
+        weighed.indexed |= u32::from(is_first) << at_input;
+    }
+    weighed.share = 1.0 / distinct;
+    weighed
+}
+
+/// About the number of different values of a column, and whether an index begins with it.
+fn values_of(input: &Input, column: usize) -> (f64, bool) {
+    let some = (input.rows / 10.0).max(1.0);
+    let Node::Scan(scan) = &input.node else {
+        return (some, false);
+    };
+    let keys = access::keys_of(&scan.source);
+    let is_unique = keys
+        .iter()
+        .any(|(columns, is_unique)| *is_unique && columns[..] == [column]);
+    let is_first = keys
+        .iter()
+        .any(|(columns, _)| columns.first() == Some(&column));
+    (if is_unique { input.rows } else { some }, is_first)
+}
+
+/// Rows of the inputs, and the conditions between them.
+struct Weights {
+    rows: Vec<f64>,
+    conditions: Vec<Condition>,
+}
+
+impl Weights {
+    fn input(&self, at: usize) -> Best {
+        Best {
+            inputs: 1 << at,
+            cost: self.rows[at],
+            rows: self.rows[at],
+            order: Order::Input(at),
+        }
+    }
+
+    /// Cost and rows of a join of two sets, without its order.
+    fn joined(&self, left: &Best, right: &Best) -> (f64, f64) {
+        let both = left.inputs | right.inputs;
+        let is_between = |one: &&Condition| {
+            one.reads & !both == 0 && one.reads & left.inputs != 0 && one.reads & right.inputs != 0
+        };
+        let (mut share, mut has_equality, mut is_looked_up) = (1.0, false, false);
+        for condition in self.conditions.iter().filter(is_between) {
+            share *= condition.share;
+            has_equality |= condition.is_equality;
+            is_looked_up |= condition.indexed & right.inputs != 0;
+        }
+        let rows = (left.rows * right.rows * share).max(1.0);
+        let mut pairs = left.rows * right.rows;
+        if has_equality {
+            pairs = pairs.min(left.rows + 2.0 * right.rows);
+        }
+        let mut cost = left.cost + right.cost + pairs + rows;
+        if is_looked_up && right.inputs.is_power_of_two() {
+            // The right side is not read as a whole.
+            cost = cost.min(left.cost + 11.0 * left.rows + rows);
+        }
+        (cost, rows)
+    }
+
+    fn join(&self, left: &Best, right: &Best) -> Best {
+        let (cost, rows) = self.joined(left, right);
+        Best {
+            inputs: left.inputs | right.inputs,
+            cost,
+            rows,
+            order: Order::Join(Box::new((left.order.clone(), right.order.clone()))),
+        }
+    }
+
+    /// The cost of the order that a tree has.
+    fn given(&self, node: &Node, next: &mut usize) -> Best {
+        match node {
+            Node::Join(join) if is_movable(join) => {
+                let left = self.given(&join.left, next);
+                let right = self.given(&join.right, next);
+                self.join(&left, &right)
+            }
+            _ => {
+                *next += 1;
+                self.input(*next - 1)
+            }
+        }
+    }
+
+    /// The best order of all.
+    fn exact(&self) -> Best {
+        let count = self.rows.len();
+        let mut best: Vec<Option<Best>> = vec![None; 1 << count];
+        for set in 1..1_usize << count {
+            if set.is_power_of_two() {
+                best[set] = Some(self.input(set.trailing_zeros() as usize));
+                continue;
+            }
+            let mut chosen: Option<(f64, usize)> = None;
+            let mut part = (set - 1) & set;
+            while part > 0 {
+                if let (Some(left), Some(right)) = (&best[part], &best[set & !part]) {
+                    let (cost, _) = self.joined(left, right);
+                    if chosen.is_none_or(|(least, _)| cost < least) {
+                        chosen = Some((cost, part));
+                    }
+                }
+                part = (part - 1) & set;
+            }
+            if let Some((_, part)) = chosen
+                && let (Some(left), Some(right)) = (&best[part], &best[set & !part])
+            {
+                best[set] = Some(self.join(left, right));
+            }
+        }
+        let all = best.pop().flatten();
+        all.unwrap_or_else(|| self.input(0))
+    }
+
+    /// The cheapest pair first, until all are joined.
+    fn greedy(&self) -> Best {
+        let mut parts: Vec<Best> = (0..self.rows.len()).map(|at| self.input(at)).collect();
+        while parts.len() > 1 {
+            let mut chosen = (f64::INFINITY, 0, 1);
+            for left in 0..parts.len() {
+                for right in (0..parts.len()).filter(|right| *right != left) {
+                    let (cost, rows) = self.joined(&parts[left], &parts[right]);
+                    let added = cost + rows - parts[left].cost - parts[right].cost;
+                    if added < chosen.0 {
+                        chosen = (added, left, right);
+                    }
+                }
+            }
+            let (_, left, right) = chosen;
+            let joined = self.join(&parts[left], &parts[right]);
+            parts.remove(left.max(right));
+            parts.remove(left.min(right));
+            parts.push(joined);
+        }
+        parts.pop().unwrap_or_else(|| self.input(0))
+    }
+}
+
+/// The tree of an order. Notes the new place of each column.
+fn build(order: &Order, inputs: &mut [Input], next: &mut usize, places: &mut [usize]) -> Node {
+    match order {
+        Order::Input(at) => {
+            let input = &mut inputs[*at];
+            for column in 0..input.width {
+                places[input.start + column] = *next + column;
+            }
+            *next += input.width;
+            std::mem::replace(&mut input.node, nothing())
+        }
+        Order::Join(pair) => {
+            let left = build(&pair.0, inputs, next, places);
+            let right = build(&pair.1, inputs, next, places);
+            Join {
+                kind: JoinKind::Inner,
+                left,
+                right,
+                condition: None,
+                method: JoinMethod::Loop,
+            }
+            .into()
+        }
+    }
+}

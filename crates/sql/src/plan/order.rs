@@ -1,0 +1,156 @@
+//! Orders that an index has: a sort over such rows is left out, and `min` and `max` read one row.
+//!
+//! The keys of an index are in the order of its values where they hold these exactly and none of
+//! them is NULL. An index beside the primary key finds its rows one by one, so it gives an order
+//! only to a statement that wants few of them and tests no more conditions.
+
+use super::access::is_ordered;
+use super::expression::Expr;
+use super::improve::nothing;
+use super::node::{Access, Aggregate, JoinKind, JoinMethod, KeyRange, Limit, Node, Scan, SortKey};
+use crate::types::{Datum, Kind};
+use std::sync::Arc;
+
+/// Lets indexes give orders, in all parts of a plan.
+pub(super) fn use_orders(node: &mut Node) {
+    if let Node::Sort(sort) = node {
+        let sort = Arc::make_mut(sort);
+        if give_order(&mut sort.input, &sort.keys, sort.wanted.is_some()) {
+            *node = std::mem::replace(&mut sort.input, nothing());
+        }
+    } else if let Node::Aggregate(aggregate) = node {
+        read_end(Arc::make_mut(aggregate));
+    }
+    let visited = node.inputs(&mut |input, _| {
+        use_orders(input);
+        Ok(())
+    });
+    debug_assert!(visited.is_ok(), "the visitor does not fail");
+}
+
+/// `min` or `max` of all rows is that of the first one in the order.
+fn read_end(aggregate: &mut Aggregate) {
+    let [call] = aggregate.calls.as_slice() else {
+        return;
+    };
+    let descends = match call.function.function.name {
+        "min" => false,
+        "max" => true,
+        _ => return,
+    };
+    let [argument] = call.arguments.as_slice() else {
+        return;
+    };
+    if !aggregate.keys.is_empty() || call.filter.is_some() || is_read_once(&aggregate.input) {
+        return;
+    }
+    let key = SortKey {
+        expression: argument.clone(),
+        descends,
+        nulls_first: descends,
+    };
+    if give_order(&mut aggregate.input, &[key], true) {
+        let input = std::mem::replace(&mut aggregate.input, nothing());
+        let one = Expr::Constant(Datum::Int8(1), Kind::Int8.plain());
+        aggregate.input = Limit {
+            input,
+            count: Some(one),
+            offset: None,
+            ties: None,
+        }
+        .into();
+    }
+}
+
+/// Whether a scan finds one row at most.
+fn is_read_once(node: &Node) -> bool {
+    matches!(node, Node::Scan(scan) if super::access::is_unique(scan))
+}
+
+/// Makes a node give its rows in an order; false, and nothing has changed, if it cannot.
+fn give_order(node: &mut Node, keys: &[SortKey], wants_few: bool) -> bool {
+    match node {
+        Node::Scan(scan) => match ordered(scan, keys, wants_few) {
+            Some(access) => {
+                Arc::make_mut(scan).access = access;
+                true
+            }
+            None => false,
+        },
+        Node::Filter(plan) => give_order(&mut Arc::make_mut(plan).input, keys, wants_few),
+        Node::Project(plan) if !plan.has_sets => {
+            let below = keys.iter().map(|key| match &key.expression {
+                Expr::Column(at, _) => plan.expressions.get(*at).map(|expression| SortKey {
+                    expression: expression.clone(),
+                    ..key.clone()
+                }),
+                _ => None,
+            });
+            let below: Option<Vec<SortKey>> = below.collect();
+            below.is_some_and(|keys| give_order(&mut Arc::make_mut(plan).input, &keys, wants_few))
+        }
+        Node::Join(join) => {
+            // Both ways to join read the left rows one after the other.
+            let keeps_order = !matches!(join.kind, JoinKind::Right | JoinKind::Full);
+            let width = join.left.width();
+            let is_left = |key: &SortKey| key.expression.columns_are_below(width);
+            let is_one_pass = matches!(join.method, JoinMethod::Lateral | JoinMethod::Hash { .. });
+            let is_fit = keeps_order && is_one_pass && keys.iter().all(is_left);
+            is_fit && give_order(&mut Arc::make_mut(join).left, keys, wants_few)
+        }
+        _ => false,
+    }
+}
+
+/// The way to the rows of a scan that has the order.
+fn ordered(scan: &Scan, keys: &[SortKey], wants_few: bool) -> Option<Access> {
+    let source = &scan.source;
+    let columns = keys.iter().map(|key| match &key.expression {
+        Expr::Column(at, _) => Some(*at),
+        _ => None,
+    });
+    let columns: Vec<usize> = columns.collect::<Option<_>>()?;
+    let definition = source.table.definition();
+    let is_exact = |column: &usize| {
+        let kind = source.column_type(*column).kind;
+        let is_text = matches!(kind, Kind::Text | Kind::Varchar | Kind::Bpchar | Kind::Name);
+        let below = definition.columns.get(*column);
+        is_ordered(source.column_type(*column))
+            && !is_text
+            && below.is_some_and(|column| !column.nullable)
+    };
+    let descends = keys.first()?.descends;
+    if !columns.iter().all(is_exact) || keys.iter().any(|key| key.descends != descends) {
+        return None;
+    }
+    match &scan.access {
+        Access::All { .. } if source.key.starts_with(&columns) => {
+            Some(Access::All { backward: descends })
+        }
+        Access::All { .. } if wants_few && scan.condition.is_none() => {
+            let mut indexes = definition.indexes.iter();
+            let index = indexes.find(|index| index.columns.starts_with(&columns))?;
+            Some(Access::Range(KeyRange {
+                index: Some(index.name.clone()),
+                prefix: Vec::new(),
+                low: None,
+                high: None,
+                backward: descends,
+            }))
+        }
+        Access::Range(range) => {
+            let own = match &range.index {
+                None => source.key.to_vec(),
+                Some(name) => definition.index(name)?.columns.clone(),
+            };
+            let rest = own.get(range.prefix.len()..)?;
+            rest.starts_with(&columns).then(|| {
+                Access::Range(KeyRange {
+                    backward: descends,
+                    ..range.clone()
+                })
+            })
+        }
+        _ => None,
+    }
+}
