@@ -208,7 +208,7 @@ fn pretty_size(bytes: i128) -> String {
     let mut units = UNITS.iter().peekable();
     while let Some(unit) = units.next() {
         if halves.abs() < 2 * BYTES_MAX - 1 || units.peek().is_none() {
-            let size = i128::midpoint(halves, i128::from(halves >= 0));
+            let size = i128::midpoint(halves, if halves < 0 { -1 } else { 1 });
             return format!("{size} {unit}");
         }
         halves /= 1024;
