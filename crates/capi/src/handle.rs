@@ -157,7 +157,7 @@ pub(crate) fn statement(
     })
 }
 
-/// What a mutex protects, if no other thread uses it.
+/// The content of a mutex, if no other thread uses it.
 pub(crate) fn alone<'m, T>(mutex: &'m Mutex<T>, what: &str) -> Result<MutexGuard<'m, T>, Failure> {
     match mutex.try_lock() {
         Ok(guard) => Ok(guard),

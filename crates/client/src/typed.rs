@@ -187,6 +187,12 @@ impl TypedClient {
         self.results.get(&id).map_or(&[], |rows| &rows.columns)
     }
 
+    /// Whether a result has rows that were not read, or may have; one that was read to its end is
+    /// closed.
+    pub fn is_open(&self, id: ResultId) -> bool {
+        self.results.contains_key(&id)
+    }
+
     /// The next rows of a result; none at its end.
     ///
     /// # Errors
@@ -196,21 +202,26 @@ impl TypedClient {
         let Some(rows) = self.results.get_mut(&id) else {
             return Ok(None);
         };
-        if let Some(batch) = rows.ready.pop_front() {
-            return Ok(Some(batch));
+        let mut next = Ok(rows.ready.pop_front());
+        if let Ok(None) = next {
+            next = rows.failure.take().map_or(Ok(None), Err);
+            if self.live == Some(id) {
+                let mut sink = Collect {
+                    is_query: true,
+                    ..Collect::default()
+                };
+                next = self.go_on(&mut sink).map(|()| sink.batch);
+            }
         }
-        if let Some(failure) = rows.failure.take() {
-            return Err(failure);
+        let is_complete = self.live != Some(id)
+            && self
+                .results
+                .get(&id)
+                .is_none_or(|rows| rows.ready.is_empty() && rows.failure.is_none());
+        if is_complete {
+            self.results.remove(&id);
         }
-        if self.live != Some(id) {
-            return Ok(None);
-        }
-        let mut sink = Collect {
-            is_query: true,
-            ..Collect::default()
-        };
-        self.go_on(&mut sink)?;
-        Ok(sink.batch)
+        next
     }
 
     /// Hands the next rows of a result to a sink, until that has enough or the statement stops;
@@ -518,6 +529,7 @@ mod tests {
         client.close(closed).unwrap();
         assert!(client.next_batch(closed).unwrap().is_none());
         assert!(client.live.is_none());
+        assert!(client.results.is_empty());
     }
 
     #[test]

@@ -1,0 +1,120 @@
+"""The dialect of SQLAlchemy for `indelible:///path`.
+
+It is PostgreSQL's dialect with this module under it: statements, types and reflection are the same,
+parameters are written $1, and there is no server, host or password. `indelible:////var/shop` is an
+absolute path, `indelible:///shop` one from the working directory; options of `connect` follow as a
+query: `indelible:///shop?method=full-page-writes`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import pool
+from sqlalchemy.dialects.postgresql import base
+from sqlalchemy.dialects.postgresql import json as postgresql_json
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.types import JSON, Interval
+
+_LEVELS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
+
+
+class _Decoded:
+    """Documents come as objects already."""
+
+    def result_processor(self, dialect: Any, coltype: Any) -> None:
+        return None
+
+
+class _Json(_Decoded, postgresql_json.JSON):
+    pass
+
+
+class _Jsonb(_Decoded, postgresql_json.JSONB):
+    pass
+
+
+class _Interval(base.INTERVAL):
+    render_bind_cast = True
+
+
+class IndelibleDialect(base.PGDialect):
+    """PostgreSQL's dialect over `indelible`."""
+
+    name = "postgresql"
+    driver = "indelible"
+    default_paramstyle = "numeric_dollar"
+    supports_statement_cache = True
+    supports_native_decimal = True
+    supports_sane_multi_rowcount = False
+    insertmanyvalues_implicit_sentinel = base.PGDialect.insertmanyvalues_implicit_sentinel
+    colspecs = {
+        **base.PGDialect.colspecs,
+        JSON: _Json,
+        postgresql_json.JSON: _Json,
+        postgresql_json.JSONB: _Jsonb,
+        Interval: _Interval,
+    }
+
+    @classmethod
+    def import_dbapi(cls) -> Any:
+        import indelible
+
+        return indelible
+
+    @classmethod
+    def get_pool_class(cls, url: URL) -> type[pool.Pool]:
+        return pool.QueuePool
+
+    def create_connect_args(self, url: URL) -> tuple[list[Any], dict[str, Any]]:
+        if url.host or url.port or url.username or url.password:
+            raise ArgumentError(
+                "a database is a directory; write indelible:///path, and four slashes for "
+                "an absolute one"
+            )
+        if not url.database:
+            raise ArgumentError("the path is missing; write indelible:///path")
+        options: dict[str, Any] = dict(url.query)
+        for name in ("read_only", "create"):
+            if name in options:
+                options[name] = str(options[name]).lower() in ("1", "true", "yes", "on")
+        if "pool_bytes" in options:
+            options["pool_bytes"] = int(options["pool_bytes"])
+        return [url.database], options
+
+    def _get_server_version_info(self, connection: Any) -> tuple[int, int]:
+        # The version of PostgreSQL whose SQL this is.
+        return (15, 0)
+
+    def get_isolation_level_values(self, dbapi_conn: Any) -> Any:
+        return (*_LEVELS, "AUTOCOMMIT")
+
+    def set_isolation_level(self, dbapi_connection: Any, level: str) -> None:
+        dbapi_connection.rollback()
+        dbapi_connection.autocommit = level == "AUTOCOMMIT"
+        if level in _LEVELS:
+            setting = f"SET default_transaction_isolation = '{level.lower()}'"
+            dbapi_connection._core.execute_script(setting)
+
+    def get_isolation_level(self, dbapi_connection: Any) -> str:
+        if dbapi_connection.autocommit:
+            return "AUTOCOMMIT"
+        level = dbapi_connection._core.setting("default_transaction_isolation")
+        return str(level or "read committed").upper()
+
+    def get_default_isolation_level(self, dbapi_conn: Any) -> Any:
+        return "READ COMMITTED"
+
+    def set_readonly(self, connection: Any, value: bool) -> None:
+        setting = "on" if value else "off"
+        connection._core.execute_script(f"SET default_transaction_read_only = {setting}")
+
+    def get_readonly(self, connection: Any) -> bool:
+        return bool(connection._core.setting("default_transaction_read_only") == "on")
+
+    def do_ping(self, dbapi_connection: Any) -> bool:
+        return not dbapi_connection._is_closed
+
+    def is_disconnect(self, e: Exception, connection: Any, cursor: Any) -> bool:
+        return getattr(e, "sqlstate", None) in ("08003", "57P01", "57P03", "58030")

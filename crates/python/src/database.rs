@@ -1,0 +1,326 @@
+//! An open database, and the calls that need none.
+//!
+//! A process opens a directory once: connections to a path that is open already share the database
+//! of the first one. It closes with the last of them.
+
+use crate::connection::Connection;
+use crate::error::{detached, raised};
+use client::TypedClient;
+use indelible::{
+    Choice, CopyProgress, CopyReport, CopyStage, Database as Opened, Durability, Isolation, Mode,
+    Options,
+};
+use pmem::ProcessMark;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use sql::{Sql, SqlError, SqlState};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// Databases that this process has open, by directory.
+static OPEN: Mutex<Option<Registry>> = Mutex::new(None);
+
+struct Registry {
+    mark: ProcessMark,
+    databases: HashMap<PathBuf, (bool, Weak<Shared>)>,
+}
+
+struct Shared {
+    sql: Option<Arc<Sql>>,
+    mark: ProcessMark,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if !self.mark.is_here() {
+            std::mem::forget(self.sql.take());
+        }
+    }
+}
+
+/// An open database.
+#[pyclass(module = "indelible._core", frozen)]
+pub(crate) struct Database {
+    shared: Arc<Shared>,
+}
+
+fn failed(error: indelible::Error) -> SqlError {
+    error.into()
+}
+
+impl Database {
+    fn sql(&self) -> Result<&Arc<Sql>, SqlError> {
+        let sql = self
+            .shared
+            .sql
+            .as_ref()
+            .filter(|_| self.shared.mark.is_here());
+        sql.ok_or_else(|| failed(indelible::Error::Forked))
+    }
+
+    fn opened(&self) -> Result<&Opened, SqlError> {
+        Ok(self.sql()?.database())
+    }
+}
+
+#[pymethods]
+impl Database {
+    /// Opens or creates the database of a directory.
+    #[new]
+    #[pyo3(signature = (path, *, method=None, read_only=false, create=true, isolation=None, durability=None, log_directory=None, pool_bytes=None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "they are options with names in Python"
+    )]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        method: Option<&str>,
+        read_only: bool,
+        create: bool,
+        isolation: Option<&str>,
+        durability: Option<&str>,
+        log_directory: Option<PathBuf>,
+        pool_bytes: Option<u64>,
+    ) -> PyResult<Self> {
+        let options = || -> Result<Options, SqlError> {
+            let mut options = Options::new();
+            if let Some(method) = method {
+                options = options.method(method.parse::<Choice>().map_err(failed)?);
+            }
+            if let Some(name) = isolation {
+                options = options.isolation(isolation_named(name)?);
+            }
+            if let Some(name) = durability {
+                options = options.durability(durability_named(name)?);
+            }
+            if let Some(directory) = log_directory {
+                options = options.log_directory(directory);
+            }
+            if let Some(bytes) = pool_bytes {
+                options = options.pool_bytes(bytes);
+            }
+            Ok(if read_only {
+                options.mode(Mode::ReadOnly)
+            } else {
+                options
+            })
+        };
+        let options = options().map_err(|error| raised(py, error))?;
+        let is_existing = read_only || !create;
+        let shared = detached(py, || open(&path, &options, read_only, is_existing))?;
+        Ok(Self { shared })
+    }
+
+    /// Opens a session.
+    fn connect(&self, py: Python<'_>) -> PyResult<Connection> {
+        let client = detached(py, || TypedClient::connect(self.sql()?))?;
+        Ok(Connection::new(client))
+    }
+
+    /// The name of the storage method.
+    fn method(&self, py: Python<'_>) -> PyResult<&'static str> {
+        detached(py, || Ok(self.opened()?.method().name()))
+    }
+
+    /// The failures that a commit survives.
+    fn survives(&self, py: Python<'_>) -> PyResult<&'static str> {
+        detached(py, || Ok(self.opened()?.survives()))
+    }
+
+    /// Checks everything: a list of damage, and counts by name.
+    fn verify<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, u64)> {
+        let report = detached(py, || self.opened()?.verify().map_err(failed))?;
+        let damage = report.damage.iter().map(ToString::to_string);
+        Ok((PyList::new(py, damage.collect::<Vec<_>>())?, report.rows))
+    }
+
+    /// Makes recovery short from here.
+    fn checkpoint(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || self.opened()?.checkpoint().map_err(failed))
+    }
+
+    /// Writes a backup; `watch` is told the stage and the rows so far.
+    #[pyo3(signature = (file, watch=None))]
+    fn backup<'py>(
+        &self,
+        py: Python<'py>,
+        file: PathBuf,
+        watch: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        watched(py, watch, |watch| {
+            self.opened()?
+                .backup_with(&file, indelible::Existing::Refuse, &mut |progress| {
+                    watch(progress)
+                })
+                .map_err(failed)
+        })
+    }
+}
+
+fn open(
+    path: &Path,
+    options: &Options,
+    is_read_only: bool,
+    is_existing: bool,
+) -> Result<Arc<Shared>, SqlError> {
+    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let registry = match &mut *open {
+        Some(registry) if registry.mark.is_here() => registry,
+        // Databases of the parent are not this process's.
+        other => other.insert(Registry {
+            mark: ProcessMark::new(),
+            databases: HashMap::new(),
+        }),
+    };
+    let known = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if let Some((read_only, shared)) = registry.databases.get(&known)
+        && let Some(shared) = shared.upgrade()
+    {
+        if *read_only != is_read_only {
+            let message = "the database is open in this process with another value of read_only; close those connections first";
+            return Err(SqlError::new(SqlState::OBJECT_IN_USE, message));
+        }
+        return Ok(shared);
+    }
+    let database = if is_existing {
+        Opened::open_with(path, options)
+    } else {
+        Opened::open_or_create(path, options)
+    };
+    let shared = Arc::new(Shared {
+        sql: Some(Sql::open(database.map_err(failed)?)?),
+        mark: ProcessMark::new(),
+    });
+    let known = path.canonicalize().unwrap_or(known);
+    registry
+        .databases
+        .insert(known, (is_read_only, Arc::downgrade(&shared)));
+    Ok(shared)
+}
+
+fn isolation_named(name: &str) -> Result<Isolation, SqlError> {
+    match name {
+        "read committed" => Ok(Isolation::ReadCommitted),
+        "repeatable read" => Ok(Isolation::RepeatableRead),
+        "serializable" => Ok(Isolation::Serializable),
+        _ => Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!(
+                "isolation is \"read committed\", \"repeatable read\" or \"serializable\", not \"{name}\""
+            ),
+        )),
+    }
+}
+
+fn durability_named(name: &str) -> Result<Durability, SqlError> {
+    match name {
+        "immediate" => Ok(Durability::Immediate),
+        "none" => Ok(Durability::None),
+        _ => Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("durability is \"immediate\" or \"none\", not \"{name}\""),
+        )),
+    }
+}
+
+/// Runs a copy whose progress a function of Python is told. An exception there is raised when the
+/// copy has ended.
+fn watched<'py>(
+    py: Python<'py>,
+    watch: Option<Py<PyAny>>,
+    work: impl FnOnce(&mut (dyn FnMut(&CopyProgress<'_>) + Send)) -> Result<CopyReport, SqlError> + Send,
+) -> PyResult<Bound<'py, PyDict>> {
+    let mut failure = None;
+    let report = detached(py, || {
+        let mut tell = |progress: &CopyProgress<'_>| {
+            let Some(watch) = &watch else { return };
+            let stage = match progress.stage {
+                CopyStage::Pages => "pages",
+                CopyStage::Rows => "rows",
+                CopyStage::Indexes => "indexes",
+                CopyStage::Check => "check",
+            };
+            let told = Python::attach(|py| {
+                watch
+                    .call1(py, (stage, progress.table, progress.rows))
+                    .map(drop)
+            });
+            if let Err(error) = told {
+                failure.get_or_insert(error);
+            }
+        };
+        work(&mut tell)
+    })?;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    let dict = PyDict::new(py);
+    dict.set_item("method", report.method.name())?;
+    dict.set_item("tables", report.tables)?;
+    dict.set_item("indexes", report.indexes)?;
+    dict.set_item("rows", report.rows)?;
+    dict.set_item("content", format!("{:016x}", report.content))?;
+    dict.set_item("file_bytes", report.file_bytes)?;
+    Ok(dict)
+}
+
+/// Makes a new database of a backup.
+#[pyfunction]
+#[pyo3(signature = (file, path, *, method=None, watch=None))]
+pub(crate) fn restore<'py>(
+    py: Python<'py>,
+    file: PathBuf,
+    path: PathBuf,
+    method: Option<&str>,
+    watch: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let mut options = Options::new();
+    if let Some(method) = method {
+        let choice = method.parse::<Choice>();
+        options = options.method(choice.map_err(|error| raised(py, failed(error)))?);
+    }
+    watched(py, watch, |watch| {
+        Opened::restore_with(&file, &path, &options, &mut |progress| watch(progress))
+            .map_err(failed)
+    })
+}
+
+/// Reads a whole backup and compares its checksums.
+#[pyfunction]
+#[pyo3(signature = (file, watch=None))]
+pub(crate) fn check_backup<'py>(
+    py: Python<'py>,
+    file: PathBuf,
+    watch: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    watched(py, watch, |watch| {
+        Opened::check_backup(&file, &mut |progress| watch(progress)).map_err(failed)
+    })
+}
+
+/// The promises of a directory's medium.
+#[pyfunction]
+pub(crate) fn device(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
+    let report = detached(py, || {
+        let options = pmem::NativeOptions::default();
+        pmem::DeviceReport::measure(&path, options).map_err(|error| failed(error.into()))
+    })?;
+    let dict = PyDict::new(py);
+    dict.set_item("medium", report.medium.name())?;
+    dict.set_item("filesystem", &report.filesystem)?;
+    dict.set_item("domain", report.domain.name())?;
+    dict.set_item("survives", report.survives)?;
+    dict.set_item("read_miss_ns", report.read_miss_ns)?;
+    Ok(dict)
+}
+
+/// The names of the storage methods.
+#[pyfunction]
+pub(crate) fn methods() -> Vec<&'static str> {
+    indelible::Method::ALL
+        .into_iter()
+        .map(indelible::Method::name)
+        .collect()
+}

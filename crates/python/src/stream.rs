@@ -1,0 +1,136 @@
+//! Arrow's stream interface: results for other libraries, and theirs for us.
+//!
+//! A stream is handed over once, in a capsule with the name that the interface prescribes. The
+//! consumer takes the structure out of it; one that nobody took is released with the capsule.
+
+use crate::columns::{Gather, schema};
+use crate::connection::Shared;
+use crate::error::{raised, unfit};
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
+use client::ResultId;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use sql::OutputColumn;
+use std::ffi::CStr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+const NAME: &CStr = c"arrow_array_stream";
+
+/// A stream of record batches that can be taken once.
+#[pyclass(module = "indelible._core", frozen)]
+pub(crate) struct Stream {
+    reader: Mutex<Option<Box<dyn RecordBatchReader + Send>>>,
+}
+
+impl Stream {
+    pub(crate) fn new(reader: Box<dyn RecordBatchReader + Send>) -> Self {
+        Self {
+            reader: Mutex::new(Some(reader)),
+        }
+    }
+
+    /// The rest of a result.
+    pub(crate) fn of_result(
+        connection: Arc<Shared>,
+        result: ResultId,
+        columns: &[OutputColumn],
+        batch_rows: usize,
+    ) -> Self {
+        let schema = schema(columns);
+        let gather = Gather::new(&schema, columns, batch_rows.max(1));
+        Self::new(Box::new(Batches {
+            connection,
+            result,
+            schema,
+            gather,
+            has_more: true,
+        }))
+    }
+}
+
+#[pymethods]
+impl Stream {
+    /// The stream in a capsule. A schema that is asked for may be ignored, and is.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        let taken = self
+            .reader
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let reader = taken.ok_or_else(|| {
+            raised(
+                py,
+                unfit("the rows of this result have been taken already; execute it again"),
+            )
+        })?;
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), NAME)
+    }
+}
+
+/// Reads a result batch by batch, whichever thread asks.
+struct Batches {
+    connection: Arc<Shared>,
+    result: ResultId,
+    schema: SchemaRef,
+    gather: Gather,
+    has_more: bool,
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.has_more && !self.gather.is_full() {
+            let (result, gather) = (self.result, &mut self.gather);
+            match self.connection.with(|client| client.pull(result, gather)) {
+                Ok(has_more) => self.has_more = has_more,
+                Err(error) => {
+                    self.has_more = false;
+                    let text = format!("{}: {}", error.state, error.message);
+                    return Some(Err(ArrowError::ExternalError(text.into())));
+                }
+            }
+        }
+        self.gather.finish().transpose()
+    }
+}
+
+impl RecordBatchReader for Batches {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+/// The stream of an object with `__arrow_c_stream__`.
+pub(crate) fn reader(data: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
+    let py = data.py();
+    if !data.hasattr("__arrow_c_stream__")? {
+        let name = data.get_type().qualname()?;
+        let message = format!(
+            "{name} has no __arrow_c_stream__; pass a table of pyarrow, polars or pandas, or make one of it"
+        );
+        return Err(raised(py, unfit(message)));
+    }
+    let capsule = data.call_method0("__arrow_c_stream__")?;
+    let capsule = capsule.cast::<PyCapsule>()?;
+    let stream = capsule
+        .pointer_checked(Some(NAME))?
+        .cast::<FFI_ArrowArrayStream>();
+    // SAFETY: a capsule of this name holds such a structure, by the interface of Arrow; the reader
+    // takes its content and leaves a released structure, so that the capsule's end does nothing.
+    let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
+    reader.map_err(|error| {
+        raised(
+            py,
+            unfit(format!("the stream of Arrow cannot be read: {error}")),
+        )
+    })
+}

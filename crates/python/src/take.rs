@@ -1,0 +1,196 @@
+//! Objects of Python as values of SQL.
+//!
+//! The type of the object decides; what a statement wants of it is decided later, by
+//! [`client::Value`]. Subclasses count as their base, and numbers of NumPy as what `item` returns.
+
+use crate::error::{raised, unfit};
+use client::Value;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyDate, PyDateAccess, PyDateTime, PyDelta, PyDeltaAccess, PyDict,
+    PyFloat, PyInt, PyList, PyMemoryView, PyString, PyTime, PyTimeAccess, PyTuple, PyTzInfoAccess,
+};
+use sql::types::datetime::calendar::{DAY, HOUR, MINUTE, SECOND, days_of};
+use sql::types::{Datum, Interval, Numeric, Timetz};
+
+/// Deepest nesting of lists.
+const DEPTH_MAX: usize = 6;
+
+/// The values of a sequence.
+pub(crate) fn values(parameters: &Bound<'_, PyAny>) -> PyResult<Vec<Value>> {
+    if let Ok(tuple) = parameters.cast::<PyTuple>() {
+        return tuple.iter().map(|object| value(&object)).collect();
+    }
+    if parameters.is_instance_of::<PyString>() || parameters.is_instance_of::<PyBytes>() {
+        let message =
+            "parameters are a sequence or a mapping of values, not one text; write (value,)";
+        return Err(raised(parameters.py(), unfit(message)));
+    }
+    parameters
+        .try_iter()?
+        .map(|object| value(&object?))
+        .collect()
+}
+
+/// The value of an object.
+pub(crate) fn value(object: &Bound<'_, PyAny>) -> PyResult<Value> {
+    nested(object, 0)
+}
+
+fn nested(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
+    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+        if depth == DEPTH_MAX {
+            let message = "lists are nested deeper than six levels; pass a text of JSON";
+            return Err(raised(object.py(), unfit(message)));
+        }
+        let items = object.try_iter()?;
+        let items = items.map(|item| nested(&item?, depth + 1));
+        return Ok(Value::List(items.collect::<PyResult<_>>()?));
+    }
+    datum(object).map(Value::One)
+}
+
+fn datum(object: &Bound<'_, PyAny>) -> PyResult<Datum> {
+    if object.is_none() {
+        return Ok(Datum::Null);
+    }
+    if let Ok(text) = object.cast::<PyString>() {
+        return Ok(Datum::text(text.to_str()?));
+    }
+    if object.is_instance_of::<PyBool>() {
+        return Ok(Datum::Bool(object.extract()?));
+    }
+    if object.is_instance_of::<PyInt>() {
+        return match object.extract::<i64>() {
+            Ok(number) => Ok(Datum::Int8(number)),
+            Err(_) => number(object),
+        };
+    }
+    if object.is_instance_of::<PyFloat>() {
+        return Ok(Datum::Float8(object.extract()?));
+    }
+    if let Ok(bytes) = object.cast::<PyBytes>() {
+        return Ok(Datum::bytes(bytes.as_bytes()));
+    }
+    if object.is_instance_of::<PyByteArray>() || object.is_instance_of::<PyMemoryView>() {
+        let bytes = object.py().get_type::<PyBytes>().call1((object,))?;
+        return Ok(Datum::bytes(bytes.cast::<PyBytes>()?.as_bytes()));
+    }
+    if let Some(datum) = moment(object)? {
+        return Ok(datum);
+    }
+    of_library(object)
+}
+
+/// Dates and times.
+fn moment(object: &Bound<'_, PyAny>) -> PyResult<Option<Datum>> {
+    Ok(if let Ok(moment) = object.cast::<PyDateTime>() {
+        let micros = date_days(moment) * DAY + time_micros(moment);
+        Some(
+            match offset_micros(object, moment.get_tzinfo().is_some())? {
+                Some(offset) => Datum::Timestamptz(micros - offset),
+                None => Datum::Timestamp(micros),
+            },
+        )
+    } else if let Ok(date) = object.cast::<PyDate>() {
+        i32::try_from(date_days(date)).ok().map(Datum::Date)
+    } else if let Ok(time) = object.cast::<PyTime>() {
+        let micros = time_micros(time);
+        Some(match offset_micros(object, time.get_tzinfo().is_some())? {
+            Some(offset) => Datum::Timetz(Timetz {
+                micros,
+                zone: i32::try_from(-offset / SECOND).unwrap_or(0),
+            }),
+            None => Datum::Time(micros),
+        })
+    } else if let Ok(delta) = object.cast::<PyDelta>() {
+        let micros = i64::from(delta.get_seconds()) * SECOND + i64::from(delta.get_microseconds());
+        Some(Datum::Interval(Interval::new(0, delta.get_days(), micros)))
+    } else {
+        None
+    })
+}
+
+fn date_days(date: &impl PyDateAccess) -> i64 {
+    days_of(
+        date.get_year().into(),
+        date.get_month().into(),
+        date.get_day().into(),
+    )
+}
+
+fn time_micros(time: &impl PyTimeAccess) -> i64 {
+    i64::from(time.get_hour()) * HOUR
+        + i64::from(time.get_minute()) * MINUTE
+        + i64::from(time.get_second()) * SECOND
+        + i64::from(time.get_microsecond())
+}
+
+/// Microseconds east of Greenwich.
+fn offset_micros(object: &Bound<'_, PyAny>, has_zone: bool) -> PyResult<Option<i64>> {
+    if !has_zone {
+        return Ok(None);
+    }
+    let offset = object.call_method0("utcoffset")?;
+    let Ok(offset) = offset.cast::<PyDelta>() else {
+        return Ok(None);
+    };
+    let seconds = i64::from(offset.get_days()) * 86_400 + i64::from(offset.get_seconds());
+    Ok(Some(
+        seconds * SECOND + i64::from(offset.get_microseconds()),
+    ))
+}
+
+/// Values whose types are in modules of the standard library, documents, and NumPy's numbers.
+fn of_library(object: &Bound<'_, PyAny>) -> PyResult<Datum> {
+    let py = object.py();
+    if object.is_instance(&class(py, &DECIMAL, "decimal", "Decimal")?)? {
+        return number(object);
+    }
+    if object.is_instance(&class(py, &UUID, "uuid", "UUID")?)? {
+        return Ok(Datum::Uuid(object.getattr("bytes")?.extract()?));
+    }
+    if object.is_instance_of::<PyDict>() {
+        let text = class(py, &DUMPS, "json", "dumps")?.call1((object,))?;
+        return Ok(Datum::Json(text.cast::<PyString>()?.to_str()?.into()));
+    }
+    if object.is_instance(&class(py, &ENUM, "enum", "Enum")?)? {
+        return datum(&object.getattr("value")?);
+    }
+    if let Ok(item) = object.getattr("item") {
+        let plain = item.call0()?;
+        if !plain.get_type().is(object.get_type()) {
+            return datum(&plain);
+        }
+    }
+    let name = object.get_type().qualname()?;
+    let message = format!("a value of type {name} is none of SQL; convert it, to a text perhaps");
+    Err(raised(py, unfit(message)))
+}
+
+static DECIMAL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static UUID: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static DUMPS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static ENUM: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// A name of a module, looked up once.
+pub(crate) fn class<'py>(
+    py: Python<'py>,
+    known: &'static PyOnceLock<Py<PyAny>>,
+    module: &str,
+    name: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let found = known.get_or_try_init(py, || -> PyResult<Py<PyAny>> {
+        Ok(py.import(module)?.getattr(name)?.unbind())
+    })?;
+    Ok(found.bind(py).clone())
+}
+
+fn number(object: &Bound<'_, PyAny>) -> PyResult<Datum> {
+    let text = object.str()?;
+    let parsed = Numeric::parse(text.to_str()?);
+    Ok(Datum::Numeric(
+        parsed.map_err(|error| raised(object.py(), error))?,
+    ))
+}

@@ -1,0 +1,3 @@
+"""All tests of SQLAlchemy's suite for dialects."""
+
+from sqlalchemy.testing.suite import *  # noqa: F403

@@ -1,0 +1,197 @@
+"""Goal: statements, parameters and values behave as PEP 249 and the documentation say.
+
+Method: each value goes in as a parameter and comes back, from a column of its type and from a
+bare SELECT.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import enum
+import uuid
+from typing import Any
+
+import pytest
+
+import indelible
+
+UTC = dt.timezone.utc
+VALUES: list[tuple[str, Any]] = [
+    ("boolean", True),
+    ("smallint", -7),
+    ("integer", 2**31 - 1),
+    ("bigint", -(2**63)),
+    ("numeric", decimal.Decimal("12345678901234567890.0123456789")),
+    ("numeric", decimal.Decimal("NaN")),
+    ("real", 0.5),
+    ("double precision", 1e-300),
+    ("text", "größer ; ' \" ?"),
+    ("varchar(10)", "abc"),
+    ("bytea", b"\x00\xff'"),
+    ("date", dt.date(1582, 10, 15)),
+    ("time", dt.time(23, 59, 59, 999_999)),
+    ("timestamp", dt.datetime(1, 1, 1)),
+    ("timestamp", dt.datetime(9999, 12, 31, 23, 59, 59, 999_999)),
+    ("timestamptz", dt.datetime(2024, 2, 29, 12, 0, tzinfo=UTC)),
+    ("interval", dt.timedelta(days=-3, seconds=5, microseconds=7)),
+    ("uuid", uuid.UUID("12345678-1234-5678-1234-567812345678")),
+    ("json", {"a": [1, 2.5, None, "x"]}),
+    ("jsonb", {"a": {"b": [True, "ü"]}}),
+    ("jsonb", [1, "two", None]),
+    ("integer[]", [1, None, 3]),
+    ("text[]", [["a", "b"], ["c", "d"]]),
+    ("bigint[]", []),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), VALUES, ids=lambda value: str(value)[:20])
+def test_a_value_comes_back(con: indelible.Connection, kind: str, value: Any) -> None:
+    con.execute(f"CREATE TABLE t (v {kind})")
+    con.execute("INSERT INTO t VALUES (?), (NULL)", (value,))
+    rows = con.execute("SELECT v FROM t").fetchall()
+    assert rows[1] == (None,)
+    assert repr(rows[0][0]) == repr(value)
+    (bare,) = con.execute("SELECT CAST(? AS " + kind + ")", (value,)).fetchone() or ()
+    assert repr(bare) == repr(value)
+
+
+def test_a_bare_parameter_keeps_its_type(con: indelible.Connection) -> None:
+    values = (5, 2**70, 1.5, "x", True, None, dt.date(2020, 1, 1))
+    row = con.execute("SELECT ?, ?, ?, ?, ?, ?, ?", values).fetchone()
+    assert row == values
+
+
+def test_styles_of_parameters(con: indelible.Connection) -> None:
+    assert con.execute("SELECT ? || ?", ("a", "b")).fetchone() == ("ab",)
+    assert con.execute("SELECT $2 || $1", ("a", "b")).fetchone() == ("ba",)
+    assert con.execute("SELECT :x || :y || :x", {"x": "a", "y": "b"}).fetchone() == ("aba",)
+    assert con.execute("SELECT '?', ':x'").fetchone() == ("?", ":x")
+
+
+def test_enums_and_bytes_like_values(con: indelible.Connection) -> None:
+    class Colour(enum.Enum):
+        RED = "red"
+
+    row = con.execute("SELECT ?, ?, ?", (Colour.RED, bytearray(b"a"), memoryview(b"b"))).fetchone()
+    assert row == ("red", b"a", b"b")
+
+
+@pytest.mark.parametrize(
+    ("statement", "parameters", "error", "state"),
+    [
+        ("SELEC 1", None, indelible.ProgrammingError, "42601"),
+        ("SELECT * FROM missing", None, indelible.ProgrammingError, "42P01"),
+        ("SELECT 1 / ?", (0,), indelible.DataError, "22012"),
+        ("SELECT ?", (), indelible.ProgrammingError, "08P01"),
+        ("SELECT ?", (object(),), indelible.ProgrammingError, "42804"),
+        ("SELECT ?", "text", indelible.ProgrammingError, "42804"),
+        ("SELECT :a", {"b": 1}, indelible.ProgrammingError, "42804"),
+        ("SELECT ?", {"b": 1}, indelible.ProgrammingError, "42804"),
+        ("SELECT CAST(? AS date)", ("x",), indelible.DataError, "22007"),
+        ("SELECT ?", ("a\0b",), indelible.DataError, "22021"),
+        ("SELECT ?; SELECT 2", (1,), indelible.ProgrammingError, "42601"),
+        ("SELECT 'infinity'::timestamp", None, indelible.DataError, "22008"),
+    ],
+)
+def test_wrong_statements(
+    con: indelible.Connection,
+    statement: str,
+    parameters: Any,
+    error: type[indelible.Error],
+    state: str,
+) -> None:
+    with pytest.raises(error) as raised:
+        con.execute(statement, parameters).fetchall()
+    assert raised.value.sqlstate == state
+    assert not raised.value.retryable
+
+
+def test_constraints_are_named(con: indelible.Connection) -> None:
+    con.execute("CREATE TABLE t (a integer PRIMARY KEY)")
+    con.execute("INSERT INTO t VALUES (1)")
+    with pytest.raises(indelible.IntegrityError) as raised:
+        con.execute("INSERT INTO t VALUES (1)")
+    assert raised.value.sqlstate == "23505"
+    assert raised.value.constraint == "t_pkey"
+    assert raised.value.table == "t"
+
+
+def test_fetching(con: indelible.Connection) -> None:
+    cursor = con.execute("SELECT g FROM generate_series(1, 3000) g")
+    assert cursor.description is not None
+    assert cursor.description[0][:2] == ("g", 23)
+    assert cursor.description[0][1] == indelible.NUMBER
+    assert cursor.fetchone() == (1,)
+    assert cursor.fetchmany(2) == [(2,), (3,)]
+    assert len(cursor.fetchmany(1500)) == 1500
+    assert cursor.rownumber == 1503
+    assert sum(1 for _ in cursor) == 3000 - 1503
+    assert cursor.fetchone() is None
+    assert cursor.fetchall() == []
+
+
+def test_results_stay_readable(con: indelible.Connection) -> None:
+    first = con.execute("SELECT g FROM generate_series(1, 5000) g")
+    first.fetchone()
+    con.execute("CREATE TABLE t (a integer)")
+    con.commit()
+    assert len(first.fetchall()) == 4999
+
+
+def test_counts(con: indelible.Connection) -> None:
+    con.execute("CREATE TABLE t (a integer)")
+    assert con.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(2500)]).rowcount == 2500
+    assert con.execute("UPDATE t SET a = a + 1 WHERE a < 10").rowcount == 10
+    assert con.execute("DELETE FROM t").rowcount == 2500
+
+
+def test_executemany_is_all_or_nothing(path: Any) -> None:
+    con = indelible.connect(path, autocommit=True)
+    con.execute("CREATE TABLE t (a integer PRIMARY KEY)")
+    with pytest.raises(indelible.IntegrityError):
+        con.executemany("INSERT INTO t VALUES (?)", [(1,), (2,), (1,)])
+    assert con.execute("SELECT count(*) FROM t").fetchone() == (0,)
+    con.close()
+
+
+def test_copy(con: indelible.Connection) -> None:
+    con.execute("CREATE TABLE t (a integer, b text)")
+    cursor = con.cursor()
+    assert cursor.copy("COPY t FROM STDIN", b"1\tone\n2\ttwo\n") == 2
+    assert cursor.copy("COPY t FROM STDIN (FORMAT csv)", [b"3,th", b"", b"ree\n"]) == 1
+    blocks: list[bytes] = []
+    assert cursor.copy("COPY t TO STDOUT (FORMAT csv)", blocks.append) == 3
+    assert b"".join(blocks) == b"1,one\n2,two\n3,three\n"
+
+    def fails(block: bytes) -> None:
+        raise RuntimeError("no room")
+
+    with pytest.raises(RuntimeError, match="no room"):
+        cursor.copy("COPY t TO STDOUT", fails)
+
+
+def test_html(con: indelible.Connection) -> None:
+    cursor = con.execute("SELECT '<b>' AS a, NULL AS b")
+    shown = cursor._repr_html_()
+    assert shown is not None
+    assert "&lt;b&gt;" in shown and "NULL" in shown
+    assert cursor.fetchall() == [("<b>", None)]
+
+
+def test_table(con: indelible.Connection) -> None:
+    con.execute("CREATE TABLE t (a integer, b text, c integer, PRIMARY KEY (a, b))")
+    table = con.table("t", key=("a", "b"))
+    table.insert({"a": 1, "b": "x", "c": 5})
+    table.upsert({"a": 1, "b": "x", "c": 6})
+    table.upsert({"a": 0, "b": "y", "c": 7})
+    assert table.get((1, "x")) == {"a": 1, "b": "x", "c": 6}
+    assert table.update((1, "x"), c=9)
+    assert [row["c"] for row in table.scan()] == [7, 9]
+    assert [row["c"] for row in table.scan(backward=True)] == [9, 7]
+    assert table.delete((0, "y")) and not table.delete((0, "y"))
+    assert len(table) == 1
+    with pytest.raises(indelible.ProgrammingError, match="2 columns, 1 values"):
+        table.get(1)
+    with pytest.raises(indelible.ProgrammingError, match="no column z; its columns are a, b, c"):
+        con.table("t", key="z")

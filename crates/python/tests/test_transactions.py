@@ -1,0 +1,255 @@
+"""Goal: transactions end as they are told to, and wrong use is one exception.
+
+Method: two connections look at each other's work; threads, forks and interrupts meet calls that
+run.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import indelible
+
+SLOW = "SELECT count(*) FROM generate_series(1, 100000000) a"
+
+
+@pytest.fixture
+def other(path: Path, con: indelible.Connection) -> indelible.Connection:
+    con.execute("CREATE TABLE t (a integer PRIMARY KEY, b integer)")
+    con.execute("INSERT INTO t VALUES (1, 0), (2, 0)")
+    con.commit()
+    return indelible.connect(path)
+
+
+def count(con: indelible.Connection) -> int:
+    row = con.execute("SELECT count(*) FROM t").fetchone()
+    con.commit()
+    assert row is not None
+    return int(row[0])
+
+
+def test_a_transaction_begins_by_itself(
+    con: indelible.Connection, other: indelible.Connection
+) -> None:
+    con.execute("INSERT INTO t VALUES (3, 0)")
+    assert con.in_transaction
+    assert count(other) == 2
+    con.commit()
+    assert not con.in_transaction
+    assert count(other) == 3
+    con.execute("DELETE FROM t")
+    con.rollback()
+    assert count(other) == 3
+
+
+def test_blocks(con: indelible.Connection, other: indelible.Connection) -> None:
+    with con:
+        con.execute("INSERT INTO t VALUES (3, 0)")
+    with pytest.raises(ZeroDivisionError), con:
+        con.execute("INSERT INTO t VALUES (4, 0)")
+        raise ZeroDivisionError
+    with con.transaction("serializable"):
+        con.execute("INSERT INTO t VALUES (5, 0)")
+        with pytest.raises(indelible.IntegrityError), con.savepoint():
+            con.execute("INSERT INTO t VALUES (6, 0)")
+            con.execute("INSERT INTO t VALUES (5, 0)")
+    assert count(other) == 4
+
+
+def test_a_failed_transaction_is_not_committed(
+    con: indelible.Connection, other: indelible.Connection
+) -> None:
+    con.execute("INSERT INTO t VALUES (3, 0)")
+    with pytest.raises(indelible.ProgrammingError):
+        con.execute("SELECT nothing FROM t")
+    # It never ran, so the transaction goes on.
+    con.execute("INSERT INTO t VALUES (4, 0)")
+    with pytest.raises(indelible.IntegrityError):
+        con.execute("INSERT INTO t VALUES (4, 0)")
+    with pytest.raises(indelible.InternalError) as raised:
+        con.execute("SELECT 1")
+    assert raised.value.sqlstate == "25P02"
+    with pytest.raises(indelible.InternalError, match="rolled back"):
+        con.commit()
+    assert not con.in_transaction
+    assert count(other) == 2
+
+
+def test_autocommit(path: Path, other: indelible.Connection) -> None:
+    con = indelible.connect(path, autocommit=True)
+    con.execute("INSERT INTO t VALUES (3, 0)")
+    assert count(other) == 3
+    con.execute("BEGIN")
+    con.execute("INSERT INTO t VALUES (4, 0)")
+    with pytest.raises(indelible.ProgrammingError, match="transaction is open"):
+        con.autocommit = False
+    con.execute("ROLLBACK")
+    con.autocommit = False
+    assert count(other) == 3
+
+
+def test_retries(con: indelible.Connection, other: indelible.Connection) -> None:
+    """Each of two connections reads what the other one writes."""
+    barrier = threading.Barrier(2)
+    tries = []
+
+    def swap(connection: indelible.Connection, read: int, write: int) -> None:
+        def body(connection: indelible.Connection) -> None:
+            tries.append(read)
+            row = connection.execute("SELECT b FROM t WHERE a = ?", (read,)).fetchone()
+            assert row is not None
+            if len(tries) <= 2:
+                barrier.wait(10)
+            connection.execute("UPDATE t SET b = ? WHERE a = ?", (row[0] + 1, write))
+
+        connection.run(body, isolation="serializable")
+
+    thread = threading.Thread(target=swap, args=(other, 2, 1))
+    thread.start()
+    swap(con, 1, 2)
+    thread.join()
+    assert len(tries) > 2
+    assert sorted(con.execute("SELECT b FROM t").fetchall()) == [(1,), (2,)]
+
+
+def test_a_snapshot_stays(con: indelible.Connection, other: indelible.Connection) -> None:
+    with con.snapshot() as moment:
+        other.execute("DELETE FROM t")
+        other.commit()
+        assert moment.execute("SELECT count(*) FROM t").fetchone() == (2,)
+        with pytest.raises(indelible.Error) as raised:
+            moment.execute("INSERT INTO t VALUES (9, 9)")
+        assert raised.value.sqlstate == "25006"
+        moment.rollback()
+    assert count(con) == 0
+
+
+def test_threads_share_a_connection(con: indelible.Connection) -> None:
+    con.execute("CREATE TABLE n (a integer)")
+
+    def insert() -> None:
+        for at in range(200):
+            con.execute("INSERT INTO n VALUES (?)", (at,))
+
+    threads = [threading.Thread(target=insert) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert con.execute("SELECT count(*) FROM n").fetchone() == (800,)
+
+
+def test_other_threads_run_meanwhile(con: indelible.Connection) -> None:
+    ended = threading.Event()
+
+    def interrupt() -> None:
+        # Both the count and this thread run, so the interpreter's lock is free.
+        for _ in range(20):
+            time.sleep(0.01)
+        ended.set()
+        con.interrupt()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(indelible.OperationalError) as raised:
+        con.execute(SLOW)
+    thread.join()
+    assert ended.is_set()
+    assert raised.value.sqlstate == "57014"
+    con.rollback()
+    assert con.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_ctrl_c(con: indelible.Connection) -> None:
+    # A shell that runs something in the background lets it ignore the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            con.execute(SLOW)
+        timer.join()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    con.rollback()
+    assert con.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_closed_handles(con: indelible.Connection) -> None:
+    cursor = con.execute("SELECT 1")
+    cursor.close()
+    cursor.close()
+    with pytest.raises(indelible.InterfaceError, match="cursor is closed"):
+        cursor.fetchone()
+    cursor = con.execute("SELECT 1")
+    con.close()
+    con.close()
+    for call in (cursor.fetchone, con.commit, con.cursor, lambda: con.execute("SELECT 1")):
+        with pytest.raises(indelible.InterfaceError, match="connection is closed"):
+            call()
+
+
+def test_a_child_of_fork_changes_nothing(path: Path, con: indelible.Connection) -> None:
+    con.execute("CREATE TABLE t (a integer)")
+    con.commit()
+    child = os.fork()
+    if child == 0:
+        try:
+            con.execute("INSERT INTO t VALUES (1)")
+        except indelible.OperationalError as error:
+            is_told = error.sqlstate == "55006" and "forked" in str(error)
+            con.close()
+            os._exit(0 if is_told else 1)
+        os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    con.execute("INSERT INTO t VALUES (2)")
+    con.commit()
+    assert con.execute("SELECT a FROM t").fetchall() == [(2,)]
+    assert con.verify() >= 1
+
+
+def test_paths_that_cannot_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(indelible.Error, match="there is no database"):
+        indelible.connect(tmp_path / "missing", create=False)
+    with pytest.raises(indelible.Error, match="nonsense"):
+        indelible.connect(tmp_path / "new", method="nonsense")
+    (tmp_path / "file").write_text("text")
+    with pytest.raises(indelible.Error):
+        indelible.connect(tmp_path / "file")
+
+
+def test_read_only(path: Path, con: indelible.Connection) -> None:
+    con.execute("CREATE TABLE t (a integer)")
+    con.commit()
+    with pytest.raises(indelible.OperationalError, match="read_only"):
+        indelible.connect(path, read_only=True)
+    con.close()
+    del con
+
+
+def test_backup(path: Path, tmp_path: Path, con: indelible.Connection) -> None:
+    con.execute("CREATE TABLE t (a integer PRIMARY KEY)")
+    con.executemany("INSERT INTO t VALUES (?)", [(at,) for at in range(1000)])
+    con.commit()
+    stages: list[str] = []
+    report = con.backup(tmp_path / "backup", progress=lambda stage, *_: stages.append(stage))
+    assert report["rows"] >= 1000 and "rows" in stages
+    assert indelible.check_backup(tmp_path / "backup")["content"] == report["content"]
+    indelible.restore(tmp_path / "backup", tmp_path / "copy", method="full-page-writes")
+    copy = indelible.connect(tmp_path / "copy")
+    assert copy.method == "full-page-writes"
+    assert copy.execute("SELECT sum(a) FROM t").fetchone() == (499500,)
+    copy.close()
+
+    def fails(*_: object) -> None:
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        con.backup(tmp_path / "second", progress=fails)
