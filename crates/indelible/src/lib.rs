@@ -193,9 +193,9 @@ pub use engines::{Files, ModelledMemories};
 pub use platform::NativePlatform;
 pub use pmem::{Counters, Domain, Part, PartCounters, PmemError, PowerFailAtomicity, Primitive};
 pub use storage::engine::{
-    ArchiveRange, AreaCounters, CheckpointCounters, Combination, CommitTicket, Direction,
-    Durability, FenceOrder, Footprint, Guard, Isolation, LogImages, LogKind, Method, PageAxes,
-    PageWrites, PagesKind, Persist, Persisted, Shrunk, VerifyReport,
+    ArchiveRange, AreaCounters, CheckpointCounters, Combination, CommitOrder, CommitTicket,
+    Direction, Durability, FenceOrder, Footprint, Guard, Isolation, Locking, LogImages, LogKind,
+    Method, PageAxes, PageWrites, PagesKind, Persist, Persisted, Shrunk, VerifyReport,
 };
 pub use storage::lock::{Interrupt, Mode as TableLock};
 pub use storage::probe::{Activity, Inserts, Probe};

@@ -62,8 +62,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use storage::engine::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
-    Idle, Isolation, Marks, Method, PageAxes, PageFile, PagesBase, ReadOnly, Reads, ScanRange,
-    Sessions, Shrunk, VerifyReport, VisitPage,
+    Idle, Isolation, Locking, Marks, Method, PageAxes, PageFile, PagesBase, ReadOnly, Reads,
+    ScanRange, Sessions, Shrunk, VerifyReport, VisitPage,
 };
 use storage::lock::{KeyMode, LockOwner, Mode, Precedence};
 use storage::log::{ArchiveRange, Due, Lsn};
@@ -312,15 +312,22 @@ impl<P: Platform> Paged<P> {
         self.shared.pages.pool.log().leave(self.session);
     }
 
-    /// Ends the transaction; its group goes on or ends. Its locks are free before it is durable:
-    /// see [`RowLocks`].
+    /// Ends the transaction; its group goes on or ends. Its locks are free before it is durable
+    /// (see [`RowLocks`]), unless the options say otherwise.
     fn end(&mut self, commit: &Logged) -> Result<()> {
         self.ended = self.transaction.take().and_then(Transaction::end);
-        self.release();
-        if commit.due == Due::Now {
-            self.shared.sync_commit(commit.ticket)?;
+        let is_early = self.shared.locking == Locking::Optimised;
+        if is_early {
+            self.release();
         }
-        Ok(())
+        let durable = match commit.due {
+            Due::Now => self.shared.sync_commit(self.session, commit.ticket),
+            Due::Later => Ok(()),
+        };
+        if !is_early {
+            self.release();
+        }
+        durable
     }
 }
 

@@ -23,7 +23,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use storage::EngineSource;
-use storage::engine::{AfterCrash, Durability, EngineOptions, FenceOrder, Method, Persist};
+use storage::engine::{
+    AfterCrash, Durability, EngineOptions, FenceOrder, Locking, Method, Persist,
+};
 use storage::record::LayoutKind;
 
 /// Images at one crash point.
@@ -368,6 +370,13 @@ pub(crate) fn options(method: Method, seed: u64) -> EngineOptions {
         },
         // If a round has three sessions, two of them share a ring.
         rings: 2,
+        // Every fifth search is without what "OL" stands for in NV-Logging. A batch would wait for
+        // its transactions, and they for it.
+        locking: if seed.is_multiple_of(5) && method != Method::GroupCommit {
+            Locking::Plain
+        } else {
+            Locking::Optimised
+        },
         persist: if seed.is_multiple_of(3) {
             Persist::OnCommit
         } else {

@@ -7,9 +7,11 @@ use super::{
     AXES, AtomicityName, AxesArgs, DomainName, JoinArgs, LayoutName, PrimitiveName, RecoveryArgs,
     RecoveryVictimArgs, SqlBenchArgs, parse_seconds,
 };
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, Subcommand, ValueEnum};
 use disk::FileProfile;
-use indelible::{FenceOrder, IoMode, Isolation, LogImages, Method, MethodOption, Persist};
+use indelible::{
+    CommitOrder, FenceOrder, IoMode, Isolation, Locking, LogImages, Method, MethodOption, Persist,
+};
 use measure::static_rows::Structure;
 use pmem::device::emulated::Loads;
 use std::path::PathBuf;
@@ -397,6 +399,13 @@ pub(crate) struct RunArgs {
     /// a commit at the latest
     #[arg(long, value_enum, default_value_t = PersistName::FlushOnInsert)]
     pub(crate) persist: PersistName,
+    /// As NV-Logging was published: a commit waits for its own records only, so a power cut can lose
+    /// commits that were acknowledged
+    #[arg(long, num_args = 0..=1, default_value_t = false, default_missing_value = "true", action = ArgAction::Set)]
+    pub(crate) as_published: bool,
+    /// Locks of the page methods
+    #[arg(long, value_enum, default_value_t = LockingName::Optimized)]
+    pub(crate) locking: LockingName,
     /// Bytes of log that each session of nv-logging, each ring of distributed-log, or nvwal has
     /// room for, at most 128 MiB
     #[arg(long)]
@@ -513,6 +522,12 @@ impl RunArgs {
             MethodOption::Fences(self.fences.into()),
             MethodOption::PowerFailAtomicity(self.power_fail_atomicity.into()),
             MethodOption::Persist(self.persist.into()),
+            MethodOption::CommitOrder(if self.as_published {
+                CommitOrder::AsPublished
+            } else {
+                CommitOrder::Whole
+            }),
+            MethodOption::Locking(self.locking.into()),
             MethodOption::LogImages(self.log_images.into()),
             MethodOption::Io(self.io.into()),
             MethodOption::Sessions(self.threads_each()),
@@ -654,6 +669,24 @@ impl PersistName {
         match self {
             Self::FlushOnInsert => "flush-on-insert",
             Self::FlushOnCommit => "flush-on-commit",
+        }
+    }
+}
+
+/// Manners of locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LockingName {
+    /// Intention locks stay between transactions, and locks are free before a commit is durable
+    Optimized,
+    /// Neither
+    Plain,
+}
+
+impl From<LockingName> for Locking {
+    fn from(name: LockingName) -> Self {
+        match name {
+            LockingName::Optimized => Self::Optimised,
+            LockingName::Plain => Self::Plain,
         }
     }
 }

@@ -66,6 +66,9 @@ pub(crate) struct LabRunArgs {
     /// Seed of rows and transactions
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Begin no more runs after this many minutes; the same command goes on where it has stopped
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) minutes: Option<u32>,
     /// Measure with a program that was built from uncommitted changes: nobody can build it again,
     /// so do not keep such rows
     #[arg(long)]
@@ -80,7 +83,7 @@ pub(crate) struct SizeArgs {
     /// Minutes on two cores: small data, for databases with a cache as small; the default
     #[arg(long, conflicts_with_all = ["full", "smoke"])]
     pub(crate) quick: bool,
-    /// The paper's data sizes; hours
+    /// The papers' data sizes, or as much of them as 16 GiB hold; hours
     #[arg(long, conflicts_with = "smoke")]
     pub(crate) full: bool,
     /// Seconds: shows that everything runs, measures nothing that means anything

@@ -23,8 +23,8 @@ pub(crate) use advise::{AdviseArgs, Preference};
 pub(crate) use axes::{AXES, AxesArgs};
 pub(crate) use bench::{
     BenchCommand, BtreeArgs, BtreeMix, CommitName, DeviceKind, FencesName, IoName, IsolationName,
-    LoadsName, LogImagesName, PersistName, RunArgs, SysbenchArgs, TatpArgs, TpcbArgs, TpccArgs,
-    YcsbArgs, YcsbMethod,
+    LoadsName, LockingName, LogImagesName, PersistName, RunArgs, SysbenchArgs, TatpArgs, TpcbArgs,
+    TpccArgs, YcsbArgs, YcsbMethod,
 };
 pub(crate) use bench_sql::SqlBenchArgs;
 pub(crate) use copy::{BackupArgs, ConvertArgs, PlacesArgs, RestoreArgs, UntilArg};

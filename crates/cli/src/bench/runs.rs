@@ -361,6 +361,9 @@ fn log_name(args: &RunArgs, axes: PageAxes) -> String {
     let name = match log {
         LogKind::Volatile => format!("{}, batches", log.name()),
         _ if axes.pages == PagesKind::Nvm => format!("{}, undo", log.name()),
+        LogKind::PerTransaction if args.as_published => {
+            format!("{}, {}, as published", log.name(), args.persist.name())
+        }
         LogKind::PerTransaction => format!("{}, {}", log.name(), args.persist.name()),
         LogKind::Central | LogKind::Decentralized | LogKind::Distributed => log.name().into(),
     };

@@ -7,7 +7,8 @@
 use super::runs::{self, About, Setting};
 use crate::args::{
     AtomicityName, AxesArgs, CommitName, DeviceKind, FencesName, IoName, IsolationName, LayoutName,
-    LoadsName, LogImagesName, PersistName, PrimitiveName, RunArgs, YcsbArgs, YcsbMethod,
+    LoadsName, LockingName, LogImagesName, PersistName, PrimitiveName, RunArgs, YcsbArgs,
+    YcsbMethod,
 };
 use crate::failure::Usage;
 use crate::output::Format;
@@ -111,6 +112,8 @@ pub(crate) fn measure_all(
             loads: LoadsName::Counted,
             fences: FencesName::Single,
             persist: PersistName::FlushOnInsert,
+            as_published: false,
+            locking: LockingName::Optimized,
             ring: None,
             transaction_memory_max: None,
             snapshot_memory_max: None,

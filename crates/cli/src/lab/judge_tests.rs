@@ -18,6 +18,7 @@ fn row(method: &str, mix: &str, speeds: &[f64]) -> LabRow {
         round,
         order: round,
         conditions: Conditions::default(),
+        counters: Metrics::new(),
         metrics: Metrics::from([("speed".into(), *speed)]),
     };
     let samples = (0..).zip(speeds).map(sample).collect();

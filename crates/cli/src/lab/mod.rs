@@ -11,6 +11,7 @@
 //! | `ablation` | a difference without its cause |
 //! | `kinds` | how a point is run |
 //! | `rounds` | points that take turns |
+//! | `counters` | counters of the processor during a measurement |
 //! | `conditions` | the machine during a measurement |
 //! | `prices` | rows of transactions a dollar, from measured rows |
 //! | `rows` | measured points, on file |
@@ -26,6 +27,7 @@
 
 mod ablation;
 mod conditions;
+mod counters;
 mod experiment;
 mod fast_fash;
 mod joins;
@@ -64,7 +66,7 @@ use size::Size;
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 pub(crate) use variant::Variant;
 
 /// The papers, in the order in which they were added.
@@ -163,6 +165,9 @@ fn measure(args: &LabRunArgs, format: Format) -> Result<()> {
         size: &size,
         parent: &parent,
         start: Instant::now(),
+        most: args.minutes.map_or(Duration::MAX, |minutes| {
+            Duration::from_secs(60 * u64::from(minutes))
+        }),
         done: 0,
         count,
     };
@@ -183,6 +188,8 @@ struct Run<'r> {
     size: &'r Size,
     parent: &'r Path,
     start: Instant,
+    /// Time after which nothing new begins.
+    most: Duration,
     /// Points that are measured, and all of them.
     done: usize,
     count: usize,
@@ -197,6 +204,13 @@ impl Run<'_> {
         rows: &mut Rows,
     ) -> Result<()> {
         for points in points.chunks(self.size.together) {
+            if self.start.elapsed() >= self.most {
+                note(&format!(
+                    "The time is over: {} of {} runs are done; the same command goes on",
+                    self.done, self.count
+                ));
+                return Ok(());
+            }
             let tell = |point: Option<&Point>, round: u32| {
                 let place = format!("[{}/{}, {}]", self.done, self.count, elapsed(self.start));
                 match point {
@@ -375,8 +389,12 @@ mod tests {
                     Shape::Lines { x, line, .. } => (x, line),
                 };
                 // `r_tuples` is a result of the run, not one of its options.
-                let is_told = |point: &Point, name| !point.get(name).is_empty();
-                let named = |name| name == "r_tuples" || points.iter().any(|p| is_told(p, name));
+                let is_told = |point: &Point, name: &str| {
+                    let mut names = name.split('+');
+                    names.all(|name| !point.get(name).is_empty())
+                };
+                let named =
+                    |name: &str| name == "r_tuples" || points.iter().any(|p| is_told(p, name));
                 assert!(
                     named(a) && named(b),
                     "{}: {}",

@@ -46,9 +46,11 @@ pub(super) const fn faster(over: Filter, under: Filter, rows: Filter, within: Wi
 const CACHE_BYTES: u64 = 8 << 20;
 /// A buffer pool has room for some pages of each of sixteen threads.
 const POOL_BYTES_MIN: u64 = 4 << 20;
-/// The pool is small in runs with a drive: room for some pages of each of 128 threads.
+/// The pool is small in runs with a drive: room for some pages of each of 128 threads, in TPC-C of
+/// each of 32.
 const DRIVE_POOL_BYTES_MIN: u64 = 2 << 20;
-const AREA_BYTES_MIN: u64 = 2 << 20;
+/// The smallest area that a database may have.
+const AREA_BYTES_MIN: u64 = indelible::AREA_BYTES_MIN;
 /// Least log between two checkpoints: some dozen transactions.
 const LOG_BYTES_MIN: u64 = 64 << 10;
 /// Transactions before the measured ones, at most: several change each page of the smallest pool.
@@ -67,7 +69,7 @@ pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
     let mut add = |name: &str, value: &str| options.push((name.to_owned(), value.to_owned()));
     for (name, value) in &point.parameters {
         match name.as_str() {
-            "workload" | "ring-share" => {}
+            "workload" | "ring-share" | "io-us" => {}
             "scheme" => scheme(value).iter().for_each(|(name, of)| add(name, of)),
             "placement" => placement(value).iter().for_each(|(name, of)| add(name, of)),
             "slowdown" => {
@@ -85,12 +87,7 @@ pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
             }
             "pool-share" => {
                 let bytes = share_of(size.paged_bytes(workload), value);
-                let least = if has_drive(point) {
-                    DRIVE_POOL_BYTES_MIN
-                } else {
-                    POOL_BYTES_MIN
-                };
-                add("pool", &bytes.max(least).to_string());
+                add("pool", &bytes.max(pool_bytes_min(point)).to_string());
             }
             // The schemes to compare with have no area, but the axis is theirs too.
             "area-share" if !point.get("scheme").starts_with("nvm-dwb") => {}
@@ -113,6 +110,10 @@ pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
             _ => add(name, value),
         }
     }
+    if !point.get("io-us").is_empty() {
+        slow_down(&mut options, point.get("io-us"));
+    }
+    let mut add = |name: &str, value: &str| options.push((name.to_owned(), value.to_owned()));
     if let Some(bytes) = ring_bytes(point, size) {
         add("ring", &bytes.to_string());
     }
@@ -133,6 +134,25 @@ pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
         add("cache-bytes", &CACHE_BYTES.to_string());
     }
     options
+}
+
+/// The smallest buffer pool of a run.
+fn pool_bytes_min(point: &Point) -> u64 {
+    match has_drive(point) {
+        true if point.get("workload") == "tpcc" => DRIVE_POOL_BYTES_MIN / 4,
+        true => DRIVE_POOL_BYTES_MIN,
+        false => POOL_BYTES_MIN,
+    }
+}
+
+/// Lets each read, write and sync of a file in the imitated memory take some microseconds.
+fn slow_down(options: &mut [(String, String)], us: &str) {
+    let files = options
+        .iter_mut()
+        .filter(|(name, value)| name.ends_with("files") && value == "none");
+    for (_, value) in files {
+        *value = format!("none,read={us}000,write={us}000,sync={us}000");
+    }
 }
 
 /// The number of rows, and the transactions before the measured ones.
@@ -277,7 +297,7 @@ mod tests {
         assert!(!has("--device emulated") && has("--warehouses 16") && has("--seconds 0.01"));
         let options = options_of(&[("placement", "db-hdd-log-nvm"), ("pool-share", "0.33")]);
         let has = |wanted: &str| options.iter().any(|option| option == wanted);
-        assert!(has("--files hdd") && has("--log-files none") && has("--seconds 0.05"));
+        assert!(has("--files hdd") && has("--log-files none") && has("--seconds 0.02"));
         // As much as with all data in memory, the case that it is compared with.
         assert!(has("--pool 4194304"));
     }

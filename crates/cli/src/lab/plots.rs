@@ -79,14 +79,22 @@ pub(super) fn has(row: &LabRow, name: &str, value: &str) -> bool {
     row.parameters.get(name).is_some_and(|own| own == value)
 }
 
-/// The name of a row's bar or line: the value of a parameter, marked where the run is the paper's
+/// The name of a row's bar or line: the value of a parameter, or of several with `+` between their
+/// names, marked where the run is the paper's
 /// variant and ours is another one.
 fn label(row: &LabRow, name: &str) -> Option<String> {
-    let value = row.parameters.get(name)?;
+    let values: Vec<&str> = name
+        .split('+')
+        .filter_map(|name| row.parameters.get(name).map(String::as_str))
+        .collect();
+    if values.is_empty() {
+        return None;
+    }
+    let value = values.join(", ");
     Some(if row.variant == Scope::Paper.name() {
         format!("{value} (paper)")
     } else {
-        value.clone()
+        value
     })
 }
 

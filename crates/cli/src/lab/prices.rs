@@ -123,6 +123,7 @@ mod tests {
                 round: 0,
                 order: 0,
                 conditions: Conditions::default(),
+                counters: Metrics::new(),
                 metrics,
             };
             let row = LabRow::new(&run, &size, vec![sample], Path::new("."));

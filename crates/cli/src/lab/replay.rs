@@ -140,6 +140,7 @@ mod tests {
             round,
             order: round,
             conditions: Conditions::default(),
+            counters: Metrics::new(),
             metrics: Metrics::from([("txn_per_cpu_s".into(), speed)]),
         };
         let samples = (0..).zip(speeds).map(sample).collect();

@@ -7,6 +7,7 @@
 //! so. Rows are written when the last round of their points is over.
 
 use super::conditions::{Conditions, ProcessorTime};
+use super::counters::Counters;
 use super::kinds::{self, Ready};
 use super::point::Point;
 use super::rows::{Control, LabRow, Metrics, Sample};
@@ -53,12 +54,13 @@ struct Turn<'p> {
 impl Turn<'_> {
     /// Measures once.
     fn take(&mut self, round: u32, order: u32) -> Result<Sample> {
-        let before = ProcessorTime::now();
+        let (before, counters) = (ProcessorTime::now(), Counters::begin());
         let metrics = self.ready.measure()?;
         Ok(Sample {
             round,
             order,
             conditions: Conditions::since(before),
+            counters: counters.end(),
             metrics,
         })
     }
@@ -177,6 +179,7 @@ mod tests {
             round: 0,
             order: 0,
             conditions: Conditions::default(),
+            counters: Metrics::new(),
             metrics: Metrics::from([("chunk_ns".into(), value), ("other".into(), 1.0)]),
         };
         let of = |again: [f64; 3]| {

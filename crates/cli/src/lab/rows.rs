@@ -56,6 +56,9 @@ pub(super) struct Sample {
     pub(super) order: u32,
     #[serde(flatten)]
     pub(super) conditions: Conditions,
+    /// Counts of the processor, where it has counters.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) counters: BTreeMap<String, f64>,
     pub(super) metrics: Metrics,
 }
 
@@ -295,6 +298,7 @@ mod tests {
             round,
             order: 9 - round,
             conditions: Conditions::default(),
+            counters: Metrics::new(),
             metrics: Metrics::from([("bytes".into(), bytes)]),
         };
         let samples = vec![sample(1, 4.0), sample(0, 6.0)];

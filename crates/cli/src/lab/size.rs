@@ -106,7 +106,7 @@ const SMOKE: Size = Size {
     log_ring_bytes: 4 << 20,
     sysbench_rows: 12_000,
     btree_rows: 1_500,
-    drive_seconds: 0.05,
+    drive_seconds: 0.02,
     thin: true,
 };
 
@@ -136,11 +136,12 @@ const QUICK: Size = Size {
     thin: false,
 };
 
+/// As much of the papers' sizes as 16 GiB hold with the databases that are loaded together.
 const FULL: Size = Size {
     name: "full",
     partitions: 2,
     rounds: 10,
-    together: 6,
+    together: 3,
     seconds: 10.0,
     ycsb_rows: 2_000_000,
     tpcc_scale_thousandths: 1000,
@@ -149,14 +150,14 @@ const FULL: Size = Size {
     cost_rows: 100_000,
     join_a: 80_000_000,
     join_b: 128_000_000,
-    paged_warehouses: 70,
+    paged_warehouses: 16,
     paged_scale_thousandths: 1_000,
-    branches: 1_000,
+    branches: 100,
     accounts: 100_000,
-    subscribers: 10_000_000,
+    subscribers: 2_000_000,
     ring_bytes: 80 << 20,
     log_ring_bytes: 640 << 20,
-    sysbench_rows: 100_000_000,
+    sysbench_rows: 5_000_000,
     btree_rows: 1_000_000,
     drive_seconds: 60.0,
     thin: false,
@@ -257,7 +258,8 @@ impl Size {
         match name {
             "method" | "profile" | "operation" | "workload" | "interface" | "pattern"
             | "algorithm" | "kernel" | "scheme" | "placement" => values.to_vec(),
-            "skew" => vec![first],
+            "skew" | "txns" => vec![first],
+            "slowdown" => vec![last],
             "threads" => {
                 let is_few = |value: &&str| value.parse().is_ok_and(|threads: u32| threads <= 16);
                 let few: Vec<_> = values.iter().copied().filter(is_few).collect();
@@ -266,7 +268,6 @@ impl Size {
                 ends.dedup();
                 ends
             }
-            "txns" => values.iter().copied().take(2).collect(),
             _ if values.len() > 2 => vec![first, last],
             _ => values.to_vec(),
         }
@@ -327,7 +328,7 @@ impl Size {
     pub(super) fn describe_nv_logging(&self) -> String {
         format!(
             "TPC-C with {} warehouses at {} of the full size, TPC-B with {} branches of {} accounts, TATP with {} subscribers: about {}, {} and {} MB of \
-             pages; medians of {} rounds of {} s",
+             pages (the papers: 70 warehouses, 1,000 branches of 100,000 accounts, 10 M subscribers); medians of {} rounds of {} s",
             self.paged_warehouses,
             self.paged_scale(),
             self.branches,
@@ -344,8 +345,8 @@ impl Size {
     /// Description in the report of NVM-DWB.
     pub(super) fn describe_nvm_dwb(&self) -> String {
         format!(
-            "sysbench with one table of {} rows, TPC-C with {} warehouses at {} of the full size: about {} and {} MB of pages; medians of {} rounds of \
-             {} s",
+            "sysbench with one table of {} rows, TPC-C with {} warehouses at {} of the full size: about {} and {} MB of pages (the thesis: 30 GB); medians of {} \
+             rounds of {} s",
             thousands(self.sysbench_rows.into()),
             self.paged_warehouses,
             self.paged_scale(),
@@ -370,7 +371,8 @@ impl Size {
     pub(super) fn describe_n_store(&self) -> String {
         format!(
             "YCSB with {} rows of a kilobyte before a modelled cache of {} KiB, MemTables of {} KiB; TPC-C with {} warehouses at {} of the full \
-             size before {} KiB, MemTables of {} KiB; {} partitions, a thread each; medians of {} rounds of {} s",
+             size before {} KiB, MemTables of {} KiB; {} partitions, a thread each (the paper: 2 M rows, 8 warehouses, 8 \
+             partitions); medians of {} rounds of {} s",
             self.ycsb_rows,
             self.ycsb_cache_bytes() >> 10,
             self.ycsb_memtable_bytes() >> 10,

@@ -58,7 +58,8 @@ pub(super) fn paper_options(point: &Point) -> Vec<(&'static str, &'static str)> 
         }
         Kind::Btree | Kind::BtreeProbed => fast_fash(method),
         Kind::Paged | Kind::PagedProbed | Kind::Priced => shore_mt(point.get("scheme")),
-        Kind::Device | Kind::Join => Vec::new(),
+        Kind::Join => joins(point),
+        Kind::Device => Vec::new(),
     }
 }
 
@@ -80,14 +81,31 @@ fn fast_fash(method: &str) -> Vec<(&'static str, &'static str)> {
     }
 }
 
+/// Sort-merge joins sort runs by networks and merge them, eight ranges of them at a time; radix
+/// joins partition twice and have chains of buckets.
+fn joins(point: &Point) -> Vec<(&'static str, &'static str)> {
+    match point.get("algorithm") {
+        "m-way" | "m-pass" if point.get("run-sort").is_empty() => {
+            vec![("run-sort", "network"), ("bits", "3")]
+        }
+        "radix" => vec![("table", "chain"), ("second-bits", "4")],
+        _ => Vec::new(),
+    }
+}
+
 /// The systems of NV-Logging and NVRAM-era are Shore-MT, which writes pages without a copy of them:
-/// a page that a power cut tears is lost.
+/// a page that a power cut tears is lost. Its commits wait for their own log only.
 fn shore_mt(scheme: &str) -> Vec<(&'static str, &'static str)> {
     let method = match scheme {
         "nv-disk" | "nv-disk-sync" | "disk-replacement" => "dwb+dwb-off-batched",
         "nv-disk-decentralized" => "nv-disk-decentralized+dwb-off-batched",
         "distributed-log" => "distributed-log+dwb-off-batched",
-        "flush-on-insert" | "flush-on-commit" => "nv-logging+dwb-off-batched",
+        "flush-on-insert" | "flush-on-commit" => {
+            return vec![
+                ("method", "nv-logging+dwb-off-batched"),
+                ("as-published", "true"),
+            ];
+        }
         _ => return Vec::new(),
     };
     vec![("method", method)]
@@ -108,9 +126,9 @@ mod tests {
     }
 
     #[test]
-    fn every_paper_but_the_joins_and_the_thesis_has_a_variant_of_its_own() {
+    fn every_paper_but_the_thesis_has_a_variant_of_its_own() {
         for paper in crate::lab::PAPERS {
-            let has_own = !matches!(paper.name, "joins" | "nvm-dwb");
+            let has_own = paper.name != "nvm-dwb";
             for variant in [Variant::Paper, Variant::Ours] {
                 let scopes = scopes(paper, variant);
                 assert_eq!(scopes.contains(variant.name()), has_own, "{}", paper.name);
@@ -126,7 +144,7 @@ mod tests {
         let paper = ours.clone().of_variant(Variant::Paper);
         let size = Size::smoke();
         let words = paper.arguments(&size).join(" ");
-        assert!(words.contains("--method nv-logging+dwb-off-batched"));
+        assert!(words.contains("--method nv-logging+dwb-off-batched --as-published true"));
         assert_eq!(words.matches("--method").count(), 1);
         assert_ne!(paper.configuration(&size), ours.configuration(&size));
         assert_eq!(ours.of_variant(Variant::Ours).scope, Scope::Ours);

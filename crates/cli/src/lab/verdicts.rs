@@ -29,8 +29,8 @@ struct Line<'v> {
     /// The paper's own words or numbers, and where they stand.
     paper: &'v str,
     source: &'v str,
-    /// The statement without the cause of its difference, where that was measured.
-    ablation: Option<Without<'v>>,
+    /// The statement without the causes of its difference, where that was measured.
+    ablations: Vec<Without<'v>>,
 }
 
 #[derive(Serialize)]
@@ -73,7 +73,7 @@ impl<'v> Line<'v> {
             verdict: judged.verdict.name(),
             paper: check.paper,
             source: check.source,
-            ablation: None,
+            ablations: Vec::new(),
         }
     }
 }
@@ -89,9 +89,9 @@ pub(super) fn write<'f, 'r: 'f>(
             let checks = figure.experiment.checks.iter().zip(judged).enumerate();
             for (at, (check, judged)) in checks {
                 let mut line = Line::new(figure.experiment.name, variant.name(), check, judged);
-                let mut ablated = figure.ablated.iter();
-                let own = ablated.find(|own| order == 0 && own.at == at);
-                line.ablation = own.map(Without::new);
+                let ablated = figure.ablated.iter();
+                let own = ablated.filter(|own| order == 0 && own.at == at);
+                line.ablations = own.map(Without::new).collect();
                 serde_json::to_writer(&mut out, &line)?;
                 out.write_all(b"\n")?;
             }

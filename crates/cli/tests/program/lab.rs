@@ -236,6 +236,27 @@ fn nvram_era_has_rows_and_a_page_as_well() {
     }
     let page = place.read("out/report.html");
     assert!(page.contains("persist barrier") || page.contains("barriers of 3"));
+    a_row_is_measured_again(&place, &out, &measured[0]);
+    let stale = succeed(&["lab", "stale", &place.at(""), "--format", "json"]);
+    let line: Value = serde_json::from_str(stale.trim()).unwrap();
+    assert_eq!(line["report"], "out");
+    assert_eq!(line["rows"], measured.len());
+}
+
+/// Every number of a row is there again, and a name that is none is refused.
+fn a_row_is_measured_again(place: &Place, out: &str, row: &Value) {
+    let config = row["config"].as_str().unwrap();
+    let again = ["lab", "replay", config, "--out", out, "--format", "json"];
+    let printed = succeed(&again);
+    let metrics = row["metrics"].as_object().unwrap();
+    let names = printed.lines().map(|line| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        assert!(line["agrees"] == "yes" || line["agrees"] == "no", "{line}");
+        line["metric"].as_str().unwrap().to_owned()
+    });
+    assert!(names.eq(metrics.keys().cloned()));
+    assert!(fail(2, &["lab", "replay", "none", "--out", out]).contains("no row"));
+    assert_eq!(rows(place, "out").len(), 24, "no row is added");
 }
 
 /// The threads' activities add up, and insertions were seen.

@@ -11,7 +11,9 @@ use std::mem::discriminant;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
-use storage::engine::{Durability, FenceOrder, Isolation, LogImages, Method, Persist};
+use storage::engine::{
+    CommitOrder, Durability, FenceOrder, Isolation, Locking, LogImages, Method, Persist,
+};
 use storage::record::LayoutKind;
 
 /// Bytes of memory that a transaction may hold unless an option says otherwise: some millions of
@@ -300,6 +302,20 @@ impl Options {
     /// again. Default [`Persist::OnInsert`].
     pub fn persist(self, persist: Persist) -> Self {
         self.with(MethodOption::Persist(persist))
+    }
+
+    /// Whether a commit of `nv-logging` waits for the earlier records of other sessions. Each
+    /// opening may choose again. Default [`CommitOrder::Whole`]; the other choice is for
+    /// comparisons with the published system, and **can lose acknowledged commits in a power
+    /// cut**.
+    pub fn commit_order(self, order: CommitOrder) -> Self {
+        self.with(MethodOption::CommitOrder(order))
+    }
+
+    /// Manners of the locks of the page methods, but for `group-commit`. Each opening may choose
+    /// again. Default [`Locking::Optimised`]; the other choice is slower, for comparisons.
+    pub fn locking(self, locking: Locking) -> Self {
+        self.with(MethodOption::Locking(locking))
     }
 
     /// Gives the log of a page method a directory of its own, new or empty: on another disk, or in

@@ -8,7 +8,9 @@ use crate::error::{Error, Result};
 use disk::IoMode;
 use pmem::PowerFailAtomicity;
 use std::path::PathBuf;
-use storage::engine::{EngineOptions, FenceOrder, LogImages, LogKind, Method, Persist};
+use storage::engine::{
+    CommitOrder, EngineOptions, FenceOrder, Locking, LogImages, LogKind, Method, Persist,
+};
 
 /// An option that only some methods take, with its value. The setters of
 /// [`Options`](crate::Options) with the same names say more.
@@ -40,6 +42,10 @@ pub enum MethodOption {
     Rings(u32),
     /// The step at which a log record becomes durable.
     Persist(Persist),
+    /// Whether a commit waits for the earlier records of other sessions.
+    CommitOrder(CommitOrder),
+    /// Manners of locks.
+    Locking(Locking),
     /// Bytes of durable memory for copies of pages.
     AreaBytes(u64),
     /// Directory of the log.
@@ -69,6 +75,8 @@ impl MethodOption {
             Self::RingBytes(_) => ("ring_bytes", "log in rings of durable memory"),
             Self::Rings(_) => ("rings", "rings that sessions share"),
             Self::Persist(_) => ("persist", "choice of when a log record becomes durable"),
+            Self::CommitOrder(_) => ("commit_order", "log of its own for each session"),
+            Self::Locking(_) => ("locking", "locks that are kept between transactions"),
             Self::AreaBytes(_) => ("area_bytes", "area for copies of pages in durable memory"),
             Self::LogDirectory(_) => ("log_directory", "log apart from its data"),
             Self::Archive(_) => ("archive", "log of which there is something to archive"),
@@ -95,9 +103,13 @@ impl MethodOption {
                 method.has_rings() || matches!(method, Method::GroupCommit | Method::Nvwal)
             }
             Self::Rings(_) => log == Some(LogKind::Distributed),
-            Self::Persist(_) => log == Some(LogKind::PerTransaction) && method.has_buffer_pool(),
+            Self::Persist(_) | Self::CommitOrder(_) => {
+                log == Some(LogKind::PerTransaction) && method.has_buffer_pool()
+            }
             Self::AreaBytes(_) => method.has_area(),
             Self::Sessions(_) => method.is_paged(),
+            // A batch waits for its transactions, some of which wait for locks.
+            Self::Locking(_) => method.is_paged() && method != Method::GroupCommit,
         }
     }
 
@@ -110,6 +122,8 @@ impl MethodOption {
                 | Self::LogImages(LogImages::After)
                 | Self::Io(IoMode::Buffered)
                 | Self::Persist(Persist::OnInsert)
+                | Self::CommitOrder(CommitOrder::Whole)
+                | Self::Locking(Locking::Optimised)
                 | Self::Sessions(1)
                 | Self::HintBytes(0)
         )
@@ -154,6 +168,8 @@ impl MethodOption {
             Self::RingBytes(bytes) => engine.ring_bytes = bytes,
             Self::Rings(rings) => engine.rings = rings,
             Self::Persist(persist) => engine.persist = persist,
+            Self::CommitOrder(order) => engine.commit_order = order,
+            Self::Locking(locking) => engine.locking = locking,
             Self::AreaBytes(bytes) => engine.area_bytes = bytes,
             Self::Fences(_)
             | Self::Io(_)

@@ -13,12 +13,13 @@
 //! It ends where it does not pay. It needs a core that no session uses: otherwise it takes time
 //! from the sessions, and a commit waits for a step whose thread is not running. So it ends as soon
 //! as there are as many sessions as cores. It also ends where a step is shorter than a microsecond,
-//! because flushes cost little or nothing there, and handing the step over costs a session more.
+//! because flushes cost little or nothing there, and handing the step over costs a session more. As
+//! NV-Logging was published ([`CommitOrder::AsPublished`]) it never ends itself.
 
 use super::cleaner::{Cleaner, Present};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use storage::engine::Persisted;
+use storage::engine::{CommitOrder, Persisted};
 
 /// Records that wake a daemon.
 const RECORDS: u32 = 16;
@@ -36,6 +37,8 @@ pub(super) struct Ahead {
     is_asleep: AtomicBool,
     /// Whether sessions want all cores.
     is_crowded: AtomicBool,
+    /// Whether it ends where it does not pay.
+    gives_up: bool,
     /// Records since it fell asleep.
     records: AtomicU32,
     by_daemon: AtomicU64,
@@ -43,8 +46,9 @@ pub(super) struct Ahead {
 }
 
 impl Ahead {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(order: CommitOrder) -> Self {
         Self {
+            gives_up: order == CommitOrder::Whole,
             cleaner: Cleaner::new(),
             is_asleep: AtomicBool::new(false),
             is_crowded: AtomicBool::new(false),
@@ -57,7 +61,7 @@ impl Ahead {
     /// Notes how many sessions there are by now, of which none ever goes.
     pub(super) fn note_sessions(&self, sessions: usize) {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        if sessions >= cores {
+        if self.gives_up && sessions >= cores {
             self.is_crowded.store(true, Ordering::Relaxed);
         }
     }
@@ -105,7 +109,7 @@ impl Ahead {
                 in_vain = 0;
                 steps += 1;
                 time += begun.elapsed();
-                if steps == STEPS {
+                if steps == STEPS && self.gives_up {
                     if time < STEPS * STEP_MIN {
                         return;
                     }
@@ -153,7 +157,7 @@ mod tests {
 
     #[test]
     fn it_sleeps_when_there_is_nothing_and_wakes_with_records() {
-        let ahead = Ahead::new();
+        let ahead = Ahead::new(CommitOrder::Whole);
         let (send, looks) = mpsc::channel();
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -180,7 +184,7 @@ mod tests {
 
     #[test]
     fn it_ends_where_it_is_of_no_use() {
-        let ahead = Ahead::new();
+        let ahead = Ahead::new(CommitOrder::Whole);
         let steps = AtomicU32::new(0);
         ahead.run(|| {
             steps.fetch_add(1, Ordering::Relaxed);
@@ -189,12 +193,17 @@ mod tests {
         // Without a thread that is taken off its core for long in the middle of them.
         assert!(steps.load(Ordering::Relaxed).is_multiple_of(STEPS));
         assert!(!ahead.cleaner.is_present());
-        let crowded = Ahead::new();
+        let crowded = Ahead::new(CommitOrder::Whole);
         crowded.note_sessions(usize::MAX);
         crowded.run(|| Some(true));
-        // And where steps take their time, it goes on.
+        // As published, none of this ends it; and where steps take their time, it goes on.
+        let published = Ahead::new(CommitOrder::AsPublished);
+        published.note_sessions(usize::MAX);
+        let steps = AtomicU32::new(0);
+        published.run(|| (steps.fetch_add(1, Ordering::Relaxed) < 3 * STEPS).then_some(true));
+        assert_eq!(steps.load(Ordering::Relaxed), 3 * STEPS + 1);
         let looks = AtomicU32::new(0);
-        Ahead::new().run(|| {
+        Ahead::new(CommitOrder::Whole).run(|| {
             let end = Instant::now() + 2 * STEP_MIN;
             while Instant::now() < end {}
             (looks.fetch_add(1, Ordering::Relaxed) < 3 * STEPS).then_some(true)

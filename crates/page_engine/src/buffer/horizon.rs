@@ -27,6 +27,10 @@
 //! Order of locks: `found`, then `syncing` of the parts in their order, then `state` of the parts
 //! in theirs.
 //!
+//! With [`CommitOrder::AsPublished`] a commit waits for its own place only. Recovery is the same, so
+//! a power cut can lose commits that were acknowledged beyond a missing record of another session;
+//! pages still wait for the horizon.
+//!
 //! After Huang, Schwan, Qureshi: NVRAM-aware Logging in Transaction Systems (VLDB 2014), sections 4
 //! and 5; the horizon avoids the hazard of early lock release that its section 4.4 names. Several
 //! logs with one line of numbers and a group commit that waits for all of them are the state of the
@@ -45,7 +49,7 @@ use pmem::{Access, Counters};
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
-use storage::engine::{Persist, Persisted};
+use storage::engine::{CommitOrder, Persist, Persisted};
 use storage::failure::Failure;
 use storage::log::numbered::{Found, HEADER_BYTES, InFront, Pending, Place, RecordKind, Stamp};
 use storage::log::{ArchiveRange, LogStart, Lsn};
@@ -118,6 +122,8 @@ pub struct HorizonOptions {
     pub persist: Persist,
     /// Purpose of the records.
     pub content: Content,
+    /// Whether a commit waits for the records of other sessions.
+    pub order: CommitOrder,
 }
 
 /// Callback of an opening: gets each record, and a session of the place that has it.
@@ -271,7 +277,7 @@ impl<P: Places> PartitionedLog<P> {
             proven: start,
             has_gaps: AtomicBool::new(false),
             failure: Failure::default(),
-            ahead: Ahead::new(),
+            ahead: Ahead::new(options.order),
             cold,
             found: Mutex::default(),
         };
@@ -663,6 +669,18 @@ impl<P: Places> PageLog for PartitionedLog<P> {
         }
     }
 
+    fn flush_alone(&self, session: u32, lsn: Lsn) -> Result<bool> {
+        if self.options.order == CommitOrder::Whole {
+            return Ok(false);
+        }
+        self.require()?;
+        let _log = probe::begin(Activity::Log);
+        let (part, _) = self.part_of(session)?;
+        self.persist_to(part, lsn)?;
+        self.learned(self.horizon());
+        Ok(true)
+    }
+
     fn flush(&self) -> Result<()> {
         self.require()?;
         let next = self.next.load(Ordering::SeqCst);
@@ -749,7 +767,7 @@ impl<P: Places> PageLog for PartitionedLog<P> {
     }
 
     fn groups_commits(&self) -> bool {
-        self.options.persist == Persist::OnCommit
+        self.options.persist == Persist::OnCommit && self.options.order == CommitOrder::Whole
     }
 
     fn synced(&self) -> Lsn {

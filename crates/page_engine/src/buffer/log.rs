@@ -195,6 +195,12 @@ pub trait PageLog: Send + Sync {
     /// Makes the record at `lsn` durable, with all earlier ones.
     fn flush_to(&self, lsn: Lsn) -> Result<()>;
 
+    /// Makes the records of one session up to `lsn` durable, if a commit is told to wait for no
+    /// others, and says whether it is.
+    fn flush_alone(&self, _session: u32, _lsn: Lsn) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Makes all records durable that are in the log now.
     fn flush(&self) -> Result<()>;
 

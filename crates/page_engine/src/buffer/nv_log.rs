@@ -10,7 +10,7 @@ use super::horizon::{Content, HorizonOptions, PartitionedLog, Places, SESSIONS_M
 use disk::{Directory, DiskCounters};
 use pmem::{Access, MemorySource};
 use std::ops::RangeInclusive;
-use storage::engine::Persist;
+use storage::engine::{CommitOrder, Persist};
 use storage::log::numbered::{InFront, Place};
 use storage::log::nv_ring::{self, RingSize};
 use storage::log::{LogIdentity, Lsn, NvRing, RingIdentity};
@@ -57,6 +57,8 @@ pub struct NvLogOptions {
     pub persist: Persist,
     /// Purpose of the records.
     pub content: Content,
+    /// Whether a commit waits for the records of other sessions.
+    pub order: CommitOrder,
 }
 
 impl NvLogOptions {
@@ -204,6 +206,7 @@ where
             access: options.access,
             persist: options.persist,
             content: options.content,
+            order: options.order,
         };
         let places = RingPlaces {
             memories,

@@ -52,6 +52,7 @@ fn options(RingKind(rings, persist): RingKind) -> NvLogOptions {
         page_bytes: 0,
         persist,
         content: Content::Redo,
+        order: CommitOrder::Whole,
     }
 }
 

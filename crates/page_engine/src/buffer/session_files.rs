@@ -12,7 +12,7 @@ use disk::{Directory, DiskCounters};
 use pmem::Access;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, PoisonError};
-use storage::engine::Persist;
+use storage::engine::{CommitOrder, Persist};
 use storage::log::series::Series;
 use storage::log::{LogIdentity, Lsn, SharedTails, Tails, WalOptions};
 use storage::sync::{Mutex, lock};
@@ -168,6 +168,7 @@ impl<D: Directory> FilesLog<D> {
             access: options.access,
             persist: Persist::OnCommit,
             content: Content::Redo,
+            order: CommitOrder::Whole,
         };
         let places = SessionFiles::new(directory, options, options.access)?;
         let archive = archive.map(|store| {

@@ -21,7 +21,8 @@ use pmem::Access;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use storage::engine::{
-    AfterCrash, CommitTicket, Daemon, Decide, Durability, EngineOptions, Guard, PageAxes, PagesKind,
+    AfterCrash, CommitTicket, Daemon, Decide, Durability, EngineOptions, Guard, Locking, PageAxes,
+    PagesKind,
 };
 use storage::lock::{LockManager, LockOptions};
 use storage::log::{Due, GroupCommitOptions, LogStart, Lsn};
@@ -47,6 +48,7 @@ pub(super) struct Shared<P: Platform> {
     sessions: AtomicU32,
     /// Grows with each change of definitions.
     definitions: AtomicU64,
+    pub(super) locking: Locking,
     pub(super) catalogue: PageId,
     pub(super) log_bytes_max: u64,
     pub(super) replayed: u64,
@@ -96,6 +98,7 @@ fn group_options(options: &EngineOptions) -> GroupCommitOptions {
 fn lock_options(options: &EngineOptions) -> LockOptions {
     LockOptions {
         graph: options.waits.clone(),
+        inherits: options.locking == Locking::Optimised,
         ..LockOptions::default()
     }
 }
@@ -236,6 +239,7 @@ impl<P: Platform> Shared<P> {
             checkpointer: Checkpointer::default(),
             next_txn: CachePadded(AtomicU64::new(next_txn)),
             definitions: AtomicU64::new(0),
+            locking: options.locking,
             catalogue: master.catalogue,
             log_bytes_max: options.checkpoint_log_bytes,
             replayed,
@@ -467,11 +471,21 @@ impl<P: Platform> Shared<P> {
 
     /// Makes every commit durable that is logged.
     pub(super) fn sync_log(&self) -> Result<()> {
-        self.sync_commit(self.newest())
+        self.sync_group(self.newest())
+    }
+
+    /// Makes a session's commit durable, with all records before it unless it is told to wait for
+    /// no others.
+    pub(super) fn sync_commit(&self, session: u32, ticket: CommitTicket) -> Result<()> {
+        let alone = self.pages.pool.log().flush_alone(session, Lsn(ticket.0));
+        if self.durable_step(alone)? {
+            return Ok(());
+        }
+        self.sync_group(ticket)
     }
 
     /// Makes a commit durable, with all records before it.
-    pub(super) fn sync_commit(&self, ticket: CommitTicket) -> Result<()> {
+    fn sync_group(&self, ticket: CommitTicket) -> Result<()> {
         debug_assert!(
             ticket <= self.newest(),
             "a commit is made durable before it is noted"

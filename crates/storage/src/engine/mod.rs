@@ -22,7 +22,9 @@ pub use crate::vocabulary::{
 };
 pub use axes::{Combination, Guard, LogKind, PageAxes, PagesKind};
 pub use method::Method;
-pub use options::{AfterCrash, Cleaning, Daemon, Decide, EngineOptions, Persist};
+pub use options::{
+    AfterCrash, Cleaning, CommitOrder, Daemon, Decide, EngineOptions, Locking, Persist,
+};
 pub use read_only::ReadOnly;
 pub use status::{AreaCounters, CheckpointCounters, EngineStatus, PageWrites, Persisted};
 

@@ -74,6 +74,10 @@ pub struct EngineOptions {
     pub rings: u32,
     /// When a log record in durable memory becomes durable.
     pub persist: Persist,
+    /// Whether a commit in durable memory waits for the earlier records of other sessions.
+    pub commit_order: CommitOrder,
+    /// Manners of the locks of the page engine.
+    pub locking: Locking,
     /// Bytes of the area in durable memory for copies of pages, of guards that have one. Fixed when
     /// the partition is created.
     pub area_bytes: u64,
@@ -115,6 +119,8 @@ impl Default for EngineOptions {
             ring_bytes: 1 << 20,
             rings: 16,
             persist: Persist::OnInsert,
+            commit_order: CommitOrder::Whole,
+            locking: Locking::Optimised,
             area_bytes: 2 << 20,
             growth_factor: 8,
             clock: Clock::None,
@@ -172,4 +178,29 @@ pub enum Persist {
     OnInsert,
     /// At a commit, with all earlier ones.
     OnCommit,
+}
+
+/// Whether a commit waits for the earlier records of other sessions, where each session has a log
+/// of its own in durable memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum CommitOrder {
+    /// It does: recovery finds what was acknowledged.
+    #[default]
+    Whole,
+    /// It waits for its own records only, as NV-Logging was published, and the thread that makes
+    /// records durable ahead of commits never gives up. **A power cut can lose commits that were
+    /// acknowledged:** recovery ends before the first record that is missing.
+    AsPublished,
+}
+
+/// Manners of locks: "OL" in the figures of NV-Logging.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Locking {
+    /// Intention locks stay with their session between transactions (speculative lock inheritance),
+    /// and locks are free before the commit is durable (early lock release).
+    #[default]
+    Optimised,
+    /// Neither; with commits in groups a commit that its session does not wait for still releases
+    /// its locks.
+    Plain,
 }

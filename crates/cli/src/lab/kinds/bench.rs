@@ -171,6 +171,9 @@ fn add_steps(metrics: &mut Metrics, row: &RunRow, seen: &Seen) {
         ("flush_us", us(Activity::Flush)),
     ];
     metrics.extend(numbers.map(|(name, value)| (name.to_owned(), value)));
+    if seen.inserts.count() > 0 {
+        metrics.insert("insert_mean_us".into(), seen.inserts.mean_ns() / 1e3);
+    }
 }
 
 /// Whether the arguments of a point make sense together.

@@ -114,6 +114,47 @@ pub(super) const FIG9: Experiment = Experiment {
 
 const MEAN: &str = "insert_mean_us";
 
+pub(super) const FIG11_SIZE: Experiment = Experiment {
+    name: "nv-logging/fig11-size",
+    title: "Figure 11: an insertion into the log, over the size of the object",
+    shows: &[
+        "Rows of 64 bytes to 4 KB go into one tree, by one thread: native memory with the instructions of persistent memory. The object of a row has the row and \
+         some dozen bytes; among the objects are those of commits and of pages that split.",
+    ],
+    sweeps: &[Sweep {
+        kind: Kind::BtreeProbed,
+        axes: &[
+            ("method", &["nv-disk", "nv-logging"]),
+            ("record", &["64", "256", "1024", "4096"]),
+        ],
+    }],
+    plots: &[Plot {
+        caption: "Mean of an insertion",
+        rows: &[],
+        shape: Shape::Lines {
+            metric: MEAN,
+            x: "record",
+            x_label: "bytes of a row",
+            y_label: "us",
+            line: "method",
+            x_scale: Axes::Logarithmic,
+            scale: Axes::Linear,
+        },
+    }],
+    checks: &[Check {
+        what: "nv-logging: an insertion stays short whatever the size of its object",
+        paper: "at most 2.5 us, 64 bytes to several KB",
+        source: "6.2",
+        claim: Claim::NUMBERS,
+        test: Test::Value {
+            metric: MEAN,
+            rows: &[("method", "nv-logging")],
+            within: Within::Each(0.0, 2.5),
+        },
+        why: "Each line is flushed, and one of 4 KB has 64 of them.",
+    }],
+};
+
 const fn insertion(caption: &'static str, metric: &'static str) -> Plot {
     Plot {
         caption,

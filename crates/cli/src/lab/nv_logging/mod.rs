@@ -7,7 +7,7 @@
 //!
 //! | file | figures |
 //! |---|---|
-//! | `placement` | 6, 8: where database and log lie, and what is written to each |
+//! | `placement` | 1, 6, 8: where database and log lie, and what is written to each |
 //! | `time` | 7, 15: where time goes |
 //! | `device` | 9, 11: a durable write by its interface, an insertion into the log |
 //! | `throughput` | 12 to 14: threads, slower writes, slower memory |
@@ -38,14 +38,18 @@ pub(super) const PAPER: Paper = Paper {
         rows: SCHEMES,
     },
     experiments: &[
+        &placement::FIG1,
         &placement::FIG6,
         &placement::FIG6_HDD,
+        &placement::IO_LATENCY,
         &time::FIG7,
         &placement::FIG8,
         &device::FIG9,
         &device::FIG11,
+        &device::FIG11_SIZE,
         &throughput::FIG12,
         &throughput::FIG13,
+        &throughput::LOCKING,
         &throughput::FIG14,
         &time::FIG15,
         &cost::FIG16,

@@ -8,7 +8,7 @@ use super::{Found, LogOf, Looker, OpenHome, Site, in_frames};
 use crate::buffer::{self, Content, NvLog, NvLogOptions, PageFile, PageLog};
 use crate::paged::in_place::undo_unfinished;
 use pmem::Access;
-use storage::engine::{LogKind, PagesKind, Persist};
+use storage::engine::{CommitOrder, LogKind, PagesKind, Persist};
 use storage::log::numbered::InFront;
 use storage::{Platform, Result};
 
@@ -34,6 +34,12 @@ fn options<P: Platform>(site: &Site<'_, P>) -> NvLogOptions {
         ring_bytes: options.ring_bytes,
         page_bytes: u64::from(options.page_bytes),
         content,
+        // Without sessions of their own rings, and where changes are made in place, nothing but the
+        // whole order works.
+        order: match (rings, content) {
+            (buffer::Rings::PerSession, Content::Redo) => options.commit_order,
+            _ => CommitOrder::Whole,
+        },
     }
 }
 
