@@ -399,8 +399,8 @@ pub(crate) struct RunArgs {
     /// a commit at the latest
     #[arg(long, value_enum, default_value_t = PersistName::FlushOnInsert)]
     pub(crate) persist: PersistName,
-    /// As NV-Logging was published: a commit waits for its own records only, so a power cut can lose
-    /// commits that were acknowledged
+    /// As NV-Logging was published: a commit waits for its own records only, so a power cut can
+    /// lose commits that were acknowledged
     #[arg(long, num_args = 0..=1, default_value_t = false, default_missing_value = "true", action = ArgAction::Set)]
     pub(crate) as_published: bool,
     /// Locks of the page methods

@@ -1,4 +1,6 @@
 //! `serve` and `role`: a database for clients of PostgreSQL.
+//!
+//! Addresses are read here; the server checks that they are those of this machine.
 
 use clap::{Args, Subcommand};
 use std::net::SocketAddr;

@@ -27,9 +27,9 @@
 //! Order of locks: `found`, then `syncing` of the parts in their order, then `state` of the parts
 //! in theirs.
 //!
-//! With [`CommitOrder::AsPublished`] a commit waits for its own place only. Recovery is the same, so
-//! a power cut can lose commits that were acknowledged beyond a missing record of another session;
-//! pages still wait for the horizon.
+//! With [`CommitOrder::AsPublished`] a commit waits for its own place only. Recovery is the same,
+//! so a power cut can lose commits that were acknowledged beyond a missing record of another
+//! session; pages still wait for the horizon.
 //!
 //! After Huang, Schwan, Qureshi: NVRAM-aware Logging in Transaction Systems (VLDB 2014), sections 4
 //! and 5; the horizon avoids the hazard of early lock release that its section 4.4 names. Several
