@@ -752,7 +752,10 @@ fn every_rule_can_fail() {
     }
     let long = Source::parse("crates/pmem/src/long.rs", &"fn f() {}\n".repeat(801));
     assert_eq!(files_are_short(&[long]).len(), 1);
-    let large = Source::parse("crates/pmem/src/all.rs", &"fn f() {}\n".repeat(ROOM_LINES_MAX + 1));
+    let large = Source::parse(
+        "crates/pmem/src/all.rs",
+        &"fn f() {}\n".repeat(ROOM_LINES_MAX + 1),
+    );
     assert_eq!(rooms_are_small(&[large]).len(), 1);
     let folder = "crates/serial_engines/src/engine";
     let engines = [

@@ -8,6 +8,7 @@
 use crate::args::{RoleArgs, ServeArgs};
 use crate::failure::Usage;
 use anyhow::{Context, Result};
+use client::{Address, Client, LocalClient, WireClient};
 use indelible::Database;
 use server::{Options, Server};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -17,8 +18,14 @@ use std::io::{IsTerminal, stdin};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The role that owns every database.
+const OWNER: &str = "indelible";
+/// The SQLSTATE of a role that exists.
+const DUPLICATE_OBJECT: &str = "42710";
 
 /// Runs `serve`.
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
@@ -86,6 +93,61 @@ pub(crate) fn create_role(args: &RoleArgs) -> Result<()> {
         stdin().read_line(&mut line)?;
         line.trim_end_matches(['\r', '\n']).to_owned()
     };
-    server::create_role(&args.path, &args.name, &password)?;
-    Ok(())
+    if password.is_empty() {
+        return Err(Usage::error("the password is empty"));
+    }
+    let verifier = server::password_verifier(&password).context("no random bytes")?;
+    let mut client = owner_of(&args.path)?;
+    let name = format!("\"{}\"", args.name.replace('"', "\"\""));
+    let power = if args.no_superuser {
+        "NOSUPERUSER"
+    } else {
+        "SUPERUSER"
+    };
+    let options = format!("{power} LOGIN PASSWORD '{verifier}'");
+    let mut answers = client.ask(&format!("CREATE ROLE {name} {options}"))?;
+    if let Some(failure) = &answers.failure
+        && failure.state == DUPLICATE_OBJECT
+    {
+        answers = client.ask(&format!("ALTER ROLE {name} {options}"))?;
+    }
+    match answers.failure {
+        Some(failure) => Err(client::Error::Statement(Box::new(failure)).into()),
+        None => Ok(()),
+    }
+}
+
+/// A superuser's session of a database: here, or over the socket of the server that has it open.
+fn owner_of(directory: &Path) -> Result<Box<dyn Client>> {
+    let in_use = match Database::open(directory) {
+        Ok(database) => return Ok(Box::new(LocalClient::open(database)?)),
+        Err(error @ indelible::Error::InUse { .. }) => error,
+        Err(error) => return Err(error.into()),
+    };
+    let Some(port) = socket_port(directory)? else {
+        return Err(in_use.into());
+    };
+    let directory = directory.canonicalize()?;
+    let address = Address {
+        host: directory.display().to_string(),
+        port,
+        user: OWNER.to_owned(),
+        password: None,
+        database: OWNER.to_owned(),
+    };
+    Ok(Box::new(WireClient::connect(&address)?))
+}
+
+/// The port in the name of the socket in a directory, if there is one.
+fn socket_port(directory: &Path) -> Result<Option<u16>> {
+    for entry in directory.read_dir()? {
+        let name = entry?.file_name();
+        let port = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(".s.PGSQL."));
+        if let Some(port) = port.and_then(|port| port.parse().ok()) {
+            return Ok(Some(port));
+        }
+    }
+    Ok(None)
 }

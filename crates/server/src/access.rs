@@ -12,7 +12,6 @@
 use crate::link::{Broken, Link};
 use crate::message::Malformed;
 use crate::message::fields::Fields;
-use crate::passwords;
 use crate::scram::{BadExchange, Exchange, MECHANISM, Verifier};
 use crate::server::Shared;
 use crate::start::Refusal;
@@ -24,26 +23,35 @@ use std::time::Duration;
 const FREE_FAILURES: u32 = 3;
 const FAILURE_WAIT: Duration = Duration::from_secs(1);
 
+/// Who is at the other end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Client {
+    /// The owner of the directory, or anybody where everybody is trusted.
+    Trusted,
+    /// Somebody who knows the role's password.
+    Role,
+}
+
 /// Fails unless the client at the other end may connect in this role.
-pub(crate) fn authenticate(link: &mut Link, shared: &Shared, role: &str) -> Result<(), Refusal> {
+pub(crate) fn authenticate(
+    link: &mut Link,
+    shared: &Shared,
+    role: &str,
+) -> Result<Client, Refusal> {
     let peer = link.socket().peer_user();
     if shared.options.trusts || peer == Some(shared.owner) {
-        return Ok(());
+        return Ok(Client::Trusted);
     }
-    let found = passwords::find(&shared.options.directory, role).map_err(|error| {
-        // The client gets no path; the operator reads it in the log.
-        eprintln!("{error}");
-        SqlError::new(SqlState::IO_ERROR, "the roles cannot be read")
-    })?;
-    let verifier = match found {
-        (None, false) => return Err(nobody(role).into()),
-        (verifier, _) => verifier,
-    };
+    if !shared.sql.has_passwords() {
+        return Err(nobody(role).into());
+    }
+    let verifier = shared.sql.password_verifier(role);
+    let verifier = verifier.and_then(|text| text.parse::<Verifier>().ok());
     let exists = verifier.is_some();
     let verifier = verifier.unwrap_or_else(|| Verifier::of_nobody(role, &shared.secret));
     if exchange(link, verifier)? && exists {
         shared.failures.store(0, Ordering::Relaxed);
-        return Ok(());
+        return Ok(Client::Role);
     }
     if shared.failures.fetch_add(1, Ordering::Relaxed) >= FREE_FAILURES {
         std::thread::sleep(FAILURE_WAIT);
@@ -55,8 +63,8 @@ pub(crate) fn authenticate(link: &mut Link, shared: &Shared, role: &str) -> Resu
 /// The refusal where no role could connect.
 fn nobody(role: &str) -> SqlError {
     let message = format!("user \"{role}\" cannot connect: there is no role with a password yet");
-    let hint = "Run `indelible role create DIR NAME` beside the server, or connect over the Unix \
-                socket as the owner of the directory.";
+    let hint = "Run `indelible role create DIR NAME`, or connect over the Unix socket as the owner \
+                of the directory.";
     SqlError::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, message).hint(hint)
 }
 

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `server` | listeners, threads, slots, the end |
 //! | `start`, `access` | the beginning of a connection, and who may connect |
-//! | `passwords`, `scram` | roles with a password, and its proof |
+//! | `scram` | the proof of a password |
 //! | `connection`, `extended` | requests, one after the other |
 //! | `results`, `status` | rows, notices and settings become answers |
 //! | `http` | health and counts for machines |
@@ -21,7 +21,6 @@ mod extended;
 mod http;
 mod link;
 mod message;
-mod passwords;
 mod registry;
 mod results;
 mod scram;
@@ -31,7 +30,7 @@ mod spin;
 mod start;
 mod status;
 
-pub use passwords::{RoleError, create_role};
+pub use scram::password_verifier;
 pub use server::Server;
 
 use std::net::SocketAddr;

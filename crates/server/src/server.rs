@@ -6,7 +6,6 @@
 
 use crate::http::{self, Counts};
 use crate::link::Link;
-use crate::passwords;
 use crate::registry::Registry;
 use crate::socket::Socket;
 use crate::spin::Awake;
@@ -162,8 +161,7 @@ impl Server {
 
     /// Whether any role can connect with a password.
     pub fn has_roles(&self) -> bool {
-        // Roles that cannot be read are told when one connects.
-        passwords::find(&self.shared.options.directory, "").is_ok_and(|(_, any)| any)
+        self.shared.sql.has_passwords()
     }
 
     /// The number of connections.

@@ -5,7 +5,7 @@
 
 use rustix::net::{RecvFlags, recv, sockopt};
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -42,6 +42,14 @@ impl Socket {
                 let credentials = sockopt::socket_peercred(stream).ok()?;
                 Some(credentials.uid.as_raw())
             }
+        }
+    }
+
+    /// The address of the other end; none over a Unix socket.
+    pub(crate) fn peer_address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(stream) => stream.peer_addr().ok(),
+            Self::Unix(_) => None,
         }
     }
 

@@ -3,7 +3,7 @@
 //! Nothing that a client says before it is known costs more than 10 KiB and the time that the limit
 //! of authentication gives it. A request to cancel is a connection of its own, without an answer.
 
-use crate::access;
+use crate::access::{self, Client};
 use crate::connection::{Connection, ended};
 use crate::extended::utf8;
 use crate::http::count;
@@ -27,6 +27,7 @@ const VERSION: u32 = 3 << 16 | MINOR_MAX as u32;
 struct Beginning {
     minor: u16,
     role: String,
+    database: Option<String>,
     settings: Vec<(String, String)>,
 }
 
@@ -95,9 +96,19 @@ fn begin(
     shared: &Arc<Shared>,
 ) -> Result<(Session, Reported, Slot), Refusal> {
     let beginning = negotiate(link, shared)?;
-    access::authenticate(link, shared, &beginning.role)?;
+    let client = access::authenticate(link, shared, &beginning.role)?;
     let slot = shared.take_slot()?;
-    let mut session = shared.sql.connect()?;
+    let mut session = match client {
+        // Whoever is trusted may be every role there is, and is superuser in any other name.
+        Client::Trusted if !shared.sql.has_role(&beginning.role) => shared.sql.connect()?,
+        _ => shared.sql.connect_as(&beginning.role)?,
+    };
+    if let Some(database) = &beginning.database {
+        session.set_database(database);
+    }
+    if let Some(address) = link.socket().peer_address() {
+        session.set_client(&address.ip().to_string(), address.port());
+    }
     for (name, value) in &beginning.settings {
         session.set_setting(name, value)?;
     }
@@ -152,14 +163,14 @@ fn beginning(
         let names: Vec<&[u8]> = options.iter().map(|(name, _)| *name).collect();
         link.answers.negotiate(VERSION, &names);
     }
-    let mut role = None;
+    let (mut role, mut database) = (None, None);
     let mut settings = Vec::new();
     for (name, value) in given {
         let (name, value) = (utf8(name)?, utf8(value)?);
         match name {
             "user" => role = Some(value.to_owned()),
             // Every name of a database means this one.
-            "database" => {}
+            "database" => database = Some(value.to_owned()),
             "replication" if matches!(value, "false" | "off" | "no" | "0") => {}
             "replication" => {
                 let instead = "Use `indelible backup` to copy a database.";
@@ -176,6 +187,7 @@ fn beginning(
     Ok(Beginning {
         minor: minor.min(MINOR_MAX),
         role,
+        database: database.filter(|name: &String| !name.is_empty()),
         settings,
     })
 }

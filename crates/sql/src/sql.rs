@@ -4,7 +4,7 @@
 //! its locks are given back while that lock is held, so a session that gets one of them afterwards
 //! sees the new catalogue.
 
-use crate::catalog::{Attribute, Catalog, OWNER, Oid, store};
+use crate::catalog::{Attribute, Body, Catalog, OWNER, Oid, store};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::PlanCache;
 use crate::session::Session;
@@ -105,6 +105,18 @@ impl Sql {
         }
         let number = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
         Session::new(self, number, oid)
+    }
+
+    /// Whether there is a role of this name.
+    pub fn has_role(&self, role: &str) -> bool {
+        self.catalog().role_named(role).is_some()
+    }
+
+    /// Whether any role has a password.
+    pub fn has_passwords(&self) -> bool {
+        let catalog = self.catalog();
+        let mut objects = catalog.objects();
+        objects.any(|object| matches!(&object.body, Body::Role(role) if role.verifier.is_some()))
     }
 
     /// The verifier of a role's password, as PostgreSQL stores it; none if the role has no valid

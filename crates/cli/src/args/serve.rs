@@ -50,7 +50,9 @@ pub(crate) enum RoleCommand {
     /// Let a role connect to a server with a password; one that exists gets a new password
     #[command(after_help = "Examples:\n  indelible role create ./shop ann\n  \
                             indelible role create ./shop ann < password.txt\n\n\
-                      A server that runs lets it in at once.")]
+                      It is a superuser, as the role that a new PostgreSQL cluster has; with\n\
+                      --no-superuser it may do what GRANT allows. While a server has the\n\
+                      database open, this asks the server, over the socket in the directory.")]
     Create(RoleArgs),
 }
 
@@ -61,4 +63,7 @@ pub(crate) struct RoleArgs {
     pub(crate) path: PathBuf,
     /// Name of the role
     pub(crate) name: String,
+    /// Make it a role that may do only what GRANT allows
+    #[arg(long)]
+    pub(crate) no_superuser: bool,
 }
