@@ -32,6 +32,8 @@ pub struct RangeRow {
 /// Units from a line of a sentence to the next, and from an interval to the next.
 const SENTENCE: f64 = 15.0;
 const PITCH: f64 = 15.0;
+/// Units before a sentence, since ink of a letter may reach over the place where it begins.
+const MARGIN: f64 = 1.0;
 
 impl RangeChart {
     /// The chart as an SVG element.
@@ -47,7 +49,7 @@ impl RangeChart {
         let mut y = 0.0;
         for row in &self.rows {
             for words in lines(&row.name) {
-                text(&mut body, (0.0, y + 11.0), "start", "name", &words);
+                text(&mut body, (MARGIN, y + 11.0), "start", "name", &words);
                 y += SENTENCE;
             }
             let (from, to) = (place(row.range.0), place(row.range.1));
@@ -108,7 +110,7 @@ impl RangeChart {
 
 /// A sentence in lines that fit the width.
 fn lines(sentence: &str) -> Vec<String> {
-    let fits = |characters: usize| characters as f64 * CHARACTER <= WIDTH;
+    let fits = |characters: usize| MARGIN + characters as f64 * CHARACTER <= WIDTH;
     let mut lines: Vec<String> = Vec::new();
     for word in sentence.split_whitespace() {
         match lines.last_mut() {

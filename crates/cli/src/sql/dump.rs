@@ -11,7 +11,7 @@ use client::{Answers, Client, Column, Error, Report, Sink};
 use std::io::{self, Write};
 
 /// Schemas that nobody made.
-const OURS: &str = "n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'";
+const OURS: &str = "n.nspname !~ '^pg_' AND n.nspname NOT IN ('information_schema', 'indelible')";
 
 /// `.schema`: definitions of all tables and views, or of one.
 pub(super) fn schema(shell: &mut Shell, name: &str) -> Result<Outcome> {
