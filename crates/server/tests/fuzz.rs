@@ -88,6 +88,9 @@ fn change(messages: &mut [Vec<u8>], random: &mut Random) {
     for _ in 0..random.below(4) {
         let chosen = random.below(messages.len());
         let bytes = &mut messages[chosen];
+        if bytes.is_empty() {
+            continue;
+        }
         let at = random.below(bytes.len());
         match random.below(5) {
             0 => bytes[at] ^= 1 << random.below(8),

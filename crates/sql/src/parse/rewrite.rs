@@ -190,7 +190,11 @@ impl<'t> Words<'t> {
     /// `VACUUM` without its options; `RECLUSTER`, which only the parser has, stands for `ANALYZE`.
     fn vacuum(&mut self) {
         let end = if self.is_token(1, &Token::LParen) {
-            self.after_bracket(1)
+            let end = self.after_bracket(1);
+            if !self.is_token(end - 1, &Token::RParen) {
+                return;
+            }
+            end
         } else {
             let is_option =
                 |at: &usize| self.is_any(*at, &["FULL", "FREEZE", "VERBOSE", "ANALYZE"]);
