@@ -238,7 +238,8 @@ class Connection:
                 # The moment is that of the first row that is looked for, so one is.
                 found = reader.execute(
                     "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n"
-                    " ON n.oid = c.relnamespace WHERE c.relkind = 'r' AND n.nspname <> 'pg_catalog'"
+                    " ON n.oid = c.relnamespace WHERE c.relkind = 'r'"
+                    " AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'indelible')"
                 ).fetchone()
                 if found is not None:
                     table = ".".join(map(quoted, found))
