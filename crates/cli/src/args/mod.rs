@@ -659,7 +659,7 @@ mod tests {
         // A line that a shell takes apart is not ours to parse.
         for line in found
             .iter()
-            .filter(|line| !line.contains(['"', '\'', '|', '>', '$']))
+            .filter(|line| !line.contains(['"', '\'', '|', '<', '>', '$']))
         {
             let words = line.split(" #").next().unwrap_or(line).split_whitespace();
             let parsed = CommandLine::try_parse_from(words);
