@@ -1,6 +1,6 @@
 //! The same list of transactions on rows in durable memory whose places never change: for scale.
 //!
-//! A [`Design`] is how a row is found and by which steps an update becomes durable. Nothing is
+//! A `Design` is how a row is found and by which steps an update becomes durable. Nothing is
 //! inserted, aborted, checked or recovered. So the distance to this row is the cost of a database
 //! beside its search and its durable steps, on this machine and in this minute.
 //!
