@@ -69,7 +69,12 @@ impl Binder<'_> {
             None if schema.is_none_or(|schema| schema == "public") => {
                 let typed = self.database.table(name).ok();
                 let typed = typed.and_then(|table| typed_table(&table));
-                Arc::new(typed.ok_or_else(|| no_relation(schema, name))?)
+                let typed = typed.ok_or_else(|| no_relation(schema, name))?;
+                // It has no rights that could be granted.
+                if !self.names.catalog.is_superuser(self.names.role) {
+                    return Err(self.names.denied(&typed));
+                }
+                Arc::new(typed)
             }
             None => return Err(no_relation(schema, name)),
         };

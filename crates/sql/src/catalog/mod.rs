@@ -20,7 +20,7 @@ pub(crate) use object::{
 };
 
 pub(crate) use system::domain_check;
-pub(crate) use typed::typed_table;
+pub(crate) use typed::{is_typed, typed_table};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

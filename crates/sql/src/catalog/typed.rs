@@ -10,6 +10,11 @@ use indelible::{DataType, Owner, Table};
 /// Numbers of typed tables begin here; those of the catalogue end before.
 const FIRST: Oid = 1 << 31;
 
+/// Whether a number is that of a table of the typed interface.
+pub(crate) const fn is_typed(oid: Oid) -> bool {
+    oid >= FIRST
+}
+
 /// A table of the typed interface; none if SQL owns it.
 pub(crate) fn typed_table(table: &Table) -> Option<Object> {
     let definition = table.definition();

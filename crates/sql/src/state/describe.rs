@@ -7,7 +7,7 @@ use super::definitions::Definitions;
 use super::host::HostCall;
 use super::names::quoted;
 use crate::catalog::system::{self, Routine};
-use crate::catalog::{Body, Names, Object, Oid};
+use crate::catalog::{Body, Names, Object, Oid, PUBLIC, is_typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Kind::{self, Bool, Char, Int2, Int4, Name, NodeTree, Regclass, Regtype, Text};
 use crate::types::array::Array;
@@ -314,6 +314,9 @@ impl HostCall<'_> {
         }
         if Kind::from_oid(oid).is_some() {
             return Datum::Bool(true);
+        }
+        if is_typed(oid) {
+            return Datum::Bool(self.names.schemas().any(|schema| schema == PUBLIC));
         }
         let catalog = &self.names.catalog;
         let (object, name) = match (catalog.object(oid), catalog.index(oid)) {
