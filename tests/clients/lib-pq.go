@@ -1,4 +1,5 @@
-// lib/pq over database/sql: prepared statements, values, COPY, transactions, errors, a context that ends a statement.
+// lib/pq over database/sql: prepared statements, values, COPY, transactions, errors, and a context
+// that ends a statement.
 package main
 
 import (

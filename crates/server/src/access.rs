@@ -23,7 +23,7 @@ use std::time::Duration;
 const FREE_FAILURES: u32 = 3;
 const FAILURE_WAIT: Duration = Duration::from_secs(1);
 
-/// Who is at the other end.
+/// The client at the other end, once it is known.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Client {
     /// The owner of the directory, or anybody where everybody is trusted.

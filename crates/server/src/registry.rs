@@ -42,7 +42,7 @@ pub(crate) enum Cause {
     NotAuthenticated,
 }
 
-/// What a connection does.
+/// The activity of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     Starting,

@@ -99,7 +99,7 @@ fn begin(
     let client = access::authenticate(link, shared, &beginning.role)?;
     let slot = shared.take_slot()?;
     let mut session = match client {
-        // Whoever is trusted may be every role there is, and is superuser in any other name.
+        // A trusted client may take any role that exists; under another name it is superuser.
         Client::Trusted if !shared.sql.has_role(&beginning.role) => shared.sql.connect()?,
         _ => shared.sql.connect_as(&beginning.role)?,
     };

@@ -30,7 +30,7 @@ pub(crate) struct PlanCache {
     hits: AtomicU64,
 }
 
-/// What a plan is found by.
+/// The key of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key<'k> {
     /// The statement without its literals.
@@ -44,7 +44,7 @@ pub(crate) struct Key<'k> {
     pub(crate) catalog: u64,
 }
 
-/// What the cache knows of a fingerprint.
+/// The state of a fingerprint in the cache.
 #[derive(Clone)]
 pub(crate) enum Cached {
     /// It was met for the first time just now.

@@ -16,7 +16,7 @@ pub(crate) struct Counted {
     pub(crate) counters: Arc<Counters>,
 }
 
-/// What an operator has done, over all its runs.
+/// The work of an operator, over all its runs.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     rows: AtomicU64,
@@ -51,7 +51,7 @@ impl Counters {
         }
     }
 
-    /// What was done; none if the operator has not run.
+    /// The work so far; none if the operator has not run.
     pub(crate) fn work(&self) -> Option<Work> {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64;
         let loops = self.loops.load(Ordering::Relaxed);

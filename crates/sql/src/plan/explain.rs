@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub(crate) struct Explained {
     /// The kind of node, as in JSON.
     pub(crate) kind: String,
-    /// What follows the kind in a text.
+    /// The words after the kind in a text.
     pub(crate) about: String,
     /// Names and values of further lines.
     pub(crate) fields: Vec<(&'static str, String)>,
