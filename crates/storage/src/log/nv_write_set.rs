@@ -57,16 +57,19 @@
 //! [`FenceOrder::Shared`] keeps the paper's undo and shares its fences among all changes of a
 //! transaction; [`FenceOrder::Paper`] brings all of its syncs back for measurement.
 
+mod recovery;
+
 use super::nv_lines::{PendingLines, push_lines};
 use super::nv_record::{
     CommitWord, HEADER_BYTES, LINE, PLACE_BYTES, Record, RecordKind, SEQUENCE_MAX, STAGED_BYTES,
-    Tail, push_before_image, push_new_bytes, push_staged, read_record, seal_record,
+    Tail, push_before_image, push_new_bytes, push_staged, seal_record,
 };
-use super::nv_staged::{Staged, StagedRange};
+use super::nv_staged::Staged;
 use super::{WriteSet, clear};
 use crate::error::{Result, StorageError};
 use crate::vocabulary::{FenceOrder, GlobalTxnId};
 use pmem::{Arena, Memory, Owner, Part, PmemError, WordChange, site};
+use recovery::all_in_place;
 use std::collections::{BTreeMap, HashSet};
 
 /// Bytes of the block that holds the commit word and the slots.
@@ -550,95 +553,6 @@ impl NvWriteSet {
         Ok(())
     }
 
-    /// Stores the changes of the newest commit records again, in their order, and takes the replay
-    /// flag away. It does not compare with the old content: a recovery that depends on less state
-    /// has fewer cases to handle. Word, records and the bytes that they publish are durable before
-    /// that. A record that does not count uses up its number.
-    fn replay_commits<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
-        let (records, is_refused) = self.read_commits(arena)?;
-        self.lines.clear();
-        push_lines(&mut self.lines, self.base, 8);
-        for (record, age) in records.iter().rev().zip(0..) {
-            let slot = self.slot(self.committed - age).offset;
-            push_lines(&mut self.lines, slot, record.bytes);
-            for range in record.staged()? {
-                push_lines(&mut self.lines, range.offset, range.bytes);
-            }
-        }
-        for &line in &self.lines {
-            arena.flush(line, LINE, site!("undo.found"))?;
-        }
-        arena.fence(site!("undo.found-fence"))?;
-        if !records.is_empty() {
-            self.replay_records(arena, &records)?;
-            self.replay = true;
-            self.end_replay(arena)?;
-            self.reset();
-        }
-        if is_refused {
-            self.end_transaction(arena)?;
-        }
-        Ok(())
-    }
-
-    /// Stores changes again, but for what a later record has staged in their place: a block may
-    /// have been freed and taken again in between.
-    fn replay_records<M: Memory>(
-        &mut self,
-        arena: &mut Arena<M>,
-        records: &[Record],
-    ) -> Result<()> {
-        self.lines.clear();
-        for (index, record) in records.iter().enumerate() {
-            let mut staged = Vec::new();
-            for later in &records[index + 1..] {
-                staged.extend(later.staged()?);
-            }
-            for (offset, new) in record.changes()? {
-                for (offset, new) in outside(offset, new, &staged) {
-                    store(arena, offset, new)?;
-                    push_lines(&mut self.lines, offset, new.len());
-                }
-            }
-        }
-        for &line in &self.lines {
-            arena.flush(line, LINE, site!("undo.replay"))?;
-        }
-        Ok(())
-    }
-
-    /// The commit records that may not be in place yet, oldest first, and whether the one after
-    /// them does not count. The newest is the last transaction that has committed.
-    ///
-    /// A record does not count whose staged bytes are not there: a power cut came before the fence
-    /// that makes both durable. That fence came before the commit word names the record, and before
-    /// there is another one.
-    fn read_commits<M: Memory>(&mut self, arena: &Arena<M>) -> Result<(Vec<Record>, bool)> {
-        let named = self.committed;
-        let first = named + u64::from(!self.replay);
-        let mut records = Vec::new();
-        for sequence in first..first + SLOTS {
-            let record = read_record(arena, self.slot(sequence), sequence, self.salt);
-            let Some(record) = record.filter(Record::is_commit) else {
-                break;
-            };
-            records.push(record);
-        }
-        if self.replay && records.is_empty() {
-            let detail = "the record of the last transaction is damaged";
-            return Err(PmemError::corrupted("log record", self.slot(named).offset, detail).into());
-        }
-        let known = usize::from(self.replay);
-        let newest = records.last().filter(|_| records.len() > known);
-        let is_refused = match newest {
-            Some(record) => !are_there(arena, &record.staged()?),
-            None => false,
-        };
-        records.truncate(records.len() - usize::from(is_refused));
-        self.committed = first + records.len() as u64 - 1;
-        Ok((records, is_refused))
-    }
-
     /// Logs the before images of all pending writes, then applies them.
     fn drain<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
         if self.changes.len() == self.applied {
@@ -808,50 +722,6 @@ impl NvWriteSet {
         self.spare_is_used |= spare_fits;
         Ok(())
     }
-
-    /// Copies the open transaction's valid records out of the log, oldest first.
-    fn read_records<M: Memory>(&self, arena: &Arena<M>) -> Vec<Record> {
-        let mut records = Vec::new();
-        let mut tail = self.slot(self.committed + 1);
-        // No log is longer than the pool: jumps that a forger made into a ring come to an end.
-        let mut budget = arena.pool_bytes();
-        while let Some(record) = read_record(arena, tail, self.committed + 1, self.salt)
-            && record.bytes as u64 <= budget
-        {
-            budget -= record.bytes as u64;
-            tail.offset += record.bytes as u64;
-            tail.room -= record.bytes;
-            if record.kind != RecordKind::Jump {
-                records.push(record);
-            } else if let (Some(offset), Some(room)) = (record.word(0), record.word(1)) {
-                tail = Tail {
-                    offset,
-                    room: room as usize,
-                };
-            }
-        }
-        records
-    }
-
-    fn undo_records<M: Memory>(&mut self, arena: &mut Arena<M>, records: &[Record]) -> Result<()> {
-        self.lines.clear();
-        for record in records
-            .iter()
-            .rev()
-            .filter(|record| record.kind == RecordKind::Undo)
-        {
-            let changes = record.changes()?;
-            for (offset, before) in changes.into_iter().rev() {
-                store(arena, offset, before)?;
-                push_lines(&mut self.lines, offset, before.len());
-            }
-        }
-        for &line in &self.lines {
-            arena.flush(line, LINE, site!("undo.recover"))?;
-        }
-        arena.fence(site!("undo.recover-fence"))?;
-        Ok(())
-    }
 }
 
 impl<M: Memory> WriteSet<M> for NvWriteSet {
@@ -965,51 +835,6 @@ impl<M: Memory> WriteSet<M> for NvWriteSet {
 fn read_commit_word<M: Memory>(arena: &Arena<M>, base: u64, salt: u32) -> Result<CommitWord> {
     let word = CommitWord::unseal(arena.word(base)?, salt);
     Ok(word.ok_or_else(|| PmemError::corrupted("commit word", base, "its check bits are wrong"))?)
-}
-
-/// Whether the changes of all commit records are in place, except those that a later one
-/// overwrites.
-fn all_in_place<M: Memory>(arena: &Arena<M>, records: &[Record]) -> Result<bool> {
-    let mut changes = Vec::new();
-    for record in records {
-        changes.extend(record.changes()?);
-    }
-    for (index, &(offset, new)) in changes.iter().enumerate() {
-        let is_covered = changes[index + 1..].iter().any(|&(later, bytes)| {
-            later <= offset && offset + new.len() as u64 <= later + bytes.len() as u64
-        });
-        if !is_covered && arena.bytes(offset, new.len())? != new {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// Whether the bytes of staged ranges are in their places.
-fn are_there<M: Memory>(arena: &Arena<M>, staged: &[StagedRange]) -> bool {
-    staged.iter().all(|range| {
-        let bytes = arena.bytes(range.offset, range.bytes);
-        bytes.is_ok_and(|bytes| crc32c::crc32c(bytes) == range.crc)
-    })
-}
-
-/// The parts of a change that lie outside of staged ranges.
-fn outside<'b>(offset: u64, bytes: &'b [u8], staged: &[StagedRange]) -> Vec<(u64, &'b [u8])> {
-    let mut parts = vec![(offset, bytes)];
-    for range in staged {
-        let end = range.offset + range.bytes as u64;
-        let mut rest = Vec::with_capacity(parts.len() + 1);
-        for (offset, bytes) in parts {
-            let before = range.offset.saturating_sub(offset).min(bytes.len() as u64) as usize;
-            let inside = end.saturating_sub(offset).min(bytes.len() as u64) as usize;
-            let after = inside.max(before);
-            rest.push((offset, &bytes[..before]));
-            rest.push((offset + after as u64, &bytes[after..]));
-        }
-        rest.retain(|(_, bytes)| !bytes.is_empty());
-        parts = rest;
-    }
-    parts
 }
 
 /// Stores a change; an aligned word goes in one failure-atomic store, so that a bitmap is never
