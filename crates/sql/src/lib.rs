@@ -13,13 +13,12 @@
 //! |---|---|
 //! | `sql`, `session`, `sink` | the interface: the database, a client, the receiver of results |
 //! | `error`, `types` | from the room `sql_values`: values and everything computed with them |
-//! | `parse` | texts become statements; places in errors |
+//! | `sql_parse` | the room below: texts become statements, and rows text |
 //! | `catalog` | schemas, tables, views and the rest, and their rows |
 //! | `bind` | names become positions, and statements plans |
 //! | `plan` | plans and their improvement |
 //! | `print` | texts of bound expressions, for the catalogue |
 //! | `run` | operators: plans become rows and changes |
-//! | `copy` | rows as text: the formats of `COPY` |
 //! | `define` | statements that define objects |
 //! | `state` | what a session keeps between statements |
 
@@ -44,9 +43,8 @@
 
 mod bind;
 mod catalog;
-mod copy;
+
 mod define;
-mod parse;
 mod plan;
 mod print;
 mod run;

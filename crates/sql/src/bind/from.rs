@@ -394,7 +394,7 @@ impl Binder<'_> {
             let message = format!("infinite recursion detected in rules for relation \"{name}\"");
             return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
         }
-        let parsed = crate::parse::parse_stored(&view.query)?;
+        let parsed = sql_parse::parse_stored(&view.query)?;
         let Some(ast::Statement::Query(query)) = parsed.first().map(|parsed| &*parsed.statement)
         else {
             return Err(SqlError::internal(format!("view \"{name}\" has no query")));

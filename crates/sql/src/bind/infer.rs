@@ -9,8 +9,8 @@ use super::table::BoundTable;
 use super::{Binder, ident_text};
 use crate::catalog::{Index, IndexForm};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{mark_of, parse_expression};
 use crate::plan::{Expr, Target, UniqueKey};
+use sql_parse::{mark_of, parse_expression};
 use sqlparser::ast;
 
 impl Binder<'_> {

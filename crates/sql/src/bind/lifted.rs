@@ -7,10 +7,10 @@
 
 use super::Binder;
 use crate::error::Result;
-use crate::parse::{Class, Fingerprint, Literal};
 use crate::plan::Expr;
 use crate::types::cast::CastContext;
 use crate::types::{Kind, Type};
+use sql_parse::{Fingerprint, Literal};
 use sqlparser::tokenizer::Span;
 
 /// The type of a lifted literal, and how it is converted to it.
@@ -25,18 +25,6 @@ pub(super) struct Lifted<'b> {
     fingerprint: &'b Fingerprint,
     slots: Vec<Option<Slot>>,
     is_refused: bool,
-}
-
-impl Class {
-    /// The kind of a number; none of a text.
-    fn kind(self) -> Option<Kind> {
-        match self {
-            Self::Int4(_) => Some(Kind::Int4),
-            Self::Int8(_) => Some(Kind::Int8),
-            Self::Numeric => Some(Kind::Numeric),
-            Self::Text => None,
-        }
-    }
 }
 
 impl<'b> Binder<'b> {

@@ -46,13 +46,13 @@ pub(crate) use table::no_relation;
 
 use crate::catalog::Object;
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{NESTING_MAX, Places, cut, ident_text, object_name};
 use crate::plan::{Expr, Node, Plan};
 use crate::sink::OutputColumn;
 use crate::state::SessionNames;
 use crate::types::{Context, Kind, Type};
 use indelible::Database;
 use scope::Clause;
+use sql_parse::{NESTING_MAX, Places, cut, ident_text, object_name};
 use sqlparser::ast::{SetExpr, Spanned, Statement};
 use sqlparser::tokenizer::Span;
 
@@ -202,7 +202,7 @@ impl<'b> Binder<'b> {
     /// Goes one level deeper for a part of a statement; fails at the limit.
     fn deeper<R>(&mut self, body: impl FnOnce(&mut Self) -> Result<R>) -> Result<R> {
         if self.depth >= 3 * NESTING_MAX {
-            return Err(crate::parse::too_deep());
+            return Err(sql_parse::too_deep());
         }
         self.depth += 1;
         let result = body(self);
@@ -262,7 +262,7 @@ impl<'b> Binder<'b> {
 
     /// An expression of the catalogue over the columns of a table.
     pub(crate) fn stored(&mut self, text: &str, scope: Scope) -> Result<Expr> {
-        let expression = crate::parse::parse_expression(text)?;
+        let expression = sql_parse::parse_expression(text)?;
         // Its places are not those of the statement.
         let places = Places::default();
         let mut binder = Binder::new(self.names, self.database, self.context, &places);

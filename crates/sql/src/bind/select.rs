@@ -12,11 +12,11 @@ use super::query::{Bounds, limited, sorted};
 use super::scope::{Clause, Scope};
 use super::{Binder, Bound, all_columns, ident_text, object_name};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{WEAKER, mark_of};
 use crate::plan::{Busy, Distinct, Expr, Filter, Lock, LockTarget, Node, Project, SortKey};
 use crate::sink::OutputColumn;
 use crate::types::{Kind, Type};
 use indelible::RowLock;
+use sql_parse::{WEAKER, mark_of};
 use sqlparser::ast::{
     self, LockClause, LockType, NonBlock, Select, SelectItem, SelectItemQualifiedWildcardKind,
     Spanned,

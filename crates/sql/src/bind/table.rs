@@ -385,7 +385,7 @@ impl Binder<'_> {
             Some(schema) => format!("select * from {schema}.{name}"),
             None => format!("select * from {name}"),
         };
-        let parsed = crate::parse::parse(&text)?;
+        let parsed = sql_parse::parse(&text)?;
         match parsed.first().map(|parsed| &*parsed.statement) {
             Some(ast::Statement::Query(query)) => self.query(query),
             _ => Err(no_relation(None, &name.value)),

@@ -7,9 +7,9 @@ use super::table::BoundTable;
 use super::{Binder, ident_text};
 use crate::catalog::Column;
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{mark_of, parse_expression};
 use crate::plan::Expr;
 use crate::types::{Datum, Kind, Type};
+use sql_parse::{mark_of, parse_expression};
 use sqlparser::ast::{self, AccessExpr, ObjectNamePart, Subscript};
 
 /// The target of an assignment: the position of the column, and the subscripts of its part.

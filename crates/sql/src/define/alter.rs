@@ -8,13 +8,13 @@ use super::column::{Written, add_constraint};
 use crate::bind::{no_relation, row_scope, type_named};
 use crate::catalog::{Body, Column, Constraint, Names, Object, Oid, Origin, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{Places, ident_text, identity_change, mark_of, object_name};
 use crate::plan::{Access, Expr, Filter, Node, Project, Scan};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::Loose;
 use crate::types::Type;
 use indelible::TableLock;
+use sql_parse::{Places, ident_text, identity_change, mark_of, object_name};
 use sqlparser::ast::{
     AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior, Ident,
     RenameTableNameKind, TableConstraint,
@@ -339,7 +339,7 @@ impl Session {
             name(&parent),
             equal.join(" and ")
         );
-        let plan = match crate::parse::parse(&text)?.as_slice() {
+        let plan = match sql_parse::parse(&text)?.as_slice() {
             [parsed] => self.plan(parsed, &[])?,
             _ => None,
         };

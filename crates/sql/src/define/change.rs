@@ -5,10 +5,10 @@
 
 use crate::catalog::{Body, Names, OWNER, Object, Oid, Privilege, store};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::object_name;
 use crate::session::Session;
 use crate::state::Loose;
 use indelible::TableLock;
+use sql_parse::object_name;
 use sqlparser::ast::ObjectName;
 use std::sync::Arc;
 

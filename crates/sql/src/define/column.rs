@@ -6,10 +6,10 @@ use super::sequence::Options;
 use crate::bind::{Binder, TypeName, row_scope, type_named};
 use crate::catalog::{Column, Object, Oid, Origin};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{Places, ident_text, parse_expression};
 use crate::session::Session;
 use crate::state::quoted;
 use crate::types::Type;
+use sql_parse::{Places, ident_text, parse_expression};
 use sqlparser::ast::{
     ColumnDef, ColumnOption, Expr, ForeignKeyConstraint, GeneratedAs, Ident, TableConstraint,
 };

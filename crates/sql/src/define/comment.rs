@@ -6,9 +6,9 @@
 use crate::bind::no_relation;
 use crate::catalog::{Body, Names, Object};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{Path, ident_text, object_name};
 use crate::session::Session;
 use crate::sink::Completion;
+use sql_parse::{Path, ident_text, object_name};
 use sqlparser::ast::{CommentObject, ObjectName, ObjectNamePart};
 
 /// Gives an object a comment, or takes it away.

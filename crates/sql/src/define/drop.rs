@@ -5,11 +5,11 @@
 
 use crate::catalog::{Body, Names, Object, Oid, Rule};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::object_name;
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::Loose;
 use indelible::TableLock;
+use sql_parse::object_name;
 use sqlparser::ast::{ObjectName, ObjectType};
 use std::sync::Arc;
 

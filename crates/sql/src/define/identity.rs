@@ -4,8 +4,8 @@
 
 use crate::catalog::{Body, Oid, Origin};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::IdentityChange;
 use crate::session::Session;
+use sql_parse::IdentityChange;
 use sqlparser::ast::{GeneratedAs, SequenceOptions};
 
 fn wrong_state(message: String) -> SqlError {

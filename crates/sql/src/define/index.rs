@@ -8,7 +8,6 @@ use super::column::without_collation;
 use crate::bind::{Binder, row_scope};
 use crate::catalog::{Body, Hidden, Index, IndexForm, Names, Object, Oid, TableBody};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{Places, ident_text, object_name};
 use crate::plan::Expr as PlanExpr;
 use crate::session::Session;
 use crate::sink::Completion;
@@ -16,6 +15,7 @@ use crate::state::{Loose, quoted};
 use crate::types::function::Volatility;
 use crate::types::{Kind, Type};
 use indelible::{TableLock, Uniqueness};
+use sql_parse::{Places, ident_text, object_name};
 use sqlparser::ast::{CreateIndex, Expr, IndexType, OrderBySort};
 
 /// Creates an index over the rows that are there.

@@ -7,9 +7,9 @@ use super::column::{NewColumn, Written};
 use crate::bind::no_relation;
 use crate::catalog::{Body, Column, Names, Oid, Origin, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::parse_expression;
 use crate::session::Session;
 use crate::state::parts_of;
+use sql_parse::parse_expression;
 
 /// Words of what comes with the columns.
 struct Including(Vec<String>);

@@ -35,9 +35,9 @@ pub(crate) use role::no_role;
 pub(crate) use view::select_into;
 
 use crate::error::Result;
-use crate::parse::{Own, Parsed};
 use crate::session::Session;
 use crate::sink::Completion;
+use sql_parse::{Own, Parsed};
 use sqlparser::ast::{ObjectType, Statement};
 
 /// Runs a statement that defines something; none if it is another one.

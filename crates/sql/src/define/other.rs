@@ -6,11 +6,11 @@
 use crate::bind::no_relation;
 use crate::catalog::{Body, Names, Object};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{ident_text, object_name};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::{Listen, SessionSequences};
 use indelible::{TableLock, Wait};
+use sql_parse::{ident_text, object_name};
 use sqlparser::ast::{DiscardObject, Lock, LockTableMode, ObjectName, Statement, Truncate};
 use std::sync::Arc;
 

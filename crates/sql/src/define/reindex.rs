@@ -6,9 +6,9 @@
 use crate::bind::no_relation;
 use crate::catalog::{Body, Names, Object};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{Path, Reindex, ReindexTarget};
 use crate::session::Session;
 use crate::sink::Completion;
+use sql_parse::{Path, Reindex, ReindexTarget};
 use std::sync::Arc;
 
 /// Checks what is to be made anew.

@@ -8,11 +8,11 @@ use crate::catalog::{
     RoleBody,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{ident_text, object_name};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::{quoted, verifier};
 use crate::types::{Kind, text_io};
+use sql_parse::{ident_text, object_name};
 use sqlparser::ast::{
     Action, AlterRoleOperation, CreateRole, Expr, Grant, GrantObjects, Grantee, GranteeName,
     GranteesType, Ident, ObjectName, Owner, Password, Privileges, Revoke, RoleOption, Statement,

@@ -5,10 +5,10 @@
 
 use crate::catalog::{Body, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{Path, ident_text, object_name};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::quoted;
+use sql_parse::{Path, ident_text, object_name};
 use sqlparser::ast::SchemaName;
 
 /// Creates a schema.

@@ -6,10 +6,10 @@
 use crate::bind::{no_relation, type_named};
 use crate::catalog::{Body, Object, Oid, SequenceBody};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{Choice, Path, SequenceChange, SequenceOptions, ident_text, object_name};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::types::{Kind, Type};
+use sql_parse::{Choice, Path, SequenceChange, SequenceOptions, ident_text, object_name};
 use sqlparser::ast::{
     Expr, ObjectName, ObjectNamePart, SequenceOptions as Written, UnaryOperator, Value,
 };

@@ -8,7 +8,6 @@ use crate::catalog::{
     Action, Body, Column, Constraint, Foreign, Index, Object, Oid, Rule, TableBody,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{LIKE, Parsed, ident_text, mark_of, object_name};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::Loose;
@@ -16,6 +15,7 @@ use crate::types::storage;
 use indelible::{
     Column as StoredColumn, DataType, IndexDef, IndexId, KeyRule, Owner, TableDef, TableId,
 };
+use sql_parse::{LIKE, Parsed, ident_text, mark_of, object_name};
 use sqlparser::ast::{
     ConstraintReferenceMatchKind, CreateTable, ForeignKeyConstraint, OnCommit, ReferentialAction,
 };

@@ -6,10 +6,10 @@
 use crate::bind::type_named;
 use crate::catalog::{Body, Column, DomainBody, EnumBody, Names, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{ident_text, object_name};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::types::Kind;
+use sql_parse::{ident_text, object_name};
 use sqlparser::ast::{
     AlterType, AlterTypeAddValuePosition, AlterTypeOperation, CreateDomain, ObjectName,
     TableConstraint, UserDefinedTypeRepresentation,

@@ -7,10 +7,10 @@ use super::column::Written;
 use crate::bind::Binder;
 use crate::catalog::{Body, Column, Object, Oid, ViewBody};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{Parsed, Places, ident_text, object_name};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::types::Type;
+use sql_parse::{Parsed, Places, ident_text, object_name};
 use sqlparser::ast::{CreateView, Expr, Ident, ObjectName, Query, Select, SetExpr, Statement};
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ fn first_select_mut(body: &mut SetExpr) -> Option<&mut Select> {
 impl Session {
     /// Names and types of the columns of a query that the catalogue keeps.
     fn query_columns(&self, text: &str) -> Result<Vec<(String, Type)>> {
-        let parsed = crate::parse::parse_stored(text)?;
+        let parsed = sql_parse::parse_stored(text)?;
         let plan = match parsed.as_slice() {
             [parsed] => self.plan(parsed, &[])?,
             _ => None,
@@ -136,7 +136,7 @@ impl Session {
 
     /// Tables and views that a query reads.
     fn tables_read(&self, text: &str) -> Result<Vec<Oid>> {
-        let parsed = crate::parse::parse_stored(text)?;
+        let parsed = sql_parse::parse_stored(text)?;
         let environment = &self.environment;
         let places = Places::default();
         let binder = Binder::new(

@@ -8,12 +8,12 @@
 use super::Session;
 use crate::bind::{Binder, Slot};
 use crate::error::Result;
-use crate::parse::{Class, Fingerprint, Literal, Places, parse};
 use crate::plan::{Cached, Key, Lifted, is_lasting};
 use crate::sink::{Completion, RowSink};
 use crate::state::{Block, PlanCacheMode};
 use crate::types::cast::apply_modifier;
 use crate::types::{Context, Datum, Kind, text_io};
+use sql_parse::{Class, Fingerprint, Literal, Places, parse};
 use sqlparser::ast::{SetExpr, Statement};
 use std::sync::Arc;
 

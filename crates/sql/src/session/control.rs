@@ -7,11 +7,11 @@
 
 use super::Session;
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::Parsed;
-use crate::parse::ident_text;
 use crate::sink::{Completion, RowSink};
 use crate::state::{Announced, Block, Loose, Savepoint, Transaction};
 use indelible::{Isolation, Mode};
+use sql_parse::Parsed;
+use sql_parse::ident_text;
 use sqlparser::ast::{
     Ident, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
 };

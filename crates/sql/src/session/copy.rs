@@ -5,16 +5,16 @@
 
 use super::Session;
 use crate::catalog::{Body, Names, Origin, TableBody};
-use crate::copy::{
-    BinaryReader, Format, Header, Reader, write_end, write_fields, write_header, write_record,
-};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{ident_text, object_name, parse};
 use crate::plan::Node;
 use crate::run::Feed;
 use crate::sink::{Batch, Completion, CopyShape, Flow, OutputColumn, RowSink};
 use crate::state::quoted;
 use crate::types::{Context, Datum, Type, binary_io, text_io};
+use sql_parse::copy::{
+    BinaryReader, Format, Header, Reader, write_end, write_fields, write_header, write_record,
+};
+use sql_parse::{ident_text, object_name, parse};
 use sqlparser::ast::{CopySource, CopyTarget, Ident, ObjectName, Statement};
 
 impl Session {

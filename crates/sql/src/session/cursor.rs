@@ -8,12 +8,12 @@ use super::Session;
 use super::control::needs_block;
 use crate::bind::{Binder, type_named};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{Parsed, Places, ident_text, object_name};
 use crate::plan::Plan;
 use crate::run::{Row, Run, evaluate};
 use crate::sink::{Batch, Completion, OutputColumn, RowSink};
 use crate::state::{Prepared, Running};
 use crate::types::Datum;
+use sql_parse::{Parsed, Places, ident_text, object_name};
 use sqlparser::ast::{
     CloseCursor, Declare, DeclareType, Expr, FetchDirection, Ident, Statement, ValueWithSpan,
 };

@@ -5,10 +5,10 @@
 
 use super::Session;
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::STACK_BYTES;
 use crate::sink::{Batch, CopyShape, Flow, OutputColumn, RowSink};
 use crate::state::{Notice, SessionNames};
 use crate::types::{Context, Settings};
+use sql_parse::STACK_BYTES;
 use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;

@@ -5,9 +5,9 @@
 
 use super::Session;
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::parse;
 use crate::sink::OutputColumn;
 use crate::types::Type;
+use sql_parse::parse;
 
 /// Parameters and columns of a statement.
 #[derive(Clone, Debug, Default)]

@@ -7,13 +7,13 @@ use super::Session;
 use crate::bind::Binder;
 use crate::define;
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{Parsed, Places};
 use crate::plan::{Node, Plan, PointPlan};
 use crate::run::{Budget, Row, Run, State, build, collect};
 use crate::sink::{Batch, Completion, Flow, OutputColumn, RowSink};
 use crate::state::Running;
 use crate::types::{Context, Datum, Type};
 use indelible::Isolation;
+use sql_parse::{Parsed, Places};
 use sqlparser::ast::Statement;
 use std::sync::Arc;
 

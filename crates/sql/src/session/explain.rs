@@ -7,12 +7,12 @@
 use super::Session;
 use super::execute::Nowhere;
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{Parsed, ident_text, object_name};
 use crate::plan::{Explained, Explainer, Plan, ShownWork, Work, counted};
 use crate::sink::{Batch, Completion, OutputColumn, RowSink};
 use crate::state::Block;
 use crate::types::{Datum, Kind};
 use indelible::CommitReport;
+use sql_parse::{Parsed, ident_text, object_name};
 use sqlparser::ast::{Expr, Statement, UtilityOption, Value};
 use std::fmt::Write;
 use std::sync::Arc;

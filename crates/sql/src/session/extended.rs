@@ -8,11 +8,11 @@ use super::Session;
 use super::explain::explain_columns;
 use super::settings::shown_columns;
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{ident_text, object_name, parse};
 use crate::plan::Plan;
 use crate::sink::{Completion, OutputColumn, RowSink};
 use crate::state::{Planned, Portal, Prepared};
 use crate::types::{Datum, Type};
+use sql_parse::{ident_text, object_name, parse};
 use sqlparser::ast::Statement;
 use std::sync::Arc;
 

@@ -35,7 +35,6 @@ pub use extended::{Described, Parameters};
 
 use crate::catalog::Catalog;
 use crate::error::Result;
-use crate::parse::{Fingerprint, parse};
 use crate::run::PointMemory;
 use crate::sink::RowSink;
 use crate::sql::Sql;
@@ -46,6 +45,7 @@ use crate::state::{
 use crate::types::Settings;
 use crate::types::random::Random;
 use indelible::{CommitReport, Connection, Interrupt};
+use sql_parse::{Fingerprint, parse};
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -6,11 +6,11 @@
 use super::Session;
 use super::control::isolation_name;
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::ident_text;
 use crate::sink::{Batch, Completion, OutputColumn, RowSink};
 use crate::state::{Listen, parts_of, unknown_setting};
 use crate::types::{Context, Datum, Kind};
 use indelible::Mode;
+use sql_parse::ident_text;
 use sqlparser::ast::{
     ContextModifier, Expr, ObjectName, Reset, Set, SetSessionAuthorizationParamKind, Statement,
     UnaryOperator, Value,

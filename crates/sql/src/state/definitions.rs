@@ -10,11 +10,11 @@ use crate::catalog::{
     Action, Body, Column, Foreign, Index, Object, Oid, Rule, TableBody, domain_check,
 };
 use crate::error::Result;
-use crate::parse::Places;
 use crate::plan::Expr;
 use crate::print::Printer;
 use crate::types::{Context, Kind, Type};
 use indelible::Database;
+use sql_parse::Places;
 
 /// Everything that texts of definitions are made of.
 #[derive(Clone, Copy)]

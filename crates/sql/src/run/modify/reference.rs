@@ -10,13 +10,13 @@ use super::rules::{key_text, named};
 use crate::bind::Binder;
 use crate::catalog::Action;
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{NESTING_MAX, Places};
 use crate::plan::{Reference, ReferenceAccess, Source, Target};
 use crate::run::lock::{Newest, lock_row};
 use crate::run::storage::{key_value, read_row};
 use crate::run::{Row, Run};
 use crate::types::Datum;
 use indelible::{Direction, Prefix, RowLock};
+use sql_parse::{NESTING_MAX, Places};
 use std::sync::Arc;
 
 /// Notes the references of a new row, or those of a changed one that are not the same.
@@ -69,7 +69,7 @@ fn settle_at(table: &Target, pending: Pending, depth: usize, run: &mut Run<'_>) 
         return Ok(());
     }
     if depth > NESTING_MAX {
-        return Err(crate::parse::too_deep());
+        return Err(sql_parse::too_deep());
     }
     // Reads see the newest committed rows, and the statement's own changes.
     run.connection.statement()?;

@@ -4,7 +4,7 @@
 //! work is bounded by its own limit of recursion.
 
 use super::{NESTING_MAX, NESTING_SHALLOW};
-use crate::error::{Result, SqlError, SqlState};
+use sql_values::error::{Result, SqlError, SqlState};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -14,7 +14,7 @@ const QUERY_WEIGHT: usize = 8;
 const CHAIN_MAX: usize = NESTING_MAX;
 
 /// Fails if a statement is nested too deeply; true if it needs a large stack.
-pub(super) fn check(tokens: &[TokenWithSpan]) -> Result<bool> {
+pub(crate) fn check(tokens: &[TokenWithSpan]) -> Result<bool> {
     let mut is_deep = false;
     let mut open: Vec<usize> = Vec::new();
     let (mut depth, mut prefixes, mut chain) = (0_usize, 0, 0);
@@ -71,7 +71,7 @@ fn is_case(token: &TokenWithSpan) -> bool {
 }
 
 /// The error of a statement that is nested too deeply.
-pub(crate) fn too_deep() -> SqlError {
+pub fn too_deep() -> SqlError {
     SqlError::new(
         SqlState::STATEMENT_TOO_COMPLEX,
         "stack depth limit exceeded",

@@ -3,7 +3,23 @@
 //! A text is cut into statements at its semicolons before any of them is parsed, so each one knows
 //! its part of the text. All of them are parsed before the first runs: an error of syntax anywhere
 //! means that nothing has run. Errors name the token, as PostgreSQL does, and its place.
+//!
+//! | module | job |
+//! |---|---|
+//! | `own`, `rewrite` | forms that the parser does not know: read here, or written in others |
+//! | `depth` | the nesting of a statement |
+//! | `place`, `error` | places in the text, and errors with them |
+//! | `fingerprint` | a statement without its literals, for the cache of plans |
+//! | [`copy`] | rows as text: the formats of `COPY` |
 
+#![allow(
+    clippy::single_match_else,
+    clippy::unnecessary_wraps,
+    clippy::match_same_arms,
+    reason = "a match shows all ways side by side, in the order of the grammar or the manual"
+)]
+
+pub mod copy;
 mod depth;
 mod error;
 mod fingerprint;
@@ -11,16 +27,16 @@ mod own;
 mod place;
 mod rewrite;
 
-pub(crate) use depth::too_deep;
-pub(crate) use fingerprint::{Class, Fingerprint, Literal};
-pub(crate) use own::{
+pub use depth::too_deep;
+pub use fingerprint::{Class, Fingerprint, Literal};
+pub use own::{
     Choice, IdentityChange, Own, Path, Reindex, ReindexTarget, SequenceChange, SequenceOptions,
     identity_change,
 };
-pub(crate) use place::Places;
-pub(crate) use rewrite::{FORCE_ALL, HEADER_MATCH, LIKE, WEAKER};
+pub use place::Places;
+pub use rewrite::{FORCE_ALL, HEADER_MATCH, LIKE, WEAKER};
 
-use crate::error::{Result, SqlError, SqlState};
+use sql_values::error::{Result, SqlError, SqlState};
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserOptions};
@@ -28,31 +44,32 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use std::sync::Arc;
 
 /// The first letter of a name that stands for a form that the parser does not know.
-pub(crate) const MARK: char = '\0';
+pub const MARK: char = '\0';
 
 /// The deepest nesting of brackets and operators in a statement.
-pub(crate) const NESTING_MAX: usize = 1000;
+pub const NESTING_MAX: usize = 1000;
 /// The deepest nesting that needs no stack of its own.
 const NESTING_SHALLOW: usize = 100;
 /// The stack of statements that nest more deeply. Of it only what they use is taken.
-pub(crate) const STACK_BYTES: usize = 1 << 29;
+pub const STACK_BYTES: usize = 1 << 29;
 
 /// A statement and its part of the text.
 #[derive(Clone, Debug)]
-pub(crate) struct Parsed {
-    pub(crate) statement: Arc<Statement>,
+pub struct Parsed {
+    /// The statement, as the parser reads it.
+    pub statement: Arc<Statement>,
     /// The text that it was read from, which positions in errors refer to.
-    pub(crate) text: Arc<str>,
+    pub text: Arc<str>,
     /// The statement, if the parser does not know it; `statement` stands for nothing then.
-    pub(crate) own: Option<Arc<Own>>,
+    pub own: Option<Arc<Own>>,
     /// Whether it nests so deeply that it needs a large stack.
-    pub(crate) is_deep: bool,
+    pub is_deep: bool,
     /// Whether it is a `MOVE`, which is a `FETCH` that hands over no rows.
-    pub(crate) is_move: bool,
+    pub is_move: bool,
 }
 
 /// Reads all statements of a client's text; empty ones are left out.
-pub(crate) fn parse(text: &str) -> Result<Vec<Parsed>> {
+pub fn parse(text: &str) -> Result<Vec<Parsed>> {
     if text.contains(MARK) {
         let message = "invalid byte sequence for encoding \"UTF8\": 0x00";
         let state = SqlState::CHARACTER_NOT_IN_REPERTOIRE;
@@ -63,7 +80,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Parsed>> {
 
 /// Reads the statement of a text that the catalogue keeps. It is read again as a part of others,
 /// so it cannot nest deeply.
-pub(crate) fn parse_stored(text: &str) -> Result<Vec<Parsed>> {
+pub fn parse_stored(text: &str) -> Result<Vec<Parsed>> {
     let parsed = parse_any(text)?;
     if parsed.iter().any(|parsed| parsed.is_deep) {
         return Err(too_deep());
@@ -101,7 +118,7 @@ fn parse_any(text: &str) -> Result<Vec<Parsed>> {
 }
 
 /// Reads one expression, as it stands in the catalogue.
-pub(crate) fn parse_expression(text: &str) -> Result<sqlparser::ast::Expr> {
+pub fn parse_expression(text: &str) -> Result<sqlparser::ast::Expr> {
     let dialect = PostgreSqlDialect {};
     let expression = parser(&dialect)
         .try_with_sql(text)
@@ -116,7 +133,7 @@ pub(crate) fn parse_expression(text: &str) -> Result<sqlparser::ast::Expr> {
 }
 
 /// An identifier: in lower case unless it is quoted, and cut to the length of a name.
-pub(crate) fn ident_text(ident: &Ident) -> String {
+pub fn ident_text(ident: &Ident) -> String {
     let text = match ident.quote_style {
         Some(_) => ident.value.clone(),
         None => ident.value.to_lowercase(),
@@ -125,18 +142,18 @@ pub(crate) fn ident_text(ident: &Ident) -> String {
 }
 
 /// The content of a name that stands for something else.
-pub(crate) fn mark_of(name: &Ident) -> Option<&str> {
+pub fn mark_of(name: &Ident) -> Option<&str> {
     name.value.strip_prefix(MARK)
 }
 
 /// Names have at most 63 bytes.
-pub(crate) fn cut(mut text: String) -> String {
+pub fn cut(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(63));
     text
 }
 
 /// The schema and the name of an object.
-pub(crate) fn object_name(name: &ObjectName) -> Result<(Option<String>, String)> {
+pub fn object_name(name: &ObjectName) -> Result<(Option<String>, String)> {
     let mut parts = Vec::new();
     for part in &name.0 {
         match part {

@@ -4,14 +4,14 @@
 //! `\.` ends the data.
 
 use super::format::Format;
-use crate::error::{Result, SqlError, SqlState};
 use memchr::{memchr2, memchr3};
+use sql_values::error::{Result, SqlError, SqlState};
 
 /// A field, and whether it stood in quotes.
 type Field = (Option<String>, bool);
 
 /// Cuts bytes into records.
-pub(crate) struct Reader<'a> {
+pub struct Reader<'a> {
     format: &'a Format,
     buffer: Vec<u8>,
     at: usize,
@@ -19,7 +19,8 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(format: &'a Format) -> Self {
+    /// A reader of rows in this form.
+    pub fn new(format: &'a Format) -> Self {
         Self {
             format,
             buffer: Vec::new(),
@@ -29,7 +30,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next record; `None` at the end. `more` appends bytes, and says false at their end.
-    pub(crate) fn next(
+    pub fn next(
         &mut self,
         more: &mut dyn FnMut(&mut Vec<u8>) -> Result<bool>,
     ) -> Result<Option<Vec<Field>>> {
@@ -101,7 +102,7 @@ impl<'a> Reader<'a> {
 }
 
 /// An error of the data.
-pub(super) fn bad(message: &str) -> SqlError {
+pub(crate) fn bad(message: &str) -> SqlError {
     SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message)
 }
 

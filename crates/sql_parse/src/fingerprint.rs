@@ -6,13 +6,15 @@
 //! of results may give a column its name. The lexer need not understand a statement. If it is in
 //! doubt, the text has no fingerprint, and what it has lifted wrongly the binder does not find.
 
+use sql_values::types::Kind;
+
 /// Bytes of the longest text, and literals, that a plan is kept for.
 const BYTES_MAX: usize = 4096;
 const LITERALS_MAX: usize = 256;
 
 /// A text without its literals. Its memory is used again for the next text.
 #[derive(Debug, Default)]
-pub(crate) struct Fingerprint {
+pub struct Fingerprint {
     shape: String,
     literals: Vec<Literal>,
     /// Contents of texts with quotes in them, one after the other.
@@ -21,12 +23,13 @@ pub(crate) struct Fingerprint {
 
 /// A literal that was lifted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Literal {
-    pub(crate) class: Class,
+pub struct Literal {
+    /// Its type.
+    pub class: Class,
     /// Whether a minus before its digits is part of it.
-    pub(crate) is_negative: bool,
+    pub is_negative: bool,
     /// The byte with which it begins in the text: that of its first digit, or its quote.
-    pub(crate) start: usize,
+    pub start: usize,
     /// Its content, without sign and quotes.
     content: Content,
 }
@@ -42,13 +45,27 @@ enum Content {
 
 /// The type of a literal, as far as its form tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Class {
+pub enum Class {
+    /// A whole number of 32 bits.
     Int4(i32),
+    /// A whole number of 64 bits.
     Int8(i64),
     /// A number of another type. A minus before it is an operator.
     Numeric,
     /// A text, whose type the context decides.
     Text,
+}
+
+impl Class {
+    /// The kind of a number; none of a text.
+    pub fn kind(self) -> Option<Kind> {
+        match self {
+            Self::Int4(_) => Some(Kind::Int4),
+            Self::Int8(_) => Some(Kind::Int8),
+            Self::Numeric => Some(Kind::Numeric),
+            Self::Text => None,
+        }
+    }
 }
 
 /// Words after which literals are values, and those after which they are not.
@@ -92,7 +109,7 @@ enum Before {
 
 impl Fingerprint {
     /// Reads a text; false if it has no fingerprint.
-    pub(crate) fn read(&mut self, text: &str) -> bool {
+    pub fn read(&mut self, text: &str) -> bool {
         self.shape.clear();
         self.literals.clear();
         self.unquoted.clear();
@@ -100,16 +117,17 @@ impl Fingerprint {
     }
 
     /// The text with marks in the place of its literals.
-    pub(crate) fn shape(&self) -> &str {
+    pub fn shape(&self) -> &str {
         &self.shape
     }
 
-    pub(crate) fn literals(&self) -> &[Literal] {
+    /// The literals, in the order of the text.
+    pub fn literals(&self) -> &[Literal] {
         &self.literals
     }
 
     /// The content of a literal of the text that was read.
-    pub(crate) fn content<'t>(&'t self, literal: &Literal, text: &'t str) -> &'t str {
+    pub fn content<'t>(&'t self, literal: &Literal, text: &'t str) -> &'t str {
         let found = match literal.content {
             Content::Text(start, end) => text.get(start..end),
             Content::Unquoted(start, end) => self.unquoted.get(start..end),

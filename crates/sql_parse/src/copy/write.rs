@@ -6,7 +6,7 @@
 use super::format::Format;
 
 /// Appends a record; each field comes with whether it must stand in quotes.
-pub(crate) fn write_record<'a>(
+pub fn write_record<'a>(
     out: &mut Vec<u8>,
     fields: impl ExactSizeIterator<Item = (Option<&'a str>, bool)>,
     format: &Format,

@@ -3,33 +3,41 @@
 //! `WITH (FORMAT csv, ...)` and the older `WITH CSV HEADER ...` give the same [`Format`]. Options
 //! that contradict each other are refused with PostgreSQL's messages.
 
-use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{FORCE_ALL, HEADER_MATCH, MARK, ident_text};
+use crate::{FORCE_ALL, HEADER_MATCH, MARK, ident_text};
+use sql_values::error::{Result, SqlError, SqlState};
 use sqlparser::ast::{CopyLegacyCsvOption, CopyLegacyOption, CopyOption, Ident};
 
 /// The form of the rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Format {
-    pub(crate) is_csv: bool,
-    pub(crate) is_binary: bool,
-    pub(crate) delimiter: u8,
+pub struct Format {
+    /// CSV.
+    pub is_csv: bool,
+    /// The binary format. If neither, the text format.
+    pub is_binary: bool,
+    /// The byte between two fields.
+    pub delimiter: u8,
     /// The text of NULL.
-    pub(crate) null: String,
-    pub(crate) header: Header,
-    pub(crate) quote: u8,
-    pub(crate) escape: u8,
+    pub null: String,
+    /// Whether the first record has names.
+    pub header: Header,
+    /// The byte around fields of CSV.
+    pub quote: u8,
+    /// The byte before a quote inside quotes.
+    pub escape: u8,
     /// Columns whose texts always stand in quotes.
-    pub(crate) force_quote: Vec<String>,
+    pub force_quote: Vec<String>,
     /// Columns whose text of NULL is a text.
-    pub(crate) force_not_null: Vec<String>,
+    pub force_not_null: Vec<String>,
     /// Columns whose text of NULL is NULL even in quotes.
-    pub(crate) force_null: Vec<String>,
+    pub force_null: Vec<String>,
 }
 
 /// Whether the first record has the names of the columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Header {
+pub enum Header {
+    /// The first record is a row.
     None,
+    /// It has names, which are passed over.
     Names,
     /// It must have them.
     Match,
@@ -57,14 +65,15 @@ struct Given {
 
 impl Format {
     /// Whether the texts of a column always stand in quotes.
-    pub(crate) fn forces_quote(&self, column: &str) -> bool {
+    pub fn forces_quote(&self, column: &str) -> bool {
         let is_all = |name: &String| name.strip_prefix(MARK) == Some(FORCE_ALL);
         self.force_quote
             .iter()
             .any(|name| name == column || is_all(name))
     }
 
-    pub(crate) fn new(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<Self> {
+    /// The form that options ask for.
+    pub fn new(options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<Self> {
         let mut given = Given::default();
         for option in options {
             given.add(option)?;

@@ -5,63 +5,87 @@
 //! reach `ALTER TABLE` as text.
 
 use super::{Places, cut, error};
-use crate::error::{Result, SqlError, SqlState};
+use sql_values::error::{Result, SqlError, SqlState};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 /// A statement that the parser does not know.
 #[derive(Clone, Debug)]
-pub(crate) enum Own {
+pub enum Own {
+    /// `REINDEX`.
     Reindex(Reindex),
+    /// `ALTER SEQUENCE`.
     AlterSequence {
+        /// Whether the sequence may be missing.
         if_exists: bool,
+        /// The sequence.
         name: Path,
+        /// The change.
         change: SequenceChange,
     },
     /// `ALTER TABLE` or `ALTER VIEW` with `SET SCHEMA`.
     SetSchema {
+        /// Whether the relation may be missing.
         if_exists: bool,
+        /// The relation.
         name: Path,
+        /// Its new schema.
         schema: String,
+        /// Whether the statement says that it is a view.
         is_view: bool,
     },
+    /// `CHECKPOINT`.
     Checkpoint,
     /// A comment on a constraint of a table.
     CommentOnConstraint {
+        /// The constraint.
         constraint: String,
+        /// Its table.
         table: Path,
+        /// The comment; none removes it.
         comment: Option<String>,
     },
 }
 
 /// A name with its schema, if it has one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Path {
-    pub(crate) schema: Option<String>,
-    pub(crate) name: String,
+pub struct Path {
+    /// The schema.
+    pub schema: Option<String>,
+    /// The name in it.
+    pub name: String,
 }
 
 /// `REINDEX`: indexes are never out of order here, so it is checked and does nothing.
 #[derive(Clone, Debug)]
-pub(crate) struct Reindex {
-    pub(crate) target: ReindexTarget,
-    pub(crate) is_concurrent: bool,
+pub struct Reindex {
+    /// The indexes that are meant.
+    pub target: ReindexTarget,
+    /// Whether `CONCURRENTLY` stands there.
+    pub is_concurrent: bool,
 }
 
 /// The target of `REINDEX`.
 #[derive(Clone, Debug)]
-pub(crate) enum ReindexTarget {
+pub enum ReindexTarget {
+    /// One index.
     Index(Path),
+    /// Those of a table.
     Table(Path),
+    /// Those of a schema.
     Schema(String),
+    /// All.
     Database,
 }
 
 /// Changes of a sequence.
 #[derive(Clone, Debug)]
-pub(crate) enum SequenceChange {
+pub enum SequenceChange {
+    /// Other options.
     Options(SequenceOptions),
+    /// A new name.
     Rename(String),
+    /// A new schema.
     SetSchema(String),
     /// Owners and logging mean nothing here.
     Nothing,
@@ -69,10 +93,13 @@ pub(crate) enum SequenceChange {
 
 /// An option that is left as it is, set to its default, or given.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Choice<T> {
+pub enum Choice<T> {
+    /// Left as it is.
     #[default]
     Kept,
+    /// Set to its default.
     Reset,
+    /// Given.
     Given(T),
 }
 
@@ -84,30 +111,43 @@ impl<T> From<Option<T>> for Choice<T> {
 
 /// Options of a sequence; those that are not given are none.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SequenceOptions {
-    pub(crate) data_type: Option<String>,
-    pub(crate) increment: Option<i64>,
-    pub(crate) min: Choice<i64>,
-    pub(crate) max: Choice<i64>,
-    pub(crate) start: Option<i64>,
-    pub(crate) restart: Choice<i64>,
-    pub(crate) cache: Option<i64>,
-    pub(crate) cycles: Option<bool>,
+pub struct SequenceOptions {
+    /// The type.
+    pub data_type: Option<String>,
+    /// The step.
+    pub increment: Option<i64>,
+    /// The least value.
+    pub min: Choice<i64>,
+    /// The greatest value.
+    pub max: Choice<i64>,
+    /// The first value.
+    pub start: Option<i64>,
+    /// The next value; reset means the first.
+    pub restart: Choice<i64>,
+    /// The numbers that a session takes at once.
+    pub cache: Option<i64>,
+    /// Whether it begins again after its last value.
+    pub cycles: Option<bool>,
     /// The table and the column that it goes with.
-    pub(crate) owner: Choice<(Path, String)>,
+    pub owner: Choice<(Path, String)>,
     /// Of an identity column, whether it is `ALWAYS`.
-    pub(crate) always: Option<bool>,
+    pub always: Option<bool>,
 }
 
 /// A change of an identity column.
 #[derive(Clone, Debug)]
-pub(crate) enum IdentityChange {
+pub enum IdentityChange {
+    /// Options of its sequence.
     Set(SequenceOptions),
-    Drop { if_exists: bool },
+    /// The column becomes an ordinary one.
+    Drop {
+        /// Whether it may be an ordinary one already.
+        if_exists: bool,
+    },
 }
 
 /// The statement, if it is one of these.
-pub(super) fn parse(tokens: &[TokenWithSpan], places: &Places) -> Option<Result<Own>> {
+pub(crate) fn parse(tokens: &[TokenWithSpan], places: &Places) -> Option<Result<Own>> {
     let mut words = Words::new(tokens, places);
     if words.accept("CHECKPOINT") {
         return Some(words.end().map(|()| Own::Checkpoint));
@@ -131,7 +171,7 @@ pub(super) fn parse(tokens: &[TokenWithSpan], places: &Places) -> Option<Result<
 }
 
 /// A change of an identity column, from its words.
-pub(crate) fn identity_change(text: &str) -> Result<IdentityChange> {
+pub fn identity_change(text: &str) -> Result<IdentityChange> {
     let dialect = PostgreSqlDialect {};
     let places = Places::new(text);
     let tokens = Tokenizer::new(&dialect, text).tokenize_with_location();
@@ -216,9 +256,10 @@ impl<'w> Words<'w> {
     }
 
     fn expect(&mut self, wanted: &str) -> Result<()> {
-        match self.accept(wanted) {
-            true => Ok(()),
-            false => Err(self.unexpected()),
+        if self.accept(wanted) {
+            Ok(())
+        } else {
+            Err(self.unexpected())
         }
     }
 

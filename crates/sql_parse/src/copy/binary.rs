@@ -8,26 +8,26 @@
 //! | record | 2 for the number of fields; for each 4 for its length (-1 is NULL), and its bytes |
 //! | end | 2: -1; data without it are whole as well |
 
-use crate::error::{Result, SqlError, SqlState};
+use sql_values::error::{Result, SqlError, SqlState};
 
 const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
 /// Flags that must be understood; none of them is.
 const CRITICAL_FLAGS: u32 = 0xffff_0000;
 
 /// Appends the header.
-pub(crate) fn write_header(out: &mut Vec<u8>) {
+pub fn write_header(out: &mut Vec<u8>) {
     out.extend(SIGNATURE);
     out.extend([0; 8]);
 }
 
 /// Appends a record.
-pub(crate) fn write_fields(out: &mut Vec<u8>, fields: &[Option<Vec<u8>>]) {
-    out.extend((fields.len() as i16).to_be_bytes());
+pub fn write_fields(out: &mut Vec<u8>, fields: &[Option<Vec<u8>>]) {
+    out.extend((fields.len() as u16).to_be_bytes());
     for field in fields {
         match field {
             None => out.extend((-1_i32).to_be_bytes()),
             Some(bytes) => {
-                out.extend((bytes.len() as i32).to_be_bytes());
+                out.extend((bytes.len() as u32).to_be_bytes());
                 out.extend(bytes);
             }
         }
@@ -35,13 +35,13 @@ pub(crate) fn write_fields(out: &mut Vec<u8>, fields: &[Option<Vec<u8>>]) {
 }
 
 /// Appends the end.
-pub(crate) fn write_end(out: &mut Vec<u8>) {
+pub fn write_end(out: &mut Vec<u8>) {
     out.extend((-1_i16).to_be_bytes());
 }
 
 /// Cuts bytes into records.
 #[derive(Default)]
-pub(crate) struct BinaryReader {
+pub struct BinaryReader {
     buffer: Vec<u8>,
     at: usize,
     has_ended: bool,
@@ -52,7 +52,7 @@ type More<'m> = dyn FnMut(&mut Vec<u8>) -> Result<bool> + 'm;
 
 impl BinaryReader {
     /// The next record; none at the end. `more` appends bytes, and says false at their end.
-    pub(crate) fn next(&mut self, more: &mut More<'_>) -> Result<Option<Vec<Option<Vec<u8>>>>> {
+    pub fn next(&mut self, more: &mut More<'_>) -> Result<Option<Vec<Option<Vec<u8>>>>> {
         if !self.has_header {
             self.header(more)?;
             self.has_header = true;

@@ -5,12 +5,12 @@
 
 use super::depth::too_deep;
 use super::place::Places;
-use crate::error::{SqlError, SqlState};
+use sql_values::error::{SqlError, SqlState};
 use sqlparser::parser::ParserError;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, TokenizerError};
 
 /// The error of a text that cannot be cut into tokens.
-pub(super) fn of_tokenizer(failure: &TokenizerError, places: &Places) -> SqlError {
+pub(crate) fn of_tokenizer(failure: &TokenizerError, places: &Places) -> SqlError {
     let message = if failure.message.contains("Unterminated") || failure.message.contains("EOF") {
         "unterminated quoted string".to_owned()
     } else {
@@ -20,7 +20,7 @@ pub(super) fn of_tokenizer(failure: &TokenizerError, places: &Places) -> SqlErro
 }
 
 /// The error of a statement that cannot be parsed.
-pub(super) fn of_parser(
+pub(crate) fn of_parser(
     failure: &ParserError,
     tokens: &[TokenWithSpan],
     places: &Places,
@@ -43,7 +43,7 @@ pub(super) fn of_parser(
 }
 
 /// The error of a token that cannot stand where it stands.
-pub(super) fn near(token: &TokenWithSpan, places: &Places) -> SqlError {
+pub(crate) fn near(token: &TokenWithSpan, places: &Places) -> SqlError {
     if token.token == Token::EOF {
         return syntax("syntax error at end of input");
     }

@@ -28,21 +28,21 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 use std::ops::Range;
 
 /// A mark of `FOR NO KEY UPDATE` and `FOR KEY SHARE`, the weaker strengths of a lock.
-pub(crate) const WEAKER: &str = "weaker";
+pub const WEAKER: &str = "weaker";
 /// A mark of `HEADER MATCH` of `COPY`, as an encoding.
-pub(crate) const HEADER_MATCH: &str = "header match";
+pub const HEADER_MATCH: &str = "header match";
 /// A mark of `FORCE_QUOTE *` of `COPY`, as a column.
-pub(crate) const FORCE_ALL: &str = "all";
+pub const FORCE_ALL: &str = "all";
 /// A mark of `LIKE` in a list of columns; the options follow.
-pub(crate) const LIKE: &str = "like";
+pub const LIKE: &str = "like";
 
 /// Whether a statement is a `MOVE`.
-pub(super) fn is_move(tokens: &[TokenWithSpan]) -> bool {
+pub(crate) fn is_move(tokens: &[TokenWithSpan]) -> bool {
     Words::new(tokens).is(0, "MOVE")
 }
 
 /// The tokens of a statement as the parser is to read them.
-pub(super) fn rewrite(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
+pub(crate) fn rewrite(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
     let mut words = Words::new(tokens);
     match words.word(0).as_str() {
         "FETCH" | "MOVE" => words.fetch(),

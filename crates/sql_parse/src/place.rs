@@ -7,14 +7,15 @@ use sqlparser::tokenizer::{Location, Span};
 
 /// The lines of a text.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Places {
+pub struct Places {
     text: String,
     /// For each line the byte and the character with which it begins, from 0.
     lines: Vec<(usize, usize)>,
 }
 
 impl Places {
-    pub(crate) fn new(text: &str) -> Self {
+    /// The places of a text.
+    pub fn new(text: &str) -> Self {
         let mut lines = vec![(0, 0)];
         for (characters, (byte, character)) in text.char_indices().enumerate() {
             if character == '\n' {
@@ -28,24 +29,24 @@ impl Places {
     }
 
     /// The text.
-    pub(crate) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         &self.text
     }
 
     /// The character of a location, from 1; none for one that the parser did not note.
-    pub(crate) fn position(&self, location: Location) -> Option<usize> {
+    pub fn position(&self, location: Location) -> Option<usize> {
         let line = usize::try_from(location.line).ok()?.checked_sub(1)?;
         let (_, characters) = *self.lines.get(line)?;
         Some(characters + usize::try_from(location.column).ok()?)
     }
 
     /// The character with which a part of the tree begins, from 1.
-    pub(crate) fn start(&self, span: Span) -> Option<usize> {
+    pub fn start(&self, span: Span) -> Option<usize> {
         self.position(span.start)
     }
 
     /// The byte of a location, or the end of the text.
-    pub(crate) fn byte(&self, location: Location) -> usize {
+    pub fn byte(&self, location: Location) -> usize {
         let line = (location.line as usize).checked_sub(1);
         let Some((start, _)) = line.and_then(|line| self.lines.get(line)) else {
             return self.text.len();
@@ -57,7 +58,7 @@ impl Places {
     }
 
     /// The text of a token.
-    pub(crate) fn text_of(&self, span: Span) -> &str {
+    pub fn text_of(&self, span: Span) -> &str {
         let range = self.byte(span.start)..self.byte(span.end);
         self.text.get(range).unwrap_or_default()
     }

@@ -14,7 +14,7 @@ mod format;
 mod read;
 mod write;
 
-pub(crate) use binary::{BinaryReader, write_end, write_fields, write_header};
-pub(crate) use format::{Format, Header};
-pub(crate) use read::Reader;
-pub(crate) use write::write_record;
+pub use binary::{BinaryReader, write_end, write_fields, write_header};
+pub use format::{Format, Header};
+pub use read::Reader;
+pub use write::write_record;
