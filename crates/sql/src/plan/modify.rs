@@ -55,6 +55,16 @@ pub(crate) enum Conflict {
     },
 }
 
+impl Conflict {
+    /// The keys that the clause names.
+    pub(crate) fn keys(&self) -> &[UniqueKey] {
+        match self {
+            Self::Nothing(keys) => keys,
+            Self::Update { key, .. } => std::slice::from_ref(key),
+        }
+    }
+}
+
 /// A unique key of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct UniqueKey {

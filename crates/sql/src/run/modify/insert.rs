@@ -35,25 +35,26 @@ pub(super) fn insert(
             Ok(()) => break,
             Err(error) => error,
         };
-        let key = duplicate(table, &error).map(|(_, key)| key);
-        match (&insert.conflict, key) {
-            (Some(Conflict::Nothing(keys)), Some(key))
-                if keys.is_empty() || is_among(keys, key) =>
-            {
-                return Ok(None);
-            }
-            (Some(conflict @ Conflict::Update { key: wanted, .. }), Some(key))
-                if is_same(wanted, key) =>
-            {
-                match update(table, conflict, &row, (pending, seen), run)? {
-                    InTheWay::Changed(updated) => return Ok(Some(updated)),
-                    InTheWay::Left => return Ok(None),
-                    // The row has gone meanwhile.
-                    InTheWay::Gone if tries < 10 => tries += 1,
-                    InTheWay::Gone => return Err(of_row(table, error, &row, run)),
+        let (Some(conflict), Some((_, key))) = (&insert.conflict, duplicate(table, &error)) else {
+            return Err(of_row(table, error, &row, run));
+        };
+        // The key that the table below has found is the first in the way. Those that the clause
+        // names count before it.
+        let is_named = conflict.keys().iter().any(|own| own.index == key.index);
+        match conflict {
+            Conflict::Nothing(keys) => {
+                if keys.is_empty() || is_named || is_any_there(table, keys, &row, run)? {
+                    return Ok(None);
                 }
+                return Err(of_row(table, error, &row, run));
             }
-            _ => return Err(of_row(table, error, &row, run)),
+            Conflict::Update { .. } => match update(table, conflict, &row, (pending, seen), run)? {
+                InTheWay::Changed(updated) => return Ok(Some(updated)),
+                InTheWay::Left => return Ok(None),
+                // The row has gone meanwhile.
+                InTheWay::Gone if is_named && tries < 10 => tries += 1,
+                InTheWay::Gone => return Err(of_row(table, error, &row, run)),
+            },
         }
     }
     if matches!(insert.conflict, Some(Conflict::Update { .. })) {
@@ -80,12 +81,20 @@ pub(super) fn new_row(
     Ok(row)
 }
 
-fn is_same(one: &UniqueKey, other: &UniqueKey) -> bool {
-    one.index == other.index
-}
-
-fn is_among(keys: &[UniqueKey], key: &UniqueKey) -> bool {
-    keys.iter().any(|own| is_same(own, key))
+/// Whether a row has one of these keys of a row. A primary key is none of them: the table below
+/// looks for it first.
+fn is_any_there(
+    table: &Target,
+    keys: &[UniqueKey],
+    row: &[Datum],
+    run: &mut Run<'_>,
+) -> Result<bool> {
+    for key in keys.iter().filter(|key| key.index.is_some()) {
+        if find(table, key, row, run)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The values of a row's key.
