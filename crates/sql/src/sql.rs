@@ -9,11 +9,12 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::plan::PlanCache;
 use crate::session::Session;
 use crate::state::{Registry, Sequences};
-use indelible::{Database, Direction, Table, TableId};
+use indelible::{Database, Direction, Table, TableId, TransactionOptions};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
+use std::time::Duration;
 
 /// SQL in a database. One for each open database: it keeps the catalogue in memory.
 pub struct Sql {
@@ -32,6 +33,17 @@ pub struct Sql {
     transactions: AtomicI64,
     /// The moment of its opening, in microseconds since 2000-01-01 UTC.
     opened_at: i64,
+}
+
+/// Gives the numbers of sequences back that nobody has taken. Nobody would get an error, nor wait
+/// for a partition that another handle of the database holds: it is a gap then.
+impl Drop for Sql {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let at_once = TransactionOptions::new().wait_limit(Duration::ZERO);
+            let _ = self.sequences.give_back(&self.database, &at_once);
+        }
+    }
 }
 
 impl Sql {
@@ -133,13 +145,21 @@ impl Sql {
         self.opened_at
     }
 
-    /// Closes the database, if no session is left.
+    /// Closes the database, if no session is left. Sequences go on without a gap at the next
+    /// opening.
     ///
     /// # Errors
     ///
     /// As [`Database::close`].
     pub fn close(self: Arc<Self>) -> Result<()> {
-        Arc::into_inner(self).map_or(Ok(()), |sql| Ok(sql.database.close()?))
+        let Some(sql) = Arc::into_inner(self) else {
+            return Ok(());
+        };
+        let database = sql.database.clone();
+        let given_back = sql.sequences.give_back(&database, &TransactionOptions::new());
+        drop(sql);
+        database.close()?;
+        given_back
     }
 
     /// Ends the statement that a session runs; false if there is no such session.

@@ -4,7 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
-use indelible::{Database, Method, Options};
+use indelible::{Database, Durability, Method, Options};
 use sql::types::Context;
 use sql::{Batch, Flow, Notification, OutputColumn, RowSink, Session, Sql, SqlError};
 use std::path::PathBuf;
@@ -179,6 +179,37 @@ fn others_see_what_a_session_does() {
         run(&mut other, "SELECT count(*) FROM pg_stat_activity"),
         Some("1".to_owned())
     );
+}
+
+#[test]
+fn sequences_go_on_without_a_gap_after_an_orderly_end() {
+    let (scratch, sql) = Scratch::open("sequences");
+    let mut session = sql.connect().unwrap();
+    run(&mut session, "CREATE SEQUENCE one; CREATE SEQUENCE gone");
+    let next = "SELECT nextval('one')";
+    run(&mut session, "SELECT nextval('gone')");
+    run(&mut session, "DROP SEQUENCE gone");
+    assert_eq!(run(&mut session, next), Some("1".to_owned()));
+    drop(session);
+    sql.close().unwrap();
+
+    let open = || Sql::open(Database::open(&scratch.0).unwrap()).unwrap();
+    let sql = open();
+    let mut session = sql.connect().unwrap();
+    assert_eq!(run(&mut session, next), Some("2".to_owned()));
+    drop((session, sql));
+
+    // A handle that holds the partition is not waited for: the rest of the reservation is a gap.
+    let sql = open();
+    let mut session = sql.connect().unwrap();
+    assert_eq!(run(&mut session, next), Some("3".to_owned()));
+    let database = sql.database().clone();
+    let worker = database.worker(&[0], Durability::Immediate).unwrap();
+    drop((session, sql));
+    drop(worker);
+    drop(database);
+    let mut session = open().connect().unwrap();
+    assert_eq!(run(&mut session, next), Some("35".to_owned()));
 }
 
 #[test]
