@@ -58,4 +58,4 @@ pub use sink::{BATCH_ROWS, Batch, Completion, CopyShape, Flow, OutputColumn, Row
 pub use sql::Sql;
 pub use sql_values::error::{SqlError, SqlState};
 pub use sql_values::{error, types};
-pub use state::{Notice, Notification, Severity, TransactionStatus, Wake};
+pub use state::{Notice, Notification, Severity, TransactionStatus, Wake, WakeReason};

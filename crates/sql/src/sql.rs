@@ -162,10 +162,11 @@ impl Sql {
         given_back
     }
 
-    /// Ends the statement that a session runs; false if there is no such session.
+    /// Ends the statement that a session runs, if it runs one: neither the one before nor the one
+    /// after. False if there is no such session.
     pub fn cancel(&self, session: i32) -> bool {
         let peer = self.registry.peer(session);
-        peer.map(|peer| peer.interrupt.raise()).is_some()
+        peer.map(|peer| peer.cancel()).is_some()
     }
 
     /// Ends a session: its statement at once, and its next one before it begins. The function that

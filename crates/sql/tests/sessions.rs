@@ -6,7 +6,7 @@
 
 use indelible::{Database, Durability, Method, Options};
 use sql::types::Context;
-use sql::{Batch, Flow, Notification, OutputColumn, RowSink, Session, Sql, SqlError};
+use sql::{Batch, Flow, Notification, OutputColumn, RowSink, Session, Sql, SqlError, WakeReason};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -69,10 +69,13 @@ fn notifications_come_at_commit_and_once() {
     let (mut listener, mut sender) = (sql.connect().unwrap(), sql.connect().unwrap());
     let woken = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&woken);
-    listener.on_wake(Arc::new(move || {
+    listener.on_wake(Arc::new(move |reason| {
+        assert_eq!(reason, WakeReason::Notifications);
         count.fetch_add(1, Ordering::SeqCst);
     }));
+    assert!(!listener.is_listening());
     run(&mut listener, "LISTEN news; LISTEN \"Other\"");
+    assert!(listener.is_listening());
     assert_eq!(
         run(
             &mut listener,
@@ -129,6 +132,8 @@ fn statements_and_sessions_are_ended_by_others() {
         (errors, victim.is_terminated())
     });
     let mut other = sql.connect().unwrap();
+    // Nothing runs, so there is nothing to cancel: the next statement is not meant.
+    assert!(sql.cancel(other.number()));
     let is_asleep = format!(
         "SELECT count(*) FROM pg_stat_activity WHERE pid = {number} AND state = 'active' \
          AND query LIKE '%pg_sleep%'"

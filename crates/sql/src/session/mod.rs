@@ -195,7 +195,6 @@ impl Session {
 
     /// Others see that the session runs a statement.
     fn begin_text(&mut self, text: &str) -> Result<()> {
-        self.environment.interrupt.clear();
         self.environment.host.peer.begin(text)
     }
 
@@ -206,6 +205,11 @@ impl Session {
             .host
             .peer
             .end(self.transaction.block, begun_at);
+    }
+
+    /// Whether the session listens to any channel, so that notifications may come.
+    pub fn is_listening(&self) -> bool {
+        self.environment.host.peer.is_listening()
     }
 
     /// Takes the notifications that have come. Between transactions, clients are told of them.
@@ -248,7 +252,7 @@ impl Session {
     }
 
     /// Ends the session's statement from any thread, while it is raised. A commit is not
-    /// interrupted. The next statement clears it.
+    /// interrupted. The end of the statement clears it.
     pub fn interrupt(&self) -> Interrupt {
         self.environment.interrupt.clone()
     }

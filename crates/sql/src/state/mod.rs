@@ -37,7 +37,7 @@ pub(crate) use host::HostCall;
 pub(crate) use names::{SessionNames, parts_of, quoted};
 pub(crate) use prepared::{Planned, Portal, Prepared, Running};
 pub(crate) use registry::{Announced, Listen, Registry, cost};
-pub use registry::{Notification, Wake};
+pub use registry::{Notification, Wake, WakeReason};
 pub(crate) use scram::verifier;
 pub(crate) use sequence::{Sequences, SessionSequences, delete as delete_sequence};
 pub(crate) use setting::{

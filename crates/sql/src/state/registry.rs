@@ -54,8 +54,17 @@ pub struct Notification {
     pub payload: String,
 }
 
+/// A reason to wake a session's thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WakeReason {
+    /// There are notifications.
+    Notifications,
+    /// The session is to end.
+    End,
+}
+
 /// Wakes a session's thread.
-pub type Wake = Arc<dyn Fn() + Send + Sync>;
+pub type Wake = Arc<dyn Fn(WakeReason) + Send + Sync>;
 
 /// A session, as others see it.
 pub(crate) struct Peer {
@@ -184,18 +193,19 @@ impl Counts {
 }
 
 impl Peer {
-    /// The session runs a statement.
+    /// The session runs a statement, which only an interrupt from now on ends.
     ///
     /// # Errors
     ///
     /// 57P01 if it is to end.
     pub(crate) fn begin(&self, text: &str) -> Result<()> {
-        if self.is_terminated() {
-            return Err(self.stopped());
-        }
         let moment = now();
         let end = text.floor_char_boundary(TEXT_BYTES_MAX);
         let mut shown = lock(&self.shown);
+        self.interrupt.clear();
+        if self.is_terminated() {
+            return Err(self.stopped());
+        }
         shown.text.clear();
         shown.text.push_str(&text[..end]);
         shown.is_active = true;
@@ -207,6 +217,7 @@ impl Peer {
     /// The session waits for its client.
     pub(crate) fn end(&self, block: Block, transaction_begun_at: i64) {
         let mut shown = lock(&self.shown);
+        self.interrupt.clear();
         shown.is_active = false;
         shown.block = Some(block);
         shown.transaction_begun_at = transaction_begun_at;
@@ -223,11 +234,19 @@ impl Peer {
         lock(&self.shown).clone()
     }
 
+    /// Ends the statement that runs. If none does, nothing happens: the next one is not meant.
+    pub(crate) fn cancel(&self) {
+        let shown = lock(&self.shown);
+        if shown.is_active {
+            self.interrupt.raise();
+        }
+    }
+
     /// Ends the session: its statement now, and the session itself as soon as its thread looks.
     pub(crate) fn terminate(&self) {
         self.is_terminated.store(true, Ordering::SeqCst);
         self.interrupt.raise();
-        self.wake();
+        self.wake(WakeReason::End);
     }
 
     /// Whether the session is to end.
@@ -245,10 +264,10 @@ impl Peer {
         SqlError::new(SqlState::QUERY_CANCELED, message)
     }
 
-    fn wake(&self) {
+    fn wake(&self, reason: WakeReason) {
         let wake = lock(&self.inbox).wake.clone();
         if let Some(wake) = wake {
-            wake();
+            wake(reason);
         }
     }
 
@@ -269,7 +288,7 @@ impl Peer {
         let has_more = waiting.len() > before;
         drop(inbox);
         if has_more {
-            self.wake();
+            self.wake(WakeReason::Notifications);
         }
     }
 
@@ -290,6 +309,11 @@ impl Peer {
             }
             Listen::EndAll => channels.clear(),
         }
+    }
+
+    /// Whether the session listens to any channel.
+    pub(crate) fn is_listening(&self) -> bool {
+        !lock(&self.inbox).channels.is_empty()
     }
 
     /// The channels that the session listens to.
