@@ -59,8 +59,15 @@ async def main():
     except asyncio.TimeoutError:
         pass
     assert await con.fetchval("SELECT 1") == 1
-    await con.close()
+    come = asyncio.Queue()
+    await con.add_listener("news", lambda *one: come.put_nowait(one[2:]))
     options = dict(host="127.0.0.1", port=int(os.environ["PGPORT"]), user="tester", database="db")
+    sender = await asyncpg.connect(**options)
+    await sender.execute("NOTIFY news, 'a'; NOTIFY news, 'b'")
+    for payload in ("a", "b"):
+        assert await asyncio.wait_for(come.get(), 30) == ("news", payload)
+    await sender.close()
+    await con.close()
     async with asyncpg.create_pool(min_size=2, max_size=4, **options) as pool:
         values = await asyncio.gather(*(pool.fetchval("SELECT $1::int", i) for i in range(50)))
         assert values == list(range(50))

@@ -29,6 +29,14 @@ async function main() {
   assert.deepStrictEqual(notices, ['table "missing" does not exist, skipping']);
   const array = (await client.query("SELECT ARRAY[1, 2]::int[] AS a, NULL AS n")).rows[0];
   assert.deepStrictEqual(array, { a: [1, 2], n: null });
+  const come = new Promise((resolve) => client.once("notification", resolve));
+  await client.query("LISTEN news");
+  const sender = new Client();
+  await sender.connect();
+  await sender.query("NOTIFY news, 'now'");
+  const { channel, payload } = await come;
+  assert.deepStrictEqual([channel, payload], ["news", "now"]);
+  await sender.end();
   await client.end();
 
   const pool = new Pool({ max: 4 });

@@ -62,7 +62,11 @@ expect "$(timeout --foreground -s INT 1 psql -X -v VERBOSITY=sqlstate -c 'SELECT
 
 # A server without --trust: nobody over TCP, then a role with its password alone; the owner over the socket.
 "$INDELIBLE" create "$folder/locked" >/dev/null
-"$INDELIBLE" serve "$folder/locked" --listen 127.0.0.1:0 2>"$folder/log" &
+certificates="$(dirname "$0")/../../crates/server/tests/certificates"
+cp "$certificates/server.pem" "$certificates/server.key" "$folder"
+chmod 600 "$folder/server.key"
+"$INDELIBLE" serve "$folder/locked" --listen 127.0.0.1:0 --tls-cert "$folder/server.pem" --tls-key "$folder/server.key" \
+  2>"$folder/log" &
 server=$!
 trap 'kill $server; wait $server; rm -r "$folder"' EXIT
 until grep -q '^ready on' "$folder/log"; do sleep 0.05; done
@@ -72,6 +76,17 @@ refused="$(psql -w -c 'SELECT 1' 2>&1 || true)"
 grep -q 'indelible role create DIR NAME' <<<"$refused"
 printf 'p\xc3\xa4ss word\n' | "$INDELIBLE" role create "$folder/locked" tester
 expect "$(PGPASSWORD='päss word' psql -At -c 'SELECT 5')" 5
+# Encrypted: the certificate is that of the host, and the proof of the password is bound to it.
+for mode in require "verify-full sslrootcert=$folder/server.pem channel_binding=require"; do
+  expect "$(PGPASSWORD='päss word' psql "host=localhost sslmode=$mode" -c '\conninfo' | grep -o 'SSL connection')" 'SSL connection'
+done
+refused="$(PGPASSWORD='päss word' psql "sslmode=verify-full sslrootcert=$certificates/expired.pem" -c 'SELECT 1' 2>&1 || true)"
+grep -q 'certificate verify failed' <<<"$refused"
+# A certificate that has expired is not taken at a reload; the server goes on with the one that it has.
+cp "$certificates/expired.pem" "$folder/server.pem"
+kill -HUP $server
+until grep -q 'has expired' "$folder/log"; do sleep 0.05; done
+expect "$(PGPASSWORD='päss word' psql "sslmode=verify-full sslrootcert=$certificates/server.pem" -At -c 'SELECT 7')" 7
 for user in tester nobody; do
   expect "$(PGPASSWORD=wrong psql -U $user -c 'SELECT 5' 2>&1 | sed 's/.*FATAL/FATAL/' || true)" \
     "FATAL:  password authentication failed for user \"$user\""

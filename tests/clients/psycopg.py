@@ -1,4 +1,4 @@
-"""psycopg 3: values both ways in text and binary, prepared statements, pipelines, COPY, cursors, cancel."""
+"""psycopg 3: values both ways in text and binary, prepared statements, pipelines, COPY, cursors, notifications, cancel."""
 
 import datetime
 import decimal
@@ -107,6 +107,15 @@ with psycopg.connect(autocommit=True) as con:
     con.execute("DROP TABLE IF EXISTS missing")
     assert notices == ['table "missing" does not exist, skipping'], notices
 
+    # Notifications of others wake a client that waits, and come after a statement of one that does not.
+    with psycopg.connect(autocommit=True) as sender:
+        con.execute("LISTEN news")
+        threading.Thread(target=lambda: (time.sleep(0.3), sender.execute("NOTIFY news, 'later'"))).start()
+        sender.execute("SELECT pg_notify('news', 'now')")
+        come = [(one.channel, one.payload) for one in con.notifies(timeout=30, stop_after=2)]
+        assert come == [("news", "now"), ("news", "later")], come
+        con.execute("UNLISTEN *")
+
     threading.Thread(target=lambda: (time.sleep(0.5), con.cancel())).start()
     start = time.monotonic()
     try:
@@ -115,6 +124,15 @@ with psycopg.connect(autocommit=True) as con:
     except errors.QueryCanceled:
         assert time.monotonic() - start < 10
     assert con.execute("SELECT 1").fetchone() == (1,)
+
+# A session that another one ends hears why.
+with psycopg.connect(autocommit=True) as con, psycopg.connect(autocommit=True) as other:
+    assert other.execute("SELECT pg_terminate_backend(%s)", (con.info.backend_pid,)).fetchone() == (True,)
+    try:
+        con.execute("SELECT 1")
+        raise AssertionError("not ended")
+    except errors.AdminShutdown:
+        pass
 
 # Without autocommit a transaction begins by itself.
 with psycopg.connect() as con:

@@ -10,8 +10,8 @@ use crate::failure::Usage;
 use anyhow::{Context, Result};
 use client::{Address, Client, LocalClient, WireClient};
 use indelible::Database;
-use server::{Options, Server};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use server::{Options, Server, TlsFiles};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use sql::Sql;
 use std::io::{IsTerminal, stdin};
@@ -29,13 +29,18 @@ const DUPLICATE_OBJECT: &str = "42710";
 
 /// Runs `serve`.
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot handle signals")?;
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).context("cannot handle signals")?;
     let database = Database::open(&args.path)?;
     let sql = Sql::open(database)?;
     let mut options = Options::new(&args.path);
     options.listen = Some(args.listen);
     options.socket = Some(args.socket.as_ref().unwrap_or(&args.path).clone());
     options.http = args.http;
+    options.tls = args
+        .tls_cert
+        .clone()
+        .zip(args.tls_key.clone())
+        .map(|(certificate, key)| TlsFiles { certificate, key });
     options.trusts = args.trust;
     options.polls = !args.no_polling;
     options.connections_max = args.max_connections;
@@ -53,12 +58,19 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
         eprintln!("over TCP nobody can connect before `indelible role create {path} NAME`");
     }
     tell_manager("READY=1");
-    let grace = match signals.forever().next() {
-        Some(SIGTERM) => Duration::from_secs(args.shutdown_grace),
-        _ => Duration::ZERO,
+    let mut until_end = signals.forever();
+    let grace = loop {
+        match until_end.next() {
+            Some(SIGHUP) => match server.reload() {
+                Ok(()) => eprintln!("the certificate was read again"),
+                Err(error) => eprintln!("the certificate stays as it was: {error}"),
+            },
+            Some(SIGTERM) => break Duration::from_secs(args.shutdown_grace),
+            _ => break Duration::ZERO,
+        }
     };
     tell_manager("STOPPING=1");
-    server.end(grace, || signals.pending().next().is_some());
+    server.end(grace, || signals.pending().any(|signal| signal != SIGHUP));
     sql.close()?;
     Ok(())
 }

@@ -6,13 +6,16 @@
 //! | either | a role of `indelible role create` | its password (SCRAM-SHA-256) |
 //! | either, with `--trust` | anybody of this machine | none |
 //!
+//! From other machines nobody connects without TLS. With TLS, a client can bind its proof to the
+//! certificate (SCRAM-SHA-256-PLUS), so that nobody between the two can use it.
+//!
 //! A password never comes as it is. A failure costs the same time whether or not the role exists,
 //! and after three of them in a row each next one costs a second more.
 
 use crate::link::{Broken, Link};
 use crate::message::Malformed;
 use crate::message::fields::Fields;
-use crate::scram::{BadExchange, Exchange, MECHANISM, Verifier};
+use crate::scram::{BOUND_MECHANISM, BadExchange, Binding, Exchange, MECHANISM, Verifier};
 use crate::server::Shared;
 use crate::start::Refusal;
 use sql::{SqlError, SqlState};
@@ -38,6 +41,10 @@ pub(crate) fn authenticate(
     shared: &Shared,
     role: &str,
 ) -> Result<Client, Refusal> {
+    let address = link.socket().peer_address();
+    if !link.is_encrypted() && address.is_some_and(|address| !address.ip().is_loopback()) {
+        return Err(not_encrypted(role).into());
+    }
     let peer = link.socket().peer_user();
     if shared.options.trusts || peer == Some(shared.owner) {
         return Ok(Client::Trusted);
@@ -49,7 +56,7 @@ pub(crate) fn authenticate(
     let verifier = verifier.and_then(|text| text.parse::<Verifier>().ok());
     let exists = verifier.is_some();
     let verifier = verifier.unwrap_or_else(|| Verifier::of_nobody(role, &shared.secret));
-    if exchange(link, verifier)? && exists {
+    if exchange(link, shared, verifier)? && exists {
         shared.failures.store(0, Ordering::Relaxed);
         return Ok(Client::Role);
     }
@@ -68,18 +75,36 @@ fn nobody(role: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, message).hint(hint)
 }
 
+/// The refusal of a client of another machine that does not encrypt.
+fn not_encrypted(role: &str) -> SqlError {
+    let message = format!("user \"{role}\" cannot connect from another machine without encryption");
+    let state = SqlState::INVALID_AUTHORIZATION_SPECIFICATION;
+    SqlError::new(state, message).hint("Connect with sslmode=require or verify-full.")
+}
+
 /// Lets the client prove its password; whether it has.
-fn exchange(link: &mut Link, verifier: Verifier) -> Result<bool, Refusal> {
-    link.answers.sasl_mechanisms(&[MECHANISM]);
+fn exchange(link: &mut Link, shared: &Shared, verifier: Verifier) -> Result<bool, Refusal> {
+    let identity = shared.identity().filter(|_| link.is_encrypted());
+    let hash = identity
+        .as_ref()
+        .and_then(|identity| identity.binding.as_deref());
+    link.answers.sasl_mechanisms(match hash {
+        Some(_) => &[BOUND_MECHANISM, MECHANISM],
+        None => &[MECHANISM],
+    });
     let mut body = Vec::new();
     password_message(link, &mut body)?;
     let mut fields = Fields::new(&body);
-    let is_known = fields.text().map_err(Broken::from)? == MECHANISM.as_bytes();
+    let mechanism = fields.text().map_err(Broken::from)?;
     let first = fields.value().map_err(Broken::from)?.unwrap_or_default();
-    if !is_known {
-        return Err(bad(BadExchange).into());
-    }
-    let exchange = Exchange::begin(verifier, &String::from_utf8_lossy(first)).map_err(bad)?;
+    let binding = match hash {
+        Some(hash) if mechanism == BOUND_MECHANISM.as_bytes() => Binding::Used(hash),
+        _ if mechanism != MECHANISM.as_bytes() => return Err(bad(BadExchange).into()),
+        Some(_) => Binding::Offered,
+        None => Binding::None,
+    };
+    let exchange = Exchange::begin(verifier, binding, &String::from_utf8_lossy(first));
+    let exchange = exchange.map_err(bad)?;
     link.answers.sasl(11, exchange.server_first.as_bytes());
     password_message(link, &mut body)?;
     let last = exchange.end(&String::from_utf8_lossy(&body)).map_err(bad)?;

@@ -20,8 +20,9 @@ use crate::registry::{Cause, Entry, Phase};
 use crate::results::{NoticeFilter, Protocol, Results};
 use crate::server::Slot;
 use crate::status::Reported;
-use sql::{RowSink, Session, SqlError, SqlState, TransactionStatus};
+use sql::{RowSink, Session, SqlError, SqlState, TransactionStatus, WakeReason};
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A client whose session has begun.
@@ -31,6 +32,7 @@ pub(crate) struct Connection {
     pub(crate) portals: HashMap<String, Portal>,
     pub(crate) limits: Limits,
     entry: Entry,
+    phase: Phase,
     slot: Slot,
     reported: Reported,
     /// Whether requests are left out until the next Sync.
@@ -41,7 +43,6 @@ pub(crate) struct Connection {
 pub(crate) struct Limits {
     /// Changes of settings when they were read.
     version: u64,
-    statement: Option<Duration>,
     idle: Option<Duration>,
     idle_in_transaction: Option<Duration>,
     pub(crate) notices: NoticeFilter,
@@ -56,7 +57,6 @@ impl Limits {
         let notices = session.setting("client_min_messages").unwrap_or_default();
         Self {
             version: session.settings_version(),
-            statement: limit("statement_timeout"),
             idle: limit("idle_session_timeout"),
             idle_in_transaction: limit("idle_in_transaction_session_timeout"),
             notices: NoticeFilter::of_setting(notices),
@@ -75,6 +75,7 @@ impl Connection {
             limits: Limits::new(&session),
             portals: HashMap::new(),
             is_skipping: false,
+            phase: Phase::Starting,
             link,
             session,
             entry,
@@ -85,43 +86,45 @@ impl Connection {
 
     /// Answers requests until the connection ends.
     pub(crate) fn run(mut self) {
-        let mut body = Vec::new();
-        self.become_idle();
-        let broken = loop {
-            if let Some(cause) = self.entry.seat.ending() {
-                return self.link.say_last(&ended(cause));
-            }
-            match self.answer(&mut body) {
-                Ok(true) => {}
-                Ok(false) => return,
-                Err(broken) => break broken,
-            }
-        };
-        match self.entry.seat.ending() {
-            Some(cause) => self.link.say_last(&ended(cause)),
-            None => self.link.say_broken(&broken),
+        let done = self.answer_all();
+        match (self.entry.seat.ending(), done) {
+            (Some(cause), _) => self.link.say_last(&ended(cause)),
+            (None, Err(broken)) => self.link.say_broken(&broken),
+            (None, Ok(())) => {}
         }
+    }
+
+    fn answer_all(&mut self) -> Result<(), Broken> {
+        let mut body = Vec::new();
+        self.become_idle()?;
+        while self.entry.seat.ending().is_none() && self.answer(&mut body)? {}
+        Ok(())
     }
 
     /// Answers one request; false at the end.
     fn answer(&mut self, body: &mut Vec<u8>) -> Result<bool, Broken> {
+        while !self.link.wait()? {
+            self.tell_notifications();
+        }
         let kind = self.link.request(body)?;
         count(&self.slot.counts().requests);
         let request = Request::read(kind, body)?;
         if self.is_skipping && !matches!(request, Request::Sync | Request::Terminate) {
             return Ok(true);
         }
+        if self.phase != Phase::Running && !matches!(request, Request::Terminate) {
+            self.phase = Phase::Running;
+            self.entry.enter(Phase::Running, None);
+        }
         let done = match request {
             Request::Query(text) => {
                 let done = self.query(text);
-                self.end_of_query(done)?;
-                return Ok(true);
+                return self.end_of_query(done).map(|()| true);
             }
             Request::Sync => {
                 self.is_skipping = false;
                 let done = self.session.sync().map_err(Failure::from);
-                self.end_of_query(done)?;
-                return Ok(true);
+                return self.end_of_query(done).map(|()| true);
             }
             Request::Terminate => return Ok(false),
             Request::Parse {
@@ -138,18 +141,14 @@ impl Connection {
             } => self.bind(portal, statement, &formats, &values, results),
             Request::Describe(target, name) => self.describe(target, name),
             Request::Close(target, name) => self.close(target, name),
-            Request::Execute { portal, rows_max } => {
-                self.entry.enter(Phase::Running, self.limits.statement);
-                self.execute(portal, rows_max)
-            }
+            Request::Execute { portal, rows_max } => self.execute(portal, rows_max),
             Request::Flush => return Ok(self.link.flush().map(|()| true)?),
             // The rest of a COPY that has failed.
             Request::CopyData(_) | Request::CopyDone | Request::CopyFail(_) => Ok(()),
             Request::FunctionCall => {
                 let instead = "Call the function by SELECT.";
                 let error = SqlError::unsupported("the message FunctionCall", instead);
-                self.end_of_query(Err(error.into()))?;
-                return Ok(true);
+                return self.end_of_query(Err(error.into())).map(|()| true);
             }
         };
         if let Err(failure) = done {
@@ -160,7 +159,6 @@ impl Connection {
     }
 
     fn query(&mut self, text: &[u8]) -> Result<(), Failure> {
-        self.entry.enter(Phase::Running, self.limits.statement);
         let text = utf8(text)?;
         let formats = Formats::default();
         let notices = self.limits.notices;
@@ -181,11 +179,10 @@ impl Connection {
         if let Err(failure) = done {
             self.tell(failure)?;
         }
-        self.become_idle();
-        Ok(())
+        self.become_idle()
     }
 
-    fn become_idle(&mut self) {
+    fn become_idle(&mut self) -> Result<(), Broken> {
         if self.session.settings_version() != self.limits.version {
             self.limits = Limits::new(&self.session);
             self.reported.tell(&self.session, &mut self.link.answers);
@@ -206,8 +203,36 @@ impl Connection {
         if status == Status::Idle {
             self.portals.clear();
         }
+        self.phase = phase;
         self.entry.enter(phase, limit);
+        self.listen()?;
+        self.tell_notifications();
         self.link.answers.ready(status);
+        Ok(())
+    }
+
+    /// Lets notifications wake the thread, from the first channel on that the session listens to.
+    fn listen(&mut self) -> Result<(), Broken> {
+        if self.link.has_waker() || !self.session.is_listening() {
+            return Ok(());
+        }
+        let waker = Arc::clone(self.link.waker()?);
+        let seat = Arc::clone(&self.entry.seat);
+        self.session.on_wake(Arc::new(move |reason| match reason {
+            WakeReason::Notifications => waker.wake(),
+            WakeReason::End => seat.end(Cause::Command),
+        }));
+        Ok(())
+    }
+
+    /// Tells the notifications that have come, unless a transaction is open: then they wait for its
+    /// end.
+    fn tell_notifications(&mut self) {
+        if self.phase == Phase::Idle && self.link.has_waker() {
+            for notification in self.session.take_notifications() {
+                self.link.answers.notification(&notification);
+            }
+        }
     }
 
     /// Tells an error of a statement; passes on one of the connection.
@@ -225,13 +250,11 @@ impl Connection {
             // Writing a notice into memory cannot fail.
             let _ = results.notice(&notice);
         }
-        let cause = self.entry.seat.cause();
-        let error = match cause.filter(|_| error.state == SqlState::QUERY_CANCELED) {
+        let is_ended = [SqlState::QUERY_CANCELED, SqlState::ADMIN_SHUTDOWN].contains(&error.state);
+        if is_ended && self.entry.seat.ending().is_some() {
             // The connection ends, and says why at its end.
-            Some(Cause::Shutdown) => return Err(Broken::Gone),
-            Some(cause) => ended(cause),
-            None => error,
-        };
+            return Err(Broken::Gone);
+        }
         count(&self.slot.counts().errors);
         self.link.answers.report(Severity::Error, &error);
         Ok(())
@@ -264,17 +287,9 @@ fn violation(malformed: &Malformed) -> SqlError {
     SqlError::new(SqlState::PROTOCOL_VIOLATION, malformed.to_string())
 }
 
-/// The error of a statement or connection that others have ended.
+/// The error of a connection that others have ended.
 pub(crate) fn ended(cause: Cause) -> SqlError {
     let (state, message) = match cause {
-        Cause::Cancel => (
-            SqlState::QUERY_CANCELED,
-            "canceling statement due to user request",
-        ),
-        Cause::StatementTimeout => (
-            SqlState::QUERY_CANCELED,
-            "canceling statement due to statement timeout",
-        ),
         Cause::IdleInTransaction => (
             SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
             "terminating connection due to idle-in-transaction timeout",
@@ -283,7 +298,7 @@ pub(crate) fn ended(cause: Cause) -> SqlError {
             SqlState::IDLE_SESSION_TIMEOUT,
             "terminating connection due to idle-session timeout",
         ),
-        Cause::Shutdown => (
+        Cause::Command => (
             SqlState::ADMIN_SHUTDOWN,
             "terminating connection due to administrator command",
         ),

@@ -13,9 +13,11 @@
 //! | `results`, `status` | rows, notices and settings become answers |
 //! | `http` | health and counts for machines |
 //! | `registry` | the connections, and what others end: statements, idle sessions |
-//! | `link`, `spin`, `socket`, `message` | bytes, waits for them, and the protocol's messages |
+//! | `tls`, `certificate` | encryption, and the parts of a certificate that the server looks at |
+//! | `link`, `spin`, `waker`, `socket`, `message` | bytes, waits for them, and the protocol |
 
 mod access;
+mod certificate;
 mod connection;
 mod extended;
 mod http;
@@ -29,6 +31,8 @@ mod socket;
 mod spin;
 mod start;
 mod status;
+mod tls;
+mod waker;
 
 pub use scram::password_verifier;
 pub use server::Server;
@@ -43,12 +47,14 @@ use thiserror::Error;
 pub struct Options {
     /// The directory of the database, whose owner is superuser over the Unix socket.
     pub directory: PathBuf,
-    /// The address over TCP, on this machine only.
+    /// The address over TCP; one that other machines reach needs `tls`.
     pub listen: Option<SocketAddr>,
     /// The path of the Unix socket, or a directory that gets one of the name that clients look for.
     pub socket: Option<PathBuf>,
     /// The address of questions about the server over HTTP, on this machine only.
     pub http: Option<SocketAddr>,
+    /// The certificate for connections over TCP, if they may be encrypted.
+    pub tls: Option<TlsFiles>,
     /// Whether everybody on this machine is superuser.
     pub trusts: bool,
     /// Whether threads poll for the next request for a moment, while a core is free.
@@ -71,6 +77,7 @@ impl Options {
             listen: None,
             socket: None,
             http: None,
+            tls: None,
             trusts: false,
             polls: true,
             connections_max: 100,
@@ -79,6 +86,38 @@ impl Options {
             write_wait: Duration::from_mins(1),
         }
     }
+}
+
+/// The files of a certificate, in PEM.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    /// The certificate of the server, and those that lead to its authority.
+    pub certificate: PathBuf,
+    /// The key of the certificate, which only its owner may read.
+    pub key: PathBuf,
+}
+
+/// A certificate that cannot be used.
+#[derive(Debug, Error)]
+pub enum TlsError {
+    /// A file that cannot be read.
+    #[error("cannot read {0}: {1}")]
+    Unreadable(PathBuf, String),
+    /// A file that is not a certificate.
+    #[error("there is no certificate in {0}; it has to be in PEM")]
+    NoCertificate(PathBuf),
+    /// No client would take it.
+    #[error("the certificate {0} has expired (at {1} UTC); renew it")]
+    Expired(PathBuf, String),
+    /// Others could read it.
+    #[error("other users can read the key {0}; run: chmod 600 {0}")]
+    NotSecret(PathBuf),
+    /// The two files do not belong together.
+    #[error("{0} is not the key of the certificate {1}")]
+    Mismatch(PathBuf, PathBuf),
+    /// A key of a kind that is not supported.
+    #[error("the key {0} cannot be used: {1}")]
+    Unusable(PathBuf, String),
 }
 
 /// A server that cannot start.
@@ -90,6 +129,15 @@ pub enum ServeError {
     /// An address that other machines reach.
     #[error("{0} can be reached from other machines; listen on 127.0.0.1 or [::1]")]
     NotLoopback(SocketAddr),
+    /// An address that other machines reach, without encryption or without passwords.
+    #[error(
+        "{0} can be reached from other machines, for which a server needs --tls-cert and --tls-key, \
+         and no --trust; or listen on 127.0.0.1 or [::1]"
+    )]
+    NotSafe(SocketAddr),
+    /// The certificate.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// No address at all.
     #[error("there is nothing to listen on; give an address or a socket")]
     Nowhere,

@@ -7,6 +7,8 @@
 use crate::message::{Answers, Malformed};
 use crate::socket::Socket;
 use crate::spin::{Awake, Waits};
+use crate::tls::{Encryption, Identity};
+use crate::waker::Waker;
 use std::io;
 use std::sync::Arc;
 use thiserror::Error;
@@ -43,6 +45,9 @@ impl From<Malformed> for Broken {
 pub(crate) struct Link {
     socket: Arc<Socket>,
     waits: Waits,
+    /// Wakes a thread that waits for a request, once the session listens to a channel.
+    waker: Option<Arc<Waker>>,
+    encryption: Option<Box<Encryption>>,
     /// Bytes that have come, from `start` to `end`.
     input: Box<[u8]>,
     start: usize,
@@ -57,6 +62,8 @@ impl Link {
         Self {
             socket,
             waits: Waits::new(awake),
+            waker: None,
+            encryption: None,
             input: vec![0; INPUT_BYTES].into_boxed_slice(),
             start: 0,
             end: 0,
@@ -74,12 +81,48 @@ impl Link {
         &self.socket
     }
 
+    /// The thread's waker; it has one from now on.
+    pub(crate) fn waker(&mut self) -> io::Result<&Arc<Waker>> {
+        if self.waker.is_none() {
+            self.waker = Some(Arc::new(Waker::new()?));
+        }
+        Ok(self.waker.as_ref().expect("it has just been made"))
+    }
+
+    pub(crate) fn has_waker(&self) -> bool {
+        self.waker.is_some()
+    }
+
+    /// Encrypts everything from now on. Bytes that came before that would be taken for bytes of the
+    /// encrypted stream, so there may be none (CVE-2021-23222).
+    pub(crate) fn encrypt(&mut self, identity: &Identity) -> Result<(), Broken> {
+        if self.start < self.end {
+            return Err(Malformed::BytesBeforeEncryption.into());
+        }
+        self.encryption = Some(Box::new(Encryption::begin(identity)?));
+        Ok(())
+    }
+
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.encryption.is_some()
+    }
+
     /// Whether a whole request has come.
     pub(crate) fn has_request(&self) -> bool {
         let come = &self.input[self.start..self.end];
         come.get(1..5)
             .and_then(|length| length.try_into().ok())
             .is_some_and(|length| come.len() > u32::from_be_bytes(length) as usize)
+    }
+
+    /// Waits until a part of a request has come, after it has sent the answers; false if the waker
+    /// has woken it before.
+    pub(crate) fn wait(&mut self) -> Result<bool, Broken> {
+        if !self.has_request() {
+            self.flush()?;
+        }
+        let waker = self.waker.clone();
+        Ok(self.start < self.end || self.fill(waker.as_deref())?)
     }
 
     /// Reads the next request into `body`, and returns its kind. Waits for it, and sends the
@@ -107,7 +150,7 @@ impl Link {
         body.shrink_to(KEPT_BYTES);
         while body.len() < bytes {
             if self.start == self.end {
-                self.fill()?;
+                self.fill(None)?;
             }
             let taken = (bytes - body.len()).min(self.end - self.start);
             body.extend_from_slice(&self.input[self.start..][..taken]);
@@ -119,7 +162,7 @@ impl Link {
     fn read_exact(&mut self, bytes: &mut [u8]) -> Result<(), Broken> {
         for byte in bytes {
             if self.start == self.end {
-                self.fill()?;
+                self.fill(None)?;
             }
             *byte = self.input[self.start];
             self.start += 1;
@@ -127,18 +170,31 @@ impl Link {
         Ok(())
     }
 
-    /// Reads more, with nothing left of what was read before.
-    fn fill(&mut self) -> Result<(), Broken> {
+    /// Reads more, with nothing left of what was read before; false if it was woken.
+    fn fill(&mut self, waker: Option<&Waker>) -> Result<bool, Broken> {
         (self.start, self.end) = (0, 0);
-        self.end = loop {
-            match self.waits.read(&self.socket, &mut self.input) {
-                Ok(0) => return Err(Broken::Gone),
-                Ok(bytes) => break bytes,
+        let Self {
+            socket,
+            waits,
+            input,
+            ..
+        } = self;
+        loop {
+            let come = match &mut self.encryption {
+                None => waits.read(socket, waker, input),
+                Some(encryption) => encryption.read(socket, waits, waker, input),
+            };
+            match come {
+                Ok(Some(0)) => return Err(Broken::Gone),
+                Ok(Some(bytes)) => {
+                    self.end = bytes;
+                    return Ok(true);
+                }
+                Ok(None) => return Ok(false),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
             }
-        };
-        Ok(())
+        }
     }
 
     /// Sends the answers if there are many.
@@ -153,7 +209,11 @@ impl Link {
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let mut rest = self.answers.bytes.as_slice();
         while !rest.is_empty() {
-            match self.socket.write(rest) {
+            let sent = match &mut self.encryption {
+                None => self.socket.write(rest),
+                Some(encryption) => encryption.write(&self.socket, rest),
+            };
+            match sent {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(sent) => rest = &rest[sent..],
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -173,5 +233,14 @@ impl Link {
     pub(crate) fn send_byte(&mut self, byte: u8) -> io::Result<()> {
         self.answers.bytes.push(byte);
         self.flush()
+    }
+}
+
+impl Drop for Link {
+    /// The other end sees that nothing was cut off.
+    fn drop(&mut self) {
+        if let Some(encryption) = &mut self.encryption {
+            encryption.end(&self.socket);
+        }
     }
 }

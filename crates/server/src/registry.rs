@@ -1,22 +1,23 @@
 //! The connections that there are, and the ways in which others end their statements or them.
 //!
-//! A [`Seat`] is the part of a connection that other threads see. Its phase changes under its
-//! mutex, and whoever wants to end a statement raises its interrupt under the same mutex, only
-//! while the statement runs. So a request to cancel never meets the statement after it.
+//! A [`Seat`] is the part of a connection that other threads see; its phase changes under its
+//! mutex. Statements are ended by [`Sql::cancel`], which meets the one that runs and no other: a
+//! request to cancel that comes between two statements does nothing, as in PostgreSQL.
 //!
 //! | from | ends | state |
 //! |---|---|---|
-//! | a request to cancel, `statement_timeout` | the statement | 57014 |
+//! | a request to cancel, `pg_cancel_backend` | the statement | 57014 |
 //! | `idle_in_transaction_session_timeout` | an idle connection with an open transaction | 25P03 |
 //! | `idle_session_timeout` | an idle connection | 57P05 |
-//! | the end of the server | the connection, and its statement | 57P01 |
+//! | the end of the server, `pg_terminate_backend` | the connection, and its statement | 57P01 |
 //! | the limit of authentication | a connection that has not begun | none is told |
 //!
-//! One thread keeps the deadlines. A connection tells it only if its deadline is before all others,
-//! so an idle server sleeps, and a statement without a limit costs nothing.
+//! The session keeps `statement_timeout` and `lock_timeout` itself. One thread keeps the deadlines
+//! of idle connections. A connection tells it only if its deadline is before all others, so an idle
+//! server sleeps, and a session without limits costs nothing.
 
 use crate::socket::Socket;
-use indelible::Interrupt;
+use sql::Sql;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -29,15 +30,13 @@ pub(crate) const SHORT_KEY_BYTES: usize = 4;
 /// No deadline: milliseconds that never come.
 const NEVER: u64 = u64::MAX;
 
-/// The reason why a statement or a connection ended early.
+/// The reason why a connection is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
-    Cancel,
-    StatementTimeout,
     IdleInTransaction,
     IdleSession,
-    /// The server ends.
-    Shutdown,
+    /// The server ends, or another session ends this one.
+    Command,
     /// Nobody has proved who he is in time.
     NotAuthenticated,
 }
@@ -61,19 +60,16 @@ pub(crate) struct Seat {
 
 struct State {
     phase: Phase,
-    /// The session's number, key and interrupt, once it has begun.
+    /// The session's number and key, once it has begun.
     session: Option<Started>,
-    /// Why the statement that runs is to end.
-    cause: Option<Cause>,
     /// Why the connection is to end.
     ending: Option<Cause>,
 }
 
 struct Started {
-    number: u32,
+    number: i32,
     key: [u8; KEY_BYTES],
     key_bytes: usize,
-    interrupt: Interrupt,
 }
 
 impl Seat {
@@ -82,14 +78,13 @@ impl Seat {
     }
 
     /// Lets others cancel the session's statements.
-    pub(crate) fn begin(&self, number: u32, key: &[u8], interrupt: Interrupt) {
+    pub(crate) fn begin(&self, number: i32, key: &[u8]) {
         let mut kept = [0; KEY_BYTES];
         kept[..key.len()].copy_from_slice(key);
         self.state().session = Some(Started {
             number,
             key: kept,
             key_bytes: key.len(),
-            interrupt,
         });
     }
 
@@ -98,32 +93,27 @@ impl Seat {
         self.state().ending
     }
 
-    /// Why the statement was ended, if it was.
-    pub(crate) fn cause(&self) -> Option<Cause> {
-        self.state().cause
-    }
-
-    /// Ends the statement that runs.
-    fn end_statement(state: &mut State, cause: Cause) {
-        if state.phase == Phase::Running
-            && let Some(session) = &state.session
-        {
-            state.cause = state.cause.or(Some(cause));
-            session.interrupt.raise();
-        }
-    }
-
-    /// Ends the connection, at once if it is idle, or with its statement.
+    /// Ends the connection as soon as it reads; its statement has to be ended too.
     pub(crate) fn end(&self, cause: Cause) {
         let mut state = self.state();
         state.ending = state.ending.or(Some(cause));
-        Self::end_statement(&mut state, cause);
+        drop(state);
         self.socket.end_input();
+    }
+
+    /// The session, if the key is its key.
+    fn session_of_key(&self, number: i32, key: &[u8]) -> Option<i32> {
+        let state = self.state();
+        let session = state.session.as_ref()?;
+        let is_meant =
+            session.number == number && are_equal(&session.key[..session.key_bytes], key);
+        is_meant.then_some(number)
     }
 }
 
 /// All connections of a server.
 pub(crate) struct Registry {
+    sql: Arc<Sql>,
     seats: Mutex<HashMap<u64, Arc<Seat>>>,
     serial: AtomicU64,
     /// The beginning of the clock.
@@ -145,8 +135,9 @@ enum Alarm {
 }
 
 impl Registry {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(sql: &Arc<Sql>) -> Self {
         Self {
+            sql: Arc::clone(sql),
             seats: Mutex::default(),
             serial: AtomicU64::new(0),
             epoch: Instant::now(),
@@ -169,7 +160,6 @@ impl Registry {
             state: Mutex::new(State {
                 phase: Phase::Starting,
                 session: None,
-                cause: None,
                 ending: None,
             }),
             deadline: AtomicU64::new(NEVER),
@@ -189,26 +179,29 @@ impl Registry {
         self.seats().len()
     }
 
+    fn all(&self) -> Vec<Arc<Seat>> {
+        self.seats().values().cloned().collect()
+    }
+
     /// Ends the statement of a session, if the key is its key.
-    pub(crate) fn cancel(&self, number: u32, key: &[u8]) {
-        let seats: Vec<Arc<Seat>> = self.seats().values().cloned().collect();
-        for seat in seats {
-            let mut state = seat.state();
-            let is_meant = state.session.as_ref().is_some_and(|session| {
-                session.number == number && are_equal(&session.key[..session.key_bytes], key)
-            });
-            if is_meant {
-                Seat::end_statement(&mut state, Cause::Cancel);
-            }
+    pub(crate) fn cancel(&self, number: i32, key: &[u8]) {
+        let all = self.all();
+        let meant = all.iter().find_map(|seat| seat.session_of_key(number, key));
+        if let Some(number) = meant {
+            self.sql.cancel(number);
         }
     }
 
     /// Ends connections: all, or those that are idle outside of a transaction.
     pub(crate) fn end_all(&self, only_idle: bool) {
-        for seat in self.seats().values() {
-            let phase = seat.state().phase;
+        for seat in self.all() {
+            let state = seat.state();
+            let phase = state.phase;
+            let number = state.session.as_ref().map(|session| session.number);
+            drop(state);
             if !only_idle || matches!(phase, Phase::Idle | Phase::Starting) {
-                seat.end(Cause::Shutdown);
+                seat.end(Cause::Command);
+                number.map(|number| self.sql.cancel(number));
             }
         }
     }
@@ -267,33 +260,28 @@ impl Registry {
 
     /// Ends whatever is late, and returns the next deadline.
     fn end_the_late(&self) -> u64 {
-        let seats: Vec<Arc<Seat>> = self.seats().values().cloned().collect();
         let now = self.now();
         let mut next = NEVER;
-        for seat in seats {
+        for seat in self.all() {
             let deadline = seat.deadline.load(Ordering::SeqCst);
             if deadline > now {
                 next = next.min(deadline);
                 continue;
             }
-            let mut state = seat.state();
+            let state = seat.state();
             // The phase may have ended meanwhile, with its deadline.
             if seat.deadline.load(Ordering::SeqCst) != deadline {
                 next = next.min(seat.deadline.load(Ordering::SeqCst));
                 continue;
             }
             seat.deadline.store(NEVER, Ordering::SeqCst);
-            match state.phase {
-                Phase::Running => Seat::end_statement(&mut state, Cause::StatementTimeout),
-                phase => {
-                    drop(state);
-                    seat.end(match phase {
-                        Phase::Starting => Cause::NotAuthenticated,
-                        Phase::IdleInTransaction => Cause::IdleInTransaction,
-                        Phase::Idle | Phase::Running => Cause::IdleSession,
-                    });
-                }
-            }
+            let phase = state.phase;
+            drop(state);
+            seat.end(match phase {
+                Phase::Starting => Cause::NotAuthenticated,
+                Phase::IdleInTransaction => Cause::IdleInTransaction,
+                Phase::Idle | Phase::Running => Cause::IdleSession,
+            });
         }
         next
     }
@@ -311,12 +299,6 @@ impl Entry {
     pub(crate) fn enter(&self, phase: Phase, limit: Option<Duration>) {
         let mut state = self.seat.state();
         state.phase = phase;
-        state.cause = None;
-        if phase == Phase::Running
-            && let Some(session) = &state.session
-        {
-            session.interrupt.clear();
-        }
         self.limit(limit);
     }
 

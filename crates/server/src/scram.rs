@@ -14,8 +14,11 @@ use std::fmt;
 use std::io;
 use std::str::FromStr;
 
-/// The name of the mechanism.
+/// The name of the mechanism, and of the one that is bound to the certificate of the connection.
 pub(crate) const MECHANISM: &str = "SCRAM-SHA-256";
+pub(crate) const BOUND_MECHANISM: &str = "SCRAM-SHA-256-PLUS";
+/// The header of a client that binds its proof to the certificate (RFC 5929).
+const BOUND_HEADER: &str = "p=tls-server-end-point,,";
 /// Rounds of the hash, PostgreSQL's default.
 const ITERATIONS: u32 = 4096;
 const SALT_BYTES: usize = 16;
@@ -127,6 +130,17 @@ fn parse(text: &str) -> Option<Verifier> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BadExchange;
 
+/// The binding of an exchange to the certificate of its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Binding<'a> {
+    /// The server offers none.
+    None,
+    /// The server offers one, which the client does not use.
+    Offered,
+    /// The client binds its proof to the hash of the certificate.
+    Used(&'a [u8]),
+}
+
 /// An exchange whose first half is done.
 pub(crate) struct Exchange {
     verifier: Verifier,
@@ -134,33 +148,50 @@ pub(crate) struct Exchange {
     client_first: String,
     pub(crate) server_first: String,
     nonce: String,
-    /// The beginning of the client's first message, which it repeats in its last one.
-    header: String,
+    /// The beginning of the client's first message and the hash of the certificate, if they are
+    /// bound: the client repeats both in its last message.
+    bound: Vec<u8>,
 }
 
 impl Exchange {
     /// Reads the client's first message.
-    pub(crate) fn begin(verifier: Verifier, first: &str) -> Result<Self, BadExchange> {
+    pub(crate) fn begin(
+        verifier: Verifier,
+        binding: Binding<'_>,
+        first: &str,
+    ) -> Result<Self, BadExchange> {
         let mut random = [0; NONCE_BYTES];
         getrandom(&mut random, GetRandomFlags::empty()).map_err(|_| BadExchange)?;
-        Self::with_nonce(verifier, first, &BASE64_STANDARD.encode(random))
+        Self::with_nonce(verifier, binding, first, &BASE64_STANDARD.encode(random))
     }
 
-    fn with_nonce(verifier: Verifier, first: &str, random: &str) -> Result<Self, BadExchange> {
-        // No channel binding: the client has none, or thinks that we have none. An identity other
-        // than the role of the connection is not taken.
-        let is_plain = first.starts_with("n,,") || first.starts_with("y,,");
-        let (header, bare) = first.split_at_checked(3).ok_or(BadExchange)?;
+    fn with_nonce(
+        verifier: Verifier,
+        binding: Binding<'_>,
+        first: &str,
+        random: &str,
+    ) -> Result<Self, BadExchange> {
+        // An identity other than the role of the connection is not taken. A client that says "y"
+        // could bind its proof and thinks that the server cannot: somebody has told it so.
+        let (headers, hash): (&[&str], &[u8]) = match binding {
+            Binding::None => (&["n,,", "y,,"], &[]),
+            Binding::Offered => (&["n,,"], &[]),
+            Binding::Used(hash) => (&[BOUND_HEADER], hash),
+        };
+        let split = headers
+            .iter()
+            .find_map(|header| Some((*header, first.strip_prefix(header)?)));
+        let (header, bare) = split.ok_or(BadExchange)?;
         let mut fields = bare.split(',');
         let (_, nonce) = (fields.next(), fields.next());
         let nonce = nonce.and_then(|field| field.strip_prefix("r="));
-        let nonce = nonce.filter(|nonce| is_plain && !nonce.is_empty());
+        let nonce = nonce.filter(|nonce| !nonce.is_empty());
         let nonce = format!("{}{random}", nonce.ok_or(BadExchange)?);
         let salt = BASE64_STANDARD.encode(&verifier.salt);
         Ok(Self {
             server_first: format!("r={nonce},s={salt},i={}", verifier.iterations),
             client_first: bare.to_owned(),
-            header: header.to_owned(),
+            bound: [header.as_bytes(), hash].concat(),
             nonce,
             verifier,
         })
@@ -170,8 +201,8 @@ impl Exchange {
     /// none if it does not.
     pub(crate) fn end(&self, last: &str) -> Result<Option<String>, BadExchange> {
         let (unproven, proof) = last.rsplit_once(",p=").ok_or(BadExchange)?;
-        let header = BASE64_STANDARD.encode(&self.header);
-        if unproven != format!("c={header},r={}", self.nonce) {
+        let bound = BASE64_STANDARD.encode(&self.bound);
+        if unproven != format!("c={bound},r={}", self.nonce) {
             return Err(BadExchange);
         }
         let proof: Key = BASE64_STANDARD
@@ -228,7 +259,8 @@ mod tests {
         );
         let random = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
         let first = "n,,n=user,r=rOprNGfwEbeRWgbNEkqO";
-        let exchange = Exchange::with_nonce(verifier.clone(), first, random).unwrap();
+        let exchange =
+            Exchange::with_nonce(verifier.clone(), Binding::None, first, random).unwrap();
         let nonce = format!("rOprNGfwEbeRWgbNEkqO{random}");
         assert_eq!(
             exchange.server_first,
@@ -258,8 +290,30 @@ mod tests {
             "n,a=me,n=,r=x",
             "n,,n=,r=",
         ] {
-            let begun = Exchange::with_nonce(verifier.clone(), first, random);
+            let begun = Exchange::with_nonce(verifier.clone(), Binding::None, first, random);
             assert_eq!(begun.err(), Some(BadExchange), "{first}");
+        }
+    }
+
+    #[test]
+    fn a_proof_is_bound_to_the_certificate() {
+        let verifier = Verifier::with_salt("pencil", b"salt");
+        let begin = |binding, first| Exchange::with_nonce(verifier.clone(), binding, first, "x");
+        let bound = begin(Binding::Used(b"hash"), "p=tls-server-end-point,,n=,r=y").unwrap();
+        let last = |bound: &[u8]| format!("c={},r=yx,p=", BASE64_STANDARD.encode(bound));
+        let proof = BASE64_STANDARD.encode([0; 32]);
+        let right = last(b"p=tls-server-end-point,,hash") + &proof;
+        assert_eq!(bound.end(&right), Ok(None));
+        let other = last(b"p=tls-server-end-point,,other") + &proof;
+        assert_eq!(bound.end(&other), Err(BadExchange));
+        assert!(begin(Binding::Offered, "n,,n=,r=y").is_ok());
+        assert!(begin(Binding::None, "y,,n=,r=y").is_ok());
+        for (binding, first) in [
+            (Binding::Offered, "y,,n=,r=y"),
+            (Binding::Used(b"hash"), "n,,n=,r=y"),
+            (Binding::Used(b"hash"), "p=tls-unique,,n=,r=y"),
+        ] {
+            assert_eq!(begin(binding, first).err(), Some(BadExchange), "{first}");
         }
     }
 

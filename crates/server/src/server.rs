@@ -9,7 +9,8 @@ use crate::link::Link;
 use crate::registry::Registry;
 use crate::socket::Socket;
 use crate::spin::Awake;
-use crate::{Options, ServeError};
+use crate::tls::Identity;
+use crate::{Options, ServeError, TlsError};
 use rustix::rand::{GetRandomFlags, getrandom};
 use sql::{Sql, SqlError, SqlState};
 use std::fs;
@@ -18,8 +19,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) registry: Arc<Registry>,
     /// The operating system's user that owns the database.
     pub(crate) owner: u32,
+    /// The certificate of the server, if it has one.
+    identity: RwLock<Option<Arc<Identity>>>,
     awake: Arc<Awake>,
     pub(crate) counts: Counts,
     /// Makes up salts of roles that do not exist.
@@ -70,9 +73,13 @@ impl Server {
     ///
     /// Addresses that cannot be listened on, or that the options make unsafe.
     pub fn start(sql: Arc<Sql>, options: Options) -> Result<Self, ServeError> {
+        let identity = options.tls.as_ref().map(Identity::read).transpose()?;
         let mut listeners = Vec::new();
         let mut address = None;
         if let Some(listen) = options.listen {
+            if !listen.ip().is_loopback() && (options.trusts || identity.is_none()) {
+                return Err(ServeError::NotSafe(listen));
+            }
             let listener = listen_on(listen)?;
             address = listener.local_addr().ok();
             listeners.push(Listener::Tcp(listener));
@@ -96,10 +103,11 @@ impl Server {
             .map_err(|error| ServeError::Random(error.into()))?;
         let shared = Arc::new(Shared {
             awake: Arc::new(Awake::new(options.polls)),
+            identity: RwLock::new(identity.map(Arc::new)),
             counts: Counts::default(),
+            registry: Arc::new(Registry::new(&sql)),
             sql,
             options,
-            registry: Arc::new(Registry::new()),
             owner,
             secret,
             failures: AtomicU32::new(0),
@@ -134,6 +142,9 @@ impl Server {
         let Some(address) = self.shared.options.http else {
             return Ok(());
         };
+        if !address.ip().is_loopback() {
+            return Err(ServeError::NotLoopback(address));
+        }
         let listener = listen_on(address)?;
         self.http = listener.local_addr().ok();
         let shared = Arc::clone(&self.shared);
@@ -162,6 +173,20 @@ impl Server {
     /// Whether any role can connect with a password.
     pub fn has_roles(&self) -> bool {
         self.shared.sql.has_passwords()
+    }
+
+    /// Reads the certificate again, for connections that begin from now on.
+    ///
+    /// # Errors
+    ///
+    /// Files that cannot be used; the server keeps the certificate that it has.
+    pub fn reload(&self) -> Result<(), TlsError> {
+        if let Some(files) = &self.shared.options.tls {
+            let identity = Arc::new(Identity::read(files)?);
+            let current = &self.shared.identity;
+            *current.write().unwrap_or_else(PoisonError::into_inner) = Some(identity);
+        }
+        Ok(())
     }
 
     /// The number of connections.
@@ -216,11 +241,7 @@ impl Drop for Server {
     }
 }
 
-/// Listens on an address of this machine alone.
 fn listen_on(address: SocketAddr) -> Result<TcpListener, ServeError> {
-    if !address.ip().is_loopback() {
-        return Err(ServeError::NotLoopback(address));
-    }
     TcpListener::bind(address).map_err(|error| ServeError::Listen(address.to_string(), error))
 }
 
@@ -309,6 +330,12 @@ fn serve(socket: Socket, shared: &Arc<Shared>) {
 impl Shared {
     pub(crate) fn is_ending(&self) -> bool {
         self.is_ending.load(Ordering::SeqCst)
+    }
+
+    /// The certificate of the server, if it has one.
+    pub(crate) fn identity(&self) -> Option<Arc<Identity>> {
+        let identity = self.identity.read();
+        identity.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// A slot for one more connection.

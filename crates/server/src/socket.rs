@@ -6,6 +6,7 @@
 use rustix::net::{RecvFlags, recv, sockopt};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -53,6 +54,14 @@ impl Socket {
         }
     }
 
+    /// Its descriptor, for waits.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
+        }
+    }
+
     /// Lets no more come in: the thread that reads finds the end of the stream.
     pub(crate) fn end_input(&self) {
         // It may have ended already.
@@ -91,5 +100,15 @@ impl Socket {
             Self::Tcp(stream) => (&*stream).write(bytes),
             Self::Unix(stream) => (&*stream).write(bytes),
         }
+    }
+}
+
+impl Write for &Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Socket::write(self, bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

@@ -6,6 +6,7 @@
 //! a connection whose client answers quickly once more begins again.
 
 use crate::socket::Socket;
+use crate::waker::Waker;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -49,8 +50,13 @@ impl Waits {
         }
     }
 
-    /// Reads what comes next.
-    pub(crate) fn read(&mut self, socket: &Socket, buffer: &mut [u8]) -> io::Result<usize> {
+    /// Reads what comes next; none if the waker has woken the thread before.
+    pub(crate) fn read(
+        &mut self,
+        socket: &Socket,
+        waker: Option<&Waker>,
+        buffer: &mut [u8],
+    ) -> io::Result<Option<usize>> {
         if self.in_vain < IN_VAIN_MAX
             && self.awake.threads.load(Ordering::Relaxed) <= self.awake.threads_max
         {
@@ -62,7 +68,7 @@ impl Waits {
                     }
                     come => {
                         self.in_vain = 0;
-                        return come;
+                        return come.map(Some);
                     }
                 }
             }
@@ -70,7 +76,13 @@ impl Waits {
         }
         let start = Instant::now();
         self.awake.threads.fetch_sub(1, Ordering::Relaxed);
-        let come = socket.read(buffer);
+        let come = match waker {
+            None => socket.read(buffer).map(Some),
+            Some(waker) => waker.wait(socket).and_then(|has_come| {
+                let come = has_come.then(|| socket.read_now(buffer));
+                come.transpose()
+            }),
+        };
         self.awake.threads.fetch_add(1, Ordering::Relaxed);
         if start.elapsed() < POLL_MAX {
             self.in_vain = 0;

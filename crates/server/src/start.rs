@@ -9,12 +9,11 @@ use crate::extended::utf8;
 use crate::http::count;
 use crate::link::{Broken, Link};
 use crate::message::{Malformed, StartUp};
-use crate::registry::{Entry, KEY_BYTES, SHORT_KEY_BYTES};
+use crate::registry::{Cause, Entry, KEY_BYTES, SHORT_KEY_BYTES};
 use crate::server::{Shared, Slot};
 use crate::status::Reported;
-use indelible::Interrupt;
 use rustix::rand::{GetRandomFlags, getrandom};
-use sql::{Session, SqlError, SqlState};
+use sql::{Session, SqlError, SqlState, WakeReason};
 use std::sync::Arc;
 
 /// Most bytes of a message before a client is known.
@@ -114,7 +113,7 @@ fn begin(
     }
     link.answers.authentication_ok();
     let reported = Reported::new(&session, &mut link.answers);
-    give_key(link, entry, beginning.minor, &session)?;
+    give_key(link, entry, beginning.minor, &mut session)?;
     Ok((session, reported, slot))
 }
 
@@ -125,15 +124,19 @@ fn negotiate(link: &mut Link, shared: &Shared) -> Result<Beginning, Refusal> {
     loop {
         link.body(&mut body)?;
         match StartUp::read(&body)? {
-            StartUp::Tls | StartUp::Gss if wishes < 2 => {
+            wish @ (StartUp::Tls | StartUp::Gss) if wishes < 2 && !link.is_encrypted() => {
                 wishes += 1;
-                link.send_byte(b'N')?;
+                let identity = shared.identity().filter(|_| wish == StartUp::Tls);
+                link.send_byte(if identity.is_some() { b'S' } else { b'N' })?;
+                if let Some(identity) = identity {
+                    link.encrypt(&identity)?;
+                }
             }
             StartUp::Tls | StartUp::Gss => {
                 return Err(Malformed::BadField("protocol version").into());
             }
             StartUp::Cancel { number, key } => {
-                shared.registry.cancel(number, key);
+                shared.registry.cancel(number.cast_signed(), key);
                 return Err(Refusal::Done);
             }
             StartUp::Session {
@@ -226,7 +229,12 @@ fn switches(text: &str) -> Result<Vec<(String, String)>, SqlError> {
 }
 
 /// Tells the client how to cancel its statements.
-fn give_key(link: &mut Link, entry: &Entry, minor: u16, session: &Session) -> Result<(), Refusal> {
+fn give_key(
+    link: &mut Link,
+    entry: &Entry,
+    minor: u16,
+    session: &mut Session,
+) -> Result<(), Refusal> {
     let mut key = [0; KEY_BYTES];
     let length = if minor < 2 {
         SHORT_KEY_BYTES
@@ -234,10 +242,15 @@ fn give_key(link: &mut Link, entry: &Entry, minor: u16, session: &Session) -> Re
         KEY_BYTES
     };
     getrandom(&mut key[..length], GetRandomFlags::empty()).map_err(std::io::Error::from)?;
-    let number = session.number().cast_unsigned();
-    let interrupt: Interrupt = session.interrupt();
-    entry.seat.begin(number, &key[..length], interrupt);
-    link.answers.key(number, &key[..length]);
+    let number = session.number();
+    entry.seat.begin(number, &key[..length]);
+    let seat = Arc::clone(&entry.seat);
+    session.on_wake(Arc::new(move |reason| {
+        if reason == WakeReason::End {
+            seat.end(Cause::Command);
+        }
+    }));
+    link.answers.key(number.cast_unsigned(), &key[..length]);
     Ok(())
 }
 

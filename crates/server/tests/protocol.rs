@@ -163,6 +163,16 @@ impl Client {
         line.join(" ")
     }
 
+    /// All answers up to the end of the stream, in a line.
+    fn until_end(&mut self) -> String {
+        let mut line = Vec::new();
+        while let Some((kind, body)) = self.next() {
+            line.push(shown(kind, &body));
+        }
+        line.push("end".to_owned());
+        line.join(" ")
+    }
+
     fn has_no_answer(&self) -> bool {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         recv(&self.stream, &mut [0], flags).is_err()
@@ -477,6 +487,104 @@ fn sessions_end_when_they_last_too_long() {
     let mut client = fixture.client();
     client.ask(&[query("set idle_session_timeout = 20")]);
     assert_eq!(client.until_ready(), "E[57P05] end");
+}
+
+#[test]
+fn each_statement_of_a_text_has_the_time_of_its_own() {
+    let fixture = Fixture::new(|_| {});
+    let mut client = fixture.client();
+    // The limit holds from the statement after it on, and for each one anew.
+    assert_eq!(
+        client.ask(&[query(
+            "set statement_timeout = 400; select pg_sleep(0.3); select pg_sleep(0.3); \
+             select pg_sleep(600)"
+        )]),
+        "C[SET] T D[] C[SELECT 1] T D[] C[SELECT 1] T E[57014] Z[I]"
+    );
+    let answers = client.ask(&[
+        parse("", "select pg_sleep(600)"),
+        bind("", "", &[]),
+        execute("", 0),
+        sync(),
+    ]);
+    assert_eq!(answers, "1 2 E[57014] Z[I]");
+}
+
+#[test]
+fn sessions_end_each_other() {
+    let fixture = Fixture::new(|_| {});
+    let (mut one, mut other) = (fixture.client(), fixture.client());
+    let end = |what: &str, number: u32| query(&format!("select pg_{what}_backend({number})"));
+    // An idle session has nothing to cancel, and its next statement is not meant.
+    other.ask(&[end("cancel", one.number)]);
+    assert_eq!(one.ask(&[query("select 1")]), "T D[1] C[SELECT 1] Z[I]");
+    other.ask(&[end("terminate", one.number)]);
+    assert_eq!(one.until_ready(), "E[57P01] end");
+    // In a statement, in a transaction, in the middle of a COPY, and while it listens.
+    for text in [
+        "select pg_sleep(600)",
+        "begin",
+        "create table t (a int); copy t from stdin",
+        "listen news",
+    ] {
+        let mut victim = fixture.client();
+        victim.send(&[query(text)]);
+        while victim.has_no_answer() && !text.contains("sleep") {
+            std::thread::yield_now();
+        }
+        other.ask(&[end("terminate", victim.number)]);
+        let answers = victim.until_end();
+        assert!(answers.ends_with(" E[57P01] end"), "{text}: {answers}");
+        assert_eq!(answers.matches("E[").count(), 1, "{text}: {answers}");
+    }
+    other.send(&[end("terminate", other.number)]);
+    assert!(other.until_end().ends_with("E[57P01] end"));
+}
+
+#[test]
+fn notifications_come_between_transactions() {
+    let fixture = Fixture::new(|_| {});
+    let (mut listener, mut sender) = (fixture.client(), fixture.client());
+    listener.ask(&[query("listen news")]);
+    sender.ask(&[query("begin; notify news, 'a'; notify news, 'b'")]);
+    sender.ask(&[query("commit")]);
+    // The listener is idle: they come without a question.
+    for text in ["a", "b"] {
+        let (kind, body) = listener.next().unwrap();
+        let expected = [
+            &sender.number.to_be_bytes(),
+            format!("news\0{text}\0").as_bytes(),
+        ]
+        .concat();
+        assert_eq!((kind, body), (b'A', expected));
+    }
+    // In a transaction they wait for its end, and come before the server says that it is ready.
+    listener.ask(&[query("begin")]);
+    sender.ask(&[query("notify news, 'c'")]);
+    assert_eq!(
+        listener.ask(&[query("select 1")]),
+        "T D[1] C[SELECT 1] Z[T]"
+    );
+    assert!(listener.has_no_answer());
+    assert_eq!(listener.ask(&[query("commit")]), "C[COMMIT] A Z[I]");
+    // Neither between Parse and Sync.
+    assert_eq!(
+        listener.ask(&[parse("", "select 1"), message(b'H', b""), sync()]),
+        "1 Z[I]"
+    );
+    listener.send(&[parse("", "select 1"), message(b'H', b"")]);
+    assert_eq!(listener.next().unwrap().0, b'1');
+    sender.ask(&[query("notify news, 'd'")]);
+    assert!(listener.has_no_answer());
+    assert_eq!(listener.ask(&[sync()]), "A Z[I]");
+    // A session hears itself, and after UNLISTEN nothing.
+    assert_eq!(listener.ask(&[query("notify news")]), "C[NOTIFY] A Z[I]");
+    listener.ask(&[query("unlisten news")]);
+    sender.ask(&[query("notify news")]);
+    assert_eq!(
+        listener.ask(&[query("select 1")]),
+        "T D[1] C[SELECT 1] Z[I]"
+    );
 }
 
 #[test]

@@ -20,7 +20,7 @@ SIGTERM ends the server after open transactions, SIGINT at once. More is in docs
 pub(crate) struct ServeArgs {
     /// Directory of the database
     pub(crate) path: PathBuf,
-    /// Address over TCP, on this machine only; port 0 lets the system choose
+    /// Address over TCP, of this machine only without --tls-cert; port 0 lets the system choose
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5432")]
     pub(crate) listen: SocketAddr,
     /// Path of the Unix socket, or a directory that gets `.s.PGSQL.PORT`; that of the database
@@ -30,6 +30,12 @@ pub(crate) struct ServeArgs {
     /// Answer /healthz, /readyz and /metrics on this address, on this machine only
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) http: Option<SocketAddr>,
+    /// File with the certificate for TLS, and those that lead to its authority (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// File with the key of the certificate, which nobody else may read (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
     /// Let in everybody on this machine as superuser
     #[arg(long)]
     pub(crate) trust: bool,

@@ -5,7 +5,7 @@
 
 use super::{Format, Formats};
 use sql::types::Type;
-use sql::{CopyShape, OutputColumn, SqlError};
+use sql::{CopyShape, Notification, OutputColumn, SqlError};
 
 /// The state of the transaction, as `ReadyForQuery` has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +108,14 @@ impl Answers {
 
     pub(crate) fn ready(&mut self, status: Status) {
         self.message(b'Z', |out| out.push(status as u8));
+    }
+
+    pub(crate) fn notification(&mut self, notification: &Notification) {
+        self.message(b'A', |out| {
+            out.extend(notification.sender.to_be_bytes());
+            text(out, notification.channel.as_bytes());
+            text(out, notification.payload.as_bytes());
+        });
     }
 
     pub(crate) fn parse_complete(&mut self) {

@@ -17,6 +17,8 @@ pub(crate) enum Malformed {
     BadField(&'static str),
     /// No message has this kind.
     UnknownKind(u8),
+    /// Bytes follow a wish for encryption before it is answered.
+    BytesBeforeEncryption,
 }
 
 impl fmt::Display for Malformed {
@@ -25,6 +27,9 @@ impl fmt::Display for Malformed {
             Self::TooShort => f.write_str("insufficient data left in message"),
             Self::TooLong => f.write_str("invalid message format"),
             Self::BadField(name) => write!(f, "invalid {name} in message"),
+            Self::BytesBeforeEncryption => {
+                f.write_str("received unencrypted data after SSL request")
+            }
             Self::UnknownKind(kind) => write!(f, "invalid frontend message type {kind}"),
         }
     }

@@ -1,0 +1,152 @@
+//! Encryption by TLS 1.2 and 1.3.
+//!
+//! The server has one certificate for all connections, read at its start and again when it is told
+//! to; connections that have begun keep theirs. Bytes are encrypted between the link and the
+//! socket, so nothing above the link knows of it. The handshake is a part of the first read.
+
+use crate::certificate;
+use crate::socket::Socket;
+use crate::spin::Waits;
+use crate::waker::Waker;
+use crate::{TlsError, TlsFiles};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{InconsistentKeys, ServerConfig, ServerConnection};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Encrypted bytes that are read at once.
+const RAW_BYTES: usize = 16 << 10;
+
+/// The certificate of the server, and its key.
+pub(crate) struct Identity {
+    config: Arc<ServerConfig>,
+    /// The hash of the certificate that clients bind their proof of a password to.
+    pub(crate) binding: Option<Vec<u8>>,
+}
+
+impl Identity {
+    /// Reads and checks the files.
+    pub(crate) fn read(files: &TlsFiles) -> Result<Self, TlsError> {
+        let TlsFiles { certificate, key } = files;
+        let chain = CertificateDer::pem_file_iter(certificate)
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(|error| TlsError::unreadable(certificate, &error))?;
+        let own = chain.first();
+        let own = own.ok_or_else(|| TlsError::NoCertificate(certificate.clone()))?;
+        if let Some(end) = certificate::expired_at(own) {
+            return Err(TlsError::Expired(certificate.clone(), end));
+        }
+        let binding = certificate::end_point(own);
+        check_permissions(key)?;
+        let secret =
+            PrivateKeyDer::from_pem_file(key).map_err(|error| TlsError::unreadable(key, &error))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .and_then(|builder| {
+                builder
+                    .with_no_client_auth()
+                    .with_single_cert(chain, secret)
+            })
+            .map_err(|error| match error {
+                rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                    TlsError::Mismatch(key.clone(), certificate.clone())
+                }
+                error => TlsError::Unusable(key.clone(), error.to_string()),
+            })?;
+        let config = Arc::new(config);
+        Ok(Self { config, binding })
+    }
+}
+
+/// Fails if others can read the key.
+fn check_permissions(key: &Path) -> Result<(), TlsError> {
+    let metadata = std::fs::metadata(key)
+        .map_err(|error| TlsError::Unreadable(key.to_owned(), error.to_string()))?;
+    match metadata.permissions().mode() & 0o077 {
+        0 => Ok(()),
+        _ => Err(TlsError::NotSecret(key.to_owned())),
+    }
+}
+
+impl TlsError {
+    fn unreadable(path: &Path, error: &rustls::pki_types::pem::Error) -> Self {
+        Self::Unreadable(path.to_owned(), error.to_string())
+    }
+}
+
+/// The encryption of a connection.
+pub(crate) struct Encryption {
+    connection: ServerConnection,
+    /// Encrypted bytes that have come, from `start` to `end`.
+    raw: Box<[u8]>,
+    start: usize,
+    end: usize,
+}
+
+impl Encryption {
+    pub(crate) fn begin(identity: &Identity) -> io::Result<Self> {
+        let connection = ServerConnection::new(Arc::clone(&identity.config));
+        Ok(Self {
+            connection: connection.map_err(io::Error::other)?,
+            raw: vec![0; RAW_BYTES].into_boxed_slice(),
+            start: 0,
+            end: 0,
+        })
+    }
+
+    /// Reads what comes next; none if the waker has woken the thread before.
+    pub(crate) fn read(
+        &mut self,
+        socket: &Socket,
+        waits: &mut Waits,
+        waker: Option<&Waker>,
+        buffer: &mut [u8],
+    ) -> io::Result<Option<usize>> {
+        loop {
+            match self.connection.reader().read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                come => return come.map(Some),
+            }
+            if self.start == self.end {
+                let Some(come) = waits.read(socket, waker, &mut self.raw)? else {
+                    return Ok(None);
+                };
+                (self.start, self.end) = (0, come);
+            }
+            // Without any bytes it learns that the stream has ended.
+            let mut raw = &self.raw[self.start..self.end];
+            self.start += self.connection.read_tls(&mut raw)?;
+            let state = self.connection.process_new_packets();
+            self.send(socket)?;
+            state.map_err(io::Error::other)?;
+        }
+    }
+
+    /// Sends bytes, or a part of them: as many as it says.
+    pub(crate) fn write(&mut self, socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
+        let taken = self.connection.writer().write(bytes)?;
+        self.send(socket)?;
+        Ok(taken)
+    }
+
+    /// Says that nothing follows.
+    pub(crate) fn end(&mut self, socket: &Socket) {
+        self.connection.send_close_notify();
+        // The other end may have gone.
+        let _ = self.send(socket);
+    }
+
+    fn send(&mut self, mut socket: &Socket) -> io::Result<()> {
+        while self.connection.wants_write() {
+            match self.connection.write_tls(&mut socket) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
