@@ -10,6 +10,7 @@ use crate::args::{Command, IndexesCommand, RoleCommand, TablesCommand};
 use crate::files::is_standard;
 use crate::printable::printable_lines;
 use crate::streams;
+use server::config::ConfigError;
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -80,6 +81,7 @@ impl Work {
             | Command::Scan(_)
             | Command::Sql(_)
             | Command::Serve(_)
+            | Command::Config(_)
             | Command::Info(_)
             | Command::Verify(_)
             | Command::Repair(_)
@@ -112,7 +114,9 @@ pub(crate) fn tell(error: &anyhow::Error, work: Work) -> u8 {
 /// The exit code of an error.
 pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
     let unusable = error.chain().any(|cause| {
-        cause.is::<Usage>() || matches!(cause.downcast_ref(), Some(indelible::Error::Option { .. }))
+        cause.is::<Usage>()
+            || cause.is::<ConfigError>()
+            || matches!(cause.downcast_ref(), Some(indelible::Error::Option { .. }))
     });
     if unusable { UNUSABLE } else { FAILED }
 }

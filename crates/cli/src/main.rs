@@ -84,6 +84,7 @@ fn run(line: CommandLine) -> Result<ExitCode> {
         Command::Scan(args) => query::scan(&args, format?)?,
         Command::Sql(args) => return sql::run(&args, line.format),
         Command::Serve(args) => serve::run(&args)?,
+        Command::Config(args) => serve::show_configuration(&args, format?)?,
         Command::Role(RoleCommand::Create(args)) => serve::create_role(&args)?,
         Command::Info(args) => inspect::info(&args, format?)?,
         Command::Verify(args) => return inspect::verify(&args, format?),

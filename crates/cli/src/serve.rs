@@ -1,4 +1,4 @@
-//! `serve` and `role`.
+//! `serve`, `config` and `role`.
 //!
 //! `serve` opens a database, listens, and ends when a signal says so.
 //!
@@ -7,10 +7,12 @@
 
 use crate::args::{RoleArgs, ServeArgs};
 use crate::failure::Usage;
+use crate::output::{Format, Listing};
 use anyhow::{Context, Result};
 use client::{Address, Client, LocalClient, WireClient};
 use indelible::Database;
-use server::{Options, Server, TlsFiles};
+use server::Server;
+use server::config::{ConfigError, Configuration};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use sql::Sql;
@@ -30,49 +32,88 @@ const DUPLICATE_OBJECT: &str = "42710";
 /// Runs `serve`.
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).context("cannot handle signals")?;
+    let configuration = configuration(args)?;
     let database = Database::open(&args.path)?;
     let sql = Sql::open(database)?;
-    let mut options = Options::new(&args.path);
-    options.listen = Some(args.listen);
-    options.socket = Some(args.socket.as_ref().unwrap_or(&args.path).clone());
-    options.http = args.http;
-    options.tls = args
-        .tls_cert
-        .clone()
-        .zip(args.tls_key.clone())
-        .map(|(certificate, key)| TlsFiles { certificate, key });
-    options.trusts = args.trust;
-    options.polls = !args.no_polling;
-    options.connections_max = args.max_connections;
+    configuration.check_sessions(&sql)?;
+    let options = configuration.options();
+    let trusts = options.trusts;
     let server = Server::start(Arc::clone(&sql), options)?;
-    let address = server.address().unwrap_or(args.listen);
-    let socket = server.socket().unwrap_or(&args.path);
-    eprintln!("ready on {address} and {}", socket.display());
+    let addresses = server.address().map(|address| address.to_string());
+    let socket = server.socket().map(|path| path.display().to_string());
+    let addresses: Vec<String> = addresses.into_iter().chain(socket).collect();
+    server.say(&format!("ready on {}", addresses.join(" and ")));
     if let Some(address) = server.http_address() {
-        eprintln!("health and counts on http://{address}/metrics");
+        server.say(&format!("health and counts on http://{address}/metrics"));
     }
     let path = args.path.display();
-    if args.trust {
-        eprintln!("--trust: everybody on this machine is superuser");
+    if trusts {
+        server.say("--trust: everybody on this machine is superuser");
     } else if !server.has_roles() {
-        eprintln!("over TCP nobody can connect before `indelible role create {path} NAME`");
+        server.say(&format!(
+            "over TCP nobody can connect before `indelible role create {path} NAME`"
+        ));
     }
     tell_manager("READY=1");
-    let mut until_end = signals.forever();
-    let grace = loop {
-        match until_end.next() {
-            Some(SIGHUP) => match server.reload() {
-                Ok(()) => eprintln!("the certificate was read again"),
-                Err(error) => eprintln!("the certificate stays as it was: {error}"),
-            },
-            Some(SIGTERM) => break Duration::from_secs(args.shutdown_grace),
-            _ => break Duration::ZERO,
-        }
+    let (signal, configuration) = serve(&server, &sql, args, configuration, &mut signals);
+    let grace = match signal {
+        SIGTERM => configuration.shutdown_grace(),
+        _ => Duration::ZERO,
     };
     tell_manager("STOPPING=1");
     server.end(grace, || signals.pending().any(|signal| signal != SIGHUP));
     sql.close()?;
     Ok(())
+}
+
+/// Waits for the signal that ends the server, and reads settings again at each SIGHUP. Returns the
+/// signal and the settings that hold at the end.
+fn serve(
+    server: &Server,
+    sql: &Arc<Sql>,
+    args: &ServeArgs,
+    mut current: Configuration,
+    signals: &mut Signals,
+) -> (i32, Configuration) {
+    for signal in signals.forever() {
+        if signal != SIGHUP {
+            return (signal, current);
+        }
+        tell_manager("RELOADING=1");
+        match reload(server, sql, args) {
+            Ok(next) => {
+                server.say("the settings were read again");
+                for name in current.fixed_changes(&next) {
+                    server.say(&format!("{name} changes at the next start of the server"));
+                }
+                current = next;
+            }
+            Err(error) => server.say(&format!("the settings stay as they were: {error:#}")),
+        }
+        tell_manager("READY=1");
+    }
+    (SIGINT, current)
+}
+
+fn reload(server: &Server, sql: &Arc<Sql>, args: &ServeArgs) -> Result<Configuration> {
+    let configuration = configuration(args)?;
+    configuration.check_sessions(sql)?;
+    server.reload(configuration.options())?;
+    Ok(configuration)
+}
+
+fn configuration(args: &ServeArgs) -> Result<Configuration, ConfigError> {
+    let file = args.config.as_deref();
+    Configuration::read(&args.path, file, std::env::vars_os(), &args.flags.0)
+}
+
+/// Runs `config`.
+pub(crate) fn show_configuration(args: &ServeArgs, format: Format) -> Result<()> {
+    let mut listing = Listing::new(["setting", "value", "origin"]);
+    for (name, value, origin) in configuration(args)?.all() {
+        listing.push(vec![name.into(), value.into(), origin.to_string().into()]);
+    }
+    listing.print(format)
 }
 
 /// Tells the manager of services how far the server is, if it was started by one that asks for it

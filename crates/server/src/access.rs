@@ -46,7 +46,7 @@ pub(crate) fn authenticate(
         return Err(not_encrypted(role).into());
     }
     let peer = link.socket().peer_user();
-    if shared.options.trusts || peer == Some(shared.owner) {
+    if shared.options().trusts || peer == Some(shared.owner) {
         return Ok(Client::Trusted);
     }
     if !shared.sql.has_passwords() {

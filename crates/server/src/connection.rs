@@ -20,10 +20,10 @@ use crate::registry::{Cause, Entry, Phase};
 use crate::results::{NoticeFilter, Protocol, Results};
 use crate::server::Slot;
 use crate::status::Reported;
-use sql::{RowSink, Session, SqlError, SqlState, TransactionStatus, WakeReason};
+use sql::{RowSink, Session, SqlError, SqlState, TransactionStatus, WakeReason, without_constants};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A client whose session has begun.
 pub(crate) struct Connection {
@@ -86,7 +86,17 @@ impl Connection {
 
     /// Answers requests until the connection ends.
     pub(crate) fn run(mut self) {
+        let begun = Instant::now();
         let done = self.answer_all();
+        let log = self.slot.log();
+        if log.has_connections() {
+            let seconds = begun.elapsed().as_secs();
+            let fields = [
+                ("session", self.session.number().into()),
+                ("seconds", seconds.into()),
+            ];
+            log.tell("disconnected", &fields);
+        }
         match (self.entry.seat.ending(), done) {
             (Some(cause), _) => self.link.say_last(&ended(cause)),
             (None, Err(broken)) => self.link.say_broken(&broken),
@@ -118,7 +128,9 @@ impl Connection {
         }
         let done = match request {
             Request::Query(text) => {
+                let begun = Instant::now();
                 let done = self.query(text);
+                self.took(begun.elapsed());
                 return self.end_of_query(done).map(|()| true);
             }
             Request::Sync => {
@@ -141,7 +153,12 @@ impl Connection {
             } => self.bind(portal, statement, &formats, &values, results),
             Request::Describe(target, name) => self.describe(target, name),
             Request::Close(target, name) => self.close(target, name),
-            Request::Execute { portal, rows_max } => self.execute(portal, rows_max),
+            Request::Execute { portal, rows_max } => {
+                let begun = Instant::now();
+                let done = self.execute(portal, rows_max);
+                self.took(begun.elapsed());
+                done
+            }
             Request::Flush => return Ok(self.link.flush().map(|()| true)?),
             // The rest of a COPY that has failed.
             Request::CopyData(_) | Request::CopyDone | Request::CopyFail(_) => Ok(()),
@@ -156,6 +173,21 @@ impl Connection {
             self.is_skipping = true;
         }
         Ok(true)
+    }
+
+    /// Counts a statement that has taken so long, and logs it if it was slow.
+    fn took(&self, time: Duration) {
+        self.slot.counts().took(time);
+        let log = self.slot.log();
+        if log.is_slow(time) {
+            let text = without_constants(&self.session.shown_text());
+            let fields = [
+                ("session", self.session.number().into()),
+                ("microseconds", (time.as_micros() as u64).into()),
+                ("statement", text.into()),
+            ];
+            log.tell("slow statement", &fields);
+        }
     }
 
     fn query(&mut self, text: &[u8]) -> Result<(), Failure> {

@@ -16,6 +16,9 @@ const WAIT: Duration = Duration::from_secs(1);
 /// Bytes that a first line may have.
 const LINE_BYTES_MAX: usize = 1024;
 
+/// Classes of the times of statements; the last one has all that take longer than a minute.
+const TIMES: usize = 27;
+
 /// Counts since the server began.
 #[derive(Default)]
 pub(crate) struct Counts {
@@ -23,6 +26,18 @@ pub(crate) struct Counts {
     pub(crate) refused: AtomicU64,
     pub(crate) requests: AtomicU64,
     pub(crate) errors: AtomicU64,
+    /// Statements by the time that they have taken: the first ones less than a microsecond, each
+    /// next ones less than twice as long.
+    pub(crate) times: [AtomicU64; TIMES],
+}
+
+impl Counts {
+    /// Counts a statement that has taken so long.
+    pub(crate) fn took(&self, time: Duration) {
+        let micros = time.as_micros() as u64;
+        let place = (u64::BITS - micros.leading_zeros()) as usize;
+        count(&self.times[place.min(TIMES - 1)]);
+    }
 }
 
 /// Adds one to a count.
@@ -84,14 +99,14 @@ fn metrics(shared: &Shared) -> String {
         (
             "connections_max",
             "gauge",
-            shared.options.connections_max as u64,
+            shared.options().connections_max as u64,
         ),
         ("sessions_total", "counter", read(&counts.connections)),
         ("refused_total", "counter", read(&counts.refused)),
         ("requests_total", "counter", read(&counts.requests)),
         ("errors_total", "counter", read(&counts.errors)),
     ];
-    let mut text = String::new();
+    let mut text = times(counts);
     for (name, kind, value) in all {
         // Writing to a text cannot fail.
         let _ = writeln!(
@@ -99,5 +114,25 @@ fn metrics(shared: &Shared) -> String {
             "# TYPE indelible_{name} {kind}\nindelible_{name} {value}"
         );
     }
+    text
+}
+
+/// The times of statements, as a histogram of Prometheus.
+fn times(counts: &Counts) -> String {
+    let mut text = "# TYPE indelible_statement_seconds histogram\n".to_owned();
+    let mut sum = 0;
+    for (place, count) in counts.times.iter().enumerate() {
+        sum += count.load(Ordering::Relaxed);
+        let bound = if place + 1 == TIMES {
+            "+Inf".to_owned()
+        } else {
+            (Duration::from_micros(1 << place).as_secs_f64()).to_string()
+        };
+        let _ = writeln!(
+            text,
+            "indelible_statement_seconds_bucket{{le=\"{bound}\"}} {sum}"
+        );
+    }
+    let _ = writeln!(text, "indelible_statement_seconds_count {sum}");
     text
 }

@@ -11,6 +11,8 @@
 //! | `scram` | the proof of a password |
 //! | `connection`, `extended` | requests, one after the other |
 //! | `results`, `status` | rows, notices and settings become answers |
+//! | [`config`] | settings from flags, the environment and a file |
+//! | `log` | events, a line each |
 //! | `http` | health and counts for machines |
 //! | `registry` | the connections, and what others end: statements, idle sessions |
 //! | `tls`, `certificate` | encryption, and the parts of a certificate that the server looks at |
@@ -18,10 +20,12 @@
 
 mod access;
 mod certificate;
+pub mod config;
 mod connection;
 mod extended;
 mod http;
 mod link;
+mod log;
 mod message;
 mod registry;
 mod results;
@@ -34,6 +38,7 @@ mod status;
 mod tls;
 mod waker;
 
+pub use log::LogOptions;
 pub use scram::password_verifier;
 pub use server::Server;
 
@@ -67,6 +72,10 @@ pub struct Options {
     pub start_wait: Duration,
     /// A client that takes nothing for so long is given up.
     pub write_wait: Duration,
+    /// The events that are logged.
+    pub log: LogOptions,
+    /// Settings that sessions begin with.
+    pub session: Vec<(String, String)>,
 }
 
 impl Options {
@@ -84,6 +93,8 @@ impl Options {
             message_bytes_max: 64 << 20,
             start_wait: Duration::from_secs(10),
             write_wait: Duration::from_mins(1),
+            log: LogOptions::default(),
+            session: Vec::new(),
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::http::{self, Counts};
 use crate::link::Link;
+use crate::log::Log;
 use crate::registry::Registry;
 use crate::socket::Socket;
 use crate::spin::Awake;
@@ -20,7 +21,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -34,7 +35,8 @@ const END_AGAIN: Duration = Duration::from_millis(50);
 /// State that all threads of a server share.
 pub(crate) struct Shared {
     pub(crate) sql: Arc<Sql>,
-    pub(crate) options: Options,
+    options: RwLock<Arc<Options>>,
+    pub(crate) log: Log,
     pub(crate) registry: Arc<Registry>,
     /// The operating system's user that owns the database.
     pub(crate) owner: u32,
@@ -98,6 +100,7 @@ impl Server {
         let owner = fs::metadata(&options.directory)
             .map_err(|error| ServeError::Directory(options.directory.clone(), error))?
             .uid();
+        let log = Log::new(&options.log, Box::new(io::stderr())).map_err(ServeError::Thread)?;
         let mut secret = [0; 32];
         getrandom(&mut secret, GetRandomFlags::empty())
             .map_err(|error| ServeError::Random(error.into()))?;
@@ -107,7 +110,8 @@ impl Server {
             counts: Counts::default(),
             registry: Arc::new(Registry::new(&sql)),
             sql,
-            options,
+            log,
+            options: RwLock::new(Arc::new(options)),
             owner,
             secret,
             failures: AtomicU32::new(0),
@@ -139,7 +143,7 @@ impl Server {
 
     /// Begins to answer questions about the server, if it is to.
     fn start_http(&mut self) -> Result<(), ServeError> {
-        let Some(address) = self.shared.options.http else {
+        let Some(address) = self.shared.options().http else {
             return Ok(());
         };
         if !address.ip().is_loopback() {
@@ -175,18 +179,35 @@ impl Server {
         self.shared.sql.has_passwords()
     }
 
-    /// Reads the certificate again, for connections that begin from now on.
+    /// Takes other options, and reads the certificate again, for connections that begin from now
+    /// on. Addresses, `trusts` and `polls` stay as they are.
     ///
     /// # Errors
     ///
-    /// Files that cannot be used; the server keeps the certificate that it has.
-    pub fn reload(&self) -> Result<(), TlsError> {
-        if let Some(files) = &self.shared.options.tls {
-            let identity = Arc::new(Identity::read(files)?);
-            let current = &self.shared.identity;
-            *current.write().unwrap_or_else(PoisonError::into_inner) = Some(identity);
+    /// A certificate that cannot be used; then nothing changes.
+    pub fn reload(&self, options: Options) -> Result<(), TlsError> {
+        let identity = options.tls.as_ref().map(Identity::read).transpose()?;
+        let shared = &self.shared;
+        shared.log.set(&options.log);
+        let is_local = |address: SocketAddr| address.ip().is_loopback();
+        // Other machines that cannot encrypt any more are refused one by one.
+        if identity.is_none() && !self.address.is_none_or(is_local) {
+            shared
+                .log
+                .say("there is no certificate any more: other machines cannot connect");
         }
+        *write(&shared.identity) = identity.map(Arc::new);
+        let old = shared.options();
+        *write(&shared.options) = Arc::new(Options {
+            trusts: old.trusts,
+            ..options
+        });
         Ok(())
+    }
+
+    /// Writes a sentence to the log, as it is.
+    pub fn say(&self, sentence: &str) {
+        self.shared.log.say(sentence);
     }
 
     /// The number of connections.
@@ -245,6 +266,11 @@ fn listen_on(address: SocketAddr) -> Result<TcpListener, ServeError> {
     TcpListener::bind(address).map_err(|error| ServeError::Listen(address.to_string(), error))
 }
 
+/// The content of a lock, which is whole between all changes, to be changed.
+fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The socket in a directory has the name that clients look for.
 fn socket_path(path: &Path, port: u16) -> PathBuf {
     if path.is_dir() {
@@ -300,7 +326,7 @@ impl Drop for Listener {
 
 /// Gives a connection a thread of its own.
 fn serve(socket: Socket, shared: &Arc<Shared>) {
-    let options = &shared.options;
+    let options = shared.options();
     if socket.prepare(options.write_wait).is_err() {
         return;
     }
@@ -332,6 +358,11 @@ impl Shared {
         self.is_ending.load(Ordering::SeqCst)
     }
 
+    pub(crate) fn options(&self) -> Arc<Options> {
+        let options = self.options.read();
+        Arc::clone(&options.unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// The certificate of the server, if it has one.
     pub(crate) fn identity(&self) -> Option<Arc<Identity>> {
         let identity = self.identity.read();
@@ -345,7 +376,7 @@ impl Shared {
             return Err(SqlError::new(SqlState::CANNOT_CONNECT_NOW, message));
         }
         let slot = Slot(Arc::clone(self));
-        if self.begun.fetch_add(1, Ordering::SeqCst) >= self.options.connections_max {
+        if self.begun.fetch_add(1, Ordering::SeqCst) >= self.options().connections_max {
             return Err(too_many());
         }
         Ok(slot)
@@ -358,6 +389,10 @@ pub(crate) struct Slot(Arc<Shared>);
 impl Slot {
     pub(crate) fn counts(&self) -> &Counts {
         &self.0.counts
+    }
+
+    pub(crate) fn log(&self) -> &Log {
+        &self.0.log
     }
 }
 

@@ -70,7 +70,7 @@ pub(crate) fn start(mut link: Link, entry: Entry, shared: &Arc<Shared>) -> Optio
     match begun {
         Ok((session, reported, slot)) => {
             count(&shared.counts.connections);
-            link.set_message_bytes_max(shared.options.message_bytes_max);
+            link.set_message_bytes_max(shared.options().message_bytes_max);
             Some(Connection::new(link, session, (entry, slot), reported))
         }
         Err(refusal) => {
@@ -82,7 +82,16 @@ pub(crate) fn start(mut link: Link, entry: Entry, shared: &Arc<Shared>) -> Optio
                 // Its input was ended, so it seems to have gone.
                 (_, Some(cause)) => link.say_last(&ended(cause)),
                 (Refusal::Broken(broken), None) => link.say_broken(&broken),
-                (Refusal::Told(error), None) => link.say_last(&error),
+                (Refusal::Told(error), None) => {
+                    if shared.log.has_connections() {
+                        let fields = [
+                            ("state", error.state.0.into()),
+                            ("reason", error.message.as_str().into()),
+                        ];
+                        shared.log.tell("refused", &fields);
+                    }
+                    link.say_last(&error);
+                }
             }
             None
         }
@@ -108,10 +117,25 @@ fn begin(
     if let Some(address) = link.socket().peer_address() {
         session.set_client(&address.ip().to_string(), address.port());
     }
-    for (name, value) in &beginning.settings {
+    for (name, value) in shared.options().session.iter().chain(&beginning.settings) {
         session.set_setting(name, value)?;
     }
     link.answers.authentication_ok();
+    if shared.log.has_connections() {
+        let address = link.socket().peer_address();
+        shared.log.tell(
+            "connected",
+            &[
+                ("session", session.number().into()),
+                ("role", beginning.role.as_str().into()),
+                (
+                    "client",
+                    address.map_or("socket".into(), |address| address.to_string().into()),
+                ),
+                ("encrypted", link.is_encrypted().into()),
+            ],
+        );
+    }
     let reported = Reported::new(&session, &mut link.answers);
     give_key(link, entry, beginning.minor, &mut session)?;
     Ok((session, reported, slot))

@@ -534,7 +534,7 @@ fn sessions_end_each_other() {
         }
         other.ask(&[end("terminate", victim.number)]);
         let answers = victim.until_end();
-        assert!(answers.ends_with(" E[57P01] end"), "{text}: {answers}");
+        assert!(answers.ends_with("E[57P01] end"), "{text}: {answers}");
         assert_eq!(answers.matches("E[").count(), 1, "{text}: {answers}");
     }
     other.send(&[end("terminate", other.number)]);

@@ -46,14 +46,19 @@ impl Scratch {
         }
     }
 
+    fn options(&self) -> Options {
+        let mut options = Options::new(self.0.join("db"));
+        options.listen = Some("127.0.0.1:0".parse().unwrap());
+        options.tls = Some(self.files("server.pem", "server.key"));
+        options
+    }
+
     fn start(&self, change: impl FnOnce(&mut Options)) -> Result<Server, ServeError> {
         let path = self.0.join("db");
         let _ = fs::remove_dir_all(&path);
         let options = indelible::Options::new().method(Method::NvmInp);
         let database = Database::create(&path, &options).unwrap();
-        let mut options = Options::new(&path);
-        options.listen = Some("127.0.0.1:0".parse().unwrap());
-        options.tls = Some(self.files("server.pem", "server.key"));
+        let mut options = self.options();
         change(&mut options);
         Server::start(Sql::open(database).unwrap(), options)
     }
@@ -142,13 +147,16 @@ fn sessions_are_encrypted() {
     );
     until_ready(&mut client);
     // A session of before the reload goes on, and another one begins.
-    server.reload().unwrap();
+    server.reload(scratch.options()).unwrap();
     query(&mut client, "select 1");
     until_ready(&mut client);
     scratch.client(&server);
     // A certificate that cannot be used is not taken.
     fs::copy(scratch.0.join("other.key"), scratch.0.join("server.key")).unwrap();
-    assert!(matches!(server.reload(), Err(TlsError::Mismatch(..))));
+    assert!(matches!(
+        server.reload(scratch.options()),
+        Err(TlsError::Mismatch(..))
+    ));
     scratch.client(&server);
 }
 

@@ -56,6 +56,7 @@ mod state;
 pub use session::{Described, Description, Parameters, Session};
 pub use sink::{BATCH_ROWS, Batch, Completion, CopyShape, Flow, OutputColumn, RowSink};
 pub use sql::Sql;
+pub use sql_parse::without_constants;
 pub use sql_values::error::{SqlError, SqlState};
 pub use sql_values::{error, types};
 pub use state::{Notice, Notification, Severity, TransactionStatus, Wake, WakeReason};

@@ -10,6 +10,7 @@
 //! | `depth` | the nesting of a statement |
 //! | `place`, `error` | places in the text, and errors with them |
 //! | `fingerprint` | a statement without its literals, for the cache of plans |
+//! | `redact` | a text without its constants, for people who may not see them |
 //! | [`copy`] | rows as text: the formats of `COPY` |
 
 #![allow(
@@ -25,6 +26,7 @@ mod error;
 mod fingerprint;
 mod own;
 mod place;
+mod redact;
 mod rewrite;
 
 pub use depth::too_deep;
@@ -34,6 +36,7 @@ pub use own::{
     identity_change,
 };
 pub use place::Places;
+pub use redact::without_constants;
 pub use rewrite::{FORCE_ALL, HEADER_MATCH, LIKE, WEAKER};
 
 use sql_values::error::{Result, SqlError, SqlState};

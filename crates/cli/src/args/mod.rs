@@ -122,6 +122,9 @@ pub(crate) enum Command {
     /// Serve a database to clients of PostgreSQL
     #[command(after_help = serve::EXAMPLES)]
     Serve(ServeArgs),
+    /// Show each setting of a server with its origin
+    #[command(after_help = serve::CONFIG_EXAMPLES)]
+    Config(ServeArgs),
     /// Roles that connect to a server with a password
     #[command(subcommand)]
     Role(RoleCommand),

@@ -1,10 +1,11 @@
-//! `serve` and `role`: a database for clients of PostgreSQL.
+//! `serve`, `config` and `role`: a database for clients of PostgreSQL.
 //!
-//! Addresses are read here; the server checks that they are those of this machine.
+//! The settings of a server are in its room; here each one becomes a flag.
 
-use clap::{Args, Subcommand};
-use std::net::SocketAddr;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, Subcommand};
+use server::config::{SETTINGS, Setting};
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -13,41 +14,72 @@ Examples:
   indelible role create ./shop ann                # asks for a password
   psql -h 127.0.0.1 -U ann                        # over TCP
 
-SIGTERM ends the server after open transactions, SIGINT at once. More is in docs/server.md.";
+Settings come from flags, then from the environment (INDELIBLE_MAX_CONNECTIONS), then from the
+file DIR/indelible.conf (max_connections = 20); `indelible config` shows them with their origins.
+SIGHUP reads them again. SIGTERM ends the server after open transactions, SIGINT at once. More is in docs/server.md.";
 
-/// `serve`.
+pub(crate) const CONFIG_EXAMPLES: &str = "\
+Examples:
+  indelible config ./shop
+  indelible config ./shop --format json
+  indelible config ./shop --config /etc/indelible.conf --max-connections 20";
+
+/// `serve` and `config`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Directory of the database
     pub(crate) path: PathBuf,
-    /// Address over TCP, of this machine only without --tls-cert; port 0 lets the system choose
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:5432")]
-    pub(crate) listen: SocketAddr,
-    /// Path of the Unix socket, or a directory that gets `.s.PGSQL.PORT`; that of the database
-    /// without this option
-    #[arg(long, value_name = "PATH")]
-    pub(crate) socket: Option<PathBuf>,
-    /// Answer /healthz, /readyz and /metrics on this address, on this machine only
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) http: Option<SocketAddr>,
-    /// File with the certificate for TLS, and those that lead to its authority (PEM)
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    pub(crate) tls_cert: Option<PathBuf>,
-    /// File with the key of the certificate, which nobody else may read (PEM)
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    pub(crate) tls_key: Option<PathBuf>,
-    /// Let in everybody on this machine as superuser
-    #[arg(long)]
-    pub(crate) trust: bool,
-    /// Sleep at once where nothing has come, instead of polling for a moment while a core is free
-    #[arg(long)]
-    pub(crate) no_polling: bool,
-    /// Most connections
-    #[arg(long, value_name = "COUNT", default_value_t = 100)]
-    pub(crate) max_connections: usize,
-    /// Seconds that transactions have to end after SIGTERM
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
-    pub(crate) shutdown_grace: u64,
+    /// File of settings; `indelible.conf` in the directory without this option
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) flags: SettingFlags,
+}
+
+/// A flag for each setting of a server, as its text.
+#[derive(Debug)]
+pub(crate) struct SettingFlags(pub(crate) Vec<(&'static str, String)>);
+
+/// The names of the flags, which live as long as the command that has them.
+static FLAGS: LazyLock<Vec<String>> =
+    LazyLock::new(|| SETTINGS.iter().map(Setting::flag).collect());
+
+impl Args for SettingFlags {
+    fn augment_args(command: Command) -> Command {
+        let all = SETTINGS.iter().zip(FLAGS.iter());
+        all.fold(command, |command, (setting, name)| {
+            let mut flag = Arg::new(setting.name)
+                .long(name.as_str())
+                .value_name(setting.values)
+                .help(setting.help);
+            if setting.is_switch() {
+                flag = flag
+                    .num_args(0..=1)
+                    .require_equals(true)
+                    .default_missing_value("on");
+            }
+            command.arg(flag)
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for SettingFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = SETTINGS.iter().filter_map(|setting| {
+            let value = matches.get_one::<String>(setting.name)?;
+            Some((setting.name, value.clone()))
+        });
+        Ok(Self(given.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 /// `role`.

@@ -207,6 +207,11 @@ impl Session {
             .end(self.transaction.block, begun_at);
     }
 
+    /// The statement that runs or ran last, as others see it: at most its first KiB.
+    pub fn shown_text(&self) -> String {
+        self.environment.host.peer.shown().text
+    }
+
     /// Whether the session listens to any channel, so that notifications may come.
     pub fn is_listening(&self) -> bool {
         self.environment.host.peer.is_listening()
