@@ -171,8 +171,8 @@ impl Connection {
     ///
     /// - [`Isolation::ReadCommitted`]: each statement has a snapshot, and changes find the newest
     ///   rows.
-    /// - [`Isolation::RepeatableRead`]: all reads have the snapshot of the first statement. Fails
-    ///   with [`Error::Serialization`] if a row that it changes or locks has changed since.
+    /// - [`Isolation::RepeatableRead`]: all reads have one snapshot, which the first of them or
+    ///   [`Connection::take_snapshot`] begins. Fails with [`Error::Serialization`] if a row that it changes or locks has changed since.
     /// - [`Isolation::Serializable`]: the same, and the commit fails if anything that it has read
     ///   has changed since.
     ///
@@ -218,6 +218,18 @@ impl Connection {
             open.view = None;
         }
         Ok(open.writes.mark(transaction))
+    }
+
+    /// Begins the snapshot of the statement, or of the transaction above read committed, unless it
+    /// has begun. Without this call the first read begins it, so a statement that is to see the
+    /// moment of its own beginning calls this first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoTransaction`].
+    pub fn take_snapshot(&mut self) -> Result<()> {
+        self.core().check_process()?;
+        self.view().map(drop)
     }
 
     /// A mark of this moment, as [`Connection::statement`], in the midst of a statement.

@@ -65,6 +65,36 @@ fn a_snapshot_is_one_moment() {
     });
 }
 
+/// A snapshot that was taken is older than what is committed before the first read.
+#[test]
+fn a_snapshot_begins_when_it_is_taken() {
+    everywhere(|db| {
+        for level in LEVELS {
+            let table = filled(db, 1);
+            let mut early = begun(db, level);
+            early.statement().unwrap();
+            early.take_snapshot().unwrap();
+            let mut late = begun(db, level);
+            let mut writer = begun(db, level);
+            set(&mut writer, &table, 0, 50).unwrap();
+            writer.commit(NOW).unwrap();
+            // A second call does not begin another one.
+            early.take_snapshot().unwrap();
+            assert_eq!(get(&mut early, &table, 0), Some(100));
+            assert_eq!(get(&mut late, &table, 0), Some(50));
+            early.statement().unwrap();
+            early.take_snapshot().unwrap();
+            let now = get(&mut early, &table, 0);
+            let is_new = level == Isolation::ReadCommitted;
+            assert_eq!(now, Some(if is_new { 50 } else { 100 }));
+            early.abort();
+            assert!(matches!(early.take_snapshot(), Err(Error::NoTransaction)));
+            drop((early, late, writer));
+            db.drop_table("accounts").unwrap();
+        }
+    });
+}
+
 /// Lost update (P4): the second writer finds the newest row, or fails.
 #[test]
 fn no_update_is_lost() {
