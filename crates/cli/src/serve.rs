@@ -11,6 +11,7 @@ use crate::output::{Format, Listing};
 use anyhow::{Context, Result};
 use client::{Address, Client, LocalClient, WireClient};
 use indelible::Database;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server::Server;
 use server::config::{ConfigError, Configuration};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -33,6 +34,7 @@ const DUPLICATE_OBJECT: &str = "42710";
 pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).context("cannot handle signals")?;
     let configuration = configuration(args)?;
+    allow_many_files();
     let database = Database::open(&args.path)?;
     let sql = Sql::open(database)?;
     configuration.check_sessions(&sql)?;
@@ -45,6 +47,10 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     server.say(&format!("ready on {}", addresses.join(" and ")));
     if let Some(address) = server.http_address() {
         server.say(&format!("health and counts on http://{address}/metrics"));
+        let page = server.status_page().unwrap_or_default();
+        server.say(&format!(
+            "status page, for those who have this address: {page}"
+        ));
     }
     let path = args.path.display();
     if trusts {
@@ -64,6 +70,18 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     server.end(grace, || signals.pending().any(|signal| signal != SIGHUP));
     sql.close()?;
     Ok(())
+}
+
+/// Lets the process have as many files as it may: each connection is one or two, and many systems
+/// begin with 1,024.
+fn allow_many_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    // Without it there is room for fewer connections.
+    let _ = setrlimit(Resource::Nofile, raised);
 }
 
 /// Waits for the signal that ends the server, and reads settings again at each SIGHUP. Returns the

@@ -1,9 +1,11 @@
-//! Health and counts over HTTP, for machines: `/healthz`, `/readyz`, `/metrics`.
+//! Answers over HTTP: `/healthz`, `/readyz` and `/metrics` for machines, `/` for people.
 //!
 //! Answers are short and made at once, so requests are answered one at a time. A client has a
-//! second to send its request, of which only the first line is read. Counts are in Prometheus's
-//! text format; nothing in them comes from a statement.
+//! second to send its request, of which only the first line and the token are read. Counts are in
+//! Prometheus's text format; nothing in them comes from a statement.
 
+use crate::page::{self, Page};
+use crate::registry::are_equal;
 use crate::server::Shared;
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
@@ -13,8 +15,8 @@ use std::time::Duration;
 
 /// The time that a client has to send its request, and to take the answer.
 const WAIT: Duration = Duration::from_secs(1);
-/// Bytes that a first line may have.
-const LINE_BYTES_MAX: usize = 1024;
+/// Bytes that a request may have; browsers send cookies of other servers of this machine.
+const REQUEST_BYTES_MAX: usize = 16 << 10;
 
 /// Classes of the times of statements; the last one has all that take longer than a minute.
 const TIMES: usize = 27;
@@ -46,7 +48,7 @@ pub(crate) fn count(counter: &AtomicU64) {
 }
 
 /// Answers requests until the server ends.
-pub(crate) fn answer_all(listener: &TcpListener, shared: &Shared) {
+pub(crate) fn answer_all(listener: &TcpListener, page: &Page, shared: &Shared) {
     loop {
         let accepted = listener.accept();
         if shared.is_ending() {
@@ -54,41 +56,75 @@ pub(crate) fn answer_all(listener: &TcpListener, shared: &Shared) {
         }
         match accepted {
             // A client that goes away needs no answer.
-            Ok((stream, _)) => drop(answer(stream, shared)),
+            Ok((stream, _)) => drop(answer(stream, page, shared)),
             Err(_) => std::thread::sleep(WAIT),
         }
     }
 }
 
-fn answer(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
+/// The state, type and content of an answer.
+type Answer = (&'static str, &'static str, String);
+
+const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+fn answer(mut stream: TcpStream, page: &Page, shared: &Shared) -> io::Result<()> {
     stream.set_read_timeout(Some(WAIT))?;
     stream.set_write_timeout(Some(WAIT))?;
-    let mut line = [0; LINE_BYTES_MAX];
-    let mut length = 0;
-    while length < line.len() && !line[..length].contains(&b'\n') {
-        match stream.read(&mut line[length..])? {
+    let mut request = Vec::new();
+    let mut part = [0; 1024];
+    while request.len() < REQUEST_BYTES_MAX && !request.windows(4).any(|end| end == b"\r\n\r\n") {
+        match stream.read(&mut part)? {
             0 => break,
-            bytes => length += bytes,
+            bytes => request.extend_from_slice(&part[..bytes]),
         }
     }
-    let line = String::from_utf8_lossy(&line[..length]);
-    let mut words = line.split_whitespace();
-    let (state, body) = match (words.next(), words.next()) {
-        // The server listens when the database has recovered, so it is ready as long as it lives.
-        (Some("GET"), Some("/healthz" | "/readyz")) => ("200 OK", "ok\n".to_owned()),
-        (Some("GET"), Some("/metrics")) => ("200 OK", metrics(shared)),
-        (Some("GET"), Some(_)) => {
-            let known = "there are /healthz, /readyz and /metrics\n";
-            ("404 Not Found", known.to_owned())
-        }
-        _ => ("405 Method Not Allowed", "use GET\n".to_owned()),
-    };
-    let length = body.len();
+    let request = String::from_utf8_lossy(&request);
+    let (state, kind, body) = content(&request, page, shared);
+    let (length, policy) = (body.len(), page::POLICY);
     write!(
         stream,
-        "HTTP/1.1 {state}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
-         Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        "HTTP/1.1 {state}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\
+         Content-Security-Policy: {policy}\r\nX-Content-Type-Options: nosniff\r\n\
+         Cache-Control: no-store\r\nConnection: close\r\n\r\n{body}"
     )
+}
+
+fn content(request: &str, page: &Page, shared: &Shared) -> Answer {
+    let mut words = request.split_whitespace();
+    let (Some("GET"), Some(path)) = (words.next(), words.next()) else {
+        return ("405 Method Not Allowed", TEXT, "use GET\n".to_owned());
+    };
+    match path {
+        "/" => ("200 OK", "text/html; charset=utf-8", page::HTML.to_owned()),
+        // The server listens when the database has recovered, so it is ready as long as it lives.
+        "/healthz" | "/readyz" => ("200 OK", TEXT, "ok\n".to_owned()),
+        "/metrics" => ("200 OK", TEXT, metrics(shared)),
+        "/status.json" if !has_token(request, &page.token) => {
+            let missing = "the data need the token that the server printed at its start\n";
+            ("401 Unauthorized", TEXT, missing.to_owned())
+        }
+        "/status.json" => match page.data(shared) {
+            Ok(data) => ("200 OK", "application/json", data.to_string()),
+            Err(error) => ("503 Service Unavailable", TEXT, format!("{error}\n")),
+        },
+        _ => {
+            let known = "there are /, /healthz, /readyz and /metrics\n";
+            ("404 Not Found", TEXT, known.to_owned())
+        }
+    }
+}
+
+/// Whether a header has the token.
+fn has_token(request: &str, token: &str) -> bool {
+    let values = request.lines().filter_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        let is_meant = name.eq_ignore_ascii_case("authorization");
+        is_meant
+            .then(|| value.trim().strip_prefix("Bearer "))
+            .flatten()
+    });
+    let mut values = values.map(|value| are_equal(value.as_bytes(), token.as_bytes()));
+    values.any(|is_equal| is_equal)
 }
 
 fn metrics(shared: &Shared) -> String {

@@ -13,7 +13,7 @@
 //! | `results`, `status` | rows, notices and settings become answers |
 //! | [`config`] | settings from flags, the environment and a file |
 //! | `log` | events, a line each |
-//! | `http` | health and counts for machines |
+//! | `http`, `page` | health and counts for machines, a status page for people |
 //! | `registry` | the connections, and what others end: statements, idle sessions |
 //! | `tls`, `certificate` | encryption, and the parts of a certificate that the server looks at |
 //! | `link`, `spin`, `waker`, `socket`, `message` | bytes, waits for them, and the protocol |
@@ -27,6 +27,7 @@ mod http;
 mod link;
 mod log;
 mod message;
+mod page;
 mod registry;
 mod results;
 mod scram;

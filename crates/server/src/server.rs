@@ -7,6 +7,7 @@
 use crate::http::{self, Counts};
 use crate::link::Link;
 use crate::log::Log;
+use crate::page::Page;
 use crate::registry::Registry;
 use crate::socket::Socket;
 use crate::spin::Awake;
@@ -58,6 +59,8 @@ pub struct Server {
     shared: Arc<Shared>,
     address: Option<SocketAddr>,
     http: Option<SocketAddr>,
+    /// The word that the data of the status page need.
+    token: Option<String>,
     socket: Option<PathBuf>,
     threads: Vec<JoinHandle<()>>,
     deadlines: Option<JoinHandle<()>>,
@@ -126,10 +129,13 @@ impl Server {
             shared,
             address,
             http: None,
+            token: None,
             socket: path,
             threads: Vec::new(),
             deadlines: Some(deadlines.map_err(ServeError::Thread)?),
         };
+        // Before there are sessions, since it looks at the whole database.
+        server.start_http()?;
         for listener in listeners {
             let shared = Arc::clone(&server.shared);
             let thread = Builder::new()
@@ -137,7 +143,6 @@ impl Server {
                 .spawn(move || listener.accept_all(&shared));
             server.threads.push(thread.map_err(ServeError::Thread)?);
         }
-        server.start_http()?;
         Ok(server)
     }
 
@@ -152,9 +157,11 @@ impl Server {
         let listener = listen_on(address)?;
         self.http = listener.local_addr().ok();
         let shared = Arc::clone(&self.shared);
+        let page = Page::new(&shared.sql).map_err(ServeError::Random)?;
+        self.token = Some(page.token.clone());
         let thread = Builder::new()
             .name("http".into())
-            .spawn(move || http::answer_all(&listener, &shared));
+            .spawn(move || http::answer_all(&listener, &page, &shared));
         self.threads.push(thread.map_err(ServeError::Thread)?);
         Ok(())
     }
@@ -162,6 +169,12 @@ impl Server {
     /// The address of questions about the server.
     pub fn http_address(&self) -> Option<SocketAddr> {
         self.http
+    }
+
+    /// The address of the status page, with the token that its data need.
+    pub fn status_page(&self) -> Option<String> {
+        let (address, token) = (self.http?, self.token.as_ref()?);
+        Some(format!("http://{address}/#{token}"))
     }
 
     /// The address over TCP, with the port that the system chose if none was asked for.

@@ -684,6 +684,45 @@ fn machines_ask_for_health_and_counts() {
             "{metrics}"
         );
     }
-    assert!(get("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+    assert!(
+        metrics.contains("indelible_statement_seconds_bucket{le=\"+Inf\"} 1\n"),
+        "{metrics}"
+    );
+    assert!(get("GET /other HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
     assert!(get("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
+}
+
+#[test]
+fn people_see_the_status_with_the_token_alone() {
+    let address = "127.0.0.1:0".parse().unwrap();
+    let fixture = Fixture::new(|options| options.http = Some(address));
+    let mut client = fixture.client();
+    client.ask(&[query("select 'hidden', 4711 as \"<b>\"")]);
+    let address = fixture.server().http_address().unwrap();
+    let get = |path: &str, token: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        // A browser's request may come in parts.
+        stream
+            .write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\n").as_bytes())
+            .unwrap();
+        stream
+            .write_all(format!("authorization: Bearer {token}\r\n\r\n").as_bytes())
+            .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let page = fixture.server().status_page().unwrap();
+    let (_, token) = page.split_once('#').unwrap();
+    assert_eq!(token.len(), 32);
+    for wrong in ["", &token[1..], "x"] {
+        assert!(get("/status.json", wrong).starts_with("HTTP/1.1 401"));
+    }
+    let html = get("/", "");
+    assert!(html.contains("<title>Indelible</title>") && !html.contains("ann"));
+    let data = get("/status.json", token);
+    assert!(data.contains(r#"select ?, ? as \"<b>\""#), "{data}");
+    for hidden in ["hidden", "4711"] {
+        assert!(!data.contains(hidden), "{data}");
+    }
 }

@@ -156,7 +156,9 @@ impl Sql {
             return Ok(());
         };
         let database = sql.database.clone();
-        let given_back = sql.sequences.give_back(&database, &TransactionOptions::new());
+        let given_back = sql
+            .sequences
+            .give_back(&database, &TransactionOptions::new());
         drop(sql);
         database.close()?;
         given_back

@@ -106,7 +106,8 @@ pub static SETTINGS: &[Setting] = &[
     fixed(
         "http",
         ("ADDRESS", Form::Address, "off"),
-        "Answer /healthz, /readyz and /metrics on this address, on this machine only",
+        "Answer /healthz, /readyz, /metrics, and / with a status page, on this address of this \
+         machine",
     ),
     setting(
         "tls_cert",
