@@ -172,7 +172,8 @@ impl Connection {
     /// - [`Isolation::ReadCommitted`]: each statement has a snapshot, and changes find the newest
     ///   rows.
     /// - [`Isolation::RepeatableRead`]: all reads have one snapshot, which the first of them or
-    ///   [`Connection::take_snapshot`] begins. Fails with [`Error::Serialization`] if a row that it changes or locks has changed since.
+    ///   [`Connection::take_snapshot`] begins. Fails with [`Error::Serialization`] if a row that it
+    ///   changes or locks has changed since.
     /// - [`Isolation::Serializable`]: the same, and the commit fails if anything that it has read
     ///   has changed since.
     ///
