@@ -166,6 +166,7 @@ impl<'b> Binder<'b> {
             parameters: self.parameter_types()?,
             command,
             writes,
+            keepers: 0,
         }))
     }
 

@@ -423,6 +423,25 @@ impl Binder<'_> {
     }
 }
 
+/// Adds the columns of `DISTINCT ON` that an order does not begin with.
+fn lead_by(keys: &mut Vec<SortKey>, on: &[Expr]) {
+    let leads = on.len().min(keys.len());
+    for column in on {
+        let leading = keys.iter().take(on.len());
+        if !leading
+            .map(|key| &key.expression)
+            .any(|key| key.is_same(column))
+        {
+            let key = SortKey {
+                expression: column.clone(),
+                descends: false,
+                nulls_first: false,
+            };
+            keys.insert(leads, key);
+        }
+    }
+}
+
 /// The projection, and all that comes after it.
 fn projected(mut node: Node, items: Vec<Item>, tail: Tail) -> Bound {
     let mut keys = tail.keys;
@@ -453,6 +472,7 @@ fn projected(mut node: Node, items: Vec<Item>, tail: Tail) -> Bound {
         }
         .into(),
         Some(Distinctness::On(on)) => {
+            lead_by(&mut keys, &on);
             let input = sorted(node, std::mem::take(&mut keys), &Bounds::default());
             Distinct {
                 input,

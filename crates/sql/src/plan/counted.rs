@@ -5,8 +5,9 @@
 
 use super::expression::Expr;
 use super::node::Node;
-use std::sync::Arc;
+use sql_rows::{Method, Usage};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// A node whose work is counted.
@@ -23,6 +24,109 @@ pub(crate) struct Counters {
     loops: AtomicU64,
     first_ns: AtomicU64,
     total_ns: AtomicU64,
+    report: Mutex<Option<Report>>,
+}
+
+/// The memory and the files of an operator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Report {
+    Sort(Usage),
+    /// The table of a join.
+    Hash {
+        buckets: usize,
+        batches: usize,
+        memory_bytes: u64,
+    },
+    /// A table of groups or of rows.
+    Groups {
+        batches: usize,
+        memory_bytes: u64,
+        disk_bytes: u64,
+    },
+}
+
+/// Bytes as they are shown.
+fn kilobytes(bytes: u64) -> u64 {
+    bytes.div_ceil(1024)
+}
+
+impl Report {
+    /// The report as PostgreSQL shows it in a text: the name of its line, and the rest of it.
+    pub(crate) fn line(self) -> (&'static str, String) {
+        match self {
+            Self::Sort(usage) => {
+                let (method, space) = sort_words(usage.method);
+                let text = format!("{method}  {space}: {}kB", kilobytes(usage.bytes));
+                ("Sort Method", text)
+            }
+            Self::Hash {
+                buckets,
+                batches,
+                memory_bytes,
+            } => {
+                let memory = kilobytes(memory_bytes);
+                let text = format!("{buckets}  Batches: {batches}  Memory Usage: {memory}kB");
+                ("Buckets", text)
+            }
+            Self::Groups {
+                batches,
+                memory_bytes,
+                disk_bytes,
+            } => {
+                let disk = match kilobytes(disk_bytes) {
+                    0 => String::new(),
+                    disk => format!("  Disk Usage: {disk}kB"),
+                };
+                let memory = kilobytes(memory_bytes);
+                (
+                    "Batches",
+                    format!("{batches}  Memory Usage: {memory}kB{disk}"),
+                )
+            }
+        }
+    }
+
+    /// The members of the report in JSON.
+    pub(crate) fn members(self) -> Vec<(&'static str, String)> {
+        let number = |bytes: u64| kilobytes(bytes).to_string();
+        match self {
+            Self::Sort(usage) => {
+                let (method, space) = sort_words(usage.method);
+                vec![
+                    ("Sort Method", format!("\"{method}\"")),
+                    ("Sort Space Used", number(usage.bytes)),
+                    ("Sort Space Type", format!("\"{space}\"")),
+                ]
+            }
+            Self::Hash {
+                buckets,
+                batches,
+                memory_bytes,
+            } => vec![
+                ("Hash Buckets", buckets.to_string()),
+                ("Hash Batches", batches.to_string()),
+                ("Peak Memory Usage", number(memory_bytes)),
+            ],
+            Self::Groups {
+                batches,
+                memory_bytes,
+                disk_bytes,
+            } => vec![
+                ("HashAgg Batches", batches.to_string()),
+                ("Peak Memory Usage", number(memory_bytes)),
+                ("Disk Usage", number(disk_bytes)),
+            ],
+        }
+    }
+}
+
+/// PostgreSQL's words for a sort: its method, and the place of its rows.
+fn sort_words(method: Method) -> (&'static str, &'static str) {
+    match method {
+        Method::Memory => ("quicksort", "Memory"),
+        Method::First => ("top-N heapsort", "Memory"),
+        Method::Merge => ("external merge", "Disk"),
+    }
 }
 
 /// The work of an operator, on average of its runs.
@@ -49,6 +153,16 @@ impl Counters {
         if is_first {
             self.first_ns.fetch_add(nanos, Ordering::Relaxed);
         }
+    }
+
+    /// Notes the report of a run that ends.
+    pub(crate) fn note(&self, report: Report) {
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+    }
+
+    /// The report of the last run.
+    pub(crate) fn report(&self) -> Option<Report> {
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The work so far; none if the operator has not run.

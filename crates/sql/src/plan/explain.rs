@@ -5,13 +5,13 @@
 //! on, so both are merged into the node below them. There are no costs: the planner compares
 //! numbers of rows.
 
-use super::counted::{Counters, Work};
+use super::counted::{Counted, Counters, Report, Work};
 use super::estimate::estimate;
 use super::expression::Expr;
 use super::modify::{Change, Modify};
 use super::node::{
-    Access, Aggregate, Join, JoinKind, JoinMethod, KeyRange, Node, OverWindow, Scan, SetKind,
-    SetOperation, Source, System, Window,
+    Access, Aggregate, AggregateCall, Join, JoinKind, JoinMethod, KeyRange, Node, OverWindow, Scan,
+    SetKind, SetOperation, Source, System, Window,
 };
 use crate::catalog::{Body, Catalog, Rule};
 use crate::types::{Context, Datum};
@@ -32,6 +32,7 @@ pub(crate) struct Explained {
     /// Names of its columns.
     pub(crate) names: Vec<String>,
     pub(crate) inputs: Vec<Explained>,
+    pub(crate) report: Option<Report>,
     pub(super) counters: Option<Arc<Counters>>,
 }
 
@@ -95,11 +96,26 @@ impl<'e> Explainer<'e> {
         explained
     }
 
+    /// A node with the memory and the files of its last run.
+    fn reported(&mut self, plan: &Counted) -> Explained {
+        let mut explained = self.describe(&plan.input);
+        let report = plan.counters.report();
+        match report {
+            // The table is a node of its own.
+            Some(Report::Hash { .. }) if explained.inputs.len() > 1 => {
+                explained.inputs[1].report = report;
+            }
+            Some(_) => explained.report = report,
+            None => {}
+        }
+        explained
+    }
+
     fn node(&mut self, node: &Node) -> Explained {
         match node {
             Node::Counted(plan) => Explained {
                 counters: Some(Arc::clone(&plan.counters)),
-                ..self.describe(&plan.input)
+                ..self.reported(plan)
             },
             Node::Scan(scan) => self.scan(scan),
             Node::System(system) => self.system(system),
@@ -132,11 +148,10 @@ impl<'e> Explainer<'e> {
             }
             Node::Distinct(plan) => {
                 let input = self.describe(&plan.input);
-                let keys = match &plan.on {
-                    Some(on) => self.list(on, &input.names),
-                    None => input.names.clone(),
-                };
-                let keys = keys.join(", ");
+                if plan.on.is_some() {
+                    return above("Unique", input.names.clone(), input);
+                }
+                let keys = input.names.join(", ");
                 with(
                     "Group Key",
                     keys,
@@ -435,11 +450,11 @@ impl<'e> Explainer<'e> {
         if keys.is_empty() {
             return above("Aggregate", names, input);
         }
-        with(
-            "Group Key",
-            keys.join(", "),
-            above("HashAggregate", names, input),
-        )
+        let kind = match plan.calls.iter().any(AggregateCall::keeps_rows) {
+            true => "GroupAggregate",
+            false => "HashAggregate",
+        };
+        with("Group Key", keys.join(", "), above(kind, names, input))
     }
 
     fn window(&mut self, plan: &Window) -> Explained {
@@ -471,11 +486,11 @@ impl<'e> Explainer<'e> {
             }
             (SetKind::Intersect, _) => Explained {
                 about: format!(" Intersect{all}"),
-                ..above("HashSetOp", names, both)
+                ..above("SetOp", names, both)
             },
             (SetKind::Except, _) => Explained {
                 about: format!(" Except{all}"),
-                ..above("HashSetOp", names, both)
+                ..above("SetOp", names, both)
             },
         }
     }

@@ -6,7 +6,7 @@ use super::access;
 use super::expression::Expr;
 use super::join_order::{is_movable, reorder};
 use super::method::with_method;
-use super::node::{Aggregate, Filter, Join, JoinKind, Node, Project, SetOperation};
+use super::node::{Aggregate, Filter, Join, JoinKind, JoinMethod, Node, Project, SetOperation};
 use super::order::use_orders;
 use super::prune::prune;
 use super::unnest::unnest;
@@ -26,10 +26,34 @@ impl Plan {
             let whole = std::mem::replace(node, nothing());
             *node = improve_rest(whole);
         }
+        self.keepers = 0;
+        for node in self.before.iter_mut().chain([&mut self.root]) {
+            self.keepers += keepers(node);
+        }
         if self.before.is_empty() {
             self.point = PointPlan::of(&self.root);
         }
     }
+}
+
+/// The number of a node's operators that may keep rows.
+fn keepers(node: &mut Node) -> usize {
+    let mut count = match node {
+        Node::Sort(_)
+        | Node::Distinct(_)
+        | Node::SetOperation(_)
+        | Node::Shared(_)
+        | Node::Modify(_) => 1,
+        Node::Window(_) => 2,
+        Node::Join(join) => usize::from(!matches!(join.method, JoinMethod::Lateral)),
+        Node::Aggregate(aggregate) => {
+            let calls = aggregate.calls.iter();
+            1 + calls.filter(|call| call.keeps_rows()).count()
+        }
+        _ => 0,
+    };
+    each_inside(node, &mut |inner| count += keepers(inner));
+    count
 }
 
 /// Counts the uses of queries of `WITH`.

@@ -32,7 +32,7 @@ mod walk;
 
 pub(crate) use cache::{Cached, Key, Lifted, PlanCache, is_lasting};
 pub(crate) use call::{AggregateFunction, Call};
-pub(crate) use counted::{Counted, Work, counted};
+pub(crate) use counted::{Counted, Report, Work, counted};
 pub(crate) use explain::{Explained, Explainer, ShownWork};
 pub(crate) use expression::{Expr, Pending, Quantified, RowTest, Subquery, SubqueryTest};
 pub(crate) use modify::{
@@ -66,4 +66,6 @@ pub(crate) struct Plan {
     pub(crate) command: &'static str,
     /// Whether it changes rows.
     pub(crate) writes: bool,
+    /// Operators that may keep rows, which share the memory of a run.
+    pub(crate) keepers: usize,
 }

@@ -213,6 +213,13 @@ pub(crate) struct AggregateCall {
     pub(crate) data_type: Type,
 }
 
+impl AggregateCall {
+    /// Whether its state grows with the rows of a group.
+    pub(crate) fn keeps_rows(&self) -> bool {
+        self.is_distinct || !self.order.is_empty() || self.function.aggregate.keeps_rows
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     pub(crate) input: Node,

@@ -25,6 +25,21 @@ impl CountedRun {
     }
 }
 
+impl CountedRun {
+    /// Notes the memory and the files of the run that ends.
+    fn note(&self) {
+        if let Some(report) = self.input.report() {
+            self.plan.counters.note(report);
+        }
+    }
+}
+
+impl Drop for CountedRun {
+    fn drop(&mut self) {
+        self.note();
+    }
+}
+
 impl Operator for CountedRun {
     fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
         let counters = &self.plan.counters;
@@ -41,6 +56,7 @@ impl Operator for CountedRun {
 
     fn restart(&mut self, run: &mut Run<'_>) -> Result<()> {
         self.has_begun = false;
+        self.note();
         self.input.restart(run)
     }
 }

@@ -4,25 +4,25 @@
 //! the round before has added, until a round adds none. Without `ALL` a row is added once. Rows are
 //! handed over as they come, so a query without an end serves a limit.
 
-use super::budget::bytes_of;
-use super::{Operator, Row, Run, build};
+use super::{Operator, Row, Run, build, let_go};
 use crate::error::Result;
 use crate::plan::{Recursive, Shared, Working};
 use crate::sink::Batch;
+use sql_rows::{BuildRowHasher, Place, Store};
 use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Rows that have come of a query that several parts of a plan read.
-#[derive(Default)]
 pub(super) struct SharedRows {
-    rows: Vec<Row>,
+    rows: Store,
     /// The query, while more rows may come.
     source: Option<Box<dyn Operator>>,
 }
 
 pub(super) struct SharedRun {
     plan: Arc<Shared>,
-    next: usize,
+    next: u64,
+    place: Place,
 }
 
 impl SharedRun {
@@ -30,18 +30,19 @@ impl SharedRun {
         Self {
             plan: Arc::clone(plan),
             next: 0,
+            place: Place::default(),
         }
     }
 
     /// Adds the next rows of the query to those that have come; false if there are no more.
     fn read_on(&self, run: &mut Run<'_>) -> Result<bool> {
         let number = self.plan.number;
-        let all = &mut run.state.shared;
+        let (all, memory) = (&mut run.state.shared, &mut run.state.memory);
         if all.len() <= number {
             all.resize_with(number + 1, || None);
         }
         let known = all[number].get_or_insert_with(|| SharedRows {
-            rows: Vec::new(),
+            rows: Store::new(memory.share()),
             source: Some(build(&self.plan.node)),
         });
         let Some(mut source) = known.source.take() else {
@@ -51,38 +52,26 @@ impl SharedRun {
         source.next(run, &mut batch)?;
         run.check()?;
         let has_more = !batch.is_empty();
-        for row in batch.rows() {
-            run.state.budget.take(row)?;
-        }
         if let Some(Some(known)) = run.state.shared.get_mut(number) {
-            known.rows.extend(batch.drain());
+            batch.drain().try_for_each(|row| known.rows.push(row))?;
             known.source = has_more.then_some(source);
         }
         Ok(has_more)
     }
 }
 
-/// Adds rows to a batch until it is full.
-fn hand_over(rows: &[Row], next: &mut usize, width: usize, out: &mut Batch) {
-    out.reset(width);
-    while let Some(row) = rows.get(*next)
-        && !out.is_full()
-    {
-        *next += 1;
-        out.push(row.iter().cloned());
-    }
-}
-
 impl Operator for SharedRun {
     fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
         loop {
-            let known = run
-                .state
-                .shared
-                .get(self.plan.number)
-                .and_then(Option::as_ref);
-            let rows = known.map_or(&[][..], |known| known.rows.as_slice());
-            hand_over(rows, &mut self.next, self.plan.width, out);
+            out.reset(self.plan.width);
+            if let Some(Some(known)) = run.state.shared.get(self.plan.number) {
+                while !out.is_full()
+                    && let Some(row) = known.rows.get(self.next, &mut self.place)?
+                {
+                    self.next += 1;
+                    out.push(row.iter().cloned());
+                }
+            }
             if !out.is_empty() || !self.read_on(run)? {
                 return Ok(());
             }
@@ -99,7 +88,7 @@ pub(super) struct RecursiveRun {
     plan: Arc<Recursive>,
     start: Box<dyn Operator>,
     step: Box<dyn Operator>,
-    seen: HashSet<Row>,
+    seen: HashSet<Row, BuildRowHasher>,
     /// Rows of the last round; none in the first one.
     working: Option<Arc<Vec<Row>>>,
     /// Rows of this round so far.
@@ -112,7 +101,7 @@ impl RecursiveRun {
             plan: Arc::clone(plan),
             start: build(&plan.start),
             step: build(&plan.step),
-            seen: HashSet::new(),
+            seen: HashSet::default(),
             working: None,
             adding: Vec::new(),
         }
@@ -140,8 +129,8 @@ impl RecursiveRun {
         let rows = Arc::new(std::mem::take(&mut self.adding));
         let is_over = rows.is_empty();
         let before = self.working.replace(rows);
-        for row in before.iter().flat_map(|rows| rows.iter()) {
-            run.state.budget.release(bytes_of(row));
+        if let Some(rows) = before {
+            let_go(&rows, run);
         }
         if !is_over {
             self.step.restart(run)?;
@@ -168,10 +157,10 @@ impl Operator for RecursiveRun {
                     if self.seen.contains(&row) {
                         continue;
                     }
-                    run.state.budget.take(&row)?;
+                    run.state.memory.take(&row)?;
                     self.seen.insert(row.clone());
                 }
-                run.state.budget.take(&row)?;
+                run.state.memory.take(&row)?;
                 out.push(row.iter().cloned());
                 self.adding.push(row);
             }
@@ -203,13 +192,14 @@ impl WorkingRun {
 
 impl Operator for WorkingRun {
     fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
-        let rows = run.state.working.get(self.plan.number).cloned();
-        hand_over(
-            &rows.unwrap_or_default(),
-            &mut self.next,
-            self.plan.width,
-            out,
-        );
+        out.reset(self.plan.width);
+        let rows = run.state.working.get(self.plan.number);
+        while !out.is_full()
+            && let Some(row) = rows.and_then(|rows| rows.get(self.next))
+        {
+            self.next += 1;
+            out.push(row.iter().cloned());
+        }
         Ok(())
     }
 

@@ -1,20 +1,29 @@
 //! `DISTINCT` and `DISTINCT ON`: the first row of each kind, in the order of the input.
 //!
-//! Rows or keys that were seen are kept in a table of hashes; a row goes on when it is met for the
-//! first time.
+//! Rows of one `ON` come one after the other, because the input is sorted by it. Other rows may
+//! come in any order.
 
-use super::{Operator, Row, Run, build, evaluate};
+use super::evaluate::all;
+use super::unique::Unique;
+use super::{Operator, Row, Run, build};
 use crate::error::Result;
-use crate::plan::Distinct;
+use crate::plan::{Distinct, Report};
 use crate::sink::Batch;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 pub(super) struct DistinctRun {
     plan: Arc<Distinct>,
     input: Box<dyn Operator>,
-    seen: HashSet<Row>,
+    met: Met,
     batch: Batch,
+}
+
+/// The rows that the next one is compared with.
+enum Met {
+    NotBegun,
+    All(Box<Unique>),
+    /// The keys of the last one.
+    Last(Option<Row>),
 }
 
 impl DistinctRun {
@@ -22,7 +31,7 @@ impl DistinctRun {
         Self {
             plan: Arc::clone(plan),
             input: build(&plan.input),
-            seen: HashSet::new(),
+            met: Met::NotBegun,
             batch: Batch::default(),
         }
     }
@@ -33,31 +42,46 @@ impl Operator for DistinctRun {
         out.reset(self.plan.input.width());
         while out.is_empty() {
             self.input.next(run, &mut self.batch)?;
+            run.check()?;
+            match (&mut self.met, &self.plan.on) {
+                (Met::NotBegun, None) => self.met = Met::All(Box::new(Unique::new(run))),
+                (Met::NotBegun, Some(_)) => self.met = Met::Last(None),
+                _ => {}
+            }
+            match &mut self.met {
+                Met::All(unique) if self.batch.is_empty() => return unique.rest(run, out),
+                Met::All(unique) => {
+                    for row in self.batch.rows() {
+                        unique.add(row, out)?;
+                    }
+                }
+                Met::Last(last) => {
+                    for row in self.batch.rows() {
+                        let key = all(self.plan.on.as_deref().unwrap_or_default(), row, run)?;
+                        if last.as_ref() != Some(&key) {
+                            *last = Some(key);
+                            out.push(row.iter().cloned());
+                        }
+                    }
+                }
+                Met::NotBegun => {}
+            }
             if self.batch.is_empty() {
                 return Ok(());
-            }
-            run.check()?;
-            for row in self.batch.rows() {
-                let key: Row = match &self.plan.on {
-                    None => row.to_vec(),
-                    Some(on) => {
-                        let values = on.iter().map(|key| evaluate(key, row, run));
-                        values.collect::<Result<_>>()?
-                    }
-                };
-                if self.seen.contains(&key) {
-                    continue;
-                }
-                run.state.budget.take(&key)?;
-                self.seen.insert(key);
-                out.push(row.iter().cloned());
             }
         }
         Ok(())
     }
 
     fn restart(&mut self, run: &mut Run<'_>) -> Result<()> {
-        self.seen.clear();
+        self.met = Met::NotBegun;
         self.input.restart(run)
+    }
+
+    fn report(&self) -> Option<Report> {
+        match &self.met {
+            Met::All(unique) => Some(unique.report()),
+            _ => None,
+        }
     }
 }

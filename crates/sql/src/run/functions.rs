@@ -48,7 +48,7 @@ pub(super) fn evaluate_set(expression: &Expr, row: &[Datum], run: &mut Run<'_>) 
                     run.check()?;
                 }
                 let value = value?;
-                run.state.budget.take(std::slice::from_ref(&value))?;
+                run.state.memory.take(std::slice::from_ref(&value))?;
                 values.push(value);
             }
             Ok(Set::Many(values))

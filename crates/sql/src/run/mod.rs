@@ -6,7 +6,6 @@
 //! connection above all, is lent to them for a call by [`Run`].
 
 mod aggregate;
-mod budget;
 mod compare;
 mod counted;
 mod cte;
@@ -26,24 +25,23 @@ mod sort;
 mod storage;
 mod subquery;
 mod system;
+mod unique;
 mod values;
 mod window;
 
-pub(crate) use budget::Budget;
 pub(crate) use evaluate::{evaluate, is_true};
 pub(crate) use modify::Feed;
 pub(crate) use point::PointMemory;
 
 use crate::error::Result;
-use crate::plan::Node;
+use crate::plan::{Node, Report};
 use crate::sink::Batch;
 use crate::state::Environment;
 use crate::types::Datum;
 use indelible::{Connection, StatementMark};
+pub(crate) use sql_rows::Row;
+use sql_rows::{Memory, Store, bytes_of};
 use std::sync::Arc;
-
-/// A row between operators.
-pub(crate) type Row = Vec<Datum>;
 
 /// Everything that operators need from outside, for one call.
 pub(crate) struct Run<'r> {
@@ -77,14 +75,14 @@ pub(crate) struct State {
     system: std::collections::HashMap<u32, system::Made>,
     /// Rows that the statement has changed.
     pub(crate) processed: u64,
-    pub(crate) budget: Budget,
+    pub(crate) memory: Memory,
 }
 
 impl State {
     /// The state of a run that begins.
-    pub(crate) fn new(budget: Budget) -> Self {
+    pub(crate) fn new(memory: Memory) -> Self {
         Self {
-            budget,
+            memory,
             ..Self::default()
         }
     }
@@ -97,6 +95,11 @@ pub(crate) trait Operator: Send {
 
     /// Begins again from the first row.
     fn restart(&mut self, run: &mut Run<'_>) -> Result<()>;
+
+    /// The memory and the files of its last run, where there is something to tell.
+    fn report(&self) -> Option<Report> {
+        None
+    }
 }
 
 /// The operators of a plan.
@@ -124,7 +127,7 @@ pub(crate) fn build(node: &Node) -> Box<dyn Operator> {
     }
 }
 
-/// All rows of an operator.
+/// All rows of an operator, in memory; [`let_go`] gives it back.
 pub(crate) fn collect(operator: &mut dyn Operator, run: &mut Run<'_>) -> Result<Vec<Row>> {
     let (mut rows, mut batch) = (Vec::new(), Batch::default());
     loop {
@@ -134,33 +137,27 @@ pub(crate) fn collect(operator: &mut dyn Operator, run: &mut Run<'_>) -> Result<
         }
         run.check()?;
         for row in batch.drain() {
-            run.state.budget.take(&row)?;
+            run.state.memory.take(&row)?;
             rows.push(row);
         }
     }
 }
 
-/// Rows that an operator has made in advance, handed over in batches.
-#[derive(Default)]
-pub(crate) struct Kept {
-    rows: std::vec::IntoIter<Row>,
+/// All rows of an operator, in a file as far as there is no room in memory.
+pub(crate) fn store(operator: &mut dyn Operator, run: &mut Run<'_>) -> Result<Store> {
+    let (mut rows, mut batch) = (Store::new(run.state.memory.share()), Batch::default());
+    loop {
+        operator.next(run, &mut batch)?;
+        if batch.is_empty() {
+            return Ok(rows);
+        }
+        run.check()?;
+        batch.drain().try_for_each(|row| rows.push(row))?;
+    }
 }
 
-impl Kept {
-    pub(crate) fn new(rows: Vec<Row>) -> Self {
-        Self {
-            rows: rows.into_iter(),
-        }
-    }
-
-    /// Replaces the rows of a batch by the next ones.
-    pub(crate) fn next(&mut self, width: usize, out: &mut Batch) {
-        out.reset(width);
-        for row in self.rows.by_ref() {
-            out.push(row);
-            if out.is_full() {
-                break;
-            }
-        }
-    }
+/// Gives the memory of rows back that were collected.
+pub(crate) fn let_go(rows: &[Row], run: &mut Run<'_>) {
+    let bytes = rows.iter().map(|row| bytes_of(row)).sum();
+    run.state.memory.release(bytes);
 }

@@ -4,12 +4,13 @@
 //! row, which lies on top of the outer rows meanwhile.
 
 use super::evaluate::all;
-use super::{Operator, Row, Run, build, collect, evaluate};
+use super::{Operator, Run, build, collect, evaluate, let_go, store};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Expr, RowTest, Subquery, SubqueryTest};
 use crate::sink::Batch;
 use crate::types::Datum;
 use crate::types::array::Array;
+use sql_rows::{BuildRowHasher, Place, Share, Store, bytes_of};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -19,9 +20,26 @@ pub(crate) struct Slot {
     operator: Option<Box<dyn Operator>>,
     /// The result of one that reads no outer rows.
     result: Option<Datum>,
-    rows: Option<Arc<Vec<Row>>>,
-    /// The values of one column, and whether NULL is among them, for tests of equality.
-    set: Option<Arc<(HashSet<Datum>, bool)>>,
+    rows: Option<Arc<Store>>,
+    /// The values of its only column, for tests of equality.
+    values: Values,
+}
+
+/// The different values of a query's column.
+#[derive(Clone, Default)]
+enum Values {
+    #[default]
+    NotCollected,
+    /// They do not fit into memory.
+    TooMany,
+    All(Arc<ValueSet>),
+}
+
+struct ValueSet {
+    values: HashSet<Datum, BuildRowHasher>,
+    has_null: bool,
+    /// The memory of the values.
+    share: Share,
 }
 
 /// The slot of a query, by its place in the plan, which stays where it is while it runs.
@@ -49,6 +67,7 @@ pub(super) fn value(subquery: &Arc<Subquery>, row: &[Datum], run: &mut Run<'_>) 
         }
         SubqueryTest::Array(kind) => {
             let rows = collect(operator, run)?;
+            let_go(&rows, run);
             let elements = rows.into_iter().filter_map(|row| row.into_iter().next());
             Ok(Datum::Array(Arc::new(Array::new(
                 *kind,
@@ -119,7 +138,7 @@ fn quantified(
     let rows = match kept {
         Some(rows) => rows,
         None => {
-            let rows = Arc::new(with_operator(subquery, row, run, collect)?);
+            let rows = Arc::new(with_operator(subquery, row, run, store)?);
             if !subquery.is_correlated {
                 slot(number, run).rows = Some(Arc::clone(&rows));
             }
@@ -127,11 +146,20 @@ fn quantified(
         }
     };
     let mut pair = all(&test.left, row, run)?;
-    if !is_all && !subquery.is_correlated && is_plain_equality(test) {
-        return Ok(any_equal(number, &pair[0], &rows, run));
+    if !is_all
+        && !subquery.is_correlated
+        && is_plain_equality(test)
+        && let Values::All(set) = values_of(number, &rows, run)?
+    {
+        return Ok(any_equal(&pair[0], &rows, &set));
     }
     let (width, mut unknown) = (pair.len(), false);
-    for inner in rows.iter() {
+    let (mut at, mut place) = (0_u64, Place::default());
+    while let Some(inner) = rows.get(at, &mut place)? {
+        at += 1;
+        if at.is_multiple_of(1024) {
+            run.check()?;
+        }
         pair.truncate(width);
         pair.extend(inner.iter().cloned());
         match evaluate(&test.condition, &pair, run)? {
@@ -158,21 +186,51 @@ fn is_plain_equality(test: &RowTest) -> bool {
         }
 }
 
+/// The values of a query's column, which are collected for the first test.
+fn values_of(number: usize, rows: &Store, run: &mut Run<'_>) -> Result<Values> {
+    if matches!(slot(number, run).values, Values::NotCollected) {
+        let mut set = ValueSet {
+            values: HashSet::default(),
+            has_null: false,
+            share: run.state.memory.share(),
+        };
+        let fits = set.collect(rows)?;
+        slot(number, run).values = match fits {
+            true => Values::All(Arc::new(set)),
+            false => Values::TooMany,
+        };
+    }
+    Ok(slot(number, run).values.clone())
+}
+
+impl ValueSet {
+    /// Adds the values of rows; false if there is no room for all of them.
+    fn collect(&mut self, rows: &Store) -> Result<bool> {
+        let (mut at, mut place) = (0, Place::default());
+        while let Some(row) = rows.get(at, &mut place)? {
+            at += 1;
+            match &row[0] {
+                Datum::Null => self.has_null = true,
+                value if self.values.contains(value) => {}
+                value => {
+                    if !self.share.try_take(bytes_of(&row[..1])) {
+                        return Ok(false);
+                    }
+                    self.values.insert(value.clone());
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
 /// Whether a value is among those of a query's column.
-fn any_equal(number: usize, value: &Datum, rows: &Arc<Vec<Row>>, run: &mut Run<'_>) -> Datum {
-    let slot = slot(number, run);
-    let set = slot.set.get_or_insert_with(|| {
-        let values = rows.iter().filter_map(|row| row.first());
-        let has_null = values.clone().any(Datum::is_null);
-        let values = values.filter(|value| !value.is_null()).cloned();
-        Arc::new((values.collect(), has_null))
-    });
-    let (values, has_null) = &**set;
+fn any_equal(value: &Datum, rows: &Store, set: &ValueSet) -> Datum {
     match value {
         _ if rows.is_empty() => Datum::Bool(false),
         Datum::Null => Datum::Null,
-        value if values.contains(value) => Datum::Bool(true),
-        _ if *has_null => Datum::Null,
+        value if set.values.contains(value) => Datum::Bool(true),
+        _ if set.has_null => Datum::Null,
         _ => Datum::Bool(false),
     }
 }

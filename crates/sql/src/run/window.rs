@@ -5,7 +5,7 @@
 
 use super::compare::compare;
 use super::evaluate::{all, with_types};
-use super::{Kept, Operator, Row, Run, build, collect, evaluate, is_true};
+use super::{Operator, Row, Run, build, evaluate, is_true};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{
     AggregateFunction, Expr, Frame, FrameEnd, FrameUnit, OverWindow, Window, WindowCall,
@@ -13,22 +13,57 @@ use crate::plan::{
 use crate::sink::Batch;
 use crate::types::window::WindowFunction;
 use crate::types::{Datum, Type};
+use sql_rows::{Order, Place, Sorted, Sorter, Store};
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
 pub(super) struct WindowRun {
     plan: Arc<Window>,
     input: Box<dyn Operator>,
-    rows: Option<Kept>,
+    sorted: Option<Sorted>,
+    /// The first row of the next partition.
+    next: Option<Row>,
+    results: Option<Results>,
 }
 
-/// The rows of one partition, in their order.
-struct Partition<'p> {
-    rows: &'p [Row],
-    /// Values of the order's keys.
-    keys: &'p [Row],
-    /// For each row the first row that is its peer, and the end of its peers.
-    peers: Vec<Range<usize>>,
+/// The rows of one partition, in their order, with the values of the order's keys after them.
+struct Partition {
+    rows: Store,
+    /// The segment of the rows' file that was read last.
+    place: RefCell<Place>,
+    /// The position of the first key.
+    keys_at: usize,
+    /// The first row of each group of peers: rows that are equal in the order.
+    groups: Vec<usize>,
+}
+
+impl Partition {
+    fn len(&self) -> usize {
+        self.rows.len() as usize
+    }
+
+    /// Calls `body` with a row of the partition.
+    fn with_row<R>(&self, at: usize, body: impl FnOnce(&[Datum]) -> Result<R>) -> Result<R> {
+        let mut place = self.place.borrow_mut();
+        let row = self.rows.get(at as u64, &mut place)?;
+        body(row.map_or(&[], Vec::as_slice))
+    }
+
+    /// The rows that are equal to a row in the order.
+    fn peers(&self, at: usize) -> Range<usize> {
+        let next = self.groups.partition_point(|first| *first <= at);
+        let start = next.checked_sub(1).map_or(0, |group| self.groups[group]);
+        start..self.groups.get(next).copied().unwrap_or(self.len())
+    }
+}
+
+/// A partition whose functions have been computed, as it is handed over.
+struct Results {
+    partition: Partition,
+    /// The values of each function.
+    columns: Vec<(Store, Place)>,
+    at: usize,
 }
 
 impl WindowRun {
@@ -36,100 +71,135 @@ impl WindowRun {
         Self {
             plan: Arc::clone(plan),
             input: build(&plan.input),
-            rows: None,
+            sorted: None,
+            next: None,
+            results: None,
         }
     }
 
-    fn compute(&mut self, run: &mut Run<'_>) -> Result<Kept> {
-        let plan = Arc::clone(&self.plan);
-        let input = collect(&mut *self.input, run)?;
-        let mut sorted: Vec<(Row, Row, Row)> = Vec::with_capacity(input.len());
-        for row in input {
-            let partition = all(&plan.partition, &row, run)?;
-            let mut keys = Row::with_capacity(plan.order.len());
-            for key in &plan.order {
-                keys.push(evaluate(&key.expression, &row, run)?);
-            }
-            run.state.budget.take(&partition)?;
-            run.state.budget.take(&keys)?;
-            sorted.push((partition, keys, row));
-        }
-        sorted.sort_by(|one, other| {
-            one.0
-                .cmp(&other.0)
-                .then_with(|| compare(&plan.order, &one.1, &other.1))
+    /// Sorts the rows, which have the values of the partition and of the order's keys after them.
+    fn sort(&mut self, run: &mut Run<'_>) -> Result<Sorted> {
+        let plan = &self.plan;
+        let first = plan.input.width();
+        let order_at = first + plan.partition.len();
+        let partition = (first..order_at).map(Order::ascending);
+        let keys = plan.order.iter().zip(order_at..);
+        let keys = keys.map(|(key, column)| Order {
+            column,
+            descends: key.descends,
+            nulls_first: key.nulls_first,
         });
-        let mut rows = Vec::with_capacity(sorted.len());
-        let mut start = 0;
-        while start < sorted.len() {
-            let same = sorted[start..]
-                .iter()
-                .take_while(|row| row.0 == sorted[start].0);
-            let end = start + same.count();
-            let part = &mut sorted[start..end];
-            let keys: Vec<Row> = part
-                .iter_mut()
-                .map(|row| std::mem::take(&mut row.1))
-                .collect();
-            let own: Vec<Row> = part
-                .iter_mut()
-                .map(|row| std::mem::take(&mut row.2))
-                .collect();
-            let peers = peers_of(&plan, &keys);
-            let partition = Partition {
-                rows: &own,
-                keys: &keys,
-                peers,
-            };
-            let mut columns = Vec::with_capacity(plan.calls.len());
-            for call in &plan.calls {
-                columns.push(column(&plan, call, &partition, run)?.into_iter());
+        let order = partition.chain(keys).collect();
+        let mut sorter = Sorter::new(order, run.state.memory.share());
+        let mut batch = Batch::default();
+        loop {
+            self.input.next(run, &mut batch)?;
+            if batch.is_empty() {
+                return sorter.finish(&mut || run.check());
             }
-            for mut row in own {
-                row.extend(columns.iter_mut().filter_map(Iterator::next));
-                rows.push(row);
+            run.check()?;
+            for mut row in batch.drain() {
+                let mut values = all(&plan.partition, &row, run)?;
+                for key in &plan.order {
+                    values.push(evaluate(&key.expression, &row, run)?);
+                }
+                row.append(&mut values);
+                sorter.push(row)?;
             }
-            start = end;
         }
-        Ok(Kept::new(rows))
+    }
+
+    /// Computes the functions of the next partition; none if there is no more.
+    fn next_partition(
+        &mut self,
+        sorted: &mut Sorted,
+        run: &mut Run<'_>,
+    ) -> Result<Option<Results>> {
+        let plan = Arc::clone(&self.plan);
+        let first = plan.input.width();
+        let keys_at = first + plan.partition.len();
+        let mut next = match self.next.take() {
+            None => sorted.next_row()?,
+            next => next,
+        };
+        let Some(mut last) = next.clone() else {
+            return Ok(None);
+        };
+        let mut partition = Partition {
+            rows: Store::new(run.state.memory.share()),
+            place: RefCell::default(),
+            keys_at,
+            groups: Vec::new(),
+        };
+        while let Some(row) = next {
+            if row[first..keys_at] != last[first..keys_at] {
+                self.next = Some(row);
+                break;
+            }
+            let is_peer = compare(&plan.order, &row[keys_at..], &last[keys_at..]).is_eq();
+            if !is_peer || partition.groups.is_empty() {
+                partition.groups.push(partition.len());
+                last.clone_from(&row);
+            }
+            partition.rows.push(row)?;
+            if partition.len().is_multiple_of(1024) {
+                run.check()?;
+            }
+            next = sorted.next_row()?;
+        }
+        let mut columns = Vec::with_capacity(plan.calls.len());
+        for call in &plan.calls {
+            columns.push((column(&plan, call, &partition, run)?, Place::default()));
+        }
+        Ok(Some(Results {
+            partition,
+            columns,
+            at: 0,
+        }))
     }
 }
 
-/// For each row the rows that are equal in the order.
-fn peers_of(plan: &Window, keys: &[Row]) -> Vec<Range<usize>> {
-    let mut peers = Vec::with_capacity(keys.len());
-    let mut start = 0;
-    while start < keys.len() {
-        let same = keys[start..]
-            .iter()
-            .take_while(|key| compare(&plan.order, key, &keys[start]).is_eq());
-        let end = start + same.count();
-        peers.extend(std::iter::repeat_n(start..end, end - start));
-        start = end;
+impl Results {
+    /// The next row with the values of its functions.
+    fn next_row(&mut self, width: usize) -> Result<Option<Row>> {
+        if self.at == self.partition.len() {
+            return Ok(None);
+        }
+        let mut row = self
+            .partition
+            .with_row(self.at, |row| Ok(row[..width].to_vec()))?;
+        for (column, place) in &mut self.columns {
+            let value = column.get(self.at as u64, place)?;
+            row.extend(value.into_iter().flatten().cloned());
+        }
+        self.at += 1;
+        Ok(Some(row))
     }
-    peers
 }
 
 /// The values of a window function for the rows of a partition.
 fn column(
     plan: &Window,
     call: &WindowCall,
-    partition: &Partition<'_>,
+    partition: &Partition,
     run: &mut Run<'_>,
-) -> Result<Vec<Datum>> {
+) -> Result<Store> {
     let function = match &call.function {
         OverWindow::Aggregate(function) => return aggregate(plan, call, function, partition, run),
         OverWindow::Function(function) => *function,
     };
-    let count = partition.rows.len();
-    let mut values = Vec::with_capacity(count);
+    let count = partition.len();
+    let mut values = Store::new(run.state.memory.share());
     let mut group = 0_i64;
     for at in 0..count {
-        let peers = partition.peers[at].clone();
+        if at.is_multiple_of(1024) {
+            run.check()?;
+        }
+        let peers = partition.peers(at);
         if peers.start == at {
             group += 1;
         }
-        values.push(match function {
+        let value = match function {
             WindowFunction::RowNumber => Datum::Int8(at as i64 + 1),
             WindowFunction::Rank => Datum::Int8(peers.start as i64 + 1),
             WindowFunction::DenseRank => Datum::Int8(group),
@@ -146,18 +216,14 @@ fn column(
             WindowFunction::FirstValue | WindowFunction::LastValue | WindowFunction::NthValue => {
                 of_frame(plan, call, function, partition, at, run)?
             }
-        });
+        };
+        values.push(vec![value])?;
     }
     Ok(values)
 }
 
-fn ntile(
-    call: &WindowCall,
-    partition: &Partition<'_>,
-    at: usize,
-    run: &mut Run<'_>,
-) -> Result<Datum> {
-    let buckets = match evaluate(&call.arguments[0], &partition.rows[0], run)? {
+fn ntile(call: &WindowCall, partition: &Partition, at: usize, run: &mut Run<'_>) -> Result<Datum> {
+    let buckets = match partition.with_row(0, |row| evaluate(&call.arguments[0], row, run))? {
         Datum::Null => return Ok(Datum::Null),
         buckets => buckets.int()?,
     };
@@ -165,7 +231,7 @@ fn ntile(
         let message = "argument of ntile must be greater than zero";
         return Err(SqlError::new(SqlState::INVALID_ARGUMENT_FOR_NTILE, message));
     };
-    let count = partition.rows.len();
+    let count = partition.len();
     let (size, larger) = (count / buckets, count % buckets);
     let in_larger = larger * (size + 1);
     let bucket = if at < in_larger {
@@ -180,14 +246,13 @@ fn ntile(
 fn neighbour(
     call: &WindowCall,
     function: WindowFunction,
-    partition: &Partition<'_>,
+    partition: &Partition,
     at: usize,
     run: &mut Run<'_>,
 ) -> Result<Datum> {
-    let row = &partition.rows[at];
     let distance = match call.arguments.get(1) {
         None => 1,
-        Some(distance) => match evaluate(distance, row, run)? {
+        Some(distance) => match partition.with_row(at, |row| evaluate(distance, row, run))? {
             Datum::Null => return Ok(Datum::Null),
             distance => distance.int()?,
         },
@@ -200,10 +265,10 @@ fn neighbour(
     let other = (at as i64)
         .checked_add(distance)
         .and_then(|at| usize::try_from(at).ok());
-    match other.and_then(|other| partition.rows.get(other)) {
-        Some(other) => evaluate(&call.arguments[0], other, run),
+    match other.filter(|other| *other < partition.len()) {
+        Some(other) => partition.with_row(other, |row| evaluate(&call.arguments[0], row, run)),
         None => match call.arguments.get(2) {
-            Some(default) => evaluate(default, row, run),
+            Some(default) => partition.with_row(at, |row| evaluate(default, row, run)),
             None => Ok(Datum::Null),
         },
     }
@@ -214,7 +279,7 @@ fn of_frame(
     plan: &Window,
     call: &WindowCall,
     function: WindowFunction,
-    partition: &Partition<'_>,
+    partition: &Partition,
     at: usize,
     run: &mut Run<'_>,
 ) -> Result<Datum> {
@@ -222,7 +287,7 @@ fn of_frame(
     let wanted = match function {
         WindowFunction::FirstValue => frame.start,
         WindowFunction::LastValue => frame.end.wrapping_sub(1),
-        _ => match evaluate(&call.arguments[1], &partition.rows[at], run)? {
+        _ => match partition.with_row(at, |row| evaluate(&call.arguments[1], row, run))? {
             Datum::Null => return Ok(Datum::Null),
             number => {
                 let number = number.int()?;
@@ -238,7 +303,7 @@ fn of_frame(
         },
     };
     if frame.contains(&wanted) {
-        evaluate(&call.arguments[0], &partition.rows[wanted], run)
+        partition.with_row(wanted, |row| evaluate(&call.arguments[0], row, run))
     } else {
         Ok(Datum::Null)
     }
@@ -248,17 +313,17 @@ fn of_frame(
 fn frame_of(
     plan: &Window,
     frame: &Frame,
-    partition: &Partition<'_>,
+    partition: &Partition,
     at: usize,
     run: &mut Run<'_>,
 ) -> Result<Range<usize>> {
-    let count = partition.rows.len();
+    let count = partition.len();
     let start = match &frame.start {
         FrameEnd::UnboundedPreceding => 0,
         FrameEnd::UnboundedFollowing => count,
         FrameEnd::CurrentRow => match frame.unit {
             FrameUnit::Rows => at,
-            _ => partition.peers[at].start,
+            _ => partition.peers(at).start,
         },
         FrameEnd::Preceding(offset) => {
             end_of(plan, (frame.unit, offset, -1), true, partition, at, run)?
@@ -272,7 +337,7 @@ fn frame_of(
         FrameEnd::UnboundedFollowing => count,
         FrameEnd::CurrentRow => match frame.unit {
             FrameUnit::Rows => at + 1,
-            _ => partition.peers[at].end,
+            _ => partition.peers(at).end,
         },
         FrameEnd::Preceding(offset) => {
             end_of(plan, (frame.unit, offset, -1), false, partition, at, run)?
@@ -289,14 +354,13 @@ fn end_of(
     plan: &Window,
     (unit, offset, sign): (FrameUnit, &Expr, i64),
     is_start: bool,
-    partition: &Partition<'_>,
+    partition: &Partition,
     at: usize,
     run: &mut Run<'_>,
 ) -> Result<usize> {
-    let row = &partition.rows[at];
-    let value = evaluate(offset, row, run)?;
+    let value = partition.with_row(at, |row| evaluate(offset, row, run))?;
     if unit == FrameUnit::Range {
-        return Ok(range_end(plan, value, is_start, partition, at));
+        return range_end(plan, value, is_start, partition, at);
     }
     let (kind, end) = if is_start {
         ("starting", "starting")
@@ -318,7 +382,7 @@ fn end_of(
     if offset < 0 {
         return Err(bad("negative"));
     }
-    let count = partition.rows.len() as i64;
+    let count = partition.len() as i64;
     if unit == FrameUnit::Rows {
         let place = (at as i64).saturating_add(sign.saturating_mul(offset));
         let place = if is_start {
@@ -329,17 +393,17 @@ fn end_of(
         return Ok(place.clamp(0, count) as usize);
     }
     // Groups of peers, one after the other.
-    let mut peers = partition.peers[at].clone();
+    let mut peers = partition.peers(at);
     for _ in 0..offset {
         let next = if sign < 0 {
             peers.start.checked_sub(1)
         } else {
             Some(peers.end)
         };
-        match next.and_then(|next| partition.peers.get(next)) {
-            Some(next) => peers = next.clone(),
+        match next.filter(|next| *next < partition.len()) {
+            Some(next) => peers = partition.peers(next),
             None if sign < 0 => return Ok(0),
-            None => return Ok(partition.rows.len()),
+            None => return Ok(partition.len()),
         }
     }
     Ok(if is_start { peers.start } else { peers.end })
@@ -350,22 +414,33 @@ fn range_end(
     plan: &Window,
     value: Datum,
     is_start: bool,
-    partition: &Partition<'_>,
+    partition: &Partition,
     at: usize,
-) -> usize {
-    if value.is_null() || partition.keys[at][0].is_null() {
+) -> Result<usize> {
+    let key_of = |at| partition.with_row(at, |row| Ok(row[partition.keys_at].clone()));
+    if value.is_null() || key_of(at)?.is_null() {
         // NULLs are peers of each other only.
-        let peers = &partition.peers[at];
-        return if is_start { peers.start } else { peers.end };
+        let peers = partition.peers(at);
+        return Ok(if is_start { peers.start } else { peers.end });
     }
-    let end = [value];
-    let nulls = |key: &Row| key[0].is_null();
-    let is_before = |key: &Row| {
-        let order = compare(&plan.order, key, &end);
-        let is_null_before = nulls(key) && plan.order[0].nulls_first;
-        is_null_before || (!nulls(key) && (order.is_lt() || (!is_start && order.is_eq())))
+    let (end, order) = ([value], &plan.order[..1]);
+    let is_before = |key: Datum| {
+        if key.is_null() {
+            return order[0].nulls_first;
+        }
+        let order = compare(order, &[key], &end);
+        order.is_lt() || (!is_start && order.is_eq())
     };
-    partition.keys.partition_point(is_before)
+    let (mut low, mut high) = (0, partition.len());
+    while low < high {
+        let middle = low.midpoint(high);
+        if is_before(key_of(middle)?) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
 }
 
 /// An aggregate over each row's frame.
@@ -373,37 +448,38 @@ fn aggregate(
     plan: &Window,
     call: &WindowCall,
     function: &AggregateFunction,
-    partition: &Partition<'_>,
+    partition: &Partition,
     run: &mut Run<'_>,
-) -> Result<Vec<Datum>> {
+) -> Result<Store> {
     let types: (&[Type], Type) = (&function.argument_types, call.data_type);
     let grows = matches!(call.frame.start, FrameEnd::UnboundedPreceding);
     let mut accumulator = (function.aggregate.start)();
     let mut taken = 0;
-    let mut values: Vec<Datum> = Vec::with_capacity(partition.rows.len());
-    let mut last: Option<Range<usize>> = None;
-    for at in 0..partition.rows.len() {
-        if at % 1024 == 0 {
+    let mut values = Store::new(run.state.memory.share());
+    let mut last: Option<(Range<usize>, Datum)> = None;
+    for at in 0..partition.len() {
+        if at.is_multiple_of(1024) {
             run.check()?;
         }
         let frame = frame_of(plan, &call.frame, partition, at, run)?;
-        if last.as_ref() == Some(&frame)
-            && let Some(value) = values.last()
+        if let Some((last, value)) = &last
+            && *last == frame
         {
-            values.push(value.clone());
+            values.push(vec![value.clone()])?;
             continue;
         }
         if !grows || frame.end < taken {
             accumulator = (function.aggregate.start)();
             taken = frame.start;
         }
-        for row in &partition.rows[taken..frame.end.max(taken)] {
-            if let Some(filter) = &call.filter
-                && !is_true(filter, row, run)?
-            {
+        for other in taken..frame.end.max(taken) {
+            let arguments = partition.with_row(other, |row| match &call.filter {
+                Some(filter) if !is_true(filter, row, run)? => Ok(None),
+                _ => all(&call.arguments, row, run).map(Some),
+            })?;
+            let Some(arguments) = arguments else {
                 continue;
-            }
-            let arguments = all(&call.arguments, row, run)?;
+            };
             if function.function.is_strict && arguments.iter().any(Datum::is_null) {
                 continue;
             }
@@ -412,27 +488,43 @@ fn aggregate(
             })?;
         }
         taken = frame.end.max(taken);
-        values.push(with_types(types.0, types.1, run, |context| {
-            accumulator.value(context)
-        })?);
-        last = Some(frame);
+        let value = with_types(types.0, types.1, run, |context| accumulator.value(context))?;
+        values.push(vec![value.clone()])?;
+        last = Some((frame, value));
     }
     Ok(values)
 }
 
 impl Operator for WindowRun {
     fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
-        if self.rows.is_none() {
-            self.rows = Some(self.compute(run)?);
+        let mut sorted = match self.sorted.take() {
+            Some(sorted) => sorted,
+            None => self.sort(run)?,
+        };
+        let width = self.plan.input.width();
+        out.reset(width + self.plan.calls.len());
+        while !out.is_full() {
+            if let Some(results) = &mut self.results
+                && let Some(row) = results.next_row(width)?
+            {
+                out.push(row);
+                continue;
+            }
+            // The memory of the last partition is for the next one.
+            self.results = None;
+            self.results = self.next_partition(&mut sorted, run)?;
+            if self.results.is_none() {
+                break;
+            }
         }
-        if let Some(rows) = &mut self.rows {
-            rows.next(self.plan.input.width() + self.plan.calls.len(), out);
-        }
+        self.sorted = Some(sorted);
         Ok(())
     }
 
     fn restart(&mut self, run: &mut Run<'_>) -> Result<()> {
-        self.rows = None;
+        self.sorted = None;
+        self.next = None;
+        self.results = None;
         self.input.restart(run)
     }
 }

@@ -182,7 +182,7 @@ impl Session {
             return Err(SqlError::internal("an INSERT"));
         };
         let mut state = self.begin_run(&plan)?;
-        let mut feed = Feed::begin(modify, &self.run(&mut state));
+        let mut feed = Feed::begin(modify, &mut self.run(&mut state));
         let mut rows = 0;
         while let Some(record) = records.next(&mut more)? {
             let values = match record {

@@ -14,6 +14,7 @@ use crate::sink::{Batch, Completion, OutputColumn, RowSink};
 use crate::state::{Prepared, Running};
 use crate::types::Datum;
 use sql_parse::{Parsed, Places, ident_text, object_name};
+use sql_rows::{Place, Store};
 use sqlparser::ast::{
     CloseCursor, Declare, DeclareType, Expr, FetchDirection, Ident, Statement, ValueWithSpan,
 };
@@ -34,8 +35,10 @@ enum Life {
 pub(crate) struct Cursor {
     running: Running,
     life: Life,
-    /// Rows that have come, from the first one; none of them if it cannot go back.
-    rows: Vec<Row>,
+    /// Rows that have come, after those that were not kept because it cannot go back.
+    rows: Store,
+    place_of_rows: Place,
+    not_kept: u64,
     can_go_back: bool,
     is_over: bool,
     /// The row that it is at, from 1; 0 is before the first one.
@@ -141,7 +144,8 @@ impl Session {
             let message = "DECLARE CURSOR must not contain data-modifying statements in WITH";
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
-        let running = self.begin_plan(&plan, Vec::new())?;
+        let mut running = self.begin_plan(&plan, Vec::new())?;
+        let rows = Store::new(running.state.memory.share());
         let cursor = Cursor {
             running,
             life: if is_held {
@@ -149,7 +153,9 @@ impl Session {
             } else {
                 Life::Transaction
             },
-            rows: Vec::new(),
+            rows,
+            place_of_rows: Place::default(),
+            not_kept: 0,
             can_go_back: *scroll != Some(false),
             is_over: false,
             place: 0,
@@ -255,7 +261,10 @@ impl Session {
             if !cursor.can_go_back && cursor.life != Life::Kept {
                 return Err(only_forward());
             }
-            return Ok(cursor.rows.get(number as usize - 1).cloned());
+            let Some(place) = (number - 1).checked_sub(cursor.not_kept) else {
+                return Err(only_forward());
+            };
+            return Ok(cursor.rows.get(place, &mut cursor.place_of_rows)?.cloned());
         }
         while cursor.read < number && !cursor.is_over {
             let running = &mut cursor.running;
@@ -277,8 +286,7 @@ impl Session {
             running.next += 1;
             cursor.read += 1;
             if cursor.can_go_back {
-                running.state.budget.take(&row)?;
-                cursor.rows.push(row.clone());
+                cursor.rows.push(row.clone())?;
             }
             if cursor.read == number {
                 return Ok(Some(row));
@@ -301,8 +309,7 @@ impl Session {
             };
             let can_go_back = std::mem::replace(&mut cursor.can_go_back, true);
             if !can_go_back {
-                // Rows that have been fetched are gone; places count from the first one.
-                cursor.rows = vec![Row::new(); cursor.read as usize];
+                cursor.not_kept = cursor.read;
             }
             self.row_at(&mut cursor, u64::MAX)?;
             cursor.can_go_back = can_go_back;

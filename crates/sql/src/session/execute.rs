@@ -8,7 +8,7 @@ use crate::bind::Binder;
 use crate::define;
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Node, Plan, PointPlan};
-use crate::run::{Budget, Row, Run, State, build, collect};
+use crate::run::{Row, Run, State, build, collect};
 use crate::sink::{Batch, Completion, Flow, OutputColumn, RowSink};
 use crate::state::Running;
 use crate::types::{Context, Datum, Type};
@@ -152,8 +152,7 @@ impl Session {
         }
         self.transaction.has_read = true;
         self.connection.set_wait(self.environment.wait());
-        let budget = Budget::new(self.environment.host.variables.modes().work_mem);
-        let mut state = State::new(budget);
+        let mut state = State::new(self.environment.host.memory(plan.keepers));
         state.begun = Some(self.connection.mark()?);
         Ok(state)
     }
@@ -169,8 +168,7 @@ impl Session {
 
     /// All rows of a plan that changes nothing.
     pub(crate) fn rows_of(&mut self, root: &Node) -> Result<Vec<Row>> {
-        let budget = Budget::new(self.environment.host.variables.modes().work_mem);
-        let mut state = State::new(budget);
+        let mut state = State::new(self.environment.host.memory(1));
         collect(&mut *build(root), &mut self.run(&mut state))
     }
 
@@ -197,6 +195,7 @@ impl Session {
             parameters: Vec::new(),
             command: "INSERT",
             writes: true,
+            keepers: 1,
         });
         let mut running = self.begin_plan(&filling, Vec::new())?;
         let completion = self.run_on(&mut running, 0, &mut Nowhere)?;

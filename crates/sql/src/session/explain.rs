@@ -7,7 +7,7 @@
 use super::Session;
 use super::execute::Nowhere;
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Explained, Explainer, Plan, ShownWork, Work, counted};
+use crate::plan::{Explained, Explainer, Plan, Report, ShownWork, Work, counted};
 use crate::sink::{Batch, Completion, OutputColumn, RowSink};
 use crate::state::Block;
 use crate::types::{Datum, Kind};
@@ -90,6 +90,7 @@ impl Session {
                 parameters: plan.parameters.clone(),
                 command: plan.command,
                 writes: plan.writes,
+                keepers: plan.keepers,
             });
             let start = Instant::now();
             let mut running = self.begin_plan(&plan, values.clone())?;
@@ -306,6 +307,10 @@ fn add_node(text: &mut String, node: &Explained, indent: usize, options: Options
     for (name, value) in &node.fields {
         text.extend([margin(inside).as_str(), name, ": ", value, "\n"]);
     }
+    if let Some(report) = node.report {
+        let (name, value) = report.line();
+        text.extend([margin(inside).as_str(), name, ": ", &value, "\n"]);
+    }
     for input in &node.inputs {
         add_node(text, input, inside, options);
     }
@@ -376,6 +381,9 @@ fn json_node(node: &Explained, indent: usize, options: Options) -> String {
     }
     for (name, value) in &node.fields {
         member(name, quoted(value));
+    }
+    for (name, value) in node.report.into_iter().flat_map(Report::members) {
+        member(name, value);
     }
     if !node.inputs.is_empty() {
         let inputs = node.inputs.iter();

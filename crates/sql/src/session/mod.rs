@@ -135,6 +135,7 @@ impl Session {
                     announced: Announced::default(),
                     new_tables: Vec::new(),
                     transaction: 0,
+                    files: Arc::default(),
                 },
             },
             connection,

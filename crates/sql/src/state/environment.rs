@@ -13,6 +13,7 @@ use crate::sql::Sql;
 use crate::types::random::Random;
 use crate::types::{Context, Settings};
 use indelible::{Interrupt, Wait};
+use sql_rows::{Files, Memory};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -76,9 +77,18 @@ pub(crate) struct HostState {
     pub(crate) new_tables: Vec<indelible::TableId>,
     /// The number of its last transaction.
     pub(crate) transaction: i64,
+    /// Its temporary files.
+    pub(crate) files: Arc<Files>,
 }
 
 impl HostState {
+    /// The memory of a statement with so many operators that may keep rows.
+    pub(crate) fn memory(&self, keepers: usize) -> Memory {
+        let modes = self.variables.modes();
+        self.files.set_limit(modes.temp_file_limit);
+        Memory::new(modes.work_mem, keepers, Arc::clone(&self.files))
+    }
+
     /// Gives the statement that begins its time.
     pub(crate) fn begin_statement(&mut self) {
         let millis = self.variables.get("statement_timeout");

@@ -173,6 +173,8 @@ pub(crate) struct Modes {
     pub(crate) wait: Wait,
     /// Bytes of `work_mem`.
     pub(crate) work_mem: u64,
+    /// The most bytes of the session's temporary files, if there is a limit.
+    pub(crate) temp_file_limit: Option<u64>,
     pub(crate) plans: PlanCacheMode,
 }
 
@@ -194,6 +196,7 @@ impl Default for Modes {
             durability: Durability::Immediate,
             wait: Wait::Limit(LOCK_WAIT_MAX),
             work_mem: WORK_MEM,
+            temp_file_limit: None,
             plans: PlanCacheMode::Auto,
         }
     }
@@ -202,6 +205,8 @@ impl Default for Modes {
 /// A wait without a limit: deadlocks are found at once, so nothing else ends it.
 const LOCK_WAIT_MAX: Duration = Duration::from_hours(365 * 24);
 
+/// The least `work_mem`.
+const WORK_MEM_MIN: u64 = 64 << 10;
 /// `work_mem` by default.
 const WORK_MEM: u64 = 64 << 20;
 
@@ -249,6 +254,7 @@ impl Variables {
                 Some(millis) => Duration::from_millis(millis),
             }),
             work_mem: self.get("work_mem").and_then(bytes_of).unwrap_or(WORK_MEM),
+            temp_file_limit: self.get("temp_file_limit").and_then(bytes_of),
             plans: match self.get("plan_cache_mode") {
                 Some("force_custom_plan") => PlanCacheMode::None,
                 Some("force_generic_plan") => PlanCacheMode::All,
@@ -418,6 +424,17 @@ fn apply(settings: &mut Settings, name: &str, value: &str) -> Result<String> {
             return Ok("UTF8".to_owned());
         }
         "work_mem" => {
+            let bytes = bytes_of(value).ok_or_else(|| bad(name, value))?;
+            if bytes < WORK_MEM_MIN {
+                let kilobytes = bytes / 1024;
+                let message = format!(
+                    "{kilobytes} kB is outside the valid range for parameter \"work_mem\" (64 .. \
+                     2147483647)"
+                );
+                return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+            }
+        }
+        "temp_file_limit" if value != "-1" => {
             bytes_of(value).ok_or_else(|| bad(name, value))?;
         }
         "plan_cache_mode" => {

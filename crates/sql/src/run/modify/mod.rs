@@ -18,12 +18,13 @@ mod insert;
 mod reference;
 pub(super) mod rules;
 
-use super::{Kept, Operator, Row, Run, build};
+use super::{Operator, Row, Run, build};
 use crate::error::Result;
 use crate::plan::{Change, Modify};
 use crate::sink::Batch;
 use crate::types::Datum;
 use fill::Fill;
+use sql_rows::{Place, Store};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -33,7 +34,10 @@ const REFERENCES_KEPT: usize = 1024;
 pub(super) struct ModifyRun {
     plan: Arc<Modify>,
     input: Box<dyn Operator>,
-    results: Option<Kept>,
+    /// Rows for the client, once all have been changed, and the next of them.
+    results: Option<Store>,
+    next: u64,
+    place: Place,
 }
 
 /// The references that a statement looks at when its rows are changed.
@@ -51,6 +55,8 @@ impl ModifyRun {
             plan: Arc::clone(plan),
             input: build(&plan.input),
             results: None,
+            next: 0,
+            place: Place::default(),
         }
     }
 
@@ -77,16 +83,16 @@ struct Changing {
     seen: HashSet<Row>,
     /// Rows for a table that nobody else knows.
     fill: Option<Fill>,
-    results: Vec<Row>,
+    results: Store,
 }
 
 impl Changing {
-    fn begin(plan: &Modify, run: &Run<'_>) -> Self {
+    fn begin(plan: &Modify, run: &mut Run<'_>) -> Self {
         Self {
             pending: Pending::default(),
             seen: HashSet::new(),
             fill: Fill::begin(plan, run),
-            results: Vec::new(),
+            results: Store::new(run.state.memory.share()),
         }
     }
 
@@ -112,13 +118,12 @@ impl Changing {
         run.state.processed += 1;
         if let Some(returning) = &plan.returning {
             let result = super::evaluate::all(returning, &changed, run)?;
-            run.state.budget.take(&result)?;
-            self.results.push(result);
+            self.results.push(result)?;
         }
         Ok(())
     }
 
-    fn end(mut self, plan: &Modify, run: &mut Run<'_>) -> Result<Vec<Row>> {
+    fn end(mut self, plan: &Modify, run: &mut Run<'_>) -> Result<Store> {
         if let Some(fill) = &mut self.fill {
             fill.end(&plan.table, run)?;
         }
@@ -137,7 +142,7 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    pub(crate) fn begin(plan: &Arc<Modify>, run: &Run<'_>) -> Self {
+    pub(crate) fn begin(plan: &Arc<Modify>, run: &mut Run<'_>) -> Self {
         let table = plan.table.source.table.id();
         let mut parents = plan.table.parents.iter();
         Self {
@@ -170,10 +175,16 @@ impl Operator for ModifyRun {
             let plan = Arc::clone(&self.plan);
             let mut changing = Changing::begin(&plan, run);
             self.change_batches(&mut changing, run)?;
-            self.results = Some(Kept::new(changing.end(&plan, run)?));
+            self.results = Some(changing.end(&plan, run)?);
+            self.next = 0;
         }
-        if let Some(results) = &mut self.results {
-            results.next(self.plan.returning.as_ref().map_or(0, Vec::len), out);
+        out.reset(self.plan.returning.as_ref().map_or(0, Vec::len));
+        while !out.is_full()
+            && let Some(results) = &self.results
+            && let Some(row) = results.get(self.next, &mut self.place)?
+        {
+            self.next += 1;
+            out.push(row.iter().cloned());
         }
         Ok(())
     }

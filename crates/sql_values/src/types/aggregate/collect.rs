@@ -12,7 +12,7 @@ use super::super::json::{Json, convert, quote};
 use super::super::kind::Kind::{
     Any, AnyArray, AnyElement, AnyNonArray, Bytea, Json as JsonKind, Jsonb, Text,
 };
-use super::{Accumulator, aggregate};
+use super::{Accumulator, keeping};
 use crate::error::{Result, SqlError, SqlState};
 use std::sync::Arc;
 
@@ -255,38 +255,38 @@ impl Accumulator for JsonPairs {
 
 /// The table.
 pub(super) const FUNCTIONS: &[Function] = &[
-    aggregate("array_agg", &[AnyNonArray], AnyArray, || {
+    keeping("array_agg", &[AnyNonArray], AnyArray, || {
         Box::new(Elements::default())
     })
     .nullable(),
-    aggregate("array_agg", &[AnyArray], AnyArray, || {
+    keeping("array_agg", &[AnyArray], AnyArray, || {
         Box::new(Elements::default())
     })
     .nullable(),
-    aggregate("string_agg", &[Text, Text], Text, || {
+    keeping("string_agg", &[Text, Text], Text, || {
         Box::new(Joined::<String>::default())
     })
     .nullable(),
-    aggregate("string_agg", &[Bytea, Bytea], Bytea, || {
+    keeping("string_agg", &[Bytea, Bytea], Bytea, || {
         Box::new(Joined::<Vec<u8>>::default())
     })
     .nullable(),
-    aggregate("json_agg", &[AnyElement], JsonKind, || {
+    keeping("json_agg", &[AnyElement], JsonKind, || {
         JsonText::start(false)
     })
     .nullable()
     .stable(),
-    aggregate("json_object_agg", &[Any, Any], JsonKind, || {
+    keeping("json_object_agg", &[Any, Any], JsonKind, || {
         JsonText::start(true)
     })
     .nullable()
     .stable(),
-    aggregate("jsonb_agg", &[AnyElement], Jsonb, || {
+    keeping("jsonb_agg", &[AnyElement], Jsonb, || {
         Box::new(JsonElements::default())
     })
     .nullable()
     .stable(),
-    aggregate("jsonb_object_agg", &[Any, Any], Jsonb, || {
+    keeping("jsonb_object_agg", &[Any, Any], Jsonb, || {
         Box::new(JsonPairs::default())
     })
     .nullable()

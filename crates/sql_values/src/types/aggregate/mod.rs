@@ -33,6 +33,8 @@ pub trait Accumulator: Send {
 pub struct Aggregate {
     /// A state without rows.
     pub start: fn() -> Box<dyn Accumulator>,
+    /// Whether a state has all values of its group.
+    pub keeps_rows: bool,
 }
 
 /// An aggregate that leaves out rows with NULLs.
@@ -42,12 +44,21 @@ const fn aggregate(
     result: Kind,
     start: fn() -> Box<dyn Accumulator>,
 ) -> Function {
-    Function::with_body(
-        name,
-        arguments,
-        result,
-        Body::Aggregate(Aggregate { start }),
-    )
+    let keeps_rows = false;
+    let body = Body::Aggregate(Aggregate { start, keeps_rows });
+    Function::with_body(name, arguments, result, body)
+}
+
+/// An aggregate that keeps the values of its group.
+const fn keeping(
+    name: &'static str,
+    arguments: &'static [Kind],
+    result: Kind,
+    start: fn() -> Box<dyn Accumulator>,
+) -> Function {
+    let keeps_rows = true;
+    let body = Body::Aggregate(Aggregate { start, keeps_rows });
+    Function::with_body(name, arguments, result, body)
 }
 
 /// The tables of aggregates.

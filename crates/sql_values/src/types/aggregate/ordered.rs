@@ -9,7 +9,7 @@ use super::super::datetime::arithmetic::multiply;
 use super::super::datum::Datum;
 use super::super::function::Function;
 use super::super::kind::Kind::{self, AnyArray, AnyElement, Float8, Interval};
-use super::{Accumulator, aggregate};
+use super::{Accumulator, keeping};
 use crate::error::{Result, SqlError, SqlState};
 use std::sync::Arc;
 
@@ -141,35 +141,35 @@ fn discrete() -> Box<dyn Accumulator> {
 }
 
 pub(super) const FUNCTIONS: &[Function] = &[
-    aggregate("percentile_cont", &[Float8, Float8], Float8, continuous).nullable(),
-    aggregate("percentile_cont", &[Float8, Interval], Interval, continuous).nullable(),
-    aggregate(
+    keeping("percentile_cont", &[Float8, Float8], Float8, continuous).nullable(),
+    keeping("percentile_cont", &[Float8, Interval], Interval, continuous).nullable(),
+    keeping(
         "percentile_cont",
         &[FRACTIONS, Float8],
         FRACTIONS,
         continuous,
     )
     .nullable(),
-    aggregate(
+    keeping(
         "percentile_cont",
         &[FRACTIONS, Interval],
         Kind::Array(&Interval),
         continuous,
     )
     .nullable(),
-    aggregate(
+    keeping(
         "percentile_disc",
         &[Float8, AnyElement],
         AnyElement,
         discrete,
     )
     .nullable(),
-    aggregate(
+    keeping(
         "percentile_disc",
         &[FRACTIONS, AnyElement],
         AnyArray,
         discrete,
     )
     .nullable(),
-    aggregate("mode", &[AnyElement], AnyElement, || Box::<Mode>::default()).nullable(),
+    keeping("mode", &[AnyElement], AnyElement, || Box::<Mode>::default()).nullable(),
 ];
