@@ -9,10 +9,12 @@ use crate::files::{self, InputFile, OutputFile};
 use crate::output::{Cell, Facts, Format, bytes, counted, note};
 use crate::progress;
 use crate::reading;
+use crate::serve;
 use anyhow::{Context, Result};
 use indelible::{CopyProgress, CopyReport, CopyStage, Database};
 use indicatif::ProgressBar;
 use std::path::Path;
+use std::time::Duration;
 
 /// Runs the command.
 pub(crate) fn run(args: &BackupArgs, format: Format) -> Result<()> {
@@ -26,9 +28,16 @@ pub(crate) fn run(args: &BackupArgs, format: Format) -> Result<()> {
 fn backup(path: &Path, file: &Path, args: &BackupArgs, format: Format) -> Result<()> {
     // A backup of pages begins with a checkpoint, which writes.
     let database = if args.pages {
-        Database::open(path)?
+        Database::open(path).map_err(anyhow::Error::from)
     } else {
-        reading::open(path)?
+        reading::open(path)
+    };
+    let database = match database {
+        Ok(database) => database,
+        Err(error) => {
+            let report = backup_by_server(path, file, args, error)?;
+            return print_report(path, file, &report, format);
+        }
     };
     let mut out = OutputFile::create_binary(file, files::existing(args.force))?;
     let bar = progress::spinner("backing up");
@@ -42,10 +51,6 @@ fn backup(path: &Path, file: &Path, args: &BackupArgs, format: Format) -> Result
     let report = report?;
     out.finish()?;
     database.close()?;
-    let mut facts = Facts::default();
-    facts.add("backup", file.display().to_string());
-    facts.add("database", path.display().to_string());
-    add_report(&mut facts, &report, format);
     if files::is_standard(file) {
         let rows = counted(report.rows, "row", "rows");
         let content = format!(
@@ -63,6 +68,46 @@ fn backup(path: &Path, file: &Path, args: &BackupArgs, format: Format) -> Result
         });
         return Ok(());
     }
+    print_report(path, file, &report, format)
+}
+
+/// The backup of the server that has a database open, which writes the file itself.
+fn backup_by_server(
+    path: &Path,
+    file: &Path,
+    args: &BackupArgs,
+    error: anyhow::Error,
+) -> Result<CopyReport> {
+    if files::is_standard(file) {
+        return Err(error.context("a server that has the database open needs the name of a file"));
+    }
+    let pages = if args.pages { "PAGES " } else { "" };
+    let force = if args.force { " FORCE" } else { "" };
+    let name = std::path::absolute(file)?
+        .display()
+        .to_string()
+        .replace('\'', "''");
+    let report = serve::ask_server(path, error, &format!("BACKUP {pages}TO '{name}'{force}"))?;
+    let content: String = report.value("content")?;
+    Ok(CopyReport {
+        method: report.value("method")?,
+        tables: report.value("tables")?,
+        indexes: report.value("indexes")?,
+        rows: report.value("rows")?,
+        content: u64::from_str_radix(&content, 16)?,
+        plain_bytes: report.value("plain bytes")?,
+        pages: report.value("pages")?,
+        replayed: None,
+        file_bytes: report.value("file bytes")?,
+        held: Duration::from_secs_f64(report.value::<f64>("held ms")? / 1e3),
+    })
+}
+
+fn print_report(path: &Path, file: &Path, report: &CopyReport, format: Format) -> Result<()> {
+    let mut facts = Facts::default();
+    facts.add("backup", file.display().to_string());
+    facts.add("database", path.display().to_string());
+    add_report(&mut facts, report, format);
     facts.print(format)
 }
 

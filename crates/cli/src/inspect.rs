@@ -8,12 +8,14 @@ use crate::failure::{FAILED, Usage};
 use crate::output::{Cell, Facts, Format, Listing, bytes, counted, empty_line, stdout};
 use crate::printable::printable;
 use crate::reading;
+use crate::serve;
 use crate::streams;
 use crate::tables;
 use anyhow::{Context, Result};
 use indelible::{ArchiveRange, Database, FenceOrder, LayoutKind, VerifyReport};
 use pmem::device::{Costs, DeviceReport, NativeOptions};
 use std::io::{ErrorKind, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Runs `info`.
@@ -126,8 +128,11 @@ fn fences_name(fences: FenceOrder) -> &'static str {
 /// Runs `verify`. Any error means that the check could not be made.
 pub(crate) fn verify(args: &DatabaseArgs, format: Format) -> Result<ExitCode> {
     let cannot = || "the check could not be made";
-    let database = reading::open(&args.path).with_context(cannot)?;
-    let report = database.verify().with_context(cannot)?;
+    let report = match reading::open(&args.path) {
+        Ok(database) => database.verify().map_err(anyhow::Error::from),
+        Err(error) => verify_by_server(&args.path, error),
+    };
+    let report = report.with_context(cannot)?;
     match print_verdict(&report, format) {
         // The exit code tells the verdict to a reader who has gone away.
         Err(error) if streams::refusal(&error) == Some(ErrorKind::BrokenPipe) => {}
@@ -137,6 +142,18 @@ pub(crate) fn verify(args: &DatabaseArgs, format: Format) -> Result<ExitCode> {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(FAILED)
+    })
+}
+
+/// The check of the server that has a database open.
+fn verify_by_server(path: &Path, error: anyhow::Error) -> Result<VerifyReport> {
+    let report = serve::ask_server(path, error, "VERIFY")?;
+    Ok(VerifyReport {
+        rows: report.value("rows")?,
+        index_entries: report.value("index entries")?,
+        blocks: report.value("blocks")?,
+        truncated_keys: report.value("truncated in keys")?,
+        damage: report.all("damage").map(str::to_owned).collect(),
     })
 }
 

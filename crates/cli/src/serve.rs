@@ -22,6 +22,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -190,23 +191,69 @@ pub(crate) fn create_role(args: &RoleArgs) -> Result<()> {
 
 /// A superuser's session of a database: here, or over the socket of the server that has it open.
 fn owner_of(directory: &Path) -> Result<Box<dyn Client>> {
-    let in_use = match Database::open(directory) {
-        Ok(database) => return Ok(Box::new(LocalClient::open(database)?)),
-        Err(error @ indelible::Error::InUse { .. }) => error,
-        Err(error) => return Err(error.into()),
+    match Database::open(directory) {
+        Ok(database) => Ok(Box::new(LocalClient::open(database)?)),
+        Err(error) => Ok(Box::new(server_of(directory, error.into())?)),
+    }
+}
+
+/// A superuser's session of the server that has a database open; without such a server, the error
+/// of the opening.
+fn server_of(directory: &Path, error: anyhow::Error) -> Result<WireClient> {
+    let is_in_use = matches!(error.downcast_ref(), Some(indelible::Error::InUse { .. }));
+    let port = if is_in_use {
+        socket_port(directory)?
+    } else {
+        None
     };
-    let Some(port) = socket_port(directory)? else {
-        return Err(in_use.into());
+    let Some(port) = port else {
+        return Err(error);
     };
-    let directory = directory.canonicalize()?;
     let address = Address {
-        host: directory.display().to_string(),
+        host: directory.canonicalize()?.display().to_string(),
         port,
         user: OWNER.to_owned(),
         password: None,
         database: OWNER.to_owned(),
     };
-    Ok(Box::new(WireClient::connect(&address)?))
+    Ok(WireClient::connect(&address)?)
+}
+
+/// The report of a statement about the whole database, of the server that has it open.
+pub(crate) fn ask_server(
+    directory: &Path,
+    error: anyhow::Error,
+    statement: &str,
+) -> Result<ServerReport> {
+    let answers = server_of(directory, error)?.ask(statement)?;
+    if let Some(failure) = answers.failure {
+        return Err(client::Error::Statement(Box::new(failure)).into());
+    }
+    let rows = answers.answers.into_iter().flat_map(|answer| answer.rows);
+    let mut facts = Vec::new();
+    for row in rows {
+        if let [Some(name), Some(value)] = row.as_slice() {
+            facts.push((name.clone(), value.clone()));
+        }
+    }
+    Ok(ServerReport(facts))
+}
+
+/// Names and values that a server has reported.
+pub(crate) struct ServerReport(Vec<(String, String)>);
+
+impl ServerReport {
+    /// All values of a name.
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        let facts = self.0.iter().filter(move |fact| fact.0 == name);
+        facts.map(|fact| fact.1.as_str())
+    }
+
+    /// The value of a name as its type has it.
+    pub(crate) fn value<T: FromStr>(&self, name: &str) -> Result<T> {
+        let value = self.all(name).next().and_then(|value| value.parse().ok());
+        value.with_context(|| format!("the server did not report \"{name}\""))
+    }
 }
 
 /// The port in the name of the socket in a directory, if there is one.

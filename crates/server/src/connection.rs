@@ -16,6 +16,7 @@ use crate::http::count;
 use crate::link::{Broken, Link};
 use crate::message::answers::Severity;
 use crate::message::{Formats, Malformed, Request, Status};
+use crate::operation::Operation;
 use crate::registry::{Cause, Entry, Phase};
 use crate::results::{NoticeFilter, Protocol, Results};
 use crate::server::Slot;
@@ -192,9 +193,12 @@ impl Connection {
 
     fn query(&mut self, text: &[u8]) -> Result<(), Failure> {
         let text = utf8(text)?;
+        let report = Operation::read(text).map(|operation| self.operate(&operation?));
+        let report = report.transpose()?;
         let formats = Formats::default();
         let notices = self.limits.notices;
         let mut results = Results::new(&mut self.link, Protocol::Simple, &formats, notices);
+        let text = report.as_deref().unwrap_or(text);
         let done = self.session.simple(text, &mut results);
         if let Some(broken) = results.broken.take() {
             return Err(broken.into());
@@ -204,6 +208,23 @@ impl Connection {
             self.link.answers.empty_query();
         }
         Ok(())
+    }
+
+    /// Does something with the whole database; the result is a query for the report.
+    fn operate(&mut self, operation: &Operation) -> Result<String, SqlError> {
+        let is_owner = self.link.socket().peer_user() == Some(self.slot.owner());
+        let is_backup = matches!(operation, Operation::Backup { .. });
+        if self.session.setting("is_superuser") != Some("on") || (is_backup && !is_owner) {
+            let message = "only superusers verify a database, and only the owner of its directory, \
+                           over the Unix socket, backs it up";
+            return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+        }
+        // It waits for all transactions, this one among them.
+        if self.session.status() != TransactionStatus::Idle {
+            let message = "BACKUP and VERIFY cannot run inside a transaction block";
+            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        }
+        operation.run(self.session.sql().database())
     }
 
     /// Tells how it went, and that the next request can come.

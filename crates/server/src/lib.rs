@@ -10,6 +10,8 @@
 //! | `start`, `access` | the beginning of a connection, and who may connect |
 //! | `scram` | the proof of a password |
 //! | `connection`, `extended` | requests, one after the other |
+//! | `floor` | a server without a database, to measure against |
+//! | `operation` | backups and checks of the whole database |
 //! | `results`, `status` | rows, notices and settings become answers |
 //! | [`config`] | settings from flags, the environment and a file |
 //! | `log` | events, a line each |
@@ -23,10 +25,12 @@ mod certificate;
 pub mod config;
 mod connection;
 mod extended;
+mod floor;
 mod http;
 mod link;
 mod log;
 mod message;
+mod operation;
 mod page;
 mod registry;
 mod results;
@@ -39,6 +43,7 @@ mod status;
 mod tls;
 mod waker;
 
+pub use floor::serve_floor;
 pub use log::LogOptions;
 pub use scram::password_verifier;
 pub use server::Server;

@@ -404,6 +404,11 @@ impl Slot {
         &self.0.counts
     }
 
+    /// The operating system's user that owns the database.
+    pub(crate) fn owner(&self) -> u32 {
+        self.0.owner
+    }
+
     pub(crate) fn log(&self) -> &Log {
         &self.0.log
     }

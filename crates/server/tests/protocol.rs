@@ -588,6 +588,48 @@ fn notifications_come_between_transactions() {
 }
 
 #[test]
+fn a_server_backs_up_and_verifies() {
+    let fixture = Fixture::new(|_| {});
+    let (mut owner, mut open) = (fixture.client(), fixture.client());
+    owner.ask(&[query(
+        "create table t (a int primary key); insert into t values (1), (2)",
+    )]);
+    // Others may be in a transaction meanwhile.
+    open.ask(&[query("begin; insert into t values (3)")]);
+    let file = fixture.directory.with_extension("backup");
+    let backup = format!("BACKUP TO '{}'", file.display());
+    let answers = owner.ask(&[query(&backup)]);
+    assert!(answers.contains("D[method,nvm-inp]"), "{answers}");
+    assert!(
+        owner.ask(&[query(&backup)]).starts_with("E["),
+        "the file exists"
+    );
+    let backed_up = owner.ask(&[query(&format!("{backup} FORCE"))]);
+    assert!(backed_up.ends_with("C[SELECT 10] Z[I]"), "{backed_up}");
+    let answers = owner.ask(&[query("verify;")]);
+    assert!(
+        !answers.contains("damage") && answers.ends_with("C[SELECT 4] Z[I]"),
+        "{answers}"
+    );
+    assert_eq!(open.ask(&[query("commit")]), "C[COMMIT] Z[I]");
+    assert!(
+        owner
+            .ask(&[query("begin; verify")])
+            .starts_with("C[BEGIN] E[42601]")
+    );
+    assert_eq!(owner.ask(&[query("verify")]), "E[25001] Z[E]");
+    owner.ask(&[query("rollback; create role ann login")]);
+    assert_eq!(fixture.client().ask(&[query("verify")]), "E[42501] Z[I]");
+    let restored = fixture.directory.with_extension("restored");
+    let _ = std::fs::remove_dir_all(&restored);
+    let report = Database::restore(&file, &restored, &Options::new()).unwrap();
+    let content = format!("D[content,{:016x}]", report.content);
+    assert!(backed_up.contains(&content), "{content}: {backed_up}");
+    std::fs::remove_file(file).unwrap();
+    std::fs::remove_dir_all(restored).unwrap();
+}
+
+#[test]
 fn slots_are_limited_and_given_back() {
     let fixture = Fixture::new(|options| options.connections_max = 2);
     let first = fixture.client();

@@ -4,8 +4,8 @@
 //! taken under the same conditions.
 
 use super::{
-    AXES, AtomicityName, AxesArgs, DomainName, JoinArgs, LayoutName, PrimitiveName, RecoveryArgs,
-    RecoveryVictimArgs, SqlBenchArgs, parse_seconds,
+    AXES, AtomicityName, AxesArgs, DomainName, FloorArgs, JoinArgs, LayoutName, PrimitiveName,
+    RecoveryArgs, RecoveryVictimArgs, SqlBenchArgs, WireBenchArgs, parse_seconds,
 };
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 use disk::FileProfile;
@@ -92,6 +92,12 @@ pub(crate) enum BenchCommand {
     /// Statements of SQL on one row, prepared and as texts, beside the typed interface
     #[command(after_help = super::bench_sql::EXAMPLES)]
     Sql(Box<SqlBenchArgs>),
+    /// Servers under the same clients: an empty one, ours, and PostgreSQL where it is installed
+    #[command(after_help = super::bench_wire::EXAMPLES)]
+    Wire(Box<WireBenchArgs>),
+    /// The empty server of `bench wire`
+    #[command(hide = true)]
+    Floor(FloorArgs),
     /// Two relations in memory, joined by five algorithms or by the one that suits them
     #[command(after_help = super::join::EXAMPLES)]
     Join(Box<JoinArgs>),

@@ -7,6 +7,7 @@ mod advise;
 mod axes;
 mod bench;
 mod bench_sql;
+mod bench_wire;
 mod copy;
 mod import;
 mod join;
@@ -27,6 +28,7 @@ pub(crate) use bench::{
     TpccArgs, YcsbArgs, YcsbMethod,
 };
 pub(crate) use bench_sql::SqlBenchArgs;
+pub(crate) use bench_wire::{FloorArgs, WireBenchArgs, WireScript};
 pub(crate) use copy::{BackupArgs, ConvertArgs, PlacesArgs, RestoreArgs, UntilArg};
 pub(crate) use import::{ImportArgs, TextArgs};
 pub(crate) use join::{GridPart, JoinArgs};

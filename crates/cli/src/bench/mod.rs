@@ -10,6 +10,7 @@
 //! | `recovery` | the opening after a kill, with a long log |
 //! | `join` | joins of two relations, without a database |
 //! | `sql` | statements of SQL on one row, beside the typed interface |
+//! | `wire` | servers under the same clients |
 //! | `runs` | their common part: options to a database, a run to a row |
 //!
 //! Timed code is in the room `measure`, because this one is compiled without optimisation.
@@ -25,6 +26,7 @@ mod sysbench;
 mod tatp;
 mod tpcb;
 mod tpcc;
+mod wire;
 mod ycsb;
 
 pub(crate) use btree::first as btree_row;
@@ -67,6 +69,8 @@ pub(crate) fn run(command: BenchCommand, format: Format) -> Result<()> {
         BenchCommand::Recovery(args) => recovery::run(&args, format),
         BenchCommand::RecoveryVictim(args) => recovery::victim(&args),
         BenchCommand::Sql(args) => sql::run(&args, format),
+        BenchCommand::Wire(args) => wire::run(&args, format),
+        BenchCommand::Floor(args) => wire::floor(&args),
         BenchCommand::Join(args) => join::run(&args, format),
     }
 }
