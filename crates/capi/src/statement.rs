@@ -109,16 +109,19 @@ impl Statement {
     fn step_with(&mut self, client: &mut TypedClient) -> Result<c_int, Failure> {
         self.texts.clear();
         if self.running.is_none() {
-            let done = client.execute(&self.placeholders.text, &self.values)?;
+            let done = client.execute(&self.placeholders.text, self.values.clone())?;
             if done.completion.command != "SELECT"
                 && let Some(rows) = done.completion.rows
             {
                 self.connection.changes.store(rows, Ordering::Relaxed);
             }
-            self.columns = named(done.columns);
+            let columns = done.columns.as_deref().unwrap_or_default();
+            if !self.columns.iter().map(|(column, _)| column).eq(columns) {
+                self.columns = named(columns);
+            }
             self.running = Some(Running {
                 result: done.result,
-                batch: Batch::default(),
+                batch: done.rows,
                 taken: 0,
             });
         }
@@ -146,10 +149,10 @@ impl Statement {
     }
 }
 
-fn named(columns: Vec<OutputColumn>) -> Vec<(OutputColumn, CString)> {
-    let named = columns.into_iter().map(|column| {
+fn named(columns: &[OutputColumn]) -> Vec<(OutputColumn, CString)> {
+    let named = columns.iter().map(|column| {
         let name = CString::new(column.name.as_str()).unwrap_or_default();
-        (column, name)
+        (column.clone(), name)
     });
     named.collect()
 }
@@ -202,7 +205,7 @@ pub extern "C" fn indelible_prepare(
                 connection: Arc::clone(&found),
                 placeholders,
                 values: vec![Value::One(Datum::Null); parameters],
-                columns: named(described.columns.unwrap_or_default()),
+                columns: named(&described.columns.unwrap_or_default()),
                 running: None,
                 texts: Vec::new(),
             };

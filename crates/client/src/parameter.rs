@@ -71,6 +71,20 @@ impl Value {
         }
     }
 
+    /// As [`Value::fitted`]; a value of the kind itself is taken, and not copied.
+    pub(crate) fn take_fitted(
+        &mut self,
+        kind: Kind,
+        context: &Context<'_>,
+    ) -> Result<Option<Datum>, SqlError> {
+        match self {
+            Self::One(datum) if is_exact(datum, kind) => {
+                Ok(Some(std::mem::replace(datum, Datum::Null)))
+            }
+            _ => self.fitted(kind, context),
+        }
+    }
+
     /// The value as one of the kind; an error says that it is none.
     pub(crate) fn converted(&self, kind: Kind, context: &Context<'_>) -> Result<Datum, SqlError> {
         if let Some(datum) = self.fitted(kind, context)? {
@@ -116,14 +130,21 @@ impl Value {
     }
 }
 
+/// Whether a value is one of the kind as it stands.
+fn is_exact(datum: &Datum, kind: Kind) -> bool {
+    match datum {
+        Datum::Text(text) => kind.is_text() && !text.contains('\0'),
+        _ => datum.is_null() || datum.kind() == kind,
+    }
+}
+
 /// The value as one of the kind, where it is exactly that.
 fn fit(datum: &Datum, kind: Kind, context: &Context<'_>) -> Result<Option<Datum>, SqlError> {
     let exact = match (datum, kind) {
-        (Datum::Text(text), _) if kind.is_text() && !text.contains('\0') => Some(datum.clone()),
+        _ if is_exact(datum, kind) => Some(datum.clone()),
         (Datum::Text(text), _) | (Datum::Json(text), Kind::Json | Kind::Jsonb) => {
             Some(text_io::parse(kind, text, context)?)
         }
-        _ if datum.is_null() || datum.kind() == kind => Some(datum.clone()),
         (Datum::Numeric(number), Kind::Int2 | Kind::Int4 | Kind::Int8) => {
             whole(number).and_then(|value| integer(value, kind))
         }

@@ -1,8 +1,11 @@
 //! A session in this process with typed values, for bindings of other languages.
 //!
-//! A statement is prepared at its first use and kept by its text. A result of a query is read a
-//! batch at a time, and only one of a session streams: before another statement runs, the rest of
-//! it is read into memory, so results stay readable whatever comes after them, the end of their
+//! A statement is prepared at its first use and kept by its text. One on single rows runs by its
+//! point plan, without a portal.
+//!
+//! The first rows of a query come with its execution. The rest is a result, which is read a batch
+//! at a time, and only one of a session streams: before another statement runs, the rest of it is
+//! read into memory, so results stay readable whatever comes after them, the end of their
 //! transaction included.
 //!
 //! Outside of a transaction block a statement commits when its last row has been read; statements
@@ -34,6 +37,10 @@ pub struct TypedClient {
     session: Session,
     statements: HashMap<Box<str>, Vec<Arc<Statement>>>,
     prepared: u64,
+    /// The statement that ran last, with no types declared: loops run one again and again.
+    latest: Option<Arc<Statement>>,
+    /// Memory for the values of a statement.
+    fitted: Vec<Datum>,
     results: HashMap<ResultId, Rows>,
     last_result: u64,
     /// The result whose statement has not ended.
@@ -42,9 +49,11 @@ pub struct TypedClient {
 
 /// A prepared statement, with types declared for some parameters.
 struct Statement {
+    text: Box<str>,
     name: String,
     declared: Vec<Option<Kind>>,
     description: Description,
+    columns: Option<Arc<[OutputColumn]>>,
     versions: (u64, u64),
 }
 
@@ -66,7 +75,6 @@ impl ResultId {
 
 /// Rows that are ready, and the error that ended them.
 struct Rows {
-    columns: Vec<OutputColumn>,
     ready: VecDeque<Batch>,
     failure: Option<SqlError>,
 }
@@ -74,10 +82,12 @@ struct Rows {
 /// A statement that has begun.
 #[derive(Debug)]
 pub struct Executed {
-    /// Its result, where it has columns.
+    /// The columns of its rows; none if it returns none.
+    pub columns: Option<Arc<[OutputColumn]>>,
+    /// The first rows.
+    pub rows: Batch,
+    /// The rows that follow, if it has not ended.
     pub result: Option<ResultId>,
-    /// The columns of the result.
-    pub columns: Vec<OutputColumn>,
     /// The command and its count, as far as it has come.
     pub completion: Completion,
 }
@@ -93,6 +103,8 @@ impl TypedClient {
             session: sql.connect()?,
             statements: HashMap::new(),
             prepared: 0,
+            latest: None,
+            fitted: Vec::new(),
             results: HashMap::new(),
             last_result: 0,
             live: None,
@@ -132,59 +144,78 @@ impl TypedClient {
     /// # Errors
     ///
     /// Those of the statement; a wrong number of values, or values of wrong types.
-    pub fn execute(&mut self, text: &str, values: &[Value]) -> Result<Executed, SqlError> {
+    pub fn execute(&mut self, text: &str, mut values: Vec<Value>) -> Result<Executed, SqlError> {
         self.settle();
-        let (statement, values) = self.prepared(text, values)?;
-        self.session.bind("", &statement.name, &values)?;
+        let statement = self.fitted(text, &mut values)?;
         let mut sink = Collect {
             is_query: statement.description.is_query,
+            known: statement.columns.clone(),
             ..Collect::default()
         };
-        let completion = self.session.execute_portal("", 0, &mut sink)?;
-        if !completion.is_suspended {
-            self.session.sync()?;
-        }
-        let result = sink.columns.as_ref().map(|columns| {
+        let completion = self.run_fitted(&statement, &mut sink)?;
+        let result = completion.is_suspended.then(|| {
             self.last_result += 1;
-            let id = ResultId(self.last_result);
+            ResultId(self.last_result)
+        });
+        if let Some(id) = result {
             let rows = Rows {
-                columns: columns.clone(),
-                ready: sink.batch.into_iter().collect(),
+                ready: VecDeque::new(),
                 failure: None,
             };
             self.results.insert(id, rows);
-            self.live = completion.is_suspended.then_some(id);
-            id
-        });
+        }
+        self.live = result;
         Ok(Executed {
+            columns: sink.columns,
+            rows: sink.batch,
             result,
-            columns: sink.columns.unwrap_or_default(),
             completion,
         })
     }
 
     /// Runs a statement once for each row of values, and forgets the rows that it returns; the sum
-    /// of its counts. Without a block each run is a transaction.
+    /// of its counts. The values of one row come after those of another; they are taken. Without a
+    /// block each run is a transaction.
     ///
     /// # Errors
     ///
     /// That of the first run that fails.
-    pub fn execute_all(&mut self, text: &str, rows: &[Vec<Value>]) -> Result<u64, SqlError> {
+    pub fn execute_all(
+        &mut self,
+        text: &str,
+        rows: usize,
+        values: &mut Vec<Value>,
+    ) -> Result<u64, SqlError> {
         self.settle();
+        let width = values.len().checked_div(rows).unwrap_or(0);
+        let (mut values, mut row) = (values.drain(..), Vec::with_capacity(width));
         let mut count = 0;
-        for values in rows {
-            let (statement, values) = self.prepared(text, values)?;
-            self.session.bind("", &statement.name, &values)?;
-            let completion = self.session.execute_portal("", 0, &mut Nowhere)?;
-            self.session.sync()?;
+        for _ in 0..rows {
+            row.clear();
+            row.extend(values.by_ref().take(width));
+            let statement = self.fitted(text, &mut row)?;
+            let completion = self.run_fitted(&statement, &mut Nowhere)?;
             count += completion.rows.unwrap_or(0);
         }
         Ok(count)
     }
 
-    /// The columns of a result; none if it was closed.
-    pub fn columns(&self, id: ResultId) -> &[OutputColumn] {
-        self.results.get(&id).map_or(&[], |rows| &rows.columns)
+    /// Runs a statement with the values in `fitted`, to its end or until the sink is full.
+    fn run_fitted(
+        &mut self,
+        statement: &Statement,
+        sink: &mut dyn RowSink,
+    ) -> Result<Completion, SqlError> {
+        let (session, values) = (&mut self.session, &mut self.fitted);
+        if let Some(completion) = session.execute_point(&statement.name, values, sink)? {
+            return Ok(completion);
+        }
+        session.bind("", &statement.name, values)?;
+        let completion = session.execute_portal("", 0, sink)?;
+        if !completion.is_suspended {
+            session.sync()?;
+        }
+        Ok(completion)
     }
 
     /// Whether a result has rows that were not read, or may have; one that was read to its end is
@@ -210,7 +241,8 @@ impl TypedClient {
                     is_query: true,
                     ..Collect::default()
                 };
-                next = self.go_on(&mut sink).map(|()| sink.batch);
+                let done = self.go_on(&mut sink);
+                next = done.map(|()| Some(sink.batch).filter(|batch| !batch.is_empty()));
             }
         }
         let is_complete = self.live != Some(id)
@@ -284,28 +316,36 @@ impl TypedClient {
             let mut sink = Collect::default();
             let done = self.go_on(&mut sink);
             if let Some(rows) = self.results.get_mut(&id) {
-                rows.ready.extend(sink.batch);
+                rows.ready
+                    .extend(Some(sink.batch).filter(|batch| !batch.is_empty()));
                 rows.failure = done.err();
             }
         }
     }
 
-    /// A statement whose parameters are of the values' types, and the values as it takes them.
-    fn prepared(
-        &mut self,
-        text: &str,
-        values: &[Value],
-    ) -> Result<(Arc<Statement>, Vec<Datum>), SqlError> {
+    /// A statement whose parameters are of the values' types; the values, as it takes them, go to
+    /// `fitted`.
+    fn fitted(&mut self, text: &str, values: &mut [Value]) -> Result<Arc<Statement>, SqlError> {
         let versions = self.session.description_versions();
         let own = |value: &Value| value.own_kind();
-        let statement = match self.statement(text, &[], versions) {
-            Err(error) if UNCERTAIN.contains(&error.state) && !values.is_empty() => {
-                let declared: Vec<_> = values.iter().map(own).collect();
-                // The error of the statement as it stands says more than that of the attempt.
-                self.statement(text, &declared, versions).map_err(|_| error)
+        let statement = match &self.latest {
+            Some(latest) if *latest.text == *text && latest.versions == versions => {
+                Arc::clone(latest)
             }
-            found => found,
-        }?;
+            _ => match self.statement(text, &[], versions) {
+                Err(error) if UNCERTAIN.contains(&error.state) && !values.is_empty() => {
+                    let declared: Vec<_> = values.iter().map(own).collect();
+                    // The error of the statement as it stands says more than that of the attempt.
+                    self.statement(text, &declared, versions)
+                        .map_err(|_| error)?
+                }
+                found => {
+                    let found = found?;
+                    self.latest = Some(Arc::clone(&found));
+                    found
+                }
+            },
+        };
         let types = &statement.description.parameters;
         if types.len() != values.len() {
             let message = format!(
@@ -315,30 +355,50 @@ impl TypedClient {
             );
             return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
         }
+        self.fitted.clear();
         let context = self.session.context();
-        let pairs = values.iter().zip(types).enumerate();
-        let fitted = pairs.map(|(at, (value, to))| {
-            let fitted = value.fitted(to.kind, &context);
-            fitted.map_err(|error| of_parameter(at, error))
-        });
-        let fitted = fitted.collect::<Result<Vec<_>, _>>()?;
-        if fitted.iter().all(Option::is_some) {
-            return Ok((statement, fitted.into_iter().flatten().collect()));
+        for (at, (value, to)) in values.iter_mut().zip(types).enumerate() {
+            match value.take_fitted(to.kind, &context) {
+                Ok(Some(datum)) => self.fitted.push(datum),
+                Ok(None) => break,
+                Err(error) => return Err(of_parameter(at, error)),
+            }
         }
-        let declared = fitted.iter().zip(values);
-        let declared: Vec<_> = declared
-            .map(|(fitted, value)| fitted.as_ref().map_or_else(|| own(value), |_| None))
-            .collect();
-        let statement = self.statement(text, &declared, versions)?;
-        let types = &statement.description.parameters;
+        if self.fitted.len() == values.len() {
+            return Ok(statement);
+        }
+        self.converted(text, values, &statement, versions)
+    }
+
+    /// As [`TypedClient::fitted`], where a value is not exactly one of the type that the statement
+    /// gives its parameter: that has the type of the value then. The values before it are taken.
+    fn converted(
+        &mut self,
+        text: &str,
+        values: &mut [Value],
+        statement: &Statement,
+        versions: (u64, u64),
+    ) -> Result<Arc<Statement>, SqlError> {
+        for (value, taken) in values.iter_mut().zip(self.fitted.drain(..)) {
+            *value = taken.into();
+        }
         let context = self.session.context();
-        let pairs = values.iter().zip(types).enumerate();
-        let converted = pairs.map(|(at, (value, to))| {
+        let mut declared = Vec::with_capacity(values.len());
+        let types = &statement.description.parameters;
+        for (at, (value, to)) in values.iter().zip(types).enumerate() {
+            let fitted = value.fitted(to.kind, &context);
+            let fitted = fitted.map_err(|error| of_parameter(at, error))?;
+            declared.push(fitted.map_or_else(|| value.own_kind(), |_| None));
+        }
+        let statement = self.statement(text, &declared, versions)?;
+        let context = self.session.context();
+        let types = &statement.description.parameters;
+        for (at, (value, to)) in values.iter().zip(types).enumerate() {
             let converted = value.converted(to.kind, &context);
-            converted.map_err(|error| of_parameter(at, error))
-        });
-        let converted = converted.collect::<Result<_, _>>()?;
-        Ok((statement, converted))
+            self.fitted
+                .push(converted.map_err(|error| of_parameter(at, error))?);
+        }
+        Ok(statement)
     }
 
     /// The statement of a text, with types declared for some of its parameters.
@@ -357,6 +417,7 @@ impl TypedClient {
                 }
                 let old = variants.swap_remove(at);
                 self.session.close_statement(&old.name);
+                self.latest = None;
             }
         }
         let types: Vec<_> = declared.iter().map(|kind| kind.map(Kind::plain)).collect();
@@ -365,6 +426,7 @@ impl TypedClient {
             for old in self.statements.drain().flat_map(|(_, variants)| variants) {
                 self.session.close_statement(&old.name);
             }
+            self.latest = None;
         }
         self.prepared += 1;
         let name = format!("indelible_{}", self.prepared);
@@ -374,8 +436,10 @@ impl TypedClient {
         let parameters: Vec<_> = parameters.collect();
         self.session.prepare(&name, text, &parameters)?;
         let statement = Arc::new(Statement {
+            text: text.into(),
             name,
             declared: declared.to_vec(),
+            columns: description.columns.clone().map(Arc::from),
             description,
             versions,
         });
@@ -394,27 +458,28 @@ fn of_parameter(at: usize, mut error: SqlError) -> SqlError {
 #[derive(Default)]
 struct Collect {
     is_query: bool,
-    columns: Option<Vec<OutputColumn>>,
-    batch: Option<Batch>,
+    /// The columns that the statement has had so far.
+    known: Option<Arc<[OutputColumn]>>,
+    columns: Option<Arc<[OutputColumn]>>,
+    batch: Batch,
 }
 
 impl RowSink for Collect {
     fn describe(&mut self, columns: &[OutputColumn]) -> Result<(), SqlError> {
-        self.columns = Some(columns.to_vec());
+        let known = self.known.take().filter(|known| **known == *columns);
+        self.columns = known.or_else(|| Some(columns.into()));
         Ok(())
     }
 
     fn rows(&mut self, batch: &Batch, _: &Context<'_>) -> Result<Flow, SqlError> {
-        let kept = match &mut self.batch {
-            Some(kept) => {
-                for row in batch.rows() {
-                    kept.push(row.iter().cloned());
-                }
-                kept.len()
+        if self.batch.is_empty() {
+            self.batch = batch.clone();
+        } else {
+            for row in batch.rows() {
+                self.batch.push(row.iter().cloned());
             }
-            None => self.batch.insert(batch.clone()).len(),
-        };
-        let is_full = self.is_query && kept >= BATCH_ROWS;
+        }
+        let is_full = self.is_query && self.batch.len() >= BATCH_ROWS;
         Ok(if is_full { Flow::Full } else { Flow::More })
     }
 }
@@ -467,20 +532,24 @@ mod tests {
 
     fn query(client: &mut TypedClient, text: &str, values: &[Datum]) -> Vec<Vec<Datum>> {
         let values: Vec<Value> = values.iter().cloned().map(Value::One).collect();
-        let done = client.execute(text, &values).unwrap();
-        all(client, done.result.unwrap()).unwrap()
+        let done = client.execute(text, values).unwrap();
+        let mut rows: Vec<_> = done.rows.rows().map(<[Datum]>::to_vec).collect();
+        if let Some(id) = done.result {
+            rows.extend(all(client, id).unwrap());
+        }
+        rows
     }
 
     #[test]
     fn a_value_keeps_its_type_where_the_statement_gives_none() {
         let (_scratch, mut client) = client("types");
         client
-            .execute("CREATE TABLE t (a integer, b text)", &[])
+            .execute("CREATE TABLE t (a integer, b text)", vec![])
             .unwrap();
         let insert = "INSERT INTO t VALUES ($1, $2)";
-        let row = [Datum::Int8(1), Datum::Int8(5)].map(Value::One);
+        let row = [Datum::Int8(1), Datum::Int8(5)].map(Value::One).to_vec();
         assert_eq!(
-            client.execute(insert, &row).unwrap().completion.rows,
+            client.execute(insert, row).unwrap().completion.rows,
             Some(1)
         );
         let rows = query(&mut client, "SELECT $1, b FROM t", &[Datum::Int8(7)]);
@@ -502,10 +571,10 @@ mod tests {
             [[Datum::Int8(5)]]
         );
         let bad = client
-            .execute(by_key, &[Datum::text("x").into()])
+            .execute(by_key, vec![Datum::text("x").into()])
             .unwrap_err();
         assert!(bad.message.starts_with("parameter $1: "), "{bad}");
-        let few = client.execute(by_key, &[]).unwrap_err();
+        let few = client.execute(by_key, vec![]).unwrap_err();
         assert!(few.message.contains("1 parameters, but 0 values"), "{few}");
     }
 
@@ -513,19 +582,21 @@ mod tests {
     fn a_result_stays_readable_after_other_statements() {
         let (_scratch, mut client) = client("results");
         let series = "SELECT g FROM generate_series(1, 5000) g";
-        let first = client.execute(series, &[]).unwrap().result.unwrap();
-        assert_eq!(client.next_batch(first).unwrap().unwrap().len(), BATCH_ROWS);
+        let first = client.execute(series, vec![]).unwrap();
+        assert_eq!(first.rows.len(), BATCH_ROWS);
+        let first = first.result.unwrap();
         assert!(client.live.is_some());
         client
-            .execute("CREATE TABLE t (a integer PRIMARY KEY)", &[])
+            .execute("CREATE TABLE t (a integer PRIMARY KEY)", vec![])
             .unwrap();
         assert!(client.live.is_none());
-        client.execute("BEGIN", &[]).unwrap();
-        let second = client.execute(series, &[]).unwrap().result.unwrap();
-        client.execute("ROLLBACK", &[]).unwrap();
+        client.execute("BEGIN", vec![]).unwrap();
+        let second = client.execute(series, vec![]).unwrap().result.unwrap();
+        client.execute("ROLLBACK", vec![]).unwrap();
         assert_eq!(all(&mut client, first).unwrap().len(), 5000 - BATCH_ROWS);
-        assert_eq!(all(&mut client, second).unwrap().len(), 5000);
-        let closed = client.execute(series, &[]).unwrap().result.unwrap();
+        let rest = all(&mut client, second).unwrap();
+        assert_eq!(rest.len(), 5000 - BATCH_ROWS);
+        let closed = client.execute(series, vec![]).unwrap().result.unwrap();
         client.close(closed).unwrap();
         assert!(client.next_batch(closed).unwrap().is_none());
         assert!(client.live.is_none());
@@ -536,8 +607,10 @@ mod tests {
     fn the_failure_of_a_result_is_its_own() {
         let (_scratch, mut client) = client("failure");
         let divides = "SELECT 1 / (3000 - g) FROM generate_series(1, 5000) g";
-        let result = client.execute(divides, &[]).unwrap().result.unwrap();
-        client.execute("CREATE TABLE t (a integer)", &[]).unwrap();
+        let result = client.execute(divides, vec![]).unwrap().result.unwrap();
+        client
+            .execute("CREATE TABLE t (a integer)", vec![])
+            .unwrap();
         let error = all(&mut client, result).unwrap_err();
         assert_eq!(error.state, SqlState::DIVISION_BY_ZERO);
     }
@@ -545,11 +618,14 @@ mod tests {
     #[test]
     fn changes_with_rows_are_complete_however_few_are_read() {
         let (_scratch, mut client) = client("returning");
-        client.execute("CREATE TABLE t (a integer)", &[]).unwrap();
+        client
+            .execute("CREATE TABLE t (a integer)", vec![])
+            .unwrap();
         let insert = "INSERT INTO t SELECT * FROM generate_series(1, 3000) RETURNING a";
-        let done = client.execute(insert, &[]).unwrap();
+        let done = client.execute(insert, vec![]).unwrap();
         assert_eq!(done.completion.rows, Some(3000));
-        client.close(done.result.unwrap()).unwrap();
+        assert_eq!(done.rows.len(), 3000);
+        assert_eq!(done.result, None);
         let count = query(&mut client, "SELECT count(*) FROM t", &[]);
         assert_eq!(count, [[Datum::Int8(3000)]]);
     }
@@ -557,14 +633,17 @@ mod tests {
     #[test]
     fn statements_follow_a_changed_table() {
         let (_scratch, mut client) = client("changed");
-        client.execute("CREATE TABLE t (a integer)", &[]).unwrap();
-        let insert = "INSERT INTO t VALUES ($1)";
-        let rows = [vec![Datum::Int8(1).into()], vec![Datum::Int8(2).into()]];
-        assert_eq!(client.execute_all(insert, &rows).unwrap(), 2);
         client
-            .execute("ALTER TABLE t ALTER a TYPE text", &[])
+            .execute("CREATE TABLE t (a integer)", vec![])
             .unwrap();
-        assert_eq!(client.execute_all(insert, &rows[..1]).unwrap(), 1);
+        let insert = "INSERT INTO t VALUES ($1)";
+        let mut values = vec![Datum::Int8(1).into(), Datum::Int8(2).into()];
+        assert_eq!(client.execute_all(insert, 2, &mut values).unwrap(), 2);
+        client
+            .execute("ALTER TABLE t ALTER a TYPE text", vec![])
+            .unwrap();
+        let mut values = vec![Datum::Int8(1).into()];
+        assert_eq!(client.execute_all(insert, 1, &mut values).unwrap(), 1);
         let found = query(&mut client, "SELECT a FROM t ORDER BY a", &[]);
         assert_eq!(found, [["1"], ["1"], ["2"]].map(|row| row.map(Datum::text)));
         assert_eq!(client.statements[insert].len(), 2);
@@ -573,16 +652,16 @@ mod tests {
     #[test]
     fn a_failed_guess_of_types_leaves_a_transaction_open() {
         let (_scratch, mut client) = client("guess");
-        client.execute("BEGIN", &[]).unwrap();
+        client.execute("BEGIN", vec![]).unwrap();
         assert!(
             client
-                .execute("SELECT nothing($1)", &[Datum::Int8(1).into()])
+                .execute("SELECT nothing($1)", vec![Datum::Int8(1).into()])
                 .is_err()
         );
         assert_eq!(
             query(&mut client, "SELECT $1 + $2", &[1, 2].map(Datum::Int8)).len(),
             1
         );
-        client.execute("COMMIT", &[]).unwrap();
+        client.execute("COMMIT", vec![]).unwrap();
     }
 }

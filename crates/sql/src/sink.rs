@@ -91,6 +91,21 @@ impl Batch {
         );
     }
 
+    /// Adds a row whose values `fill` adds. After an error the batch is of no use.
+    pub(crate) fn push_with(
+        &mut self,
+        fill: impl FnOnce(&mut Vec<Datum>) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        fill(&mut self.cells)?;
+        self.rows += 1;
+        debug_assert_eq!(
+            self.cells.len(),
+            self.rows * self.width,
+            "a row has the width"
+        );
+        Ok(())
+    }
+
     /// Adds a row, if there is one.
     pub(crate) fn extend_with(&mut self, row: Option<Vec<Datum>>) {
         if let Some(row) = row {

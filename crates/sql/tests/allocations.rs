@@ -38,6 +38,14 @@ fn execute(session: &mut Session, statement: &str, values: &[Datum]) -> usize {
     rows.0
 }
 
+/// Runs it as a binding does, without a portal.
+fn execute_point(session: &mut Session, statement: &str, values: &mut Vec<Datum>) -> usize {
+    let mut rows = Rows::default();
+    let done = session.execute_point(statement, values, &mut rows);
+    assert!(done.unwrap().is_some() && values.is_empty());
+    rows.0
+}
+
 /// Allocations of some runs, after the first ones.
 fn allocations(runs: std::ops::Range<i32>, mut run: impl FnMut(i32)) -> usize {
     let first = runs.start + 200;
@@ -111,6 +119,14 @@ fn point_plans_do_not_allocate_after_their_first_run() {
         assert_eq!(execute(&mut session, "update", &values), 1);
     });
     assert_eq!(updated, 0, "update");
+    let mut values = Vec::with_capacity(2);
+    let without_portals = allocations(0..400, |at| {
+        values.push(int(at % 1000 + 1));
+        assert_eq!(execute_point(&mut session, "select", &mut values), 1);
+        values.extend([Datum::Int8(1), int(at % 1000 + 1)]);
+        assert_eq!(execute_point(&mut session, "update", &mut values), 1);
+    });
+    assert_eq!(without_portals, 0, "without portals");
     let owner = Datum::text("somebody");
     let inserted = allocations(2000..2400, |at| {
         let values = [int(at), int(1), Datum::Int8(5), owner.clone()];

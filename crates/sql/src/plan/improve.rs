@@ -4,6 +4,7 @@
 
 use super::access;
 use super::expression::Expr;
+use super::fold::fold;
 use super::join_order::{is_movable, reorder};
 use super::method::with_method;
 use super::node::{Aggregate, Filter, Join, JoinKind, JoinMethod, Node, Project, SetOperation};
@@ -23,6 +24,7 @@ impl Plan {
         }
         for node in self.before.iter_mut().chain([&mut self.root]) {
             inline(node, &uses);
+            fold(node);
             let whole = std::mem::replace(node, nothing());
             *node = improve_rest(whole);
         }

@@ -6,6 +6,7 @@
 //! | `node`, `modify` | operators, and changes of tables |
 //! | `walk` | visiting and renumbering them |
 //! | `improve`, `unnest`, `prune` | rewriting a plan: conditions go down, tests become joins |
+//! | `fold` | constants that are converted when the plan is made |
 //! | `access`, `order`, `method`, `join_order`, `estimate` | indexes of scans, and joins |
 //! | `explain`, `print`, `counted` | descriptions of plans, and of what their operators did |
 //! | `point` | statements on single rows |
@@ -18,6 +19,7 @@ mod counted;
 mod estimate;
 mod explain;
 mod expression;
+mod fold;
 mod improve;
 mod join_order;
 mod method;

@@ -8,7 +8,6 @@ use super::{Operator, Run, build, evaluate, is_true};
 use crate::error::Result;
 use crate::plan::{Filter, Project};
 use crate::sink::Batch;
-use crate::types::Datum;
 use std::sync::Arc;
 
 pub(super) struct FilterRun {
@@ -79,12 +78,13 @@ impl Operator for ProjectRun {
         self.input.next(run, &mut self.batch)?;
         let expressions = &self.plan.expressions;
         out.reset(expressions.len());
-        let mut values: Vec<Datum> = Vec::with_capacity(expressions.len());
         for row in self.batch.rows() {
-            for expression in expressions {
-                values.push(evaluate(expression, row, run)?);
-            }
-            out.push(values.drain(..));
+            out.push_with(|cells| {
+                expressions.iter().try_for_each(|expression| {
+                    cells.push(evaluate(expression, row, run)?);
+                    Ok(())
+                })
+            })?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! decides the number of rows.
 
 use super::evaluate::{arguments_of, with_call_context};
-use super::{Operator, Run, evaluate};
+use super::{Operator, Row, Run, evaluate};
 use crate::error::Result;
 use crate::plan::{Call, Expr, Functions};
 use crate::sink::Batch;
@@ -119,9 +119,9 @@ impl FunctionsRun {
         sources.collect()
     }
 
-    /// The next row; none if all functions are at their end.
-    fn row(&mut self) -> Result<Option<Vec<Datum>>> {
-        let mut row = Vec::new();
+    /// Replaces a row by the next one; false if all functions are at their end.
+    fn next_row(&mut self, row: &mut Row) -> Result<bool> {
+        row.clear();
         let mut has_row = false;
         let sources = self.sources.as_mut().map_or(&mut [][..], Vec::as_mut_slice);
         for (source, width) in sources.iter_mut().zip(&self.plan.widths) {
@@ -129,18 +129,15 @@ impl FunctionsRun {
                 None => row.extend(std::iter::repeat_n(Datum::Null, *width)),
                 Some(value) => {
                     has_row = true;
-                    spread(value, *width, &mut row);
+                    spread(value, *width, row);
                 }
             }
         }
-        if !has_row {
-            return Ok(None);
-        }
-        if self.plan.has_ordinality {
+        if has_row && self.plan.has_ordinality {
             self.ordinal += 1;
             row.push(Datum::Int8(self.ordinal));
         }
-        Ok(Some(row))
+        Ok(has_row)
     }
 }
 
@@ -162,11 +159,9 @@ impl Operator for FunctionsRun {
         }
         out.reset(self.plan.widths.iter().sum::<usize>() + usize::from(self.plan.has_ordinality));
         run.check()?;
-        while !out.is_full() {
-            match self.row()? {
-                Some(row) => out.push(row),
-                None => break,
-            }
+        let mut row = Row::new();
+        while !out.is_full() && self.next_row(&mut row)? {
+            out.push(row.drain(..));
         }
         Ok(())
     }

@@ -53,8 +53,11 @@ impl Session {
         if self.transaction.block == Block::Failed {
             return Err(failed_block());
         }
-        self.begin_implicit()?;
-        self.environment.statement_start = crate::state::now();
+        match self.transaction.block {
+            // The statement begins with its transaction.
+            Block::Idle => self.begin(Block::Implicit)?,
+            _ => self.environment.statement_start = crate::state::now(),
+        }
         self.environment.host.begin_statement();
         if !self.transaction.defines {
             self.environment.names.catalog = self.sql.catalog();
@@ -78,14 +81,6 @@ impl Session {
             self.environment.names.catalog = catalog;
         }
         result
-    }
-
-    /// Begins a transaction for statements that are sent together, if none is open.
-    pub(super) fn begin_implicit(&mut self) -> Result<()> {
-        if self.transaction.block == Block::Idle {
-            self.begin(Block::Implicit)?;
-        }
-        Ok(())
     }
 
     fn begin(&mut self, block: Block) -> Result<()> {

@@ -152,6 +152,64 @@ impl Session {
         })
     }
 
+    /// Runs a prepared statement by its point plan, and ends what it began: as [`Session::bind`],
+    /// [`Session::execute_portal`] and [`Session::sync`] do one after the other, without a portal.
+    /// None, and nothing is done, if they have to be called, because the statement has no such
+    /// plan, or not yet. Otherwise the values are taken.
+    ///
+    /// # Errors
+    ///
+    /// Those of the statement and of the commit.
+    pub fn execute_point(
+        &mut self,
+        statement: &str,
+        values: &mut Vec<Datum>,
+        sink: &mut dyn RowSink,
+    ) -> Result<Option<Completion>> {
+        let prepared = self.prepared.get(statement);
+        let Some((parsed, planned)) = prepared.and_then(|prepared| {
+            let planned = prepared.planned.as_ref();
+            let planned = planned.filter(|planned| planned.plan.point.is_some())?;
+            let parsed = prepared.parsed.as_ref();
+            Some((parsed.filter(|parsed| !parsed.is_deep)?, planned.clone()))
+        }) else {
+            return Ok(None);
+        };
+        let text = Arc::clone(&parsed.text);
+        self.begin_text(&text)?;
+        self.is_alone = false;
+        let run = |session: &mut Self| session.run_planned(&planned, values, sink);
+        let mut done = self.guarded(|session| session.attempt(run));
+        if let Ok(Some(_)) = done {
+            done = self.end_implicit().and(done);
+        }
+        self.end_text();
+        done
+    }
+
+    /// Runs a point plan, if it is of this moment and can run in the transaction.
+    fn run_planned(
+        &mut self,
+        planned: &Planned,
+        values: &mut Vec<Datum>,
+        sink: &mut dyn RowSink,
+    ) -> Result<Option<Completion>> {
+        let plan = &planned.plan;
+        if planned.versions != self.versions() || self.lock_targets(plan)? {
+            return Ok(None);
+        }
+        let Some(point) = self.point_of(plan) else {
+            return Ok(None);
+        };
+        if let Some(columns) = &plan.columns {
+            sink.describe(columns)?;
+        }
+        let mut parameters = std::mem::take(&mut self.point.parameters);
+        parameters.clear();
+        parameters.append(values);
+        self.run_point(plan, point, parameters, sink).map(Some)
+    }
+
     /// The parameters of a prepared statement and the columns of its result.
     ///
     /// # Errors

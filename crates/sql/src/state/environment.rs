@@ -15,7 +15,7 @@ use crate::types::{Context, Settings};
 use indelible::{Interrupt, Wait};
 use sql_rows::{Files, Memory};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Surroundings of the expressions of a session.
 pub(crate) struct Environment {
@@ -91,9 +91,7 @@ impl HostState {
 
     /// Gives the statement that begins its time.
     pub(crate) fn begin_statement(&mut self) {
-        let millis = self.variables.get("statement_timeout");
-        let millis = millis.and_then(super::setting::millis_of).unwrap_or(0);
-        let limit = (millis > 0).then(|| Duration::from_millis(millis));
+        let limit = self.variables.modes().limit;
         self.deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
     }
 

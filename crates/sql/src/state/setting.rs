@@ -171,6 +171,8 @@ pub(crate) struct Modes {
     pub(crate) durability: Durability,
     /// How long statements wait for locks.
     pub(crate) wait: Wait,
+    /// How long a statement may take; none for as long as it likes.
+    pub(crate) limit: Option<Duration>,
     /// Bytes of `work_mem`.
     pub(crate) work_mem: u64,
     /// The most bytes of the session's temporary files, if there is a limit.
@@ -195,6 +197,7 @@ impl Default for Modes {
             access: Mode::ReadWrite,
             durability: Durability::Immediate,
             wait: Wait::Limit(LOCK_WAIT_MAX),
+            limit: None,
             work_mem: WORK_MEM,
             temp_file_limit: None,
             plans: PlanCacheMode::Auto,
@@ -235,7 +238,12 @@ impl Variables {
     }
 
     fn read_modes(&mut self) {
-        let millis = self.get("lock_timeout").and_then(millis_of);
+        let time = |name| {
+            let millis = self.get(name).and_then(millis_of);
+            millis
+                .filter(|millis| *millis > 0)
+                .map(Duration::from_millis)
+        };
         let isolation = self.get("default_transaction_isolation");
         self.modes = Modes {
             isolation: isolation
@@ -249,10 +257,8 @@ impl Variables {
                 Some("off") => Durability::None,
                 _ => Durability::Immediate,
             },
-            wait: Wait::Limit(match millis {
-                None | Some(0) => LOCK_WAIT_MAX,
-                Some(millis) => Duration::from_millis(millis),
-            }),
+            wait: Wait::Limit(time("lock_timeout").unwrap_or(LOCK_WAIT_MAX)),
+            limit: time("statement_timeout"),
             work_mem: self.get("work_mem").and_then(bytes_of).unwrap_or(WORK_MEM),
             temp_file_limit: self.get("temp_file_limit").and_then(bytes_of),
             plans: match self.get("plan_cache_mode") {
