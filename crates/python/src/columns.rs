@@ -122,6 +122,33 @@ impl Column {
         }
     }
 
+    /// Appends values; the bytes that they have besides their places.
+    fn extend<'v>(
+        &mut self,
+        values: impl Iterator<Item = &'v Datum>,
+        context: &Context<'_>,
+    ) -> Result<usize, SqlError> {
+        match self {
+            Self::Int8(column) => column.extend(values.map(|value| match value {
+                Datum::Int8(value) => Some(*value),
+                Datum::Null => None,
+                value => value.int().ok(),
+            })),
+            Self::Float8(column) => column.extend(values.map(|value| match value {
+                Datum::Float8(value) => Some(*value),
+                _ => None,
+            })),
+            column => {
+                let mut bytes = 0;
+                for value in values {
+                    bytes += column.push(value, context)?;
+                }
+                return Ok(bytes);
+            }
+        }
+        Ok(0)
+    }
+
     /// Appends a value; the bytes that it has besides its place.
     fn push(&mut self, value: &Datum, context: &Context<'_>) -> Result<usize, SqlError> {
         match (self, value) {
@@ -264,9 +291,8 @@ impl RowSink for Gather {
 
     fn rows(&mut self, batch: &Batch, context: &Context<'_>) -> Result<Flow, SqlError> {
         for (at, column) in self.columns.iter_mut().enumerate() {
-            for row in batch.rows() {
-                self.text_bytes += column.push(&row[at], context)?;
-            }
+            let values = batch.rows().map(|row| &row[at]);
+            self.text_bytes += column.extend(values, context)?;
         }
         self.rows += batch.len();
         Ok(if self.is_full() {

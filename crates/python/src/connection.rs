@@ -1,33 +1,36 @@
-//! A session of a database, with its statements and results.
+//! A session of a database, and the transaction that it has open.
 //!
 //! Calls of several threads take turns at the connection's lock, without the interpreter's lock.
-//! `interrupt` alone needs neither. In a child of `fork` every call is refused, and the end of the
+//! `interrupt` alone needs neither. Each call says afterwards whether a transaction is open, which
+//! is read without the lock. In a child of `fork` every call is refused, and the end of the
 //! object leaves what belongs to the parent as it is.
 
-use crate::error::{detached, raised, unfit, unusable};
+use crate::error::{detached, raised, unusable};
 use crate::interrupt::Guard;
-use crate::stream::Stream;
-use crate::{give, load, take};
-use client::{Placeholders, ResultId, TypedClient, Value};
+use crate::load;
+use client::{Placeholders, ResultId, TypedClient};
 use indelible::Interrupt;
 use pmem::ProcessMark;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyMapping};
+use pyo3::types::{PyBytes, PyDict, PyString};
 use sql::types::Context;
 use sql::{Batch, Completion, Flow, OutputColumn, RowSink, SqlError, SqlState, TransactionStatus};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Texts whose parameters are known, at most.
 const TEXTS_MAX: usize = 256;
-/// Rows of `executemany` that run without the interpreter's lock at a time.
-pub(crate) const CHUNK_ROWS: usize = 1024;
-
 /// The part of a connection that streams of its results share with it.
 pub(crate) struct Shared {
     client: Mutex<Option<TypedClient>>,
     interrupt: Interrupt,
     mark: ProcessMark,
+    /// Unique in the process.
+    number: u64,
+    /// Whether a transaction block is open, failed ones included.
+    is_open: AtomicBool,
+    is_closed: AtomicBool,
 }
 
 impl Shared {
@@ -43,8 +46,27 @@ impl Shared {
             unusable("an earlier call of the connection was stopped; open another one")
         })?;
         match &mut *client {
-            Some(client) => work(client),
+            Some(client) => {
+                let result = work(client);
+                let is_open = client.session().status() != TransactionStatus::Idle;
+                self.is_open.store(is_open, Ordering::Relaxed);
+                result
+            }
             None => Err(unusable("the connection is closed; connect again")),
+        }
+    }
+}
+
+impl Shared {
+    /// Forgets a result, unless a thread works with the connection, which then keeps it until its
+    /// end: whoever drops a stream may have the interpreter's lock, and must not wait.
+    pub(crate) fn close_if_free(&self, result: ResultId) {
+        if self.mark.is_here()
+            && let Ok(mut client) = self.client.try_lock()
+            && let Some(client) = &mut *client
+        {
+            // An error of the end of its transaction is nobody's.
+            let _ = client.close(result);
         }
     }
 }
@@ -65,36 +87,50 @@ impl Drop for Shared {
 #[pyclass(module = "indelible._core", frozen)]
 pub(crate) struct Connection {
     shared: Arc<Shared>,
-    texts: Mutex<HashMap<String, Arc<Placeholders>>>,
+    autocommit: AtomicBool,
+    texts: Mutex<Texts>,
 }
 
-/// A statement that has begun, for Python: number of the result, columns, command, count.
-type Begun<'py> = (
-    Option<u64>,
-    Option<Bound<'py, PyList>>,
-    &'static str,
-    Option<u64>,
-);
+/// Texts of statements whose parameters are known.
+#[derive(Default)]
+struct Texts {
+    known: HashMap<String, Arc<Placeholders>>,
+    /// The object that was looked for last: loops have the same one again and again.
+    latest: Option<(Py<PyString>, Arc<Placeholders>)>,
+}
 
 impl Connection {
     pub(crate) fn new(mut client: TypedClient) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
+        crate::interrupt::start();
         Self {
             shared: Arc::new(Shared {
                 interrupt: client.session().interrupt(),
                 client: Mutex::new(Some(client)),
                 mark: ProcessMark::new(),
+                number: NUMBER.fetch_add(1, Ordering::Relaxed),
+                is_open: AtomicBool::new(false),
+                is_closed: AtomicBool::new(false),
             }),
+            autocommit: AtomicBool::new(false),
             texts: Mutex::default(),
         }
     }
 
-    /// Works with the client; Ctrl-C ends it.
-    fn call<R: Send>(
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Works with the client, without the interpreter's lock; Ctrl-C ends it.
+    pub(crate) fn call<R: Send>(
         &self,
         py: Python<'_>,
         work: impl FnOnce(&mut TypedClient) -> Result<R, SqlError> + Send,
     ) -> PyResult<R> {
-        let guard = Guard::new(&self.shared.interrupt);
+        if !self.shared.mark.is_here() {
+            return Err(raised(py, indelible::Error::Forked.into()));
+        }
+        let guard = Guard::new(self.shared.number, &self.shared.interrupt);
         let result = detached(py, || self.shared.with(work));
         if guard.is_some() && result.is_err() {
             // The handler of Ctrl-C raises KeyboardInterrupt, which tells more.
@@ -104,89 +140,90 @@ impl Connection {
         result
     }
 
-    /// The statement of a text, with its parameters as numbers.
-    fn placeholders(&self, py: Python<'_>, text: &str) -> PyResult<Arc<Placeholders>> {
-        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = texts.get(text) {
-            return Ok(Arc::clone(known));
+    /// Begins a transaction, if none is open and statements are none by themselves.
+    pub(crate) fn begin_if_needed(&self, client: &mut TypedClient) -> Result<(), SqlError> {
+        match self.autocommit.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => begin(client).map(drop),
         }
-        let read = Placeholders::read(text).map_err(|error| raised(py, error))?;
-        if !text[read.end..].trim().is_empty() {
-            let message =
-                "one statement at a time has parameters and results; use executescript for several";
-            return Err(raised(py, SqlError::new(SqlState::SYNTAX_ERROR, message)));
-        }
-        if texts.len() >= TEXTS_MAX {
-            texts.clear();
-        }
-        let read = Arc::new(read);
-        texts.insert(text.to_owned(), Arc::clone(&read));
-        Ok(read)
     }
 
-    fn values(placeholders: &Placeholders, parameters: &Bound<'_, PyAny>) -> PyResult<Vec<Value>> {
-        let py = parameters.py();
-        let Ok(mapping) = parameters.cast::<PyMapping>() else {
-            return take::values(parameters);
-        };
-        let named = placeholders.names.iter().map(|name| {
-            let Some(name) = name else {
-                let message = "a mapping gives values to parameters with names; write :name, or pass a sequence";
-                return Err(raised(py, unfit(message)));
-            };
-            match mapping.get_item(name) {
-                Ok(object) => take::value(&object),
-                Err(_) => Err(raised(py, unfit(format!("there is no value for parameter :{name}")))),
+    /// The statement of a text, with its parameters as numbers.
+    pub(crate) fn placeholders(&self, text: &Bound<'_, PyString>) -> PyResult<Arc<Placeholders>> {
+        let py = text.py();
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((latest, known)) = &texts.latest
+            && latest.is(text)
+        {
+            return Ok(Arc::clone(known));
+        }
+        let content = text.to_str()?;
+        let found = match texts.known.get(content) {
+            Some(known) => Arc::clone(known),
+            None => {
+                let read = Placeholders::read(content).map_err(|error| raised(py, error))?;
+                if !content[read.end..].trim().is_empty() {
+                    let message = "one statement at a time has parameters and results; use executescript for several";
+                    return Err(raised(py, SqlError::new(SqlState::SYNTAX_ERROR, message)));
+                }
+                if texts.known.len() >= TEXTS_MAX {
+                    texts.known.clear();
+                }
+                let read = Arc::new(read);
+                texts.known.insert(content.to_owned(), Arc::clone(&read));
+                read
             }
-        });
-        named.collect()
+        };
+        texts.latest = Some((text.clone().unbind(), Arc::clone(&found)));
+        Ok(found)
     }
+}
+
+/// Begins a transaction, if none is open; whether it did.
+pub(crate) fn begin(client: &mut TypedClient) -> Result<bool, SqlError> {
+    let is_idle = client.session().status() == TransactionStatus::Idle;
+    if is_idle {
+        client.execute("BEGIN", Vec::new())?;
+    }
+    Ok(is_idle)
 }
 
 #[pymethods]
 impl Connection {
-    /// Runs one statement as far as its first rows.
-    #[pyo3(signature = (text, parameters=None))]
-    fn execute<'py>(
-        &self,
-        py: Python<'py>,
-        text: &str,
-        parameters: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Begun<'py>> {
-        let done = match parameters {
-            Some(parameters) => {
-                let placeholders = self.placeholders(py, text)?;
-                let values = Self::values(&placeholders, parameters)?;
-                self.call(py, |client| client.execute(&placeholders.text, &values))
-            }
-            None => self.call(py, |client| client.execute(text, &[])),
-        }?;
-        let columns = done
-            .result
-            .map(|_| described(py, &done.columns))
-            .transpose()?;
-        let is_open = done.completion.is_suspended;
-        let count = done.completion.rows.filter(|_| !is_open);
-        Ok((
-            done.result.map(ResultId::number),
-            columns,
-            done.completion.command,
-            count,
-        ))
+    /// Whether a transaction is open.
+    #[getter]
+    fn is_open(&self) -> bool {
+        self.shared.is_open.load(Ordering::Relaxed)
     }
 
-    /// Runs one statement for each row of parameters; the sum of its counts.
-    fn execute_many(&self, py: Python<'_>, text: &str, rows: &Bound<'_, PyAny>) -> PyResult<u64> {
-        let placeholders = self.placeholders(py, text)?;
-        let (mut count, mut chunk) = (0, Vec::with_capacity(CHUNK_ROWS));
-        for row in rows.try_iter()? {
-            chunk.push(Self::values(&placeholders, &row?)?);
-            if chunk.len() == CHUNK_ROWS {
-                count += self.call(py, |client| client.execute_all(&placeholders.text, &chunk))?;
-                chunk.clear();
-            }
-        }
-        Ok(count + self.call(py, |client| client.execute_all(&placeholders.text, &chunk))?)
+    /// Whether `close` was called.
+    #[getter]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.shared.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// Whether each statement is a transaction.
+    #[getter]
+    pub(crate) fn autocommit(&self) -> bool {
+        self.autocommit.load(Ordering::Relaxed)
+    }
+
+    #[setter]
+    fn set_autocommit(&self, autocommit: bool) {
+        self.autocommit.store(autocommit, Ordering::Relaxed);
+    }
+
+    /// Runs a statement without parameters and rows; its command.
+    fn run(&self, py: Python<'_>, text: &str) -> PyResult<&'static str> {
+        self.call(py, |client| {
+            let done = client.execute(text, Vec::new())?;
+            Ok(done.completion.command)
+        })
+    }
+
+    /// Begins a transaction, if none is open.
+    fn begin(&self, py: Python<'_>) -> PyResult<bool> {
+        self.call(py, begin)
     }
 
     /// Runs all statements of a text.
@@ -194,56 +231,32 @@ impl Connection {
         self.call(py, |client| client.run(text, &mut Nowhere))
     }
 
-    /// The next rows of a result as a list of tuples, and whether there may be more.
-    fn fetch<'py>(
-        &self,
-        py: Python<'py>,
-        result: u64,
-    ) -> PyResult<(Option<Bound<'py, PyList>>, bool)> {
-        let id = ResultId::of(result);
-        let next = self.call(py, |client| {
-            Ok((client.next_batch(id)?, client.is_open(id)))
-        });
-        let (batch, has_more) = next?;
-        let rows = batch.map(|batch| give::rows(py, &batch)).transpose()?;
-        Ok((rows, has_more))
-    }
-
-    /// Forgets a result.
-    fn close_result(&self, py: Python<'_>, result: u64) -> PyResult<()> {
-        self.call(py, |client| client.close(ResultId::of(result)))
-    }
-
-    /// The rest of a result as a stream of Arrow.
-    fn stream(&self, py: Python<'_>, result: u64, batch_rows: usize) -> PyResult<Stream> {
-        let id = ResultId::of(result);
-        let columns = self.call(py, |client| Ok(client.columns(id).to_vec()))?;
-        Ok(Stream::of_result(
-            Arc::clone(&self.shared),
-            id,
-            &columns,
-            batch_rows,
-        ))
-    }
-
     /// Inserts the rows of an object with `__arrow_c_stream__` by a statement with a parameter for
     /// each column; their number.
     fn load(&self, py: Python<'_>, text: &str, data: &Bound<'_, PyAny>) -> PyResult<u64> {
         let reader = crate::stream::reader(data)?;
-        self.call(py, |client| load::insert(client, text, reader))
+        self.call(py, |client| {
+            whole(self, client, |client| load::insert(client, text, reader))
+        })
     }
 
     /// Runs `COPY ... FROM STDIN`; `read` returns the next bytes, and none at their end.
     fn copy_in(&self, py: Python<'_>, text: &str, read: Py<PyAny>) -> PyResult<Option<u64>> {
         let mut sink = Copy::new(Some(read), None);
-        let result = self.call(py, |client| client.run(text, &mut sink));
+        let result = self.call(py, |client| {
+            self.begin_if_needed(client)?;
+            client.run(text, &mut sink)
+        });
         sink.finished(result)
     }
 
     /// Runs `COPY ... TO STDOUT`; `write` takes bytes.
     fn copy_out(&self, py: Python<'_>, text: &str, write: Py<PyAny>) -> PyResult<Option<u64>> {
         let mut sink = Copy::new(None, Some(write));
-        let result = self.call(py, |client| client.run(text, &mut sink));
+        let result = self.call(py, |client| {
+            self.begin_if_needed(client)?;
+            client.run(text, &mut sink)
+        });
         sink.finished(result)
     }
 
@@ -254,19 +267,6 @@ impl Connection {
         }
         self.shared.interrupt.raise();
         Ok(())
-    }
-
-    /// `I` outside of a transaction, `T` inside, `E` in one that has failed.
-    fn status(&self, py: Python<'_>) -> PyResult<&'static str> {
-        detached(py, || {
-            self.shared.with(|client| {
-                Ok(match client.session().status() {
-                    TransactionStatus::Idle => "I",
-                    TransactionStatus::Open => "T",
-                    TransactionStatus::Failed => "E",
-                })
-            })
-        })
     }
 
     /// The value of a setting.
@@ -318,6 +318,8 @@ impl Connection {
 
     /// Ends the session; an open transaction is rolled back. A second time does nothing.
     fn close(&self, py: Python<'_>) {
+        self.shared.is_closed.store(true, Ordering::Relaxed);
+        self.shared.is_open.store(false, Ordering::Relaxed);
         if self.shared.mark.is_here() {
             py.detach(|| {
                 let client = self.shared.client.lock();
@@ -327,31 +329,24 @@ impl Connection {
     }
 }
 
-/// Names, numbers of types, and modifiers of columns.
-fn described<'py>(py: Python<'py>, columns: &[OutputColumn]) -> PyResult<Bound<'py, PyList>> {
-    let described = columns.iter().map(|column| {
-        let of = column.data_type;
-        let size = of.kind.length();
-        let (precision, scale) = match of.precision() {
-            Some((precision, scale)) => (Some(precision), Some(scale)),
-            None => (None, None),
-        };
-        let length = of
-            .length()
-            .map_or_else(|| (size > 0).then_some(size as usize), Some);
-        (
-            column.name.as_str(),
-            of.kind.oid(),
-            length,
-            precision,
-            scale,
-        )
-    });
-    PyList::new(py, described.collect::<Vec<_>>())
+/// Does work of many statements as one transaction: the open one, or one of its own, which is
+/// committed unless statements are no transactions by themselves.
+pub(crate) fn whole<R>(
+    connection: &Connection,
+    client: &mut TypedClient,
+    work: impl FnOnce(&mut TypedClient) -> Result<R, SqlError>,
+) -> Result<R, SqlError> {
+    let ends = begin(client)? && connection.autocommit.load(Ordering::Relaxed);
+    let result = work(client);
+    if ends {
+        let end = if result.is_ok() { "COMMIT" } else { "ROLLBACK" };
+        client.execute(end, Vec::new())?;
+    }
+    result
 }
 
 /// A sink for results that nobody wants.
-struct Nowhere;
+pub(crate) struct Nowhere;
 
 impl RowSink for Nowhere {
     fn describe(&mut self, _: &[OutputColumn]) -> Result<(), SqlError> {

@@ -16,21 +16,19 @@ use sql::types::array::Array;
 use sql::types::datetime::calendar::{date_of, fields_of, fields_of_time};
 use sql::types::interval::MONTH_DAYS;
 use sql::types::{Datum, Interval, json};
-use sql::{Batch, SqlError, SqlState};
+use sql::{SqlError, SqlState};
 
 static DECIMAL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static UUID: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// The rows of a batch as a list of tuples.
-pub(crate) fn rows<'py>(py: Python<'py>, batch: &Batch) -> PyResult<Bound<'py, PyList>> {
-    let list = PyList::empty(py);
-    for row in batch.rows() {
-        let objects = row.iter().map(|datum| object(py, datum));
-        let objects = objects.collect::<PyResult<Vec<_>>>()?;
-        list.append(PyTuple::new(py, objects)?)?;
+/// A row as a tuple.
+pub(crate) fn row<'py>(py: Python<'py>, row: &[Datum]) -> PyResult<Bound<'py, PyTuple>> {
+    if let [datum] = row {
+        return PyTuple::new(py, [object(py, datum)?]);
     }
-    Ok(list)
+    let objects = row.iter().map(|datum| object(py, datum));
+    PyTuple::new(py, objects.collect::<PyResult<Vec<_>>>()?)
 }
 
 /// A value as an object.

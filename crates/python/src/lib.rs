@@ -6,7 +6,8 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `database`, `connection` | an open database; a session with its statements and results |
+//! | `database`, `connection` | an open database; a session and its transaction |
+//! | `cursor` | statements and their rows |
 //! | `give`, `take` | values of SQL as objects of Python, and the other way round |
 //! | `columns`, `stream`, `load` | rows as Arrow arrays, their stream, and arrays as rows |
 //! | `join` | joins of Arrow columns |
@@ -18,6 +19,7 @@
 
 mod columns;
 mod connection;
+mod cursor;
 mod database;
 mod error;
 mod give;
@@ -32,6 +34,8 @@ mod take;
 mod _core {
     #[pymodule_export]
     use crate::connection::Connection;
+    #[pymodule_export]
+    use crate::cursor::Cursor;
     #[pymodule_export]
     use crate::database::{Database, check_backup, device, methods, restore};
     #[pymodule_export]

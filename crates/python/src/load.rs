@@ -3,7 +3,6 @@
 //! Each type has the value of SQL that it stands for; a type that has none is an error that names
 //! the column. A batch is one call of the statement's session, a row after the other.
 
-use crate::connection::CHUNK_ROWS;
 use crate::error::unfit;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -18,6 +17,8 @@ use sql::types::datetime::calendar::{DAY, UNIX_EPOCH_DAYS};
 use sql::types::{Datum, Numeric};
 use sql::{SqlError, SqlState};
 
+/// Rows whose values are in memory at a time.
+const CHUNK_ROWS: usize = 1024;
 const EPOCH_MICROS: i64 = UNIX_EPOCH_DAYS * DAY;
 
 /// Runs a statement for each row of a stream; the sum of its counts.
@@ -26,20 +27,19 @@ pub(crate) fn insert(
     text: &str,
     reader: impl RecordBatchReader,
 ) -> Result<u64, SqlError> {
-    let mut count = 0;
+    let (mut count, mut values) = (0, Vec::new());
     for batch in reader {
         let batch = batch.map_err(|error| unfit(format!("the stream of Arrow failed: {error}")))?;
         let schema = batch.schema();
         for start in (0..batch.num_rows()).step_by(CHUNK_ROWS) {
             let end = batch.num_rows().min(start + CHUNK_ROWS);
-            let mut rows = vec![Vec::with_capacity(batch.num_columns()); end - start];
-            for (field, column) in schema.fields().iter().zip(batch.columns()) {
-                for (row, at) in rows.iter_mut().zip(start..end) {
+            for at in start..end {
+                for (field, column) in schema.fields().iter().zip(batch.columns()) {
                     let value = datum(column, at).ok_or_else(|| refused(field.name(), column))?;
-                    row.push(Value::One(value));
+                    values.push(Value::One(value));
                 }
             }
-            count += client.execute_all(text, &rows)?;
+            count += client.execute_all(text, end - start, &mut values)?;
         }
     }
     Ok(count)

@@ -12,7 +12,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use client::ResultId;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use sql::OutputColumn;
+use sql::{Batch, OutputColumn, RowSink, SqlError};
 use std::ffi::CStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -31,21 +31,21 @@ impl Stream {
         }
     }
 
-    /// The rest of a result.
+    /// A result: its first rows, and those that follow.
     pub(crate) fn of_result(
         connection: Arc<Shared>,
-        result: ResultId,
         columns: &[OutputColumn],
+        (first, rest): (Batch, Option<ResultId>),
         batch_rows: usize,
     ) -> Self {
         let schema = schema(columns);
         let gather = Gather::new(&schema, columns, batch_rows.max(1));
         Self::new(Box::new(Batches {
             connection,
-            result,
             schema,
             gather,
-            has_more: true,
+            first: Some(first),
+            rest,
         }))
     }
 }
@@ -78,26 +78,49 @@ impl Stream {
 /// Reads a result batch by batch, whichever thread asks.
 struct Batches {
     connection: Arc<Shared>,
-    result: ResultId,
     schema: SchemaRef,
     gather: Gather,
-    has_more: bool,
+    first: Option<Batch>,
+    rest: Option<ResultId>,
+}
+
+impl Batches {
+    /// Gathers until there are enough rows for a batch, or no more.
+    fn fill(&mut self) -> Result<(), SqlError> {
+        let Self { gather, first, .. } = self;
+        if let Some(first) = first.take() {
+            self.connection.with(|client| {
+                let context = client.session().context();
+                gather.rows(&first, &context).map(drop)
+            })?;
+        }
+        while let Some(rest) = self.rest
+            && !gather.is_full()
+        {
+            // It has no more if it fails.
+            self.rest = None;
+            let has_more = self.connection.with(|client| client.pull(rest, gather))?;
+            self.rest = has_more.then_some(rest);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Batches {
+    fn drop(&mut self) {
+        if let Some(rest) = self.rest {
+            self.connection.close_if_free(rest);
+        }
+    }
 }
 
 impl Iterator for Batches {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.has_more && !self.gather.is_full() {
-            let (result, gather) = (self.result, &mut self.gather);
-            match self.connection.with(|client| client.pull(result, gather)) {
-                Ok(has_more) => self.has_more = has_more,
-                Err(error) => {
-                    self.has_more = false;
-                    let text = format!("{}: {}", error.state, error.message);
-                    return Some(Err(ArrowError::ExternalError(text.into())));
-                }
-            }
+        if let Err(error) = self.fill() {
+            let text = format!("{}: {}", error.state, error.message);
+            return Some(Err(ArrowError::ExternalError(text.into())));
         }
         self.gather.finish().transpose()
     }

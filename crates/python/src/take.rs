@@ -17,20 +17,23 @@ use sql::types::{Datum, Interval, Numeric, Timetz};
 /// Deepest nesting of lists.
 const DEPTH_MAX: usize = 6;
 
-/// The values of a sequence.
-pub(crate) fn values(parameters: &Bound<'_, PyAny>) -> PyResult<Vec<Value>> {
+/// Adds the values of a sequence.
+pub(crate) fn values(parameters: &Bound<'_, PyAny>, values: &mut Vec<Value>) -> PyResult<()> {
     if let Ok(tuple) = parameters.cast::<PyTuple>() {
-        return tuple.iter().map(|object| value(&object)).collect();
+        for object in tuple.iter_borrowed() {
+            values.push(value(&object)?);
+        }
+        return Ok(());
     }
     if parameters.is_instance_of::<PyString>() || parameters.is_instance_of::<PyBytes>() {
         let message =
             "parameters are a sequence or a mapping of values, not one text; write (value,)";
         return Err(raised(parameters.py(), unfit(message)));
     }
-    parameters
-        .try_iter()?
-        .map(|object| value(&object?))
-        .collect()
+    for object in parameters.try_iter()? {
+        values.push(value(&object?)?);
+    }
+    Ok(())
 }
 
 /// The value of an object.
@@ -54,6 +57,12 @@ fn nested(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
 fn datum(object: &Bound<'_, PyAny>) -> PyResult<Datum> {
     if object.is_none() {
         return Ok(Datum::Null);
+    }
+    // The types that most values have, before the search through subclasses.
+    if object.is_exact_instance_of::<PyInt>()
+        && let Ok(number) = object.extract::<i64>()
+    {
+        return Ok(Datum::Int8(number));
     }
     if let Ok(text) = object.cast::<PyString>() {
         return Ok(Datum::text(text.to_str()?));

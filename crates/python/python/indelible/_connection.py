@@ -89,9 +89,7 @@ class Connection:
     def __init__(self, database: _core.Database, *, autocommit: bool = False) -> None:
         self._database = database
         self._core = database.connect()
-        self._autocommit = autocommit
-        self._is_open = False
-        self._is_closed = False
+        self._core.autocommit = autocommit
 
     # Statements
 
@@ -133,11 +131,9 @@ class Connection:
         columns = ", ".join(map(quoted, names))
         places = ", ".join(f"${at + 1}" for at in range(len(names)))
         self._check()
-        self._begin_if_needed()
-        with self._all_or_nothing():
-            target = ".".join(map(quoted, table.split(".")))
-            text = f"INSERT INTO {target} ({columns}) VALUES ({places})"
-            return self._core.load(text, stream)
+        target = ".".join(map(quoted, table.split(".")))
+        text = f"INSERT INTO {target} ({columns}) VALUES ({places})"
+        return self._core.load(text, stream)
 
     # Transactions
 
@@ -152,20 +148,20 @@ class Connection:
     @property
     def autocommit(self) -> bool:
         """Whether each statement is a transaction. It cannot be changed inside of one."""
-        return self._autocommit
+        return self._core.autocommit
 
     @autocommit.setter
     def autocommit(self, value: bool) -> None:
         if self.in_transaction:
             message = "a transaction is open; commit it or roll it back before autocommit changes"
             raise _errors.ProgrammingError(message)
-        self._autocommit = value
+        self._core.autocommit = value
 
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open."""
         self._check()
-        return self._is_open
+        return self._core.is_open
 
     @contextlib.contextmanager
     def transaction(
@@ -179,8 +175,7 @@ class Connection:
             message = "a transaction is open already; use savepoint() inside of it"
             raise _errors.ProgrammingError(message)
         level = "" if isolation is None else f" ISOLATION LEVEL {_checked(isolation)}"
-        self._core.execute(f"BEGIN{level}{' READ ONLY' if read_only else ''}")
-        self._is_open = True
+        self._core.run(f"BEGIN{level}{' READ ONLY' if read_only else ''}")
         try:
             yield self
         except BaseException:
@@ -215,15 +210,15 @@ class Connection:
     def savepoint(self, name: str = "block") -> Iterator[None]:
         """A block inside of a transaction that is undone alone if it raises."""
         self._check()
-        self._begin_if_needed(always=True)
-        self._core.execute(f"SAVEPOINT {quoted(name)}")
+        self._core.begin()
+        self._core.run(f"SAVEPOINT {quoted(name)}")
         try:
             yield
         except BaseException:
-            self._core.execute(f"ROLLBACK TO SAVEPOINT {quoted(name)}")
-            self._core.execute(f"RELEASE SAVEPOINT {quoted(name)}")
+            self._core.run(f"ROLLBACK TO SAVEPOINT {quoted(name)}")
+            self._core.run(f"RELEASE SAVEPOINT {quoted(name)}")
             raise
-        self._core.execute(f"RELEASE SAVEPOINT {quoted(name)}")
+        self._core.run(f"RELEASE SAVEPOINT {quoted(name)}")
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[Connection]:
@@ -299,8 +294,6 @@ class Connection:
 
     def close(self) -> None:
         """Ends the session and rolls an open transaction back. A second time does nothing."""
-        self._is_closed = True
-        self._is_open = False
         self._core.close()
 
     def __enter__(self) -> Connection:
@@ -314,47 +307,20 @@ class Connection:
             self.rollback()
 
     def __repr__(self) -> str:
-        state = "closed" if self._is_closed else self._database.method()
+        state = "closed" if self._core.is_closed else self._database.method()
         return f"<indelible.Connection {state}>"
 
     # State
 
     def _check(self) -> None:
-        if self._is_closed:
+        if self._core.is_closed:
             raise _errors.InterfaceError("the connection is closed; connect again")
-
-    def _begin_if_needed(self, *, always: bool = False) -> None:
-        if not self._is_open and (always or not self._autocommit):
-            self._core.execute("BEGIN")
-            self._is_open = True
-
-    def _executed(self, command: str) -> None:
-        if command in _BEGINS or command in _ENDS:
-            self._synchronise()
-
-    def _synchronise(self) -> None:
-        self._is_open = self._core.status() != "I"
 
     def _end(self, command: str) -> None:
         self._check()
-        if self._is_open:
-            # Whatever the end says, it is one; an interrupt cannot come before it is.
-            try:
-                ended = self._core.execute(command)[2]
-            finally:
-                self._synchronise()
-            if ended != command:
-                message = "the transaction had failed, so it was rolled back; nothing was committed"
-                raise _errors.exception("25P02", message)
-
-    @contextlib.contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """With autocommit, one transaction around the block."""
-        if self._is_open:
-            yield
-        else:
-            with self.transaction():
-                yield
+        if self._core.is_open and self._core.run(command) != command:
+            message = "the transaction had failed, so it was rolled back; nothing was committed"
+            raise _errors.exception("25P02", message)
 
 
 def quoted(name: str) -> str:

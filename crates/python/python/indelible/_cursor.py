@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._errors import InterfaceError, NotSupportedError, ProgrammingError
+from . import _core
+from ._errors import NotSupportedError
 
 if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
 
-    from ._connection import Connection
-
 Parameters = Sequence[Any] | Mapping[str, Any]
-Row = tuple[Any, ...]
-Description = tuple[str, int, None, int | None, int | None, int | None, None]
 
 #: Rows of a batch of Arrow.
 BATCH_ROWS = 65_536
@@ -25,70 +22,32 @@ BATCH_ROWS = 65_536
 _SHOWN_ROWS = 20
 
 
-class Cursor:
+class Cursor(_core.Cursor):
     """Runs statements of a connection and reads their rows.
 
     `rowcount` is the number of rows that a statement changed or returned, or -1 while it is not
     known; `description` has a tuple for each column: name, type code, None, bytes of the type,
     precision, scale, None. Iterating reads the rows that are left.
+
+    `execute(operation, parameters=None)` runs one statement and returns the cursor. Parameters are
+    a sequence for `?` and `$1`, or a mapping for `:name`; without them the text is taken as it
+    stands. `executemany(operation, seq_of_parameters)` runs one statement for each row of
+    parameters, by one plan; all of them or none: with autocommit they are one transaction.
+    `rowcount` is the sum, and rows that the statement returns are dropped. `fetchone()`,
+    `fetchmany(size=arraysize)` and `fetchall()` read rows as tuples.
     """
 
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-        self.arraysize = 1
-        self.description: list[Description] | None = None
-        self.rowcount = -1
-        self.lastrowid: int | None = None
-        self._result: int | None = None
-        self._has_more = False
-        self._rows: list[Row] = []
-        self._at = 0
-        self._read = 0
-        self._is_closed = False
+    #: Always None: rows have the keys that their tables give them, as RETURNING says.
+    lastrowid: int | None = None
 
     # Statements
-
-    def execute(self, operation: str, parameters: Parameters | None = None) -> Cursor:
-        """Runs one statement; its rows are read by the methods that fetch.
-
-        Parameters are a sequence for `?` and `$1`, or a mapping for `:name`. Without parameters
-        the text is taken as it stands.
-        """
-        self._begin()
-        core = self.connection._core
-        result, columns, command, count = core.execute(operation, parameters)
-        self._result, self._has_more = result, result is not None
-        if columns is not None:
-            self.description = [
-                (name, code, None, size, precision, scale, None)
-                for name, code, size, precision, scale in columns
-            ]
-        self.rowcount = -1 if count is None else count
-        self.connection._executed(command)
-        return self
-
-    def executemany(
-        self, operation: str, seq_of_parameters: Iterable[Parameters]
-    ) -> Cursor:
-        """Runs one statement for each row of parameters, by one plan; all of them or none.
-
-        `rowcount` is the sum. Rows that the statement returns are dropped. With autocommit they
-        are one transaction.
-        """
-        self._begin()
-        with self.connection._all_or_nothing():
-            core = self.connection._core
-            self.rowcount = core.execute_many(operation, seq_of_parameters)
-        return self
 
     def executescript(self, script: str) -> Cursor:
         """Runs all statements of a text, without parameters and without their rows.
 
         Together they are one transaction, unless one of them begins or ends one.
         """
-        self._begin()
-        self.connection._core.execute_script(script)
-        self.connection._synchronise()
+        self._script(script)
         return self
 
     def callproc(self, procname: str, parameters: Sequence[Any] = ()) -> Sequence[Any]:
@@ -105,59 +64,15 @@ class Cursor:
         `data` is bytes, an iterable of them, or the function that takes each block: `file.write`.
         The number of rows.
         """
-        self._begin()
-        core = self.connection._core
+        self._check()
+        self._forget()
         if callable(data):
-            rows = core.copy_out(operation, data)
+            rows = self._session.copy_out(operation, data)
         else:
             blocks = iter((data,) if isinstance(data, bytes | bytearray) else data)
             # An empty block would end the data.
-            rows = core.copy_in(operation, lambda: next((b for b in blocks if b), b""))
-        self.rowcount = -1 if rows is None else rows
-        return self.rowcount
-
-    # Rows
-
-    def fetchone(self) -> Row | None:
-        """The next row, or None after the last one."""
-        if self._at >= len(self._rows) and not self._more():
-            return None
-        row = self._rows[self._at]
-        self._at += 1
-        return row
-
-    def fetchmany(self, size: int | None = None) -> list[Row]:
-        """At most `size` rows; `arraysize` is the default. An empty list after the last one."""
-        wanted = self.arraysize if size is None else size
-        rows: list[Row] = []
-        while len(rows) < wanted and (self._at < len(self._rows) or self._more()):
-            taken = self._rows[self._at : self._at + wanted - len(rows)]
-            self._at += len(taken)
-            rows += taken
-        return rows
-
-    def fetchall(self) -> list[Row]:
-        """All rows that are left."""
-        rows = self._rows[self._at :]
-        self._at = len(self._rows)
-        while self._more():
-            rows += self._rows
-            self._at = len(self._rows)
-        return rows
-
-    def __iter__(self) -> Iterator[Row]:
-        return self
-
-    def __next__(self) -> Row:
-        row = self.fetchone()
-        if row is None:
-            raise StopIteration
-        return row
-
-    @property
-    def rownumber(self) -> int | None:
-        """The number of the next row, from 0; None without a result."""
-        return None if self._result is None else self._read - len(self._rows) + self._at
+            rows = self._session.copy_in(operation, lambda: next((b for b in blocks if b), b""))
+        return self._count(rows)
 
     # Arrow
 
@@ -185,13 +100,6 @@ class Cursor:
 
         return polars.DataFrame(self)
 
-    def _stream(self, batch_rows: int) -> Any:
-        result = self._open_result()
-        if self._read:
-            message = "rows of this result were fetched already; execute it again to have it as Arrow"
-            raise InterfaceError(message)
-        return self.connection._core.stream(result, batch_rows)
-
     # Other methods of PEP 249
 
     def nextset(self) -> bool | None:
@@ -211,11 +119,6 @@ class Cursor:
         """Not supported; declare a cursor of SQL instead."""
         raise NotSupportedError("results are read forward only; use DECLARE ... SCROLL CURSOR")
 
-    def close(self) -> None:
-        """Forgets the result. A second time does nothing."""
-        self._forget()
-        self._is_closed = True
-
     def __enter__(self) -> Cursor:
         return self
 
@@ -229,57 +132,27 @@ class Cursor:
             pass
 
     def _repr_html_(self) -> str | None:
-        """A table of the first rows for notebooks; none of them is lost by that."""
-        if self._result is None or self.description is None:
+        """A table of the next rows for notebooks, which stay unread."""
+        if self.description is None:
             return None
-        if self._at >= len(self._rows):
-            self._more()
-        rows = self._rows[self._at : self._at + _SHOWN_ROWS]
-        heads = "".join(f"<th>{html.escape(column[0])}</th>" for column in self.description)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_shown(value))}</td>" for value in row) + "</tr>"
-            for row in rows
-        )
-        more = "<p>…</p>" if len(self._rows) - self._at > _SHOWN_ROWS else ""
-        return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{more}"
+        rows, has_more = self._peek(_SHOWN_ROWS)
+        return table([column[0] for column in self.description], rows, has_more)
 
-    # State
+    @property
+    def _session(self) -> _core.Connection:
+        core: _core.Connection = self.connection._core
+        return core
 
-    def _begin(self) -> None:
-        self._check()
-        self._forget()
-        self.description = None
-        self.rowcount = -1
-        self.connection._begin_if_needed()
 
-    def _check(self) -> None:
-        if self._is_closed:
-            raise InterfaceError("the cursor is closed; ask the connection for another one")
-        self.connection._check()
-
-    def _open_result(self) -> int:
-        self._check()
-        if self._result is None:
-            raise ProgrammingError("there is no result; execute a statement that returns rows")
-        return self._result
-
-    def _more(self) -> bool:
-        """Reads the next batch."""
-        result = self._open_result()
-        rows = None
-        if self._has_more:
-            rows, self._has_more = self.connection._core.fetch(result)
-        self._rows, self._at = rows or [], 0
-        self._read += len(self._rows)
-        return bool(rows)
-
-    def _forget(self) -> None:
-        result, self._result = self._result, None
-        has_more, self._has_more = self._has_more, False
-        self._rows, self._at, self._read = [], 0, 0
-        # The core has forgotten a result that was read to its end.
-        if result is not None and has_more and not self.connection._is_closed:
-            self.connection._core.close_result(result)
+def table(names: Iterable[str], rows: Iterable[Iterable[Any]], has_more: bool) -> str:
+    """Rows as a table of HTML."""
+    heads = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(_shown(value))}</td>" for value in row) + "</tr>"
+        for row in rows
+    )
+    more = "<p>…</p>" if has_more else ""
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{more}"
 
 
 def _shown(value: Any) -> str:

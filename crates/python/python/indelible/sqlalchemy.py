@@ -47,7 +47,6 @@ class IndelibleDialect(base.PGDialect):
     default_paramstyle = "numeric_dollar"
     supports_statement_cache = True
     supports_native_decimal = True
-    supports_sane_multi_rowcount = False
     insertmanyvalues_implicit_sentinel = base.PGDialect.insertmanyvalues_implicit_sentinel
     colspecs = {
         **base.PGDialect.colspecs,
@@ -103,8 +102,8 @@ class IndelibleDialect(base.PGDialect):
         level = dbapi_connection._core.setting("default_transaction_isolation")
         return str(level or "read committed").upper()
 
-    def get_default_isolation_level(self, dbapi_conn: Any) -> Any:
-        return "READ COMMITTED"
+    def detect_autocommit_setting(self, dbapi_conn: Any) -> bool:
+        return bool(dbapi_conn.autocommit)
 
     def set_readonly(self, connection: Any, value: bool) -> None:
         setting = "on" if value else "off"
@@ -114,7 +113,7 @@ class IndelibleDialect(base.PGDialect):
         return bool(connection._core.setting("default_transaction_read_only") == "on")
 
     def do_ping(self, dbapi_connection: Any) -> bool:
-        return not dbapi_connection._is_closed
+        return not dbapi_connection._core.is_closed
 
     def is_disconnect(self, e: Exception, connection: Any, cursor: Any) -> bool:
         return getattr(e, "sqlstate", None) in ("08003", "57P01", "57P03", "58030")

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 pytest.register_assert_rewrite("sqlalchemy.testing.assertions")
 
+from sqlalchemy.testing import provision  # noqa: E402
 from sqlalchemy.testing.plugin.pytestplugin import *  # noqa: E402, F403
+
+
+@provision.temp_table_keyword_args.for_db("indelible")
+def temporary(_config: Any, _engine: Any) -> dict[str, Any]:
+    """The words of a temporary table."""
+    return {"prefixes": ["TEMPORARY"]}
