@@ -217,6 +217,22 @@ fn sequences_go_on_without_a_gap_after_an_orderly_end() {
     assert_eq!(run(&mut session, next), Some("35".to_owned()));
 }
 
+/// The schema of temporary objects was rolled back with the first of them, and those that followed
+/// were in none.
+#[test]
+fn temporary_objects_have_a_schema_after_a_rollback() {
+    let (_scratch, sql) = Scratch::open("temporary");
+    let mut session = sql.connect().unwrap();
+    run(
+        &mut session,
+        "BEGIN; CREATE TEMP TABLE a (a integer); ROLLBACK",
+    );
+    run(&mut session, "CREATE TEMP TABLE b (a integer)");
+    let schema = "SELECT n.nspname LIKE 'pg_temp_%' FROM pg_class c \
+                  JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = 'b'";
+    assert_eq!(run(&mut session, schema), Some("t".to_owned()));
+}
+
 #[test]
 fn a_session_has_the_rights_of_its_role() {
     let (_scratch, sql) = Scratch::open("roles");

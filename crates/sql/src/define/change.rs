@@ -132,10 +132,14 @@ impl Session {
 
     /// The schema of the session's temporary objects.
     pub(crate) fn temporary_schema(&mut self) -> Oid {
-        if let Some(oid) = self.environment.names.temporary {
+        let known = self.environment.names.temporary;
+        if let Some(oid) = known
+            && self.catalog().object(oid).is_some()
+        {
             return oid;
         }
-        let oid = self.sql.next_oid(1);
+        // One that was rolled back with its transaction is made again.
+        let oid = known.unwrap_or_else(|| self.sql.next_oid(1));
         self.environment.names.temporary = Some(oid);
         let catalog = Arc::make_mut(&mut self.environment.names.catalog);
         catalog.put(Object {
