@@ -142,10 +142,10 @@ impl Connection {
 
     /// Begins a transaction, if none is open and statements are none by themselves.
     pub(crate) fn begin_if_needed(&self, client: &mut TypedClient) -> Result<(), SqlError> {
-        match self.autocommit.load(Ordering::Relaxed) {
-            true => Ok(()),
-            false => begin(client).map(drop),
+        if !self.autocommit() {
+            begin(client)?;
         }
+        Ok(())
     }
 
     /// The statement of a text, with its parameters as numbers.
@@ -158,21 +158,20 @@ impl Connection {
             return Ok(Arc::clone(known));
         }
         let content = text.to_str()?;
-        let found = match texts.known.get(content) {
-            Some(known) => Arc::clone(known),
-            None => {
-                let read = Placeholders::read(content).map_err(|error| raised(py, error))?;
-                if !content[read.end..].trim().is_empty() {
-                    let message = "one statement at a time has parameters and results; use executescript for several";
-                    return Err(raised(py, SqlError::new(SqlState::SYNTAX_ERROR, message)));
-                }
-                if texts.known.len() >= TEXTS_MAX {
-                    texts.known.clear();
-                }
-                let read = Arc::new(read);
-                texts.known.insert(content.to_owned(), Arc::clone(&read));
-                read
+        let found = if let Some(known) = texts.known.get(content) {
+            Arc::clone(known)
+        } else {
+            let read = Placeholders::read(content).map_err(|error| raised(py, error))?;
+            if !content[read.end..].trim().is_empty() {
+                let message = "one statement at a time has parameters and results; use executescript for several";
+                return Err(raised(py, SqlError::new(SqlState::SYNTAX_ERROR, message)));
             }
+            if texts.known.len() >= TEXTS_MAX {
+                texts.known.clear();
+            }
+            let read = Arc::new(read);
+            texts.known.insert(content.to_owned(), Arc::clone(&read));
+            read
         };
         texts.latest = Some((text.clone().unbind(), Arc::clone(&found)));
         Ok(found)
@@ -297,7 +296,7 @@ impl Connection {
             self.shared.with(|client| {
                 Ok(client.session().last_commit().map(|report| {
                     [
-                        ("changes", report.changes as u64),
+                        ("changes", report.changes),
                         ("fences", report.fences),
                         ("lines_flushed", report.lines_flushed),
                         ("bytes_stored", report.bytes_stored),

@@ -385,7 +385,8 @@ impl Cursor {
     }
 
     /// Forgets the result.
-    fn _forget(&self, py: Python<'_>) -> PyResult<()> {
+    #[pyo3(name = "_forget")]
+    fn forget(&self, py: Python<'_>) -> PyResult<()> {
         let rest = self.state(py)?.forget();
         let core = self.core.get();
         if rest.is_some() && !core.is_closed() {
@@ -396,7 +397,7 @@ impl Cursor {
 
     /// Forgets the result, and is of no use any more. A second time does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self._forget(py)?;
+        self.forget(py)?;
         self.state(py)?.is_closed = true;
         Ok(())
     }

@@ -152,7 +152,7 @@ impl Database {
         watched(py, watch, |watch| {
             self.opened()?
                 .backup_with(&file, indelible::Existing::Refuse, &mut |progress| {
-                    watch(progress)
+                    watch(progress);
                 })
                 .map_err(failed)
         })
@@ -227,11 +227,11 @@ fn durability_named(name: &str) -> Result<Durability, SqlError> {
 
 /// Runs a copy whose progress a function of Python is told. An exception there is raised when the
 /// copy has ended.
-fn watched<'py>(
-    py: Python<'py>,
+fn watched(
+    py: Python<'_>,
     watch: Option<Py<PyAny>>,
     work: impl FnOnce(&mut (dyn FnMut(&CopyProgress<'_>) + Send)) -> Result<CopyReport, SqlError> + Send,
-) -> PyResult<Bound<'py, PyDict>> {
+) -> PyResult<Bound<'_, PyDict>> {
     let mut failure = None;
     let report = detached(py, || {
         let mut tell = |progress: &CopyProgress<'_>| {
@@ -290,11 +290,11 @@ pub(crate) fn restore<'py>(
 /// Reads a whole backup and compares its checksums.
 #[pyfunction]
 #[pyo3(signature = (file, watch=None))]
-pub(crate) fn check_backup<'py>(
-    py: Python<'py>,
+pub(crate) fn check_backup(
+    py: Python<'_>,
     file: PathBuf,
     watch: Option<Py<PyAny>>,
-) -> PyResult<Bound<'py, PyDict>> {
+) -> PyResult<Bound<'_, PyDict>> {
     watched(py, watch, |watch| {
         Opened::check_backup(&file, &mut |progress| watch(progress)).map_err(failed)
     })

@@ -192,9 +192,10 @@ fn watch(mut pipe: PipeReader) {
         if is_running && calls == seen {
             stand_first();
         }
-        idle_ticks = match calls == seen && !is_running {
-            true => idle_ticks.saturating_add(1),
-            false => 0,
+        idle_ticks = if calls == seen && !is_running {
+            idle_ticks.saturating_add(1)
+        } else {
+            0
         };
         seen = calls;
     }

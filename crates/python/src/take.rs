@@ -1,7 +1,8 @@
 //! Objects of Python as values of SQL.
 //!
 //! The type of the object decides; what a statement wants of it is decided later, by
-//! [`client::Value`]. Subclasses count as their base, and numbers of NumPy as what `item` returns.
+//! [`client::Value`]. Subclasses count as their base, and numbers of `NumPy` as what their `item`
+//! returns.
 
 use crate::error::{raised, unfit};
 use client::Value;
@@ -151,7 +152,7 @@ fn offset_micros(object: &Bound<'_, PyAny>, has_zone: bool) -> PyResult<Option<i
     ))
 }
 
-/// Values whose types are in modules of the standard library, documents, and NumPy's numbers.
+/// Values whose types are in modules of the standard library, documents, and `NumPy`'s numbers.
 fn of_library(object: &Bound<'_, PyAny>) -> PyResult<Datum> {
     let py = object.py();
     if object.is_instance(&class(py, &DECIMAL, "decimal", "Decimal")?)? {

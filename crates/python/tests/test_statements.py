@@ -152,6 +152,16 @@ def test_executemany_is_all_or_nothing(path: Any) -> None:
     with pytest.raises(indelible.IntegrityError):
         con.executemany("INSERT INTO t VALUES (?)", [(1,), (2,), (1,)])
     assert con.execute("SELECT count(*) FROM t").fetchone() == (0,)
+    many = [(at,) for at in range(3000)]
+    for bad, kind in [((1, 2), indelible.ProgrammingError), (("x",), indelible.DataError)]:
+        with pytest.raises(kind):
+            con.executemany("INSERT INTO t VALUES (?)", [*many, bad])
+        assert con.execute("SELECT count(*) FROM t").fetchone() == (0,)
+        # A part of the rows has run, so the block that was open can only be rolled back.
+        with pytest.raises(kind), con.transaction():
+            con.executemany("INSERT INTO t VALUES (?)", [*many, bad])
+        assert con.execute("SELECT count(*) FROM t").fetchone() == (0,)
+    assert con.executemany("INSERT INTO t VALUES (?)", many).rowcount == 3000
     con.close()
 
 

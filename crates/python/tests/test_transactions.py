@@ -182,6 +182,18 @@ def test_ctrl_c(con: indelible.Connection) -> None:
     assert con.execute("SELECT 1").fetchone() == (1,)
 
 
+def test_a_cursor_is_one_threads(con: indelible.Connection) -> None:
+    cursor = con.cursor()
+    thread = threading.Thread(target=lambda: cursor.execute("SELECT pg_sleep(0.5)"))
+    thread.start()
+    time.sleep(0.2)
+    for call in (cursor.fetchone, lambda: cursor.rowcount, lambda: cursor.execute("SELECT 1")):
+        with pytest.raises(indelible.InterfaceError, match="in use by another thread"):
+            call()
+    thread.join()
+    assert len(cursor.fetchall()) == 1
+
+
 def test_closed_handles(con: indelible.Connection) -> None:
     cursor = con.execute("SELECT 1")
     cursor.close()

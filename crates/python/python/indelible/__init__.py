@@ -30,6 +30,7 @@ from ._errors import (
     ProgrammingError,
     Warning,
 )
+from ._sqlite import import_sqlite
 from ._table import Table
 from ._types import (
     BINARY,
@@ -110,6 +111,7 @@ __all__ = [
     "check_backup",
     "connect",
     "device",
+    "import_sqlite",
     "join",
     "methods",
     "paramstyle",

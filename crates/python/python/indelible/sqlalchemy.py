@@ -8,6 +8,8 @@ query: `indelible:///shop?method=full-page-writes`.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sqlalchemy import pool
@@ -21,10 +23,13 @@ _LEVELS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")
 
 
 class _Decoded:
-    """Documents come as objects already."""
+    """Documents come as objects already, except for a reader that the engine was given."""
 
-    def result_processor(self, dialect: Any, coltype: Any) -> None:
-        return None
+    def result_processor(self, dialect: Any, coltype: Any) -> Any:
+        read = dialect._json_deserializer
+        if read is None:
+            return None
+        return lambda value: None if value is None else read(json.dumps(value))
 
 
 class _Json(_Decoded, postgresql_json.JSON):
@@ -39,11 +44,30 @@ class _Interval(base.INTERVAL):
     render_bind_cast = True
 
 
+class _Compiler(base.PGCompiler):
+    def fetch_clause(self, select: Any, **kw: Any) -> str:
+        """The number of rows without the parentheses that PostgreSQL's dialect writes."""
+        return super(base.PGCompiler, self).fetch_clause(select, **kw)
+
+
+def _kept(found: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    """Reflected constraints and indexes, less what this database does not keep of them."""
+    for key, value in found:
+        for one in [value] if isinstance(value, dict) else value:
+            one.pop("comment", None)
+            one.pop("include_columns", None)
+            one.get("dialect_options", {}).pop("postgresql_include", None)
+        yield key, value
+
+
 class IndelibleDialect(base.PGDialect):
     """PostgreSQL's dialect over `indelible`."""
 
     name = "postgresql"
     driver = "indelible"
+    statement_compiler = _Compiler
+    # Comments on constraints are checked for their names and forgotten.
+    supports_constraint_comments = False
     default_paramstyle = "numeric_dollar"
     supports_statement_cache = True
     supports_native_decimal = True
@@ -104,6 +128,21 @@ class IndelibleDialect(base.PGDialect):
 
     def detect_autocommit_setting(self, dbapi_conn: Any) -> bool:
         return bool(dbapi_conn.autocommit)
+
+    def get_multi_pk_constraint(self, *args: Any, **kw: Any) -> Any:
+        return _kept(super().get_multi_pk_constraint(*args, **kw))
+
+    def get_multi_foreign_keys(self, *args: Any, **kw: Any) -> Any:
+        return _kept(super().get_multi_foreign_keys(*args, **kw))
+
+    def get_multi_unique_constraints(self, *args: Any, **kw: Any) -> Any:
+        return _kept(super().get_multi_unique_constraints(*args, **kw))
+
+    def get_multi_check_constraints(self, *args: Any, **kw: Any) -> Any:
+        return _kept(super().get_multi_check_constraints(*args, **kw))
+
+    def get_multi_indexes(self, *args: Any, **kw: Any) -> Any:
+        return _kept(super().get_multi_indexes(*args, **kw))
 
     def set_readonly(self, connection: Any, value: bool) -> None:
         setting = "on" if value else "off"

@@ -16,3 +16,11 @@ from sqlalchemy.testing.plugin.pytestplugin import *  # noqa: E402, F403
 def temporary(_config: Any, _engine: Any) -> dict[str, Any]:
     """The words of a temporary table."""
     return {"prefixes": ["TEMPORARY"]}
+
+
+@provision.set_default_schema_on_connection.for_db("indelible")
+def search(_config: Any, connection: Any, schema: str) -> None:
+    """Makes a schema the first one that names are looked for in."""
+    connection.autocommit = True
+    connection.execute(f"SET search_path = '{schema}'")
+    connection.autocommit = False

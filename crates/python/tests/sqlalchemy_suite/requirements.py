@@ -9,8 +9,11 @@ stay closed:
 - `two_phase_transactions`: there is no PREPARE TRANSACTION.
 - `materialized_views`, `fetch_percent`, `fetch_offset_with_options`, `nvarchar_types`,
   `legacy_unconditional_json_extract`, `emulated_lastrowid`, `dbapi_lastrowid`, `async_dialect`,
-  `unique_constraints_reflect_as_index`, `foreign_keys_reflect_as_index`: as in PostgreSQL, or
-  another way to have the same.
+  `unique_index_reflect_as_unique_constraints`, `foreign_keys_reflect_as_index`: they are closed
+  for PostgreSQL as well, or are another way to have the same.
+- `repeated_column_foreign_keys`, `repeated_remote_col_foreign_keys`: a key names a column once.
+- `window_range_non_numeric`: the bound of RANGE over dates is no parameter.
+- `fetch_expression`: FETCH FIRST takes a number or a parameter, and no expression.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ OPEN = """
     create_or_replace_view create_table_as create_temp_table_as cross_schema_fk_reflection ctes
     ctes_on_dml ctes_with_update_delete ctes_with_values date_historic datetime_historic
     datetime_interval datetime_timezone datetime_timezone_historic default_schema_name_switch
-    deferrable_fks delete_from except_ expression_server_defaults fetch_expression fetch_first
+    deferrable_fks delete_from except_ expression_server_defaults fetch_first
     fetch_no_order_by fetch_ties fk_constraint_option_reflection_ondelete_noaction
     fk_constraint_option_reflection_ondelete_restrict
     fk_constraint_option_reflection_onupdate_restrict
@@ -40,14 +43,14 @@ OPEN = """
     percent_schema_names precision_numerics_enotation_small
     precision_numerics_many_significant_digits precision_numerics_retains_significant_digits
     reflect_indexes_with_expressions reflect_table_options reflect_tables_no_columns
-    reflects_pk_names regexp_match regexp_replace repeated_column_foreign_keys
-    repeated_remote_col_foreign_keys savepoints schema_create_delete schemas server_defaults
+    reflects_pk_names regexp_match regexp_replace
+    savepoints schema_create_delete schemas server_defaults
     skip_autocommit_rollback supports_bitwise_and supports_bitwise_not supports_bitwise_or
     supports_bitwise_shift supports_bitwise_xor supports_distinct_on table_ddl_if_exists
     table_value_constructor temp_table_comment_reflection temp_table_names temp_table_reflection
     temporary_views time_timezone timestamp_microseconds tuple_in unicode_ddl
-    unique_index_reflect_as_unique_constraints update_from uuid_data_type views window_functions
-    window_range window_range_non_numeric window_range_numeric
+    unique_constraints_reflect_as_index update_from uuid_data_type views window_functions
+    window_range window_range_numeric
 """.split()
 
 
