@@ -242,7 +242,7 @@ impl NvWriteSet {
         let word = read_commit_word(arena, base, salt)?;
         let mut log = Self::at(base, salt, order, word.sequence);
         log.replay = word.replay;
-        let (records, _) = log.read_commits(arena)?;
+        let records = log.read_commits(arena)?;
         let is_whole = all_in_place(arena, &records)? && log.read_records(arena).is_empty();
         Ok(is_whole.then_some(log))
     }

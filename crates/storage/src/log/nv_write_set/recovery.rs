@@ -14,9 +14,9 @@ impl NvWriteSet {
     /// Stores the changes of the newest commit records again, in their order, and takes the replay
     /// flag away. It does not compare with the old content: a recovery that depends on less state
     /// has fewer cases to handle. Word, records and the bytes that they publish are durable before
-    /// that. A record that does not count uses up its number.
+    /// that.
     pub(super) fn replay_commits<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
-        let (records, is_refused) = self.read_commits(arena)?;
+        let records = self.read_commits(arena)?;
         self.lines.clear();
         push_lines(&mut self.lines, self.base, 8);
         for (record, age) in records.iter().rev().zip(0..) {
@@ -35,9 +35,6 @@ impl NvWriteSet {
             self.replay = true;
             self.end_replay(arena)?;
             self.reset();
-        }
-        if is_refused {
-            self.end_transaction(arena)?;
         }
         Ok(())
     }
@@ -68,16 +65,14 @@ impl NvWriteSet {
         Ok(())
     }
 
-    /// The commit records that may not be in place yet, oldest first, and whether the one after
-    /// them does not count. The newest is the last transaction that has committed.
+    /// The commit records that may not be in place yet, oldest first. The newest is the last
+    /// transaction that has committed.
     ///
     /// A record does not count whose staged bytes are not there: a power cut came before the fence
     /// that makes both durable. That fence came before the commit word names the record, and before
-    /// there is another one.
-    pub(super) fn read_commits<M: Memory>(
-        &mut self,
-        arena: &Arena<M>,
-    ) -> Result<(Vec<Record>, bool)> {
+    /// there is another one. So it is the newest, and [`NvWriteSet::read_records`] finds it: its
+    /// transaction ends like any other that has not committed, and uses up its number.
+    pub(super) fn read_commits<M: Memory>(&mut self, arena: &Arena<M>) -> Result<Vec<Record>> {
         let named = self.committed;
         let first = named + u64::from(!self.replay);
         let mut records = Vec::new();
@@ -93,14 +88,13 @@ impl NvWriteSet {
             return Err(PmemError::corrupted("log record", self.slot(named).offset, detail).into());
         }
         let known = usize::from(self.replay);
-        let newest = records.last().filter(|_| records.len() > known);
-        let is_refused = match newest {
-            Some(record) => !are_there(arena, &record.staged()?),
-            None => false,
-        };
-        records.truncate(records.len() - usize::from(is_refused));
+        if let Some(newest) = records.last().filter(|_| records.len() > known)
+            && !are_there(arena, &newest.staged()?)
+        {
+            records.pop();
+        }
         self.committed = first + records.len() as u64 - 1;
-        Ok((records, is_refused))
+        Ok(records)
     }
 
     /// Copies the open transaction's valid records out of the log, oldest first.
