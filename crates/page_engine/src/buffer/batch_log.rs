@@ -127,6 +127,10 @@ impl<S: MemorySource, D> Drop for Turn<'_, S, D> {
 impl<S: MemorySource, D: Directory> BatchLog<S, D> {
     /// The log over what an opening has found, where the pages are what the newest batch has left.
     pub fn new(store: BatchStore<S>, files: D, home: Arc<Home>, page_bytes: usize) -> Self {
+        debug_assert!(
+            home.has_copies(),
+            "a batch gathers its changes in copies of pages"
+        );
         let end = store.end().0;
         Self {
             room: AtomicU64::new(store.room()),
@@ -278,6 +282,11 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
             debug_assert!(
                 ids.is_sorted_by(|one, next| one < next),
                 "two sessions were the first to change a page"
+            );
+            debug_assert_eq!(
+                ids.len() as u64,
+                self.changed_pages.load(Ordering::Relaxed),
+                "room is kept for the image of each page that a batch changes"
             );
             let Some(mut pages) = self.home.try_latch(&ids) else {
                 drop(parts);

@@ -28,14 +28,16 @@ fn log_with_a_page() -> (BatchLog<SimulatedSource, SimulatedDirectory>, PageId) 
     BatchStore::create(&memories, IDENTITY, 64 << 10).unwrap();
     let store = BatchStore::open(&memories, IDENTITY, pmem::Access::Write).unwrap();
     let home = Home::new(Box::new(source), first, pages, Some(store.end()));
-    let files = SimulatedDirectory::new(&world);
-    let log = BatchLog::new(store, files, Arc::new(home), PAGE_BYTES);
+    let (files, home) = (SimulatedDirectory::new(&world), Arc::new(home));
+    let log = BatchLog::new(store, files, Arc::clone(&home), PAGE_BYTES);
     let log = BatchLog {
         latch_wait: Duration::from_millis(1),
         ..log
     };
     let apply: &mut ApplyRecord<'_> = &mut |_, changed| {
         changed.push(first);
+        let frame = home.frame(first).unwrap();
+        frame.dirty.store(true, Ordering::Relaxed);
         Ok(())
     };
     let buffer = &mut Vec::new();

@@ -206,6 +206,7 @@ impl<D: Directory> CentralLog<D> {
 
     /// Gives the current segment its name, if it has none, or syncs all records so far.
     fn lead<'l>(&'l self, mut state: Guard<'l, D>) -> Result<Guard<'l, D>> {
+        debug_assert!(!state.is_syncing, "one sync of the log runs at a time");
         let result;
         if let Some(roll) = state.wal.begin_roll() {
             state.is_syncing = true;
@@ -225,7 +226,8 @@ impl<D: Directory> CentralLog<D> {
         }
         state.is_syncing = false;
         let synced = state.wal.synced();
-        self.synced.store(synced.0, Ordering::SeqCst);
+        let before = self.synced.swap(synced.0, Ordering::SeqCst);
+        debug_assert!(before <= synced.0, "a durable record stays durable");
         self.ended.notify_all();
         result?;
         if state.wal.wants_file() && !state.is_making {
@@ -251,6 +253,7 @@ impl<D: Directory> CentralLog<D> {
 
     /// Makes the file of the next segment, while others have the log.
     fn make_file<'l>(&'l self, mut state: Guard<'l, D>, room: Room) -> Result<Guard<'l, D>> {
+        debug_assert!(!state.is_making, "one thread makes files at a time");
         state.is_making = true;
         drop(state);
         let directory = lock(&self.directory);
@@ -371,6 +374,10 @@ impl<D: Directory> PageLog for CentralLog<D> {
             redo: start.lsn,
             log: oldest.unwrap_or(start),
         };
+        debug_assert!(
+            begun.log.lsn <= begun.redo,
+            "an open transaction has begun after the newest checkpoint"
+        );
         let is_waiting = |wal: &Wal<D>| wal.synced() < start.lsn || !wal.is_named();
         self.sync_while(state, is_waiting).map(|_| begun)
     }
@@ -398,7 +405,6 @@ impl<D: Directory> PageLog for CentralLog<D> {
             Err(error) if error.is_statement_error() => return Ok(None),
             state => state?,
         };
-        assert!(number > 0, "number 0 is for the undo of the opening itself");
         let newest = state.newest;
         state.reservations.claim(number, bytes, newest);
         state.unfinished = number;

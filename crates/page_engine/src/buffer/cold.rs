@@ -239,6 +239,10 @@ impl<P: Places> PartitionedLog<P> {
                 return Ok(false);
             }
         }
+        assert!(
+            store.end() >= Some(until),
+            "space is given back of records that the archive does not have"
+        );
         self.give_back(until)?;
         cold.given_back.store(until.0, Ordering::SeqCst);
         Ok(true)

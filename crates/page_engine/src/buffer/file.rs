@@ -102,7 +102,7 @@ impl<D: Directory> PageFile<D> {
         master.generation = FIRST_GENERATION;
         file.set_bytes(bytes)?;
         for (page, number) in pages.iter().zip(0_u64..) {
-            debug_assert_eq!(page.len(), page_bytes, "a first page has another length");
+            assert_eq!(page.len(), page_bytes, "a first page has another length");
             file.write_at(first + number * page_bytes as u64, page)?;
         }
         master.write_both(options.identity, &mut file, site!("page-file.create"))?;
@@ -391,6 +391,11 @@ impl<D: Directory> PageFile<D> {
             ids.is_sorted() && ids.last().is_none_or(|last| last.0 < self.pages()),
             "pages are written in their order, where the file has room for them"
         );
+        let first = first_page(self.page_bytes);
+        assert!(
+            ids.first().is_none_or(|id| *id >= first),
+            "a page is written over the master records"
+        );
         self.unsynced = true;
         self.written.home_bytes += bytes.len() as u64;
         let writes = runs(ids, bytes, self.page_bytes);
@@ -585,6 +590,11 @@ impl<F: File> PageReaders<F> {
 
     /// Reads a page from the medium; returns whether it is intact. Nobody writes it meanwhile.
     pub fn read(&self, id: PageId, page: &mut [u8]) -> Result<bool> {
+        debug_assert_eq!(
+            page.len() as u64,
+            self.page_bytes,
+            "a page is read into a buffer of its length"
+        );
         if self.write_back.read(id, page)? {
             // It is checked, and to do so again takes as long as to read it.
             return Ok(true);
@@ -608,6 +618,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Offsets of pages that lie one after the other in `bytes`, neighbours together.
 pub(super) fn runs<'b>(ids: &[PageId], bytes: &'b [u8], page_bytes: usize) -> Vec<(u64, &'b [u8])> {
+    debug_assert_eq!(
+        bytes.len(),
+        ids.len() * page_bytes,
+        "each page of a run has its bytes"
+    );
     let mut rest = bytes;
     let neighbours = ids.chunk_by(|one, next| one.0 + 1 == next.0);
     let writes = neighbours.map(|run| {

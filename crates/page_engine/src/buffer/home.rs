@@ -117,7 +117,8 @@ impl Home {
         let mut spare = lock(&self.spare);
         for (&id, page) in ids.iter().zip(pages) {
             if let Ok(frame) = self.frame(id) {
-                frame.dirty.store(false, Ordering::Relaxed);
+                let was_dirty = frame.dirty.swap(false, Ordering::Relaxed);
+                debug_assert!(was_dirty, "a batch has a page that it did not change");
             }
             if let Latched::CachePadded(mut content) = page {
                 spare.extend(content.bytes.give_up_copy());

@@ -589,6 +589,10 @@ impl<P: Places> PartitionedLog<P> {
 
     /// Lets places forget records before `start`, which nobody needs any more.
     fn forget(&self, start: Lsn) -> Result<()> {
+        assert!(
+            start.0 <= self.newest.load(Ordering::SeqCst),
+            "records are forgotten that the newest checkpoint needs"
+        );
         for part in self.parts() {
             part.state().place.forget(start)?;
         }
@@ -787,6 +791,10 @@ impl<P: Places> PageLog for PartitionedLog<P> {
         // Nobody appends while all are locked.
         let redo = Lsn(self.next.load(Ordering::SeqCst));
         for (part, state) in &mut states {
+            debug_assert!(
+                !state.is_syncing,
+                "a checkpoint begins while a part of the log is synced"
+            );
             self.persist(part, state)?;
             let reserved = state.reservations.reserved();
             self.explained(state.place.begin_checkpoint(redo, reserved))?;
@@ -805,9 +813,14 @@ impl<P: Places> PageLog for PartitionedLog<P> {
         let open = states
             .iter()
             .flat_map(|(_, state)| state.reservations.since());
+        let oldest = open.min().unwrap_or(redo);
+        debug_assert!(
+            oldest <= redo,
+            "an open transaction has begun after the newest checkpoint"
+        );
         Ok(CheckpointStart {
             redo,
-            log: start_at(open.min().unwrap_or(redo)),
+            log: start_at(oldest),
         })
     }
 

@@ -157,6 +157,10 @@ impl<S: MemorySource> NvPages<S> {
         memory.set_head(0, &front, site!("nv-pages.head"));
         memory.fence(site!("nv-pages.create"))?;
         let mut taken = memory.take(u64::MAX)?;
+        assert!(
+            taken.len() >= pages.len(),
+            "a new memory has room for its first pages"
+        );
         let mut handle = memory.handle()?;
         for (page, new) in taken.iter_mut().zip(pages) {
             let whole = 0..page_bytes;
@@ -297,6 +301,10 @@ where
                 result => result?,
             }
         }
+        assert!(
+            memory.pages() >= wanted,
+            "the memory has not grown as far as it says"
+        );
         memory.clear(site!("nv-pages.new"));
         memory.fence(site!("nv-pages.cleared"))?;
         let count = count_word(self.identity, self.page_bytes as usize, memory.pages());

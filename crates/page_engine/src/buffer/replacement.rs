@@ -151,7 +151,10 @@ impl<D: Directory> Replacement<D> {
             std::thread::sleep(FULL_PAUSE);
             waited += FULL_PAUSE;
         };
-        assert!(content.page.is_none(), "a frame is taken that has a page");
+        assert!(
+            content.page.is_none() && !self.frames[number].dirty.load(Ordering::Relaxed),
+            "a frame is taken that has a page, or changes that the file has not"
+        );
         self.frames[number].uses.store(uses, Ordering::Relaxed);
         content.page = Some(id);
         self.table.set(id, number);

@@ -98,6 +98,7 @@ impl RowLocks {
 
     /// Locks a range that is going to be read. Earlier reads of it may be out of date.
     pub fn cover(&mut self, table: TableId, tree: PageId, low: &[u64], high: &[u64]) -> Result<()> {
+        debug_assert!(low <= high, "a range ends before it begins");
         let _locks = probe::begin(Activity::Locks);
         if self.isolation != Isolation::Serializable {
             self.covered = Some(self.session.mark());

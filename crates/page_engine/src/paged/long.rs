@@ -48,6 +48,7 @@ pub fn write<D: Directory>(
         txn.taken += 1;
         next = id;
     }
+    assert_ne!(next, PageId(0), "a long value has a first page");
     let mut stub = [0; STUB_BYTES];
     stub[..4].copy_from_slice(&(value.len() as u32).to_le_bytes());
     stub[4..].copy_from_slice(&next.0.to_le_bytes());

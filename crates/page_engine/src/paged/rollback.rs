@@ -33,7 +33,6 @@ impl<D: Directory> Pages<D> {
             self.undo_newest(txn)?;
             return Ok(false);
         }
-        debug_assert!(txn.undo.is_empty(), "an abort leaves something to undo");
         let frees = self.given_up(txn, false)?;
         let head = Head::Abort(txn.id, frees.clone());
         self.log_head(&head, self.reserve_for_freeing(txn.session, frees.len()))?;
@@ -54,6 +53,11 @@ impl<D: Directory> Pages<D> {
         while txn.undo.len() > mark.entries {
             self.undo_newest(txn)?;
         }
+        debug_assert_eq!(
+            txn.undo.len(),
+            mark.entries,
+            "a rollback takes back the entries since its savepoint and no other"
+        );
         Ok(())
     }
 

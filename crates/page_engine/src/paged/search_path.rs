@@ -83,6 +83,10 @@ impl SearchPath {
     #[inline]
     pub(super) fn root(&self, moment: StructureVersion) -> Option<&[u8]> {
         let root = &self.root;
+        debug_assert!(
+            !root.is_copied || Header(&root.bytes).kind() == Some(PageKind::Inner),
+            "a root is copied where it has children"
+        );
         (root.is_copied && root.met == Some(moment)).then_some(&root.bytes)
     }
 

@@ -209,6 +209,10 @@ impl<D: Directory> Pages<D> {
                 );
                 let id = PageId(from.0 - bit + free);
                 debug_assert!(id >= from, "a page is taken before the search began");
+                debug_assert!(
+                    id.0 < self.pool.readers().pages(),
+                    "a page is taken for which the file has no room"
+                );
                 // Not past it: the change may still fail.
                 self.free_from.raise(known, id);
                 return Ok(id);

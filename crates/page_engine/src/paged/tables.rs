@@ -85,9 +85,9 @@ impl TableState {
             )?);
         }
         debug_assert_eq!(
-            secondary.len(),
+            def.indexes.len(),
             table.secondary.len(),
-            "each index of a definition has a tree"
+            "each index of a definition has an encoder of its keys"
         );
         Ok(Self {
             row: Row::new(Arc::clone(&table.layout)),
@@ -210,6 +210,11 @@ impl Tables {
     ) -> Result<TableState> {
         let id = u64::from(state.table.def.id.0);
         let names: Vec<u64> = tree_names(&state.table.def).collect();
+        assert_eq!(
+            names.len(),
+            1 + state.secondary.len(),
+            "each tree of a table has a name in the catalogue"
+        );
         let trees = std::iter::once(&mut state.primary).chain(&mut state.secondary);
         for (tree, name) in trees.zip(names).skip(from) {
             tree.root = new_root(pages, *tree, txn)?;

@@ -475,6 +475,10 @@ impl Tree {
         bytes: &[u8],
         entry: &mut Entry<'_>,
     ) -> Result<bool> {
+        debug_assert!(
+            matches!(entry, Entry::Compensation(_)),
+            "bytes of a cell are overwritten by an undo only"
+        );
         let leaf = self.leaf_to_change(pages, key, &mut SearchPath::default())?;
         let view = Slotted::new(leaf.bytes());
         leaf.account(PageAccess::Key(key));

@@ -29,7 +29,9 @@ pub(super) fn put_value<D: Directory>(
     }
     let mut stub = [0; long::STUB_BYTES];
     let stored = store(pages, tree, value, &mut stub, txn)?;
-    tree.insert(pages, (key, search_path), stored, &mut Entry::Undoable(txn))
+    let is_new = tree.insert(pages, (key, search_path), stored, &mut Entry::Undoable(txn))?;
+    debug_assert!(is_new || fits, "a locked key has come meanwhile");
+    Ok(is_new)
 }
 
 /// Gives a key that is there a value of any length.

@@ -147,6 +147,7 @@ impl Directory {
         writes: &mut W,
         descriptor: u64,
     ) -> Result<()> {
+        assert_ne!(descriptor, 0, "an empty list takes the place of all tables");
         writes.write(arena, self.head, &descriptor.to_le_bytes())
     }
 

@@ -89,7 +89,12 @@ impl Tuples {
                 content_bytes_max: layout.fields()[column].data_type.bytes_max() as usize,
             })
         };
-        let out_of_line = layout.out_of_line().iter().filter_map(outline).collect();
+        let out_of_line: Vec<_> = layout.out_of_line().iter().filter_map(outline).collect();
+        assert_eq!(
+            out_of_line.len(),
+            layout.out_of_line().len(),
+            "each column out of line has a word in the tuple"
+        );
         // Whole lines let a new tuple be streamed past the cache; below 512 bytes that would waste
         // too much space.
         let bytes = layout.tuple_bytes();
@@ -209,6 +214,10 @@ impl Tuples {
         row: &Row,
     ) -> Result<u64> {
         arena.enter(Part::Table);
+        debug_assert!(
+            row.check_complete().is_ok(),
+            "a row is stored as it can be read, with all of its values"
+        );
         let mut image = std::mem::take(&mut self.scratch.image);
         let mut field = std::mem::take(&mut self.scratch.field);
         image.clear();

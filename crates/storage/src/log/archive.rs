@@ -248,6 +248,10 @@ impl<D: Directory> Archive<D> {
 
     /// Begins a file with the records from `first` on. Removes the file of an earlier attempt.
     pub fn begin(&self, first: Lsn) -> Result<ArchiveFile<D::File>> {
+        assert!(
+            self.end <= Some(first),
+            "a record is in one file of an archive only"
+        );
         let name = self.unpublished_name();
         if self.directory.exists(&name)? {
             self.directory.remove(&name)?;
@@ -273,8 +277,8 @@ impl<D: Directory> Archive<D> {
     /// space again.
     pub fn publish(&mut self, mut file: ArchiveFile<D::File>, end: Lsn) -> Result<()> {
         assert!(
-            file.header.number == self.next && file.header.first <= end,
-            "a file of an archive ends before it begins"
+            file.header.number == self.next && file.header.end <= end,
+            "a file of an archive ends after its records"
         );
         file.write()?;
         file.header.end = end;
@@ -414,7 +418,11 @@ impl<F: File> ArchiveFile<F> {
         self.buffer
             .extend_from_slice(&(payload.len() as u64).to_le_bytes());
         self.buffer.extend_from_slice(payload);
-        debug_assert!(lsn >= self.header.first, "a record comes before its file");
+        assert!(
+            lsn >= self.header.end,
+            "the records of an archive are in their order"
+        );
+        self.header.end = Lsn(lsn.0 + 1);
         let padded = self.buffer.len().next_multiple_of(8);
         self.buffer.resize(padded, 0);
         self.header.records += 1;

@@ -62,6 +62,7 @@ fn two_files_with_one_record_are_damage() {
     let world = SimulatedWorld::new(WorldOptions::default());
     let mut archive = open(&world);
     add(&mut archive, 8, 20).unwrap();
+    archive.end = None;
     add(&mut archive, 19, 30).unwrap();
     let error = read(&archive).unwrap_err().to_string();
     assert!(

@@ -187,6 +187,10 @@ impl<F: File> CheckpointWriter<F> {
     ///
     /// An error from here may leave either checkpoint in force, so the caller stops.
     pub fn publish<D: Directory<File = F>>(self, directory: &D) -> Result<u64> {
+        assert!(
+            self.plain.is_empty() && self.stored.is_empty() && self.written > 0,
+            "a checkpoint is whole before it gets its name"
+        );
         let name = self.identity.file_name(KIND, self.head.number);
         directory.rename(&unpublished_name(self.identity), &name)?;
         // commit point: recovery takes the newest file that has a checkpoint's name
@@ -506,6 +510,12 @@ fn fields(version: u32, identity: LogIdentity, head: &CheckpointHead) -> Vec<u8>
         bytes.extend_from_slice(&BYTE_ORDER.to_le_bytes());
         bytes.extend_from_slice(&[0; 4]);
     }
+    let fields_bytes = if version > 1 {
+        FIELDS_BYTES
+    } else {
+        OLD_FIELDS_BYTES
+    };
+    debug_assert_eq!(bytes.len(), fields_bytes, "the fields end at the checksum");
     bytes
 }
 

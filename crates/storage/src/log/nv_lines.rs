@@ -27,6 +27,7 @@ impl PendingLines {
             self.words[word] |= bit;
             line += 1;
         }
+        debug_assert!(self.may_have(offset), "a line that was added is found");
     }
 
     /// False if the line that `offset` lies in was not added.

@@ -247,6 +247,11 @@ impl NvMaster {
 
     /// Swings the master word to the record that was written and fenced. Durable when it returns.
     pub fn swing<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
+        assert_eq!(
+            read_word(&self.image, 8),
+            self.sequence + 1,
+            "the master word names the record that was written last"
+        );
         // commit point: from this word on recovery finds the new record, and with it the new
         // directory
         arena.store_word(self.base, seal(self.sequence + 1, self.salt))?;

@@ -40,6 +40,9 @@ pub(super) const SEQUENCE_MAX: u64 = (1 << 47) - 1;
 const REPLAY: u64 = 1 << 47;
 const CHECK_SHIFT: u32 = 48;
 
+/// How readers find the entries of a record.
+const IN_WORDS: &str = "each entry of a record begins at a word";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RecordKind {
     /// Before images of the open transaction.
@@ -77,7 +80,13 @@ impl CommitWord {
             "a transaction's number does not fit the commit word"
         );
         let word = self.sequence | if self.replay { REPLAY } else { 0 };
-        word | check_bits(word, salt) << CHECK_SHIFT
+        let sealed = word | check_bits(word, salt) << CHECK_SHIFT;
+        debug_assert_eq!(
+            Self::unseal(sealed, salt),
+            Some(self),
+            "a commit word is read as it was written"
+        );
+        sealed
     }
 
     pub(super) fn unseal(word: u64, salt: u32) -> Option<Self> {
@@ -180,6 +189,11 @@ impl Record {
 
 /// Adds a change to an undo record: where, how long, and the bytes of its before image.
 pub(super) fn push_before_image(record: &mut Vec<u8>, offset: u64, image: &[u8]) {
+    assert!(
+        !image.is_empty(),
+        "a change without bytes ends the list of a record"
+    );
+    debug_assert!(record.len().is_multiple_of(8), "{IN_WORDS}");
     record.extend_from_slice(&offset.to_le_bytes());
     record.extend_from_slice(&(image.len() as u64).to_le_bytes());
     record.extend_from_slice(image);
@@ -188,6 +202,7 @@ pub(super) fn push_before_image(record: &mut Vec<u8>, offset: u64, image: &[u8])
 
 /// Adds a change to a commit record.
 pub(super) fn push_new_bytes(record: &mut Vec<u8>, offset: u64, new: &[u8]) {
+    debug_assert!(record.len().is_multiple_of(8), "{IN_WORDS}");
     record.extend_from_slice(&place(offset, new.len()).to_le_bytes());
     record.extend_from_slice(new);
     record.resize(record.len().next_multiple_of(8), 0);
@@ -195,6 +210,7 @@ pub(super) fn push_new_bytes(record: &mut Vec<u8>, offset: u64, new: &[u8]) {
 
 /// Adds the checksum of staged bytes to a commit record.
 pub(super) fn push_staged(record: &mut Vec<u8>, range: &StagedRange) {
+    debug_assert!(record.len().is_multiple_of(8), "{IN_WORDS}");
     let place = place(range.offset, range.bytes) | IS_STAGED;
     record.extend_from_slice(&place.to_le_bytes());
     record.extend_from_slice(&u64::from(range.crc).to_le_bytes());
@@ -256,6 +272,10 @@ pub(super) fn seal_record(record: &mut [u8], sequence: u64, kind: RecordKind, sa
     debug_assert!(
         record.len() >= LINE && record.len().is_multiple_of(LINE),
         "a record consists of whole lines"
+    );
+    debug_assert!(
+        (1..=SEQUENCE_MAX).contains(&sequence),
+        "a record has the number of a transaction"
     );
     let bytes = record.len() as u32;
     record[4..8].copy_from_slice(&bytes.to_le_bytes());

@@ -403,6 +403,10 @@ impl<M: Memory> NvRing<M> {
         // its start.
         let bytes_end = self.place(bytes) + bytes + 2 * more;
         let entries_end = self.next + 1 + more / LINE;
+        debug_assert!(
+            self.head <= self.tail && self.oldest <= self.unflushed && self.unflushed <= self.next,
+            "a ring has its oldest record first, and its unflushed ones last"
+        );
         bytes_end <= self.head + self.bytes && entries_end <= self.oldest + self.entries
     }
 
@@ -571,6 +575,10 @@ where
     }
 
     fn settle(&mut self, kept: &[Found], known: Lsn, from: Lsn) -> Result<()> {
+        debug_assert!(
+            kept.is_sorted_by_key(|found| found.lsn),
+            "the records of a ring are in their order"
+        );
         for (slot, entry) in self.entries_from(from)? {
             let place = kept.binary_search_by_key(&entry.lsn, |found| found.lsn);
             let found = place.map(|place| kept[place]);
@@ -619,6 +627,14 @@ where
         let Stamp {
             lsn, known, life, ..
         } = stamp;
+        assert!(
+            lsn.0 & GIVEN_UP == 0,
+            "the number of a record runs into the mark of its entry"
+        );
+        debug_assert!(
+            record.len() >= HEADER_BYTES,
+            "a record has room for its header"
+        );
         let payload = record.len() - HEADER_BYTES;
         record[4..8].copy_from_slice(&(payload as u32).to_le_bytes());
         record[8..16].copy_from_slice(&lsn.0.to_le_bytes());
@@ -709,6 +725,10 @@ where
             }
             self.oldest += 1;
         }
+        debug_assert_eq!(
+            self.unflushed, self.next,
+            "a record is forgotten before it is durable"
+        );
         self.head = self.tail;
         Ok(())
     }

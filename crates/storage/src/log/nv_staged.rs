@@ -19,6 +19,9 @@ const RANGES_MAX: usize = 16;
 /// Most bytes of them.
 const BYTES_MAX: usize = 4 << 10;
 
+/// Why a transaction has checksums of everything that it has staged if the numbers are equal.
+const COUNTED: &str = "each range with a checksum is counted";
+
 /// A range and its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StagedRange {
@@ -49,6 +52,8 @@ impl Staged {
     /// Notes a range that was staged for good.
     pub(super) fn add_final(&mut self, offset: u64, bytes: &[u8]) {
         let sum: usize = self.ranges.iter().map(|range| range.bytes).sum();
+        debug_assert!(!bytes.is_empty(), "a record names no range without bytes");
+        debug_assert!(self.ranges.len() <= self.count, "{COUNTED}");
         let follows = self.ranges.len() == self.count;
         if follows && self.count < RANGES_MAX && sum + bytes.len() <= BYTES_MAX {
             self.ranges.push(StagedRange {
@@ -80,6 +85,7 @@ impl Staged {
     }
 
     pub(super) fn rollback_to(&mut self, mark: usize) {
+        assert!(mark <= self.count, "a savepoint is of another transaction");
         self.count = mark;
         self.ranges.truncate(mark);
     }
@@ -97,6 +103,7 @@ impl Staged {
             let mut before = self.ranges[..index].iter().map(ends);
             before.all(|(start, end)| to <= start || end <= from)
         };
+        debug_assert!(self.ranges.len() <= self.count, "{COUNTED}");
         let mut ranges = self.ranges.iter().map(ends).enumerate();
         let all = self.ranges.len();
         let mut changes = changes;

@@ -95,6 +95,13 @@ const LOGGED_BYTES: usize = 18;
 /// Bytes of one change; longer writes are cut.
 const CHANGE_BYTES_MAX: usize = 4 << 10;
 
+/// Why neither a change nor a rollback of a statement comes after the vote of a transaction.
+const PREPARED: &str = "a prepared transaction changes nothing";
+/// Why the changes from number `applied` on are those that have their bytes in DRAM.
+const APPLIED_FIRST: &str = "changes go in place in their order";
+/// Invariant 1.
+const RECORD_FIRST: &str = "a record has what was there before a change goes in place";
+
 /// One change of published bytes. Its new bytes are in `pending_bytes` until it is applied, its
 /// before image is in `before_bytes` afterwards.
 #[derive(Clone, Copy, Debug)]
@@ -192,6 +199,10 @@ impl NvWriteSet {
         order: FenceOrder,
     ) -> Result<Self> {
         arena.enter(Part::Log);
+        debug_assert!(
+            base.is_multiple_of(LINE as u64),
+            "the commit word is alone in its line"
+        );
         let word = CommitWord {
             sequence: 0,
             replay: false,
@@ -272,6 +283,7 @@ impl NvWriteSet {
             mark.changes <= self.changes.len(),
             "a savepoint is of another transaction"
         );
+        debug_assert!(!self.prepared, "{PREPARED}");
         if mark.changes < self.applied {
             self.restore(arena, mark.changes)?;
             self.before_bytes
@@ -283,6 +295,7 @@ impl NvWriteSet {
         }
         self.changes.truncate(mark.changes);
         self.staged.rollback_to(mark.staged);
+        debug_assert!(self.applied <= self.changes.len(), "{APPLIED_FIRST}");
         Ok(())
     }
 
@@ -355,6 +368,7 @@ impl NvWriteSet {
             arena.fence(site!("undo.restored-fence"))?;
             self.end_transaction(arena)?;
         }
+        assert!(self.logged || self.applied == 0, "{RECORD_FIRST}");
         self.reset();
         Ok(())
     }
@@ -474,6 +488,11 @@ impl NvWriteSet {
             self.applied == 0 && !self.prepared,
             "a transaction commits by one record that has changed something in place"
         );
+        assert_eq!(
+            self.tail.offset,
+            self.slot(self.committed + 1).offset,
+            "a commit record is the first of its slot, where recovery reads it"
+        );
         // A record may become durable before its fence. The bytes that it publishes are durable
         // before it is written, or it has their checksums.
         let heap_has_changed = self.heap_changes != arena.heap_changes();
@@ -495,6 +514,10 @@ impl NvWriteSet {
             let new = &self.pending_bytes[change.range()];
             push_new_bytes(&mut self.record, change.offset, new);
         }
+        assert!(
+            self.record.len().next_multiple_of(LINE) + JUMP_BYTES <= self.tail.room,
+            "a commit record has room in its slot"
+        );
         self.write_record(arena, RecordKind::Commit)?;
         // commit point: the record is durable, and recovery finishes what it says
         arena.fence(site!("undo.commit-record-fence"))?;
@@ -600,6 +623,7 @@ impl NvWriteSet {
     /// Stores the pending writes in place and starts the write-back of their lines, each line once:
     /// flushing a line whose write-back is under way costs more than a fence.
     fn apply_pending<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
+        assert!(self.logged, "{RECORD_FIRST}");
         self.lines.clear();
         for change in &mut self.changes[self.applied..] {
             let new = &self.pending_bytes[change.range()];
@@ -623,6 +647,7 @@ impl NvWriteSet {
 
     /// Writes before images back, newest first, for all applied changes from number `first` on.
     fn restore<M: Memory>(&mut self, arena: &mut Arena<M>, first: usize) -> Result<()> {
+        debug_assert!(self.applied <= self.changes.len(), "{APPLIED_FIRST}");
         self.lines.clear();
         for change in self.changes[first..self.applied].iter().rev() {
             store(arena, change.offset, &self.before_bytes[change.range()])?;
@@ -663,6 +688,7 @@ impl NvWriteSet {
             let text = "the partition has used up its transaction numbers; dump and load it";
             return Err(StorageError::Unsupported(text.to_owned()));
         }
+        debug_assert!(!self.prepared, "{PREPARED}");
         let bytes = self.record.len().next_multiple_of(LINE);
         if bytes + JUMP_BYTES > self.tail.room {
             self.jump(arena, bytes)?;
@@ -726,7 +752,7 @@ impl NvWriteSet {
 
 impl<M: Memory> WriteSet<M> for NvWriteSet {
     fn write(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()> {
-        debug_assert!(!self.prepared, "a prepared transaction changes something");
+        debug_assert!(!self.prepared, "{PREPARED}");
         if self.before_bytes.len() + self.pending_bytes.len() + bytes.len() > UNDO_BYTES_MAX {
             let text = "the transaction changes more than 4 GiB; split it".to_owned();
             return Err(StorageError::Unsupported(text));
@@ -795,6 +821,7 @@ impl<M: Memory> WriteSet<M> for NvWriteSet {
 
     #[inline]
     fn pending_word(&self, offset: u64) -> Option<u64> {
+        debug_assert!(offset.is_multiple_of(8), "a word is aligned");
         if !self.pending_lines.may_have(offset) {
             return None;
         }

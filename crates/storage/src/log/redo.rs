@@ -234,6 +234,10 @@ impl RedoRecord {
 
     /// The finished record.
     pub fn seal(&mut self, fate: Fate, ticket: CommitTicket) -> &[u8] {
+        debug_assert!(
+            self.is_empty() || !matches!(fate, Fate::Resolved(..)),
+            "the decision of the commit table has no operations"
+        );
         self.bytes[..HEADER_BYTES].copy_from_slice(&header(fate, ticket));
         &self.bytes
     }
@@ -243,6 +247,10 @@ impl RedoRecord {
             self.purpose = Purpose::Change;
         }
         debug_assert!(key.len() <= MAX_KEY_WORDS, "a key is longer than any");
+        debug_assert!(
+            !key.is_empty() || !matches!(kind, Kind::Update | Kind::Delete),
+            "a change names its row"
+        );
         self.bytes.push(kind as u8);
         self.bytes.extend_from_slice(&table.0.to_le_bytes());
         self.bytes.push(key.len() as u8);
@@ -254,6 +262,10 @@ impl RedoRecord {
     }
 
     fn end(&mut self, image: usize) {
+        debug_assert!(
+            (HEADER_BYTES..=self.bytes.len()).contains(&image),
+            "an operation ends in the record where it began"
+        );
         let length = self.bytes.len() - image;
         let length = u32::try_from(length).expect("an image is shorter than a record can be");
         self.bytes[image - 4..image].copy_from_slice(&length.to_le_bytes());
@@ -344,6 +356,10 @@ impl<'r> Record<'r> {
 
 /// Appends all values of a row.
 pub fn write_row(row: &Row, bytes: &mut Vec<u8>) {
+    debug_assert!(
+        row.check_complete().is_ok(),
+        "a row is written as it can be read, with all of its values"
+    );
     for value in row.values() {
         encode_value(value, bytes);
     }

@@ -467,6 +467,7 @@ impl<D: Directory> Place for Series<D> {
     }
 
     fn settle(&mut self, _kept: &[Found], _known: Lsn, _from: Lsn) -> Result<()> {
+        debug_assert!(self.wal.is_none(), "an opening ends once");
         self.confirm()?;
         let last = self.segments.last();
         let end = last.map_or(Lsn::FIRST, Segment::records_end);
@@ -503,6 +504,10 @@ impl<D: Directory> Place for Series<D> {
     }
 
     fn append(&mut self, stamp: Stamp, record: &mut Vec<u8>) -> Result<()> {
+        debug_assert!(
+            record.len() >= RECORD_HEADER_BYTES,
+            "a record has room for its header"
+        );
         let from = RECORD_HEADER_BYTES - STAMP_BYTES;
         let number = match stamp.kind {
             RecordKind::Ordinary => stamp.lsn.0,

@@ -192,6 +192,9 @@ const _: () = assert!(
 /// everything is synced.
 const HAS_CURRENT: &str = "records that are not synced belong to the current segment";
 
+/// Why an offset in the current segment follows from the end of the log, and the reverse.
+pub(super) const END_IN_SEGMENT: &str = "the current segment ends where the log does";
+
 /// The segment that is being written.
 pub(super) struct Current<F> {
     pub(super) file: Arc<Mutex<SegmentFile<F>>>,
@@ -323,6 +326,13 @@ impl<D: Directory> Wal<D> {
         start: LogStart,
         tail: StreamTail<D::File>,
     ) -> Self {
+        debug_assert!(segments.is_sorted(), "segments have ascending numbers");
+        debug_assert!(
+            segments
+                .last()
+                .is_none_or(|&(last, _)| last < start.segment),
+            "a log goes on in a segment that it has"
+        );
         Self {
             identity,
             kind: kind.to_owned(),
@@ -410,9 +420,16 @@ impl<D: Directory> Wal<D> {
     /// Adds a record for which the current segment has room.
     pub fn append_fitting(&mut self, payload: &[u8]) -> Result<()> {
         self.failure.require_none()?;
-        let seed = self.current().seed;
+        let buffered = (self.buffer.len() + frame_bytes(payload.len())) as u64;
+        let current = self.current();
+        assert!(
+            current.written + buffered <= current.header.bytes,
+            "a record leaves its segment"
+        );
+        let seed = current.seed;
         push_frame(&mut self.buffer, seed, self.end, self.synced, payload);
         self.end = Lsn(self.end.0 + frame_bytes(payload.len()) as u64);
+        debug_assert!(self.ends_in_current(), "{END_IN_SEGMENT}");
         let buffers = if self.running == 0 { 1 } else { BUFFERS_MAX };
         if self.is_named() && self.buffer.len() >= buffers * self.options.buffer_bytes_max {
             self.write_buffer()?;
@@ -479,6 +496,7 @@ impl<D: Directory> Wal<D> {
             self.is_named(),
             "a roll ends before the records behind it are synced"
         );
+        assert!(self.ends_in_current(), "{END_IN_SEGMENT}");
         let spare = std::mem::take(&mut self.spare);
         let bytes = std::mem::replace(&mut self.buffer, spare);
         let current = self.current.as_mut().expect(HAS_CURRENT);
@@ -498,6 +516,10 @@ impl<D: Directory> Wal<D> {
         self.running -= 1;
         self.spare = ended.bytes;
         self.spare.clear();
+        assert!(
+            ended.end <= self.end,
+            "records are durable that the log does not have"
+        );
         if let Err(error) = ended.result {
             return Err(self.poison(error));
         }
@@ -520,6 +542,7 @@ impl<D: Directory> Wal<D> {
             self.flush()?;
             self.marked = self.end;
         }
+        debug_assert_eq!(self.synced, self.end, "a closed log has all of its records");
         Ok(())
     }
 
@@ -599,6 +622,7 @@ impl<D: Directory> Wal<D> {
     /// afterwards, and what comes later goes to a new segment.
     pub fn begin_checkpoint(&mut self) -> Result<LogStart> {
         self.flush()?;
+        debug_assert!(self.buffer.is_empty(), "a durable record is in the buffer");
         if let Some(current) = self.current.take() {
             self.closed = Some(current);
         }
@@ -615,6 +639,7 @@ impl<D: Directory> Wal<D> {
         if self.current.is_none() {
             self.current = self.closed.take();
         }
+        assert!(self.ends_in_current(), "{END_IN_SEGMENT}");
     }
 
     /// As [`Wal::begin_checkpoint`], while some may have to append `bytes` without meeting a full
@@ -634,6 +659,10 @@ impl<D: Directory> Wal<D> {
     /// Notes that the log before `start`, which comes from [`Wal::begin_checkpoint`], is not needed
     /// any more, thanks to a durable checkpoint. The files go with [`Wal::remove_needless`].
     pub fn end_checkpoint(&mut self, start: LogStart) {
+        assert!(
+            start.lsn <= self.synced && start.segment <= self.next_segment,
+            "a checkpoint begins at a durable position of the log"
+        );
         self.start = start;
         self.closed = None;
         if start.lsn == self.end {
@@ -656,6 +685,10 @@ impl<D: Directory> Wal<D> {
     /// As [`Wal::remove_needless`], of the files before a segment only; spares cannot be used
     /// before they are secured.
     pub fn remove_in_front(&mut self, directory: &D, segment: u64) -> Result<bool> {
+        assert!(
+            segment <= self.start.segment,
+            "a segment is removed that recovery needs"
+        );
         match self.segments.first() {
             Some(&(number, bytes)) if number < segment => {
                 let name = self.identity.file_name(&self.kind, number);
@@ -703,6 +736,14 @@ impl<D: Directory> Wal<D> {
         self.current.as_mut().expect(HAS_CURRENT)
     }
 
+    /// Whether the current segment, with the buffer after it, reaches to the end of the log.
+    pub(super) fn ends_in_current(&self) -> bool {
+        self.current.as_ref().is_none_or(|current| {
+            let offset = current.written + self.buffer.len() as u64;
+            current.header.position(offset as usize) == self.end
+        })
+    }
+
     /// Bytes of the current segment after the buffer; none for a nameless one whose buffer is full.
     pub(super) fn room(&self) -> u64 {
         let buffer_bytes_max = BUFFERS_MAX * self.options.buffer_bytes_max;
@@ -724,6 +765,7 @@ impl<D: Directory> Wal<D> {
         }
         current.written += self.buffer.len() as u64;
         self.buffer.clear();
+        debug_assert!(self.ends_in_current(), "{END_IN_SEGMENT}");
         Ok(())
     }
 

@@ -20,7 +20,7 @@
 //! 3. No segment begins before the roll of the one before has ended.
 
 use super::tails::{StreamTail, Tail};
-use super::wal::{Current, LogStart, Wal};
+use super::wal::{Current, END_IN_SEGMENT, LogStart, Wal};
 use super::wal_segment::{FRAME_BYTES, HEADER_BYTES, SEGMENT_BYTES_MAX, SegmentHeader};
 use super::wal_spares;
 use super::wal_sync::{EndedSync, PendingSync, SegmentFile};
@@ -270,6 +270,10 @@ impl<D: Directory> Wal<D> {
             usual.max(wanted),
             usual.max(with_room(room.least)),
         ];
+        debug_assert!(
+            lengths.is_sorted_by(|better, worse| better >= worse),
+            "the best length is tried first"
+        );
         lengths.dedup();
         Preparation {
             name: self.unpublished_name(),
@@ -290,7 +294,8 @@ impl<D: Directory> Wal<D> {
         self.has_removed = prepared.has_removed;
         match prepared.file {
             Ok(next) => {
-                self.next = Some(next);
+                let before = self.next.replace(next);
+                debug_assert!(before.is_none(), "there is one file for the next segment");
                 Ok(())
             }
             Err(error @ DiskError::OutOfSpace { .. }) => {
@@ -307,6 +312,11 @@ impl<D: Directory> Wal<D> {
         assert!(self.is_named(), "the roll before has ended");
         let rest = self.begin_sync()?;
         let next = self.next.take().expect("a file was prepared");
+        assert!(
+            next.bytes <= SEGMENT_BYTES_MAX,
+            "a segment is longer than its readers believe"
+        );
+        assert!(self.ends_in_current(), "{END_IN_SEGMENT}");
         let header = SegmentHeader {
             identity: self.identity,
             number: self.next_segment,
@@ -355,8 +365,17 @@ impl<D: Directory> Wal<D> {
         }
         ended.named.map_err(|error| self.poison(error))?;
         self.has_removed = false;
+        debug_assert!(
+            self.segments.last() < Some(&ended.segment),
+            "segments get their names in their order"
+        );
         self.segments.push(ended.segment);
-        self.current().is_named = true;
+        let current = self.current();
+        debug_assert_eq!(
+            current.header.number, ended.segment.0,
+            "no segment begins before the roll of the one before has ended"
+        );
+        current.is_named = true;
         Ok(())
     }
 

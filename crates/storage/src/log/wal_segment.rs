@@ -211,6 +211,8 @@ pub(super) fn read_frame(segment: &[u8], seed: u32, offset: usize, at: Lsn) -> O
     }
     let length = read_u32(segment, offset + 4)? as usize;
     let payload = offset + FRAME_BYTES..offset + FRAME_BYTES + length;
+    let bytes = frame_bytes(length);
+    segment.get(offset..offset + bytes)?;
     let covered = segment.get(offset + 4..payload.end)?;
     if crc32c::crc32c_append(seed, covered) != read_u32(segment, offset)? {
         return None;
@@ -219,7 +221,7 @@ pub(super) fn read_frame(segment: &[u8], seed: u32, offset: usize, at: Lsn) -> O
     Some(Frame {
         payload,
         synced,
-        bytes: frame_bytes(length),
+        bytes,
     })
 }
 

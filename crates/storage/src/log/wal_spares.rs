@@ -108,6 +108,7 @@ impl Spares {
     }
 
     fn keep<D: Directory>(&mut self, directory: &D, wanted: Reserve) -> Result<()> {
+        debug_assert!(self.reserve_bytes > 0, "a reserve has a length");
         let name = self.name(RESERVE);
         let mut file = if self.reserve == Reserve::None {
             directory.create(&name)?
@@ -164,7 +165,7 @@ impl Spares {
                 self.reserve = Reserve::Whole;
             } else if self.reserve_bytes > 0 && is_reserve(Reserve::Half) {
                 self.reserve = Reserve::Half;
-            } else if self.wants(bytes) {
+            } else if number != RESERVE && self.wants(bytes) {
                 self.renamed.push((number, bytes));
             } else {
                 directory.remove(&name)?;
@@ -185,8 +186,7 @@ impl Spares {
         name: &str,
         (number, bytes): (u64, u64),
     ) -> Result<()> {
-        debug_assert_ne!(number, RESERVE, "a segment has the number of the reserve");
-        if !self.wants(bytes) {
+        if number == RESERVE || !self.wants(bytes) {
             return Ok(directory.remove(name)?);
         }
         directory.rename(name, &self.name(number))?;
@@ -208,6 +208,7 @@ impl Spares {
     pub(super) fn pop(&mut self, bytes: u64) -> Option<String> {
         let place = self.ready.iter().rposition(|&(_, has)| has == bytes)?;
         let (number, _) = self.ready.remove(place);
+        debug_assert_ne!(number, RESERVE, "a spare has the number of the reserve");
         Some(self.name(number))
     }
 

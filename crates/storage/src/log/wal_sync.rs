@@ -41,6 +41,10 @@ impl<F: File> SegmentFile<F> {
 
     /// Writes records; they are not durable yet.
     pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
+        assert!(
+            offset >= HEADER_BYTES as u64,
+            "records are written over the header of their segment"
+        );
         self.step(|file| file.write_at(offset, bytes))
     }
 
@@ -115,6 +119,10 @@ pub(super) fn prove<F: File>(
     data: &[u8],
     found: &SegmentEnd,
 ) -> Result<(), DiskError> {
+    debug_assert!(
+        header.first <= found.synced && found.records <= found.frames,
+        "the end of a segment lies in it"
+    );
     let end = header.position(found.records);
     if end <= found.synced {
         return Ok(());

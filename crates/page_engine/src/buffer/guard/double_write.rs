@@ -187,6 +187,10 @@ impl<F: File> PageGuard for DoubleWrite<F> {
     fn protect(&mut self, _ids: &[PageId], pages: &[u8]) -> Result<()> {
         self.pages = pages.len() / self.page_bytes;
         assert!(self.pages <= BATCH_PAGES, "a batch is longer than its area");
+        assert!(
+            self.is_home,
+            "the batch before is overwritten while it is not durable at home"
+        );
         self.is_home = false;
         self.buffer.clear();
         self.buffer.extend_from_slice(&Self::head(self.pages));

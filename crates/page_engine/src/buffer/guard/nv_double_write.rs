@@ -47,6 +47,14 @@ impl NvDoubleWrite {
             slots,
         }
     }
+
+    fn check_slots(&self) {
+        debug_assert_eq!(
+            self.free.len() + self.busy.len(),
+            self.slots.count() as usize,
+            "each slot is either free or busy"
+        );
+    }
 }
 
 impl PageGuard for NvDoubleWrite {
@@ -77,11 +85,13 @@ impl PageGuard for NvDoubleWrite {
         self.next_sequence += copies.len() as u64;
         let put = self.slots.put(&copies, PutOrder::Together);
         self.busy.extend(taken);
+        self.check_slots();
         put
     }
 
     fn note_synced(&mut self) {
         self.free.extend(self.busy.drain(..));
+        self.check_slots();
     }
 
     fn found(&mut self) -> Result<Option<Copies>> {
@@ -122,6 +132,10 @@ impl PageGuard for NvDoubleWrite {
     }
 
     fn clear(&mut self) -> Result<()> {
+        assert!(
+            self.busy.is_empty(),
+            "a copy is cleared while its page is not durable at home"
+        );
         if !self.is_used {
             return Ok(());
         }

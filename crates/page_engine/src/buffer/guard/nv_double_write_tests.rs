@@ -96,6 +96,7 @@ fn die_while_clearing(world: &SimulatedWorld, area: &mut NvDoubleWrite) {
         let left = next.image(&ImageChoice { units: Vec::new() }).unwrap();
         assert_eq!(found(&left), None, "it came back");
     });
+    area.note_synced();
     area.clear().unwrap();
     world.unobserve();
     assert_eq!(*deaths.lock().unwrap(), 1);

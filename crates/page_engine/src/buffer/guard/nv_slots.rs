@@ -405,7 +405,15 @@ where
         self.check_fences()?;
         let mut handle = self.handle();
         for new in copies {
-            debug_assert!(Header(new.bytes).is_intact(new.page), "it is not sealed");
+            assert_eq!(
+                new.bytes.len(),
+                self.page_bytes,
+                "a copy has the length of its slot"
+            );
+            debug_assert!(
+                Header(new.bytes).is_intact(new.page),
+                "a page is sealed before it is copied"
+            );
             let copy = &mut self.slot_mut(new.slot).copy;
             handle.stream(copy, 0, new.bytes, site!("nv-slots.copy"));
         }

@@ -385,6 +385,10 @@ impl<F: File> PageCache<F> {
         self.slots.clear(&slots)?;
         for hole in holes {
             if let Some(versions) = self.shard(hole.page).get_mut(&hole.page) {
+                debug_assert_ne!(
+                    versions.newest, hole.slot,
+                    "the newest version of a page is cleared"
+                );
                 versions.older -= 1;
             }
         }
@@ -399,7 +403,10 @@ impl<F: File> PageCache<F> {
         if slots.is_empty() {
             return;
         }
-        lock(&self.free).slots.extend(slots);
+        let mut free = lock(&self.free);
+        free.slots.extend(slots);
+        debug_assert!(free.slots.len() <= self.count(), "a slot is free twice");
+        drop(free);
         self.freed.notify_all();
     }
 
@@ -410,7 +417,6 @@ impl<F: File> PageCache<F> {
         loop {
             let count = wanted.min(free.slots.len());
             if count > 0 {
-                debug_assert!(free.slots.len() <= self.count(), "a slot is free twice");
                 let taken = free.slots.drain(..count).collect();
                 if free.has_threads && self.is_flight_due(free.slots.len()) {
                     self.taken.notify_all();
@@ -527,6 +533,10 @@ impl<F: File> PageCache<F> {
 
     /// Neighbours go in one call.
     fn write_home(&self, file: &mut F, claims: &[FoundCopy]) -> Result<()> {
+        debug_assert!(
+            claims.is_sorted_by(|one, next| one.page < next.page),
+            "two versions of a page are written home together (invariant 4)"
+        );
         let mut bytes = vec![0; claims.len() * self.page_bytes];
         for (claim, page) in claims.iter().zip(bytes.chunks_mut(self.page_bytes)) {
             self.slots.read(claim.slot, page);
@@ -587,6 +597,11 @@ impl<F: File> PageCache<F> {
         let mut ages = lock(&self.ages);
         for claim in claims {
             if let Some(versions) = self.shard(claim.page).get_mut(&claim.page) {
+                debug_assert_eq!(
+                    versions.flying,
+                    Some(claim.slot),
+                    "a version is released that was not claimed"
+                );
                 versions.flying = None;
                 if versions.newest == claim.slot {
                     ages.copies.push_front(*claim);

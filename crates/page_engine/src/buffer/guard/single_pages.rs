@@ -20,6 +20,7 @@
 //! After the single-page flushes of `InnoDB` 5.6 (thesis of NVM-DWB, section 2.1). `InnoDB` has 392
 //! places and takes the first free one; here there are as many places as lanes.
 
+use crate::buffer::file::first_page;
 use crate::buffer::write_back::{BatchSync, SessionWrites, WriteBack};
 use crate::page::PageId;
 use disk::{Directory, File};
@@ -85,6 +86,10 @@ impl<F: File> SinglePages<F> {
             page.len() as u64,
             self.page_bytes,
             "a single page has another length"
+        );
+        assert!(
+            id >= first_page(page.len()),
+            "a page is written over the master records"
         );
         self.check()?;
         if let Some((area, at)) = &mut lane.copy {

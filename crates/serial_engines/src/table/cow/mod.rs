@@ -135,6 +135,11 @@ impl<T: Trees, R: Rows<T>> CowSpace<T, R> {
             let tree = space.trees.add_tree(root(key)?, key_words, value_words)?;
             space.tree_keys.truncate(T::number(tree));
             space.tree_keys.push(key);
+            assert_eq!(
+                space.tree_keys.len(),
+                T::number(tree) + 1,
+                "the number of a tree leads to its key in the directory"
+            );
             Ok(tree)
         };
         let primary = tree(self, PRIMARY, key_words, R::VALUE_WORDS)?;
@@ -166,8 +171,13 @@ impl<T: Trees, R: Rows<T>> CowSpace<T, R> {
         let id = u64::from(def.id.0);
         let definition = def.encode();
         let key = [id, DEFINITION];
-        self.trees
+        let is_there = self
+            .trees
             .replace(self.directory, &key, Value::Bytes(&definition))?;
+        assert!(
+            is_there,
+            "a table that is open has its definition in the directory"
+        );
         let old = self.find(def.id)?;
         let trees = std::iter::once(&old.primary).chain(&old.secondary);
         let known: Vec<_> = trees
@@ -228,8 +238,13 @@ impl<T: Trees, R: Rows<T>> CowSpace<T, R> {
         for (tree, root) in self.trees.roots_to_write() {
             let key = self.tree_keys[tree];
             let value = root.to_le_bytes();
-            self.trees
+            let is_there = self
+                .trees
                 .replace(self.directory, &key, Value::Bytes(&value))?;
+            assert!(
+                is_there,
+                "a tree that has changed has an entry in the directory"
+            );
         }
         Ok(())
     }

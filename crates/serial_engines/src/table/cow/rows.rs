@@ -197,7 +197,9 @@ impl<M: Memory> Rows<Pages<PoolStore<M>>> for TupleRows {
         };
         let PoolStore { arena, writes, .. } = &mut pages.store;
         self.tuples.free(arena, writes, tuple)?;
-        tree.remove(pages, key)
+        let is_removed = tree.remove(pages, key)?;
+        debug_assert!(is_removed, "the entry of a tuple goes with it");
+        Ok(is_removed)
     }
 
     fn leave(&mut self, pages: &mut Pages<PoolStore<M>>, value: Value<'_>) -> Result<()> {
@@ -231,6 +233,10 @@ pub struct ImageRows {
 impl ImageRows {
     /// Appends a row's image.
     fn encode(layout: &TupleLayout, row: &Row, image: &mut Vec<u8>) {
+        debug_assert!(
+            row.check_complete().is_ok(),
+            "a row is stored as it can be read, with all of its values"
+        );
         image.clear();
         image.extend_from_slice(row.tuple_bytes());
         image[..8].fill(0);

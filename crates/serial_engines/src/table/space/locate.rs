@@ -79,6 +79,7 @@ impl<I> TableState<I> {
     where
         I: OrderedIndex<M, W>,
     {
+        debug_assert!(keys.len() <= TOGETHER, "each key has a place for its tuple");
         let mut hashes = [0; TOGETHER];
         for (key, hash) in keys.iter().zip(&mut hashes) {
             *hash = key_hash(key);
@@ -134,6 +135,7 @@ impl<I> TableState<I> {
         let estimate = || primary.estimate(arena).unwrap_or(0);
         self.hints.insert(hash, tuple, arena.pool_bytes(), estimate);
     }
+
     /// Notes each hint that names no row; `found` are the keys and tuples of all rows.
     pub(super) fn check_hints(&self, found: &[(KeyBuf, u64)], damage: &mut Vec<String>) {
         let mut tuples: Vec<u64> = found.iter().map(|(_, tuple)| *tuple).collect();
