@@ -1,7 +1,8 @@
 //! Engine operations without a database around them: one partition a thread, in shared memory.
 //!
-//! Prints operations a second of processor time for reads, one-column updates and inserts, and,
-//! from the same run, what a plain `BTreeMap` of boxed rows does. Arguments:
+//! Prints operations a second of processor time for reads, one-column updates and inserts, the time
+//! of an opening with the records that it replays, and, from the same run, what a plain `BTreeMap`
+//! of boxed rows does. Arguments:
 //! `--rows N --threads N --seconds S --layout together|separate --method M --primitives P`.
 
 #![allow(
@@ -206,6 +207,8 @@ fn run(platform: &Native, partition: u32, arguments: &Arguments, barrier: &Barri
     let start = Instant::now();
     let reopened = open(platform, arguments.method, &options, &|_| false).unwrap();
     results.push(("open, microseconds", start.elapsed().as_secs_f64() * 1e6));
+    let replayed = reopened.status().recovery_replayed;
+    results.push(("replayed by the opening", replayed as f64));
     drop(reopened);
     barrier.wait();
     baseline(arguments, &mut results, &mut state, barrier);
