@@ -24,20 +24,23 @@
 //! | any | entered | `Held::enter`, until the step of the engine ends; `Session::stop_writers` |
 //! | entered | failed | `Held::enter`: an abort, a force or a decided commit has failed |
 //!
-//! A partition that is put back in state entered or failed is stopped. A transaction does not
-//! commit while one of its partitions is entered.
+//! A partition that is put back in state entered or failed is stopped (`held`). A transaction does
+//! not commit while one of its partitions is entered.
 //!
 //! A commit over several partitions (invariants in `commit_table`): prepare on each → number into
 //! the commit table → commit on each → slot back when those commits are durable. Partitions that
 //! were only read do not take part in it but stay held to its end, which makes the order of
 //! transactions serializable.
 
+mod held;
+
+use self::held::{Held, State};
 use crate::connection::Beside;
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::lock_policy::LockPolicy;
 use crate::mark::OpenMark;
-use crate::partition::{Partition, Seat, lock_within};
+use crate::partition::{Partition, lock_within};
 use crate::retry::Retry;
 use crate::row_counts::RowChanges;
 use crate::savepoint::Savepoints;
@@ -47,7 +50,7 @@ use disk::DiskCounters;
 use pmem::Counters;
 use std::time::Duration;
 use storage::StorageError;
-use storage::engine::{CommitTicket, Durability, Engine, GlobalTxnId, Idle, Sessions};
+use storage::engine::{CommitTicket, Durability, Engine, GlobalTxnId, Idle};
 
 /// Longest wait for a partition below one that is held already.
 const OUT_OF_ORDER_WAIT: Duration = Duration::from_millis(2);
@@ -81,51 +84,6 @@ pub(crate) struct Session<'db> {
     /// Locks and images of a typed transaction, if it has made changes while connections are open.
     pub(crate) beside: Option<Box<Beside>>,
     _mark: OpenMark,
-}
-
-/// One held partition.
-struct Held<'db> {
-    partition: &'db Partition,
-    seat: MutexGuard<'db, Seat>,
-    /// The partition's other seats, if nobody else may run transactions there.
-    rest: Vec<MutexGuard<'db, Seat>>,
-    state: State,
-    /// Whether commits may have become durable since the partition was taken.
-    committed: bool,
-    /// Ticket of the transaction, if it has written and is committed. The data that it has read has
-    /// older ones.
-    ticket: Option<CommitTicket>,
-}
-
-/// State of a held partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// No transaction is open.
-    Idle,
-    /// A transaction is open and has changed nothing here.
-    Reading,
-    /// A transaction is open and has changed something here, or tried to.
-    Writing,
-    /// The engine has committed a transaction by its number in the commit table.
-    Decided,
-    /// The engine's own code runs in a transaction, or has left it in an unknown state.
-    Entered,
-    /// The engine has failed, and no transaction is open.
-    Failed,
-}
-
-impl State {
-    /// Whether the engine can undo a transaction that is open in it.
-    #[inline]
-    const fn is_open(self) -> bool {
-        matches!(self, Self::Reading | Self::Writing)
-    }
-
-    /// Whether nobody may use the engine any more.
-    #[inline]
-    const fn is_stopped(self) -> bool {
-        matches!(self, Self::Entered | Self::Failed)
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -835,158 +793,6 @@ impl<'db> Session<'db> {
         promises.iter().try_for_each(|(partition, ticket)| {
             self.core.partitions[partition as usize].wait_durable(ticket, self.core.group_wait)
         })
-    }
-}
-
-impl Held<'_> {
-    #[inline]
-    fn number(&self) -> u32 {
-        self.partition.number
-    }
-
-    /// Runs a step of the engine's own code; afterwards the state is `done` or `failed`. A step
-    /// that panics leaves the partition entered.
-    #[inline]
-    fn enter<R>(
-        &mut self,
-        done: State,
-        failed: State,
-        step: impl FnOnce(&mut dyn Engine) -> storage::Result<R>,
-    ) -> storage::Result<R> {
-        self.state = State::Entered;
-        let result = step(&mut *self.seat.engine);
-        self.state = if result.is_ok() { done } else { failed };
-        result
-    }
-
-    /// Makes every commit in this partition durable.
-    fn force(&mut self) -> storage::Result<()> {
-        self.enter(self.state, State::Failed, |engine| engine.force())
-    }
-
-    /// Finishes the preparation of its transaction here.
-    fn sync_prepared(&mut self) -> storage::Result<()> {
-        self.enter(State::Writing, State::Writing, |engine| {
-            let sessions = engine.sessions();
-            sessions.map_or(Ok(()), Sessions::sync_prepared)
-        })
-    }
-
-    /// Whether its transaction has locks here that others may wait for.
-    fn has_locks(&self) -> bool {
-        self.state != State::Idle && self.seat.is_shared()
-    }
-
-    /// This partition if it was only read, and may have shown commits that are not durable yet.
-    fn read_ahead(&mut self) -> Option<&mut Self> {
-        (self.state == State::Reading && self.seat.is_ahead()).then_some(self)
-    }
-
-    /// Adds the commit that must be durable before a transaction that has touched this partition is
-    /// acknowledged.
-    #[inline]
-    fn promise(&mut self, durability: Durability, promises: &mut PendingAcks) {
-        let ticket = self.ticket.take();
-        if durability == Durability::None {
-            return;
-        }
-        let pending = match ticket {
-            Some(ticket) => self.seat.is_pending(ticket).then_some(ticket),
-            None => self.seat.is_ahead().then_some(self.seat.promised),
-        };
-        if let Some(pending) = pending {
-            promises.add(self.number(), pending);
-        }
-    }
-
-    /// Ends the transaction in this partition.
-    #[inline]
-    fn commit(&mut self, core: &Core, durability: Durability, seats: Seats) -> Result<()> {
-        match self.state {
-            State::Writing => {}
-            // There is nothing to undo: an abort ends the transaction without a place in the order
-            // of commits.
-            State::Reading => {
-                return match self.enter(State::Idle, State::Entered, |engine| engine.abort()) {
-                    Ok(()) => Ok(()),
-                    Err(error) => Err(error.into()),
-                };
-            }
-            State::Idle | State::Decided | State::Failed => return Ok(()),
-            State::Entered => {
-                return Err(Error::Stopped {
-                    partition: self.number(),
-                });
-            }
-        }
-        let commit = |engine: &mut dyn Engine| engine.commit(durability);
-        let ticket = match self.enter(State::Idle, State::Entered, commit) {
-            Ok(ticket) => ticket,
-            Err(error) => return Err(self.not_committed(error)),
-        };
-        self.committed = true;
-        self.ticket = Some(ticket);
-        if durability == Durability::Group {
-            self.seat.promised = ticket;
-            if seats == Seats::Transaction && core.leads_at_once {
-                return self.lead();
-            }
-        }
-        Ok(())
-    }
-
-    /// Commits a decided transaction. Its locks, if others wait for them, are released before it is
-    /// durable: until then the commit table says that it is committed.
-    fn commit_prepared(&mut self) -> storage::Result<CommitTicket> {
-        let durability = if self.seat.is_shared() {
-            Durability::Group
-        } else {
-            Durability::Immediate
-        };
-        self.committed = true;
-        self.enter(State::Decided, State::Failed, |engine| {
-            engine.commit(durability)
-        })
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn not_committed(&mut self, error: StorageError) -> Error {
-        if error.is_statement_error() {
-            self.state = State::Writing;
-            return error.into();
-        }
-        Error::InDoubt {
-            cause: error.to_string(),
-        }
-    }
-
-    /// Makes a group durable that nobody can join, because nobody waits.
-    fn lead(&mut self) -> Result<()> {
-        let promised = self.seat.promised;
-        if self.partition.is_wanted() || !self.seat.is_pending(promised) {
-            return Ok(());
-        }
-        // A failure does not stop the partition here: the engine refuses every later step, and says
-        // why. A step that panics does.
-        let forced = self.enter(State::Idle, State::Idle, |engine| engine.force());
-        forced.map_err(|error| Error::InDoubt {
-            cause: error.to_string(),
-        })
-    }
-
-    #[inline]
-    fn put_back(mut self) {
-        self.rest.clear();
-        if self.state.is_stopped() {
-            self.partition.stop(self.seat);
-            return;
-        }
-        if self.committed {
-            self.partition.note_change();
-            self.partition.note_durable(&mut self.seat);
-        }
-        self.partition.put(self.seat);
     }
 }
 

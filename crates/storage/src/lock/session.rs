@@ -12,6 +12,8 @@
 //! | key | its head | other owners there; exclusive ones then for ranges around it |
 //! | range | its tree's bucket | exclusive keys inside of it |
 
+mod waits;
+
 use super::graph::LockOwner;
 use super::head::{Answer, Request, SessionId, Woken};
 use super::inheritance::Inheritance;
@@ -21,17 +23,13 @@ use super::name::{Name, Space};
 use super::owned::{Owned, OwnedKey, OwnedRange, RANGE_WEIGHT, Whole};
 use super::range::Interval;
 use super::shard::ExclusiveKey;
-use super::wait::{Interrupt, Parker, Queue, Visible, Wait};
-use crate::error::{Result, StorageError};
+use super::wait::{Interrupt, Parker, Queue, Visible};
+use crate::error::Result;
 use crate::record::TableId;
-use crate::sync::lock;
 use crate::vocabulary::PageId;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// When a sleeper looks for a cycle again; each time it sleeps twice as long, as a hundred sleepers
-/// would search all the time.
-const SEARCH_AGAIN: Duration = Duration::from_millis(5);
 /// Tables that are found without a search; the numbers of those made together do not meet.
 const RECENT: usize = 16;
 /// Idle intention locks that a session keeps.
@@ -642,104 +640,6 @@ impl LockSession {
         self.wake_all();
     }
 
-    fn wait(&mut self, queue: Queue, what: impl Fn() -> String) -> Result<()> {
-        self.waits += 1;
-        self.has_waited = true;
-        let wait = Wait {
-            session: self.id,
-            number: self.waits,
-            queue,
-        };
-        let LockOwner(owner) = self.owner();
-        *lock(&owner.waiting) = Some(wait);
-        let started = Instant::now();
-        let outcome = self.sleep(&owner, queue, started);
-        *lock(&owner.waiting) = None;
-        let waited = started.elapsed();
-        self.counters.waits += 1;
-        self.counters.wait_ns += waited.as_nanos() as u64;
-        let waited_ms = waited.as_millis() as u64;
-        match outcome {
-            Outcome::Granted => Ok(()),
-            Outcome::Deadlock => {
-                self.counters.deadlocks += 1;
-                Err(StorageError::Deadlock { waited_ms })
-            }
-            // The holder may never release the lock.
-            Outcome::Stopped => Err(StorageError::Poisoned),
-            Outcome::Interrupted => Err(StorageError::Interrupted),
-            Outcome::TooLong => {
-                self.counters.timeouts += 1;
-                Err(StorageError::LockTimeout {
-                    what: what().into(),
-                    waited_ms,
-                })
-            }
-        }
-    }
-
-    fn sleep(&mut self, owner: &Arc<Visible>, queue: Queue, started: Instant) -> Outcome {
-        if self.parker.spin() {
-            return Outcome::Granted;
-        }
-        let graph = self.manager.graph().clone();
-        let mut search_again = SEARCH_AGAIN;
-        loop {
-            // Until the victim has left its queue, nobody else searches.
-            let (cycle, guard) = graph.search(owner);
-            if let Some(cycle) = cycle {
-                if self.precedence == Precedence::First {
-                    graph.rouse(&cycle);
-                } else if self.withdraw(queue) {
-                    return Outcome::Deadlock;
-                }
-            }
-            drop(guard);
-            let left = self.wait_limit.saturating_sub(started.elapsed());
-            let is_stopped = self.manager.is_stopped();
-            let is_interrupted = self.parker.is_interrupted();
-            if left.is_zero() || is_stopped || is_interrupted {
-                if self.withdraw(queue) {
-                    return if is_stopped {
-                        Outcome::Stopped
-                    } else if is_interrupted {
-                        Outcome::Interrupted
-                    } else {
-                        Outcome::TooLong
-                    };
-                }
-                // It is out of the queue, so it is granted and the signal is on its way: the next
-                // wait must not get it.
-                while !self.parker.is_granted() {
-                    self.parker.sleep(SEARCH_AGAIN, || false);
-                }
-                return Outcome::Granted;
-            }
-            let manager = &self.manager;
-            if self
-                .parker
-                .sleep(left.min(search_again), || manager.is_stopped())
-            {
-                return Outcome::Granted;
-            }
-            search_again = search_again.saturating_mul(2);
-        }
-    }
-
-    /// Leaves the queue; false if the request has been granted.
-    fn withdraw(&mut self, queue: Queue) -> bool {
-        let woken = &mut self.woken;
-        let has_left = match queue {
-            Queue::Head { shard, entry } => {
-                self.manager.shard(shard).withdraw(entry, self.id, woken)
-            }
-            Queue::Range { tree, range } => self.manager.bucket(tree).withdraw(range, woken),
-            Queue::Writer { tree } => self.manager.bucket(tree).withdraw_writer(self.id),
-        };
-        self.wake_all();
-        has_left
-    }
-
     #[inline]
     fn release_key(&mut self, number: u32) {
         let name = self.owned.keys.name(number);
@@ -854,15 +754,6 @@ impl Drop for LockSession {
         self.manager.give_back(self.rights);
         self.manager.leave(self.id, &self.counters);
     }
-}
-
-/// Outcome of a wait.
-enum Outcome {
-    Granted,
-    Deadlock,
-    TooLong,
-    Stopped,
-    Interrupted,
 }
 
 #[inline]
