@@ -17,7 +17,7 @@
 )]
 
 use disk::{IoMode, NativeDirectory};
-use page_engine::buffer::file::first_page;
+use page_engine::buffer::offsets::first_page;
 use page_engine::buffer::{
     CentralLog, Master, NvSlots, PageFile, PageFileOptions, PageReaders, Pool,
 };

@@ -35,7 +35,7 @@
 use crate::arena::Arena;
 use crate::device::{LINE_BYTES, Memory};
 use crate::error::{PmemError, Result};
-use crate::heap::table::{CHUNK_BYTES, CHUNKS_MAX};
+use crate::heap::table::{CHUNK_BYTES, CHUNKS_MAX, HEADER_BYTES};
 use crate::heap::{self, Heap};
 use crate::site;
 use std::path::Path;
@@ -50,8 +50,6 @@ pub const POOL_FORMAT_MAX: u32 = 2;
 pub const POOL_BYTES_MIN: u64 = HEADER_BYTES + 2 * CHUNK_BYTES;
 /// Where the header has a word for the owner of the file: 0 in a new pool.
 pub const OWNER_WORD_AT: u64 = 8192;
-/// Bytes at the start of a pool that belong to its header.
-pub(crate) const HEADER_BYTES: u64 = 16 << 10;
 
 const ROOTS: usize = 8;
 const USER_WORDS: usize = 4;
@@ -66,7 +64,6 @@ const _: () = assert!(COPY_OFFSETS[1] + RECORD_BYTES as u64 <= HEADER_BYTES);
 const _: () = assert!(COPY_OFFSETS[1] + (RECORD_BYTES as u64) <= OWNER_WORD_AT);
 const _: () = assert!(OWNER_WORD_AT + 8 <= HEADER_BYTES);
 const _: () = assert!(72 + 8 * ROOTS + 8 * USER_WORDS == CHECKED_BYTES);
-const _: () = assert!(HEADER_BYTES == CHUNK_BYTES);
 
 /// The use of a pool. The rooms above choose the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,9 +8,10 @@
 //! one.
 
 use super::super::central_log::CentralLog;
-use super::super::file::{PageFileOptions, first_page};
+use super::super::file::PageFileOptions;
 use super::super::frame::Frame;
 use super::super::master::Master;
+use super::super::offsets::first_page;
 use super::super::replacement::{AHEAD_MIN, FULL_WAIT};
 use super::super::test_device::{Call, Device};
 use super::*;

@@ -8,6 +8,7 @@
 use super::guard::page_cache::{PageCache, WRITE_BACK_THREADS};
 use super::guard::{DoubleWrite, NoCopies, NvDoubleWrite, PageGuard, SinglePages, Slots};
 use super::master::{HEAD_BYTES, Master};
+use super::offsets::{first_page, page_damage, runs};
 use super::write_back::{BatchSync, WriteBack};
 use crate::buffer::guard::Writes;
 use crate::page::{Header, PageId};
@@ -616,28 +617,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Offsets of pages that lie one after the other in `bytes`, neighbours together.
-pub(super) fn runs<'b>(ids: &[PageId], bytes: &'b [u8], page_bytes: usize) -> Vec<(u64, &'b [u8])> {
-    debug_assert_eq!(
-        bytes.len(),
-        ids.len() * page_bytes,
-        "each page of a run has its bytes"
-    );
-    let mut rest = bytes;
-    let neighbours = ids.chunk_by(|one, next| one.0 + 1 == next.0);
-    let writes = neighbours.map(|run| {
-        let (now, later) = rest.split_at(run.len() * page_bytes);
-        rest = later;
-        (u64::from(run[0].0) * page_bytes as u64, now)
-    });
-    writes.collect()
-}
-
-/// The first page after the master records.
-pub fn first_page(page_bytes: usize) -> PageId {
-    PageId((HEAD_BYTES as u32).div_ceil(page_bytes as u32))
-}
-
 /// Whether a file of that name is one of pages, or becomes one.
 pub fn is_page_file(name: &str) -> bool {
     name.strip_suffix(UNPUBLISHED)
@@ -651,9 +630,4 @@ fn names(identity: LogIdentity) -> (String, String) {
         format!("p{partition}{PAGES}"),
         format!("p{partition}.doublewrite"),
     )
-}
-
-#[cold]
-pub(super) fn page_damage(file: &str, offset: u64, detail: &str) -> StorageError {
-    StorageError::damaged_file(file, offset, detail)
 }

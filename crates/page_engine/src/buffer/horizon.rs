@@ -22,7 +22,7 @@
 //! all of them (`UndoReservations`). Recovery undoes a transaction in the place that has its
 //! records.
 //!
-//! `opening` reads the places and decides which records count.
+//! `opening` reads the places and decides which records count; `part` has what is known of each.
 //!
 //! Order of locks: `found`, then `syncing` of the parts in their order, then `state` of the parts
 //! in theirs.
@@ -38,12 +38,13 @@
 //! Non-Volatile Memory (VLDB 2014).
 
 mod opening;
+mod part;
 
 pub(super) use self::opening::without_gaps;
+use self::part::{NOTHING, Part, State};
 use super::ahead::Ahead;
 use super::cold::{Cold, ColdStore};
 use super::log::{CheckpointNeed, CheckpointStart, NewRecord, PageLog, RecordStart, Reserve};
-use super::reservations::UndoReservations;
 use disk::DiskCounters;
 use pmem::{Access, Counters};
 use std::ops::RangeInclusive;
@@ -53,14 +54,12 @@ use storage::engine::{CommitOrder, Persist, Persisted};
 use storage::failure::Failure;
 use storage::log::numbered::{Found, HEADER_BYTES, InFront, Pending, Place, RecordKind, Stamp};
 use storage::log::{ArchiveRange, LogStart, Lsn};
-use storage::probe::{self, Activity, lock_log};
+use storage::probe::{self, Activity};
 use storage::sync::{AtomicU64, CachePadded, Mutex, MutexGuard, Ordering, lock, spin_loop};
 use storage::{Result, StorageError};
 
 /// Most sessions of a partition, for its life.
 pub const SESSIONS_MAX: usize = 1024;
-/// Nothing of a ring is missing.
-const NOTHING: u64 = u64::MAX;
 /// A checkpoint is due one part in this many of the space before it is urgent.
 const DUE_EARLY: u64 = 4;
 /// Times that a session looks again before it sleeps until another has made its records durable.
@@ -164,77 +163,6 @@ pub struct PartitionedLog<P: Places> {
     pub(super) cold: Option<Cold>,
     /// Records that the opening has found, until they are replayed.
     found: Mutex<Vec<(u32, Found)>>,
-}
-
-/// A place and what is known of it, alone on its lines.
-#[repr(align(128))]
-pub(super) struct Part<P> {
-    /// The first record that may be missing, or an earlier number; [`NOTHING`] if none is.
-    missing: AtomicU64,
-    /// Bytes of objects since the newest checkpoint that has begun, and since the newest one that
-    /// has ended, to be read without the lock; and how many make one urgent.
-    since: AtomicU64,
-    since_ended: AtomicU64,
-    urgent: u64,
-    /// Held while records are made durable and others append. Taken before the state.
-    syncing: Mutex<()>,
-    /// On other cache lines than the fields that other sessions read.
-    pub(super) state: CachePadded<Mutex<State<P>>>,
-}
-
-pub(super) struct State<P> {
-    pub(super) place: P,
-    /// Undo space that the transactions of its sessions have reserved.
-    reservations: UndoReservations<Lsn>,
-    /// How many transactions that the opening has found here have reservations: these have the
-    /// numbers from 1 on. Number 0 is for the undo of the opening itself.
-    unfinished: u32,
-    /// Tail of the place when the newest checkpoint began, and when the newest one that has ended
-    /// began.
-    checkpoint: u64,
-    ended: u64,
-    /// As `missing`, of the records after those that are being made durable.
-    behind: u64,
-    is_syncing: bool,
-}
-
-impl<P: Place> Part<P> {
-    fn new(place: P) -> Self {
-        let urgent = place.urgent_bytes();
-        let state = State {
-            checkpoint: place.tail(),
-            ended: place.tail(),
-            place,
-            reservations: UndoReservations::new(),
-            unfinished: 0,
-            behind: NOTHING,
-            is_syncing: false,
-        };
-        Self {
-            missing: AtomicU64::new(NOTHING),
-            since: AtomicU64::new(0),
-            since_ended: AtomicU64::new(0),
-            urgent,
-            syncing: Mutex::new(()),
-            state: CachePadded(Mutex::new(state)),
-        }
-    }
-
-    pub(super) fn state(&self) -> MutexGuard<'_, State<P>> {
-        lock_log(&self.state)
-    }
-
-    /// Lets others read how much there is since checkpoints.
-    fn note_since(&self, state: &State<P>) {
-        let tail = state.place.tail();
-        debug_assert!(
-            state.ended <= state.checkpoint && state.checkpoint <= tail,
-            "a checkpoint has ended before it began"
-        );
-        self.since.store(tail - state.checkpoint, Ordering::Relaxed);
-        self.since_ended
-            .store(tail - state.ended, Ordering::Relaxed);
-    }
 }
 
 /// A start of the log in its numbers: there are no segments.

@@ -38,6 +38,7 @@ pub mod log;
 pub mod master;
 pub mod nv_log;
 pub mod nv_pages;
+pub mod offsets;
 pub mod page_access;
 pub mod page_latch;
 pub mod pending_redo;

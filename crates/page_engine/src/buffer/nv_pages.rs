@@ -12,7 +12,7 @@
 //! next opening of the memory undoes a change that a crash interrupts (`paged/in_place.rs`). A page
 //! that was never in use has a first line of zeros, so its LSN says so.
 
-use super::file::first_page;
+use super::offsets::first_page;
 use super::page_access::PageAccess;
 use crate::page::PageId;
 use pmem::{Access, Counters, MemorySource, Page, PageHandle, PageMemory, PmemError, Site, site};

@@ -9,7 +9,7 @@ use super::checkpointer::Checkpointer;
 use super::group::Group;
 use super::logs::{Found, Looker, NewHome, Site, file_options, log_of};
 use super::unfinished::{Unfinished, is_for_later};
-use crate::buffer::file::first_page;
+use crate::buffer::offsets::first_page;
 use crate::buffer::{CheckpointNeed, Master, NvPages, NvSlots, PageFile, Pool, Slots};
 use crate::page::{PAGE_BYTES, PageId, TxnId, header};
 use crate::paged::recovery::Analysis;

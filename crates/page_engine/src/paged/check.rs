@@ -6,7 +6,7 @@
 use super::space::{Pages, is_used, place};
 use super::tree::{Tree, check_child};
 use crate::buffer::PageAccess;
-use crate::buffer::file::first_page;
+use crate::buffer::offsets::first_page;
 use crate::page::slotted::compare_keys;
 use crate::page::{Header, PageId, PageKind, Slotted};
 use disk::Directory;

@@ -17,7 +17,7 @@ use super::change::{Change, wrong_page};
 use super::space::{Pages, pages_of_map};
 use super::tree::Tree;
 use crate::buffer::Reserve;
-use crate::buffer::file::first_page;
+use crate::buffer::offsets::first_page;
 use crate::page::header::HEADER_BYTES;
 use crate::page::slotted::capacity;
 use crate::page::{Head, Header, PageId, PageKind, PageOp, Slotted};

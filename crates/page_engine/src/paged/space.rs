@@ -8,7 +8,7 @@
 use super::change::{Change, wrong_page};
 use super::search_path::Structure;
 use super::transaction::LogRoom;
-use crate::buffer::file::first_page;
+use crate::buffer::offsets::first_page;
 use crate::buffer::{Changes, PageAccess, Pool};
 use crate::page::header::HEADER_BYTES;
 use crate::page::{Header, PageId, PageKind, PageOp, Slotted};

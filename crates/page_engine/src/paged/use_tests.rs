@@ -11,7 +11,7 @@ use super::transaction::LogRoom;
 use super::tree::Stored;
 use super::values::{get_value, put_value, replace_value};
 use super::*;
-use crate::buffer::file::first_page;
+use crate::buffer::offsets::first_page;
 use crate::buffer::test_device::Device;
 use crate::buffer::{CentralLog, Master, PageFile, PageFileOptions, Pool, Reserve};
 use crate::page::{Head, PageId, TxnId, header};

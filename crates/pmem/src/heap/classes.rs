@@ -7,7 +7,7 @@
 //! the cache.
 
 use crate::device::arch;
-use crate::heap::Owner;
+use crate::heap::owner::Owner;
 use crate::heap::table::{CHUNK_BYTES, chunk_at, chunk_count, chunk_offset};
 use std::collections::BTreeMap;
 

@@ -9,8 +9,8 @@ use crate::device::Memory;
 use crate::error::{PmemError, Result};
 use crate::heap::classes::{BITMAP_WORDS_MAX, ClassId, RunId, Spare};
 use crate::heap::extents::Range;
-use crate::heap::table::{self, CHUNK_BYTES, CHUNKS_MAX, Entry, ZONE_CHUNKS};
-use crate::pool::{HEADER_BYTES, store_header};
+use crate::heap::table::{self, CHUNK_BYTES, CHUNKS_MAX, Entry, HEADER_BYTES, ZONE_CHUNKS};
+use crate::pool::store_header;
 use crate::site;
 
 /// A pool grows by an eighth of itself, within these bounds.

@@ -8,9 +8,8 @@ use crate::arena::Arena;
 use crate::device::{Memory, Part};
 use crate::error::{PmemError, Result};
 use crate::heap::classes::{Geometry, RunId};
-use crate::heap::table::{self, CHUNK_BYTES, Entry, ZONE_CHUNKS};
+use crate::heap::table::{self, CHUNK_BYTES, Entry, HEADER_BYTES, ZONE_CHUNKS};
 use crate::heap::{Action, Owner, not_a_block};
-use crate::pool::HEADER_BYTES;
 
 /// An allocated block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

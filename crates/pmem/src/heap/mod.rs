@@ -35,11 +35,13 @@ pub(crate) mod classes;
 mod extents;
 pub(crate) mod grow;
 mod inspect;
+mod owner;
 mod recover;
 pub(crate) mod table;
 
 pub use classes::{BLOCK_BYTES_MAX, BlockNumbers, ClassId, block_bytes};
 pub use inspect::{Block, BlockInfo, BlockState, Footprint};
+pub use owner::Owner;
 
 use crate::arena::Arena;
 use crate::device::{Memory, Part};
@@ -51,15 +53,6 @@ use table::{CHUNK_BYTES, Entry, ZONE_CHUNKS};
 
 /// Largest block: a zone without its table.
 pub const EXTENT_BYTES_MAX: usize = (ZONE_CHUNKS as usize - 1) * CHUNK_BYTES as usize;
-
-/// For whom a block is: a run holds blocks of one owner only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Owner {
-    /// The part of the database it is counted under.
-    pub part: Part,
-    /// Its kind, a number chosen by the rooms above; checks compare it.
-    pub tag: u16,
-}
 
 /// A change of one aligned word: `new = old & !clear | set`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

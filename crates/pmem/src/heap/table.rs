@@ -18,9 +18,11 @@
 
 use crate::device::Part;
 use crate::error::{PmemError, Result};
-use crate::heap::{Owner, classes};
-use crate::pool::HEADER_BYTES;
+use crate::heap::classes;
+use crate::heap::owner::Owner;
 
+/// Bytes at the start of a pool that belong to its header.
+pub(crate) const HEADER_BYTES: u64 = CHUNK_BYTES;
 /// Bytes of a chunk.
 pub(crate) const CHUNK_BYTES: u64 = 16 << 10;
 /// Chunks of a zone, its table included.

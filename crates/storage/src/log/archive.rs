@@ -35,7 +35,7 @@
 //! After the asynchronous backup of cold log in NV-Logging (Huang, Schwan, Qureshi: VLDB 2014,
 //! section 5.1).
 
-use super::wal::{LogIdentity, Lsn};
+use super::position::{LogIdentity, Lsn};
 use super::wal_segment::{damage, other_byte_order, read_u32, read_u64};
 use crate::error::{Result, StorageError};
 use crate::record::Timestamp;

@@ -36,8 +36,9 @@
 //! | 3 | the number of rows; the end |
 //! | 4 | the number of a table that was defined before: rows are its from here on; from version 2 |
 
+use super::position::{LogIdentity, LogStart, Lsn, NUMBER_MAX};
 use super::redo::write_row;
-use super::wal::{self, LogIdentity, LogStart, Lsn};
+use super::wal;
 use super::wal_segment::{BYTE_ORDER, damage, other_byte_order, read_u32, read_u64};
 use crate::error::{Result, StorageError};
 use crate::record::{Reader, Row, TableDef, TableId};
@@ -65,9 +66,6 @@ const PLAIN_BYTES_MAX: usize = 1 << 30;
 const ENTRY_BYTES_MAX: usize = PLAIN_BYTES_MAX - 2 * BLOCK_BYTES;
 /// Most bytes that LZ4 decompresses one byte to.
 const EXPANSION_MAX: usize = 255;
-/// Numbers above are refused, so that counting on never overflows.
-pub const NUMBER_MAX: u64 = u64::MAX >> 1;
-
 /// Decoded header of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckpointHead {

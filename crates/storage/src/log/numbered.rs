@@ -6,7 +6,7 @@
 //! numbers. If one of its records is whole, each earlier one is whole too, or is not needed, or the
 //! place reports damage.
 
-use super::wal::Lsn;
+use super::position::Lsn;
 use crate::error::{Result, StorageError};
 use pmem::Counters;
 use std::ops::RangeInclusive;

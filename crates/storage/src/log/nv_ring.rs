@@ -43,7 +43,7 @@
 //! laps and torn objects apart.
 
 use super::numbered::{Found, FoundRecords, HEADER_BYTES, InFront, Pending, Place, Stamp};
-use super::wal::{LogIdentity, Lsn};
+use super::position::{LogIdentity, Lsn};
 use super::wal_segment::damage;
 use crate::error::{Result, StorageError, UNFINISHED};
 use crate::sync::yield_to_others;

@@ -34,12 +34,13 @@
 //! A file is made under the lock of its series. Its session waits for that, and others only if they
 //! need records of this session durable.
 
-use super::checkpoint::NUMBER_MAX;
 use super::numbered::{
     Found, FoundRecords, HEADER_BYTES as RECORD_HEADER_BYTES, Pending, Place, RecordKind, Stamp,
 };
+use super::position::{LogIdentity, LogStart, Lsn, NUMBER_MAX};
 use super::tails::{SharedTails, StreamTail, Tail, ends_early, lost};
-use super::wal::{LogIdentity, LogStart, Lsn, Wal, WalOptions};
+use super::wal::Wal;
+use super::wal_options::WalOptions;
 use super::wal_read::{SegmentEnd, read_segment};
 use super::wal_segment::{HEADER_BYTES, SegmentHeader, damage, frame_bytes, read_frame, read_u64};
 use super::wal_sync::{EndedSync, PendingSync, prove};

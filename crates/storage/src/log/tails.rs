@@ -33,7 +33,7 @@
 //!    same bytes to the same place, and synced, before the other one's turn and before anything is
 //!    removed because of it.
 
-use super::wal::{LogIdentity, Lsn};
+use super::position::{LogIdentity, Lsn};
 use super::wal_segment::{damage, read_u32, read_u64};
 use crate::error::{Result, StorageError};
 use crate::failure::Failure;

@@ -34,14 +34,15 @@
 //! States of a segment file: `p0.wal.tmp` → (`begin_segment`) current → (the next one) full →
 //! (`remove_in_front`) gone, or a spare (`wal_spares`) → (`begin_segment`) current.
 
-use super::checkpoint::NUMBER_MAX;
 use super::numbered::InFront;
+use super::position::{LogIdentity, LogStart, Lsn, NUMBER_MAX};
 use super::tails::{StreamTail, Tail, Tails, ends_early, lost, missing};
+use super::wal_options::WalOptions;
 use super::wal_read::{Replayed, read_segment};
 use super::wal_roll::{NextFile, Roll, Room};
 use super::wal_segment::{
-    FRAME_BYTES, HEADER_BYTES, SEGMENT_BYTES_MAX, SegmentHeader, damage, frame_bytes, push_frame,
-    was_durable,
+    FRAME_BYTES, HEADER_BYTES, KIND, SEGMENT_BYTES_MAX, SegmentHeader, damage, frame_bytes,
+    push_frame, was_durable,
 };
 use super::wal_spares::{self, Spares};
 use super::wal_sync::{EndedSync, PendingSync, SegmentFile, prove};
@@ -53,65 +54,6 @@ use pmem::Access;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// A position in the log: bytes of records since the log began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Lsn(pub u64);
-
-impl Lsn {
-    /// Position where a new log begins. Not zero, so that a run of zeros is never a valid frame.
-    pub const FIRST: Self = Self(8);
-    /// No log gets this far, so arithmetic on smaller positions does not overflow.
-    pub const END: Self = Self(1 << 62);
-}
-
-/// Database and partition that a log belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogIdentity {
-    /// Identity of the database.
-    pub database: u128,
-    /// Number of the partition.
-    pub partition: u32,
-}
-
-impl LogIdentity {
-    /// The name of a file of this partition: `p0.wal.000001`.
-    pub fn file_name(&self, kind: &str, number: u64) -> String {
-        format!("p{}.{kind}.{number:06}", self.partition)
-    }
-
-    /// The numbers in the names of this partition's files of one kind, ascending. Other files are
-    /// passed over.
-    pub(super) fn numbers<D: Directory>(&self, directory: &D, kind: &str) -> Result<Vec<u64>> {
-        let prefix = format!("p{}.{kind}.", self.partition);
-        let mut numbers: Vec<u64> = directory
-            .list()?
-            .iter()
-            .filter_map(|name| name.strip_prefix(prefix.as_str()))
-            .filter(|digits| digits.len() >= 6 && digits.bytes().all(|byte| byte.is_ascii_digit()))
-            .filter_map(|digits| digits.parse().ok())
-            .collect();
-        numbers.sort_unstable();
-        Ok(numbers)
-    }
-}
-
-/// Start of replay: recorded by a checkpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogStart {
-    /// Segments with smaller numbers are not needed any more.
-    pub segment: u64,
-    /// Position of the first record that is needed.
-    pub lsn: Lsn,
-}
-
-impl LogStart {
-    /// The start of a new log.
-    pub const NEW: Self = Self {
-        segment: 1,
-        lsn: Lsn::FIRST,
-    };
-}
-
 /// The record's part in a log that has no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -121,46 +63,6 @@ pub enum Purpose {
     /// ([`WalOptions::reserve_bytes`]).
     Release,
 }
-
-/// Sizes of the log.
-#[derive(Clone, Copy, Debug)]
-pub struct WalOptions {
-    /// Bytes of a segment file. A record that is longer gets a segment of its own length.
-    pub segment_bytes: u64,
-    /// Bytes of the segments after the first few since a checkpoint: each takes four syncs to make.
-    /// If it is less than a usual segment, all have that length.
-    pub long_segment_bytes: u64,
-    /// Appended bytes after which they are handed to the file without a sync. While a sync runs
-    /// there may be more, up to 16 times as many.
-    pub buffer_bytes_max: usize,
-    /// Most bytes of segment files that are kept as spares once they are not needed any more.
-    pub spare_bytes_max: u64,
-    /// Half the bytes of a file that is held in reserve for a full disk: one half is the segment of
-    /// records that give room back, the other is for a checkpoint; 0 for none.
-    pub reserve_bytes: u64,
-}
-
-impl WalOptions {
-    /// The lengths of segments, the usual one first.
-    pub(super) fn lengths(&self) -> [u64; 2] {
-        let long = self.long_segment_bytes.max(self.segment_bytes);
-        [self.segment_bytes, long]
-    }
-}
-
-impl Default for WalOptions {
-    fn default() -> Self {
-        Self {
-            segment_bytes: 16 << 20,
-            long_segment_bytes: 0,
-            buffer_bytes_max: 1 << 20,
-            spare_bytes_max: 0,
-            reserve_bytes: 0,
-        }
-    }
-}
-
-pub(super) const KIND: &str = "wal";
 
 /// How far the buffer outgrows its size before appends wait for the running sync.
 const BUFFERS_MAX: usize = 16;

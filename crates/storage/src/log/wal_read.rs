@@ -4,8 +4,8 @@
 //! Invariant of reading: each segment begins where the one before it ended, and no record is handed
 //! out twice. Nothing is stored here.
 
-use super::wal::{KIND, LogIdentity, Lsn};
-use super::wal_segment::{HEADER_BYTES, SegmentHeader, damage, read_frame};
+use super::position::{LogIdentity, Lsn};
+use super::wal_segment::{HEADER_BYTES, KIND, SegmentHeader, damage, read_frame};
 use crate::error::{Result, StorageError};
 use disk::{Directory, File};
 

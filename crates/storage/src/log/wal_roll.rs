@@ -19,8 +19,9 @@
 //! 2. Records of a segment are synced after its roll has ended, so none is acknowledged earlier.
 //! 3. No segment begins before the roll of the one before has ended.
 
+use super::position::LogStart;
 use super::tails::{StreamTail, Tail};
-use super::wal::{Current, END_IN_SEGMENT, LogStart, Wal};
+use super::wal::{Current, END_IN_SEGMENT, Wal};
 use super::wal_segment::{FRAME_BYTES, HEADER_BYTES, SEGMENT_BYTES_MAX, SegmentHeader};
 use super::wal_spares;
 use super::wal_sync::{EndedSync, PendingSync, SegmentFile};

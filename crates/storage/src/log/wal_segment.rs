@@ -32,10 +32,12 @@
 //! at the end of a segment is no part of the log: the next segment may begin at its position or
 //! after it.
 
-use super::wal::{LogIdentity, Lsn};
+use super::position::{LogIdentity, Lsn};
 use crate::error::{Result, StorageError};
 use std::ops::{Range, RangeInclusive};
 
+/// The kind in the names of segments, but for those of a series.
+pub(super) const KIND: &str = "wal";
 /// Bytes before the first record: one sector, so that no later write tears it.
 pub(super) const HEADER_BYTES: usize = 512;
 /// Bytes of a frame without its payload.

@@ -17,7 +17,8 @@
 //! The old records in a spare are valid nowhere in the new segment: their positions differ, and
 //! their checksums are seeded with another header.
 
-use super::wal::{LogIdentity, WalOptions};
+use super::position::LogIdentity;
+use super::wal_options::WalOptions;
 use super::wal_segment::{FRAME_BYTES, HEADER_BYTES};
 use crate::error::Result;
 use disk::{Directory, DiskError, File};

@@ -15,7 +15,7 @@
 //!
 //! Order of locks: the log, then a segment's file. A sync that runs has the file only.
 
-use super::wal::Lsn;
+use super::position::Lsn;
 use super::wal_read::SegmentEnd;
 use super::wal_segment::{FRAME_BYTES, HEADER_BYTES, SegmentHeader, push_frame};
 use crate::error::Result;

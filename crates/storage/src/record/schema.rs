@@ -6,7 +6,7 @@
 //! `codec`.
 
 use super::error::SchemaError;
-use super::key::{KeyShape, MAX_KEY_WORDS};
+use super::key_shape::{KeyShape, MAX_KEY_WORDS};
 use super::types::DataType;
 use super::value::Value;
 use std::collections::HashSet;

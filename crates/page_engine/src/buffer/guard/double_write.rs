@@ -16,7 +16,7 @@
 
 use super::single_pages::{LANES, Lane, SinglePages};
 use super::{Copies, PageGuard};
-use crate::buffer::file::page_damage;
+use crate::buffer::offsets::page_damage;
 use crate::page::{Header, PageId};
 use disk::{Directory, File, SECTOR_BYTES};
 use pmem::site;

@@ -9,8 +9,8 @@
 //! and some image must show it.
 
 use super::*;
-use crate::buffer::file::first_page;
 use crate::buffer::master::Master;
+use crate::buffer::offsets::first_page;
 use crate::buffer::write_back::SessionWrites;
 use crate::buffer::{PageFile, PageFileOptions};
 use crate::page::{Header, PageKind, PageOp, header};

@@ -40,7 +40,7 @@
 
 use super::PageGuard;
 use super::nv_slots::{FoundCopy, NewCopy, PutOrder, Slots, in_shares};
-use crate::buffer::file::runs;
+use crate::buffer::offsets::runs;
 use crate::buffer::write_back::{BatchSync, WriteBack};
 use crate::page::{Header, PageId};
 use disk::File;

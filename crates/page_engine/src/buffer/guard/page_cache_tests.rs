@@ -9,7 +9,7 @@
 
 use super::super::{NvSlots, test_page};
 use super::*;
-use crate::buffer::file::first_page;
+use crate::buffer::offsets::first_page;
 use crate::page::Header;
 use disk::simulated::{Call, Effect, Fault, Repeat, SimulatedDirectory, SimulatedFile};
 use disk::{Directory, File};

@@ -20,7 +20,7 @@
 //! After the single-page flushes of `InnoDB` 5.6 (thesis of NVM-DWB, section 2.1). `InnoDB` has 392
 //! places and takes the first free one; here there are as many places as lanes.
 
-use crate::buffer::file::first_page;
+use crate::buffer::offsets::first_page;
 use crate::buffer::write_back::{BatchSync, SessionWrites, WriteBack};
 use crate::page::PageId;
 use disk::{Directory, File};

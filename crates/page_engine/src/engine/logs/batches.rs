@@ -4,7 +4,7 @@
 //! There is no redo: every batch that counts is in the pages. Nothing is stored where nothing is
 //! found, which is so if the newest checkpoint is at the end of the newest batch.
 
-use super::{Found, LogOf, Looker, OpenHome, Site, in_frames};
+use super::kind::{Found, LogOf, Looker, OpenHome, Site, in_frames};
 use crate::buffer::{BatchLog, BatchStore, PageFile, PageLog};
 use pmem::Access;
 use std::sync::Arc;

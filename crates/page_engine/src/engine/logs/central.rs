@@ -3,7 +3,7 @@
 //! Its files show whether a checkpoint is durable: those that it makes needless are removed after
 //! it. Their sizes follow from the limit of the log.
 
-use super::{Found, LogOf, Looker, OpenHome, Site};
+use super::kind::{Found, LogOf, Looker, OpenHome, Site};
 use crate::buffer::{CentralLog, ColdSegments, PageFile, PageLog};
 use storage::engine::{EngineOptions, Guard};
 use storage::log::{WalOptions, has_needless};

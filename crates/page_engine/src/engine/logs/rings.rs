@@ -4,7 +4,7 @@
 //! The first ring knows which checkpoint is durable. Pages in durable memory get their old lines
 //! back where a change may be unfinished, before any record is looked at.
 
-use super::{Found, LogOf, Looker, OpenHome, Site, in_frames};
+use super::kind::{Found, LogOf, Looker, OpenHome, Site, in_frames};
 use crate::buffer::{self, Content, NvLog, NvLogOptions, PageFile, PageLog};
 use crate::paged::in_place::undo_unfinished;
 use pmem::Access;

@@ -4,7 +4,7 @@
 //! is kept as a spare.
 
 use super::central::{segment_bytes_min, wal_options};
-use super::{Found, LogOf, Looker, OpenHome, Site};
+use super::kind::{Found, LogOf, Looker, OpenHome, Site};
 use crate::buffer::{FilesLog, PageFile, PageLog, SessionFilesOptions};
 use storage::engine::Guard;
 use storage::log::WalOptions;

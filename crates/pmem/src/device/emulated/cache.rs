@@ -7,10 +7,9 @@
 //! where a pool is mapped changes nothing.
 
 use super::super::Part;
-use super::lane::lock;
 use crate::error::{PmemError, Result};
 use std::ops::Range;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bits of a [`LineName`] that number the line in its memory.
 const LINE_BITS: u32 = 38;
@@ -194,6 +193,11 @@ fn write_back(word: u64) -> Option<WriteBack> {
         name: LineName(word & NAME_MASK),
         part: Part::ALL[(word >> PART_SHIFT & 7) as usize],
     })
+}
+
+/// Counts are whole after any panic that can happen inside: none of the changes panics half way.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -22,9 +22,9 @@
 )]
 
 use super::super::{Counters, Part, PartCounters};
-use super::cache::{Cache, LineName, MEMORIES_MAX, Set, Touched, WriteBack};
+use super::cache::{Cache, LineName, MEMORIES_MAX, Set, Touched, WriteBack, lock};
 use super::clock::{Clock, PS_PER_NS};
-use super::lane::{Account, Lane, Lanes, lock, with_lane};
+use super::lane::{Account, Lane, Lanes, with_lane};
 use super::model_time::{ModelTime, is_sampled};
 use super::options::{ClockChoice, EmulationOptions, FlushEffect, Loads, WearMap};
 use super::profile::Pacing;

@@ -9,12 +9,12 @@
 //! is locked by others only to read its counts.
 
 use super::super::Counters;
-use super::cache::LineName;
+use super::cache::{LineName, lock};
 use super::emulator::Shared;
 use super::model_time::ModelTime;
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 /// Counts and times of one thread, or of all threads that have ended.
 #[derive(Clone, Debug, Default)]
@@ -131,9 +131,4 @@ fn add(entries: &mut Vec<Entry>, shared: &Arc<Shared>) {
     lock(&shared.lanes).live.push(Arc::clone(&lane));
     let emulator = Arc::downgrade(shared);
     entries.insert(0, Entry { emulator, lane });
-}
-
-/// Counts are whole after any panic that can happen inside: none of the changes panics half way.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

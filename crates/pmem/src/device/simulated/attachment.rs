@@ -5,7 +5,7 @@
 //! image, and the device reports its own crash points through
 //! [`SimulatedWorld::mark`](super::SimulatedWorld::mark).
 
-use super::choice::{Unit, UnitChoice};
+use super::unit::{Unit, UnitChoice};
 use super::watch::ReadLog;
 use std::any::Any;
 use std::sync::Arc;

@@ -12,8 +12,9 @@
 //! missing or torn, up to a bound, and a few random ones.
 
 use super::choice::{
-    ImageChoice, Random, TooMany, Unit, UnitChoice, everything, nothing, pick, tears, whole_choices,
+    ImageChoice, Random, TooMany, everything, nothing, pick, tears, whole_choices,
 };
+use super::unit::{Unit, UnitChoice};
 use super::watch::{Read, ReadLog};
 use super::world::SimulatedWorld;
 use crate::error::Result;

@@ -8,9 +8,9 @@
 //! The death of a process leaves another kind of image: [`MemoryState::inherit`] copies the
 //! undecided stores as well.
 
-use super::choice::{Unit, UnitChoice};
 use super::lines::{DirtyLine, Event, Kind, MemoryState, Origin, line_hash};
 use super::region::Line;
+use super::unit::{Unit, UnitChoice};
 use super::watch::{ReadLog, Watch};
 use crate::error::Result;
 use std::sync::Arc;

@@ -15,12 +15,13 @@
 //!    one is an image of, `written` every line of which `durable` may differ from `template`.
 //!    Nothing is written past the length.
 
+use super::medium::{Profile, mix};
 use super::region::{Line, Region, Template};
 use super::watch::Watch;
-use super::world::{Profile, mix};
 use crate::device::LINE_BYTES;
 use crate::error::Result;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const LINE: usize = LINE_BYTES as usize;
 
@@ -169,7 +170,7 @@ impl MemoryState {
     ) -> Result<Self> {
         let lines = (template.capacity() / LINE_BYTES) as usize;
         Ok(Self {
-            uid: super::world::next_uid(),
+            uid: next_uid(),
             number,
             name: name.to_owned(),
             profile,
@@ -498,4 +499,10 @@ pub(super) fn line_hash(number: u32, line: usize, content: &Line) -> u64 {
             .rotate_left(29);
     }
     mix(hash)
+}
+
+/// A number that no other memory of the process has.
+pub(super) fn next_uid() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }

@@ -7,9 +7,10 @@
 
 use super::fault::MemoryCall;
 use super::lines::{Kind, MemoryState, Tears};
+use super::medium::{Profile, lock};
 use super::region::Region;
 use super::sites::SiteKind;
-use super::world::{CrashPoint, Profile, SimulatedWorld, lock, return_region};
+use super::world::{CrashPoint, SimulatedWorld, return_region};
 use crate::device::{
     Access, Counters, Domain, LINE_BYTES, Memory, MemorySource, Part, PartCounters,
     PowerFailAtomicity, Site, View,

@@ -6,7 +6,7 @@
 //! of all its images start as private mappings of one [`Template`], so that new content is made
 //! once and an image copies only the bytes that were ever stored.
 
-use super::world::{Content, lock};
+use super::medium::{Content, lock};
 use crate::device::LINE_BYTES;
 use crate::error::{PmemError, Result};
 use rustix::fs::MemfdFlags;

@@ -8,7 +8,7 @@
 //! Invariant: `live` of a line names the bytes of the live content that are as the power cut left
 //! them, `durable` those of the content that is certain to survive.
 
-use super::world::lock;
+use super::medium::lock;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use storage::engine::{CommitTicket, Decide, EngineOptions, GlobalTxnId};
-use storage::log::checkpoint::NUMBER_MAX;
+use storage::log::NUMBER_MAX;
 use storage::log::numbered::InFront;
 use storage::log::redo::{self, Fate, ImageError, KeyBytes, Operation, Outcome, Record};
 use storage::log::{LogStart, Lsn, Wal, WalOptions};
