@@ -1,12 +1,12 @@
 //! The log of transactions that become durable in batches. Of the log itself only what makes a
 //! batch atomic becomes durable: before images, and records of open transactions.
 //!
-//! Pages lie in durable memory (`home`), and a page that the current batch has changed has a copy
-//! in ordinary memory. A record is kept only while its transaction is open, to undo it; its number
-//! also gives a commit its position in the order of commits. The thread that finds that a batch
-//! is due *closes* it for all: it holds back new transactions, waits until none is open, and makes
-//! all changes durable together (`batch_store`): before images of the lines, fence; the lines,
-//! fence; the number of the batch, fence.
+//! Pages lie in durable memory (`resident_pages`), and a page that the current batch has changed
+//! has a copy in ordinary memory. A record is kept only while its transaction is open, to undo it;
+//! its number also gives a commit its position in the order of commits. The thread that finds that
+//! a batch is due *closes* it for all: it holds back new transactions, waits until none is open,
+//! and makes all changes durable together (`batch_store`): before images of the lines, fence; the
+//! lines, fence; the number of the batch, fence.
 //!
 //! A transaction that stays open delays nobody for long: after `QUIET_WAIT` the batch is closed
 //! anyway and includes its records so far, so that recovery undoes it after a power cut. If a
@@ -32,13 +32,13 @@
 
 use super::batch_store::{BatchStore, frame_open};
 use super::frame::{Original, PageBytes, unpoisoned};
-use super::home::{Home, Latched};
 use super::horizon::SESSIONS_MAX;
 use super::log::{
-    ApplyRecord, CheckpointNeed, CheckpointStart, NewRecord, PageLog, RecordStart, Reserve,
+    ApplyRecord, CheckpointNeed, CheckpointStart, NewRecord, PageLog, RecordStart, UndoSpace,
 };
 use super::nv_pages::Edit;
 use super::page_access::PageAccess;
+use super::resident_pages::{Latched, ResidentPages};
 use crate::page::draft::{LINE_BYTES, differing, reseal};
 use crate::page::{Head, PageId, header};
 use disk::{Directory, DiskCounters};
@@ -71,7 +71,7 @@ pub struct BatchLog<S: MemorySource, D> {
     store: Mutex<BatchStore<S>>,
     /// The other files of the partition.
     files: Mutex<D>,
-    home: Arc<Home>,
+    resident: Arc<ResidentPages>,
     parts: Box<[Place]>,
     /// The number of the next record.
     next: CachePadded<AtomicU64>,
@@ -126,9 +126,14 @@ impl<S: MemorySource, D> Drop for Turn<'_, S, D> {
 
 impl<S: MemorySource, D: Directory> BatchLog<S, D> {
     /// The log over what an opening has found, where the pages are what the newest batch has left.
-    pub fn new(store: BatchStore<S>, files: D, home: Arc<Home>, page_bytes: usize) -> Self {
+    pub fn new(
+        store: BatchStore<S>,
+        files: D,
+        resident: Arc<ResidentPages>,
+        page_bytes: usize,
+    ) -> Self {
         debug_assert!(
-            home.has_copies(),
+            resident.has_copies(),
             "a batch gathers its changes in copies of pages"
         );
         let end = store.end().0;
@@ -136,7 +141,7 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
             room: AtomicU64::new(store.room()),
             store: Mutex::new(store),
             files: Mutex::new(files),
-            home,
+            resident,
             parts: (0..SESSIONS_MAX).map(|_| OnceLock::new()).collect(),
             next: CachePadded(AtomicU64::new(end)),
             synced: AtomicU64::new(end),
@@ -288,7 +293,7 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
                 self.changed_pages.load(Ordering::Relaxed),
                 "room is kept for the image of each page that a batch changes"
             );
-            let Some(mut pages) = self.home.try_latch(&ids) else {
+            let Some(mut pages) = self.resident.try_latch(&ids) else {
                 drop(parts);
                 if begun.elapsed() > self.latch_wait {
                     let text = "a page of the batch stays in use; end the scan that reads it before another transaction commits in the same thread";
@@ -299,7 +304,7 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
             };
             let persisted = self.persist(&parts, &ids, &mut pages);
             persisted.map_err(|error| self.failure.note(error))?;
-            self.home.settle(&ids, pages);
+            self.resident.settle(&ids, pages);
             self.changed_pages.store(0, Ordering::Relaxed);
             for part in &mut parts {
                 part.changed.clear();
@@ -325,7 +330,7 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
         let mut changed = Vec::with_capacity(ids.len());
         for (&id, latched) in ids.iter().zip(pages) {
             if let Some((page, mut new, original)) = changed_page(latched) {
-                self.home.account_page(&page, PageAccess::Whole);
+                self.resident.record_page_access(&page, PageAccess::Whole);
                 let old = page.bytes();
                 let lines = changed_lines(old, new.bytes(), original);
                 let head = std::slice::from_ref(&(0..LINE_BYTES));
@@ -349,7 +354,7 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
             })
             .collect();
         if !edits.is_empty() {
-            self.home.source.store(0, &mut edits)?;
+            self.resident.source.store(0, &mut edits)?;
         }
         store.finish()?;
         self.end.store(end.0, Ordering::SeqCst);
@@ -492,7 +497,7 @@ where
         }
     }
 
-    fn append(&self, reserve: Reserve, record: NewRecord<'_>) -> Result<Option<Lsn>> {
+    fn append(&self, reserve: UndoSpace, record: NewRecord<'_>) -> Result<Option<Lsn>> {
         let nothing: &mut ApplyRecord<'_> = &mut |_, _| Ok(());
         self.append_applying(reserve, record, (0, nothing))
             .map(Some)
@@ -500,14 +505,14 @@ where
 
     fn append_applying(
         &self,
-        reserve: Reserve,
+        reserve: UndoSpace,
         record: NewRecord<'_>,
         (pages, apply): (usize, &mut ApplyRecord<'_>),
     ) -> Result<Lsn> {
         self.require()?;
         let session = reserve.session();
         let part = &mut *lock_log(self.part(session)?);
-        if let Reserve::Bytes(_, bytes) = reserve {
+        if let UndoSpace::Bytes(_, bytes) = reserve {
             if pages > 0 {
                 self.make_room(pages as u64, (part.claim, bytes))?;
             }
@@ -525,7 +530,7 @@ where
             self.changed_pages.fetch_add(new, Ordering::Relaxed);
         }
         applied.map_err(|error| self.failure.note(error))?;
-        if matches!(reserve, Reserve::End(_)) {
+        if matches!(reserve, UndoSpace::End(_)) {
             self.forget(part);
         } else if !is_change_only(record.payload()) {
             frame_open(session, record.payload(), &mut part.records);

@@ -27,23 +27,23 @@ fn log_with_a_page() -> (BatchLog<SimulatedSource, SimulatedDirectory>, PageId) 
     let first = source.first();
     BatchStore::create(&memories, IDENTITY, 64 << 10).unwrap();
     let store = BatchStore::open(&memories, IDENTITY, pmem::Access::Write).unwrap();
-    let home = Home::new(Box::new(source), first, pages, Some(store.end()));
-    let (files, home) = (SimulatedDirectory::new(&world), Arc::new(home));
-    let log = BatchLog::new(store, files, Arc::clone(&home), PAGE_BYTES);
+    let resident = ResidentPages::new(Box::new(source), first, pages, Some(store.end()));
+    let (files, resident) = (SimulatedDirectory::new(&world), Arc::new(resident));
+    let log = BatchLog::new(store, files, Arc::clone(&resident), PAGE_BYTES);
     let log = BatchLog {
         latch_wait: Duration::from_millis(1),
         ..log
     };
     let apply: &mut ApplyRecord<'_> = &mut |_, changed| {
         changed.push(first);
-        let frame = home.frame(first).unwrap();
+        let frame = resident.frame(first).unwrap();
         frame.dirty.store(true, Ordering::Relaxed);
         Ok(())
     };
     let buffer = &mut Vec::new();
     let mut record = NewRecord::new(log.record_start(), buffer);
     record.head(&Head::Change);
-    log.append_applying(Reserve::Keep(0), record, (1, apply))
+    log.append_applying(UndoSpace::Keep(0), record, (1, apply))
         .unwrap();
     (log, first)
 }
@@ -51,9 +51,9 @@ fn log_with_a_page() -> (BatchLog<SimulatedSource, SimulatedDirectory>, PageId) 
 #[test]
 fn a_page_that_stays_latched_is_an_error_that_has_done_nothing() {
     let (log, page) = log_with_a_page();
-    let home = Arc::clone(&log.home);
+    let resident = Arc::clone(&log.resident);
     let before = log.synced();
-    let latch = home.frame(page).unwrap().latch.write().unwrap();
+    let latch = resident.frame(page).unwrap().latch.write().unwrap();
     let error = log.flush().unwrap_err().to_string();
     assert!(
         error.contains("a page of the batch stays in use"),
@@ -69,9 +69,9 @@ fn a_page_that_stays_latched_is_an_error_that_has_done_nothing() {
 #[test]
 fn who_reads_a_page_holds_no_batch_up() {
     let (log, page) = log_with_a_page();
-    let home = Arc::clone(&log.home);
+    let resident = Arc::clone(&log.resident);
     let before = log.synced();
-    let latch = home.frame(page).unwrap().latch.read().unwrap();
+    let latch = resident.frame(page).unwrap().latch.read().unwrap();
     log.flush().unwrap();
     assert!(log.synced() > before);
     drop(latch);

@@ -30,7 +30,7 @@
 //! 3. Only records that were written whole can be read: the checksum covers the batch and starts
 //!    from the memory's head.
 
-use super::nv_pages::{Edit, PageHome};
+use super::nv_pages::{Edit, ResidentStore};
 use crate::page::PageId;
 use pmem::{Access, Counters, Extent, MemorySource, Page, Part, PmemError, site};
 use std::ops::Range;
@@ -279,7 +279,12 @@ impl<S: MemorySource> BatchStore<S> {
 
     /// Gives pages back what they were before a batch that does not count. They are those from
     /// `first` on, in their order.
-    pub fn give_back(&self, home: &dyn PageHome, first: PageId, pages: &mut [Page]) -> Result<()> {
+    pub fn give_back(
+        &self,
+        resident: &dyn ResidentStore,
+        first: PageId,
+        pages: &mut [Page],
+    ) -> Result<()> {
         let Some(images) = &self.unfinished else {
             return Ok(());
         };
@@ -310,7 +315,7 @@ impl<S: MemorySource> BatchStore<S> {
                 new: &old,
                 lines: &lines,
             };
-            home.store(0, &mut [edit])?;
+            resident.store(0, &mut [edit])?;
         }
         Ok(())
     }

@@ -26,7 +26,7 @@
 //! Order of locks: the directory, then the state.
 
 use super::cold_segments::ColdSegments;
-use super::log::{CheckpointNeed, CheckpointStart, NewRecord, PageLog, RecordStart, Reserve};
+use super::log::{CheckpointNeed, CheckpointStart, NewRecord, PageLog, RecordStart, UndoSpace};
 use super::reservations::UndoReservations;
 use disk::{Directory, DiskCounters};
 use pmem::Access;
@@ -86,14 +86,14 @@ impl<D: Directory> State<D> {
     }
 
     /// The room that a new segment needs for a record; none if the current one has it.
-    fn room_for(&self, reserve: &Reserve, record: &[u8]) -> Result<Option<Room>> {
+    fn room_for(&self, reserve: &UndoSpace, record: &[u8]) -> Result<Option<Room>> {
         match *reserve {
-            Reserve::Bytes(session, bytes) => {
+            UndoSpace::Bytes(session, bytes) => {
                 let bytes = self.room_with(session, bytes, record);
                 let is_there = self.wal.has_room(bytes);
                 (!is_there).then(|| Room::generous(bytes)).transpose()
             }
-            Reserve::Keep(_) | Reserve::End(_) => {
+            UndoSpace::Keep(_) | UndoSpace::End(_) => {
                 let is_there = self.wal.has_room_for(record);
                 Ok((!is_there).then(|| Room::exactly(record.len() as u64 + FRAME_BYTES)))
             }
@@ -274,7 +274,7 @@ impl<D: Directory> CentralLog<D> {
 
     /// Begins segments until the current one has room for a record, and for what all transactions
     /// need then. Others may have the log meanwhile.
-    fn with_room(&self, reserve: &Reserve, record: &[u8]) -> Result<Guard<'_, D>> {
+    fn with_room(&self, reserve: &UndoSpace, record: &[u8]) -> Result<Guard<'_, D>> {
         let mut state = self.state();
         state.wal.require_sound()?;
         while let Some(room) = state.room_for(reserve, record)? {
@@ -305,7 +305,7 @@ impl<D: Directory> PageLog for CentralLog<D> {
         }
     }
 
-    fn append(&self, reserve: Reserve, new: NewRecord<'_>) -> Result<Option<Lsn>> {
+    fn append(&self, reserve: UndoSpace, new: NewRecord<'_>) -> Result<Option<Lsn>> {
         let record = new.payload();
         let mut state = self.with_room(&reserve, record)?;
         // Checkpoints begin under the lock.
@@ -313,12 +313,12 @@ impl<D: Directory> PageLog for CentralLog<D> {
             return Ok(None);
         }
         let state = &mut *state;
-        if let Reserve::Bytes(session, bytes) = reserve {
+        if let UndoSpace::Bytes(session, bytes) = reserve {
             state.reservations.claim(session, bytes, state.newest);
         }
         let at = state.wal.end();
         state.wal.append_fitting(record)?;
-        if let Reserve::End(session) = reserve {
+        if let UndoSpace::End(session) = reserve {
             state.reservations.end(session);
         }
         debug_assert!(state.wal.end() > at, "a record takes no room in the log");
@@ -400,7 +400,7 @@ impl<D: Directory> PageLog for CentralLog<D> {
 
     fn claim(&self, _session: u32, bytes: u64) -> Result<Option<u32>> {
         let number = self.state().unfinished + 1;
-        let reserve = Reserve::Bytes(number, bytes);
+        let reserve = UndoSpace::Bytes(number, bytes);
         let mut state = match self.with_room(&reserve, &[]) {
             Err(error) if error.is_statement_error() => return Ok(None),
             state => state?,

@@ -58,7 +58,7 @@ fn survivors(device: &Device) -> Vec<u8> {
 }
 
 fn append(log: &Log, number: u8) -> Result<Lsn> {
-    append_bytes(&**log, Reserve::Keep(0), &[number; 40])
+    append_bytes(&**log, UndoSpace::Keep(0), &[number; 40])
 }
 
 /// Two records, each durable before the next one.

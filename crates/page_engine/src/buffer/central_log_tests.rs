@@ -78,7 +78,7 @@ fn segments(device: &Device) -> Vec<String> {
 }
 
 fn append(log: &Log, payload: &[u8]) -> Result<Lsn> {
-    append_bytes(&**log, Reserve::Keep(0), payload)
+    append_bytes(&**log, UndoSpace::Keep(0), payload)
 }
 
 /// The first bytes of all records that a power cut leaves now.

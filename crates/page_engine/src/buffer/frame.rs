@@ -5,7 +5,7 @@
 //! date: the frame shows whether it still has the page.
 
 use super::by_page::ByPage;
-use super::home::Home;
+use super::resident_pages::ResidentPages;
 use crate::page::PageId;
 use pmem::{Buffer, Page};
 use std::ops::Deref;
@@ -61,13 +61,13 @@ impl PageBytes {
     }
 
     /// Makes a copy of a page in durable memory, unless it has one.
-    pub(super) fn copy(&mut self, home: &Home, original: Original) {
+    pub(super) fn copy(&mut self, resident: &ResidentPages, original: Original) {
         debug_assert!(
             matches!(self, Self::Memory(_) | Self::Copied(..)),
             "only pages in durable memory are copied"
         );
         if let Self::Memory(page) = self {
-            let copy = home.copy_of(page.bytes());
+            let copy = resident.copy_of(page.bytes());
             if let Self::Memory(page) = self.take() {
                 *self = Self::Copied(Mutex::new(page), copy, original);
             }

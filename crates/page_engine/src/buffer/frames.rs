@@ -8,10 +8,10 @@
 
 use super::file::{PageFile, PageReaders};
 use super::frame::unpoisoned;
-use super::home::Home;
 use super::log::PageLog;
 use super::page_latch::{ReadGuard, WriteGuard};
 use super::pending_redo::DeferredRedo;
+use super::resident_pages::ResidentPages;
 use crate::page::PageId;
 use disk::Directory;
 use pmem::Counters;
@@ -41,9 +41,9 @@ pub enum Changes<'p> {
     /// In the page's buffer: the record has what to repeat.
     InBuffers,
     /// In the page itself, two fences a change: the record has what the lines were.
-    InPlace(&'p Home),
+    InPlace(&'p ResidentPages),
     /// In a copy of the page, three fences a batch: the batch has what the lines were.
-    InCopies(&'p Home),
+    InCopies(&'p ResidentPages),
 }
 
 /// Where pages are while threads use them.

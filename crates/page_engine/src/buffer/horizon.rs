@@ -44,7 +44,7 @@ pub(super) use self::opening::without_gaps;
 use self::part::{NOTHING, Part, State};
 use super::ahead::Ahead;
 use super::cold::{Cold, ColdStore};
-use super::log::{CheckpointNeed, CheckpointStart, NewRecord, PageLog, RecordStart, Reserve};
+use super::log::{CheckpointNeed, CheckpointStart, NewRecord, PageLog, RecordStart, UndoSpace};
 use disk::DiskCounters;
 use pmem::{Access, Counters};
 use std::ops::RangeInclusive;
@@ -425,7 +425,7 @@ impl<P: Places> PartitionedLog<P> {
     fn append_one(
         &self,
         kind: RecordKind,
-        reserve: Reserve,
+        reserve: UndoSpace,
         record: &mut NewRecord<'_>,
     ) -> Result<Option<Lsn>> {
         self.require()?;
@@ -437,11 +437,11 @@ impl<P: Places> PartitionedLog<P> {
             return Ok(None);
         }
         let more = match reserve {
-            Reserve::Bytes(_, bytes) => state.reservations.reserved_with(number, bytes),
-            Reserve::Keep(_) | Reserve::End(_) => 0,
+            UndoSpace::Bytes(_, bytes) => state.reservations.reserved_with(number, bytes),
+            UndoSpace::Keep(_) | UndoSpace::End(_) => 0,
         };
         self.make_room(state, record.payload().len(), more)?;
-        if let Reserve::Bytes(_, bytes) = reserve {
+        if let UndoSpace::Bytes(_, bytes) = reserve {
             let newest = Lsn(self.newest.load(Ordering::SeqCst));
             state.reservations.claim(number, bytes, newest);
         }
@@ -469,7 +469,7 @@ impl<P: Places> PartitionedLog<P> {
             kind,
         };
         self.durable_step(state.place.append(stamp, record.bytes))?;
-        let is_end = matches!(reserve, Reserve::End(..));
+        let is_end = matches!(reserve, UndoSpace::End(..));
         if is_end {
             state.reservations.end(number);
         }
@@ -502,7 +502,7 @@ impl<P: Places> PartitionedLog<P> {
             let buffer = &mut Vec::new();
             let mut record = NewRecord::new(self.record_start(), buffer);
             record.raw(&files);
-            self.append_one(RecordKind::End, Reserve::Keep(session), &mut record)?;
+            self.append_one(RecordKind::End, UndoSpace::Keep(session), &mut record)?;
             self.flush()?;
         }
         Ok(())
@@ -575,7 +575,7 @@ impl<P: Places> PageLog for PartitionedLog<P> {
         }
     }
 
-    fn append(&self, reserve: Reserve, mut record: NewRecord<'_>) -> Result<Option<Lsn>> {
+    fn append(&self, reserve: UndoSpace, mut record: NewRecord<'_>) -> Result<Option<Lsn>> {
         self.append_one(RecordKind::Ordinary, reserve, &mut record)
     }
 

@@ -5,7 +5,7 @@
 
 use super::horizon::{PartitionedLog, Places};
 use super::log::append_bytes;
-use super::{PageLog, Reserve};
+use super::{PageLog, UndoSpace};
 use pmem::device::simulated::{CrashPoint, ImageChoices, SimulatedWorld, WorldOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -111,7 +111,7 @@ fn append<P: Places>(
     let next = next_of(log);
     // Known before it is appended: it may be durable as soon as it is.
     lock(known).records.insert(next, record.clone());
-    match append_bytes(log, Reserve::Keep(session), &record) {
+    match append_bytes(log, UndoSpace::Keep(session), &record) {
         Ok(lsn) => {
             assert_eq!(lsn.0, next);
             true

@@ -6,7 +6,7 @@
 
 use super::horizon::{PartitionedLog, Places};
 use super::log::append_bytes;
-use super::{PageLog, Reserve};
+use super::{PageLog, UndoSpace};
 use pmem::device::simulated::{ImageChoice, SimulatedWorld, WorldOptions};
 use shuttle::thread::spawn;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(super) trait Kind: Copy + Send + Sync + 'static {
 }
 
 fn append<P: Places>(log: &PartitionedLog<P>, session: u32) -> Lsn {
-    let appended = append_bytes(log, Reserve::Keep(session), &[1; 40]);
+    let appended = append_bytes(log, UndoSpace::Keep(session), &[1; 40]);
     appended.expect("there is room")
 }
 

@@ -18,7 +18,7 @@ use storage::{Result, StorageError, probe};
 /// Change of the log space that is reserved for the transaction of a record. The number is that of
 /// the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reserve {
+pub enum UndoSpace {
     /// Nothing: it is a part of what the space was reserved for.
     Keep(u32),
     /// Bytes that the transaction needs for its undo, or to free the pages that it has given up.
@@ -27,7 +27,7 @@ pub enum Reserve {
     End(u32),
 }
 
-impl Reserve {
+impl UndoSpace {
     /// The number of the session.
     pub fn session(self) -> u32 {
         let (Self::Keep(session) | Self::Bytes(session, _) | Self::End(session)) = self;
@@ -167,13 +167,13 @@ pub trait PageLog: Send + Sync {
     /// Appends a record; none, with which nothing has happened, if a checkpoint has begun since the
     /// record was begun and it may lack images of pages. Records without [`NewRecord::section_of`]
     /// never do.
-    fn append(&self, reserve: Reserve, record: NewRecord<'_>) -> Result<Option<Lsn>>;
+    fn append(&self, reserve: UndoSpace, record: NewRecord<'_>) -> Result<Option<Lsn>>;
 
     /// Appends a record and makes its changes, of at most the given number of pages, before any of
     /// it can become durable. Only a log of batches does.
     fn append_applying(
         &self,
-        _reserve: Reserve,
+        _reserve: UndoSpace,
         _record: NewRecord<'_>,
         _change: (usize, &mut ApplyRecord<'_>),
     ) -> Result<Lsn> {
@@ -342,7 +342,7 @@ impl dyn PageLog + '_ {
 
     /// Appends a record without images of pages.
     #[inline]
-    pub fn insert(&self, reserve: Reserve, record: NewRecord<'_>) -> Result<Lsn> {
+    pub fn insert(&self, reserve: UndoSpace, record: NewRecord<'_>) -> Result<Lsn> {
         let lsn = self.append(reserve, record)?;
         Ok(lsn.expect("a record without images of pages is never outdated"))
     }
@@ -350,7 +350,7 @@ impl dyn PageLog + '_ {
 
 /// Appends a record with these bytes.
 #[cfg(test)]
-pub(crate) fn append_bytes(log: &dyn PageLog, reserve: Reserve, bytes: &[u8]) -> Result<Lsn> {
+pub(crate) fn append_bytes(log: &dyn PageLog, reserve: UndoSpace, bytes: &[u8]) -> Result<Lsn> {
     let buffer = &mut Vec::new();
     let mut record = log.begin_record(buffer);
     record.raw(bytes);

@@ -25,7 +25,6 @@ pub mod file;
 mod frame;
 mod frames;
 pub mod guard;
-pub mod home;
 pub mod horizon;
 #[cfg(test)]
 #[cfg(not(feature = "schedules"))]
@@ -46,6 +45,7 @@ pub mod pool;
 mod replacement;
 mod reservations;
 mod resident;
+pub mod resident_pages;
 pub mod session_files;
 #[cfg(test)]
 pub(crate) mod test_device;
@@ -59,17 +59,17 @@ pub use cold_segments::ColdSegments;
 pub use file::{PageFile, PageFileOptions, PageReaders};
 pub use frames::Changes;
 pub use guard::{DoubleWrite, NvSlots, Slots};
-pub use home::Home;
 pub use horizon::{Content, HorizonOptions, PartitionedLog};
 pub use images::Images;
-pub use log::{CheckpointNeed, CheckpointStart, NewRecord, PageLog, RecordStart, Reserve};
+pub use log::{CheckpointNeed, CheckpointStart, NewRecord, PageLog, RecordStart, UndoSpace};
 pub use master::Master;
 pub use nv_log::{NvLog, NvLogOptions, Rings};
-pub use nv_pages::{Edit, NvPages, PageHome};
+pub use nv_pages::{Edit, NvPages, ResidentStore};
 pub use page_access::PageAccess;
 pub use page_latch::{NewLines, ReadGuard, WriteGuard};
 pub use pending_redo::{NeededRedo, PendingRedo};
 pub use pool::Pool;
 pub use resident::store;
+pub use resident_pages::ResidentPages;
 pub use session_files::{FilesLog, SessionFilesOptions};
 pub use write_back::BatchSync;

@@ -9,7 +9,7 @@ use crate::buffer::horizon_explore::{
     Kind, Known, Random, SESSIONS, explore, explore_without, go_on,
 };
 use crate::buffer::log::append_bytes;
-use crate::buffer::{PageLog, Reserve};
+use crate::buffer::{PageLog, UndoSpace};
 use disk::simulated::SimulatedDirectory;
 use pmem::device::simulated::{ImageChoice, SimulatedSource, SimulatedWorld, WorldOptions};
 use storage::log::LogStart;
@@ -96,7 +96,7 @@ fn end_after_three_lives(disabled: &[&str]) -> Result<Lsn> {
     Log::create(&world.source(), &options(KINDS[1]))?;
     let log = open(&world, KINDS[1], Lsn::FIRST)?;
     log.add_session(1)?;
-    let append = |log: &Log, session| append_bytes(log, Reserve::Keep(session), &[1; 40]);
+    let append = |log: &Log, session| append_bytes(log, UndoSpace::Keep(session), &[1; 40]);
     append(&log, 0)?;
     append(&log, 1)?;
     // Without the one before it.
@@ -150,26 +150,26 @@ fn a_full_ring_is_an_error_until_a_checkpoint_ends() {
     let log = open(&world, KINDS[0], Lsn::FIRST).unwrap();
     let append = |reserve| append_bytes(&log, reserve, &[1; 1000]);
     // A transaction is open all the time, so a checkpoint gives nothing back.
-    append(Reserve::Bytes(0, 2000)).unwrap();
+    append(UndoSpace::Bytes(0, 2000)).unwrap();
     let error = loop {
-        if let Err(error) = append(Reserve::Bytes(0, 2000)) {
+        if let Err(error) = append(UndoSpace::Bytes(0, 2000)) {
             break error;
         }
     };
     assert!(error.to_string().contains("give the log more memory"));
     let start = log.begin_checkpoint().unwrap();
     log.end_checkpoint(start.log).unwrap();
-    append(Reserve::Bytes(0, 2000)).unwrap_err();
+    append(UndoSpace::Bytes(0, 2000)).unwrap_err();
     // The reserved space is there.
-    append(Reserve::Keep(0)).unwrap();
-    append(Reserve::End(0)).unwrap();
+    append(UndoSpace::Keep(0)).unwrap();
+    append(UndoSpace::End(0)).unwrap();
     assert_eq!(
         log.begin_checkpoint().unwrap().log.segment,
         LogStart::NEW.segment
     );
     let start = log.begin_checkpoint().unwrap();
     log.end_checkpoint(start.log).unwrap();
-    append(Reserve::Bytes(0, 2000)).unwrap();
+    append(UndoSpace::Bytes(0, 2000)).unwrap();
 }
 
 #[test]
@@ -178,21 +178,21 @@ fn sessions_of_one_ring_leave_each_other_room_for_their_rollbacks() {
     Log::create(&world.source(), &options(KINDS[2])).unwrap();
     let log = open(&world, KINDS[2], Lsn::FIRST).unwrap();
     let append = |reserve| append_bytes(&log, reserve, &[1; 1000]);
-    append(Reserve::Bytes(0, 5000)).unwrap();
+    append(UndoSpace::Bytes(0, 5000)).unwrap();
     // The third session has the ring of the first one, the second another.
-    while append(Reserve::Bytes(2, 5000)).is_ok() {}
-    append(Reserve::Bytes(1, 5000)).unwrap();
+    while append(UndoSpace::Bytes(2, 5000)).is_ok() {}
+    append(UndoSpace::Bytes(1, 5000)).unwrap();
     for session in [0, 2] {
         for _ in 0..4 {
-            append(Reserve::Keep(session)).unwrap();
+            append(UndoSpace::Keep(session)).unwrap();
         }
-        append(Reserve::End(session)).unwrap();
+        append(UndoSpace::End(session)).unwrap();
     }
-    append(Reserve::End(1)).unwrap();
+    append(UndoSpace::End(1)).unwrap();
     // Only now nobody needs the oldest records.
     let start = log.begin_checkpoint().unwrap();
     log.end_checkpoint(start.log).unwrap();
-    append(Reserve::Bytes(2, 5000)).unwrap();
+    append(UndoSpace::Bytes(2, 5000)).unwrap();
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn a_commit_makes_durable_what_the_daemon_has_left() {
     let world = SimulatedWorld::new(WorldOptions::default());
     Log::create(&world.source(), &options(KINDS[1])).unwrap();
     let log = open(&world, KINDS[1], Lsn::FIRST).unwrap();
-    let append = || append_bytes(&log, Reserve::Keep(0), &[1; 200]).unwrap();
+    let append = || append_bytes(&log, UndoSpace::Keep(0), &[1; 200]).unwrap();
     let flushed = || log.memory().total().lines_flushed;
     let first = append();
     append();
@@ -224,7 +224,7 @@ fn a_daemon_whose_fence_fails_lets_nobody_take_its_records_for_durable() {
     let world = SimulatedWorld::new(WorldOptions::default());
     Log::create(&world.source(), &options(KINDS[1])).unwrap();
     let log = open(&world, KINDS[1], Lsn::FIRST).unwrap();
-    let lsn = append_bytes(&log, Reserve::Keep(0), &[1; 40]).unwrap();
+    let lsn = append_bytes(&log, UndoSpace::Keep(0), &[1; 40]).unwrap();
     world.inject(MemoryFault {
         call: MemoryCall::Fence,
         nth: 0,
@@ -245,7 +245,7 @@ fn logs_without_waiting_records_have_no_daemon() {
         let world = SimulatedWorld::new(WorldOptions::default());
         Log::create(&world.source(), &options(kind)).unwrap();
         let log = open(&world, kind, Lsn::FIRST).unwrap();
-        append_bytes(&log, Reserve::Keep(0), &[1; 40]).unwrap();
+        append_bytes(&log, UndoSpace::Keep(0), &[1; 40]).unwrap();
         assert!(!log.persists_ahead() && !log.persist_ahead().unwrap());
     }
 }

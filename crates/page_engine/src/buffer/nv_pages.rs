@@ -48,7 +48,7 @@ pub struct Edit<'e> {
 }
 
 /// The pages of one partition, whatever memory they lie in.
-pub trait PageHome: Send + Sync {
+pub trait ResidentStore: Send + Sync {
     /// Makes room for `pages` pages, first ones included, and hands out the new ones.
     fn grow(&self, pages: u32) -> Result<Vec<Page>>;
 
@@ -59,7 +59,7 @@ pub trait PageHome: Send + Sync {
     fn counts_loads(&self) -> bool;
 
     /// Accounts for a read of a page.
-    fn load(&self, page: &Page, look: PageAccess<'_>);
+    fn load(&self, page: &Page, access: PageAccess<'_>);
 
     /// Counters of its handles.
     fn counters(&self) -> Counters;
@@ -283,7 +283,7 @@ impl<S: MemorySource> NvPages<S> {
     }
 }
 
-impl<S: MemorySource + Send + Sync> PageHome for NvPages<S>
+impl<S: MemorySource + Send + Sync> ResidentStore for NvPages<S>
 where
     S::Memory: Send,
 {
@@ -337,7 +337,7 @@ where
         self.counts_loads
     }
 
-    fn load(&self, page: &Page, look: PageAccess<'_>) {
+    fn load(&self, page: &Page, access: PageAccess<'_>) {
         let free = self
             .readers
             .iter()
@@ -353,7 +353,7 @@ where
             }
         }
         let mut ranges = Vec::with_capacity(RANGES);
-        look.ranges(page.bytes(), &mut |range| ranges.push(range));
+        access.ranges(page.bytes(), &mut |range| ranges.push(range));
         reader.load_each(page, &mut ranges.into_iter());
     }
 

@@ -95,9 +95,12 @@ mod tests {
     }
 
     /// The ranges, and the lines that they touch.
-    fn looked(page: &[u8], look: PageAccess<'_>) -> (Vec<std::ops::Range<usize>>, BTreeSet<usize>) {
+    fn looked(
+        page: &[u8],
+        access: PageAccess<'_>,
+    ) -> (Vec<std::ops::Range<usize>>, BTreeSet<usize>) {
         let mut ranges = Vec::new();
-        look.ranges(page, &mut |range| ranges.push(range));
+        access.ranges(page, &mut |range| ranges.push(range));
         let lines = |range: &std::ops::Range<usize>| {
             range.start / LINE_BYTES..range.end.div_ceil(LINE_BYTES)
         };

@@ -1,11 +1,12 @@
 //! Latched pages: the guards through which threads read and change pages, wherever these lie.
 //!
 //! A guard is the latch itself, and a frame whose latch is held is never taken away; there are no
-//! pins to forget. Readers report each access through `account`, for memories that count loads.
+//! pins to forget. Readers report each access through `record_access`, for memories that count
+//! loads.
 
 use super::frame::{Content, Frame, Original, PageBytes};
-use super::home::{CHECKED, Home};
 use super::page_access::PageAccess;
+use super::resident_pages::{CHECKED, ResidentPages};
 use crate::page::PageId;
 use pmem::Page;
 use std::ops::Range;
@@ -16,12 +17,15 @@ use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 pub struct ReadGuard<'p> {
     content: RwLockReadGuard<'p, Content>,
     /// Where loads are accounted for.
-    meter: Option<&'p Home>,
+    meter: Option<&'p ResidentPages>,
 }
 
 impl<'p> ReadGuard<'p> {
     #[inline]
-    pub(super) fn new(content: RwLockReadGuard<'p, Content>, meter: Option<&'p Home>) -> Self {
+    pub(super) fn new(
+        content: RwLockReadGuard<'p, Content>,
+        meter: Option<&'p ResidentPages>,
+    ) -> Self {
         Self { content, meter }
     }
 
@@ -39,9 +43,9 @@ impl<'p> ReadGuard<'p> {
 
     /// Accounts for what has been read of it.
     #[inline]
-    pub fn account(&self, look: PageAccess<'_>) {
-        if let Some(home) = self.meter {
-            home.account(&self.content.bytes, look);
+    pub fn record_access(&self, access: PageAccess<'_>) {
+        if let Some(resident) = self.meter {
+            resident.record_access(&self.content.bytes, access);
         }
     }
 }
@@ -62,7 +66,7 @@ pub struct WriteGuard<'p> {
     pub(super) frame: &'p Frame,
     id: PageId,
     /// Where loads are accounted for.
-    meter: Option<&'p Home>,
+    meter: Option<&'p ResidentPages>,
 }
 
 impl<'p> WriteGuard<'p> {
@@ -71,7 +75,7 @@ impl<'p> WriteGuard<'p> {
         content: RwLockWriteGuard<'p, Content>,
         frame: &'p Frame,
         id: PageId,
-        meter: Option<&'p Home>,
+        meter: Option<&'p ResidentPages>,
     ) -> Self {
         debug_assert_eq!(content.page, Some(id), "the latched frame has another page");
         Self {
@@ -95,9 +99,9 @@ impl<'p> WriteGuard<'p> {
 
     /// Accounts for what has been read of it.
     #[inline]
-    pub fn account(&self, look: PageAccess<'_>) {
-        if let Some(home) = self.meter {
-            home.account(&self.content.bytes, look);
+    pub fn record_access(&self, access: PageAccess<'_>) {
+        if let Some(resident) = self.meter {
+            resident.record_access(&self.content.bytes, access);
         }
     }
 
@@ -109,13 +113,13 @@ impl<'p> WriteGuard<'p> {
 
     /// A copy of a page in durable memory, to change what the log has, and whether this change is
     /// the first of its batch.
-    pub fn copy_mut(&mut self, home: &Home) -> (&mut [u8], bool) {
-        self.account(PageAccess::Whole);
+    pub fn copy_mut(&mut self, resident: &ResidentPages) -> (&mut [u8], bool) {
+        self.record_access(PageAccess::Whole);
         let original = match self.frame.uses.swap(CHECKED, Ordering::Relaxed) {
             CHECKED => Original::Intact,
             _ => Original::Unknown,
         };
-        self.content.bytes.copy(home, original);
+        self.content.bytes.copy(resident, original);
         let is_first = !self.frame.dirty.swap(true, Ordering::Relaxed);
         (self.content.bytes.buffer(), is_first)
     }

@@ -7,12 +7,12 @@
 use super::buffered::Buffered;
 use super::file::{PageFile, PageReaders};
 use super::frames::{Below, Changes, Fill, Frames};
-use super::home::Home;
 use super::images::Images;
 use super::log::PageLog;
 use super::page_latch::{ReadGuard, WriteGuard};
 use super::pending_redo::PendingRedo;
 use super::resident::Resident;
+use super::resident_pages::ResidentPages;
 use crate::page::PageId;
 use crate::page::header::HEADER_BYTES;
 use disk::Directory;
@@ -38,11 +38,15 @@ impl<D: Directory> Pool<D> {
     }
 
     /// The pages of a memory, without a copy of any.
-    pub fn in_memory(file: PageFile<D>, log: Box<dyn PageLog>, home: Arc<Home>) -> Result<Self> {
+    pub fn in_memory(
+        file: PageFile<D>,
+        log: Box<dyn PageLog>,
+        resident: Arc<ResidentPages>,
+    ) -> Result<Self> {
         let below = Arc::new(Below::new(file, log)?);
         let frames = Resident {
             below: Arc::clone(&below),
-            home,
+            resident,
         };
         Ok(Self::over(below, Box::new(frames)))
     }
@@ -179,12 +183,12 @@ impl<D: Directory> Pool<D> {
     }
 
     /// Lets pages, of which none has a frame, get what they lack when they come into one.
-    pub fn set_backlog(&self, pending_redo: Box<dyn PendingRedo>) {
+    pub fn set_pending_redo(&self, pending_redo: Box<dyn PendingRedo>) {
         self.below.deferred.set(pending_redo);
     }
 
     /// Whether pages may lack something.
-    pub fn is_behind(&self) -> bool {
+    pub fn has_pending_redo(&self) -> bool {
         self.below.deferred.is_any()
     }
 
@@ -196,7 +200,7 @@ impl<D: Directory> Pool<D> {
         } else {
             deferred.end();
         }
-        Ok(self.is_behind())
+        Ok(self.has_pending_redo())
     }
 
     /// Writes every page that has a change which the log has now, while others go on. It waits for
@@ -209,7 +213,7 @@ impl<D: Directory> Pool<D> {
     /// The same, and calls `written` after each part of the frames that had pages to write, with
     /// the number of frames visited so far and of all frames.
     pub fn write_all_by(&self, written: &mut dyn FnMut(usize, usize) -> Result<()>) -> Result<()> {
-        while self.is_behind() && self.catch_up_step()? {}
+        while self.has_pending_redo() && self.catch_up_step()? {}
         self.frames.write_all(written)
     }
 }

@@ -1,13 +1,13 @@
-//! Frames of pages that lie in durable memory (`home`): one for each page, for ever.
+//! Frames of pages that lie in durable memory (`resident_pages`): one for each page, for ever.
 //!
 //! Nothing is replaced, prefetched or written back. A page changes by its lines, or in a copy until
 //! its batch ends.
 
 use super::frames::{Below, Changes, END_BEFORE_PAGE, Fill, Frames, WRONG_PAGE, Written};
-use super::home::{CHECKED, Home, Unusable};
 use super::nv_pages::Edit;
 use super::page_access::PageAccess;
 use super::page_latch::{NewLines, ReadGuard, WriteGuard};
+use super::resident_pages::{CHECKED, ResidentPages, Unusable};
 use crate::page::{Header, PageId};
 use disk::Directory;
 use pmem::Counters;
@@ -19,7 +19,7 @@ use storage::{Result, StorageError};
 pub(super) struct Resident<D: Directory> {
     pub(super) below: Arc<Below<D>>,
     /// A log of batches shares them.
-    pub(super) home: Arc<Home>,
+    pub(super) resident: Arc<ResidentPages>,
 }
 
 impl<D: Directory> Resident<D> {
@@ -36,28 +36,31 @@ impl<D: Directory> Resident<D> {
 impl<D: Directory> Frames for Resident<D> {
     #[inline]
     fn read(&self, id: PageId) -> Result<ReadGuard<'_>> {
-        let content = self.home.read(id).map_err(|why| self.unusable(id, why))?;
-        Ok(ReadGuard::new(content, self.home.meter()))
+        let content = self
+            .resident
+            .read(id)
+            .map_err(|why| self.unusable(id, why))?;
+        Ok(ReadGuard::new(content, self.resident.meter()))
     }
 
     #[inline]
     fn write(&self, id: PageId, fill: Fill) -> Result<WriteGuard<'_>> {
-        let found = self.home.write(id, fill == Fill::Blank);
+        let found = self.resident.write(id, fill == Fill::Blank);
         let (content, frame) = found.map_err(|why| self.unusable(id, why))?;
-        Ok(WriteGuard::new(content, frame, id, self.home.meter()))
+        Ok(WriteGuard::new(content, frame, id, self.resident.meter()))
     }
 
     fn is_intact(&self, id: PageId) -> Result<bool> {
         let mut page = self.write(id, Fill::Blank)?;
         page.drop_clean_copy();
-        page.account(PageAccess::Whole);
+        page.record_access(PageAccess::Whole);
         Ok(Header(page.bytes()).is_intact(id))
     }
 
     fn grow(&self, pages: u32) -> Result<()> {
         let mut file = self.below.file();
         if pages > file.pages() {
-            let end = self.home.grow(file.pages(), pages)?;
+            let end = self.resident.grow(file.pages(), pages)?;
             file.set_pages(end);
         }
         Ok(())
@@ -72,21 +75,21 @@ impl<D: Directory> Frames for Resident<D> {
     }
 
     fn changes(&self) -> Changes<'_> {
-        if self.home.has_copies() {
-            Changes::InCopies(&self.home)
+        if self.resident.has_copies() {
+            Changes::InCopies(&self.resident)
         } else {
-            Changes::InPlace(&self.home)
+            Changes::InPlace(&self.resident)
         }
     }
 
     fn memory(&self) -> Counters {
-        self.home.source().counters()
+        self.resident.source().counters()
     }
 }
 
 /// Changes lines of latched pages, durable when it returns.
 pub fn store<'g, 'p: 'g>(
-    home: &Home,
+    resident: &ResidentPages,
     session: u32,
     changes: impl Iterator<Item = NewLines<'g, 'p>>,
 ) -> Result<()> {
@@ -98,5 +101,7 @@ pub fn store<'g, 'p: 'g>(
         debug_assert_eq!(page.bytes().len(), new.len(), "a page keeps its length");
         Edit { page, new, lines }
     });
-    home.source.store(session, &mut edits.collect::<Vec<_>>())
+    resident
+        .source
+        .store(session, &mut edits.collect::<Vec<_>>())
 }

@@ -10,7 +10,7 @@ use crate::buffer::horizon_explore::{
     Kind, Known, Random, SESSIONS, explore, explore_without, go_on,
 };
 use crate::buffer::log::append_bytes;
-use crate::buffer::{PageLog, Reserve};
+use crate::buffer::{PageLog, UndoSpace};
 use disk::File;
 use disk::simulated::{Call, Effect, Fault, Repeat, SimulatedDirectory};
 use pmem::device::simulated::{CrashPoint, ImageChoice, SimulatedWorld, WorldOptions};
@@ -87,7 +87,7 @@ fn is_of_series(name: &str) -> bool {
 }
 
 fn append(log: &Log, session: u32, word: u8) -> Result<Lsn> {
-    append_bytes(log, Reserve::Keep(session), &[word; 40])
+    append_bytes(log, UndoSpace::Keep(session), &[word; 40])
 }
 
 /// First bytes of the records that an opening finds.
@@ -297,19 +297,19 @@ fn a_checkpoint_removes_the_files_in_front_of_it() {
     log.settle().unwrap();
     let append = |reserve| append_bytes(&log, reserve, &[1; 100]).unwrap();
     // A transaction is open, so what it needs stays.
-    append(Reserve::Bytes(0, 500));
+    append(UndoSpace::Bytes(0, 500));
     let start = log.begin_checkpoint().unwrap();
     log.end_checkpoint(start.log).unwrap();
     let names = SimulatedDirectory::new(&world).list().unwrap();
     assert!(names.contains(&"p1.log.1.000001".to_owned()), "{names:?}");
-    append(Reserve::End(0));
+    append(UndoSpace::End(0));
     let start = log.begin_checkpoint().unwrap();
     log.end_checkpoint(start.log).unwrap();
     let left = SimulatedDirectory::new(&world).list().unwrap();
     assert_eq!(left, ["p1.tails"]);
     let directory = || SimulatedDirectory::new(&world);
     assert!(!Log::has_needless(directory(), options(), start.redo).unwrap());
-    append(Reserve::Keep(1));
+    append(UndoSpace::Keep(1));
     log.flush().unwrap();
     let next = Lsn(start.redo.0 + 1);
     assert!(Log::has_needless(directory(), options(), next).unwrap());

@@ -34,7 +34,7 @@ impl<P: Platform> Shared<P> {
     /// there is room: the end of the redo writes one.
     pub(super) fn checkpoint_need(&self) -> CheckpointNeed {
         let pool = &self.pages.pool;
-        if pool.is_behind() {
+        if pool.has_pending_redo() {
             return pool.log().checkpoint_need(u64::MAX, u64::MAX);
         }
         let urgent = self.log_bytes_max.saturating_mul(URGENT_AT);
@@ -55,14 +55,14 @@ impl<P: Platform> Shared<P> {
             return Err(self.refusal());
         }
         let pool = &self.pages.pool;
-        if !pool.is_behind() {
+        if !pool.has_pending_redo() {
             return Ok(false);
         }
-        let is_behind = self.durable_step(pool.catch_up_step())?;
-        if !is_behind {
+        let has_pending_redo = self.durable_step(pool.catch_up_step())?;
+        if !has_pending_redo {
             self.checkpoint_by(Writer::Thread)?;
         }
-        Ok(is_behind)
+        Ok(has_pending_redo)
     }
 
     /// If the log is long, wakes the thread, and waits for it if the log is very long. Without the

@@ -13,7 +13,7 @@ mod kind;
 mod rings;
 mod series;
 
-pub(super) use self::kind::{Found, LogOf, Looker, NewHome, Site, file_options};
+pub(super) use self::kind::{Found, LogOf, Looker, NewResident, Site, file_options};
 
 use self::batches::Batches;
 use self::central::Central;

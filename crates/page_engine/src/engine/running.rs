@@ -93,7 +93,9 @@ impl<P: Platform> Running<P> {
         if options.undoing == AfterCrash::InBackground && running.shared.unfinished.is_any() {
             running.spawn(format!("undo-{}", options.partition), undo_unfinished);
         }
-        if options.redoing == AfterCrash::InBackground && running.shared.pages.pool.is_behind() {
+        if options.redoing == AfterCrash::InBackground
+            && running.shared.pages.pool.has_pending_redo()
+        {
             running.spawn(format!("redo-{}", options.partition), catch_up);
         }
         if options.cleaning == Cleaning::InBackground

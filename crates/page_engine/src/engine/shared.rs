@@ -7,7 +7,7 @@
 
 use super::checkpointer::Checkpointer;
 use super::group::Group;
-use super::logs::{Found, Looker, NewHome, Site, file_options, log_of};
+use super::logs::{Found, Looker, NewResident, Site, file_options, log_of};
 use super::unfinished::{Unfinished, is_for_later};
 use crate::buffer::offsets::first_page;
 use crate::buffer::{CheckpointNeed, Master, NvPages, NvSlots, PageFile, Pool, Slots};
@@ -150,14 +150,14 @@ impl<P: Platform> Shared<P> {
         };
         log_of::<P>(axes.log).create(&site)?;
         let (memories, bytes) = (site.memories(), page_bytes as usize);
-        let home = match axes.pages {
+        let resident = match axes.pages {
             PagesKind::Ssd => None,
             PagesKind::Nvm => Some(NvPages::create(&memories, site.identity(), bytes, &pages)?),
         };
-        if let Some((source, pages)) = &home {
+        if let Some((source, pages)) = &resident {
             master.pages = source.first().0 + pages.len() as u32;
         }
-        let pages_in_file = if home.is_none() { &*pages } else { &[] };
+        let pages_in_file = if resident.is_none() { &*pages } else { &[] };
         let places = Places::of(platform, options.partition)?;
         let options_file = file_options(options, axes.guard);
         let mut slots: Option<Box<dyn Slots>> = None;
@@ -166,7 +166,7 @@ impl<P: Platform> Shared<P> {
             slots = Some(Box::new(made));
         }
         let file = PageFile::create(places.pages(), &options_file, master, pages_in_file, slots)?;
-        Self::start(&site, places, (file, home), &|_| false)
+        Self::start(&site, places, (file, resident), &|_| false)
     }
 
     /// Opens a partition and recovers it.
@@ -187,7 +187,7 @@ impl<P: Platform> Shared<P> {
             log_of::<P>(axes.log).secure_master(&site, &mut file)?;
         }
         file.repair(options.access)?;
-        let home = match axes.pages {
+        let resident = match axes.pages {
             PagesKind::Ssd => None,
             PagesKind::Nvm => {
                 let sizes = (file.page_bytes(), file.pages());
@@ -197,7 +197,7 @@ impl<P: Platform> Shared<P> {
                 Some((opened, Vec::new()))
             }
         };
-        Self::start(&site, places, (file, home), decide)
+        Self::start(&site, places, (file, resident), decide)
     }
 
     fn open_file(site: &Site<'_, P>, directory: &P::Files) -> Result<PageFile<P::Files>> {
@@ -216,11 +216,11 @@ impl<P: Platform> Shared<P> {
     fn start(
         site: &Site<'_, P>,
         places: Places<P::Files>,
-        (file, home): (PageFile<P::Files>, NewHome<P>),
+        (file, resident): (PageFile<P::Files>, NewResident<P>),
         decide: Decide<'_>,
     ) -> Result<Self> {
         let (options, master) = (site.options, file.master());
-        let (pages, analysis) = Self::redo(site, places.log, file, home)?;
+        let (pages, analysis) = Self::redo(site, places.log, file, resident)?;
         let is_found = analysis.records > 0;
         let (replayed, next_txn) = (analysis.commits, analysis.next_txn);
         let is_later = |txn: &Transaction| is_for_later(txn, options.undoing, master.catalogue);
@@ -246,8 +246,8 @@ impl<P: Platform> Shared<P> {
             undone,
         };
         // The log is needed until no redo is deferred.
-        let can_wait =
-            shared.pages.pool.is_behind() && shared.checkpoint_need() == CheckpointNeed::None;
+        let can_wait = shared.pages.pool.has_pending_redo()
+            && shared.checkpoint_need() == CheckpointNeed::None;
         if is_found && !can_wait {
             shared.write_checkpoint()?;
         }
@@ -267,7 +267,7 @@ impl<P: Platform> Shared<P> {
         site: &Site<'_, P>,
         files: P::Files,
         mut file: PageFile<P::Files>,
-        home: NewHome<P>,
+        resident: NewResident<P>,
     ) -> Result<(Pages<P::Files>, Analysis)> {
         let Site {
             platform,
@@ -284,23 +284,23 @@ impl<P: Platform> Shared<P> {
             files,
             start: master.start,
             pages: file.pages(),
-            home,
+            resident,
         };
         let looker = &mut Looker {
             analysis: &mut analysis,
             partition: options.partition,
         };
-        let (log, home) = log_of::<P>(axes.log).open(site, found, looker)?;
+        let (log, resident) = log_of::<P>(axes.log).open(site, found, looker)?;
         let is_found = analysis.records > 0;
         if is_found && options.access == Access::Read {
             return Err(StorageError::NeedsRecovery(name));
         }
         let images = file.guard() == Guard::FullPageWrites;
-        let pool = match home {
+        let pool = match resident {
             None => Pool::new(file, log, options.buffer_bytes)?,
-            Some((home, pages)) => {
+            Some((resident, pages)) => {
                 file.set_pages(pages);
-                Pool::in_memory(file, log, home)?
+                Pool::in_memory(file, log, resident)?
             }
         };
         let mut pages = Pages::new(pool, options.page_cells_max);

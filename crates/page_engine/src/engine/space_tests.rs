@@ -6,7 +6,7 @@
 
 use super::tests::{TestPlatform, key_of, number_of, options};
 use super::*;
-use crate::buffer::Reserve;
+use crate::buffer::UndoSpace;
 use crate::engine::open;
 use crate::page::Head;
 use crate::paged::Change;
@@ -162,7 +162,7 @@ fn a_page_that_is_to_be_split_is_not_taken_for_a_free_one() {
         let &newest = used.iter().max().unwrap();
         let mut change = Change::new();
         pages.release(&mut change, newest).unwrap();
-        let reserve = Reserve::Keep(0);
+        let reserve = UndoSpace::Keep(0);
         change
             .finish(&pages.pool, &Head::Change, reserve, &mut Vec::new())
             .unwrap();

@@ -5,7 +5,7 @@
 //! record is in the log, so a change that finds the log's disk full has no effect.
 
 use super::{in_batch, in_place};
-use crate::buffer::{Changes, PageAccess, Pool, Reserve, WriteGuard};
+use crate::buffer::{Changes, PageAccess, Pool, UndoSpace, WriteGuard};
 use crate::page::{Head, Header, Misfit, PageId, PageOp, Section};
 use disk::Directory;
 use std::borrow::Cow;
@@ -64,8 +64,8 @@ impl<'p> Change<'p> {
     }
 
     /// Accounts for what has been read of a page.
-    pub fn account(&self, number: usize, look: PageAccess<'_>) {
-        self.pages[number].guard.account(look);
+    pub fn record_access(&self, number: usize, access: PageAccess<'_>) {
+        self.pages[number].guard.record_access(access);
     }
 
     /// The id of a page.
@@ -95,7 +95,7 @@ impl<'p> Change<'p> {
         mut self,
         pool: &Pool<D>,
         head: &Head<'_>,
-        reserve: Reserve,
+        reserve: UndoSpace,
         buffer: &mut Vec<u8>,
     ) -> Result<Lsn> {
         make(pool, &mut self.pages, (head, reserve), buffer)
@@ -107,20 +107,20 @@ impl<'p> Change<'p> {
 pub(super) fn make<D: Directory>(
     pool: &Pool<D>,
     pages: &mut [Touched<'_>],
-    head: (&Head<'_>, Reserve),
+    head: (&Head<'_>, UndoSpace),
     buffer: &mut Vec<u8>,
 ) -> Result<Lsn> {
     match pool.changes() {
         Changes::InBuffers => make_in_buffers(pool, pages, head, buffer),
-        Changes::InPlace(home) => in_place::change((pool, home), pages, head, buffer),
-        Changes::InCopies(home) => in_batch::change((pool, home), pages, head, buffer),
+        Changes::InPlace(resident) => in_place::change((pool, resident), pages, head, buffer),
+        Changes::InCopies(resident) => in_batch::change((pool, resident), pages, head, buffer),
     }
 }
 
 fn make_in_buffers<D: Directory>(
     pool: &Pool<D>,
     pages: &mut [Touched<'_>],
-    (head, reserve): (&Head<'_>, Reserve),
+    (head, reserve): (&Head<'_>, UndoSpace),
     buffer: &mut Vec<u8>,
 ) -> Result<Lsn> {
     let log = pool.log();

@@ -32,7 +32,7 @@ impl Tree {
         let level = {
             let root = pages.pool.read(self.root)?;
             self.check_root(pages, root.bytes())?;
-            root.account(PageAccess::Header);
+            root.record_access(PageAccess::Header);
             Header(root.bytes()).level()
         };
         pages_below(pages, self.root, level, visit)
@@ -60,7 +60,7 @@ impl Tree {
     ) {
         let level = match pages.pool.read(self.root) {
             Ok(root) => {
-                root.account(PageAccess::Header);
+                root.record_access(PageAccess::Header);
                 Header(root.bytes()).level()
             }
             Err(error) => {
@@ -85,7 +85,7 @@ impl Tree {
         }
         let page = match pages.pool.read(id) {
             Ok(page) => {
-                page.account(PageAccess::Whole);
+                page.record_access(PageAccess::Whole);
                 page.bytes().to_vec()
             }
             Err(error) => {
@@ -142,7 +142,7 @@ fn pages_below<D: Directory>(
     if level > 0 {
         let children: Vec<PageId> = {
             let page = pages.pool.read(id)?;
-            page.account(PageAccess::Whole);
+            page.record_access(PageAccess::Whole);
             check_child(pages, id, page.bytes(), level)?;
             let view = Slotted::new(page.bytes());
             (0..=view.slots())
@@ -168,7 +168,7 @@ impl<D: Directory> Pages<D> {
         let mut map = first;
         loop {
             let page = self.pool.read(map)?;
-            page.account(PageAccess::Whole);
+            page.record_access(PageAccess::Whole);
             if Header(page.bytes()).kind() != Some(PageKind::Map) {
                 let text = "the page is no map of space";
                 return Err(super::change::wrong_page(&self.pool, map, text));

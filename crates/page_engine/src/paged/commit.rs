@@ -9,7 +9,7 @@ use super::change::Change;
 use super::space::Pages;
 use super::transaction::Transaction;
 use super::tree::Tree;
-use crate::buffer::{PageAccess, Reserve};
+use crate::buffer::{PageAccess, UndoSpace};
 use crate::page::{Head, Header, PageId, TxnId};
 use disk::Directory;
 use storage::Result;
@@ -62,7 +62,7 @@ impl<D: Directory> Pages<D> {
         }
         for root in trees {
             let page = self.pool.read(root)?;
-            page.account(PageAccess::Header);
+            page.record_access(PageAccess::Header);
             let key_words = Header(page.bytes()).key_words();
             drop(page);
             let tree = Tree { root, key_words };
@@ -75,7 +75,7 @@ impl<D: Directory> Pages<D> {
     /// later.
     pub fn mark(&self, session: u32, number: GlobalTxnId) -> Result<Lsn> {
         let head = Head::Mark(number, self.clock.now());
-        let logged = self.log_head(&head, Reserve::Bytes(session, 0));
+        let logged = self.log_head(&head, UndoSpace::Bytes(session, 0));
         self.pool.log().end(session);
         logged
     }
@@ -89,11 +89,11 @@ impl<D: Directory> Pages<D> {
         );
         let frees = self.given_up(txn, true)?;
         let bytes = txn.rollback_bytes(self.log_room()) + self.freed_bytes(frees.len());
-        let reserve = Reserve::Bytes(txn.session, bytes);
+        let reserve = UndoSpace::Bytes(txn.session, bytes);
         self.log_head(&Head::Prepare(txn.id, global, frees), reserve)
     }
 
-    pub(super) fn log_head(&self, head: &Head<'_>, reserve: Reserve) -> Result<Lsn> {
+    pub(super) fn log_head(&self, head: &Head<'_>, reserve: UndoSpace) -> Result<Lsn> {
         let buffer = &mut Vec::with_capacity(HEAD_RECORD_BYTES);
         let mut record = self.pool.log().begin_record(buffer);
         record.head(head);
@@ -113,11 +113,11 @@ impl<D: Directory> Pages<D> {
     }
 
     /// The log space that a session's transaction needs once it has ended.
-    pub(super) fn reserve_for_freeing(&self, session: u32, pages: usize) -> Reserve {
+    pub(super) fn reserve_for_freeing(&self, session: u32, pages: usize) -> UndoSpace {
         if pages == 0 {
-            Reserve::End(session)
+            UndoSpace::End(session)
         } else {
-            Reserve::Bytes(session, self.freed_bytes(pages))
+            UndoSpace::Bytes(session, self.freed_bytes(pages))
         }
     }
 
@@ -138,7 +138,7 @@ impl<D: Directory> Pages<D> {
             self.pool.log().make_way()?;
             let mut change = Change::new();
             self.release(&mut change, id)?;
-            let reserve = Reserve::Keep(session);
+            let reserve = UndoSpace::Keep(session);
             change.finish(&self.pool, &Head::Freed(txn), reserve, &mut record)?;
         }
         self.pool.log().end(session);

@@ -16,7 +16,7 @@
 use super::change::{Change, wrong_page};
 use super::space::{Pages, pages_of_map};
 use super::tree::Tree;
-use crate::buffer::Reserve;
+use crate::buffer::UndoSpace;
 use crate::buffer::offsets::first_page;
 use crate::page::header::HEADER_BYTES;
 use crate::page::slotted::capacity;
@@ -201,7 +201,7 @@ impl Compaction<'_> {
         push_content(&mut change, new, &content);
         name.write(&mut change, owner, id);
         pages.release(&mut change, old_id)?;
-        tree.finish(pages, change, Reserve::Keep(self.session))?;
+        tree.finish(pages, change, UndoSpace::Keep(self.session))?;
         Ok(id)
     }
 }
@@ -234,7 +234,7 @@ impl<D: Directory> Pages<D> {
             let mut change = Change::new();
             let map = change.add(self.pool.write(kept)?);
             change.push(map, PageOp::Link { link: PageId(0) });
-            let (head, reserve) = (Head::Change, Reserve::Keep(session));
+            let (head, reserve) = (Head::Change, UndoSpace::Keep(session));
             change.finish(&self.pool, &head, reserve, &mut Vec::new())?;
         }
         Ok(PageId(last.0 + 1))

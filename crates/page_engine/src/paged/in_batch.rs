@@ -5,7 +5,7 @@
 //! closed (`buffer/batch_log.rs`).
 
 use super::change::Touched;
-use crate::buffer::{Home, Pool, Reserve};
+use crate::buffer::{Pool, ResidentPages, UndoSpace};
 use crate::page::{Head, Header, Misfit, PageId, Section};
 use disk::Directory;
 use storage::Result;
@@ -13,16 +13,16 @@ use storage::log::Lsn;
 
 /// Logs a change of pages and makes it in their copies.
 pub(super) fn change<D: Directory>(
-    (pool, home): (&Pool<D>, &Home),
+    (pool, resident): (&Pool<D>, &ResidentPages),
     pages: &mut [Touched<'_>],
-    (head, reserve): (&Head<'_>, Reserve),
+    (head, reserve): (&Head<'_>, UndoSpace),
     buffer: &mut Vec<u8>,
 ) -> Result<Lsn> {
     let count = pages.len();
     let apply = &mut |lsn: Lsn, changed: &mut Vec<PageId>| {
         for touched in pages.iter_mut().filter(|touched| !touched.ops.is_empty()) {
             let id = touched.guard.id();
-            let (copy, is_first) = touched.guard.copy_mut(home);
+            let (copy, is_first) = touched.guard.copy_mut(resident);
             if is_first {
                 changed.push(id);
             }

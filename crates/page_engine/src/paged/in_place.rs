@@ -25,7 +25,9 @@
 
 use super::change::Touched;
 use crate::buffer::horizon::{PartitionedLog, Places};
-use crate::buffer::{Edit, Home, NewLines, PageAccess, PageHome, Pool, Reserve, store};
+use crate::buffer::{
+    Edit, NewLines, PageAccess, Pool, ResidentPages, ResidentStore, UndoSpace, store,
+};
 use crate::page::{Draft, Head, Header, Misfit, PageId, Section};
 use disk::Directory;
 use pmem::Page;
@@ -44,15 +46,17 @@ fn plan(touched: &Touched<'_>) -> Result<Draft, Misfit> {
         return Draft::whole(&section, old.len());
     }
     let draft = Draft::of(&section, old)?;
-    touched.guard.account(PageAccess::Ranges(draft.read()));
+    touched
+        .guard
+        .record_access(PageAccess::Ranges(draft.read()));
     Ok(draft)
 }
 
 /// Logs a change of pages and makes it in place.
 pub(super) fn change<D: Directory>(
-    at: (&Pool<D>, &Home),
+    at: (&Pool<D>, &ResidentPages),
     pages: &mut [Touched<'_>],
-    head: (&Head<'_>, Reserve),
+    head: (&Head<'_>, UndoSpace),
     buffer: &mut Vec<u8>,
 ) -> Result<Lsn> {
     let plan = |touched: &Touched<'_>| {
@@ -72,9 +76,9 @@ pub(super) fn change<D: Directory>(
 
 /// Logs what pages were and stores what they are going to be.
 fn make<D: Directory>(
-    (pool, home): (&Pool<D>, &Home),
+    (pool, resident): (&Pool<D>, &ResidentPages),
     (pages, drafts): (&mut [Touched<'_>], &mut [Draft]),
-    (head, reserve): (&Head<'_>, Reserve),
+    (head, reserve): (&Head<'_>, UndoSpace),
     buffer: &mut Vec<u8>,
 ) -> Result<Lsn> {
     assert_eq!(pages.len(), drafts.len(), "each page has a draft");
@@ -97,7 +101,7 @@ fn make<D: Directory>(
         new: draft.bytes(),
         lines: draft.lines(),
     });
-    let stored = store(home, reserve.session(), changes);
+    let stored = store(resident, reserve.session(), changes);
     stored.inspect_err(|error| pool.log().refuse(error))?;
     Ok(lsn)
 }
@@ -123,7 +127,7 @@ fn sections(lsn: Lsn, record: &[u8]) -> Result<Vec<Section<'_>>> {
 /// `first` on, in their order.
 pub fn undo_unfinished<P: Places>(
     log: &PartitionedLog<P>,
-    home: &dyn PageHome,
+    resident: &dyn ResidentStore,
     first: PageId,
     pages: &mut [Page],
 ) -> Result<u64> {
@@ -164,7 +168,7 @@ pub fn undo_unfinished<P: Places>(
                 StorageError::Unsupported(text)
             })?;
             let (new, lines) = (&new, &lines);
-            home.store(0, &mut [Edit { page, new, lines }])?;
+            resident.store(0, &mut [Edit { page, new, lines }])?;
         }
         given_up.push(*lsn);
     }

@@ -87,7 +87,7 @@ pub fn walk<D: Directory>(
         let page = pages.pool.read(id)?;
         let header = Header(page.bytes());
         let bytes = header.slots();
-        page.account(PageAccess::Content(bytes));
+        page.record_access(PageAccess::Content(bytes));
         // All pieces are full but the last, so no chain is longer than its value.
         let is_piece = header.kind() == Some(PageKind::Long)
             && bytes == left.min(capacity(pages.page_bytes()));

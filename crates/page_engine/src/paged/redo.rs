@@ -267,7 +267,9 @@ impl<'p, D: Directory> Redo<'p, D> {
         }
         if self.sort()? {
             let changes = std::mem::take(&mut self.changes);
-            self.pages.pool.set_backlog(Box::new(Left::new(changes)));
+            self.pages
+                .pool
+                .set_pending_redo(Box::new(Left::new(changes)));
         }
         Ok(())
     }

@@ -6,9 +6,9 @@
 use super::change::wrong_page;
 use super::search_path::SearchPath;
 use super::space::Pages;
-use super::transaction::{Entry, Transaction, TransactionMark};
+use super::transaction::{Entry, Savepoint, Transaction};
 use super::tree::{Stored, Tree};
-use crate::buffer::Reserve;
+use crate::buffer::UndoSpace;
 use crate::page::{Head, KeyOf, Undo};
 use disk::Directory;
 use storage::record::KeyBuf;
@@ -41,7 +41,7 @@ impl<D: Directory> Pages<D> {
     }
 
     /// Undoes a transaction back to where it stood.
-    pub fn rollback(&self, txn: &mut Transaction, mark: TransactionMark) -> Result<()> {
+    pub fn rollback(&self, txn: &mut Transaction, mark: Savepoint) -> Result<()> {
         assert!(
             mark.entries <= txn.undo.len()
                 && mark.frees <= txn.frees.len()
@@ -133,7 +133,7 @@ impl<D: Directory> Pages<D> {
     /// Notes that the newest entry is undone, which changed no page.
     fn compensate(&self, txn: &mut Transaction) -> Result<()> {
         let head = Head::Compensation(txn.id, txn.undo.len().saturating_sub(1) as u32);
-        self.log_head(&head, Reserve::Keep(txn.session))?;
+        self.log_head(&head, UndoSpace::Keep(txn.session))?;
         txn.undo.pop();
         Ok(())
     }

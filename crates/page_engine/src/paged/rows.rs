@@ -77,11 +77,11 @@ impl Tables {
         let Self { states, value, .. } = self;
         let state = find_mut(states, range.table)?;
         let primary = state.primary;
-        let (tree, search_path, primary_trail) = match range.index {
+        let (tree, search_path, primary_path) = match range.index {
             None => (primary, &mut state.search_path, None),
             Some(index) => {
                 let number = state.table.index_number(index)?;
-                let search_path = &mut state.secondary_trails[number];
+                let search_path = &mut state.secondary_paths[number];
                 (
                     state.secondary[number],
                     search_path,
@@ -98,7 +98,7 @@ impl Tables {
             key: KeyBuf::new(),
             value,
             row: &mut state.row,
-            primary_trail,
+            primary_path,
             visit,
         };
         let bounds: (&[u64], &[u64]) = (&range.low, &range.high);
@@ -132,7 +132,7 @@ impl Tables {
             words.for_each(|word| primary_key.extend_from_slice(&word.to_le_bytes()));
             table.secondary[number].encode_row(row, &mut state.changed_key)?;
             locks.change(id, tree.root, &state.changed_key)?;
-            let place = (*tree, &mut state.secondary_trails[number]);
+            let place = (*tree, &mut state.secondary_paths[number]);
             if !put_value(pages, place, &state.changed_key, &primary_key, txn)? {
                 return Err(table.duplicate(Some(number), row));
             }
@@ -197,7 +197,7 @@ impl Tables {
         for (number, tree) in state.secondary.iter().enumerate() {
             state.table.secondary[number].encode_row(&state.row, &mut state.key)?;
             locks.change(id, tree.root, &state.key)?;
-            let place = (*tree, &mut state.secondary_trails[number]);
+            let place = (*tree, &mut state.secondary_paths[number]);
             remove_value(pages, place, &state.key, txn)?;
         }
         remove_value(pages, (state.primary, &mut state.search_path), key, txn)
@@ -225,7 +225,7 @@ impl TableState {
             let id = self.table.def.id;
             locks.change(id, tree.root, &self.changed_key)?;
             locks.change(id, tree.root, &self.key)?;
-            let search_path = &mut self.secondary_trails[number];
+            let search_path = &mut self.secondary_paths[number];
             let place = (*tree, &mut *search_path);
             if !put_value(pages, place, &self.changed_key, &primary_key, txn)? {
                 return Err(self.table.duplicate(Some(number), &self.changed));
@@ -247,7 +247,7 @@ struct RowScan<'s, D: Directory> {
     value: &'s mut Vec<u8>,
     row: &'s mut Row,
     /// If the scanned tree is an index.
-    primary_trail: Option<&'s mut SearchPath>,
+    primary_path: Option<&'s mut SearchPath>,
     visit: &'s mut dyn FnMut(&Row) -> ControlFlow<()>,
 }
 
@@ -271,10 +271,10 @@ impl<D: Directory> ScanCells for RowScan<'_, D> {
             key,
             value,
             row,
-            primary_trail,
+            primary_path,
             ..
         } = self;
-        let Some(search_path) = primary_trail else {
+        let Some(search_path) = primary_path else {
             read_stored(pages, *primary, stored, value, row)?;
             return Ok((self.visit)(row));
         };

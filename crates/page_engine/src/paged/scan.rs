@@ -34,7 +34,7 @@ struct LeafCopy {
     bytes: Vec<u8>,
     id: PageId,
     /// When it was that leaf.
-    moment: StructureVersion,
+    version: StructureVersion,
     /// The separator at its far end, if it is not the last leaf: the first key after it, or going
     /// backward, its own lowest possible key.
     bound: Option<KeyBuf>,
@@ -82,7 +82,7 @@ impl Tree {
         let mut leaf = LeafCopy {
             bytes: Vec::new(),
             id: self.root,
-            moment: StructureVersion::default(),
+            version: StructureVersion::default(),
             bound: None,
             until_ahead: 1,
         };
@@ -132,11 +132,11 @@ impl Tree {
         direction: Direction,
         leaf: &mut LeafCopy,
     ) -> Result<()> {
-        let moment = pages.structure.now(self.root);
+        let version = pages.structure.now(self.root);
         let mut below = None;
-        if let Some(root) = search_path.root(moment) {
+        if let Some(root) = search_path.root(version) {
             let (id, level) = leaf.pass(self, pages, root, key, direction);
-            below = self.read_child(pages, Child { id, level, moment })?;
+            below = self.read_child(pages, Child { id, level, version })?;
         }
         let mut guard = if let Some(child) = below {
             child
@@ -148,15 +148,15 @@ impl Tree {
         };
         while Header(guard.bytes()).kind() == Some(PageKind::Inner) {
             let (id, level) = leaf.pass(self, pages, guard.bytes(), key, direction);
-            guard.account(PageAccess::Key(key));
+            guard.record_access(PageAccess::Key(key));
             let child = pages.pool.read(id)?;
             check_child(pages, id, child.bytes(), level)?;
             guard = child;
         }
         leaf.bytes.clear();
         leaf.bytes.extend_from_slice(guard.bytes());
-        guard.account(PageAccess::Whole);
-        leaf.moment = pages.structure.now(self.root);
+        guard.record_access(PageAccess::Whole);
+        leaf.version = pages.structure.now(self.root);
         drop(guard);
         // So each leaf brings the scan forward.
         let is_outside = leaf.bound.as_ref().is_some_and(|bound| match direction {
@@ -288,16 +288,16 @@ impl LeafCopy {
         (pages, search_path): (&Pages<D>, &mut SearchPath),
         key: &[u64],
     ) -> Result<bool> {
-        let is_same = || pages.structure.now(tree.root) == self.moment;
+        let is_same = || pages.structure.now(tree.root) == self.version;
         if is_same() {
             let now = pages.pool.read(self.id)?;
             if is_same() {
-                now.account(PageAccess::Header);
+                now.record_access(PageAccess::Header);
                 return Ok(Header(now.bytes()).lsn() == Header(&self.bytes).lsn());
             }
         }
         let now = tree.leaf(pages, key, search_path)?;
-        now.account(PageAccess::Header);
+        now.record_access(PageAccess::Header);
         let header = Header(now.bytes());
         Ok(header.number() == self.id && header.lsn() == Header(&self.bytes).lsn())
     }

@@ -58,7 +58,7 @@ impl Structure {
 struct Step {
     hash: u64,
     leaf: PageId,
-    moment: StructureVersion,
+    version: StructureVersion,
 }
 
 /// The root as it was, where it has children.
@@ -81,24 +81,24 @@ pub(super) struct SearchPath {
 impl SearchPath {
     /// The root as it was at some moment, if it has children.
     #[inline]
-    pub(super) fn root(&self, moment: StructureVersion) -> Option<&[u8]> {
+    pub(super) fn root(&self, version: StructureVersion) -> Option<&[u8]> {
         let root = &self.root;
         debug_assert!(
             !root.is_copied || Header(&root.bytes).kind() == Some(PageKind::Inner),
             "a root is copied where it has children"
         );
-        (root.is_copied && root.met == Some(moment)).then_some(&root.bytes)
+        (root.is_copied && root.met == Some(version)).then_some(&root.bytes)
     }
 
     /// Notes the root at some moment, and returns whether it has copied it; the caller has its
     /// latch.
-    pub(super) fn note_root(&mut self, root: &[u8], moment: StructureVersion) -> bool {
+    pub(super) fn note_root(&mut self, root: &[u8], version: StructureVersion) -> bool {
         if Header(root).kind() != Some(PageKind::Inner) {
             return false;
         }
         let copy = &mut self.root;
-        copy.is_copied = copy.met == Some(moment);
-        copy.met = Some(moment);
+        copy.is_copied = copy.met == Some(version);
+        copy.met = Some(version);
         if copy.is_copied {
             copy.bytes.clear();
             copy.bytes.extend_from_slice(root);
@@ -111,15 +111,19 @@ impl SearchPath {
     pub(super) fn find(&self, key: &[u64]) -> Option<(PageId, StructureVersion)> {
         let hash = hash(key);
         let step = self.steps[hash as usize % STEPS]?;
-        (step.hash == hash).then_some((step.leaf, step.moment))
+        (step.hash == hash).then_some((step.leaf, step.version))
     }
 
     /// Notes where a key is found.
     #[inline]
-    pub(super) fn note(&mut self, key: &[u64], leaf: PageId, moment: StructureVersion) {
+    pub(super) fn note(&mut self, key: &[u64], leaf: PageId, version: StructureVersion) {
         debug_assert!(!key.is_empty(), "a tree has keys of at least one word");
         let hash = hash(key);
-        self.steps[hash as usize % STEPS] = Some(Step { hash, leaf, moment });
+        self.steps[hash as usize % STEPS] = Some(Step {
+            hash,
+            leaf,
+            version,
+        });
     }
 }
 

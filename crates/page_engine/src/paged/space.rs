@@ -193,7 +193,7 @@ impl<D: Directory> Pages<D> {
             };
             let free = (bit..end).find(|&bit| !is_taken(bit));
             let looked = bytes_of(bit, free.map_or(end, |free| free + 1));
-            change.account(map, PageAccess::Ranges(&[looked]));
+            change.record_access(map, PageAccess::Ranges(&[looked]));
             if let Some(free) = free {
                 // Going on would wait for a latch that this change holds itself.
                 if change.find(PageId(from.0 - bit + free)).is_some() {
@@ -256,14 +256,14 @@ impl<D: Directory> Pages<D> {
         let covered = pages_of_map(page_bytes);
         let free = (bit..covered).find(|&bit| !is_used(map.bytes(), bit));
         let looked = bytes_of(bit, free.map_or(covered, |free| free + 1));
-        map.account(PageAccess::Ranges(&[0..HEADER_BYTES, looked]));
+        map.record_access(PageAccess::Ranges(&[0..HEADER_BYTES, looked]));
         Ok(is_map && free.is_none())
     }
 
     /// The map that a map links to.
     fn link(&self, map: PageId) -> Result<PageId> {
         let map = self.pool.read(map)?;
-        map.account(PageAccess::Header);
+        map.record_access(PageAccess::Header);
         Ok(Header(map.bytes()).link())
     }
 
@@ -285,7 +285,7 @@ impl<D: Directory> Pages<D> {
             }
         }
         let guard = self.pool.write(id)?;
-        guard.account(PageAccess::Header);
+        guard.record_access(PageAccess::Header);
         if Header(guard.bytes()).kind() != Some(PageKind::Map) {
             return Err(wrong_page(&self.pool, id, "the page is no map of space"));
         }

@@ -12,7 +12,7 @@
 use super::change::Change;
 use super::space::Pages;
 use super::tree::{Tree, cell_of, check_child};
-use crate::buffer::{PageAccess, Reserve, WriteGuard};
+use crate::buffer::{PageAccess, UndoSpace, WriteGuard};
 use crate::page::slotted::{CHILD_BYTES, SLOT_BYTES, key_words};
 use crate::page::{Head, Header, PageId, PageKind, PageOp, Slotted};
 use disk::Directory;
@@ -69,12 +69,12 @@ impl Tree {
         pages: &Pages<D>,
         key: &[u64],
         bytes: usize,
-        reserve: Reserve,
+        reserve: UndoSpace,
     ) -> Result<()> {
         let mut guard = pages.pool.write(self.root)?;
         loop {
             self.check_root(pages, guard.bytes())?;
-            guard.account(PageAccess::Header);
+            guard.record_access(PageAccess::Header);
             let view = Slotted::new(guard.bytes());
             let is_full = match view.header().kind() {
                 Some(PageKind::Leaf) => !pages.fits(&view, bytes),
@@ -92,7 +92,7 @@ impl Tree {
                 return Ok(());
             }
             let place = view.child_place(key);
-            guard.account(PageAccess::Key(key));
+            guard.record_access(PageAccess::Key(key));
             let (id, level) = (
                 view.child_at(place),
                 view.header().level().saturating_sub(1),
@@ -100,7 +100,7 @@ impl Tree {
             let child = pages.pool.write(id)?;
             check_child(pages, id, child.bytes(), level)?;
             let below = Slotted::new(child.bytes());
-            child.account(PageAccess::Header);
+            child.record_access(PageAccess::Header);
             let is_full = if level == 0 {
                 !pages.fits(&below, bytes)
             } else {
@@ -118,10 +118,10 @@ impl Tree {
         &self,
         pages: &'p Pages<D>,
         root: WriteGuard<'p>,
-        reserve: Reserve,
+        reserve: UndoSpace,
     ) -> Result<()> {
         debug_assert_eq!(root.id(), self.root, "another page grows than the root");
-        root.account(PageAccess::Whole);
+        root.record_access(PageAccess::Whole);
         let old = root.bytes().to_vec();
         let view = Slotted::new(&old);
         let mut change = Change::new();
@@ -152,16 +152,16 @@ impl Tree {
         place: usize,
         child: WriteGuard<'p>,
         key: &[u64],
-        reserve: Reserve,
+        reserve: UndoSpace,
     ) -> Result<()> {
-        child.account(PageAccess::Whole);
+        child.record_access(PageAccess::Whole);
         let old = child.bytes().to_vec();
         let view = Slotted::new(&old);
         let is_leaf = view.header().kind() == Some(PageKind::Leaf);
-        let is_behind = view.search(key).0 == view.slots();
-        let at = if is_behind && is_leaf {
+        let has_pending_redo = view.search(key).0 == view.slots();
+        let at = if has_pending_redo && is_leaf {
             view.slots()
-        } else if is_behind {
+        } else if has_pending_redo {
             view.slots().saturating_sub(1)
         } else {
             middle(&view)
@@ -206,7 +206,7 @@ impl Tree {
         &self,
         pages: &Pages<D>,
         key: &[u64],
-        reserve: Reserve,
+        reserve: UndoSpace,
     ) -> Result<()> {
         let mut level = 0;
         while self.merge_at(pages, key, level, reserve)? {
@@ -221,13 +221,13 @@ impl Tree {
         pages: &Pages<D>,
         key: &[u64],
         level: u8,
-        reserve: Reserve,
+        reserve: UndoSpace,
     ) -> Result<bool> {
         let mut parent = pages.pool.write(self.root)?;
         self.check_root(pages, parent.bytes())?;
         loop {
             let view = Slotted::new(parent.bytes());
-            parent.account(PageAccess::Key(key));
+            parent.record_access(PageAccess::Key(key));
             if view.header().level() <= level {
                 return Ok(false);
             }
@@ -254,8 +254,8 @@ impl Tree {
         let right = pages.pool.write(right_id)?;
         check_child(pages, right_id, right.bytes(), level)?;
         let (a, b) = (Slotted::new(left.bytes()), Slotted::new(right.bytes()));
-        left.account(PageAccess::Header);
-        right.account(PageAccess::Header);
+        left.record_access(PageAccess::Header);
+        right.record_access(PageAccess::Header);
         let separator = if level == 0 {
             0
         } else {
@@ -293,7 +293,7 @@ impl Tree {
         &self,
         pages: &'p Pages<D>,
         root: WriteGuard<'p>,
-        reserve: Reserve,
+        reserve: UndoSpace,
     ) -> Result<bool> {
         let header = Header(root.bytes());
         let is_only_link = header.kind() == Some(PageKind::Inner) && header.slots() == 0;
@@ -304,7 +304,7 @@ impl Tree {
         let level = header.level() - 1;
         let mut child = pages.pool.write(id)?;
         check_child(pages, id, child.bytes(), level)?;
-        child.account(PageAccess::Whole);
+        child.record_access(PageAccess::Whole);
         let moved = child.bytes().to_vec();
         let view = Slotted::new(&moved);
         let mut change = Change::new();
@@ -328,9 +328,9 @@ impl Tree {
         left_place: usize,
         left: WriteGuard<'p>,
         mut right: WriteGuard<'p>,
-        reserve: Reserve,
+        reserve: UndoSpace,
     ) -> Result<()> {
-        right.account(PageAccess::Whole);
+        right.record_access(PageAccess::Whole);
         let moved = right.bytes().to_vec();
         let view = Slotted::new(&moved);
         let right_id = right.id();
@@ -367,7 +367,7 @@ impl Tree {
         &self,
         pages: &'p Pages<D>,
         change: Change<'p>,
-        reserve: Reserve,
+        reserve: UndoSpace,
     ) -> Result<()> {
         let mut record = Vec::new();
         pages.structure.count(self.root);

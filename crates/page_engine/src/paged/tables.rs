@@ -56,7 +56,7 @@ pub(super) struct TableState {
     /// Of the primary tree.
     pub(super) search_path: SearchPath,
     /// Of the secondary ones.
-    pub(super) secondary_trails: Vec<SearchPath>,
+    pub(super) secondary_paths: Vec<SearchPath>,
     pub(super) row: Row,
     pub(super) changed: Row,
     pub(super) key: KeyBuf,
@@ -94,7 +94,7 @@ impl TableState {
             changed: Row::new(Arc::clone(&table.layout)),
             table,
             primary,
-            secondary_trails: secondary.iter().map(|_| SearchPath::default()).collect(),
+            secondary_paths: secondary.iter().map(|_| SearchPath::default()).collect(),
             secondary,
             search_path: SearchPath::default(),
             key: KeyBuf::default(),
@@ -297,7 +297,7 @@ impl Tables {
                 row,
                 key: index_key,
                 table,
-                secondary_trails,
+                secondary_paths,
                 ..
             } = &mut state;
             value.clear();
@@ -308,7 +308,7 @@ impl Tables {
                 bytes: key,
                 is_long: false,
             };
-            let place = (&**index_key, &mut secondary_trails[number]);
+            let place = (&**index_key, &mut secondary_paths[number]);
             if tree.insert(pages, place, primary_key, &mut Entry::Quiet(txn))? {
                 Ok(ControlFlow::Continue(()))
             } else {

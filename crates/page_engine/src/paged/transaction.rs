@@ -4,7 +4,7 @@
 //! collects them while it looks for transactions that have not ended.
 
 use super::change::{Change, Touched, make};
-use crate::buffer::{Pool, Reserve, WriteGuard};
+use crate::buffer::{Pool, UndoSpace, WriteGuard};
 use crate::page::{Head, PageId, PageOp, TxnId, Undo, UndoEntries};
 use disk::Directory;
 use std::borrow::Cow;
@@ -83,7 +83,7 @@ pub struct Transaction {
 
 /// A savepoint where a statement began.
 #[derive(Clone, Copy, Debug)]
-pub struct TransactionMark {
+pub struct Savepoint {
     pub(super) entries: usize,
     pub(super) frees: usize,
     pub(super) trees: usize,
@@ -132,8 +132,8 @@ impl Transaction {
     }
 
     /// Its current savepoint.
-    pub fn mark(&self) -> TransactionMark {
-        TransactionMark {
+    pub fn mark(&self) -> Savepoint {
+        Savepoint {
             entries: self.undo.len(),
             frees: self.frees.len(),
             trees: self.trees.len(),
@@ -148,9 +148,9 @@ impl Transaction {
     }
 
     /// Claims the log space that its rollback takes.
-    pub fn reserve(&mut self, room: LogRoom) -> Reserve {
+    pub fn reserve(&mut self, room: LogRoom) -> UndoSpace {
         self.has_claim = true;
-        Reserve::Bytes(self.session, self.rollback_bytes(room))
+        UndoSpace::Bytes(self.session, self.rollback_bytes(room))
     }
 
     /// The log space that its rollback takes.
@@ -185,10 +185,10 @@ impl Entry<'_> {
     }
 
     /// Log space to keep while changes of structure are made on the way.
-    pub fn reserve(&mut self, room: LogRoom) -> Reserve {
+    pub fn reserve(&mut self, room: LogRoom) -> UndoSpace {
         match self {
             Self::Undoable(txn) | Self::Quiet(txn) => txn.reserve(room),
-            Self::Compensation(txn) => Reserve::Keep(txn.session),
+            Self::Compensation(txn) => UndoSpace::Keep(txn.session),
         }
     }
 

@@ -43,7 +43,7 @@ pub fn key_words_max(page_bytes: usize) -> usize {
 pub(super) struct Child {
     pub(super) id: PageId,
     pub(super) level: u8,
-    pub(super) moment: StructureVersion,
+    pub(super) version: StructureVersion,
 }
 
 /// A value and whether it lies in pages of its own, when only its place is in the cell.
@@ -124,7 +124,7 @@ impl Tree {
         debug_assert_eq!(key.len(), self.key_words, "the key is of another tree");
         let mut guard = self.begin(pages, key, search_path)?;
         while let Some((id, level)) = child_of(guard.bytes(), key) {
-            guard.account(PageAccess::Key(key));
+            guard.record_access(PageAccess::Key(key));
             let child = pages.pool.read(id)?;
             check_child(pages, id, child.bytes(), level)?;
             guard = child;
@@ -140,9 +140,9 @@ impl Tree {
     ) -> Result<ReadGuard<'p>> {
         let root = pages.pool.read(self.root)?;
         self.check_root(pages, root.bytes())?;
-        root.account(PageAccess::Header);
+        root.record_access(PageAccess::Header);
         if search_path.note_root(root.bytes(), pages.structure.now(self.root)) {
-            root.account(PageAccess::Whole);
+            root.record_access(PageAccess::Whole);
         }
         Ok(root)
     }
@@ -155,9 +155,9 @@ impl Tree {
         key: &[u64],
         search_path: &SearchPath,
     ) -> Option<Child> {
-        let moment = pages.structure.now(self.root);
-        let (id, level) = child_of(search_path.root(moment)?, key)?;
-        Some(Child { id, level, moment })
+        let version = pages.structure.now(self.root);
+        let (id, level) = child_of(search_path.root(version)?, key)?;
+        Some(Child { id, level, version })
     }
 
     /// A child of the root, unless the structure has changed since.
@@ -165,10 +165,10 @@ impl Tree {
     pub(super) fn read_child<'p, D: Directory>(
         &self,
         pages: &'p Pages<D>,
-        Child { id, level, moment }: Child,
+        Child { id, level, version }: Child,
     ) -> Result<Option<ReadGuard<'p>>> {
         let child = pages.pool.read(id)?;
-        if pages.structure.now(self.root) != moment {
+        if pages.structure.now(self.root) != version {
             return Ok(None);
         }
         check_child(pages, id, child.bytes(), level)?;
@@ -203,7 +203,7 @@ impl Tree {
             if let Some(child @ Child { level: 0, .. }) = self.known_child(pages, key, search_path)
             {
                 let leaf = pages.pool.write(child.id)?;
-                if pages.structure.now(self.root) == child.moment {
+                if pages.structure.now(self.root) == child.version {
                     check_child(pages, child.id, leaf.bytes(), 0)?;
                     return Ok(leaf);
                 }
@@ -221,7 +221,7 @@ impl Tree {
                     // It has grown in between.
                     break;
                 };
-                guard.account(PageAccess::Key(key));
+                guard.record_access(PageAccess::Key(key));
                 if level == 0 {
                     let leaf = pages.pool.write(id)?;
                     check_child(pages, id, leaf.bytes(), 0)?;
@@ -259,14 +259,14 @@ impl Tree {
         debug_assert_eq!(key.len(), self.key_words, "the key is of another tree");
         if let Some(leaf) = self.leaf_again(pages, key, search_path)? {
             let view = Slotted::new(leaf.bytes());
-            leaf.account(PageAccess::Key(key));
+            leaf.record_access(PageAccess::Key(key));
             if let (slot, true) = view.search(key) {
                 return Ok(Some(read(stored(view.cell(slot)))));
             }
         }
         let leaf = self.leaf(pages, key, search_path)?;
         let view = Slotted::new(leaf.bytes());
-        leaf.account(PageAccess::Key(key));
+        leaf.record_access(PageAccess::Key(key));
         let (slot, is_there) = view.search(key);
         if !is_there {
             return Ok(None);
@@ -286,12 +286,14 @@ impl Tree {
         search_path: &SearchPath,
     ) -> Result<Option<ReadGuard<'p>>> {
         let now = || pages.structure.now(self.root);
-        let Some((id, moment)) = search_path.find(key).filter(|(_, moment)| *moment == now())
+        let Some((id, version)) = search_path
+            .find(key)
+            .filter(|(_, version)| *version == now())
         else {
             return Ok(None);
         };
         let leaf = pages.pool.read(id)?;
-        Ok((now() == moment).then_some(leaf))
+        Ok((now() == version).then_some(leaf))
     }
 
     /// As [`Tree::leaf_to_change`], for a key that is there: by the search path if it leads to it.
@@ -304,17 +306,20 @@ impl Tree {
         search_path: &mut SearchPath,
     ) -> Result<WriteGuard<'p>> {
         let now = || pages.structure.now(self.root);
-        if let Some((id, moment)) = search_path.find(key).filter(|(_, moment)| *moment == now()) {
+        if let Some((id, version)) = search_path
+            .find(key)
+            .filter(|(_, version)| *version == now())
+        {
             let leaf = pages.pool.write(id)?;
-            if now() == moment {
-                leaf.account(PageAccess::Key(key));
+            if now() == version {
+                leaf.record_access(PageAccess::Key(key));
                 if Slotted::new(leaf.bytes()).search(key).1 {
                     return Ok(leaf);
                 }
             }
         }
         let leaf = self.leaf_to_change(pages, key, search_path)?;
-        leaf.account(PageAccess::Key(key));
+        leaf.record_access(PageAccess::Key(key));
         Ok(leaf)
     }
 
@@ -328,7 +333,7 @@ impl Tree {
     ) -> Result<Option<T>> {
         let leaf = self.leaf(pages, key, &mut SearchPath::default())?;
         let view = Slotted::new(leaf.bytes());
-        leaf.account(PageAccess::Key(key));
+        leaf.record_access(PageAccess::Key(key));
         let (slot, is_there) = view.search(key);
         if !is_there {
             return Ok(None);
@@ -352,7 +357,7 @@ impl Tree {
         loop {
             let leaf = self.leaf_to_change(pages, key, search_path)?;
             let view = Slotted::new(leaf.bytes());
-            leaf.account(PageAccess::Key(key));
+            leaf.record_access(PageAccess::Key(key));
             let (slot, is_there) = view.search(key);
             if is_there {
                 return Ok(false);
@@ -385,7 +390,7 @@ impl Tree {
     ) -> Result<bool> {
         let leaf = self.leaf_to_change(pages, key, search_path)?;
         let view = Slotted::new(leaf.bytes());
-        leaf.account(PageAccess::Key(key));
+        leaf.record_access(PageAccess::Key(key));
         let (slot, is_there) = view.search(key);
         if !is_there {
             return Ok(false);
@@ -481,7 +486,7 @@ impl Tree {
         );
         let leaf = self.leaf_to_change(pages, key, &mut SearchPath::default())?;
         let view = Slotted::new(leaf.bytes());
-        leaf.account(PageAccess::Key(key));
+        leaf.record_access(PageAccess::Key(key));
         let (slot, is_there) = view.search(key);
         if !is_there {
             return Ok(false);

@@ -13,7 +13,7 @@ use super::values::{get_value, put_value, replace_value};
 use super::*;
 use crate::buffer::offsets::first_page;
 use crate::buffer::test_device::Device;
-use crate::buffer::{CentralLog, Master, PageFile, PageFileOptions, Pool, Reserve};
+use crate::buffer::{CentralLog, Master, PageFile, PageFileOptions, Pool, UndoSpace};
 use crate::page::{Head, PageId, TxnId, header};
 use pmem::Access;
 use std::collections::BTreeSet;
@@ -204,10 +204,10 @@ fn a_change_that_is_built_before_a_checkpoint_begins_is_built_again() {
     assert_eq!(old.image_bytes(), 0);
     log.begin_checkpoint().unwrap();
     let before = log.synced();
-    assert_eq!(log.append(Reserve::Keep(SESSION), old).unwrap(), None);
+    assert_eq!(log.append(UndoSpace::Keep(SESSION), old).unwrap(), None);
     let new = build(second);
     assert!(new.image_bytes() > 0, "the page is logged whole");
-    let lsn = log.append(Reserve::Keep(SESSION), new).unwrap();
+    let lsn = log.append(UndoSpace::Keep(SESSION), new).unwrap();
     assert!(lsn >= Some(before));
 }
 

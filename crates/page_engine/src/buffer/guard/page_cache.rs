@@ -4,38 +4,37 @@
 //!
 //! ```text
 //! put ──► slots ── a newer version ──► hole ──► free
-//!           └───── a flight: home, sync, cleared ──► free
+//!           └── a write-back batch: home, sync, cleared ──► free
 //! ```
 //!
 //! The *space manager* is in ordinary memory: for each page its newest version, and an older one
 //! that is on its way home; and which slots are free. An opening rebuilds it from the headers of
-//! the slots. Pages go home in write-back batches (*flights*): some versions are claimed, written
-//! and synced together, and cleared. Write-back threads begin once `FLIGHT_AT` of the slots are
-//! in use, so that a write of a page need not wait. They take the oldest versions first, but those
-//! of pages that were written here more than once some turns later, and no more than needed; a
-//! thread that writes pages when few slots are free sleeps a little before it latches them, longer
-//! the fewer there are. Without such threads, a writer that finds no free slot writes a batch home
-//! itself.
+//! the slots. Pages go home in write-back batches: some versions are claimed, written and synced
+//! together, and cleared. Write-back threads begin once `BATCH_AT` of the slots are in use, so that
+//! a write of a page need not wait. They take the oldest versions first, but those of pages that
+//! were written here more than once some turns later, and no more than needed; a thread that writes
+//! pages when few slots are free sleeps a little before it latches them, longer the fewer there
+//! are. Without such threads, a writer that finds no free slot writes a batch home itself.
 //!
 //! Invariants:
 //! 1. Of all copies of a page on the medium, the one with the highest sequence is the page. Without
 //!    one, the page is at home.
 //! 2. A copy is never overwritten: a slot is free once it is cleared on the medium.
 //! 3. The copies of a page are cleared in the order of their sequences: an older one as soon as a
-//!    newer one is durable, or at the end of its flight; a version is not claimed before all older
+//!    newer one is durable, or at the end of its batch; a version is not claimed before all older
 //!    ones are cleared.
-//! 4. One flight at a time has a version of a page, and it is the newest of those that have been
+//! 4. One batch at a time has a version of a page, and it is the newest of those that have been
 //!    put when it is claimed. Its slot is cleared when the home is synced, and not before.
-//! 5. If a flight fails, its versions stay here, and the failed file is not written any more.
+//! 5. If a batch fails, its versions stay here, and the failed file is not written any more.
 //! 6. Before the first change after an opening, and until the end of a recovery or a close, a note
 //!    on the medium says that its visible content may not be durable. An opening that finds it so
 //!    stores every header again, before anything relies on one.
 //!
-//! Order of locks: an open flight, whether the area is in use, the turn to put, the ages, the shard
+//! Order of locks: an open batch, whether the area is in use, the turn to put, the ages, the shard
 //! of a page, its slot; and the list of free slots, alone or last.
 //!
 //! After the final scheme of the NVM-DWB thesis (sections 3.2, 3.4 and 3.5). Where we differ: it
-//! flushes when the area is full, and ours earlier; its flight has the pages of a bucket, and ours
+//! flushes when the area is full, and ours earlier; its batch has the pages of a bucket, and ours
 //! the oldest versions, of the pages that are written least.
 
 use super::PageGuard;
@@ -59,14 +58,14 @@ use storage::{Result, StorageError};
 const SHARDS: usize = 64;
 /// Threads that bring pages home, each with a handle of the file.
 pub const WRITE_BACK_THREADS: usize = 2;
-/// Slots in use, of all, from which on pages fly home: the longer a version waits, the more often a
+/// Slots in use, of all, from which on pages go home: the longer a version waits, the more often a
 /// newer one takes its place.
-const FLIGHT_AT: (usize, usize) = (7, 8);
+const BATCH_AT: (usize, usize) = (7, 8);
 /// Most pages of a write-back batch, and bounds of its share of all slots. It has what there is
-/// beyond [`FLIGHT_AT`] between these.
-const FLIGHT_PAGES_MAX: usize = 256;
-const FLIGHT_SHARE_MIN: usize = 32;
-const FLIGHT_SHARE_MAX: usize = 4;
+/// beyond [`BATCH_AT`] between these.
+const BATCH_PAGES_MAX: usize = 256;
+const BATCH_SHARE_MIN: usize = 32;
+const BATCH_SHARE_MAX: usize = 4;
 /// Most further turns that a version stays: one for each version of its page that it and those
 /// before it have replaced here, or that was written home recently. Pages that were often written
 /// will be written again. The second number is how many of them a batch passes at most, so that it
@@ -88,10 +87,10 @@ struct Versions {
     newest: u32,
     sequence: u64,
     /// The one on its way home.
-    flying: Option<u32>,
+    going_home: Option<u32>,
     /// Older ones that are not cleared yet.
     older: u32,
-    /// Times that the newest one is passed by when it would fly.
+    /// Times that the newest one is passed by when it is its turn.
     chances: u8,
 }
 
@@ -100,7 +99,7 @@ impl Versions {
         Self {
             newest: copy.slot,
             sequence: copy.sequence,
-            flying: None,
+            going_home: None,
             older: 0,
             chances: 0,
         }
@@ -121,7 +120,7 @@ struct Counts {
 /// Slots without a copy.
 struct Free {
     slots: VecDeque<u32>,
-    /// Whether threads fly.
+    /// Whether threads write pages back.
     has_threads: bool,
     /// Whether they are to end.
     is_ending: bool,
@@ -134,7 +133,7 @@ struct Claim {
     slot: u32,
 }
 
-/// Versions in the order in which they fly, which is that of their sequences at first. Versions
+/// Versions in the order in which they go home, which is that of their sequences at first. Versions
 /// that a newer one has replaced stay until a later write-back clears them.
 #[derive(Default)]
 struct Ages {
@@ -165,14 +164,14 @@ pub struct PageCache<F> {
     /// Idle handles of the file.
     homes: Mutex<Vec<F>>,
     /// A write-back batch that has not ended, where there are no write-back threads.
-    open_flight: Mutex<Option<WriteBackBatch<F>>>,
+    open_batch: Mutex<Option<WriteBackBatch<F>>>,
     /// Whether the note on the medium says that its visible content may not be durable. Held for
     /// reading while something there is changed.
     is_in_use: RwLock<bool>,
     /// Held while versions are put.
     putting: Mutex<()>,
     /// Pages that were written home, each until another one replaces it here; 0 is none.
-    flown: Box<[AtomicU32]>,
+    written_home: Box<[AtomicU32]>,
     /// Whether a sync of the file has failed, through whichever handle: what it has of the pages
     /// that were written is unknown from then on.
     has_home_failed: AtomicBool,
@@ -219,10 +218,10 @@ impl<F: File> PageCache<F> {
             taken: Condvar::new(),
             next_sequence: AtomicU64::new(1),
             homes: Mutex::new(homes),
-            open_flight: Mutex::new(None),
+            open_batch: Mutex::new(None),
             is_in_use: RwLock::new(!is_settled),
             putting: Mutex::new(()),
-            flown: (0..slots.count()).map(|_| AtomicU32::new(0)).collect(),
+            written_home: (0..slots.count()).map(|_| AtomicU32::new(0)).collect(),
             has_home_failed: AtomicBool::new(false),
             pages,
             counts: Counts::default(),
@@ -314,7 +313,7 @@ impl<F: File> PageCache<F> {
 
     /// Notes on the medium that all its visible content is durable.
     pub fn settle(&self) -> Result<()> {
-        self.land_open_flight(&mut lock(&self.open_flight))?;
+        self.end_open_batch(&mut lock(&self.open_batch))?;
         let is_in_use = self.is_in_use.write();
         let mut is_in_use = is_in_use.unwrap_or_else(PoisonError::into_inner);
         if *is_in_use {
@@ -324,7 +323,7 @@ impl<F: File> PageCache<F> {
         Ok(())
     }
 
-    /// Lets copies fly in their turn.
+    /// Lets copies go home in their turn.
     fn age(&self, copies: Vec<FoundCopy>) {
         let mut ages = lock(&self.ages);
         if ages.copies.len() + copies.len() > 2 * self.count() {
@@ -345,7 +344,7 @@ impl<F: File> PageCache<F> {
         let versions = match shard.entry(copy.page) {
             Entry::Vacant(entry) => {
                 let versions = entry.insert(Versions::of(copy));
-                versions.chances = u8::from(self.has_flown(copy.page));
+                versions.chances = u8::from(self.was_written_home(copy.page));
                 return None;
             }
             Entry::Occupied(entry) => entry.into_mut(),
@@ -358,7 +357,7 @@ impl<F: File> PageCache<F> {
         (versions.newest, versions.sequence) = (copy.slot, copy.sequence);
         versions.chances = CHANCES_MAX.min(versions.chances + 1);
         // A version that is being written home is cleared once it is durable there.
-        if versions.flying == Some(hole) {
+        if versions.going_home == Some(hole) {
             return None;
         }
         versions.older += 1;
@@ -369,14 +368,14 @@ impl<F: File> PageCache<F> {
     }
 
     /// The entry that remembers a recent write-back of a page.
-    fn flown(&self, page: PageId) -> &AtomicU32 {
+    fn written_home(&self, page: PageId) -> &AtomicU32 {
         // Neighbours are of one table, and often written or not together.
-        &self.flown[page.0 as usize % self.flown.len()]
+        &self.written_home[page.0 as usize % self.written_home.len()]
     }
 
     /// Whether a page was written home recently.
-    fn has_flown(&self, page: PageId) -> bool {
-        self.flown(page).load(Ordering::Relaxed) == page.0
+    fn was_written_home(&self, page: PageId) -> bool {
+        self.written_home(page).load(Ordering::Relaxed) == page.0
     }
 
     /// Clears versions that newer ones have replaced.
@@ -418,7 +417,7 @@ impl<F: File> PageCache<F> {
             let count = wanted.min(free.slots.len());
             if count > 0 {
                 let taken = free.slots.drain(..count).collect();
-                if free.has_threads && self.is_flight_due(free.slots.len()) {
+                if free.has_threads && self.is_batch_due(free.slots.len()) {
                     self.taken.notify_all();
                 }
                 return Ok(taken);
@@ -445,23 +444,23 @@ impl<F: File> PageCache<F> {
     }
 
     /// Whether so few slots are free that pages are to go home.
-    fn is_flight_due(&self, free: usize) -> bool {
-        let (share, of) = FLIGHT_AT;
+    fn is_batch_due(&self, free: usize) -> bool {
+        let (share, of) = BATCH_AT;
         (self.count() - free) * of > self.count() * share
     }
 
-    fn flight_pages(&self) -> usize {
-        let (count, (share, of)) = (self.count(), FLIGHT_AT);
+    fn batch_pages(&self) -> usize {
+        let (count, (share, of)) = (self.count(), BATCH_AT);
         let used = count - lock(&self.free).slots.len();
-        let least = (count / FLIGHT_SHARE_MIN).clamp(1, FLIGHT_PAGES_MAX);
-        let most = (count / FLIGHT_SHARE_MAX).clamp(1, FLIGHT_PAGES_MAX);
+        let least = (count / BATCH_SHARE_MIN).clamp(1, BATCH_PAGES_MAX);
+        let most = (count / BATCH_SHARE_MAX).clamp(1, BATCH_PAGES_MAX);
         used.saturating_sub(count * share / of).clamp(least, most)
     }
 
     /// Claims versions for a write-back batch: the oldest ones, except those of pages that were
     /// often written.
     fn claim(&self) -> Vec<FoundCopy> {
-        let (most, pages) = (self.flight_pages(), self.pages.load(Ordering::Acquire));
+        let (most, pages) = (self.batch_pages(), self.pages.load(Ordering::Acquire));
         let (mut claims, mut not_yet, mut passed_by) = (Vec::new(), Vec::new(), 0);
         let mut ages = lock(&self.ages);
         if !std::mem::replace(&mut ages.is_sorted, true) {
@@ -478,7 +477,7 @@ impl<F: File> PageCache<F> {
             if versions.sequence != copy.sequence {
                 continue;
             }
-            if versions.flying.is_some() || versions.older > 0 || copy.page.0 >= pages {
+            if versions.going_home.is_some() || versions.older > 0 || copy.page.0 >= pages {
                 not_yet.push(copy);
                 continue;
             }
@@ -490,9 +489,9 @@ impl<F: File> PageCache<F> {
             }
             debug_assert_eq!(
                 versions.newest, copy.slot,
-                "an older version flies (invariant 4)"
+                "an older version goes home (invariant 4)"
             );
-            versions.flying = Some(copy.slot);
+            versions.going_home = Some(copy.slot);
             claims.push(copy);
         }
         for copy in not_yet.into_iter().rev() {
@@ -513,7 +512,7 @@ impl<F: File> PageCache<F> {
 
     /// Lets versions go home that were claimed: they are written, and not synced. If it fails they
     /// stay here.
-    fn take_off(&self) -> Result<Option<WriteBackBatch<F>>> {
+    fn begin_batch(&self) -> Result<Option<WriteBackBatch<F>>> {
         self.check_home()?;
         let Some(mut file) = lock(&self.homes).pop() else {
             return Ok(None);
@@ -553,34 +552,34 @@ impl<F: File> PageCache<F> {
 
     /// Ends a write-back batch: its pages become durable at home, and its slots free. Returns their
     /// number.
-    fn land(&self, mut flight: WriteBackBatch<F>) -> Result<usize> {
-        let synced = flight.file.sync(site!("page-cache.home"));
+    fn end_batch(&self, mut batch: WriteBackBatch<F>) -> Result<usize> {
+        let synced = batch.file.sync(site!("page-cache.home"));
         self.has_home_failed
             .fetch_or(synced.is_err(), Ordering::SeqCst);
         // Another thread may have received the error of this batch's write.
         let synced = synced.map_err(StorageError::from);
         if let Err(error) = synced.and_then(|()| self.check_home()) {
-            self.give_back(flight.file, &flight.claims)?;
+            self.give_back(batch.file, &batch.claims)?;
             return Err(error);
         }
         // commit point: the pages are at home, and their copies may go
         self.counts.home_syncs.fetch_add(1, Ordering::Relaxed);
-        lock(&self.homes).push(flight.file);
-        let slots: Vec<u32> = flight.claims.iter().map(|claim| claim.slot).collect();
+        lock(&self.homes).push(batch.file);
+        let slots: Vec<u32> = batch.claims.iter().map(|claim| claim.slot).collect();
         // It is in the table until then, so that no newer version is written home before it.
         self.slots.clear(&slots)?;
-        for claim in &flight.claims {
+        for claim in &batch.claims {
             let mut shard = self.shard(claim.page);
             if let Some(versions) = shard.get_mut(&claim.page) {
                 debug_assert_eq!(
-                    versions.flying,
+                    versions.going_home,
                     Some(claim.slot),
-                    "a version lands that did not fly"
+                    "the end of a batch has a version that was not claimed"
                 );
-                versions.flying = None;
+                versions.going_home = None;
                 if versions.newest == claim.slot {
                     shard.remove(&claim.page);
-                    self.flown(claim.page)
+                    self.written_home(claim.page)
                         .store(claim.page.0, Ordering::Relaxed);
                 }
             }
@@ -598,11 +597,11 @@ impl<F: File> PageCache<F> {
         for claim in claims {
             if let Some(versions) = self.shard(claim.page).get_mut(&claim.page) {
                 debug_assert_eq!(
-                    versions.flying,
+                    versions.going_home,
                     Some(claim.slot),
                     "a version is released that was not claimed"
                 );
-                versions.flying = None;
+                versions.going_home = None;
                 if versions.newest == claim.slot {
                     ages.copies.push_front(*claim);
                 } else {
@@ -618,19 +617,19 @@ impl<F: File> PageCache<F> {
         self.reclaim(&holes)
     }
 
-    fn land_open_flight(&self, open: &mut Option<WriteBackBatch<F>>) -> Result<usize> {
-        let Some(flight) = open.take() else {
+    fn end_open_batch(&self, open: &mut Option<WriteBackBatch<F>>) -> Result<usize> {
+        let Some(batch) = open.take() else {
             return Ok(0);
         };
         let _in_use = self.in_use()?;
-        self.land(flight)
+        self.end_batch(batch)
     }
 
     /// Brings some pages home; returns how many slots became free.
-    fn fly(&self) -> Result<usize> {
+    fn write_back(&self) -> Result<usize> {
         let _in_use = self.in_use()?;
-        match self.take_off()? {
-            Some(flight) => self.land(flight),
+        match self.begin_batch()? {
+            Some(batch) => self.end_batch(batch),
             None => Ok(0),
         }
     }
@@ -638,11 +637,11 @@ impl<F: File> PageCache<F> {
     /// Frees a slot, where no thread does; returns whether there is one.
     fn make_room(&self) -> Result<bool> {
         // One at a time: the others find what it has freed.
-        let mut open = lock(&self.open_flight);
-        if !lock(&self.free).slots.is_empty() || self.land_open_flight(&mut open)? > 0 {
+        let mut open = lock(&self.open_batch);
+        if !lock(&self.free).slots.is_empty() || self.end_open_batch(&mut open)? > 0 {
             return Ok(true);
         }
-        Ok(self.fly()? > 0)
+        Ok(self.write_back()? > 0)
     }
 }
 
@@ -753,7 +752,7 @@ impl<F: File> WriteBack<F> for PageCache<F> {
         drop(free);
         loop {
             let mut free = lock(&self.free);
-            while !free.is_ending && !self.is_flight_due(free.slots.len()) {
+            while !free.is_ending && !self.is_batch_due(free.slots.len()) {
                 let woken = self.taken.wait_timeout(free, PAUSE);
                 free = woken.unwrap_or_else(PoisonError::into_inner).0;
             }
@@ -761,7 +760,7 @@ impl<F: File> WriteBack<F> for PageCache<F> {
                 return Ok(());
             }
             drop(free);
-            match self.fly() {
+            match self.write_back() {
                 Ok(0) => std::thread::sleep(Duration::from_millis(1)),
                 Ok(_) => {}
                 Err(error) => {
@@ -784,14 +783,12 @@ impl<F: File> WriteBack<F> for PageCache<F> {
 
     /// One step of a write-back thread: begins a batch if one is due, or ends the open one.
     fn assist(&self) -> Result<()> {
-        let mut open = lock(&self.open_flight);
-        if self.land_open_flight(&mut open)? > 0
-            || !self.is_flight_due(lock(&self.free).slots.len())
-        {
+        let mut open = lock(&self.open_batch);
+        if self.end_open_batch(&mut open)? > 0 || !self.is_batch_due(lock(&self.free).slots.len()) {
             return Ok(());
         }
         let _in_use = self.in_use()?;
-        *open = self.take_off()?;
+        *open = self.begin_batch()?;
         Ok(())
     }
 

@@ -1,11 +1,12 @@
 //! The page cache without an engine: goal and method.
 //!
 //! Goal: what is put is read without a call to the file; versions that a newer one replaces cost no
-//! write; a version that flies is left alone; a failure loses nothing; every state that a power cut
-//! or the death of the process leaves has the newest version of each page, here or at home.
+//! write; a version on its way home is left alone; a failure loses nothing; every state that a
+//! power cut or the death of the process leaves has the newest version of each page, here or at
+//! home.
 //!
 //! Method: a small area on the simulated device, with a file of pages that their numbers and LSNs
-//! identify. Threads of their own put, read and fly on it at once.
+//! identify. Threads of their own put pages, read them and write them back at once.
 
 use super::super::{NvSlots, test_page};
 use super::*;
@@ -154,48 +155,52 @@ fn versions_that_newer_ones_replace_are_never_written_home() {
 }
 
 #[test]
-fn a_version_that_flies_is_left_alone_and_a_newer_one_waits_for_it() {
+fn a_version_on_its_way_home_is_left_alone_and_a_newer_one_waits_for_it() {
     let world = SimulatedWorld::new(WorldOptions::default());
     let cache = new(&world);
     let most = cache.area().slots as u32;
     let all: Vec<(u32, u64)> = (0..most - 1).map(|page| (page, 2)).collect();
     put(&cache, &all).unwrap();
     cache.assist().unwrap();
-    let flying: Vec<u32> = (0..PAGES)
+    let going_home: Vec<u32> = (0..PAGES)
         .filter(|page| {
             let id = PageId(number(*page));
             let shard = cache.shard(id);
             shard
                 .get(&id)
-                .is_some_and(|versions| versions.flying.is_some())
+                .is_some_and(|versions| versions.going_home.is_some())
         })
         .collect();
-    assert!(!flying.is_empty(), "no flight has begun");
-    put(&cache, &[(flying[0], 3)]).unwrap();
-    // Another flight must not take the newer version past the older one.
+    assert!(!going_home.is_empty(), "no batch has begun");
+    put(&cache, &[(going_home[0], 3)]).unwrap();
+    // Another batch must not take the newer version past the older one.
     assert!(
         cache
             .claim()
             .iter()
-            .all(|claim| claim.page.0 != number(flying[0]))
+            .all(|claim| claim.page.0 != number(going_home[0]))
     );
-    assert_eq!(version(&world, &cache, flying[0]), 3);
+    assert_eq!(version(&world, &cache, going_home[0]), 3);
     let holes = cache.area().holes_reclaimed;
     cache.assist().unwrap();
-    assert_eq!(cache.area().holes_reclaimed, holes, "what flies is no hole");
-    assert_eq!(version(&world, &cache, flying[0]), 3);
+    assert_eq!(
+        cache.area().holes_reclaimed,
+        holes,
+        "a version on its way home is no hole"
+    );
+    assert_eq!(version(&world, &cache, going_home[0]), 3);
     assert!(
-        !flying
+        !going_home
             .iter()
             .skip(1)
             .any(|page| cache.has(PageId(number(*page))))
     );
     drop(cache);
-    assert_eq!(version(&world, &reopened(&world), flying[0]), 3);
+    assert_eq!(version(&world, &reopened(&world), going_home[0]), 3);
 }
 
 #[test]
-fn the_oldest_versions_fly_first_and_replaced_ones_never() {
+fn the_oldest_versions_go_home_first_and_replaced_ones_never() {
     let world = SimulatedWorld::new(WorldOptions::default());
     let cache = new(&world);
     let most = cache.area().slots as u32 - 1;
@@ -210,7 +215,7 @@ fn the_oldest_versions_fly_first_and_replaced_ones_never() {
 }
 
 #[test]
-fn a_page_that_was_often_written_flies_later_and_not_never() {
+fn a_page_that_was_often_written_goes_home_later_and_not_never() {
     let world = SimulatedWorld::new(WorldOptions::default());
     let cache = new(&world);
     let slots = cache.count() as u32;
@@ -226,7 +231,7 @@ fn a_page_that_was_often_written_flies_later_and_not_never() {
     }
     assert!(
         (2 * slots..5 * slots).contains(&others),
-        "it has flown when {others} others had come"
+        "it has written_home when {others} others had come"
     );
     assert_eq!(version(&world, &cache, 0), 4);
     // It is known that it was there.
@@ -241,7 +246,7 @@ fn a_page_that_was_often_written_flies_later_and_not_never() {
 }
 
 #[test]
-fn a_flight_that_fails_leaves_its_versions() {
+fn a_batch_that_fails_leaves_its_versions() {
     let world = SimulatedWorld::new(WorldOptions::default());
     let cache = new(&world);
     let directory = SimulatedDirectory::new(&world);
@@ -324,8 +329,8 @@ fn a_foreign_or_damaged_area_is_an_error_that_names_it() {
     assert_eq!(version(&world, &reopened(&world), 1), 2);
 }
 
-/// Puts versions of pages and lets them fly; `made` has what has been acknowledged, `begun` what is
-/// on its way.
+/// Puts versions of pages and writes them back; `made` has what has been acknowledged, `begun` what
+/// is on its way.
 fn run(cache: &Cache, seed: u64, made: &Mutex<Versions>, begun: &Mutex<Versions>) {
     for step in 0..40_u64 {
         let random = mix(seed << 16 ^ step);
@@ -365,13 +370,13 @@ fn look(image: &SimulatedWorld, made: &Versions, begun: &Versions) -> Result<(),
     Ok(())
 }
 
-/// The process dies, another one goes by what it sees, and the power is cut. With `flies`
+/// The process dies, another one goes by what it sees, and the power is cut. With `writes_back`
 /// everything goes home before.
-fn die(world: &SimulatedWorld, flies: bool) -> Result<(), String> {
+fn die(world: &SimulatedWorld, writes_back: bool) -> Result<(), String> {
     let next = world.death().unwrap();
     let cache = reopened(&next);
     let seen = versions(&next, &cache)?;
-    while flies && cache.fly().unwrap() > 0 {}
+    while writes_back && cache.write_back().unwrap() > 0 {}
     cache.settle().unwrap();
     let image = next.image(&ImageChoice { units: Vec::new() }).unwrap();
     let left = versions(&image, &reopened(&image))?;
@@ -426,8 +431,8 @@ fn explore(seed: u64, disabled: &[&str]) -> (u64, Vec<String>) {
                 .1
                 .extend(looked.err().map(|what| format!("{point:?}: {what}")));
         }
-        for flies in [false, true] {
-            let died = die(world, flies);
+        for writes_back in [false, true] {
+            let died = die(world, writes_back);
             found
                 .1
                 .extend(died.err().map(|what| format!("{point:?}, death: {what}")));
@@ -473,7 +478,7 @@ fn every_durable_step_is_needed() {
 }
 
 #[test]
-fn threads_put_read_and_fly_at_once() {
+fn threads_put_read_and_write_back_at_once() {
     let world = SimulatedWorld::new(WorldOptions::default());
     let cache = new(&world);
     let is_over = AtomicBool::new(false);

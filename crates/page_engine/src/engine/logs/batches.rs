@@ -4,7 +4,7 @@
 //! There is no redo: every batch that counts is in the pages. Nothing is stored where nothing is
 //! found, which is so if the newest checkpoint is at the end of the newest batch.
 
-use super::kind::{Found, LogOf, Looker, OpenHome, Site, in_frames};
+use super::kind::{Found, LogOf, Looker, OpenResident, Site, in_frames};
 use crate::buffer::{BatchLog, BatchStore, PageFile, PageLog};
 use pmem::Access;
 use std::sync::Arc;
@@ -29,10 +29,10 @@ impl<P: Platform> LogOf<P> for Batches {
         site: &Site<'_, P>,
         found: Found<P>,
         looker: &mut Looker<'_>,
-    ) -> Result<(Box<dyn PageLog>, Option<OpenHome>)> {
+    ) -> Result<(Box<dyn PageLog>, Option<OpenResident>)> {
         let at = found.start.lsn;
         let (source, mut pages) = found
-            .home
+            .resident
             .expect("batches are only of pages in durable memory");
         let access = site.options.access;
         let mut store = BatchStore::open(&site.memories(), site.identity(), access)?;
@@ -48,8 +48,8 @@ impl<P: Platform> LogOf<P> for Batches {
         }
         store.visit_open(&mut |session, bytes| looker.record(at, session, bytes))?;
         looker.analysis.records += u64::from(is_found);
-        let home = in_frames(source, pages, Some(store.end()));
-        let log = BatchLog::new(store, found.files, Arc::clone(&home.0), page_bytes);
-        Ok((Box::new(log), Some(home)))
+        let resident = in_frames(source, pages, Some(store.end()));
+        let log = BatchLog::new(store, found.files, Arc::clone(&resident.0), page_bytes);
+        Ok((Box::new(log), Some(resident)))
     }
 }

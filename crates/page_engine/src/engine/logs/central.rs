@@ -3,7 +3,7 @@
 //! Its files show whether a checkpoint is durable: those that it makes needless are removed after
 //! it. Their sizes follow from the limit of the log.
 
-use super::kind::{Found, LogOf, Looker, OpenHome, Site};
+use super::kind::{Found, LogOf, Looker, OpenResident, Site};
 use crate::buffer::{CentralLog, ColdSegments, PageFile, PageLog};
 use storage::engine::{EngineOptions, Guard};
 use storage::log::{WalOptions, has_needless};
@@ -29,7 +29,7 @@ impl<P: Platform> LogOf<P> for Central {
         site: &Site<'_, P>,
         found: Found<P>,
         looker: &mut Looker<'_>,
-    ) -> Result<(Box<dyn PageLog>, Option<OpenHome>)> {
+    ) -> Result<(Box<dyn PageLog>, Option<OpenResident>)> {
         let cold = match site.archive()? {
             Some(store) => Some(ColdSegments::new(store, site.identity(), site.log_files()?)),
             None => None,

@@ -4,7 +4,9 @@
 //! partition come in a [`Site`] and as what was [`Found`].
 
 use crate::buffer::horizon::{PartitionedLog, Places};
-use crate::buffer::{ColdStore, Home, NvPages, PageFile, PageFileOptions, PageLog, open_store};
+use crate::buffer::{
+    ColdStore, NvPages, PageFile, PageFileOptions, PageLog, ResidentPages, open_store,
+};
 use crate::paged::recovery::Analysis;
 use pmem::{Access, MemorySource, Page};
 use std::sync::Arc;
@@ -30,7 +32,7 @@ pub(in crate::engine) trait LogOf<P: Platform> {
         site: &Site<'_, P>,
         found: Found<P>,
         looker: &mut Looker<'_>,
-    ) -> Result<(Box<dyn PageLog>, Option<OpenHome>)>;
+    ) -> Result<(Box<dyn PageLog>, Option<OpenResident>)>;
 }
 
 /// Options of a partition, and the platform that has its files and memories.
@@ -87,10 +89,10 @@ pub(in crate::engine) fn file_options(options: &EngineOptions, guard: Guard) -> 
 
 /// Pages in durable memory without frames, if the pages are there. The vector is empty if the log
 /// tells which pages may be in use.
-pub(in crate::engine) type NewHome<P> = Option<(NvPages<<P as Platform>::Memories>, Vec<Page>)>;
+pub(in crate::engine) type NewResident<P> = Option<(NvPages<<P as Platform>::Memories>, Vec<Page>)>;
 
 /// Pages in durable memory with their frames, and their end.
-pub(in crate::engine) type OpenHome = (Arc<Home>, u32);
+pub(in crate::engine) type OpenResident = (Arc<ResidentPages>, u32);
 
 /// The parts of a partition that are open when its log is opened.
 pub(in crate::engine) struct Found<P: Platform> {
@@ -99,7 +101,7 @@ pub(in crate::engine) struct Found<P: Platform> {
     /// The start of the log, and the end of the pages, at the newest checkpoint.
     pub(in crate::engine) start: LogStart,
     pub(in crate::engine) pages: u32,
-    pub(in crate::engine) home: NewHome<P>,
+    pub(in crate::engine) resident: NewResident<P>,
 }
 
 /// The analysis as it sees the records of a log.
@@ -132,17 +134,17 @@ impl Looker<'_> {
     }
 }
 
-/// Gives pages in durable memory their frames. For `end`, see [`Home::new`].
+/// Gives pages in durable memory their frames. For `end`, see [`ResidentPages::new`].
 pub(super) fn in_frames<S: MemorySource + Send + Sync>(
     source: NvPages<S>,
     pages: Vec<Page>,
     end: Option<Lsn>,
-) -> OpenHome
+) -> OpenResident
 where
     S::Memory: Send,
 {
     let first = source.first();
     let count = first.0 + pages.len() as u32;
-    let home = Home::new(Box::new(source), first, pages, end);
-    (Arc::new(home), count)
+    let resident = ResidentPages::new(Box::new(source), first, pages, end);
+    (Arc::new(resident), count)
 }

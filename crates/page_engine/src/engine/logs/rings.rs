@@ -4,7 +4,7 @@
 //! The first ring knows which checkpoint is durable. Pages in durable memory get their old lines
 //! back where a change may be unfinished, before any record is looked at.
 
-use super::kind::{Found, LogOf, Looker, OpenHome, Site, in_frames};
+use super::kind::{Found, LogOf, Looker, OpenResident, Site, in_frames};
 use crate::buffer::{self, Content, NvLog, NvLogOptions, PageFile, PageLog};
 use crate::paged::in_place::undo_unfinished;
 use pmem::Access;
@@ -68,11 +68,11 @@ impl<P: Platform> LogOf<P> for Rings {
         site: &Site<'_, P>,
         found: Found<P>,
         looker: &mut Looker<'_>,
-    ) -> Result<(Box<dyn PageLog>, Option<OpenHome>)> {
+    ) -> Result<(Box<dyn PageLog>, Option<OpenResident>)> {
         let access = site.options.access;
         let (start, store) = (found.start.lsn, site.archive()?);
         let log = NvLog::open_rings(site.memories(), found.files, options(site), start, store)?;
-        let Some((source, mut pages)) = found.home else {
+        let Some((source, mut pages)) = found.resident else {
             return Ok((looker.settle(log, access)?, None));
         };
         let mut has_records = false;

@@ -4,7 +4,7 @@
 //! is kept as a spare.
 
 use super::central::{segment_bytes_min, wal_options};
-use super::kind::{Found, LogOf, Looker, OpenHome, Site};
+use super::kind::{Found, LogOf, Looker, OpenResident, Site};
 use crate::buffer::{FilesLog, PageFile, PageLog, SessionFilesOptions};
 use storage::engine::Guard;
 use storage::log::WalOptions;
@@ -40,7 +40,7 @@ impl<P: Platform> LogOf<P> for Series {
         site: &Site<'_, P>,
         found: Found<P>,
         looker: &mut Looker<'_>,
-    ) -> Result<(Box<dyn PageLog>, Option<OpenHome>)> {
+    ) -> Result<(Box<dyn PageLog>, Option<OpenResident>)> {
         let (start, store) = (found.start.lsn, site.archive()?);
         let log = FilesLog::open_files(found.files, options(site), start, store)?;
         Ok((looker.settle(log, site.options.access)?, None))

@@ -9,7 +9,7 @@
 
 use super::by_page::ByPage;
 use super::frame::{Content, Frame, PageBytes, unpoisoned};
-use super::nv_pages::PageHome;
+use super::nv_pages::ResidentStore;
 use super::page_access::PageAccess;
 use crate::page::{Header, PageId};
 use pmem::Page;
@@ -43,8 +43,8 @@ pub(super) enum Unusable {
 }
 
 /// Pages that lie in durable memory, with a latch each.
-pub struct Home {
-    pub(super) source: Box<dyn PageHome>,
+pub struct ResidentPages {
+    pub(super) source: Box<dyn ResidentStore>,
     frames: ByPage<Frame>,
     counts_loads: bool,
     /// The first number after those of all pages that an opening finds, if pages change in copies.
@@ -53,28 +53,28 @@ pub struct Home {
     spare: Mutex<Vec<Box<[u8]>>>,
 }
 
-impl Home {
+impl ResidentPages {
     /// Pages from `first` on, in their order, and where further ones come from. If batches of
     /// changes become durable together: the first number that no page has by now.
     pub fn new(
-        source: Box<dyn PageHome>,
+        source: Box<dyn ResidentStore>,
         first: PageId,
         pages: Vec<Page>,
         end: Option<Lsn>,
     ) -> Self {
-        let home = Self {
+        let resident = Self {
             counts_loads: source.counts_loads(),
             source,
             frames: ByPage::new(|| Frame::new(PageBytes::Nothing)),
             end,
             spare: Mutex::default(),
         };
-        home.add(first.0, pages);
-        home
+        resident.add(first.0, pages);
+        resident
     }
 
     /// Source of the pages.
-    pub fn source(&self) -> &dyn PageHome {
+    pub fn source(&self) -> &dyn ResidentStore {
         &*self.source
     }
 
@@ -185,16 +185,16 @@ impl Home {
 
     /// Accounts for what is read of a page, unless that is a copy.
     #[cold]
-    pub(super) fn account(&self, bytes: &PageBytes, look: PageAccess<'_>) {
+    pub(super) fn record_access(&self, bytes: &PageBytes, access: PageAccess<'_>) {
         if let PageBytes::Memory(page) = bytes {
-            self.account_page(page, look);
+            self.record_page_access(page, access);
         }
     }
 
     /// Accounts for what is read of a page in its own place.
-    pub(super) fn account_page(&self, page: &Page, look: PageAccess<'_>) {
+    pub(super) fn record_page_access(&self, page: &Page, access: PageAccess<'_>) {
         if self.counts_loads {
-            self.source.load(page, look);
+            self.source.load(page, access);
         }
     }
 
@@ -205,7 +205,7 @@ impl Home {
             if content.page.is_none() {
                 return Err(Unusable::Missing);
             }
-            self.account(&content.bytes, PageAccess::Whole);
+            self.record_access(&content.bytes, PageAccess::Whole);
             let header = Header(&content.bytes);
             // A page of a batch that does not count has been restored to its before image.
             let is_of_later = self.end.is_some_and(|end| header.lsn() >= end);
