@@ -76,6 +76,12 @@ impl<P: Places> PartitionedLog<P> {
             end = all.last().map_or(end, |(_, found)| Lsn(found.lsn.0 + 1));
             kept = all;
         }
+        if end.max(proofs.taken) >= Lsn::END {
+            let first = self.part(0)?.state();
+            return Err(first
+                .place
+                .damaged("a record has a number that no log gets to"));
+        }
         self.known.store(known.0, Ordering::Relaxed);
         self.taken.store(proofs.taken.0, Ordering::Relaxed);
         self.next.store(end.0, Ordering::SeqCst);
