@@ -9,7 +9,7 @@
 use crate::args::{Format, YcsbArgs};
 use crate::failure::Usage;
 use crate::kind::Kind;
-use crate::machine::{COMMIT, Machine};
+use crate::machine::{self, COMMIT, Machine};
 use crate::report::{LatencyUs, PerTxn, RunRow};
 use crate::scratch::Scratch;
 use crate::target::{Description, Ours, Rivals, Target};
@@ -153,7 +153,7 @@ fn run_subject(args: &YcsbArgs, workloads: &[Ycsb], subject: Subject) -> Result<
             (kind.name(), Box::new(rivals.context(kind.name())?))
         }
     };
-    let machine = Machine::here(scratch.path());
+    let machine = machine::here(scratch.path());
     let mut expected: Vec<Expected> = (0..args.partitions)
         .map(|partition| first.expected(partition))
         .collect();

@@ -9,7 +9,7 @@
 
 use crate::args::{BtreeArgs, Format, Journal, primitive_name};
 use crate::foreign::without_sqlite_memory_statistics;
-use crate::machine::{COMMIT, Machine};
+use crate::machine::{self, COMMIT, Machine};
 use crate::scratch::Scratch;
 use anyhow::{Context, Result, ensure};
 use indelible::{DataType, Database, Durability, Method, Options};
@@ -91,7 +91,7 @@ fn row(
         rows_per_s: args.rows as f64 / seconds,
         commit: COMMIT,
         seed: args.seed,
-        machine: Machine::here(at),
+        machine: machine::here(at),
     }
 }
 

@@ -8,7 +8,7 @@
 
 use crate::args::{YcsbArgs, primitive_name};
 use crate::kind::{Kind, Plan, Rival, RivalStore};
-use crate::machine::Machine;
+use crate::machine;
 use crate::report::{FootprintBytes, PerTxn};
 use anyhow::{Context, Result};
 use indelible::{
@@ -158,7 +158,7 @@ impl Target for Rivals {
 
     fn describe(&self) -> Result<Description> {
         let databases = self.databases.len() as u32;
-        let in_shared_memory = Machine::here(&self.directory).filesystem == "tmpfs";
+        let in_shared_memory = machine::here(&self.directory).filesystem == "tmpfs";
         let (domain, survives) = if in_shared_memory {
             (indelible::Domain::Process, "process death")
         } else {

@@ -20,11 +20,16 @@
 //! | [`read_floor`] | pages read at random, with nothing else to do |
 //! | [`chunks`] | durable writes through the two interfaces of the device |
 //! | [`join`] | joins of two relations, without a database |
+//! | [`machine`], [`conditions`] | the machine, and its state during a measurement |
+//! | [`counters`] | counters of the processor during a measurement |
 
 pub mod chunks;
+pub mod conditions;
 pub mod connections;
+pub mod counters;
 pub mod custom;
 pub mod join;
+pub mod machine;
 pub mod read_floor;
 mod run;
 mod sample;

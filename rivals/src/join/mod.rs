@@ -18,7 +18,7 @@ pub(crate) use engine::Engine;
 
 use crate::args::{Format, JoinArgs};
 use crate::failure::Usage;
-use crate::machine::{COMMIT, Machine};
+use crate::machine::{self, COMMIT, Machine};
 use crate::scratch::Scratch;
 use anyhow::{Result, bail};
 use engine::{Columns, Process};
@@ -149,7 +149,7 @@ enum Contestant {
 fn rounds<T: Tuple>(args: &JoinArgs, mut each: impl FnMut(&Row) -> Result<()>) -> Result<Vec<Row>> {
     let relations = workload(args).generate::<T>(args.threads);
     let scratch = Scratch::new()?;
-    let machine = Machine::here(scratch.path());
+    let machine = machine::here(scratch.path());
     let mut contestants = start(args, scratch.path(), &relations)?;
     // All have loaded them.
     drop(scratch);

@@ -11,7 +11,7 @@ use super::RowBuffer;
 use crate::failure::Usage;
 use crate::foreign::open_lmdb;
 use crate::kind::{Plan, Rival, RivalStore};
-use crate::machine::Machine;
+use crate::machine;
 use anyhow::{Context, Result};
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, IntegerComparator, PutFlags};
@@ -50,7 +50,7 @@ impl Lmdb {
 
     /// Creates an environment; what never syncs is refused where more than the process could die.
     pub(crate) fn create(directory: &Path, plan: Plan, flags: EnvFlags) -> Result<Self> {
-        if flags.contains(EnvFlags::NO_SYNC) && Machine::here(directory).filesystem != "tmpfs" {
+        if flags.contains(EnvFlags::NO_SYNC) && machine::here(directory).filesystem != "tmpfs" {
             return Err(Usage::error(
                 "lmdb-nosync never syncs, so it is durable in shared memory only; leave --path out, or use lmdb-writemap",
             ));

@@ -41,6 +41,17 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
         &["pmem", "disk", "indelible", "join", "sql", "workload"],
     ),
     ("delimited", &["indelible"]),
+    (
+        "lab",
+        &[
+            "report",
+            "measure",
+            "delimited",
+            "workload",
+            "indelible",
+            "pmem",
+        ],
+    ),
     ("report", &[]),
     (
         "cli",
@@ -58,6 +69,7 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
             "measure",
             "delimited",
             "report",
+            "lab",
         ],
     ),
     (

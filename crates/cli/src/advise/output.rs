@@ -6,7 +6,7 @@
 use super::choose::{Advice, Judged, objective, size};
 use super::model::Point;
 use super::plan::{Device, Plan, Source};
-use crate::machine::{COMMIT, Machine};
+use crate::machine::{self, COMMIT};
 use crate::output::{Cell, Format, Listing, duration, stdout, thousands, whole};
 use crate::printable::printable;
 use crate::scratch::Scratch;
@@ -298,7 +298,7 @@ impl Report<'_> {
                 json!({ "expected": point_json(&expected), "measured": point_json(&measured) })
             }),
             "commit": COMMIT,
-            "machine": Machine::here(self.plan.path.as_deref().unwrap_or(&Scratch::root())),
+            "machine": machine::here(self.plan.path.as_deref().unwrap_or(&Scratch::root())),
         })
     }
 

@@ -6,7 +6,7 @@
 use super::choose::{Judged, size};
 use super::model::Point;
 use super::output::{HEADER, Report};
-use crate::machine::{COMMIT, Machine};
+use crate::machine::{self, COMMIT};
 use crate::output::{duration, thousands, whole};
 use crate::report::{
     BarChart, BarGroup, LineChart, LineSeries, Page, Scale, Section, short_number,
@@ -183,7 +183,7 @@ fn notes(report: &Report<'_>) -> Section {
 
 fn facts(report: &Report<'_>) -> Vec<(String, String)> {
     let root = Scratch::root();
-    let machine = Machine::here(report.plan.path.as_deref().unwrap_or(&root));
+    let machine = machine::here(report.plan.path.as_deref().unwrap_or(&root));
     let mut facts: Vec<(String, String)> = report
         .facts()
         .into_iter()

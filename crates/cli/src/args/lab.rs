@@ -3,8 +3,9 @@
 //! An experiment is named by paper and figure, `n-store/fig5`, or all of a paper by `n-store/all`
 //! or `joins/all`. The size decides the duration, not the comparison.
 
-use crate::lab::{Prices, Variant};
 use clap::{Args, Subcommand, ValueEnum};
+use lab::prices::Prices;
+use lab::variant::Variant;
 use std::path::PathBuf;
 
 /// `lab`.

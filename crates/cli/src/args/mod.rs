@@ -32,7 +32,7 @@ pub(crate) use bench_wire::{FloorArgs, WireBenchArgs, WireScript};
 pub(crate) use copy::{BackupArgs, ConvertArgs, PlacesArgs, RestoreArgs, UntilArg};
 pub(crate) use import::{ImportArgs, TextArgs};
 pub(crate) use join::{GridPart, JoinArgs};
-pub(crate) use lab::{LabCommand, LabReplayArgs, LabRunArgs, LabVictimArgs, LabWorkload};
+pub(crate) use lab::{LabCommand, LabReplayArgs, LabRunArgs, LabVictimArgs, LabWorkload, SizeArgs};
 pub(crate) use parse::{command, parse};
 pub(crate) use recovery::{FillArgs, RecoveryArgs, RecoveryVictimArgs};
 pub(crate) use repair::RepairArgs;

@@ -10,7 +10,7 @@
 use super::runs::{self, print_row};
 use super::standard::{Benchmark, check_content, load};
 use crate::args::{DeviceKind, TpcbArgs};
-use crate::machine::{COMMIT, Machine};
+use crate::machine::{self, COMMIT, Machine};
 use crate::output::{Cell, Format, Listing, bytes, duration, whole};
 use crate::progress;
 use crate::report::LatencyUs;
@@ -259,7 +259,7 @@ impl<'a> Plan<'a> {
             profile: run.profile.clone().unwrap_or_else(|| "none".into()),
             commit: COMMIT,
             seed: run.seed,
-            machine: Machine::here(directory),
+            machine: machine::here(directory),
         }
     }
 

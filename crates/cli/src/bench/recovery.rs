@@ -14,7 +14,7 @@
 use super::runs::print_row;
 use crate::args::{FillArgs, RecoveryArgs, RecoveryVictimArgs};
 use crate::failure::Usage;
-use crate::machine::{COMMIT, Machine};
+use crate::machine::{self, COMMIT, Machine};
 use crate::output::{Cell, Format, Listing, bytes, duration};
 use crate::progress;
 use crate::scratch::Scratch;
@@ -250,7 +250,7 @@ fn measure(args: &RecoveryArgs, method: Method) -> Result<RecoveryRow> {
         syncs: statistics.disk.syncs,
         commit: COMMIT,
         seed: fill.seed,
-        machine: Machine::here(scratch.path()),
+        machine: machine::here(scratch.path()),
     })
 }
 

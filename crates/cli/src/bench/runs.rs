@@ -7,7 +7,7 @@
 
 use crate::args::{CommitName, DeviceKind, IoName, LoadsName, PrimitiveName, RunArgs};
 use crate::failure::Usage;
-use crate::machine::{COMMIT, Machine};
+use crate::machine::{self, COMMIT};
 use crate::output::{Cell, Format, Listing, bytes, duration, note, print_json, whole};
 use crate::report::{
     AreaNumbers, CheckpointNumbers, FootprintBytes, LatencyUs, ModelledNumbers, PageNumbers,
@@ -596,7 +596,7 @@ pub(super) fn bare_row(setting: &Setting<'_>, about: &About, measured: &Measured
         footprint_bytes: FootprintBytes::default(),
         commit: COMMIT.into(),
         seed: about.seed,
-        machine: Machine::here(setting.directory),
+        machine: machine::here(setting.directory),
         recovery_ms: None,
         pages: setting.pages.clone().map(|pages| PageNumbers {
             conflicts: measured.tally.conflicts,

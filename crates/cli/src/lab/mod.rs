@@ -2,88 +2,48 @@
 //!
 //! | file | job |
 //! |---|---|
-//! | `experiment` | experiments as data |
-//! | `n_store`, `joins`, `nv_logging`, `nvram_era`, `nvm_dwb`, `fast_fash` | one paper each |
-//! | `size` | the size of data and runs |
-//! | `point` | one run of an experiment, and the name of its configuration |
-//! | `paged` | the options for the parameters of the page engine's points |
-//! | `variant` | the paper's variant of a method beside ours |
-//! | `ablation` | a difference without its cause |
 //! | `kinds` | how a point is run |
 //! | `rounds` | points that take turns |
-//! | `counters` | counters of the processor during a measurement |
-//! | `conditions` | the machine during a measurement |
-//! | `prices` | rows of transactions a dollar, from measured rows |
-//! | `rows` | measured points, on file |
-//! | `statistics` | intervals |
-//! | `judge` | statements of the papers against intervals |
-//! | `verdicts` | the same for programs |
-//! | `page`, `plots` | the report |
 //! | `replay` | a row measured again |
 //! | `stale` | reports that are older than the code that they measure |
+//!
+//! Experiments, statements, verdicts and pages are those of the room `lab`.
 //!
 //! Rows are the truth: a run appends them, skips points that have one, and makes the page from
 //! them at the end.
 
-mod ablation;
-mod conditions;
-mod counters;
-mod experiment;
-mod fast_fash;
-mod joins;
-mod judge;
 mod kinds;
-mod n_store;
-mod nv_logging;
-mod nvm_dwb;
-mod nvram_era;
-mod page;
-mod paged;
-mod plots;
-mod point;
-mod prices;
 mod replay;
 mod rounds;
-mod rows;
-mod size;
 mod stale;
-mod statistics;
-mod variant;
-mod verdicts;
 
-use crate::args::{LabCommand, LabRunArgs};
+use crate::args::{LabCommand, LabRunArgs, SizeArgs};
 use crate::failure::Usage;
 use crate::files::{Existing, OutputFile};
 use crate::machine::{self, COMMIT};
 use crate::output::{Cell, Format, Listing, duration, note};
 use crate::scratch::Scratch;
 use anyhow::{Context, Result};
-use experiment::{Experiment, Kind, Paper};
-use point::Point;
-pub(crate) use prices::Prices;
-use rows::{Accept, LabRow, Rows};
-use size::Size;
+use lab::experiment::{Experiment, Kind, Paper};
+use lab::judge::Verdict;
+use lab::page::{self, Figure, Part};
+use lab::point::Point;
+use lab::rows::{self, Accept, LabRow, Rows};
+use lab::size::Size;
+use lab::variant::Variant;
+use lab::{PAPERS, ablation, experiments, prices, verdicts};
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
-pub(crate) use variant::Variant;
 
-/// The papers, in the order in which they were added.
-const PAPERS: [&Paper; 6] = [
-    &n_store::PAPER,
-    &joins::PAPER,
-    &nv_logging::PAPER,
-    &nvram_era::PAPER,
-    &nvm_dwb::PAPER,
-    &fast_fash::PAPER,
-];
-
-/// All experiments of all papers.
-fn experiments() -> impl Iterator<Item = &'static Experiment> {
-    PAPERS
-        .iter()
-        .flat_map(|paper| paper.experiments.iter().copied())
+/// The size that the options ask for.
+fn size(args: &SizeArgs) -> Size {
+    match (args.full, args.smoke) {
+        (true, _) => Size::full(),
+        (_, true) => Size::smoke(),
+        _ => Size::default(),
+    }
 }
 
 /// Runs the command.
@@ -109,7 +69,7 @@ fn list(format: Format) -> Result<()> {
             experiment.name.into(),
             experiment.title.into(),
             Cell::Whole(Point::of(experiment, &size, 1, Variant::Ours).len() as u64),
-            Cell::Whole(experiment.checks.len() as u64),
+            Cell::Whole(experiment.statements()),
         ]);
     }
     listing.print(format)
@@ -139,7 +99,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>> {
 /// Runs the points that have no row yet, then reports.
 fn measure(args: &LabRunArgs, format: Format) -> Result<()> {
     let experiments = chosen(&args.experiments)?;
-    let size = Size::of(args);
+    let size = size(&args.size);
     // A smoke run shows that everything runs; nobody keeps its rows.
     if machine::is_dirty(COMMIT) && !(args.size.smoke || args.allow_dirty) {
         return Err(Usage::error(format!(
@@ -148,7 +108,7 @@ fn measure(args: &LabRunArgs, format: Format) -> Result<()> {
         )));
     }
     let parent = args.path.clone().unwrap_or_else(Scratch::root);
-    let mut rows = Rows::open(&args.out, Accept::ThisBuild)?;
+    let mut rows = Rows::open(&args.out, Accept::ThisBuild(COMMIT))?;
     let mut points = missing(&experiments, &size, args, &rows);
     let wanted: usize = points.iter().map(|(_, points)| points.len()).sum();
     for (_, points) in &mut points {
@@ -282,7 +242,7 @@ fn priced_rows(
     experiments: &[&'static Experiment],
     rows: &Rows,
 ) -> HashMap<String, LabRow> {
-    let size = Size::of(args);
+    let size = size(&args.size);
     let points = experiments
         .iter()
         .flat_map(|experiment| both(experiment, &size, args));
@@ -301,7 +261,7 @@ fn report(
     rows: &Rows,
     format: Format,
 ) -> Result<()> {
-    let size = Size::of(args);
+    let size = size(&args.size);
     let priced = priced_rows(args, experiments, rows);
     let find = |point: &Point| match point.kind {
         Kind::Priced => priced.get(&point.configuration(&size)),
@@ -313,7 +273,7 @@ fn report(
             (*variant, points.iter().filter_map(find).collect())
         };
         let points = both(experiment, &size, args);
-        page::Figure::new(
+        Figure::new(
             experiment,
             &args.variants.iter().map(of_variant).collect::<Vec<_>>(),
             points.iter().filter_map(find).collect(),
@@ -321,39 +281,44 @@ fn report(
             ablation::ablated(experiment, rows, (&size, args.seed, first_variant(args))),
         )
     };
-    let mut parts: Vec<page::Part<'_>> = Vec::new();
+    let mut parts: Vec<Part<'_>> = Vec::new();
     for paper in PAPERS {
         let is_own = |of: &&Experiment| paper.experiments.iter().any(|own| own.name == of.name);
         let own = experiments.iter().copied().filter(is_own);
-        let figures: Vec<page::Figure<'_>> = own.map(figure).collect();
+        let figures: Vec<Figure<'_>> = own.map(figure).collect();
         if !figures.is_empty() {
-            parts.push(page::Part { paper, figures });
+            parts.push(Part { paper, figures });
         }
     }
     let figures = || parts.iter().flat_map(|part| &part.figures);
     let mut seen = HashSet::new();
     let all = figures().flat_map(|figure| &figure.rows).copied();
     let all: Vec<&LabRow> = all.filter(|row| seen.insert(row.config.as_str())).collect();
-    rows.write_csv(&all)?;
-    let path: PathBuf = args.out.join("report.html");
-    let mut out = OutputFile::create(&path, Existing::Replace)?;
+    let file = |name: &str| OutputFile::create(&args.out.join(name), Existing::Replace);
+    let mut out = file("rows.csv")?;
+    rows::write_csv(&all, &mut out)?;
+    out.finish()?;
+    let mut out = file("verdicts.jsonl")?;
+    verdicts::write(&mut out, figures())?;
+    out.finish()?;
+    let mut out = file("report.html")?;
     out.write_all(page::page(&parts, &size).html().as_bytes())?;
     out.finish()?;
-    verdicts::write(&args.out.join("verdicts.jsonl"), figures())?;
     let mut header = vec!["experiment", "variant"];
-    header.extend(judge::Verdict::ALL.map(judge::Verdict::name));
+    header.extend(Verdict::ALL.map(Verdict::name));
     header.push("rows");
     let mut listing = Listing::new(header);
     for figure in figures() {
         for variant in &args.variants {
             let mut cells = vec![figure.experiment.name.into(), variant.name().into()];
-            let counts = judge::Verdict::ALL.map(|verdict| figure.count(*variant, verdict));
+            let counts = Verdict::ALL.map(|verdict| figure.count(*variant, verdict));
             cells.extend(counts.map(Cell::Whole));
             cells.push(Cell::Whole(figure.rows.len() as u64));
             listing.push(cells);
         }
     }
     listing.print(format)?;
+    let path = args.out.join("report.html");
     note(&format!("The report is {}", path.display()));
     Ok(())
 }
@@ -363,7 +328,6 @@ mod tests {
     use super::*;
     use crate::args::{Command, CommandLine};
     use clap::Parser as _;
-    use experiment::{Shape, Test};
 
     /// The options of a run of these experiments.
     fn args(names: &[String]) -> LabRunArgs {
@@ -376,82 +340,19 @@ mod tests {
     }
 
     #[test]
-    fn every_plot_and_every_check_has_points_to_look_at() {
+    fn every_ablation_is_a_run_of_bench() {
         let size = Size::default();
-        for experiment in experiments() {
-            let points = Point::of(experiment, &size, 1, Variant::Ours);
-            let any = |filter| points.iter().any(|p| point::passes(&p.parameters, filter));
-            for plot in experiment.plots {
-                assert!(any(plot.rows), "{}: {}", experiment.name, plot.caption);
-                let (a, b) = match plot.shape {
-                    Shape::Bars { group, bar, .. } => (group, bar),
-                    Shape::Stack { bar, .. } => (bar, bar),
-                    Shape::Lines { x, line, .. } => (x, line),
-                };
-                // `r_tuples` is a result of the run, not one of its options.
-                let is_told = |point: &Point, name: &str| {
-                    let mut names = name.split('+');
-                    names.all(|name| !point.get(name).is_empty())
-                };
-                let named =
-                    |name: &str| name == "r_tuples" || points.iter().any(|p| is_told(p, name));
-                assert!(
-                    named(a) && named(b),
-                    "{}: {}",
-                    experiment.name,
-                    plot.caption
-                );
-            }
-            for check in experiment.checks {
-                let filters = match check.test {
-                    Test::Ratio {
-                        over, under, rows, ..
-                    } => vec![over, under, rows],
-                    Test::Growth {
-                        over,
-                        under,
-                        low,
-                        high,
-                        rows,
-                        ..
-                    } => {
-                        vec![over, under, low, high, rows]
-                    }
-                    Test::Value { rows, .. } | Test::Best { rows, .. } => vec![rows],
-                };
-                let found = filters.into_iter().all(any);
-                assert!(found, "{}: {}", experiment.name, check.what);
-                assert!(!check.paper.is_empty() && !check.source.is_empty());
-            }
-        }
-    }
-
-    #[test]
-    fn equal_configurations_have_equal_parameters() {
-        for size in [Size::smoke(), Size::default(), Size::full()] {
-            let mut known = std::collections::HashMap::new();
-            let checked = [
-                &joins::PAPER,
-                &nv_logging::PAPER,
-                &nvram_era::PAPER,
-                &nvm_dwb::PAPER,
-                &fast_fash::PAPER,
-            ];
-            for experiment in checked.iter().flat_map(|paper| paper.experiments) {
-                for point in Point::of(experiment, &size, 1, Variant::Paper) {
-                    let configuration = point.configuration(&size);
-                    let before = known.insert(configuration.clone(), point.parameters.clone());
-                    let same = before.is_none_or(|before| before == point.parameters);
-                    assert!(same, "{}: {configuration}", experiment.name);
-                }
-            }
+        let points = ablation::all_points(&size, 1, Variant::Paper);
+        assert!(!points.is_empty());
+        for point in points {
+            kinds::check(&point, &size).unwrap();
         }
     }
 
     #[test]
     fn figures_share_the_runs_that_are_the_same() {
         let scratch = Scratch::new().unwrap();
-        let rows = Rows::open(scratch.path(), Accept::ThisBuild).unwrap();
+        let rows = Rows::open(scratch.path(), Accept::ThisBuild(COMMIT)).unwrap();
         let count = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             let args = args(&names);

@@ -5,20 +5,21 @@
 //! Two measurements of a number agree if their 95 % intervals overlap. Of many numbers some do not
 //! by chance; the answer is that of the number by which a control point is compared with itself.
 
-use super::ablation;
-use super::experiment::Kind;
-use super::point::Point;
 use super::rounds;
-use super::rows::{self, LabRow};
-use super::size::Size;
-use super::statistics::Interval;
-use super::variant::{Scope, Variant};
 use crate::args::LabReplayArgs;
 use crate::failure::Usage;
 use crate::output::{Cell, Format, Listing, note};
 use crate::report::short_number;
 use crate::scratch::Scratch;
 use anyhow::{Context, Result};
+use lab::ablation;
+use lab::control::CONTROL_METRICS;
+use lab::experiment::Kind;
+use lab::point::Point;
+use lab::rows::{self, LabRow};
+use lab::size::Size;
+use lab::statistics::Interval;
+use lab::variant::{Scope, Variant};
 
 /// Runs the command.
 pub(super) fn run(args: &LabReplayArgs, format: Format) -> Result<()> {
@@ -79,7 +80,7 @@ fn intervals(rows: [&LabRow; 2], metric: &str) -> [Option<Interval>; 2] {
 
 fn answer(row: &LabRow, again: &LabRow) -> String {
     let commit = &row.commit;
-    for metric in rounds::CONTROL_METRICS {
+    for metric in CONTROL_METRICS {
         if let [Some(before), Some(now)] = intervals([row, again], metric) {
             let verb = if before.overlaps(&now) {
                 "agrees"
@@ -129,8 +130,9 @@ fn point_of(row: &LabRow) -> Result<(Point, Size)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::conditions::Conditions;
-    use crate::lab::rows::{Metrics, Sample};
+    use crate::machine::{self, COMMIT};
+    use lab::rows::{Metrics, Sample};
+    use measure::conditions::Conditions;
     use std::path::Path;
 
     fn row(speeds: [f64; 3]) -> LabRow {
@@ -144,7 +146,8 @@ mod tests {
             metrics: Metrics::from([("txn_per_cpu_s".into(), speed)]),
         };
         let samples = (0..).zip(speeds).map(sample).collect();
-        LabRow::new(&point, &Size::smoke(), samples, Path::new("."))
+        let made = (COMMIT, machine::here(Path::new(".")));
+        LabRow::new(&point, &Size::smoke(), samples, made)
     }
 
     #[test]

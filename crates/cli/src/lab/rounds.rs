@@ -2,47 +2,20 @@
 //!
 //! The points of an experiment are made ready, as many as may be loaded together; then each round
 //! measures every one of them once, in an order of its own that is drawn from the seed. The first
-//! point is the *control*: each round measures it a second time, at a place drawn as well. A run
-//! whose control does not agree with itself was made on too noisy a machine, and its figure says
-//! so. Rows are written when the last round of their points is over.
+//! point is the *control*: each round measures it a second time, at a place drawn as well. Rows are
+//! written when the last round of their points is over.
 
-use super::conditions::{Conditions, ProcessorTime};
-use super::counters::Counters;
 use super::kinds::{self, Ready};
-use super::point::Point;
-use super::rows::{Control, LabRow, Metrics, Sample};
-use super::size::Size;
-use super::statistics::median;
+use crate::machine::{self, COMMIT};
 use anyhow::{Context, Result};
+use lab::control::Control;
+use lab::point::{Point, hash};
+use lab::rows::{LabRow, Sample};
+use lab::size::Size;
+use measure::conditions::{Conditions, ProcessorTime};
+use measure::counters::Counters;
 use std::path::Path;
 use workload::random::Random;
-
-/// Largest difference of a control point from itself, as the median over the rounds, on a machine
-/// that is quiet enough.
-const CONTROL_DIFFERENCE_MAX: f64 = 0.1;
-/// The metrics by which a control point is compared with itself; the first that it has.
-pub(super) const CONTROL_METRICS: [&str; 5] = [
-    "txn_per_cpu_s",
-    "tuples_per_cpu_s",
-    "chunk_ns",
-    "recovery_ms",
-    "device_bytes",
-];
-
-impl Control {
-    /// How far the control point is from itself: the median over the rounds of the greater part of
-    /// a ratio, less one.
-    pub(super) fn difference(&self) -> f64 {
-        let far = |ratio: &f64| ratio.max(1.0 / ratio.max(1e-9)) - 1.0;
-        let mut differences: Vec<f64> = self.ratios.iter().map(far).collect();
-        median(&mut differences).unwrap_or(0.0)
-    }
-
-    /// Whether the machine was quiet enough.
-    pub(super) fn agrees(&self) -> bool {
-        self.difference() <= CONTROL_DIFFERENCE_MAX
-    }
-}
 
 /// A point with its measurements so far.
 struct Turn<'p> {
@@ -103,13 +76,14 @@ pub(super) fn measure(
         }
     }
     let control = turns.first().and_then(|first| {
-        let config = super::point::hash(&first.point.configuration(size));
-        control(config, &first.samples, &again)
+        let config = hash(&first.point.configuration(size));
+        Control::of(config, &first.samples, &again)
     });
     let mut rows = Vec::new();
     for turn in turns {
         turn.ready.finish().with_context(|| problem(turn.point))?;
-        let mut row = LabRow::new(turn.point, size, turn.samples, parent);
+        let made = (COMMIT, machine::here(parent));
+        let mut row = LabRow::new(turn.point, size, turn.samples, made);
         row.control.clone_from(&control);
         rows.push(row);
     }
@@ -133,23 +107,6 @@ fn shuffled(count: usize, random: &mut Random) -> Vec<(usize, bool)> {
     order
 }
 
-/// The control point's second measurements against its first ones.
-fn control(config: String, first: &[Sample], again: &[Sample]) -> Option<Control> {
-    let has = |metrics: &Metrics, name: &str| metrics.get(name).is_some_and(|value| *value > 0.0);
-    let pairs = || first.iter().zip(again);
-    let metric = CONTROL_METRICS.into_iter().find(|name| {
-        let mut both = pairs().map(|(a, b)| has(&a.metrics, name) && has(&b.metrics, name));
-        both.next().is_some_and(|first| first) && both.all(|has| has)
-    })?;
-    Some(Control {
-        config,
-        metric: metric.into(),
-        ratios: pairs()
-            .map(|(a, b)| b.metrics[metric] / a.metrics[metric])
-            .collect(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,25 +128,5 @@ mod tests {
         }
         assert!(orders.len() > 40, "the order differs from round to round");
         assert_eq!(shuffled(1, &mut random), [(0, false)]);
-    }
-
-    #[test]
-    fn a_control_point_is_compared_with_itself() {
-        let sample = |value: f64| Sample {
-            round: 0,
-            order: 0,
-            conditions: Conditions::default(),
-            counters: Metrics::new(),
-            metrics: Metrics::from([("chunk_ns".into(), value), ("other".into(), 1.0)]),
-        };
-        let of = |again: [f64; 3]| {
-            let again = again.map(sample);
-            control(String::new(), &[100.0, 100.0, 100.0].map(sample), &again).unwrap()
-        };
-        let quiet = of([101.0, 97.0, 140.0]);
-        assert_eq!(quiet.metric, "chunk_ns");
-        assert!(quiet.agrees() && (quiet.difference() - 0.0309).abs() < 1e-3);
-        assert!(!of([80.0, 125.0, 100.0]).agrees());
-        assert!(control(String::new(), &[], &[]).is_none());
     }
 }

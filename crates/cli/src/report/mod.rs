@@ -5,8 +5,8 @@
 mod rows;
 
 pub(crate) use ::report::{
-    BarChart, BarGroup, Details, LineChart, LineSeries, NumberTable, Page, RangeChart, RangeRow,
-    Scale, Section, StackBar, StackChart, Tick, Tone, WordTable, short_number,
+    BarChart, BarGroup, Details, LineChart, LineSeries, NumberTable, Page, Scale, Section, Tick,
+    short_number,
 };
 pub(crate) use rows::{
     AreaNumbers, CheckpointNumbers, FootprintBytes, LatencyUs, ModelledNumbers, OwnNumbers,

@@ -9,7 +9,7 @@
 
 use super::{algorithms, inputs, options, runs};
 use crate::args::{GridPart, JoinArgs};
-use crate::machine::{COMMIT, Machine};
+use crate::machine::{self, COMMIT, Machine};
 use crate::output::{Cell, Format, Listing, stdout};
 use crate::progress;
 use crate::report::short_number;
@@ -178,7 +178,7 @@ fn cell(args: &JoinArgs, workload: &Workload, scratch: &mut Scratch) -> Result<C
         turns: found.count,
         commit: COMMIT,
         seed: args.seed,
-        machine: Machine::here(Path::new(".")),
+        machine: machine::here(Path::new(".")),
     })
 }
 
@@ -259,7 +259,7 @@ mod tests {
             turns: 1,
             commit: COMMIT,
             seed: 1,
-            machine: Machine::here(Path::new(".")),
+            machine: machine::here(Path::new(".")),
         }
     }
 

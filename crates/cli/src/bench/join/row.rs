@@ -5,7 +5,7 @@
 //! follow one another on the wall clock; the rest of the whole is planning.
 
 use crate::args::JoinArgs;
-use crate::machine::{COMMIT, Machine};
+use crate::machine::{self, COMMIT, Machine};
 use crate::output::{Cell, Format, Listing, bytes, duration, stdout};
 use anyhow::Result;
 use join::data::Workload;
@@ -141,7 +141,7 @@ impl JoinRow {
             checksum: checksum(measured.totals),
             commit: COMMIT,
             seed: args.seed,
-            machine: Machine::here(Path::new(".")),
+            machine: machine::here(Path::new(".")),
         }
     }
 }

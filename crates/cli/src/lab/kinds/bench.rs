@@ -5,10 +5,6 @@
 //! and checked at the end; insertions into a tree begin with an empty one each time. Throughput and
 //! processor time are those without the time of the emulator's model; `measured_txn_per_s` has it.
 
-use super::super::experiment::Kind;
-use super::super::point::Point;
-use super::super::rows::Metrics;
-use super::super::size::Size;
 use super::{Afresh, Ready};
 use crate::args::{BenchCommand, Command, CommandLine, YcsbArgs};
 use crate::bench::{Benchmark, LoadedStandard, LoadedYcsb, btree_row};
@@ -16,6 +12,10 @@ use crate::report::{AreaNumbers, ModelledNumbers, OwnNumbers, RunRow};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use indelible::Activity;
+use lab::experiment::Kind;
+use lab::point::Point;
+use lab::rows::Metrics;
+use lab::size::Size;
 use measure::{Sampling, Seen, Shares};
 use pmem::Part;
 use std::path::Path;

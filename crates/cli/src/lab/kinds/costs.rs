@@ -5,9 +5,6 @@
 //! store operations, on volatile memory too, and written to files; `device` bytes are lines that
 //! passed the modelled cache and reached the memory.
 
-use super::super::point::Point;
-use super::super::rows::Metrics;
-use super::super::size::Size;
 use crate::scratch::Scratch;
 use anyhow::{Result, bail};
 use disk::FileProfile;
@@ -15,6 +12,9 @@ use indelible::{
     DataType, Database, Durability, EmulatedPlatform, LayoutKind, LogImages, Method, Options,
     Primitive, Statistics, Table, Value,
 };
+use lab::point::Point;
+use lab::rows::Metrics;
+use lab::size::Size;
 use pmem::Part;
 use pmem::device::emulated::{EmulationOptions, Profile};
 use std::path::Path;

@@ -3,11 +3,11 @@
 //! The program chooses the interface, the device and the order of the chunks; `measure` writes them
 //! and takes the time, without that of the emulator's model.
 
-use super::super::point::Point;
-use super::super::rows::Metrics;
-use super::super::size::Size;
 use crate::scratch::Scratch;
 use anyhow::{Context, Result, bail};
+use lab::point::Point;
+use lab::rows::Metrics;
+use lab::size::Size;
 use measure::chunks::{self, Chunks, Device, Interface, Pattern, Written};
 use std::path::Path;
 use std::time::Duration;

@@ -6,13 +6,13 @@
 //! ticks of the time-stamp counter on the wall clock for a tuple of S, as in the paper's figures;
 //! where the processor has no steady counter there are none.
 
-use super::super::point::Point;
-use super::super::rows::Metrics;
-use super::super::size::Size;
 use super::bench::command;
 use crate::args::BenchCommand;
 use crate::bench::{has_kernel, join_all};
 use anyhow::{Context, Result, bail};
+use lab::point::Point;
+use lab::rows::Metrics;
+use lab::size::Size;
 use measure::join::Timed;
 use pmem::device::emulated::Clock;
 use std::time::Duration;
@@ -108,7 +108,7 @@ fn metrics(timed: &Timed) -> Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::experiment::Kind;
+    use lab::experiment::Kind;
 
     fn point(algorithm: &str) -> Point {
         let parameters = [("algorithm", algorithm), ("relations", "B")];

@@ -20,11 +20,11 @@ mod recovery;
 pub(super) use join::is_possible;
 pub(super) use recovery::victim;
 
-use super::experiment::Kind;
-use super::point::Point;
-use super::rows::Metrics;
-use super::size::Size;
 use anyhow::{Result, bail};
+use lab::experiment::Kind;
+use lab::point::Point;
+use lab::rows::Metrics;
+use lab::size::Size;
 use std::path::Path;
 
 /// A point that is ready to be measured.

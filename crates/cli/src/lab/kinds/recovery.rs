@@ -11,14 +11,14 @@
 //! The database is on the native device, because the emulated device's own cost would be part of
 //! the measured work.
 
-use super::super::point::Point;
-use super::super::rows::Metrics;
-use super::super::size::Size;
 use super::Ready;
 use crate::args::{LabVictimArgs, LabWorkload};
 use crate::scratch::Scratch;
 use anyhow::{Context, Result, bail};
 use indelible::{Database, Durability, LayoutKind, Method, Options};
+use lab::point::Point;
+use lab::rows::Metrics;
+use lab::size::Size;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -4,11 +4,13 @@
 //! asked for on both sides of its boundary.
 
 use super::*;
-use crate::lab::conditions::Conditions;
-use crate::lab::experiment::{ANY, Claim, Kind};
-use crate::lab::point::Point;
-use crate::lab::rows::{Metrics, Sample};
-use crate::lab::size::Size;
+use crate::experiment::{ANY, Claim, Kind};
+use crate::point::Point;
+use crate::rows::{Metrics, Sample};
+use crate::size::Size;
+use measure::conditions::Conditions;
+use measure::machine::Machine;
+use std::path::Path;
 
 fn row(method: &str, mix: &str, speeds: &[f64]) -> LabRow {
     let parameters = [("method", method), ("mix", mix)];
@@ -22,7 +24,8 @@ fn row(method: &str, mix: &str, speeds: &[f64]) -> LabRow {
         metrics: Metrics::from([("speed".into(), *speed)]),
     };
     let samples = (0..).zip(speeds).map(sample).collect();
-    LabRow::new(&point, &Size::smoke(), samples, std::path::Path::new("."))
+    let made = ("abc", Machine::here(Path::new("."), "none"));
+    LabRow::new(&point, &Size::smoke(), samples, made)
 }
 
 fn check(claim: Claim, test: Test) -> Check {

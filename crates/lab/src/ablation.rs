@@ -10,28 +10,29 @@ use super::judge::{Judged, Verdict, judge};
 use super::point::{Parameters, Point, passes};
 use super::rows::{LabRow, Rows};
 use super::size::Size;
-use super::variant::Variant;
+use super::variant::{Scope, Variant};
+use crate::experiments;
 
 /// Options of `indelible bench` by name; an empty value takes an option away.
-pub(super) type Changes = &'static [(&'static str, &'static str)];
+pub(crate) type Changes = &'static [(&'static str, &'static str)];
 
 /// Statements, and their cause taken away.
-pub(super) struct Ablation {
-    pub(super) experiments: &'static [&'static str],
+pub(crate) struct Ablation {
+    pub(crate) experiments: &'static [&'static str],
     /// The statements, as their checks say them.
-    pub(super) statements: &'static [&'static str],
+    pub(crate) statements: &'static [&'static str],
     /// The setting without the cause, to be read after "with".
-    pub(super) with: &'static str,
+    pub(crate) with: &'static str,
     /// Points that pass the filter get the changes.
     changes: &'static [(Filter, Changes)],
 }
 
 /// A statement that was judged again without its cause.
-pub(super) struct Ablated {
+pub struct Ablated {
     /// Its place among the checks of the experiment.
-    pub(super) at: usize,
-    pub(super) with: &'static str,
-    pub(super) judged: Judged,
+    pub(crate) at: usize,
+    pub(crate) with: &'static str,
+    pub(crate) judged: Judged,
 }
 
 const YCSB: &[&str] = &["n-store/fig5", "n-store/fig6", "n-store/fig7"];
@@ -42,7 +43,7 @@ const SYNCHRONOUS: &[(Filter, Changes)] = &[(
 )];
 
 /// All ablations.
-pub(super) const ALL: &[Ablation] = &[
+pub(crate) const ALL: &[Ablation] = &[
     Ablation {
         experiments: YCSB,
         statements: &[
@@ -228,7 +229,7 @@ fn needed(
 }
 
 /// Points that the ablations of an experiment still need, each once.
-pub(super) fn missing(
+pub fn missing(
     experiment: &'static Experiment,
     rows: &Rows,
     of: (&Size, u64, Variant),
@@ -243,7 +244,7 @@ pub(super) fn missing(
 }
 
 /// The statements of an experiment that were measured without their cause.
-pub(super) fn ablated(
+pub fn ablated(
     experiment: &'static Experiment,
     rows: &Rows,
     of: (&Size, u64, Variant),
@@ -260,8 +261,23 @@ pub(super) fn ablated(
     ablated.collect()
 }
 
+/// The points of all ablations.
+pub fn all_points(size: &Size, seed: u64, variant: Variant) -> Vec<Point> {
+    let mut points = Vec::new();
+    for ablation in ALL {
+        for experiment in experiments() {
+            let own = experiment.checks.iter();
+            for check in own.filter(|check| ablation.is_of(experiment, check)) {
+                points.extend(ablation.points(experiment, check, size, seed, variant));
+            }
+        }
+    }
+    points.retain(|point| point.scope == Scope::Ablation);
+    points
+}
+
 /// The point of a row that an ablation measured.
-pub(super) fn point_of(
+pub fn point_of(
     kind: Kind,
     parameters: &Parameters,
     seed: u64,
@@ -280,8 +296,6 @@ pub(super) fn point_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::experiments;
-    use crate::lab::variant::Scope;
 
     #[test]
     fn every_ablation_has_statements_and_points_that_differ_from_theirs() {
@@ -298,10 +312,8 @@ mod tests {
                 let mut changed = 0;
                 for (experiment, check) in checks {
                     let points = ablation.points(experiment, check, &size, 1, Variant::Paper);
-                    for point in points.iter().filter(|own| own.scope == Scope::Ablation) {
-                        crate::lab::kinds::check(point, &size).unwrap();
-                        changed += 1;
-                    }
+                    let own = points.iter().filter(|own| own.scope == Scope::Ablation);
+                    changed += own.count();
                 }
                 assert!(changed > 0, "{what}");
             }

@@ -17,7 +17,7 @@ const GB: f64 = 1e9;
 
 /// Dollars a gigabyte; the defaults are the paper's.
 #[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct Prices {
+pub struct Prices {
     /// Dollars for a gigabyte of DRAM, in figures of transactions a dollar
     #[arg(long, default_value_t = 5.5, value_parser = parse_price)]
     dram_price: f64,
@@ -35,7 +35,7 @@ fn parse_price(text: &str) -> Result<f64, String> {
 }
 
 /// The run from which a priced point is computed; none for a point that is run itself.
-pub(super) fn measured(point: &Point) -> Option<Point> {
+pub fn measured(point: &Point) -> Option<Point> {
     if point.kind != Kind::Priced {
         return None;
     }
@@ -47,7 +47,7 @@ pub(super) fn measured(point: &Point) -> Option<Point> {
 
 impl Prices {
     /// The row of a priced point from that of its run.
-    pub(super) fn apply(&self, point: &Point, size: &Size, row: &LabRow) -> Option<LabRow> {
+    pub fn apply(&self, point: &Point, size: &Size, row: &LabRow) -> Option<LabRow> {
         let ratio: f64 = point.get(RATIO).parse().ok()?;
         let nvm_price = ratio * self.disk_price;
         let (pages_price, log_price) = match point.get("placement") {
@@ -95,8 +95,9 @@ impl Prices {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::conditions::Conditions;
-    use crate::lab::rows::Metrics;
+    use crate::rows::Metrics;
+    use measure::conditions::Conditions;
+    use measure::machine::Machine;
     use std::path::Path;
 
     #[test]
@@ -126,7 +127,8 @@ mod tests {
                 counters: Metrics::new(),
                 metrics,
             };
-            let row = LabRow::new(&run, &size, vec![sample], Path::new("."));
+            let made = ("abc", Machine::here(Path::new("."), "none"));
+            let row = LabRow::new(&run, &size, vec![sample], made);
             let row = of_test.apply(&point, &size, &row).unwrap();
             let dollars = row.median("dollars").unwrap();
             let per_dollar = row.median("txn_per_s_per_dollar").unwrap();

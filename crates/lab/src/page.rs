@@ -5,33 +5,35 @@
 //! one file that loads nothing and runs no script.
 
 use super::ablation::Ablated;
+use super::control::Control;
 use super::experiment::{Basis, Check, Claim, Experiment, Paper, Shape};
 use super::judge::{Judged, Verdict, judge};
 use super::n_store;
 use super::plots::{self, draw, has, rows_of};
-use super::rows::{Control, LabRow};
+use super::rows::LabRow;
 use super::size::Size;
 use super::stale;
 use super::statistics::median;
 use super::variant::{Scope, Variant};
-use crate::report::{Details, Page, Section, Tone, WordTable, short_number};
+use report::{Details, Page, Section, Tone, WordTable, short_number};
 
 /// An experiment with its rows and the outcomes of its checks.
-pub(super) struct Figure<'r> {
-    pub(super) experiment: &'static Experiment,
+pub struct Figure<'r> {
+    /// The experiment.
+    pub experiment: &'static Experiment,
     /// The rows of all variants.
-    pub(super) rows: Vec<&'r LabRow>,
+    pub rows: Vec<&'r LabRow>,
     /// The outcomes of the checks, in their order, for each variant.
-    pub(super) judged: Vec<(Variant, Vec<Judged>)>,
+    pub(crate) judged: Vec<(Variant, Vec<Judged>)>,
     /// Statements of the first variant that were measured without the cause of their difference.
-    pub(super) ablated: Vec<Ablated>,
+    pub(crate) ablated: Vec<Ablated>,
     /// Rows that a whole run has.
     wanted: usize,
 }
 
 impl<'r> Figure<'r> {
     /// Judges the rows of each variant.
-    pub(super) fn new(
+    pub fn new(
         experiment: &'static Experiment,
         variants: &[(Variant, Vec<&'r LabRow>)],
         rows: Vec<&'r LabRow>,
@@ -52,7 +54,7 @@ impl<'r> Figure<'r> {
     }
 
     /// Statements of the paper with a verdict; goals of ours are not counted.
-    pub(super) fn count(&self, variant: Variant, verdict: Verdict) -> u64 {
+    pub fn count(&self, variant: Variant, verdict: Verdict) -> u64 {
         self.counted(variant, verdict, |_| true)
     }
 
@@ -228,13 +230,15 @@ fn statement(check: &Check) -> String {
 }
 
 /// A paper with its requested figures.
-pub(super) struct Part<'r> {
-    pub(super) paper: &'static Paper,
-    pub(super) figures: Vec<Figure<'r>>,
+pub struct Part<'r> {
+    /// The paper.
+    pub paper: &'static Paper,
+    /// Its figures, in its order.
+    pub figures: Vec<Figure<'r>>,
 }
 
 /// The whole page. With several papers, each has its own part, and headings name the paper.
-pub(super) fn page(parts: &[Part<'_>], size: &Size) -> Page {
+pub fn page(parts: &[Part<'_>], size: &Size) -> Page {
     let titles: Vec<&str> = parts.iter().map(|part| part.paper.title).collect();
     let leads: Vec<&str> = parts.iter().map(|part| part.paper.lead).collect();
     let mut sections = Vec::new();

@@ -9,20 +9,20 @@ use super::point::passes;
 use super::rows::LabRow;
 use super::statistics::Interval;
 use super::variant::{Scope, Variant};
-use crate::report::{
+use report::{
     BarChart, BarGroup, LineChart, LineSeries, RangeChart, RangeRow, Scale, StackBar, StackChart,
     Tick, short_number,
 };
 
 /// The rows that a plot shows.
-pub(super) fn rows_of<'r>(plot: &Plot, rows: &[&'r LabRow]) -> Vec<&'r LabRow> {
+pub(crate) fn rows_of<'r>(plot: &Plot, rows: &[&'r LabRow]) -> Vec<&'r LabRow> {
     let rows = rows.iter().copied();
     rows.filter(|row| passes(&row.parameters, plot.rows))
         .collect()
 }
 
 /// A plot as an SVG element.
-pub(super) fn draw(plot: &Plot, rows: &[&LabRow]) -> String {
+pub(crate) fn draw(plot: &Plot, rows: &[&LabRow]) -> String {
     let rows = rows_of(plot, rows);
     match plot.shape {
         Shape::Bars {
@@ -75,7 +75,7 @@ fn values(rows: &[&LabRow], name: &str) -> Vec<String> {
 }
 
 /// Whether a row's parameter has a value.
-pub(super) fn has(row: &LabRow, name: &str, value: &str) -> bool {
+pub(crate) fn has(row: &LabRow, name: &str, value: &str) -> bool {
     row.parameters.get(name).is_some_and(|own| own == value)
 }
 
@@ -212,7 +212,7 @@ fn lines(rows: &[&LabRow], metric: &str, x: &str, line: &str) -> (Vec<LineSeries
 
 /// The paper's ranges of an experiment's statements as bands, with the measured intervals in them
 /// or beside them: one plot for all ratios, one for each metric whose values are stated.
-pub(super) fn ranges(
+pub(crate) fn ranges(
     experiment: &Experiment,
     judged: &[(Variant, Vec<Judged>)],
 ) -> Vec<(String, String)> {

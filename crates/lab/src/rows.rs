@@ -6,83 +6,87 @@
 //! that was killed may be torn; it is cut off before anything is appended. The table for
 //! spreadsheets is made from the rows and never read.
 
-use super::conditions::Conditions;
+use super::control::Control;
 use super::point::{Parameters, Point, hash};
 use super::size::Size;
 use super::statistics::median;
-use crate::files::{Existing, OutputFile};
-use crate::machine::{self, COMMIT, Machine};
 use anyhow::{Context, Result};
+use measure::conditions::Conditions;
+use measure::machine::{self, Machine};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Numbers of one measurement, by name; names end with their units.
-pub(super) type Metrics = BTreeMap<String, f64>;
+pub type Metrics = BTreeMap<String, f64>;
 
 /// A measured point.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct LabRow {
-    pub(super) kind: String,
+pub struct LabRow {
+    /// Name of its [`Kind`](crate::experiment::Kind).
+    pub kind: String,
     /// `paper`, `ours`, or `both` where the two do the same.
     #[serde(default)]
-    pub(super) variant: String,
-    pub(super) parameters: Parameters,
-    pub(super) metrics: BTreeMap<String, Spread>,
-    pub(super) size: String,
+    pub variant: String,
+    /// Values of the axes.
+    pub parameters: Parameters,
+    /// Numbers over the rounds.
+    pub metrics: BTreeMap<String, Spread>,
+    /// Name of its [`Size`].
+    pub size: String,
     /// All options of the run.
-    pub(super) configuration: String,
+    pub configuration: String,
     /// Hash of the configuration.
-    pub(super) config: String,
-    pub(super) commit: String,
-    pub(super) seed: u64,
-    pub(super) repeats: u32,
-    pub(super) machine: Machine,
+    pub config: String,
+    /// Commit of the program.
+    pub commit: String,
+    /// Seed of rows and transactions.
+    pub seed: u64,
+    /// Number of samples.
+    pub repeats: u32,
+    /// The machine that it was measured on.
+    pub machine: Machine,
     /// In the order in which they were taken; rows of earlier versions have none.
     #[serde(default)]
-    pub(super) samples: Vec<Sample>,
+    pub samples: Vec<Sample>,
     /// The control point of the rounds, where there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) control: Option<Control>,
+    pub control: Option<Control>,
 }
 
 /// One measurement of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Sample {
-    pub(super) round: u32,
+pub struct Sample {
+    /// Its round.
+    pub round: u32,
     /// Place in the order of all measurements of these rounds.
-    pub(super) order: u32,
+    pub order: u32,
+    /// State of the machine meanwhile.
     #[serde(flatten)]
-    pub(super) conditions: Conditions,
+    pub conditions: Conditions,
     /// Counts of the processor, where it has counters.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(super) counters: BTreeMap<String, f64>,
-    pub(super) metrics: Metrics,
-}
-
-/// A point that each round measured twice.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Control {
-    /// Hash of its configuration.
-    pub(super) config: String,
-    pub(super) metric: String,
-    /// The second measurement divided by the first, a round each.
-    pub(super) ratios: Vec<f64>,
+    pub counters: BTreeMap<String, f64>,
+    /// Its numbers.
+    pub metrics: Metrics,
 }
 
 /// A number over the rounds of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Spread {
-    pub(super) median: f64,
-    pub(super) min: f64,
-    pub(super) max: f64,
+pub struct Spread {
+    /// The middle one.
+    pub median: f64,
+    /// The least.
+    pub min: f64,
+    /// The greatest.
+    pub max: f64,
 }
 
 impl Spread {
     /// The spread of the values; none if there are none.
-    pub(super) fn of(mut values: Vec<f64>) -> Option<Self> {
+    pub fn of(mut values: Vec<f64>) -> Option<Self> {
         Some(Self {
             median: median(&mut values)?,
             min: *values.first()?,
@@ -91,7 +95,7 @@ impl Spread {
     }
 
     /// The spread of each metric over the samples.
-    pub(super) fn of_each(samples: &[Sample]) -> BTreeMap<String, Self> {
+    pub fn of_each(samples: &[Sample]) -> BTreeMap<String, Self> {
         let metrics = || samples.iter().map(|sample| &sample.metrics);
         let names: BTreeSet<&String> = metrics().flat_map(BTreeMap::keys).collect();
         let spread = |name: &String| {
@@ -103,8 +107,13 @@ impl Spread {
 }
 
 impl LabRow {
-    /// The row of a point from its measurements.
-    pub(super) fn new(point: &Point, size: &Size, samples: Vec<Sample>, place: &Path) -> Self {
+    /// The row of a point from its measurements, by a program of this commit on this machine.
+    pub fn new(
+        point: &Point,
+        size: &Size,
+        samples: Vec<Sample>,
+        (commit, machine): (&str, Machine),
+    ) -> Self {
         let configuration = point.configuration(size);
         Self {
             kind: point.kind.name().into(),
@@ -114,28 +123,28 @@ impl LabRow {
             size: size.name.into(),
             config: hash(&configuration),
             configuration,
-            commit: COMMIT.into(),
+            commit: commit.into(),
             seed: point.seed,
             repeats: samples.len() as u32,
-            machine: Machine::here(place),
+            machine,
             samples,
             control: None,
         }
     }
 
-    /// Whether this program made it.
-    fn is_of_this_build(&self) -> bool {
-        let is_same = !machine::is_dirty(COMMIT) || self.machine.binary == machine::binary();
-        self.commit == COMMIT && is_same
+    /// Whether this program, which is of a commit, made it.
+    fn is_of_this_build(&self, commit: &str) -> bool {
+        let is_same = !machine::is_dirty(commit) || self.machine.binary == machine::binary();
+        self.commit == commit && is_same
     }
 
     /// The median of a metric.
-    pub(super) fn median(&self, metric: &str) -> Option<f64> {
+    pub fn median(&self, metric: &str) -> Option<f64> {
         self.metrics.get(metric).map(|spread| spread.median)
     }
 
     /// A metric in the order of the rounds; of a row without samples, its median alone.
-    pub(super) fn rounds(&self, metric: &str) -> Vec<f64> {
+    pub fn rounds(&self, metric: &str) -> Vec<f64> {
         if self.samples.is_empty() {
             return self.median(metric).into_iter().collect();
         }
@@ -150,16 +159,15 @@ impl LabRow {
 
 /// The rows of a directory that need no new measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Accept {
-    /// Those of this build.
-    ThisBuild,
+pub enum Accept<'c> {
+    /// Those of this program, which is of a commit.
+    ThisBuild(&'c str),
     /// Those of any commit; the last one of a configuration counts.
     AnyCommit,
 }
 
 /// The rows of a directory.
-pub(super) struct Rows {
-    directory: PathBuf,
+pub struct Rows {
     file: File,
     /// All rows that are accepted, by configuration.
     known: HashMap<String, LabRow>,
@@ -167,7 +175,7 @@ pub(super) struct Rows {
 
 impl Rows {
     /// Opens or makes the rows of a directory.
-    pub(super) fn open(directory: &Path, accept: Accept) -> Result<Self> {
+    pub fn open(directory: &Path, accept: Accept<'_>) -> Result<Self> {
         fs::create_dir_all(directory)
             .with_context(|| format!("cannot make the directory {}", directory.display()))?;
         let path = directory.join("rows.jsonl");
@@ -183,24 +191,24 @@ impl Rows {
         file.flush()?;
         let mut known = HashMap::new();
         for row in rows {
-            if accept == Accept::AnyCommit || row.is_of_this_build() {
+            let is_accepted = match accept {
+                Accept::ThisBuild(commit) => row.is_of_this_build(commit),
+                Accept::AnyCommit => true,
+            };
+            if is_accepted {
                 known.insert(row.config.clone(), row);
             }
         }
-        Ok(Self {
-            directory: directory.to_owned(),
-            file,
-            known,
-        })
+        Ok(Self { file, known })
     }
 
     /// The row of a point, if it was measured.
-    pub(super) fn find(&self, point: &Point, size: &Size) -> Option<&LabRow> {
+    pub fn find(&self, point: &Point, size: &Size) -> Option<&LabRow> {
         self.known.get(&hash(&point.configuration(size)))
     }
 
     /// Appends a row.
-    pub(super) fn add(&mut self, row: LabRow) -> Result<()> {
+    pub fn add(&mut self, row: LabRow) -> Result<()> {
         let mut line = serde_json::to_string(&row)?;
         line.push('\n');
         // One call, so that a kill leaves the line whole or cut, never mixed with another.
@@ -210,67 +218,65 @@ impl Rows {
         self.known.insert(row.config.clone(), row);
         Ok(())
     }
+}
 
-    /// Writes the table for spreadsheets: one line a metric of a row.
-    pub(super) fn write_csv(&self, rows: &[&LabRow]) -> Result<()> {
-        let names: BTreeSet<&str> = rows
-            .iter()
-            .flat_map(|row| row.parameters.keys().map(String::as_str))
-            .collect();
-        let path = self.directory.join("rows.csv");
-        let mut out = OutputFile::create(&path, Existing::Replace)?;
-        let header = ["kind", "variant"]
-            .into_iter()
-            .chain(names.iter().copied())
-            .chain([
-                "metric",
-                "median",
-                "min",
-                "max",
-                "repeats",
-                "seed",
-                "size",
-                "config",
-                "commit",
-                "cpu",
-                "cores",
-                "filesystem",
-            ]);
-        delimited::write_record(&mut out, header.map(Some), b',')?;
-        for row in rows {
-            let (repeats, seed) = (row.repeats.to_string(), row.seed.to_string());
-            let cores = row.machine.cores.to_string();
-            for (metric, spread) in &row.metrics {
-                let numbers = [spread.median, spread.min, spread.max].map(|n| n.to_string());
-                let mut record = vec![Some(row.kind.as_str()), Some(row.variant.as_str())];
-                record.extend(
-                    names
-                        .iter()
-                        .map(|name| row.parameters.get(*name).map(String::as_str)),
-                );
-                record.push(Some(metric));
-                record.extend(numbers.iter().map(|number| Some(number.as_str())));
-                record.extend(
-                    [
-                        &repeats,
-                        &seed,
-                        &row.size,
-                        &row.config,
-                        &row.commit,
-                        &row.machine.cpu,
-                    ]
-                    .map(|text| Some(text.as_str())),
-                );
-                record.extend([Some(cores.as_str()), Some(row.machine.filesystem.as_str())]);
-                delimited::write_record(&mut out, record, b',')?;
-            }
+/// Writes the table for spreadsheets: one line a metric of a row.
+pub fn write_csv(rows: &[&LabRow], out: &mut impl Write) -> Result<()> {
+    let names: BTreeSet<&str> = rows
+        .iter()
+        .flat_map(|row| row.parameters.keys().map(String::as_str))
+        .collect();
+    let header = ["kind", "variant"]
+        .into_iter()
+        .chain(names.iter().copied())
+        .chain([
+            "metric",
+            "median",
+            "min",
+            "max",
+            "repeats",
+            "seed",
+            "size",
+            "config",
+            "commit",
+            "cpu",
+            "cores",
+            "filesystem",
+        ]);
+    delimited::write_record(&mut *out, header.map(Some), b',')?;
+    for row in rows {
+        let (repeats, seed) = (row.repeats.to_string(), row.seed.to_string());
+        let cores = row.machine.cores.to_string();
+        for (metric, spread) in &row.metrics {
+            let numbers = [spread.median, spread.min, spread.max].map(|n| n.to_string());
+            let mut record = vec![Some(row.kind.as_str()), Some(row.variant.as_str())];
+            record.extend(
+                names
+                    .iter()
+                    .map(|name| row.parameters.get(*name).map(String::as_str)),
+            );
+            record.push(Some(metric));
+            record.extend(numbers.iter().map(|number| Some(number.as_str())));
+            record.extend(
+                [
+                    &repeats,
+                    &seed,
+                    &row.size,
+                    &row.config,
+                    &row.commit,
+                    &row.machine.cpu,
+                ]
+                .map(|text| Some(text.as_str())),
+            );
+            record.extend([Some(cores.as_str()), Some(row.machine.filesystem.as_str())]);
+            delimited::write_record(&mut *out, record, b',')?;
         }
-        out.finish()
     }
+    Ok(())
 }
 
 /// All rows of a file, and the bytes of its whole lines.
-pub(super) fn read(path: &Path) -> Result<(Vec<LabRow>, usize)> {
+pub fn read(path: &Path) -> Result<(Vec<LabRow>, usize)> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot use {}", path.display()))?;
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
@@ -285,13 +291,13 @@ pub(super) fn read(path: &Path) -> Result<(Vec<LabRow>, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::experiment::Kind;
-    use crate::lab::size::Size;
-    use crate::scratch::Scratch;
+    use crate::experiment::Kind;
+    use crate::size::Size;
 
     #[test]
     fn a_torn_line_is_cut_off() {
-        let scratch = Scratch::new().unwrap();
+        let place = std::env::temp_dir().join(format!("indelible-rows-{}", std::process::id()));
+        let made = ("abc", Machine::here(&place, "none"));
         let size = Size::smoke();
         let point = Point::new(Kind::Costs, Parameters::new(), 7);
         let sample = |round, bytes| Sample {
@@ -302,19 +308,25 @@ mod tests {
             metrics: Metrics::from([("bytes".into(), bytes)]),
         };
         let samples = vec![sample(1, 4.0), sample(0, 6.0)];
-        let row = LabRow::new(&point, &size, samples, scratch.path());
+        let row = LabRow::new(&point, &size, samples, made);
         assert_eq!(row.rounds("bytes"), [6.0, 4.0]);
-        let mut rows = Rows::open(scratch.path(), Accept::ThisBuild).unwrap();
+        let mut rows = Rows::open(&place, Accept::ThisBuild("abc")).unwrap();
         assert!(rows.find(&point, &size).is_none());
         rows.add(row).unwrap();
         drop(rows);
-        let file = scratch.path().join("rows.jsonl");
+        let file = place.join("rows.jsonl");
         let whole = fs::read(&file).unwrap();
         let mut torn = whole.clone();
         torn.extend_from_slice(&whole[..whole.len() / 2]);
         fs::write(&file, &torn).unwrap();
-        let rows = Rows::open(scratch.path(), Accept::ThisBuild).unwrap();
+        let rows = Rows::open(&place, Accept::ThisBuild("abc")).unwrap();
         assert_eq!(rows.find(&point, &size).unwrap().median("bytes"), Some(5.0));
         assert_eq!(fs::read(&file).unwrap(), whole);
+        let rows = Rows::open(&place, Accept::ThisBuild("def")).unwrap();
+        assert!(
+            rows.find(&point, &size).is_none(),
+            "it is of another commit"
+        );
+        fs::remove_dir_all(&place).unwrap();
     }
 }

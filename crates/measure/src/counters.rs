@@ -15,14 +15,14 @@ const ENERGY: &str = "/sys/class/powercap/intel-rapl:0/energy_uj";
 const ENERGY_MAX: &str = "/sys/class/powercap/intel-rapl:0/max_energy_range_uj";
 
 /// Counters that are running.
-pub(super) struct Counters {
+pub struct Counters {
     events: Vec<(&'static str, Counter)>,
     energy_uj: Option<u64>,
 }
 
 impl Counters {
     /// Starts those that there are.
-    pub(super) fn begin() -> Self {
+    pub fn begin() -> Self {
         let events = events().into_iter().filter_map(|(name, event)| {
             let mut builder = Builder::new().kind(event);
             builder.inherit(true);
@@ -38,7 +38,7 @@ impl Counters {
 
     /// Counts since then, by name. An event that had the processor's counter for a part of the time
     /// only is extrapolated.
-    pub(super) fn end(self) -> BTreeMap<String, f64> {
+    pub fn end(self) -> BTreeMap<String, f64> {
         let counts = self.events.into_iter().filter_map(|(name, mut counter)| {
             let read = counter.read_count_and_time().ok()?;
             let share = read.time_running as f64 / read.time_enabled as f64;

@@ -6,8 +6,7 @@
 //! long axes.
 
 use super::experiment::Axis;
-use crate::args::LabRunArgs;
-use crate::output::thousands;
+use delimited::thousands;
 
 /// The paper's last-level cache, and the size of its data.
 const PAPER_CACHE_BYTES: u64 = 20 << 20;
@@ -36,52 +35,53 @@ const PAPER_JOIN_B: u64 = 128_000_000;
 
 /// A size of all experiments.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Size {
-    pub(super) name: &'static str,
-    pub(super) partitions: u32,
+pub struct Size {
+    pub(crate) name: &'static str,
+    /// Partitions of a database.
+    pub partitions: u32,
     /// Rounds, in each of which every point is measured once.
-    pub(super) rounds: u32,
+    pub rounds: u32,
     /// Points that take turns, at most: as many databases are loaded at once.
-    pub(super) together: usize,
+    pub together: usize,
     /// Seconds of one measurement.
-    pub(super) seconds: f64,
-    pub(super) ycsb_rows: u32,
+    pub seconds: f64,
+    pub(crate) ycsb_rows: u32,
     /// Share of a full TPC-C warehouse, in thousandths.
-    pub(super) tpcc_scale_thousandths: u32,
-    pub(super) warehouses: u32,
+    pub(crate) tpcc_scale_thousandths: u32,
+    pub(crate) warehouses: u32,
     /// Rows of YCSB where a process is killed.
-    pub(super) recovery_rows: u32,
+    pub recovery_rows: u32,
     /// Operations of each kind whose bytes are counted.
-    pub(super) cost_rows: u32,
+    pub cost_rows: u32,
     /// Tuples of R in workload A of the joins.
-    pub(super) join_a: u64,
+    pub(crate) join_a: u64,
     /// Tuples of each side in their workload B. No power of two times `join_a`, so that no two
     /// names mean the same relations.
-    pub(super) join_b: u64,
+    pub(crate) join_b: u64,
     /// TPC-C of the page engine: as many warehouses as there may be threads, or more, and their
     /// share of the full size in thousandths.
-    pub(super) paged_warehouses: u32,
-    pub(super) paged_scale_thousandths: u32,
+    pub(crate) paged_warehouses: u32,
+    pub(crate) paged_scale_thousandths: u32,
     /// TPC-B: branches, and accounts of each.
-    pub(super) branches: u32,
-    pub(super) accounts: u32,
+    pub(crate) branches: u32,
+    pub(crate) accounts: u32,
     /// TATP.
-    pub(super) subscribers: u32,
+    pub(crate) subscribers: u32,
     /// Bytes of a ring with before images in memory; making rings takes time, and short runs fill
     /// little of them.
-    pub(super) ring_bytes: u64,
+    pub(crate) ring_bytes: u64,
     /// Bytes of the log's rings in memory, for all threads together: as much between two
     /// checkpoints as a central log has, or more than a short run fills, so that no scheme writes
     /// checkpoints where the others do not.
-    pub(super) log_ring_bytes: u64,
+    pub(crate) log_ring_bytes: u64,
     /// Rows of sysbench's table.
-    pub(super) sysbench_rows: u32,
+    pub(crate) sysbench_rows: u32,
     /// Rows that go into a tree of slotted pages.
-    pub(super) btree_rows: u32,
+    pub(crate) btree_rows: u32,
     /// Seconds of one measurement with an imitated drive, whose flushes take milliseconds.
-    pub(super) drive_seconds: f64,
+    pub(crate) drive_seconds: f64,
     /// Whether only the ends of long axes are run.
-    pub(super) thin: bool,
+    pub(crate) thin: bool,
 }
 
 const SMOKE: Size = Size {
@@ -170,51 +170,40 @@ impl Default for Size {
 }
 
 impl Size {
-    /// The size that the options ask for.
-    pub(super) fn of(args: &LabRunArgs) -> Self {
-        match (args.size.full, args.size.smoke) {
-            (true, _) => FULL,
-            (_, true) => SMOKE,
-            _ => QUICK,
-        }
-    }
-
     /// The size with this name in rows.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub fn named(name: &str) -> Option<Self> {
         [SMOKE, QUICK, FULL]
             .into_iter()
             .find(|size| size.name == name)
     }
 
     /// Measurements of a database: one a round, and a second one of the control point.
-    pub(super) fn measurements(&self) -> u32 {
+    pub fn measurements(&self) -> u32 {
         2 * self.rounds
     }
 
-    /// The largest size, for tests.
-    #[cfg(test)]
-    pub(super) fn full() -> Self {
+    /// The papers' sizes, as far as they fit.
+    pub fn full() -> Self {
         FULL
     }
 
-    /// The smallest size, for tests.
-    #[cfg(test)]
-    pub(super) fn smoke() -> Self {
+    /// The smallest size.
+    pub fn smoke() -> Self {
         SMOKE
     }
 
     /// The modelled cache of a YCSB run.
-    pub(super) fn ycsb_cache_bytes(&self) -> u64 {
+    pub fn ycsb_cache_bytes(&self) -> u64 {
         self.of_ycsb(PAPER_CACHE_BYTES).max(CACHE_BYTES_MIN)
     }
 
     /// A MemTable of a YCSB run.
-    pub(super) fn ycsb_memtable_bytes(&self) -> u64 {
+    pub fn ycsb_memtable_bytes(&self) -> u64 {
         self.of_ycsb(MEMTABLE_BYTES).max(MEMTABLE_BYTES_MIN)
     }
 
     /// The page cache of a partition of `cow` in a YCSB run.
-    pub(super) fn ycsb_page_cache_bytes(&self) -> u64 {
+    pub fn ycsb_page_cache_bytes(&self) -> u64 {
         (self.of_ycsb(PAGE_CACHE_BYTES) / u64::from(self.partitions)).max(PAGE_CACHE_BYTES_MIN)
     }
 
@@ -224,22 +213,22 @@ impl Size {
     }
 
     /// Share of a full TPC-C warehouse.
-    pub(super) fn tpcc_scale(&self) -> f64 {
+    pub fn tpcc_scale(&self) -> f64 {
         f64::from(self.tpcc_scale_thousandths) / 1000.0
     }
 
     /// The modelled cache of a TPC-C run.
-    pub(super) fn tpcc_cache_bytes(&self) -> u64 {
+    pub fn tpcc_cache_bytes(&self) -> u64 {
         self.of_tpcc(PAPER_CACHE_BYTES).max(CACHE_BYTES_MIN)
     }
 
     /// A MemTable of a TPC-C run.
-    pub(super) fn tpcc_memtable_bytes(&self) -> u64 {
+    pub fn tpcc_memtable_bytes(&self) -> u64 {
         self.of_tpcc(MEMTABLE_BYTES).max(MEMTABLE_BYTES_MIN)
     }
 
     /// The page cache of a partition of `cow` in a TPC-C run.
-    pub(super) fn tpcc_page_cache_bytes(&self) -> u64 {
+    pub fn tpcc_page_cache_bytes(&self) -> u64 {
         (self.of_tpcc(PAGE_CACHE_BYTES) / u64::from(self.partitions)).max(PAGE_CACHE_BYTES_MIN)
     }
 
@@ -250,7 +239,7 @@ impl Size {
     }
 
     /// The values of an axis that are run.
-    pub(super) fn values(&self, axis: Axis) -> Vec<&'static str> {
+    pub fn values(&self, axis: Axis) -> Vec<&'static str> {
         let (name, values) = axis;
         let (Some(first), Some(last), true) = (values.first(), values.last(), self.thin) else {
             return values.to_vec();
@@ -274,18 +263,18 @@ impl Size {
     }
 
     /// The modelled cache of a tree: a twentieth of its rows of 64 bytes with their overhead.
-    pub(super) fn btree_cache_bytes(&self) -> u64 {
+    pub fn btree_cache_bytes(&self) -> u64 {
         (u64::from(self.btree_rows) * 8).max(CACHE_BYTES_MIN)
     }
 
     /// Share of a full TPC-C warehouse for the page engine.
-    pub(super) fn paged_scale(&self) -> f64 {
+    pub fn paged_scale(&self) -> f64 {
         f64::from(self.paged_scale_thousandths) / 1000.0
     }
 
     /// Bytes of pages of a loaded workload, about: the space that the page engine needs for its
     /// rows and indexes.
-    pub(super) fn paged_bytes(&self, workload: &str) -> u64 {
+    pub fn paged_bytes(&self, workload: &str) -> u64 {
         match workload {
             "tpcb" => u64::from(self.branches) * u64::from(self.accounts) * ACCOUNT_BYTES,
             "tatp" => u64::from(self.subscribers) * SUBSCRIBER_BYTES,
@@ -298,7 +287,7 @@ impl Size {
     }
 
     /// Tuples of R and S, from a workload's name in the joins' paper: `A m=8`, `B`, `B/16`, `2B`.
-    pub(super) fn relations(&self, name: &str) -> Option<(u64, u64)> {
+    pub fn relations(&self, name: &str) -> Option<(u64, u64)> {
         if let Some(ratio) = name.strip_prefix("A m=") {
             return Some((self.join_a, self.join_a * ratio.parse::<u64>().ok()?));
         }
@@ -312,7 +301,7 @@ impl Size {
     }
 
     /// Description in the report of the joins.
-    pub(super) fn describe_joins(&self) -> String {
+    pub fn describe_joins(&self) -> String {
         format!(
             "workload A with {} tuples in R, 1/{} of the paper's; B with {} on both sides, 1/{} of the paper's; tuples of 8 bytes, medians of {} rounds of joins in \
              warm scratch memory",
@@ -325,7 +314,7 @@ impl Size {
     }
 
     /// Description in the report of NV-Logging.
-    pub(super) fn describe_nv_logging(&self) -> String {
+    pub fn describe_nv_logging(&self) -> String {
         format!(
             "TPC-C with {} warehouses at {} of the full size, TPC-B with {} branches of {} accounts, TATP with {} subscribers: about {}, {} and {} MB of \
              pages (the papers: 70 warehouses, 1,000 branches of 100,000 accounts, 10 M subscribers); medians of {} rounds of {} s",
@@ -343,7 +332,7 @@ impl Size {
     }
 
     /// Description in the report of NVM-DWB.
-    pub(super) fn describe_nvm_dwb(&self) -> String {
+    pub fn describe_nvm_dwb(&self) -> String {
         format!(
             "sysbench with one table of {} rows, TPC-C with {} warehouses at {} of the full size: about {} and {} MB of pages (the thesis: 30 GB); medians of {} \
              rounds of {} s",
@@ -358,7 +347,7 @@ impl Size {
     }
 
     /// Description in the report of FAST and FASH.
-    pub(super) fn describe_fast_fash(&self) -> String {
+    pub fn describe_fast_fash(&self) -> String {
         format!(
             "{} rows go into an empty tree, with keys in random order; before a modelled cache of {} KiB, where the device is emulated; medians of {} rounds",
             thousands(self.btree_rows.into()),
@@ -368,7 +357,7 @@ impl Size {
     }
 
     /// Description in the report of N-Store.
-    pub(super) fn describe_n_store(&self) -> String {
+    pub fn describe_n_store(&self) -> String {
         format!(
             "YCSB with {} rows of a kilobyte before a modelled cache of {} KiB, MemTables of {} KiB; TPC-C with {} warehouses at {} of the full \
              size before {} KiB, MemTables of {} KiB; {} partitions, a thread each (the paper: 2 M rows, 8 warehouses, 8 \

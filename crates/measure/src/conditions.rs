@@ -8,25 +8,25 @@ use std::fs;
 
 /// The state of the machine during one measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Conditions {
+pub struct Conditions {
     /// Runnable threads on average over the last minute, this program's own among them.
-    pub(super) load: Option<f64>,
+    pub load: Option<f64>,
     /// Mean frequency of the processors.
-    pub(super) mhz: Option<f64>,
+    pub mhz: Option<f64>,
     /// Share of the processors' time that the host of this virtual machine gave to others.
-    pub(super) steal: Option<f64>,
+    pub steal: Option<f64>,
 }
 
 /// Processor time of the whole machine so far.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ProcessorTime {
+pub struct ProcessorTime {
     all: u64,
     steal: u64,
 }
 
 impl ProcessorTime {
     /// The time up to now; none where the system does not tell.
-    pub(super) fn now() -> Option<Self> {
+    pub fn now() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
 
@@ -47,7 +47,7 @@ impl ProcessorTime {
 
 impl Conditions {
     /// The conditions since a time that was noted.
-    pub(super) fn since(before: Option<ProcessorTime>) -> Self {
+    pub fn since(before: Option<ProcessorTime>) -> Self {
         let steal = before.zip(ProcessorTime::now()).map(|(before, now)| {
             let all = now.all.saturating_sub(before.all).max(1);
             now.steal.saturating_sub(before.steal) as f64 / all as f64

@@ -11,12 +11,12 @@ use super::size::Size;
 use pmem::device::emulated::DRAM_READ_NS;
 use std::time::Duration;
 
-pub(super) const SPEED: &str = "txn_per_s";
+pub(crate) const SPEED: &str = "txn_per_s";
 /// The buffer pool has room for all data, and for the rows that a run adds.
-pub(super) const POOL_ALL: Axis = ("pool-share", &["2"]);
+pub(crate) const POOL_ALL: Axis = ("pool-share", &["2"]);
 
 /// Throughput over a parameter, a line for each scheme.
-pub(super) const fn over(
+pub(crate) const fn over(
     caption: &'static str,
     x: &'static str,
     x_label: &'static str,
@@ -38,7 +38,7 @@ pub(super) const fn over(
 }
 
 /// Throughput of some rows against others.
-pub(super) const fn faster(over: Filter, under: Filter, rows: Filter, within: Within) -> Test {
+pub(crate) const fn faster(over: Filter, under: Filter, rows: Filter, within: Within) -> Test {
     Test::ratio(SPEED, (over, under), rows, within)
 }
 
@@ -63,7 +63,7 @@ const RING_BYTES_MIN: u64 = 4 << 20;
 const RING_BYTES_MAX: u64 = 160 << 20;
 
 /// The options of a point, in addition to those that all runs have.
-pub(super) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
+pub(crate) fn options(point: &Point, size: &Size) -> Vec<(String, String)> {
     let workload = point.get("workload");
     let mut options: Vec<(String, String)> = Vec::new();
     let mut add = |name: &str, value: &str| options.push((name.to_owned(), value.to_owned()));
@@ -253,7 +253,7 @@ fn placement(name: &str) -> &'static [(&'static str, &'static str)] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::experiment::Kind;
+    use crate::experiment::Kind;
 
     fn options_of(parameters: &[(&str, &str)]) -> Vec<String> {
         let named = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());

@@ -25,17 +25,22 @@ const PART_OF_EFFECT: f64 = 1.0 / 3.0;
 
 /// Outcome of a check, from the best to the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Verdict {
+pub enum Verdict {
+    /// The paper's number.
     Inside,
+    /// The paper's effect, of another size.
     SameDirection,
+    /// The interval crosses a boundary.
     Undecided,
+    /// Another result.
     Differs,
+    /// Too few rounds, or none.
     NotMeasured,
 }
 
 impl Verdict {
     /// All, in this order.
-    pub(super) const ALL: [Self; 5] = [
+    pub const ALL: [Self; 5] = [
         Self::Inside,
         Self::SameDirection,
         Self::Undecided,
@@ -44,7 +49,7 @@ impl Verdict {
     ];
 
     /// Its name.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Inside => "inside",
             Self::SameDirection => "same direction",
@@ -57,16 +62,16 @@ impl Verdict {
 
 /// A check with its measured numbers.
 #[derive(Clone, Debug)]
-pub(super) struct Judged {
-    pub(super) verdict: Verdict,
+pub(crate) struct Judged {
+    pub(crate) verdict: Verdict,
     /// The number that decided: the mean, or the worst.
-    pub(super) interval: Option<Interval>,
+    pub(crate) interval: Option<Interval>,
     /// The numbers as text.
-    pub(super) measured: String,
+    pub(crate) measured: String,
 }
 
 /// Judges one check.
-pub(super) fn judge(check: &Check, rows: &[&LabRow]) -> Judged {
+pub(crate) fn judge(check: &Check, rows: &[&LabRow]) -> Judged {
     let (numbers, suffix) = numbers(&check.test, rows);
     let is_ratio = matches!(check.test, Test::Ratio { .. } | Test::Growth { .. });
     let within = check.test.within();

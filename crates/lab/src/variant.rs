@@ -10,7 +10,7 @@ use clap::ValueEnum;
 
 /// Whose design of the methods is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Variant {
+pub enum Variant {
     /// As the paper describes it
     Paper,
     /// As the product has it
@@ -19,9 +19,12 @@ pub(crate) enum Variant {
 
 /// The variants that a run stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scope {
+pub enum Scope {
+    /// The paper's alone.
     Paper,
+    /// Ours alone.
     Ours,
+    /// Both do the same.
     Both,
     /// None: a cause is taken away.
     Ablation,
@@ -29,7 +32,7 @@ pub(super) enum Scope {
 
 impl Variant {
     /// Its name in verdicts.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Paper => "paper",
             Self::Ours => "ours",
@@ -39,7 +42,7 @@ impl Variant {
 
 impl Scope {
     /// Its name in rows.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Paper => "paper",
             Self::Ours => "ours",
@@ -50,7 +53,7 @@ impl Scope {
 }
 
 /// Options that make a point the paper's, in addition to those that it has; none where it is.
-pub(super) fn paper_options(point: &Point) -> Vec<(&'static str, &'static str)> {
+pub fn paper_options(point: &Point) -> Vec<(&'static str, &'static str)> {
     let method = point.get("method");
     match point.kind {
         Kind::Ycsb | Kind::YcsbSampled | Kind::Tpcc | Kind::Recovery | Kind::Costs => {
@@ -114,8 +117,8 @@ fn shore_mt(scheme: &str) -> Vec<(&'static str, &'static str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::experiment::Paper;
-    use crate::lab::size::Size;
+    use crate::experiment::Paper;
+    use crate::size::Size;
     use std::collections::BTreeSet;
 
     /// The points of a paper in a variant, by the variants that they stand for.
@@ -127,7 +130,7 @@ mod tests {
 
     #[test]
     fn every_paper_but_the_thesis_has_a_variant_of_its_own() {
-        for paper in crate::lab::PAPERS {
+        for paper in crate::PAPERS {
             let has_own = paper.name != "nvm-dwb";
             for variant in [Variant::Paper, Variant::Ours] {
                 let scopes = scopes(paper, variant);

@@ -8,32 +8,35 @@ use super::experiment::{Experiment, Filter, Kind, Sweep};
 use super::paged;
 use super::size::Size;
 use super::variant::{self, Scope, Variant};
-use crate::machine::fnv;
 use anyhow::{Result, bail};
 use indelible::{FenceOrder, Options};
+use measure::machine::fnv;
 use std::collections::BTreeMap;
 
 /// Parameters whose names are not options of a command.
 const NO_OPTIONS: [&str; 4] = ["workload", "relations", "read-ns", "write-ns"];
 
 /// Parameters by name.
-pub(super) type Parameters = BTreeMap<String, String>;
+pub type Parameters = BTreeMap<String, String>;
 
 /// One run.
 #[derive(Clone, Debug)]
-pub(super) struct Point {
-    pub(super) kind: Kind,
-    pub(super) parameters: Parameters,
-    pub(super) seed: u64,
+pub struct Point {
+    /// How it is run.
+    pub kind: Kind,
+    /// Values of the axes.
+    pub parameters: Parameters,
+    /// Seed of rows and transactions.
+    pub seed: u64,
     /// The variants that it stands for.
-    pub(super) scope: Scope,
+    pub scope: Scope,
     /// Options of its variant, in addition; an empty value takes one away.
     added: Vec<(&'static str, &'static str)>,
 }
 
 impl Point {
     /// A point of our variant, which is the paper's as well until it is told otherwise.
-    pub(super) fn new(kind: Kind, parameters: Parameters, seed: u64) -> Self {
+    pub fn new(kind: Kind, parameters: Parameters, seed: u64) -> Self {
         Self {
             kind,
             parameters,
@@ -44,19 +47,15 @@ impl Point {
     }
 
     /// All points of an experiment in one variant, in the order of its axes.
-    pub(super) fn of(
-        experiment: &Experiment,
-        size: &Size,
-        seed: u64,
-        variant: Variant,
-    ) -> Vec<Self> {
+    pub fn of(experiment: &Experiment, size: &Size, seed: u64, variant: Variant) -> Vec<Self> {
         let sweeps = experiment.sweeps.iter();
         let points = sweeps.flat_map(|sweep| product(sweep, size, seed));
         points.map(|point| point.of_variant(variant)).collect()
     }
 
     /// The same point in a variant.
-    pub(super) fn of_variant(self, variant: Variant) -> Self {
+    #[must_use]
+    pub fn of_variant(self, variant: Variant) -> Self {
         let added = variant::paper_options(&self);
         let scope = match (added.is_empty(), variant) {
             (true, _) => Scope::Both,
@@ -75,7 +74,8 @@ impl Point {
     }
 
     /// The same point with options that take a cause away.
-    pub(super) fn without_cause(mut self, changes: &[(&'static str, &'static str)]) -> Self {
+    #[must_use]
+    pub fn without_cause(mut self, changes: &[(&'static str, &'static str)]) -> Self {
         if !changes.is_empty() {
             self.scope = Scope::Ablation;
             let is_kept = |own: &(&str, &str)| changes.iter().all(|(name, _)| *name != own.0);
@@ -86,12 +86,12 @@ impl Point {
     }
 
     /// The value of a parameter; empty if the point has none of this name.
-    pub(super) fn get(&self, name: &str) -> &str {
+    pub fn get(&self, name: &str) -> &str {
         self.parameters.get(name).map_or("", String::as_str)
     }
 
     /// The options of a database that the variant asks for.
-    pub(super) fn of_database(&self, mut options: Options) -> Result<Options> {
+    pub fn of_database(&self, mut options: Options) -> Result<Options> {
         for (name, value) in &self.added {
             options = match *name {
                 "fences" => options.fences(FenceOrder::Paper),
@@ -103,7 +103,7 @@ impl Point {
     }
 
     /// Its parameters for people.
-    pub(super) fn words(&self) -> String {
+    pub fn words(&self) -> String {
         let own = self.parameters.values().map(String::as_str);
         let added = self.added.iter().flat_map(|(name, value)| [*name, *value]);
         own.chain(added).collect::<Vec<_>>().join(" ")
@@ -111,7 +111,7 @@ impl Point {
 
     /// The arguments of the run, without its directories. For the workloads they are those of
     /// `indelible bench`.
-    pub(super) fn arguments(&self, size: &Size) -> Vec<String> {
+    pub fn arguments(&self, size: &Size) -> Vec<String> {
         let mut arguments = if matches!(self.kind, Kind::Paged | Kind::PagedProbed | Kind::Priced) {
             self.paged_arguments(size)
         } else {
@@ -216,7 +216,7 @@ impl Point {
     }
 
     /// The configuration as text.
-    pub(super) fn configuration(&self, size: &Size) -> String {
+    pub fn configuration(&self, size: &Size) -> String {
         let arguments = self.arguments(size).join(" ");
         let rounds = size.rounds;
         // Kinds whose point names a command of `bench`.
@@ -260,14 +260,14 @@ fn product(sweep: &Sweep, size: &Size, seed: u64) -> Vec<Point> {
 }
 
 /// Whether parameters have the values of a filter.
-pub(super) fn passes(parameters: &Parameters, filter: Filter) -> bool {
+pub fn passes(parameters: &Parameters, filter: Filter) -> bool {
     filter
         .iter()
         .all(|(name, value)| parameters.get(*name).is_some_and(|own| own == value))
 }
 
 /// The name of a configuration.
-pub(super) fn hash(configuration: &str) -> String {
+pub fn hash(configuration: &str) -> String {
     fnv(configuration.as_bytes())
 }
 

@@ -7,11 +7,9 @@ use super::ablation::Ablated;
 use super::experiment::{Basis, Check};
 use super::judge::Judged;
 use super::page::Figure;
-use crate::files::{Existing, OutputFile};
 use anyhow::Result;
 use serde::Serialize;
 use std::io::Write;
-use std::path::Path;
 
 #[derive(Serialize)]
 struct Line<'v> {
@@ -79,11 +77,10 @@ impl<'v> Line<'v> {
 }
 
 /// Writes the verdicts of all figures.
-pub(super) fn write<'f, 'r: 'f>(
-    path: &Path,
+pub fn write<'f, 'r: 'f>(
+    out: &mut impl Write,
     figures: impl Iterator<Item = &'f Figure<'r>>,
 ) -> Result<()> {
-    let mut out = OutputFile::create(path, Existing::Replace)?;
     for figure in figures {
         for (order, (variant, judged)) in figure.judged.iter().enumerate() {
             let checks = figure.experiment.checks.iter().zip(judged).enumerate();
@@ -92,10 +89,10 @@ pub(super) fn write<'f, 'r: 'f>(
                 let ablated = figure.ablated.iter();
                 let own = ablated.filter(|own| order == 0 && own.at == at);
                 line.ablations = own.map(Without::new).collect();
-                serde_json::to_writer(&mut out, &line)?;
+                serde_json::to_writer(&mut *out, &line)?;
                 out.write_all(b"\n")?;
             }
         }
     }
-    out.finish()
+    Ok(())
 }

@@ -9,52 +9,60 @@ use super::point::{Parameters, passes};
 use super::size::Size;
 
 /// A paper whose experiments the lab repeats.
-pub(super) struct Paper {
+pub struct Paper {
     /// Prefix of the names of its experiments, before the slash.
-    pub(super) name: &'static str,
+    pub name: &'static str,
     /// Heading of the report, then one sentence under it.
-    pub(super) title: &'static str,
-    pub(super) lead: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) lead: &'static str,
     /// The systems that it compares.
-    pub(super) compared: Table,
+    pub(crate) compared: Table,
     /// In the paper's order.
-    pub(super) experiments: &'static [&'static Experiment],
+    pub experiments: &'static [&'static Experiment],
     /// Describes a size for the report.
-    pub(super) describe: fn(&Size) -> String,
+    pub(crate) describe: fn(&Size) -> String,
 }
 
 /// A table of sentences.
-pub(super) struct Table {
-    pub(super) heading: &'static str,
-    pub(super) header: &'static [&'static str],
+pub(crate) struct Table {
+    pub(crate) heading: &'static str,
+    pub(crate) header: &'static [&'static str],
     /// As many cells as the header has.
-    pub(super) rows: &'static [&'static [&'static str]],
+    pub(crate) rows: &'static [&'static [&'static str]],
 }
 
 /// One figure or table of a paper.
-pub(super) struct Experiment {
+pub struct Experiment {
     /// `paper/figure`.
-    pub(super) name: &'static str,
-    pub(super) title: &'static str,
+    pub name: &'static str,
+    /// Heading of the figure.
+    pub title: &'static str,
     /// The paper's finding, and how this run differs from the paper's setting.
-    pub(super) shows: &'static [&'static str],
-    pub(super) sweeps: &'static [Sweep],
-    pub(super) plots: &'static [Plot],
-    pub(super) checks: &'static [Check],
+    pub(crate) shows: &'static [&'static str],
+    pub(crate) sweeps: &'static [Sweep],
+    pub(crate) plots: &'static [Plot],
+    pub(crate) checks: &'static [Check],
+}
+
+impl Experiment {
+    /// Number of its statements.
+    pub fn statements(&self) -> u64 {
+        self.checks.len() as u64
+    }
 }
 
 /// Runs of one kind: every combination of the values of the axes.
-pub(super) struct Sweep {
-    pub(super) kind: Kind,
-    pub(super) axes: &'static [Axis],
+pub(crate) struct Sweep {
+    pub(crate) kind: Kind,
+    pub(crate) axes: &'static [Axis],
 }
 
 /// A parameter and its values.
-pub(super) type Axis = (&'static str, &'static [&'static str]);
+pub(crate) type Axis = (&'static str, &'static [&'static str]);
 
 /// Kind of the runs of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     /// `bench ycsb` on the emulated device; each parameter is an option of the command.
     Ycsb,
     /// The same, with a timer that samples the part at work.
@@ -87,17 +95,17 @@ pub(super) enum Kind {
 }
 
 /// Parameters that must have these values.
-pub(super) type Filter = &'static [(&'static str, &'static str)];
+pub(crate) type Filter = &'static [(&'static str, &'static str)];
 
 /// A plot of medians.
-pub(super) struct Plot {
-    pub(super) caption: &'static str,
-    pub(super) rows: Filter,
-    pub(super) shape: Shape,
+pub(crate) struct Plot {
+    pub(crate) caption: &'static str,
+    pub(crate) rows: Filter,
+    pub(crate) shape: Shape,
 }
 
 /// Form of a plot.
-pub(super) enum Shape {
+pub(crate) enum Shape {
     /// A group of bars for each value of a parameter, a bar for each value of another.
     Bars {
         metric: &'static str,
@@ -126,14 +134,14 @@ pub(super) enum Shape {
 
 /// Whether an axis is linear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Axes {
+pub(crate) enum Axes {
     Linear,
     Logarithmic,
 }
 
 /// Unit of the lengths of stacked bars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(crate) enum Unit {
     Bytes,
     Percent,
     /// The caption names the unit.
@@ -141,30 +149,30 @@ pub(super) enum Unit {
 }
 
 /// A statement about a figure.
-pub(super) struct Check {
+pub(crate) struct Check {
     /// The statement, to be read after "expected:".
-    pub(super) what: &'static str,
+    pub(crate) what: &'static str,
     /// The paper's statement, in its numbers.
-    pub(super) paper: &'static str,
+    pub(crate) paper: &'static str,
     /// Section, figure or page of the paper.
-    pub(super) source: &'static str,
-    pub(super) claim: Claim,
-    pub(super) test: Test,
+    pub(crate) source: &'static str,
+    pub(crate) claim: Claim,
+    pub(crate) test: Test,
     /// Reasons why the result may differ here.
-    pub(super) why: &'static str,
+    pub(crate) why: &'static str,
 }
 
 /// Whose statement a check is, and where the range of its test comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Claim {
-    pub(super) basis: Basis,
+pub(crate) struct Claim {
+    pub(crate) basis: Basis,
     /// One of the results that the paper is known for.
-    pub(super) is_headline: bool,
+    pub(crate) is_headline: bool,
 }
 
 /// Origin of the range of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Basis {
+pub(crate) enum Basis {
     /// The paper's numbers.
     Numbers,
     /// The paper says it in words; the range is the set of numbers for which they are true.
@@ -175,11 +183,11 @@ pub(super) enum Basis {
 
 impl Claim {
     /// In the paper's numbers.
-    pub(super) const NUMBERS: Self = Self::of(Basis::Numbers);
+    pub(crate) const NUMBERS: Self = Self::of(Basis::Numbers);
     /// In the paper's words.
-    pub(super) const WORDS: Self = Self::of(Basis::Words);
+    pub(crate) const WORDS: Self = Self::of(Basis::Words);
     /// Not the paper's.
-    pub(super) const OWN_GOAL: Self = Self::of(Basis::OwnGoal);
+    pub(crate) const OWN_GOAL: Self = Self::of(Basis::OwnGoal);
 
     const fn of(basis: Basis) -> Self {
         Self {
@@ -189,7 +197,7 @@ impl Claim {
     }
 
     /// The same as one of the results that the paper is known for.
-    pub(super) const fn headline(self) -> Self {
+    pub(crate) const fn headline(self) -> Self {
         Self {
             is_headline: true,
             ..self
@@ -198,7 +206,7 @@ impl Claim {
 }
 
 /// Test of a statement.
-pub(super) enum Test {
+pub(crate) enum Test {
     /// The metric of each row that passes `over`, divided by that of the row that has the values of
     /// `under` instead. There is one ratio for each combination of the other parameters that passes
     /// `rows`.
@@ -237,7 +245,7 @@ pub(super) enum Test {
 
 impl Test {
     /// The range of its numbers.
-    pub(super) fn within(&self) -> Within {
+    pub(crate) fn within(&self) -> Within {
         match self {
             Self::Ratio { within, .. }
             | Self::Growth { within, .. }
@@ -247,7 +255,7 @@ impl Test {
     }
 
     /// Whether the row with these parameters may take part in it.
-    pub(super) fn uses(&self, parameters: &Parameters) -> bool {
+    pub(crate) fn uses(&self, parameters: &Parameters) -> bool {
         let is = |filter: Filter| passes(parameters, filter);
         match *self {
             Self::Ratio {
@@ -270,7 +278,7 @@ impl Test {
     }
 
     /// A [`Test::Ratio`].
-    pub(super) const fn ratio(
+    pub(crate) const fn ratio(
         metric: &'static str,
         (over, under): (Filter, Filter),
         rows: Filter,
@@ -299,11 +307,11 @@ fn passes_but(parameters: &Parameters, filter: Filter, others: &[Filter]) -> boo
 }
 
 /// No bound.
-pub(super) const ANY: f64 = f64::INFINITY;
+pub(crate) const ANY: f64 = f64::INFINITY;
 
 /// The range of a statement, and whether several numbers have to lie in it or their mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Within {
+pub(crate) enum Within {
     /// Each of them.
     Each(f64, f64),
     /// Their geometric mean.
@@ -312,12 +320,12 @@ pub(super) enum Within {
 
 impl Within {
     /// In words: ahead on average, or less, or about the same.
-    pub(super) const AHEAD: Self = Self::Mean(1.0, ANY);
-    pub(super) const LESS: Self = Self::Mean(0.0, 1.0);
-    pub(super) const LEVEL: Self = Self::Mean(0.8, 1.25);
+    pub(crate) const AHEAD: Self = Self::Mean(1.0, ANY);
+    pub(crate) const LESS: Self = Self::Mean(0.0, 1.0);
+    pub(crate) const LEVEL: Self = Self::Mean(0.8, 1.25);
 
     /// The range.
-    pub(super) fn range(self) -> (f64, f64) {
+    pub(crate) fn range(self) -> (f64, f64) {
         match self {
             Self::Each(low, high) | Self::Mean(low, high) => (low, high),
         }
@@ -326,7 +334,7 @@ impl Within {
 
 impl Kind {
     /// All kinds.
-    pub(super) const ALL: [Self; 12] = [
+    pub const ALL: [Self; 12] = [
         Self::Ycsb,
         Self::YcsbSampled,
         Self::Tpcc,
@@ -342,12 +350,12 @@ impl Kind {
     ];
 
     /// The kind with this name in rows.
-    pub(super) fn named(name: &str) -> Option<Self> {
+    pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
     /// The name in rows.
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Ycsb => "ycsb",
             Self::YcsbSampled => "ycsb-sampled",

@@ -15,15 +15,18 @@ const TAIL_PART: usize = 40;
 
 /// An estimate with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Interval {
-    pub(super) low: f64,
-    pub(super) value: f64,
-    pub(super) high: f64,
+pub struct Interval {
+    /// Where the interval begins.
+    pub low: f64,
+    /// The estimate.
+    pub value: f64,
+    /// Where the interval ends.
+    pub high: f64,
 }
 
 impl Interval {
     /// The median of the rounds; none if there are no rounds.
-    pub(super) fn of_median(rounds: &[f64]) -> Option<Self> {
+    pub fn of_median(rounds: &[f64]) -> Option<Self> {
         let value = median(&mut rounds.to_vec())?;
         let mut random = Random::new(SEED);
         let mut medians: Vec<f64> = (0..DRAWS)
@@ -43,20 +46,20 @@ impl Interval {
     }
 
     /// Whether the two have a number in common.
-    pub(super) fn overlaps(&self, other: &Self) -> bool {
+    pub fn overlaps(&self, other: &Self) -> bool {
         self.low <= other.high && other.low <= self.high
     }
 }
 
 /// The median; sorts the values.
-pub(super) fn median(values: &mut [f64]) -> Option<f64> {
+pub fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let low = values.get(values.len().checked_sub(1)? / 2)?;
     Some(low.midpoint(values[values.len() / 2]))
 }
 
 /// The geometric mean; values that are not positive count as the least positive ones.
-pub(super) fn geometric_mean(values: &[f64]) -> f64 {
+pub fn geometric_mean(values: &[f64]) -> f64 {
     let logarithms: f64 = values.iter().map(|value| value.max(1e-12).ln()).sum();
     (logarithms / values.len().max(1) as f64).exp()
 }
