@@ -21,6 +21,7 @@ const LONG: &[(&str, usize)] = &[
     ("client", 4),
     ("indelible", 28),
     ("join", 10),
+    ("lab", 5),
     ("serial_engines", 6),
     ("server", 10),
     ("sql", 56),
