@@ -29,6 +29,12 @@ has() {
 psql -X -q -c 'CREATE TABLE item (id int PRIMARY KEY)' -c 'INSERT INTO item SELECT generate_series(1, 100)'
 PGAPPNAME='<b>bold</b>' psql -X -q -c "SELECT pg_sleep(60), 'secret word'" >/dev/null 2>&1 &
 sleeper=$!
+# One session waits for the end of another one.
+psql -X -q -c 'BEGIN' -c 'UPDATE item SET id = 0 WHERE id = 1' -c 'SELECT pg_sleep(60)' >/dev/null 2>&1 &
+holder=$!
+until [ "$(psql -X -At -c "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(60)'")" -ge 1 ]; do sleep 0.05; done
+psql -X -q -c 'DELETE FROM item WHERE id = 1' >/dev/null 2>&1 &
+waiter=$!
 until [ "$(psql -X -At -c "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%secret word%'")" -ge 2 ]; do sleep 0.05; done
 look --dump-dom "$page" >"$folder/page"
 has 'SELECT pg_sleep(?), ?'
@@ -36,6 +42,8 @@ has 'SELECT pg_sleep(?), ?'
 has '&lt;b&gt;bold&lt;/b&gt;'
 has 'committed data survives'
 has 'fences a commit'
+has 'waits for'
+has 'DELETE FROM item WHERE id = ?'
 has 'opened in ms'
 has '<polyline'
 if grep -q 'secret word' "$folder/page"; then
@@ -51,5 +59,5 @@ fi
 if [ -n "${SCREENSHOT:-}" ]; then
   look --window-size=1200,1000 --screenshot="$SCREENSHOT" "$page" >/dev/null
 fi
-psql -X -q -c "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '<b>bold</b>'" >/dev/null
-wait $sleeper || true
+psql -X -q -c "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()" >/dev/null
+wait $sleeper $holder $waiter || true

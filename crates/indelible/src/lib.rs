@@ -197,7 +197,7 @@ pub use storage::engine::{
     Direction, Durability, FenceOrder, Footprint, Guard, Isolation, Locking, LogImages, LogKind,
     Method, PageAxes, PageWrites, PagesKind, Persist, Persisted, Shrunk, VerifyReport,
 };
-pub use storage::lock::{Interrupt, Mode as TableLock};
+pub use storage::lock::{Interrupt, LockWait, Mode as TableLock};
 pub use storage::probe::{Activity, Inserts, Probe};
 pub use storage::record::{
     Changes, Column, DataType, Date, Decimal, IndexDef, IndexId, KeyRule, LayoutKind, Owner,

@@ -31,8 +31,11 @@ const SESSIONS: &str = "
            query AS statement
     FROM pg_stat_activity WHERE pid <> pg_backend_pid() ORDER BY pid LIMIT 1000";
 const WAITS: &str = "
-    SELECT pid AS session, locktype AS kind, relation::regclass AS relation, mode
-    FROM pg_locks WHERE NOT granted ORDER BY pid LIMIT 1000";
+    SELECT pid AS session, pg_blocking_pids(pid) AS waits_for,
+           round(extract(epoch FROM clock_timestamp() - query_start)::numeric, 1) AS seconds,
+           query AS statement
+    FROM pg_stat_activity
+    WHERE pid IN (SELECT pid FROM pg_locks WHERE NOT granted) ORDER BY pid LIMIT 1000";
 const COSTS: &str = "SELECT * FROM pg_stat_nvm";
 
 /// The status page of a server.

@@ -161,6 +161,52 @@ fn statements_and_sessions_are_ended_by_others() {
 }
 
 #[test]
+fn others_see_who_waits_for_whom() {
+    let (_scratch, sql) = Scratch::open("waits");
+    let (mut holder, mut waiter) = (sql.connect().unwrap(), sql.connect().unwrap());
+    let (held, waiting) = (holder.number(), waiter.number());
+    run(
+        &mut holder,
+        "CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1)",
+    );
+    run(&mut holder, "BEGIN; UPDATE t SET a = 2");
+    let update = std::thread::spawn(move || {
+        run(&mut waiter, "UPDATE t SET a = 3");
+    });
+    let mut other = sql.connect().unwrap();
+    let blocking = format!("SELECT pg_blocking_pids({waiting})");
+    while run(&mut other, &blocking) == Some("{}".to_owned()) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    for (question, answer) in [
+        (blocking, format!("{{{held}}}")),
+        (format!("SELECT pg_blocking_pids({held})"), "{}".to_owned()),
+        (
+            format!("SELECT pg_isolation_test_session_is_blocked({waiting}, '{{77,{held}}}')"),
+            "t".to_owned(),
+        ),
+        (
+            format!("SELECT pg_isolation_test_session_is_blocked({waiting}, '{{77}}')"),
+            "f".to_owned(),
+        ),
+        (
+            "SELECT string_agg(pid || ' ' || mode, ',') FROM pg_locks WHERE NOT granted".to_owned(),
+            format!("{waiting} ShareLock"),
+        ),
+        (
+            format!("SELECT granted FROM pg_locks WHERE pid = {held}"),
+            "t".to_owned(),
+        ),
+    ] {
+        assert_eq!(run(&mut other, &question), Some(answer), "{question}");
+    }
+    run(&mut holder, "COMMIT");
+    update.join().unwrap();
+    let nobody = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+    assert_eq!(run(&mut other, nobody), Some("0".to_owned()));
+}
+
+#[test]
 fn others_see_what_a_session_does() {
     let (_scratch, sql) = Scratch::open("activity");
     let (mut one, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());

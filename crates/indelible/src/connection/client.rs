@@ -20,7 +20,7 @@ use std::fmt;
 use std::sync::Arc;
 use storage::StorageError;
 use storage::engine::{Engine, Isolation};
-use storage::lock::{Interrupt, LockSession, Mode as TableLock};
+use storage::lock::{Interrupt, LockSession, LockWait, Mode as TableLock};
 use storage::record::{KeyBuf, TableId};
 
 /// One client of a database: a transaction at a time, which may last over any number of calls.
@@ -151,6 +151,11 @@ impl Database {
             is_unchecked: false,
             database: self.clone(),
         })
+    }
+
+    /// The connections that wait for locks of others now, by [`Connection::lock_owner`].
+    pub fn lock_waits(&self) -> Vec<LockWait> {
+        self.core.shared.locks.waits()
     }
 
     /// Rows as they were that are kept for snapshots of connections that live: one image at most
@@ -322,6 +327,13 @@ impl Connection {
     /// `Interrupted`, which has no effect on the transaction. A commit is not interrupted.
     pub fn interrupt(&self) -> Interrupt {
         self.interrupt.clone()
+    }
+
+    /// The number by which [`Database::lock_waits`] knows the connection.
+    pub fn lock_owner(&self) -> u32 {
+        let locks = self.locks.as_ref();
+        let locks = locks.expect("only the drop of the connection takes them out");
+        locks.owner().number()
     }
 
     pub(super) fn core(&self) -> &Core {

@@ -108,7 +108,7 @@ impl Session {
         connection.set_unchecked(true);
         let interrupt = connection.interrupt();
         let moment = crate::state::now();
-        let peer = sql.registry.add(number, connection.interrupt());
+        let peer = sql.registry.add(number, &connection);
         peer.show(|shown| shown.role = role);
         Ok(Self {
             environment: Environment {

@@ -9,9 +9,12 @@ use crate::catalog::{Body, Object};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Datum;
 use crate::types::Kind::{self, Bool, Float8, Int4, Int8, Name, Numeric, Regclass, Text};
+use crate::types::array::Array;
 use crate::types::function::Function;
+use std::sync::Arc;
 
 const OID: Kind = Kind::Oid;
+const NUMBERS: Kind = Kind::Array(&Int4);
 
 const fn about(name: &'static str, arguments: &'static [Kind], result: Kind) -> Function {
     Function::host(name, arguments, result).stable()
@@ -61,10 +64,22 @@ pub(super) const FUNCTIONS: &[Function] = &[
         crate::types::function::Body::HostSet("pg_listening_channels"),
     )
     .stable(),
+    Function::host("pg_blocking_pids", &[Int4], NUMBERS),
+    Function::host("pg_safe_snapshot_blocking_pids", &[Int4], NUMBERS),
+    Function::host(
+        "pg_isolation_test_session_is_blocked",
+        &[Int4, NUMBERS],
+        Bool,
+    ),
     Function::host("pg_cancel_backend", &[Int4], Bool),
     Function::host("pg_terminate_backend", &[Int4], Bool),
     Function::host("pg_terminate_backend", &[Int4, Int8], Bool),
 ];
+
+fn numbers(numbers: &[i32]) -> Datum {
+    let values = numbers.iter().map(|number| Datum::Int4(*number)).collect();
+    Datum::Array(Arc::new(Array::new(Int4, values)))
+}
 
 /// About the bytes of a value of a type without a length.
 const VARYING_BYTES: u64 = 32;
@@ -106,6 +121,26 @@ impl HostCall<'_> {
             "pg_listening_channels" => {
                 let channels = self.session.peer.channels().into_iter().map(Datum::text);
                 super::describe::rows(Text, channels.collect())
+            }
+            "pg_blocking_pids" => {
+                let number = arguments[0].int4()?;
+                let mut waits = sql.registry.waits(sql.database());
+                numbers(&waits.remove(&number).unwrap_or_default())
+            }
+            // No snapshot waits for others.
+            "pg_safe_snapshot_blocking_pids" => numbers(&[]),
+            "pg_isolation_test_session_is_blocked" => {
+                let waits = sql.registry.waits(sql.database());
+                let blockers = waits.get(&arguments[0].int4()?);
+                let Datum::Array(others) = &arguments[1] else {
+                    return Ok(Some(Datum::Null));
+                };
+                let others: Vec<i32> = others.elements.iter().flat_map(Datum::int4).collect();
+                let is_blocked = |blockers: &Vec<i32>| {
+                    let mut blockers = blockers.iter();
+                    blockers.any(|blocker| others.contains(blocker))
+                };
+                Datum::Bool(blockers.is_some_and(is_blocked))
             }
             "pg_cancel_backend" => {
                 let number = arguments[0].int4()?;

@@ -7,7 +7,7 @@
 
 use super::{Block, now};
 use crate::error::{Result, SqlError, SqlState};
-use indelible::{CommitReport, Interrupt};
+use indelible::{CommitReport, Connection, Database, Interrupt};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -72,6 +72,8 @@ pub(crate) struct Peer {
     /// The moment of its begin, in microseconds since 2000-01-01 UTC.
     pub(crate) started_at: i64,
     pub(crate) interrupt: Interrupt,
+    /// The number by which the database knows its locks.
+    lock_owner: u32,
     pub(crate) counts: Counts,
     is_terminated: AtomicBool,
     shown: Mutex<Shown>,
@@ -108,11 +110,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Registry {
     /// Adds a session.
-    pub(crate) fn add(&self, number: i32, interrupt: Interrupt) -> Arc<Peer> {
+    pub(crate) fn add(&self, number: i32, connection: &Connection) -> Arc<Peer> {
         let peer = Arc::new(Peer {
             number,
             started_at: now(),
-            interrupt,
+            interrupt: connection.interrupt(),
+            lock_owner: connection.lock_owner(),
             counts: Counts::default(),
             is_terminated: AtomicBool::new(false),
             shown: Mutex::default(),
@@ -141,6 +144,20 @@ impl Registry {
     pub(crate) fn peer(&self, number: i32) -> Option<Arc<Peer>> {
         let peers = self.peers.read().unwrap_or_else(PoisonError::into_inner);
         peers.get(&number).cloned()
+    }
+
+    /// The sessions that wait for locks, with those that they wait for.
+    pub(crate) fn waits(&self, database: &Database) -> BTreeMap<i32, Vec<i32>> {
+        let peers = self.peers();
+        let numbers = peers.iter().map(|peer| (peer.lock_owner, peer.number));
+        let numbers: BTreeMap<u32, i32> = numbers.collect();
+        let number = |owner: &u32| numbers.get(owner).copied();
+        let waits = database.lock_waits().into_iter();
+        let named = waits.filter_map(|wait| {
+            let blockers = wait.blockers.iter().filter_map(number).collect();
+            Some((number(&wait.owner)?, blockers))
+        });
+        named.collect()
     }
 
     /// The counts of all sessions, those that have ended among them.

@@ -84,12 +84,12 @@ fn step(graph: &WaitGraph, owner: Arc<Visible>) -> Option<Step> {
     })
 }
 
-fn waiting(owner: &Visible) -> Option<Wait> {
+pub(super) fn waiting(owner: &Visible) -> Option<Wait> {
     *lock(&owner.waiting)
 }
 
 /// The owners that a wait is for.
-fn blockers(graph: &WaitGraph, wait: &Wait) -> Vec<SessionId> {
+pub(super) fn blockers(graph: &WaitGraph, wait: &Wait) -> Vec<SessionId> {
     let mut found = Vec::new();
     let Some(session) = graph.find(wait.session) else {
         return found;

@@ -34,6 +34,22 @@ struct Sessions {
 #[derive(Clone)]
 pub struct LockOwner(pub(super) Arc<Visible>);
 
+impl LockOwner {
+    /// Its number, unique among the transactions that there are.
+    pub fn number(&self) -> u32 {
+        self.0.id
+    }
+}
+
+/// A transaction that waits for a lock, as it was at some moment of the look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockWait {
+    /// The number of its owner.
+    pub owner: u32,
+    /// The owners that it waits for.
+    pub blockers: Vec<u32>,
+}
+
 impl std::fmt::Debug for LockOwner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("LockOwner").field(&self.0.id).finish()
@@ -96,6 +112,24 @@ impl WaitGraph {
             .flatten()
             .cloned()
             .collect()
+    }
+
+    /// The transactions that wait for locks now. Each is looked at by itself, so together they need
+    /// not be of one moment.
+    pub fn waits(&self) -> Vec<LockWait> {
+        let mut waits = Vec::new();
+        for owner in self.sessions() {
+            let wait = deadlock::waiting(&owner);
+            let mut blockers = wait.map_or_else(Vec::new, |wait| deadlock::blockers(self, &wait));
+            blockers.sort_unstable();
+            blockers.dedup();
+            // Without any it has just been granted.
+            if !blockers.is_empty() {
+                let owner = owner.id;
+                waits.push(LockWait { owner, blockers });
+            }
+        }
+        waits
     }
 
     /// The cycle in which the owner waits for itself, if there is one. Then it is to leave its

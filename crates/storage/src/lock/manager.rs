@@ -5,7 +5,7 @@
 //! Sessions take their share of that limit in small lots, so that the shared counter is not touched
 //! for each lock. An unused lot of a session counts as taken, 64 locks at most.
 
-use super::graph::WaitGraph;
+use super::graph::{LockWait, WaitGraph};
 use super::head::SessionId;
 use super::range::Bucket;
 use super::session::LockSession;
@@ -151,6 +151,11 @@ impl LockManager {
                 visible.parker.rouse();
             }
         }
+    }
+
+    /// The transactions that wait for locks now, of all managers of its graph.
+    pub fn waits(&self) -> Vec<LockWait> {
+        self.options.graph.waits()
     }
 
     pub(super) fn is_stopped(&self) -> bool {

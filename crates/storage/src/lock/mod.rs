@@ -37,7 +37,7 @@ mod shard;
 mod tests;
 mod wait;
 
-pub use graph::{LockOwner, WaitGraph};
+pub use graph::{LockOwner, LockWait, WaitGraph};
 pub use manager::{LockCounters, LockManager, LockOptions};
 pub use mode::{KeyMode, Mode, Precedence};
 pub use session::{LockSession, Mark};

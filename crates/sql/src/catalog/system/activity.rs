@@ -15,6 +15,7 @@ pub(super) const MAKERS: &[Maker] = &[
     ("pg_stat_database", databases),
     ("pg_settings", settings),
     ("pg_stat_nvm", costs),
+    ("pg_locks", locks),
 ];
 
 /// Relations that PostgreSQL does not have.
@@ -71,6 +72,34 @@ fn sessions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             ("query", text(query)),
             ("backend_type", text("client backend")),
         ]);
+    }
+    Ok(())
+}
+
+/// Transactions, which hold the lock of their own end, and those that wait for the end of another
+/// one. The locks of rows and tables are not listed.
+fn locks(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    let sql = &from.session.sql;
+    let waits = sql.registry.waits(sql.database());
+    let mut push = |number: i32, mode: &str, is_granted: bool| {
+        rows.push([
+            ("locktype", text("transactionid")),
+            ("virtualtransaction", text(format!("{number}/0"))),
+            ("pid", Datum::Int4(number)),
+            ("mode", text(mode)),
+            ("granted", Datum::Bool(is_granted)),
+            ("fastpath", Datum::Bool(false)),
+        ]);
+    };
+    for peer in sql.registry.peers() {
+        let shown = peer.shown();
+        let is_open = matches!(shown.block, Some(Block::Open | Block::Failed));
+        if shown.is_active || is_open {
+            push(peer.number, "ExclusiveLock", true);
+        }
+        if waits.contains_key(&peer.number) {
+            push(peer.number, "ShareLock", false);
+        }
     }
     Ok(())
 }
