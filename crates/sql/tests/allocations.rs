@@ -106,10 +106,8 @@ fn point_plans_do_not_allocate_after_their_first_run() {
     ] {
         session.prepare(name, text, &[]).unwrap();
     }
-    assert_eq!(
-        session.describe_statement("update").unwrap().parameters()[1].kind,
-        Kind::Int4
-    );
+    let described = session.describe_statement("update").unwrap();
+    assert_eq!(described.parameters()[1].kind, Kind::Int4);
     let selected = allocations(0..400, |at| {
         assert_eq!(execute(&mut session, "select", &[int(at % 1000 + 1)]), 1);
     });
