@@ -5,6 +5,7 @@
 //! it between operators by renumbering its columns, and `run::evaluate` computes it.
 
 use super::call::Call;
+use super::factor::factored;
 use super::node::Node;
 use crate::types::cast::CastContext;
 use crate::types::{Datum, Kind, RecordShape, Type};
@@ -172,6 +173,7 @@ impl Expr {
     pub(crate) fn conjuncts(self) -> Vec<Self> {
         match self {
             Self::And(parts) => parts.into_iter().flat_map(Self::conjuncts).collect(),
+            Self::Or(parts) => factored(parts),
             Self::Constant(Datum::Bool(true), _) => Vec::new(),
             other => vec![other],
         }

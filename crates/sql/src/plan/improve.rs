@@ -3,7 +3,9 @@
 //! Each rewrite keeps the columns of a node as they are, or renumbers what reads them.
 
 use super::access;
+use super::decorrelate::decorrelate;
 use super::expression::Expr;
+use super::factor::implied;
 use super::fold::fold;
 use super::join_order::{is_movable, reorder};
 use super::method::with_method;
@@ -158,10 +160,7 @@ pub(super) fn push(node: Node, mut conditions: Vec<Expr>) -> Node {
             access::choose_key(&mut system, plain);
             tested(system.into(), queries)
         }
-        Node::Join(join) if is_movable(&join) => match reorder(own(join), conditions) {
-            (Node::Join(join), rest) => push_join(own(join), rest),
-            (other, rest) => push(other, rest),
-        },
+        Node::Join(join) if is_movable(&join) => push_tree(own(join), conditions),
         Node::Join(join) => push_join(own(join), conditions),
         Node::Project(project) => push_project(own(project), conditions),
         Node::Aggregate(aggregate) => push_aggregate(own(aggregate), conditions),
@@ -204,6 +203,18 @@ pub(super) fn push(node: Node, mut conditions: Vec<Expr>) -> Node {
     }
 }
 
+/// Conditions of a tree of inner joins, which may get another order.
+fn push_tree(join: Join, conditions: Vec<Expr>) -> Node {
+    // Queries are tested on the rows of the whole tree, in whichever order it is joined.
+    let (queries, plain): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(has_query);
+    let (node, mut rest) = reorder(join, plain);
+    rest.extend(queries);
+    match node {
+        Node::Join(join) => push_join(own(join), rest),
+        other => push(other, rest),
+    }
+}
+
 /// Conditions that must stay where they are, because each test may differ, and the others.
 fn split(conditions: Vec<Expr>) -> (Vec<Expr>, Vec<Expr>) {
     conditions.into_iter().partition(access::has_volatile)
@@ -232,8 +243,9 @@ fn tested(mut node: Node, conditions: Vec<Expr>) -> Node {
         match unnest(node, condition) {
             (joined, None) => node = joined,
             (same, Some(condition)) => {
-                node = same;
-                rest.push(condition);
+                let (joined, condition) = decorrelate(same, condition);
+                node = joined;
+                rest.extend(condition);
             }
         }
     }
@@ -287,6 +299,15 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
             }
             (_, JoinKind::Inner) if has_query(&condition) => above.push(condition),
             _ => both.push(condition),
+        }
+    }
+    if kind == JoinKind::Inner {
+        for condition in &both {
+            for_left.extend(implied(condition, |part| {
+                matches!(side(part, width), Side::Left)
+            }));
+            let of_right = implied(condition, |part| matches!(side(part, width), Side::Right));
+            for_right.extend(of_right.map(|condition| shifted(condition, width)));
         }
     }
     let join = Join {

@@ -136,7 +136,7 @@ pub(super) fn is_movable(join: &Join) -> bool {
 }
 
 /// The types of a node's columns, where they can be told.
-fn types_of(node: &Node) -> Option<Vec<Type>> {
+pub(super) fn types_of(node: &Node) -> Option<Vec<Type>> {
     match node {
         Node::Scan(scan) => {
             let columns = 0..scan.source.width();

@@ -73,7 +73,7 @@ fn equality(condition: &Expr, width: usize) -> Option<(Expr, Expr)> {
     }
 }
 
-fn has_one_hash(one: &Expr, other: &Expr) -> bool {
+pub(super) fn has_one_hash(one: &Expr, other: &Expr) -> bool {
     use crate::types::Kind::{Float4, Float8, Int2, Int4, Int8};
     let group = |kind| match kind {
         Int2 | Int4 | Int8 => Int8,

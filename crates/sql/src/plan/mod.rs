@@ -5,7 +5,8 @@
 //! | `expression`, `call` | bound expressions |
 //! | `node`, `modify` | operators, and changes of tables |
 //! | `walk` | visiting and renumbering them |
-//! | `improve`, `unnest`, `prune` | rewriting a plan: conditions go down, tests become joins |
+//! | `improve`, `prune` | rewriting a plan: conditions go down, columns are left out |
+//! | `factor`, `unnest`, `decorrelate` | conditions become parts, joins, joins with groups |
 //! | `fold` | constants that are converted when the plan is made |
 //! | `access`, `order`, `method`, `join_order`, `estimate` | indexes of scans, and joins |
 //! | `explain`, `print`, `counted` | descriptions of plans, and of what their operators did |
@@ -16,9 +17,11 @@ mod access;
 mod cache;
 mod call;
 mod counted;
+mod decorrelate;
 mod estimate;
 mod explain;
 mod expression;
+mod factor;
 mod fold;
 mod improve;
 mod join_order;

@@ -65,9 +65,15 @@ fn exists(subquery: &Subquery, width: usize) -> Option<(Node, Expr)> {
     if up.is_empty() || up.iter().any(has_query) {
         return None;
     }
-    let mut inner = keep(input, stay);
+    let inner = freed(keep(input, stay))?;
+    let up = up.into_iter().map(|condition| lifted(condition, width));
+    Some((inner, Expr::all(up.collect())))
+}
+
+/// A part of a query as a part of the query around it; none if it reads the row there.
+pub(super) fn freed(mut node: Node) -> Option<Node> {
     let mut is_free = true;
-    let walked = inner.walk(1, &mut |part, depth| {
+    let walked = node.walk(1, &mut |part, depth| {
         match part {
             Expr::Outer(level, ..) if *level == depth => is_free = false,
             Expr::Outer(level, ..) if *level > depth => *level -= 1,
@@ -75,20 +81,17 @@ fn exists(subquery: &Subquery, width: usize) -> Option<(Node, Expr)> {
         }
         Ok(is_free)
     });
-    if walked.is_err() || !is_free {
-        return None;
-    }
-    let up = up.into_iter().map(|condition| lifted(condition, width));
-    Some((inner, Expr::all(up.collect())))
+    debug_assert!(walked.is_ok(), "the visitor does not fail");
+    is_free.then_some(node)
 }
 
 /// Whether an expression reads the outer row of a level.
-fn reads_level(expression: &Expr, wanted: usize) -> bool {
+pub(super) fn reads_level(expression: &Expr, wanted: usize) -> bool {
     expression.any(|part, depth| matches!(part, Expr::Outer(level, ..) if *level == depth + wanted))
 }
 
 /// A condition of an inner query over the row around it, followed by its own.
-fn lifted(mut condition: Expr, width: usize) -> Expr {
+pub(super) fn lifted(mut condition: Expr, width: usize) -> Expr {
     let walked = condition.walk(0, &mut |part, _| {
         match part {
             Expr::Column(at, _) => *at += width,

@@ -1,0 +1,186 @@
+//! Values of queries that read the row around them become columns: one table of groups instead of
+//! one query for each row.
+//!
+//! ```text
+//! a > (SELECT min(b) FROM t WHERE t.k = outer.k)
+//!     -> a > m, over a left join with (SELECT k, min(b) AS m FROM t GROUP BY k)
+//! ```
+//!
+//! A row without a group has NULL there, which is also the value of these aggregates over no rows;
+//! so `count` is not among them. Their arguments are columns: anything else could fail for rows
+//! that no outer row asks for. A query that finds its rows by an index stays if there are few outer
+//! rows.
+
+use super::access;
+use super::estimate::estimate;
+use super::expression::{Expr, Subquery, SubqueryTest};
+use super::improve::{has_query, keep, push};
+use super::join_order::types_of;
+use super::method::{has_one_hash, with_method};
+use super::node::{Aggregate, AggregateCall, Join, JoinKind, JoinMethod, Node, Project, Scan};
+use super::unnest::{freed, lifted, reads_level};
+
+/// Aggregates that are NULL over no rows.
+const NULL_OVER_NONE: &[&str] = &["min", "max", "sum", "avg"];
+
+/// A query as a table of groups.
+struct Groups {
+    aggregate: Aggregate,
+    /// Keys of the outer row equal those of the group, over both rows.
+    equalities: Vec<Expr>,
+    /// The query's value over both rows.
+    value: Expr,
+}
+
+/// The rows for which a condition with a value of such a query is true; or the condition back.
+pub(super) fn decorrelate(node: Node, mut condition: Expr) -> (Node, Option<Expr>) {
+    let Some(types) = types_of(&node) else {
+        return (node, Some(condition));
+    };
+    let mut found = None;
+    let walked = condition.walk(0, &mut |part, _| {
+        let Expr::Subquery(subquery) = part else {
+            return Ok(true);
+        };
+        if found.is_none()
+            && let Some(groups) = groups_of(subquery, &node)
+        {
+            *part = groups.value.clone();
+            found = Some(groups);
+        }
+        Ok(false)
+    });
+    debug_assert!(walked.is_ok(), "the visitor does not fail");
+    let Some(groups) = found else {
+        return (node, Some(condition));
+    };
+    let joined = with_method(Join {
+        kind: JoinKind::Left,
+        left: node,
+        right: push(groups.aggregate.into(), Vec::new()),
+        condition: Some(Expr::all(groups.equalities)),
+        method: JoinMethod::Loop,
+    });
+    // There may be other queries in the condition.
+    let (joined, rest) = decorrelate(joined, condition);
+    let columns = types.into_iter().enumerate();
+    let project = Project {
+        input: keep(joined, rest.into_iter().collect()),
+        expressions: columns.map(|(at, kind)| Expr::Column(at, kind)).collect(),
+        has_sets: false,
+    };
+    (project.into(), None)
+}
+
+/// The groups of a query whose value is that of aggregates, if its conditions on the outer row are
+/// equalities.
+fn groups_of(subquery: &Subquery, outer: &Node) -> Option<Groups> {
+    let Node::Project(project) = &subquery.node else {
+        return None;
+    };
+    let (Node::Aggregate(aggregate), [value], SubqueryTest::Scalar) =
+        (&project.input, &project.expressions[..], &subquery.test)
+    else {
+        return None;
+    };
+    let Node::Filter(filter) = &aggregate.input else {
+        return None;
+    };
+    let is_fit = aggregate.keys.is_empty()
+        && aggregate.calls.iter().all(is_null_over_none)
+        && !reads_outer(value)
+        && !has_query(value)
+        && !access::has_volatile(value);
+    if !is_fit {
+        return None;
+    }
+    let conditions = filter.condition.clone().conjuncts().into_iter();
+    let (up, stay): (Vec<Expr>, Vec<Expr>) = conditions.partition(|one| reads_level(one, 1));
+    let width = outer.width();
+    let (mut keys, mut equalities) = (Vec::new(), Vec::new());
+    for condition in up {
+        let (key, equality) = key_of(condition, width, width + keys.len())?;
+        if is_found_by_index(&filter.input, &key, outer) {
+            return None;
+        }
+        keys.push(key);
+        equalities.push(equality);
+    }
+    let input = freed(keep(filter.input.clone(), stay)).filter(|_| !keys.is_empty())?;
+    let (mut value, first) = (value.clone(), width + keys.len());
+    value.renumber(&mut |at| first + at);
+    let calls = aggregate.calls.clone();
+    Some(Groups {
+        aggregate: Aggregate { input, keys, calls },
+        equalities,
+        value,
+    })
+}
+
+fn is_null_over_none(call: &AggregateCall) -> bool {
+    let is_column = |argument: &Expr| matches!(argument, Expr::Column(..));
+    NULL_OVER_NONE.contains(&call.function.function.name)
+        && !call.is_distinct
+        && call.order.is_empty()
+        && call.filter.is_none()
+        && call.arguments.iter().all(is_column)
+}
+
+fn reads_outer(expression: &Expr) -> bool {
+    expression.any(|part, depth| matches!(part, Expr::Outer(level, ..) if *level > depth))
+}
+
+/// The side of an equality that reads the query's own row, and the equality with a column of the
+/// groups in its place.
+fn key_of(condition: Expr, width: usize, column: usize) -> Option<(Expr, Expr)> {
+    let Expr::Call(mut call) = condition else {
+        return None;
+    };
+    let [one, other] = &call.arguments[..] else {
+        return None;
+    };
+    if !call.is_equality() || !has_one_hash(one, other) {
+        return None;
+    }
+    let own = usize::from(reads_outer(one));
+    let (key, outer) = (call.arguments[own].clone(), call.arguments[1 - own].clone());
+    let is_plain = !reads_outer(&key)
+        && key.reads_row()
+        && !has_query(&key)
+        && matches!(outer, Expr::Outer(1, ..));
+    if !is_plain {
+        return None;
+    }
+    call.arguments[own] = Expr::Column(column, key.data_type());
+    call.arguments[1 - own] = lifted(outer, width);
+    Some((key, Expr::Call(call)))
+}
+
+/// Whether a query finds its rows by an index, for so few outer rows that this is cheaper than
+/// reading all of them.
+fn is_found_by_index(input: &Node, key: &Expr, outer: &Node) -> bool {
+    let Expr::Column(at, _) = key else {
+        return false;
+    };
+    let Some((scan, column)) = scan_of(input, *at) else {
+        return false;
+    };
+    let keys = access::keys_of(&scan.source).into_iter();
+    let mut first = keys.filter_map(|(columns, _)| columns.first().copied());
+    let all = scan.source.table.row_count();
+    let all = all.map_or(1000.0, |count| count.rows as f64);
+    first.any(|first| first == column) && estimate(outer) * 10.0 < all
+}
+
+/// The scan that a column comes from, and its position there.
+fn scan_of(node: &Node, at: usize) -> Option<(&Scan, usize)> {
+    match node {
+        Node::Scan(scan) => Some((scan, at)),
+        Node::Filter(filter) => scan_of(&filter.input, at),
+        Node::Join(join) => match at.checked_sub(join.left.width()) {
+            Some(at) => scan_of(&join.right, at),
+            None => scan_of(&join.left, at),
+        },
+        _ => None,
+    }
+}
