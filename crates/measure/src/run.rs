@@ -16,7 +16,7 @@ use pmem::device::emulated::Clock;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Barrier, OnceLock};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use workload::Script;
 
@@ -173,23 +173,74 @@ pub(crate) fn measure<S: Script>(
 
 /// The signals that start and stop the threads of a run together, and the time of the start.
 pub(crate) struct Clockwork {
-    ready: Barrier,
+    gate: Mutex<Gate>,
+    changed: Condvar,
     /// Time and processor time at which the first thread set out.
     start: OnceLock<(Instant, f64)>,
     stop: AtomicBool,
 }
 
+/// The start of a run.
+struct Gate {
+    /// Threads that are not ready.
+    missing: usize,
+    /// A thread has failed, so the others need not wait for it, nor run.
+    is_broken: bool,
+}
+
 impl Clockwork {
-    /// Waits until all threads are ready. Whichever goes on first reads the clock, and the others
-    /// wait for that: on a busy machine they may be done before the one that watches them runs.
+    fn new(threads: usize) -> Self {
+        Self {
+            gate: Mutex::new(Gate {
+                missing: threads,
+                is_broken: false,
+            }),
+            changed: Condvar::new(),
+            start: OnceLock::new(),
+            stop: AtomicBool::new(false),
+        }
+    }
+
+    /// Waits until all threads are ready, or one has failed. Whichever goes on first reads the
+    /// clock, and the others wait for that: on a busy machine they may be done before the one that
+    /// watches them runs.
     pub(crate) fn wait_for_start(&self) -> (Instant, f64) {
-        self.ready.wait();
+        let mut gate = self.gate();
+        gate.missing -= 1;
+        if gate.missing == 0 {
+            self.changed.notify_all();
+        }
+        let is_shut = |gate: &mut Gate| gate.missing > 0 && !gate.is_broken;
+        drop(self.changed.wait_while(gate, is_shut));
         *self.start.get_or_init(|| (Instant::now(), cpu_seconds()))
     }
 
     /// Whether time is up.
     pub(crate) fn is_over(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Lets time pass, unless a thread fails, and stops the threads.
+    fn stop_after(&self, duration: Duration) {
+        let gate = self.gate();
+        let is_whole = |gate: &mut Gate| !gate.is_broken;
+        drop(self.changed.wait_timeout_while(gate, duration, is_whole));
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    fn gate(&self) -> MutexGuard<'_, Gate> {
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends the run when it is dropped: its thread has failed.
+struct Failing<'c>(&'c Clockwork);
+
+impl Drop for Failing<'_> {
+    fn drop(&mut self) {
+        self.0.stop.store(true, Ordering::Relaxed);
+        self.0.gate().is_broken = true;
+        self.0.changed.notify_all();
     }
 }
 
@@ -206,15 +257,15 @@ pub(crate) fn run_threads(
     limit: Limit,
     work: &(dyn Fn(u32, u64, &Clockwork) -> Result<Done> + Sync),
 ) -> Result<Measured> {
-    let clockwork = Clockwork {
-        ready: Barrier::new(positions.len() + 1),
-        start: OnceLock::new(),
-        stop: AtomicBool::new(false),
-    };
+    let clockwork = Clockwork::new(positions.len() + 1);
     let (done, seconds, cpu_seconds) = std::thread::scope(|threads| {
         let clockwork = &clockwork;
         let run = move |list, position| {
+            let failing = Failing(clockwork);
             let done = work(list, position, clockwork);
+            if done.is_ok() {
+                std::mem::forget(failing);
+            }
             (done, Instant::now())
         };
         let workers: Vec<_> = (0_u32..)
@@ -223,8 +274,7 @@ pub(crate) fn run_threads(
             .collect();
         let (start, cpu_start) = clockwork.wait_for_start();
         if let Limit::Time(duration) = limit {
-            std::thread::sleep(duration.saturating_sub(start.elapsed()));
-            clockwork.stop.store(true, Ordering::Relaxed);
+            clockwork.stop_after(duration.saturating_sub(start.elapsed()));
         }
         let joined: Vec<_> = workers
             .into_iter()
@@ -384,5 +434,30 @@ mod tests {
         let longest_s = measured.latencies_ns().min() as f64 / 1e9;
         assert!(measured.seconds >= nap.as_secs_f64() && measured.seconds >= longest_s * 0.99);
         assert_eq!(measured.txns, 2);
+    }
+
+    #[test]
+    fn a_thread_that_fails_ends_the_run() {
+        for fails_at_once in [true, false] {
+            let work = |list: u32, position, clockwork: &Clockwork| {
+                if list == 1 && fails_at_once {
+                    anyhow::bail!("no script");
+                }
+                clockwork.wait_for_start();
+                if list == 1 {
+                    anyhow::bail!("no script");
+                }
+                while !clockwork.is_over() {
+                    std::thread::yield_now();
+                }
+                Ok(Done {
+                    position,
+                    tally: Tally::new(1),
+                })
+            };
+            let hour = Limit::Time(Duration::from_hours(1));
+            let error = run_threads(1, &[0, 0, 0], hour, &work).err().unwrap();
+            assert_eq!(error.to_string(), "no script");
+        }
     }
 }
