@@ -294,18 +294,17 @@ impl Partition {
     fn wait(&self, limit: Duration) -> Result<MutexGuard<'_, Seat>> {
         let start = Instant::now();
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        let taken = match self.spin(NO_TURN) {
-            Some(seat) => Ok(seat),
-            None => {
-                self.asleep.fetch_add(1, Ordering::SeqCst);
-                let taken = self.wait_asleep(start, limit);
-                let others = self.asleep.fetch_sub(1, Ordering::SeqCst) - 1;
-                if others > 0 && self.has_many_seats() {
-                    // Another seat may have been put back while this thread was being woken.
-                    self.wake();
-                }
-                taken
+        let taken = if let Some(seat) = self.spin(NO_TURN) {
+            Ok(seat)
+        } else {
+            self.asleep.fetch_add(1, Ordering::SeqCst);
+            let taken = self.wait_asleep(start, limit);
+            let others = self.asleep.fetch_sub(1, Ordering::SeqCst) - 1;
+            if others > 0 && self.has_many_seats() {
+                // Another seat may have been put back while this thread was being woken.
+                self.wake();
             }
+            taken
         };
         self.waiting.fetch_sub(1, Ordering::SeqCst);
         taken
