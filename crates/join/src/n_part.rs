@@ -11,18 +11,21 @@
 //! next batch are prefetched while this one is probed. Where we differ from the paper: the table is
 //! not filled through latches. The tuples of R are partitioned by the upper bits of their hash
 //! first, and each thread fills its parts of the table in its own cache; S is never partitioned.
+//! With [`TableKind::BucketChain`] it is as in the paper: one table of bucket chains, which all
+//! threads fill together, and no partitions.
 
 use crate::error::Result;
 use crate::job::{Done, Job, looks_dense, totals_of};
 use crate::machine::machine;
-use crate::output::Sink;
+use crate::options::TableKind;
+use crate::output::{Sink, Totals};
 use crate::partition::{Hashed, Partitions, PassShape, Ranged, Route};
 use crate::scratch::{Arena, Scratch};
 use crate::simd::{prefetch, probe_array, probe_linear};
 use crate::stats::{PhaseClock, TableWork};
 use crate::table::{
-    ArrayTable, BucketTable, Extent, Filled, KeyShape, Keys, LinearTable, SumMarks, bucket_bits,
-    fill_buckets, fill_linear, slot_bits, slots_len, sum_up_buckets,
+    ArrayTable, BucketTable, Extent, Filled, KeyShape, Keys, LinearTable, SharedChains, SumMarks,
+    bucket_bits, fill_buckets, fill_linear, slot_bits, slots_len, sum_up_buckets,
 };
 use crate::tuple::Tuple;
 use crate::workers;
@@ -110,6 +113,9 @@ pub(crate) fn table_bytes<T: Tuple>(r: &[T], dense: bool) -> usize {
 
 /// Bytes of scratch memory.
 pub(crate) fn scratch_bytes<T: Tuple>(job: &Job<'_, T>) -> usize {
+    if job.tuning.table == TableKind::BucketChain {
+        return SharedChains::<T>::bytes(job.r.len());
+    }
     Plan::new(job).bytes::<T>(job.threads, job.r.len())
 }
 
@@ -124,6 +130,10 @@ where
     K: Sink<T>,
 {
     let mut clock = PhaseClock::start();
+    if job.tuning.table == TableKind::BucketChain {
+        let sinks = without_partitions(job, scratch, &new_sink, &mut clock)?;
+        return Ok(done(job, totals_of(sinks), 1, scratch_bytes(job), clock));
+    }
     let plan = Plan::new(job);
     let scratch_bytes = plan.bytes::<T>(job.threads, job.r.len());
     let mut arena = job.arena(scratch, scratch_bytes)?;
@@ -136,9 +146,26 @@ where
         Some(sinks) => sinks,
         None => with_hash(job, plan, arena, &new_sink, &mut clock)?,
     };
-    Ok(Done {
-        totals: totals_of(sinks),
-        partitions: 1 << plan.part_bits,
+    let partitions = 1 << plan.part_bits;
+    Ok(done(
+        job,
+        totals_of(sinks),
+        partitions,
+        scratch_bytes,
+        clock,
+    ))
+}
+
+fn done<T: Tuple>(
+    job: &Job<'_, T>,
+    totals: Totals,
+    partitions: usize,
+    scratch_bytes: usize,
+    clock: PhaseClock,
+) -> Done {
+    Done {
+        totals,
+        partitions,
         passes: 0,
         filtered_tuples: 0,
         tables: TableWork {
@@ -148,7 +175,30 @@ where
         },
         scratch_bytes: scratch_bytes as u64,
         clock,
-    })
+    }
+}
+
+/// Joins through one table of bucket chains, which all threads fill together.
+fn without_partitions<T, K>(
+    job: &Job<'_, T>,
+    scratch: &mut Scratch,
+    new_sink: &(impl Fn() -> K + Sync),
+    clock: &mut PhaseClock,
+) -> Result<Vec<K>>
+where
+    T: Tuple,
+    K: Sink<T>,
+{
+    let mut arena = job.arena(scratch, scratch_bytes(job))?;
+    clock.end("plan");
+    let table = SharedChains::build(&mut arena, job.r, job.share_len(job.r.len()))?;
+    clock.end("build");
+    let sinks = probe_all(job, new_sink, |step, sink: &mut K| {
+        let ahead = |batch: &[T]| table.prefetch(batch);
+        in_batches(false, step, ahead, |batch| table.probe(batch, sink));
+    })?;
+    clock.end("probe");
+    Ok(sinks)
 }
 
 /// Partitions R for building.

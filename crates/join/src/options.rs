@@ -124,7 +124,7 @@ impl FromStr for Kernel {
     }
 }
 
-/// The table that `radix` builds for a partition of R.
+/// The table that `radix` builds for a partition of R, and `n-part` for all of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TableKind {
     /// An array where keys are dense, linear probing else, sorted buckets where many keys are
@@ -132,8 +132,10 @@ pub enum TableKind {
     #[default]
     Auto,
     /// Linear probing at a load of one half at most; sorted buckets where many keys are equal.
+    /// `n-part` chooses as with [`TableKind::Auto`].
     LinearProbe,
-    /// Chains of equal hash bits, as in the paper.
+    /// Chains of equal hash bits, as in the paper. `n-part` then does not partition R: all threads
+    /// fill one table together.
     BucketChain,
 }
 
@@ -169,7 +171,7 @@ pub struct Tuning {
     /// Partitions of each partition in a second pass of `radix`, as a power of two from 1 to 14; 0
     /// forbids it.
     pub second_pass_bits: Option<u32>,
-    /// The table of `radix`.
+    /// The table of `radix` and `n-part`.
     pub table: TableKind,
     /// The sort inside the cache.
     pub run_sort: RunSort,

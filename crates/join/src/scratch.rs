@@ -18,6 +18,7 @@ use crate::tuple::Plain;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ffi::c_void;
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicU32;
 
 /// Buffers begin at multiples of this, and so do streaming stores.
 pub(crate) const LINE_BYTES: usize = 64;
@@ -96,6 +97,17 @@ impl<'a> Arena<'a> {
         // nobody else; `start` is a multiple of 64, which covers every `Plain` alignment; every bit
         // pattern is a value of a `Plain` type.
         unsafe { std::slice::from_raw_parts_mut(start.cast::<T>(), count) }
+    }
+}
+
+impl<'a> Arena<'a> {
+    /// A buffer of `count` zeros that threads change together.
+    pub(crate) fn take_shared(&mut self, count: usize) -> &'a [AtomicU32] {
+        let words = self.take::<u32>(count);
+        words.fill(0);
+        // SAFETY: an atomic word has the size and, as no larger one, the alignment of a plain one;
+        // the exclusive borrow of the words is given up for the shared one, for as long.
+        unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<AtomicU32>(), count) }
     }
 }
 

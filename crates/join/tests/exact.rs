@@ -81,7 +81,14 @@ fn tunings(algorithm: Algorithm) -> Vec<Tuning> {
                 ..plain
             },
         ],
-        Algorithm::Auto | Algorithm::NPart => vec![plain],
+        Algorithm::Auto => vec![plain],
+        Algorithm::NPart => vec![
+            plain,
+            Tuning {
+                table: TableKind::BucketChain,
+                ..plain
+            },
+        ],
         Algorithm::MWay | Algorithm::MPass | Algorithm::Mpsm => vec![
             plain,
             Tuning {

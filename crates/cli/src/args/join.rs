@@ -75,7 +75,7 @@ pub(crate) struct JoinArgs {
     /// Bits of the second partitioning pass of radix, 1 to 14; 0 forbids it
     #[arg(long)]
     pub(crate) second_bits: Option<u32>,
-    /// The tables of radix
+    /// The tables of radix, and the table of n-part
     #[arg(long, value_enum, default_value_t = TableName::Auto)]
     pub(crate) table: TableName,
     /// Sort of the runs in the cache
@@ -150,14 +150,15 @@ impl From<TupleName> for Width {
     }
 }
 
-/// The tables of `radix`.
+/// The tables of `radix`, and the table of `n-part`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TableName {
     /// An array where keys are dense, linear probing or sorted buckets elsewhere
     Auto,
     /// Linear probing
     Linear,
-    /// Chains of equal hash bits, as in the paper
+    /// Chains of equal hash bits, as in the papers; n-part then has one table that all threads
+    /// fill, and no partitions
     Chain,
 }
 

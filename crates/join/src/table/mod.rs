@@ -7,12 +7,14 @@
 //! | `LinearTable` | few equal keys | the slots from the hash on, up to the key or to a free slot |
 //! | `BucketTable` | many equal keys | the tuples of equal hash, which lie together |
 //! | `ChainTable` | the paper's layout, on request | a chain of tuples of equal hash |
+//! | `SharedChains` | the same for a whole relation, filled by all threads | the same |
 
 mod array;
 mod bucket;
 mod chain;
 mod direct;
 mod linear;
+mod shared_chain;
 
 pub(crate) use array::{ArrayTable, Extent, Filled};
 pub(crate) use bucket::{
@@ -22,6 +24,7 @@ pub(crate) use bucket::{
 pub(crate) use chain::ChainTable;
 pub(crate) use direct::DirectTable;
 pub(crate) use linear::{Keys, LinearTable, fill as fill_linear, slot_bits, slots_len};
+pub(crate) use shared_chain::SharedChains;
 
 use crate::options::TableKind;
 use crate::output::Sink;
