@@ -1,11 +1,12 @@
-//! Durable writes of chunks through the two interfaces of the device.
+//! Durable writes of chunks through the interfaces of the device.
 //!
 //! The allocator interface stores a chunk, flushes its lines and fences; the filesystem interface
 //! writes it into a file and syncs the file. Both go to the medium under the same directory, with
 //! the instructions of the domain `flush`; on the emulated device both pass through one emulator,
-//! which charges the file's copies and syncs like stores and flushes. Chunks follow each other or
-//! lie at places drawn from the seed, in an area that was written once before, so that no page is
-//! made meanwhile.
+//! which charges the file's copies and syncs like stores and flushes. Two more are for comparison:
+//! a copy that nothing flushes, and stores into a mapped file that is synced. Chunks follow each
+//! other or lie at places drawn from the seed, in an area that was written once before, so that no
+//! page is made meanwhile.
 
 use anyhow::Result;
 use disk::{
@@ -31,6 +32,10 @@ const FILL_BYTES: usize = 1 << 20;
 pub enum Interface {
     /// Stored, flushed and fenced.
     Allocator,
+    /// Stored and fenced: durable where caches survive a power cut.
+    Copy,
+    /// Stored into a mapped file, which is synced.
+    Mapping,
     /// Written into a file, which is synced.
     Filesystem,
 }
@@ -94,8 +99,8 @@ pub fn measure(what: &Chunks, directory: &Path, duration: Duration) -> Result<Wr
         emulator: emulator.as_ref(),
     };
     match what.interface {
-        Interface::Allocator => {
-            let source = native_memories(directory);
+        Interface::Allocator | Interface::Copy | Interface::Mapping => {
+            let source = native_memories(directory, what.interface);
             match emulator.clone() {
                 Some(emulator) => allocator(&EmulatedSource::new(source, emulator), places, span),
                 None => allocator(&source, places, span),
@@ -115,9 +120,14 @@ pub fn measure(what: &Chunks, directory: &Path, duration: Duration) -> Result<Wr
     }
 }
 
-fn native_memories(directory: &Path) -> NativeSource {
+fn native_memories(directory: &Path, interface: Interface) -> NativeSource {
+    let primitive = match interface {
+        Interface::Copy => Primitive::FlushFree,
+        Interface::Mapping => Primitive::File,
+        Interface::Allocator | Interface::Filesystem => Primitive::Flush,
+    };
     let options = NativeOptions {
-        primitive: Some(Primitive::Flush),
+        primitive: Some(primitive),
         ..NativeOptions::default()
     };
     NativeSource::new(directory, options)

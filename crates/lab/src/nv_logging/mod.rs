@@ -84,6 +84,11 @@ const SCHEMES: &[&[&str]] = &[
         "a ring a session in memory; a daemon flushes records, a commit those that are left",
         "when its group is fenced",
     ],
+    &[
+        "nv-wsp",
+        "not measured, as in the paper's own figures: our method of this name is in-place without flushes, and has no pages in DRAM",
+        "–",
+    ],
 ];
 
 /// The schemes.

@@ -1,4 +1,4 @@
-//! Durable writes of chunks through the two interfaces of the device.
+//! Durable writes of chunks through the interfaces of the device.
 //!
 //! The program chooses the interface, the device and the order of the chunks; `measure` writes them
 //! and takes the time, without that of the emulator's model.
@@ -18,6 +18,8 @@ pub(super) fn run(point: &Point, size: &Size, parent: &Path) -> Result<Metrics> 
     let what = Chunks {
         interface: match point.get("interface") {
             "allocator" | "memory" => Interface::Allocator,
+            "copy" => Interface::Copy,
+            "mapping" => Interface::Mapping,
             "filesystem" => Interface::Filesystem,
             other => bail!("there is no interface `{other}`"),
         },
