@@ -160,6 +160,7 @@ fn words(cause: &(dyn std::error::Error + 'static)) -> String {
         "area_bytes" => "area",
         "buffer_bytes" => "pool",
         "outline_bytes" => "outlines",
+        "header_images" => "header-log",
         "hint_bytes" => "hints",
         "ring_bytes" => "ring",
         "sessions" => "threads",

@@ -194,8 +194,9 @@ pub use platform::NativePlatform;
 pub use pmem::{Counters, Domain, Part, PartCounters, PmemError, PowerFailAtomicity, Primitive};
 pub use storage::engine::{
     ArchiveRange, AreaCounters, CheckpointCounters, Combination, CommitOrder, CommitTicket,
-    Direction, Durability, FenceOrder, Footprint, Guard, Isolation, Locking, LogImages, LogKind,
-    Method, PageAxes, PageWrites, PagesKind, Persist, Persisted, Shrunk, VerifyReport,
+    Direction, Durability, FenceOrder, Footprint, Guard, HeaderImages, Isolation, Locking,
+    LogImages, LogKind, Method, PageAxes, PageWrites, PagesKind, Persist, Persisted, Shrunk,
+    VerifyReport,
 };
 pub use storage::lock::{Interrupt, LockWait, Mode as TableLock};
 pub use storage::probe::{Activity, Inserts, Probe};

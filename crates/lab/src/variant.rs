@@ -76,22 +76,25 @@ fn n_store(method: &str, node_bytes: &str) -> Vec<(&'static str, &'static str)> 
     }
 }
 
-/// FAST and FASH have their pages in durable memory alone, without keys in DRAM.
+/// FAST and FASH have their pages in durable memory alone, without keys in DRAM, and log whole
+/// headers.
 fn fast_fash(method: &str) -> Vec<(&'static str, &'static str)> {
     match method {
-        "fast" | "fash" => vec![("outlines", "0")],
+        "fast" | "fash" => vec![("outlines", "0"), ("header-log", "whole")],
         _ => Vec::new(),
     }
 }
 
 /// Sort-merge joins sort runs by networks and merge them, eight ranges of them at a time; radix
-/// joins partition twice and have chains of buckets.
+/// joins partition twice and have chains of buckets, and so has the one table of the join without
+/// partitions.
 fn joins(point: &Point) -> Vec<(&'static str, &'static str)> {
     match point.get("algorithm") {
         "m-way" | "m-pass" if point.get("run-sort").is_empty() => {
             vec![("run-sort", "network"), ("bits", "3")]
         }
         "radix" => vec![("table", "chain"), ("second-bits", "4")],
+        "n-part" => vec![("table", "chain")],
         _ => Vec::new(),
     }
 }

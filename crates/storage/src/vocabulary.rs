@@ -129,6 +129,17 @@ pub enum LogImages {
     BeforeAndAfter,
 }
 
+/// Form of a slotted page's header in a log. Recovery reads both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum HeaderImages {
+    /// The difference to the header before it, if that is shorter.
+    #[default]
+    Shortest,
+    /// The whole header, as in the paper. Before pages in a file (`nvwal`) this is its journal of
+    /// slot headers.
+    Whole,
+}
+
 /// Number of a page: its place in the file, in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageId(pub u32);

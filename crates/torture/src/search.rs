@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use storage::EngineSource;
 use storage::engine::{
-    AfterCrash, Durability, EngineOptions, FenceOrder, Locking, Method, Persist,
+    AfterCrash, Durability, EngineOptions, FenceOrder, HeaderImages, Locking, Method, Persist,
 };
 use storage::record::LayoutKind;
 
@@ -344,6 +344,11 @@ pub(crate) fn options(method: Method, seed: u64) -> EngineOptions {
             5 => FenceOrder::Paper,
             2 | 7 => FenceOrder::Shared,
             _ => FenceOrder::Single,
+        },
+        header_images: if seed.is_multiple_of(4) {
+            HeaderImages::Whole
+        } else {
+            HeaderImages::Shortest
         },
         pool_bytes: if seed.is_multiple_of(3) {
             256 << 10

@@ -10,7 +10,8 @@ use super::{
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 use disk::FileProfile;
 use indelible::{
-    CommitOrder, FenceOrder, IoMode, Isolation, Locking, LogImages, Method, MethodOption, Persist,
+    CommitOrder, FenceOrder, HeaderImages, IoMode, Isolation, Locking, LogImages, Method,
+    MethodOption, Persist,
 };
 use measure::static_rows::Structure;
 use pmem::device::emulated::Loads;
@@ -428,6 +429,10 @@ pub(crate) struct RunArgs {
     /// a search reads the pages alone, as in the paper. 64 MiB by default
     #[arg(long, value_name = "BYTES")]
     pub(crate) outlines: Option<usize>,
+    /// Headers of pages in the log of fash, fast and nvwal: shortest, what differs from the header
+    /// before where that is shorter; or whole, as in the paper
+    #[arg(long, value_enum, default_value_t = HeaderLogName::Shortest)]
+    pub(crate) header_log: HeaderLogName,
     /// Most bytes of DRAM in each partition for hints of nvm-inp, which say where rows lie; with 0
     /// a look-up searches the tree. 256 MiB by default, 0 on the emulated device, as in the paper
     #[arg(long, value_name = "BYTES")]
@@ -535,6 +540,7 @@ impl RunArgs {
             }),
             MethodOption::Locking(self.locking.into()),
             MethodOption::LogImages(self.log_images.into()),
+            MethodOption::HeaderImages(self.header_log.into()),
             MethodOption::Io(self.io.into()),
             MethodOption::Sessions(self.threads_each()),
         ];
@@ -618,6 +624,24 @@ impl From<LogImagesName> for LogImages {
         match name {
             LogImagesName::After => Self::After,
             LogImagesName::Both => Self::BeforeAndAfter,
+        }
+    }
+}
+
+/// Headers of pages in the log of slotted pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HeaderLogName {
+    /// What differs from the header before, where that is shorter
+    Shortest,
+    /// The whole header
+    Whole,
+}
+
+impl From<HeaderLogName> for HeaderImages {
+    fn from(name: HeaderLogName) -> Self {
+        match name {
+            HeaderLogName::Shortest => Self::Shortest,
+            HeaderLogName::Whole => Self::Whole,
         }
     }
 }

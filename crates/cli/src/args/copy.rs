@@ -125,7 +125,8 @@ pub(crate) struct OtherDatabaseArgs {
     /// Persistence domain that the medium must give; an error if it gives less
     #[arg(long, value_enum)]
     pub(crate) domain: Option<DomainName>,
-    /// Bytes of an index node, a power of two from 256 to 8192
+    /// Bytes of an index node, a power of two from 256 to 8192; from 128 for nvm-inp and nvm-log,
+    /// up to 16384 for cow, nvm-cow and pages
     #[arg(long)]
     pub(crate) node_bytes: Option<u32>,
     #[command(flatten)]

@@ -23,9 +23,9 @@ mod torture;
 pub(crate) use advise::{AdviseArgs, Preference};
 pub(crate) use axes::{AXES, AxesArgs};
 pub(crate) use bench::{
-    BenchCommand, BtreeArgs, BtreeMix, CommitName, DeviceKind, FencesName, IoName, IsolationName,
-    LoadsName, LockingName, LogImagesName, PersistName, RunArgs, SysbenchArgs, TatpArgs, TpcbArgs,
-    TpccArgs, YcsbArgs, YcsbMethod,
+    BenchCommand, BtreeArgs, BtreeMix, CommitName, DeviceKind, FencesName, HeaderLogName, IoName,
+    IsolationName, LoadsName, LockingName, LogImagesName, PersistName, RunArgs, SysbenchArgs,
+    TatpArgs, TpcbArgs, TpccArgs, YcsbArgs, YcsbMethod,
 };
 pub(crate) use bench_sql::SqlBenchArgs;
 pub(crate) use bench_wire::{FloorArgs, WireBenchArgs, WireScript};
@@ -197,8 +197,9 @@ pub(crate) struct NewDatabaseArgs {
     /// Persistence domain that the medium must give; an error if it gives less
     #[arg(long, value_enum)]
     pub(crate) domain: Option<DomainName>,
-    /// Bytes of an index node, a power of two from 256 to 8192
-    #[arg(long, value_parser = clap::value_parser!(u32).range(256..=8192))]
+    /// Bytes of an index node, a power of two from 256 to 8192; from 128 for nvm-inp and nvm-log,
+    /// up to 16384 for cow, nvm-cow and pages
+    #[arg(long, value_parser = clap::value_parser!(u32).range(128..=16384))]
     pub(crate) node_bytes: Option<u32>,
     /// Bytes of changes after which a MemTable of log or nvm-log is full, for example 16777216; 64
     /// MiB by default

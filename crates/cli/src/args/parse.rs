@@ -136,7 +136,7 @@ mod tests {
             ),
             (
                 "indelible create d --node-bytes -256",
-                "-256 is not in 256..=8192",
+                "-256 is not in 128..=16384",
             ),
             ("indelible torture --all --images -5", "-5 is not in 1.."),
             ("indelible bench ycsb --method inp --seconds -1", "above 0"),

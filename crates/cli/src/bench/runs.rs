@@ -489,6 +489,7 @@ pub(super) fn row(
             fences: each(after.memory.fences, before.memory.fences),
             bytes_written: each(memory_after.bytes_stored, memory_before.bytes_stored)
                 + each(after.disk.bytes_written, before.disk.bytes_written),
+            file_bytes: each(after.disk.bytes_written, before.disk.bytes_written),
             syncs: each(after.disk.syncs, before.disk.syncs),
             records_ahead: each(after.log_persisted.ahead, before.log_persisted.ahead),
             records_by_sessions: each(

@@ -6,9 +6,9 @@
 
 use super::runs::{self, About, Setting};
 use crate::args::{
-    AtomicityName, AxesArgs, CommitName, DeviceKind, FencesName, IoName, IsolationName, LayoutName,
-    LoadsName, LockingName, LogImagesName, PersistName, PrimitiveName, RunArgs, YcsbArgs,
-    YcsbMethod,
+    AtomicityName, AxesArgs, CommitName, DeviceKind, FencesName, HeaderLogName, IoName,
+    IsolationName, LayoutName, LoadsName, LockingName, LogImagesName, PersistName, PrimitiveName,
+    RunArgs, YcsbArgs, YcsbMethod,
 };
 use crate::failure::Usage;
 use crate::output::Format;
@@ -121,6 +121,7 @@ pub(crate) fn measure_all(
             connections_max: None,
             area: None,
             outlines: None,
+            header_log: HeaderLogName::Shortest,
             hints: None,
             log_bytes: None,
             rings: None,

@@ -287,6 +287,9 @@ pub(crate) struct PerTxn {
     pub(crate) fences: f64,
     /// Bytes stored to durable memory and written to files.
     pub(crate) bytes_written: f64,
+    /// Those to files among them; rows of earlier versions lack it.
+    #[serde(default)]
+    pub(crate) file_bytes: f64,
     pub(crate) syncs: f64,
     /// Log records that a daemon made durable before their commits, and those that sessions made
     /// durable, where a log counts them.

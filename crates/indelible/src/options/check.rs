@@ -23,14 +23,22 @@ pub const DIRECT_BYTES_MIN: u32 = 4096;
 pub const AREA_BYTES_MIN: u64 = 128 << 10;
 const TRANSACTION_MEMORY_LEAST: u64 = 64 << 10;
 const LOCKS_LEAST: usize = 1024;
-const NODE_BYTES: RangeInclusive<u32> = 256..=8192;
-/// Sizes of a page in the page methods.
-const PAGE_BYTES: RangeInclusive<u32> = 512..=16384;
 const POOL_BYTES_MIN: u64 = 1 << 20;
 const GROUP_WAIT_US_MAX: u64 = 1_000_000;
 const MARK_INTERVAL_MIN: Duration = Duration::from_millis(1);
 const MEMTABLE_BYTES: RangeInclusive<u64> = 1 << 10..=1 << 34;
 const GROWTH_FACTOR: RangeInclusive<u32> = 2..=64;
+
+/// Sizes of a node, or of a page in the page methods. Less than 128 bytes do not hold the header
+/// and four entries of a tree that changes in place.
+fn node_bytes(method: Option<Method>) -> RangeInclusive<u32> {
+    match method {
+        Some(Method::NvmInp | Method::NvmLog) => 128..=8192,
+        Some(Method::Cow | Method::NvmCow) => 256..=16384,
+        Some(method) if method.is_paged() => 512..=16384,
+        _ => 256..=8192,
+    }
+}
 
 impl Options {
     /// Checks every value that can be checked without touching the medium.
@@ -55,7 +63,7 @@ impl Options {
             option.check_range()?;
         }
         let method = self.explicit_method();
-        self.check_node_bytes(method.is_some_and(Method::is_paged))?;
+        self.check_node_bytes(method)?;
         let Some(method) = method else { return Ok(()) };
         if let (Method::Volatile, Some(domain)) = (method, self.domain) {
             return Err(Error::option(
@@ -70,8 +78,8 @@ impl Options {
         self.check_method(method, node_bytes)
     }
 
-    fn check_node_bytes(&self, is_paged: bool) -> Result<()> {
-        let possible = if is_paged { PAGE_BYTES } else { NODE_BYTES };
+    fn check_node_bytes(&self, method: Option<Method>) -> Result<()> {
+        let possible = node_bytes(method);
         let is_possible = |bytes: &u32| possible.contains(bytes) && bytes.is_power_of_two();
         match self.node_bytes.filter(|bytes| !is_possible(bytes)) {
             None => Ok(()),
@@ -148,9 +156,17 @@ mod tests {
 
     #[test]
     fn each_bad_value_names_its_option() {
-        let cases: [(Options, &str); 13] = [
+        let cases: [(Options, &str); 15] = [
             (Options::new().partitions(0), "partitions"),
             (Options::new().node_bytes(300), "node_bytes"),
+            (
+                Options::new().method(Method::NvmInp).node_bytes(16384),
+                "node_bytes",
+            ),
+            (
+                Options::new().method(Method::NvmCow).node_bytes(128),
+                "node_bytes",
+            ),
             (Options::new().pool_bytes(5), "pool_bytes"),
             (
                 Options::new().group_transactions_max(0),

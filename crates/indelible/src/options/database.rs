@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 use storage::engine::{
-    CommitOrder, Durability, FenceOrder, Isolation, Locking, LogImages, Method, Persist,
+    CommitOrder, Durability, FenceOrder, HeaderImages, Isolation, Locking, LogImages, Method,
+    Persist,
 };
 use storage::record::LayoutKind;
 
@@ -140,8 +141,9 @@ impl Options {
         self
     }
 
-    /// Bytes of an index node: a power of two from 256 to 8192. Recorded. Default 512. For the page
-    /// methods, bytes of a page: 512 to 16384, default 8192.
+    /// Bytes of an index node: a power of two from 256 to 8192; from 128 for `nvm-inp` and
+    /// `nvm-log`, up to 16384 for `cow` and `nvm-cow`. Recorded. Default 512. For the page methods,
+    /// bytes of a page: 512 to 16384, default 8192.
     pub fn node_bytes(mut self, node_bytes: u32) -> Self {
         self.node_bytes = Some(node_bytes);
         self
@@ -177,6 +179,12 @@ impl Options {
     /// Default 64 MiB.
     pub fn outline_bytes(self, bytes: usize) -> Self {
         self.with(MethodOption::OutlineBytes(bytes))
+    }
+
+    /// Form of the headers of pages in the log of `fash`, `fast` or `nvwal`; each opening may
+    /// choose again. Default: the difference to the header before, where that is shorter.
+    pub fn header_images(self, images: HeaderImages) -> Self {
+        self.with(MethodOption::HeaderImages(images))
     }
 
     /// Most bytes of DRAM in each partition for hints of `nvm-inp`, which say where the rows of

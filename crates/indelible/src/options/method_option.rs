@@ -9,7 +9,8 @@ use disk::IoMode;
 use pmem::PowerFailAtomicity;
 use std::path::PathBuf;
 use storage::engine::{
-    CommitOrder, EngineOptions, FenceOrder, Locking, LogImages, LogKind, Method, Persist,
+    CommitOrder, EngineOptions, FenceOrder, HeaderImages, Locking, LogImages, LogKind, Method,
+    Persist,
 };
 
 /// An option that only some methods take, with its value. The setters of
@@ -22,6 +23,8 @@ pub enum MethodOption {
     PowerFailAtomicity(PowerFailAtomicity),
     /// Most bytes of DRAM for the keys of slotted pages.
     OutlineBytes(usize),
+    /// Form of headers in the log of slotted pages.
+    HeaderImages(HeaderImages),
     /// Most bytes of DRAM for hints, which say where rows lie.
     HintBytes(u64),
     /// Bytes of changes after which a MemTable is full.
@@ -65,6 +68,7 @@ impl MethodOption {
                 ("power_fail_atomicity", "use of more than 8 bytes at once")
             }
             Self::OutlineBytes(_) => ("outline_bytes", "slotted pages in durable memory"),
+            Self::HeaderImages(_) => ("header_images", "slotted pages with headers to log"),
             Self::HintBytes(_) => ("hint_bytes", "hints where rows lie"),
             Self::MemtableBytes(_) => ("memtable_bytes", "MemTable"),
             Self::GrowthFactor(_) => ("growth_factor", "levels of runs"),
@@ -91,6 +95,7 @@ impl MethodOption {
             Self::Fences(_) => matches!(method, Method::NvmInp | Method::NvmLog),
             Self::PowerFailAtomicity(_) => method == Method::Fast,
             Self::OutlineBytes(_) => matches!(method, Method::Fash | Method::Fast),
+            Self::HeaderImages(_) => matches!(method, Method::Fash | Method::Fast | Method::Nvwal),
             Self::HintBytes(_) => method == Method::NvmInp,
             Self::MemtableBytes(_) | Self::GrowthFactor(_) => {
                 matches!(method, Method::Log | Method::NvmLog)
@@ -120,6 +125,7 @@ impl MethodOption {
             Self::Fences(FenceOrder::Single)
                 | Self::PowerFailAtomicity(PowerFailAtomicity::Word)
                 | Self::LogImages(LogImages::After)
+                | Self::HeaderImages(HeaderImages::Shortest)
                 | Self::Io(IoMode::Buffered)
                 | Self::Persist(Persist::OnInsert)
                 | Self::CommitOrder(CommitOrder::Whole)
@@ -159,6 +165,7 @@ impl MethodOption {
         match *self {
             Self::PowerFailAtomicity(atomicity) => engine.atomicity = atomicity,
             Self::OutlineBytes(bytes) => engine.outline_bytes = bytes,
+            Self::HeaderImages(images) => engine.header_images = images,
             Self::HintBytes(bytes) => engine.hint_bytes = bytes,
             Self::MemtableBytes(bytes) => engine.memtable_bytes = bytes,
             Self::GrowthFactor(factor) => engine.growth_factor = factor,

@@ -12,6 +12,7 @@
 //! | `read-latency`, `write-latency` | the memory |
 //! | `transaction` | rows of a transaction |
 //! | `traffic` | the method, those with journals included |
+//! | `slot-headers` | the method before block storage, and the headers in its log |
 //! | `hybrid` | frames of volatile memory, down to a part of the pages |
 //! | `native` | nothing: this machine's own memory |
 
@@ -40,6 +41,7 @@ pub(super) const PAPER: Paper = Paper {
         &WRITE_LATENCY,
         &TRANSACTION,
         &TRAFFIC,
+        &SLOT_HEADERS,
         &HYBRID,
         &NATIVE,
     ],
@@ -382,6 +384,100 @@ const TRAFFIC: Experiment = Experiment {
         ),
         why: "Rows of a kilobyte are most of what either writes.",
     }],
+};
+
+/// A pool smaller than the data, so that pages are written during the run.
+const SMALL_POOL: Axis = ("pool", &["524288"]);
+const SOME_LOG: Axis = ("log-bytes", &["1048576"]);
+const SHORTEST: Axis = ("header-log", &["shortest"]);
+const IN_FILES: &str = "file_bytes_per_row";
+const JOURNAL: Filter = &[("method", "nvwal"), ("header-log", "whole")];
+
+const SLOT_HEADERS: Experiment = Experiment {
+    name: "fast-fash/slot-headers",
+    title: "A journal of slot headers in a small memory, before block storage",
+    shows: &[
+        ONE_ROW,
+        "Pages lie in a file, behind frames for a part of them. The journal is the log of nvwal with whole headers (--header-log whole): the slot header of each page \
+         that changed and the cells that are new, in a megabyte of durable memory. The others protect pages in files alone: by a log with whole pages, and by a \
+         doublewrite area.",
+    ],
+    sweeps: &[
+        Sweep {
+            kind: Kind::Btree,
+            axes: &[
+                READ,
+                WRITE,
+                SOME_RECORDS,
+                SMALL_POOL,
+                SOME_LOG,
+                ("header-log", &["whole", "shortest"]),
+                ("method", &["nvwal"]),
+            ],
+        },
+        Sweep {
+            kind: Kind::Btree,
+            axes: &[
+                READ,
+                WRITE,
+                SOME_RECORDS,
+                SMALL_POOL,
+                SOME_LOG,
+                SHORTEST,
+                ("method", &["full-page-writes", "dwb-batched"]),
+            ],
+        },
+    ],
+    plots: &[
+        Plot {
+            caption: "bytes of a row that are written to files",
+            rows: &[],
+            shape: Shape::Bars {
+                metric: IN_FILES,
+                group: "record",
+                bar: "method+header-log",
+                scale: Axes::Logarithmic,
+            },
+        },
+        Plot {
+            caption: "bytes of a row that are stored to durable memory",
+            rows: &[("method", "nvwal")],
+            shape: Shape::Bars {
+                metric: "memory_bytes_per_row",
+                group: "record",
+                bar: "header-log",
+                scale: Axes::Linear,
+            },
+        },
+    ],
+    checks: &[
+        Check {
+            what: "with a journal of slot headers less goes to files than with a log of whole pages",
+            paper: "significantly reduce I/O traffic, even with a small memory",
+            source: "conclusion",
+            claim: Claim::WORDS.headline(),
+            test: Test::ratio(
+                IN_FILES,
+                (&[("method", "full-page-writes")], JOURNAL),
+                &[],
+                Within::Each(1.0, ANY),
+            ),
+            why: "Both write a page home when its frame is needed.",
+        },
+        Check {
+            what: "with a journal of slot headers less goes to files than with a doublewrite area",
+            paper: "significantly reduce I/O traffic, even with a small memory",
+            source: "conclusion",
+            claim: Claim::WORDS.headline(),
+            test: Test::ratio(
+                IN_FILES,
+                (&[("method", "dwb-batched")], JOURNAL),
+                &[],
+                Within::Each(1.0, ANY),
+            ),
+            why: "Both write a page home when its frame is needed.",
+        },
+    ],
 };
 
 const HYBRID: Experiment = Experiment {

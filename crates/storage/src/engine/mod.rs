@@ -17,8 +17,8 @@ pub use crate::lock::{LockOwner, Precedence, WaitGraph};
 pub use crate::log::nv_ring::RING_BYTES_MAX;
 pub use crate::log::{ArchiveRange, Lsn};
 pub use crate::vocabulary::{
-    CommitTicket, Direction, Durability, FenceOrder, Footprint, GlobalTxnId, Isolation, LogImages,
-    PageId, ScanRange, VerifyReport,
+    CommitTicket, Direction, Durability, FenceOrder, Footprint, GlobalTxnId, HeaderImages,
+    Isolation, LogImages, PageId, ScanRange, VerifyReport,
 };
 pub use axes::{Combination, Guard, LogKind, PageAxes, PagesKind};
 pub use method::Method;

@@ -7,7 +7,7 @@
 use crate::clock::Clock;
 use crate::lock::WaitGraph;
 use crate::record::LayoutKind;
-use crate::vocabulary::{FenceOrder, GlobalTxnId, LogImages};
+use crate::vocabulary::{FenceOrder, GlobalTxnId, HeaderImages, LogImages};
 use pmem::{Access, PowerFailAtomicity};
 
 /// Options for creating or opening a partition's engine.
@@ -35,6 +35,8 @@ pub struct EngineOptions {
     /// Most bytes of DRAM for the keys of slotted pages in durable memory; with 0 a search reads
     /// the pages alone.
     pub outline_bytes: usize,
+    /// The form of headers in the log of slotted pages.
+    pub header_images: HeaderImages,
     /// Most bytes of DRAM for hints of `nvm-inp`, which say where rows lie; with 0 the trees alone
     /// are searched.
     pub hint_bytes: u64,
@@ -102,6 +104,7 @@ impl Default for EngineOptions {
             fences: FenceOrder::Single,
             atomicity: PowerFailAtomicity::Word,
             outline_bytes: 64 << 20,
+            header_images: HeaderImages::Shortest,
             hint_bytes: 256 << 20,
             pool_bytes: 1 << 20,
             group_transactions_max: 64,

@@ -150,6 +150,7 @@ fn add_rows(metrics: &mut Metrics, row: &RunRow, together: f64) {
         ),
         ("fences_per_row", per_row(per_txn.fences)),
         ("bytes_written_per_row", per_row(per_txn.bytes_written)),
+        ("file_bytes_per_row", per_row(per_txn.file_bytes)),
         ("memory_bytes_per_row", in_memory),
         (
             "log_bytes_per_row",

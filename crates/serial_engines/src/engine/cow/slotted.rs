@@ -157,6 +157,7 @@ pub(in crate::engine) fn create_slotted<P: Platform>(
     let kind = commit_kind(method, options, &arena)?;
     let (mut pages, master) = SlottedPages::create(arena, pool::salt(options), geometry, kind)?;
     pages.outline(options.outline_bytes);
+    pages.log_headers(options.header_images);
     // commit point: a pool whose master is set is a complete, empty partition
     pages.arena.set_root(FIRST_ROOT, master)?;
     pages.arena.settle(Outcome::Committed);
@@ -192,6 +193,7 @@ pub(in crate::engine) fn open_slotted<P: Platform>(
         }
     };
     pages.outline(options.outline_bytes);
+    pages.log_headers(options.header_images);
     CowEngine::over(pages, layout, options, undone)
 }
 
@@ -213,7 +215,8 @@ pub(in crate::engine) fn create_behind_cache<P: Platform>(
     pages.set_root(FIRST_ROOT, block)?;
     let frames = frames()?;
     let geometry = geometry(options.page_bytes as usize, options);
-    let pages = SlottedPages::behind(pages, frames, cache.salt, geometry);
+    let mut pages = SlottedPages::behind(pages, frames, cache.salt, geometry);
+    pages.log_headers(options.header_images);
     CowEngine::over(pages, options.layout, options, false)
 }
 
@@ -240,7 +243,8 @@ pub(in crate::engine) fn open_behind_cache<P: Platform>(
         decide,
     )?;
     let geometry = geometry(found.node_bytes, options);
-    let pages = SlottedPages::behind(pages, frames, cache.salt, geometry);
+    let mut pages = SlottedPages::behind(pages, frames, cache.salt, geometry);
+    pages.log_headers(options.header_images);
     CowEngine::over(pages, found.layout, options, undone)
 }
 

@@ -298,6 +298,17 @@ pub(super) fn line_at(place: usize, line: usize) -> usize {
     (2 * line + place) * LINE
 }
 
+/// The place and the lines of a header in `new`, a page, that differs from the one in `old`.
+pub(super) fn changed_header(old: &[u8], new: &[u8]) -> Option<(usize, usize)> {
+    (0..2).find_map(|place| {
+        let at = line_at(place, 0);
+        let (before, after) = (old.get(at..at + LINE)?, new.get(at..at + LINE)?);
+        let is_header = after[3] == MAGIC && before != after;
+        let lines = lines_of(after[1].into()).min(LINES_MAX);
+        is_header.then_some((place, lines))
+    })
+}
+
 /// Checks of the headers of one partition.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seal {

@@ -33,7 +33,7 @@ use super::header::{
     lines_of, place_of, store, word,
 };
 use pmem::{Arena, Memory, PmemError, WordChange, site};
-use storage::engine::GlobalTxnId;
+use storage::engine::{GlobalTxnId, HeaderImages};
 use storage::probe::{self, Activity};
 use storage::{Result, StorageError};
 
@@ -66,6 +66,7 @@ pub(super) struct HeaderLog {
     /// The block with master and log.
     block: u64,
     salt: u32,
+    pub(super) images: HeaderImages,
     body: Vec<u8>,
     headers: u32,
     words: u32,
@@ -77,6 +78,7 @@ impl HeaderLog {
         Self {
             block,
             salt,
+            images: HeaderImages::Shortest,
             body: Vec::new(),
             headers: 0,
             words: 0,
@@ -92,12 +94,14 @@ impl HeaderLog {
         (self.headers, self.words) = (0, 0);
     }
 
-    /// Adds the header that comes after the one in force, as a splice if that is shorter.
+    /// Adds the header that comes after the one in force, as a splice if that is shorter and not
+    /// all headers are whole.
     pub(super) fn add_header(&mut self, page: u64, in_force: &Header, header: &Header) {
         let (mut splice, whole) = (NO_IMAGE, header.image());
         let bytes = header.splice(in_force, &mut splice);
         let is_shorter = bytes.next_multiple_of(8) < whole.len().next_multiple_of(8);
-        let (kind, content) = if is_shorter && header.level() == in_force.level() {
+        let may_differ = self.images == HeaderImages::Shortest;
+        let (kind, content) = if may_differ && is_shorter && header.level() == in_force.level() {
             (SPLICE, &splice[..bytes])
         } else {
             (0, whole)

@@ -25,11 +25,12 @@
 //! A body that does not fit into the block continues in extensions, which the heap keeps without
 //! allocating them; so the log has to be freed before anything else is requested from the heap.
 
+use crate::index::slotted::header::{LINES_MAX, changed_header, line_at};
 use pmem::{
     Arena, Block, Counters, HeapMark, Memory, Outcome, Owner, Part, PmemError, RootIndex, site,
 };
 use storage::Result;
-use storage::engine::GlobalTxnId;
+use storage::engine::{GlobalTxnId, HeaderImages};
 use storage::probe::{self, Activity};
 
 const LINE: u64 = 64;
@@ -47,6 +48,8 @@ const PREPARED: u64 = 0x8b52_06ee_d471_93a6;
 /// The page takes nothing from home: it begins with zeros.
 pub(super) const FRESH: u32 = 1;
 const ENTRY_BYTES: usize = 16;
+/// Bytes of a difference before its new ones.
+const DIFFERENCE_BYTES: usize = 4;
 /// Equal bytes between two differences that are one for that reason: they take as many as the head
 /// of another.
 const GAP_BYTES: usize = 4;
@@ -161,6 +164,8 @@ pub(super) trait Differences: Send {
 /// A record in the making: its body, and the global transaction that it waits for, or 0.
 #[derive(Default)]
 pub(super) struct Record {
+    /// The form of headers of slotted pages.
+    pub(super) headers: HeaderImages,
     body: Vec<u8>,
     global: u64,
 }
@@ -177,7 +182,11 @@ impl Record {
         let at = self.body.len();
         self.body.extend_from_slice(&page.to_le_bytes());
         self.body.extend_from_slice(&[0; 8]);
-        append_differences(old, new, &mut self.body);
+        let rest = match self.headers {
+            HeaderImages::Shortest => 0,
+            HeaderImages::Whole => append_header(old, new, &mut self.body),
+        };
+        append_differences(rest, old, new, &mut self.body);
         let bytes = self.body.len() - at - ENTRY_BYTES;
         if bytes == 0 && !is_fresh {
             return self.body.truncate(at);
@@ -191,8 +200,9 @@ impl Record {
 
 /// Bytes that a page takes in a record at most.
 pub(super) fn entry_bytes_max(page_bytes: usize) -> usize {
-    // Each difference but the last is followed by more equal bytes than its head is long.
-    page_bytes + ENTRY_BYTES + 16
+    // Each difference but the last is followed by more equal bytes than its head is long; a line of
+    // a header is followed by none.
+    page_bytes + ENTRY_BYTES + 16 + 2 * LINES_MAX * DIFFERENCE_BYTES
 }
 
 /// Bytes for records if `asked` are requested.
@@ -576,9 +586,27 @@ pub(super) fn apply(page: u64, differences: &[u8], bytes: &mut [u8]) -> Result<(
     Ok(())
 }
 
-/// Appends where `new` differs from `old`, which is as long, and how.
-fn append_differences(old: &[u8], new: &[u8], out: &mut Vec<u8>) {
-    let mut at = next_difference(old, new, 0);
+/// Appends the header of a slotted page that differs from the one before it, all its lines in any
+/// case, and what differs beside them. Says where the rest of the page begins; 0 if no header
+/// differs.
+fn append_header(old: &[u8], new: &[u8], out: &mut Vec<u8>) -> usize {
+    let Some((place, lines)) = changed_header(old, new) else {
+        return 0;
+    };
+    for at in (0..line_at(0, lines)).step_by(LINE as usize) {
+        let end = at + LINE as usize;
+        if at % line_at(0, 1) == line_at(place, 0) {
+            append_difference(at, &new[at..end], out);
+        } else {
+            append_differences(at, &old[..end], &new[..end], out);
+        }
+    }
+    line_at(0, lines)
+}
+
+/// Appends where `new` differs from `old`, which is as long, and how, from a place on.
+fn append_differences(from: usize, old: &[u8], new: &[u8], out: &mut Vec<u8>) {
+    let mut at = next_difference(old, new, from);
     while at < new.len() {
         let mut end = at + 1;
         loop {
@@ -591,11 +619,15 @@ fn append_differences(old: &[u8], new: &[u8], out: &mut Vec<u8>) {
             }
             end = next + 1;
         }
-        out.extend_from_slice(&(at as u16).to_le_bytes());
-        out.extend_from_slice(&((end - at) as u16).to_le_bytes());
-        out.extend_from_slice(&new[at..end]);
+        append_difference(at, &new[at..end], out);
         at = next_difference(old, new, end);
     }
+}
+
+fn append_difference(at: usize, new: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(at as u16).to_le_bytes());
+    out.extend_from_slice(&(new.len() as u16).to_le_bytes());
+    out.extend_from_slice(new);
 }
 
 /// The first place from `at` on where two pages differ, or their length.
@@ -671,7 +703,15 @@ mod tests {
                 }
             }
             let mut differences = Vec::new();
-            append_differences(&old, &new, &mut differences);
+            if next() % 2 == 0 {
+                append_differences(0, &old, &new, &mut differences);
+            } else {
+                // A header's magic number, and slots for up to four lines.
+                new[2] = 0x5d;
+                new[1] = next() as u8;
+                let rest = append_header(&old, &new, &mut differences);
+                append_differences(rest, &old, &new, &mut differences);
+            }
             let mut torn = old.clone();
             if next() % 2 == 0 {
                 torn[512..].copy_from_slice(&new[512..]);

@@ -39,7 +39,7 @@ use redo::Unread;
 use space::Space;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use storage::Result;
-use storage::engine::VerifyReport;
+use storage::engine::{HeaderImages, VerifyReport};
 
 /// Frames that are reserved together.
 const BATCH: usize = 16;
@@ -127,6 +127,11 @@ impl CachedPages {
     /// Root of the directory.
     pub(super) fn root(&self) -> u64 {
         self.committed.root
+    }
+
+    /// Chooses the form of headers in the log.
+    pub(super) fn log_headers(&mut self, headers: HeaderImages) {
+        self.log.record().headers = headers;
     }
 
     fn number_of(&self, page: u64) -> u64 {

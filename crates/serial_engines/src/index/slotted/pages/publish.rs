@@ -12,10 +12,18 @@ use super::{Changed, CommitKind, LINE, LINES_IN_A_ROW_MAX, SlottedPages, UNKNOWN
 use crate::index::slotted::header::{self, Seal, after, line_at, lines_of, place_of};
 use pmem::{Arena, Memory, Part, WordChange, site};
 use storage::Result;
-use storage::engine::GlobalTxnId;
+use storage::engine::{GlobalTxnId, HeaderImages};
 use storage::probe::{self, Activity};
 
 impl<M: Memory> SlottedPages<M> {
+    /// Chooses the form of headers in the log.
+    pub fn log_headers(&mut self, images: HeaderImages) {
+        self.log.images = images;
+        if let Some(cache) = self.cache() {
+            cache.log_headers(images);
+        }
+    }
+
     /// Starts the write-back of all that is staged, each line once, and waits for it. The changes
     /// of the last record have to be durable as well before another record overwrites it, and
     /// before a store overwrites a header from which it derives the next one.
