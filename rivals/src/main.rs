@@ -27,7 +27,7 @@ mod target;
 
 #[path = "../../crates/cli/src/failure.rs"]
 mod failure;
-#[allow(dead_code, reason = "the program uses the rest")]
+#[allow(dead_code, unused_imports, reason = "the program uses the rest")]
 #[path = "../../crates/cli/src/machine.rs"]
 mod machine;
 #[allow(dead_code, reason = "the program uses the rest")]
