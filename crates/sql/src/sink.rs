@@ -91,6 +91,7 @@ impl Batch {
         );
     }
 
+<<<<<<< HEAD
     /// Adds a row whose values `fill` adds. After an error the batch is of no use.
     pub(crate) fn push_with(
         &mut self,
@@ -113,6 +114,8 @@ impl Batch {
         }
     }
 
+=======
+>>>>>>> 026414d1 (sql: partitions, changed views, functions, types of fields and WHERE CURRENT OF)
     /// The rows, owned.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Vec<Datum>> + '_ {
         let width = self.width;

@@ -306,3 +306,19 @@ fn a_session_has_the_rights_of_its_role() {
     run(&mut owner, "ALTER ROLE maria VALID UNTIL '2001-01-01'");
     assert_eq!(sql.password_verifier("maria"), None);
 }
+
+#[test]
+fn a_snapshot_is_that_of_the_first_statement() {
+    let (_scratch, sql) = Scratch::open("snapshot");
+    let (mut reader, mut writer) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(&mut writer, "CREATE TABLE t (a int)");
+    for (first, seen) in [("SELECT 1", "0"), ("", "1")] {
+        run(&mut writer, "DELETE FROM t");
+        run(&mut reader, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+        run(&mut reader, first);
+        run(&mut writer, "INSERT INTO t VALUES (1)");
+        let count = run(&mut reader, "SELECT count(*) FROM t");
+        assert_eq!(count.as_deref(), Some(seen), "after {first:?}");
+        run(&mut reader, "COMMIT");
+    }
+}

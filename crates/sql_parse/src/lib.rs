@@ -37,7 +37,7 @@ pub use own::{
 };
 pub use place::Places;
 pub use redact::without_constants;
-pub use rewrite::{FORCE_ALL, HEADER_MATCH, LIKE, WEAKER};
+pub use rewrite::{CURRENT_OF, FORCE_ALL, HEADER_MATCH, LIKE, ONLY, WEAKER};
 
 use sql_values::error::{Result, SqlError, SqlState};
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement};
@@ -69,6 +69,8 @@ pub struct Parsed {
     pub is_deep: bool,
     /// Whether it is a `MOVE`, which is a `FETCH` that hands over no rows.
     pub is_move: bool,
+    /// Whether its transaction is to be `DEFERRABLE`, if it says so.
+    pub deferrable: Option<bool>,
 }
 
 /// Reads all statements of a client's text; empty ones are left out.
@@ -115,6 +117,7 @@ fn parse_any(text: &str) -> Result<Vec<Parsed>> {
             is_deep,
             text: Arc::clone(&text),
             is_move: rewrite::is_move(tokens),
+            deferrable: rewrite::deferrable(tokens),
         });
     }
     Ok(statements)

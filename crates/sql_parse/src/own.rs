@@ -6,8 +6,10 @@
 
 use super::{Places, cut, error};
 use sql_values::error::{Result, SqlError, SqlState};
+use sqlparser::ast::Statement;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use std::sync::Arc;
 
 /// A statement that the parser does not know.
 #[derive(Clone, Debug)]
@@ -34,6 +36,8 @@ pub enum Own {
         /// Whether the statement says that it is a view.
         is_view: bool,
     },
+    /// `CREATE SCHEMA` with its objects: the statements that make them, itself first.
+    CreateSchema(Vec<Arc<Statement>>),
     /// `CHECKPOINT`.
     Checkpoint,
     /// A comment on a constraint of a table.
@@ -159,6 +163,10 @@ pub(crate) fn parse(tokens: &[TokenWithSpan], places: &Places) -> Option<Result<
         return Some(words.alter_sequence());
     }
     let mut words = Words::new(tokens, places);
+    if words.accept("CREATE") && words.accept("SCHEMA") {
+        return schema_with_objects(tokens, places);
+    }
+    let mut words = Words::new(tokens, places);
     let is_view = words.accept("ALTER") && words.accept("VIEW");
     if is_view || words.accept("TABLE") {
         return words.set_schema(is_view).map(Ok);
@@ -168,6 +176,36 @@ pub(crate) fn parse(tokens: &[TokenWithSpan], places: &Places) -> Option<Result<
         return Some(words.comment());
     }
     None
+}
+
+/// `CREATE SCHEMA` that is followed by statements for objects in it; none if nothing follows.
+fn schema_with_objects(tokens: &[TokenWithSpan], places: &Places) -> Option<Result<Own>> {
+    let mut depth = 0_usize;
+    let mut starts = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        match &token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            Token::Word(word)
+                if depth == 0
+                    && word.quote_style.is_none()
+                    && ["CREATE", "GRANT"]
+                        .iter()
+                        .any(|one| word.value.eq_ignore_ascii_case(one)) =>
+            {
+                starts.push(at);
+            }
+            _ => {}
+        }
+    }
+    if starts.len() < 2 {
+        return None;
+    }
+    let ends = starts.iter().skip(1).copied().chain([tokens.len()]);
+    let parts = starts.iter().zip(ends);
+    let parts =
+        parts.map(|(start, end)| super::parse_one(&tokens[*start..end], places).map(Arc::new));
+    Some(parts.collect::<Result<_>>().map(Own::CreateSchema))
 }
 
 /// A change of an identity column, from its words.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `FOR NO KEY UPDATE`, `FOR KEY SHARE` | `FOR UPDATE`, `FOR SHARE` of a marked name |
 //! | `FOR UPDATE OF a, b` | a clause for each of them |
+//! | `TABLE name` | `SELECT * FROM name` |
 //! | `MOVE`, `FETCH name` | `FETCH` with its direction and `FROM` |
 //! | `VACUUM (ANALYZE, ...)`, `VACUUM FULL` | `VACUUM RECLUSTER`, `VACUUM` |
 //! | `FREEZE ON` of `COPY` | `FREEZE TRUE` |
@@ -13,11 +14,14 @@
 //! | `DROP INDEX CONCURRENTLY` | without `CONCURRENTLY` |
 //! | `SUBSTRING(a SIMILAR b ESCAPE c)` | a call of three arguments |
 //! | `VARIADIC x` | `variadic => x` |
+//! | `ON ONLY table` of an index | a marked name before the table's |
 //! | `CREATE RECURSIVE VIEW` | a view of a query `WITH RECURSIVE` |
 //! | `LIKE table` among columns, a target with a subscript | a marked name |
 //! | `ALTER COLUMN a SET GENERATED` and its kin | `SET DEFAULT` of a marked name |
 //! | an expression as a key of `ON CONFLICT` | a marked name |
 //! | `HEADER MATCH`, `FORCE_QUOTE *` of `COPY` | a marked encoding, a marked column |
+//! | `ALL (VALUES ...)` | `ALL (SELECT * FROM (VALUES ...) "values")` |
+//! | `WHERE CURRENT OF cursor` | a marked name |
 //! | `BETWEEN SYMMETRIC a AND b` | `BETWEEN symmetric(a) AND b` |
 //!
 //! A marked name begins with [`MARK`], which no text of a client has, and ends with the tokens that
@@ -35,10 +39,24 @@ pub const HEADER_MATCH: &str = "header match";
 pub const FORCE_ALL: &str = "all";
 /// A mark of `LIKE` in a list of columns; the options follow.
 pub const LIKE: &str = "like";
+/// A mark of `ONLY` before the table of an index.
+pub const ONLY: &str = "only";
+/// A mark of `CURRENT OF`; the name of the cursor follows.
+pub const CURRENT_OF: &str = "current of ";
 
 /// Whether a statement is a `MOVE`.
 pub(crate) fn is_move(tokens: &[TokenWithSpan]) -> bool {
     Words::new(tokens).is(0, "MOVE")
+}
+
+/// Whether a statement about modes of a transaction has `DEFERRABLE`, without `NOT` before it.
+pub(crate) fn deferrable(tokens: &[TokenWithSpan]) -> Option<bool> {
+    let words = Words::new(tokens);
+    if !words.is_any(0, &["BEGIN", "START", "SET"]) {
+        return None;
+    }
+    let at = (1..words.len()).rfind(|at| words.is(*at, "DEFERRABLE"))?;
+    Some(!words.is(at - 1, "NOT"))
 }
 
 /// The tokens of a statement as the parser is to read them.
@@ -59,6 +77,13 @@ pub(crate) fn rewrite(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
         "ALTER" if words.is(1, "TABLE") => words.identity(),
         "INSERT" | "UPDATE" | "WITH" => words.targets(),
         "VACUUM" => words.vacuum(),
+        "TABLE" => {
+            let all = ["SELECT", "*", "FROM"].map(|word| match word {
+                "*" => Token::Mul,
+                word => Token::make_keyword(word),
+            });
+            words.replace(0..1, &all);
+        }
         _ => {}
     }
     words.anywhere();
@@ -258,6 +283,11 @@ impl<'t> Words<'t> {
         } else {
             1
         };
+        let is_index = self.is(1, "INDEX") || self.is(1, "UNIQUE") && self.is(2, "INDEX");
+        let on = (2..self.len()).find(|at| self.is(*at, "ON"));
+        if let (true, Some(on)) = (is_index, on.filter(|on| self.is(on + 1, "ONLY"))) {
+            self.replace(on + 1..on + 2, &[marked(ONLY), Token::Period]);
+        }
         if self.is(at, "RECURSIVE") && self.is(at + 1, "VIEW") {
             self.recursive_view(at);
             return;
@@ -482,6 +512,26 @@ impl<'t> Words<'t> {
                 "BETWEEN" => self.symmetric(at + 1),
                 "SUBSTRING" if self.is_token(at + 1, &Token::LParen) => self.similar(at + 1),
                 "FOR" => self.lock(at),
+                "ALL" | "ANY" | "SOME"
+                    if self.is_token(at + 1, &Token::LParen) && self.is(at + 2, "VALUES") =>
+                {
+                    let end = self.after_bracket(at + 1) - 1;
+                    let words = ["SELECT", "FROM"].map(Token::make_keyword);
+                    let [select, from] = words;
+                    self.replace(at + 2..at + 2, &[select, Token::Mul, from, Token::LParen]);
+                    let name = Token::make_word("values", Some('"'));
+                    self.replace(end..end, &[Token::RParen, name]);
+                }
+                "WHERE" if self.is(at + 1, "CURRENT") && self.is(at + 2, "OF") => {
+                    if let Some(Token::Word(cursor)) = self.token(at + 3) {
+                        let name = match cursor.quote_style {
+                            Some(_) => cursor.value.clone(),
+                            None => cursor.value.to_lowercase(),
+                        };
+                        let mark = marked(&format!("{CURRENT_OF}{name}"));
+                        self.replace(at + 1..at + 4, &[mark]);
+                    }
+                }
                 _ => {}
             }
         }

@@ -107,6 +107,8 @@ states! {
     UNIQUE_VIOLATION = "23505";
     /// A row that breaks a CHECK.
     CHECK_VIOLATION = "23514";
+    /// Cursor not at a row, or not one of a table's rows.
+    INVALID_CURSOR_STATE = "24000";
     /// A transaction is open already.
     ACTIVE_SQL_TRANSACTION = "25001";
     /// A write in a transaction that only reads.
@@ -145,6 +147,8 @@ states! {
     CANNOT_COERCE = "42846";
     /// A column that is neither grouped nor aggregated.
     GROUPING_ERROR = "42803";
+    /// Function whose body does not give what it is to return.
+    INVALID_FUNCTION_DEFINITION = "42P13";
     /// A window function where there can be none.
     WINDOWING_ERROR = "42P20";
     /// A type that does not fit.

@@ -6,10 +6,16 @@
 //!
 //! | module | job |
 //! |---|---|
+//! | `codec` | bodies of rows of the catalogue, part by part |
 //! | `error` | errors with PostgreSQL's states, and those of the database as such |
+//! | `scram` | verifiers of passwords |
+//! | `setting` | `SET`, `SHOW`, `RESET`: the settings of a session |
 //! | `types` | kinds, values, text and binary forms, casts, overloads, functions, aggregates |
 
+pub mod codec;
 pub mod error;
+pub mod scram;
+pub mod setting;
 pub mod types;
 
 pub use error::{SqlError, SqlState};

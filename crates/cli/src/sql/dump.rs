@@ -142,7 +142,25 @@ impl Dump<'_> {
         )
     }
 
-    /// Schemas, types, sequences and tables.
+    /// Tables, and functions with their definitions, in the order of their making.
+    fn tables_and_functions(&self) -> String {
+        let tables = self
+            .tables_query("'r', 'p'")
+            .replace(" FROM", ", '' AS definition FROM");
+        let Some((tables, _)) = tables
+            .split_once(" ORDER BY")
+            .filter(|_| self.name.is_empty())
+        else {
+            return tables;
+        };
+        format!(
+            "{tables} UNION ALL SELECT p.oid, n.nspname, p.proname, pg_catalog.pg_get_functiondef(p.oid) \
+             FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace \
+             WHERE p.prolang = 14 AND {OURS} ORDER BY 1"
+        )
+    }
+
+    /// Schemas, types, sequences, tables and functions.
     fn definitions_before(&mut self) -> Result<()> {
         if self.name.is_empty() {
             self.statements(&format!(
@@ -176,16 +194,27 @@ impl Dump<'_> {
                  (SELECT 1 FROM pg_catalog.pg_depend d WHERE d.objid = c.oid AND d.deptype = 'i') ORDER BY c.oid"
             ))?;
         }
-        for row in self.ask(&self.tables_query("'r'"))? {
-            self.table(&row)?;
+        // A table may have a default that calls a function, and a function may read a table.
+        for row in self.ask(&self.tables_and_functions())? {
+            match row.as_slice() {
+                [oid, schema, name, definition] if definition.is_empty() => {
+                    self.table(oid, schema, name)?;
+                }
+                [.., definition] => writeln!(self.out, "{};", definition.trim_end())?,
+                [] => {}
+            }
         }
-        Ok(())
+        self.statements(&format!(
+            "SELECT 'ALTER TABLE ONLY ' || i.inhparent::regclass || ' ATTACH PARTITION ' || quote_ident(n.nspname) || '.' || \
+             quote_ident(c.relname) || ' ' || c.relpartbound::text FROM pg_catalog.pg_class c \
+             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             JOIN pg_catalog.pg_inherits i ON i.inhrelid = c.oid \
+             WHERE c.relispartition AND {OURS}{} ORDER BY c.oid",
+            self.chosen()
+        ))
     }
 
-    fn table(&mut self, row: &[String]) -> Result<()> {
-        let [oid, schema, name] = row else {
-            return Ok(());
-        };
+    fn table(&mut self, oid: &str, schema: &str, name: &str) -> Result<()> {
         self.tables += 1;
         let columns = self.ask(&format!(
             "SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity, a.attgenerated, \
@@ -204,9 +233,20 @@ impl Dump<'_> {
                 .map(|check| format!("CONSTRAINT {} {}", quoted(&check[0]), check[1])),
         );
         let target = format!("{}.{}", quoted(schema), quoted(name));
+        let above = self.ask(&format!(
+            "SELECT string_agg(i.inhparent::regclass::text, ', ' ORDER BY i.inhseqno) FROM pg_catalog.pg_inherits i \
+             JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid WHERE i.inhrelid = {oid} AND NOT c.relispartition"
+        ))?;
+        let keys = self.ask(&format!("SELECT pg_catalog.pg_get_partkeydef({oid})"))?;
+        let mut end = String::new();
+        for (words, close, text) in [("INHERITS (", ")", above), ("PARTITION BY ", "", keys)] {
+            if let Some(text) = text.concat().first().filter(|text| !text.is_empty()) {
+                end = format!("{end} {words}{text}{close}");
+            }
+        }
         writeln!(
             self.out,
-            "CREATE TABLE {target} (\n    {}\n);",
+            "CREATE TABLE {target} (\n    {}\n){end};",
             lines.join(",\n    ")
         )?;
         Ok(())

@@ -3,22 +3,27 @@
 //! The rows of the table come first in the input, followed by those of the other tables of the
 //! statement, so one condition is tested on both, and again on a row that has changed.
 
+use super::family::{add_member, all_of, places_in};
 use super::from::Source as Part;
-use super::insert::{add_target, is_default};
+use super::insert::is_default;
 use super::scope::{Clause, Scope};
 use super::table::BoundTable;
 use super::target::AssignTarget;
+use super::view::Verb;
 use super::{Binder, ident_text, object_name};
 use crate::catalog::{Origin, Privilege};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Access, Change, Expr, Filter, Join, JoinKind, JoinMethod, Modify, Node, Scan};
+use crate::plan::{Change, Expr, Filter, Join, JoinKind, JoinMethod, Modify, Moves, Node};
 use crate::sink::OutputColumn;
+use crate::types::Kind;
+use sql_parse::{CURRENT_OF, mark_of};
 use sqlparser::ast::{
     self, Assignment, AssignmentTarget, FromTable, SelectItem, TableFactor, TableWithJoins,
     UpdateTableFromKind,
 };
+use std::sync::Arc;
 
-type Changed = (Node, Option<Vec<OutputColumn>>);
+pub(super) type Changed = (Node, Option<Vec<OutputColumn>>);
 
 /// Expressions over a changed row, and their columns.
 type Returned = (Option<Vec<Expr>>, Option<Vec<OutputColumn>>);
@@ -34,23 +39,52 @@ impl Binder<'_> {
                 UpdateTableFromKind::BeforeSet(others) | UpdateTableFromKind::AfterSet(others),
             ) => others,
         };
-        let (table, alias) = self.changed_table(&update.table)?;
-        self.check_access(&table.object, Privilege::Update.bit())?;
+        let change = (Verb::Update, Privilege::Update.bit());
+        let (table, alias, family) = self.changed_table(&update.table, change)?;
         if update.selection.is_some() || update.returning.is_some() {
-            self.check_access(&table.object, Privilege::Select.bit())?;
+            self.check_access(table.named(), Privilege::Select.bit())?;
         }
-        let part = self.rows_of(&table, &alias, others)?;
-        let (bound, scope) = self.within(part.scope, |binder| {
+        let router = self.router(&table, None)?;
+        let root = self.target(&table)?;
+        self.change_each(&family, |binder, member| {
+            let moves = match &router {
+                Some(router) => Some(Moves {
+                    router: Arc::clone(router),
+                    table: Arc::clone(&root),
+                    columns: places_in(table.body(), member.body())?,
+                }),
+                None => None,
+            };
+            binder.update_member(update, (&table, member, &alias), others, moves)
+        })
+    }
+
+    fn update_member(
+        &mut self,
+        update: &ast::Update,
+        (table, member, alias): (&BoundTable, &BoundTable, &str),
+        others: &[TableWithJoins],
+        moves: Option<Moves>,
+    ) -> Result<Changed> {
+        let part = self.rows_of((table, member), alias, others)?;
+        let (bound, mut scope) = self.within(part.scope, |binder| {
             binder.scope().clause = Clause::Set;
-            let set = binder.assignments(&table, &update.assignments)?;
-            let recheck = binder.where_of(update.selection.as_ref())?;
+            let set = binder.assignments(member, &update.assignments)?;
+            let recheck = binder.where_of(update.selection.as_ref(), (table, member))?;
             Ok((set, recheck))
         });
         let (set, recheck) = bound?;
         let input = filtered(part.node, recheck.as_ref());
+        if let (Some(_), Some(first)) = (&moves, scope.tables.first_mut()) {
+            first.table_oid = Some(Expr::Column(scope.width, Kind::Oid.plain()));
+        }
         let (returning, columns) = self.returning(update.returning.as_deref(), scope)?;
-        let target = self.target(&table)?;
-        let change = Change::Update { set, recheck };
+        let target = self.target(member)?;
+        let change = Change::Update {
+            set,
+            recheck,
+            moves,
+        };
         Ok((
             Modify {
                 table: target,
@@ -72,19 +106,30 @@ impl Binder<'_> {
             ));
         };
         let others = delete.using.as_deref().unwrap_or_default();
-        let (table, alias) = self.changed_table(table)?;
-        self.check_access(&table.object, Privilege::Delete.bit())?;
+        let change = (Verb::Delete, Privilege::Delete.bit());
+        let (table, alias, family) = self.changed_table(table, change)?;
         if delete.selection.is_some() || delete.returning.is_some() {
-            self.check_access(&table.object, Privilege::Select.bit())?;
+            self.check_access(table.named(), Privilege::Select.bit())?;
         }
-        let part = self.rows_of(&table, &alias, others)?;
+        self.change_each(&family, |binder, member| {
+            binder.delete_member(delete, (&table, member, &alias), others)
+        })
+    }
+
+    fn delete_member(
+        &mut self,
+        delete: &ast::Delete,
+        (table, member, alias): (&BoundTable, &BoundTable, &str),
+        others: &[TableWithJoins],
+    ) -> Result<Changed> {
+        let part = self.rows_of((table, member), alias, others)?;
         let (recheck, scope) = self.within(part.scope, |binder| {
-            binder.where_of(delete.selection.as_ref())
+            binder.where_of(delete.selection.as_ref(), (table, member))
         });
         let recheck = recheck?;
         let input = filtered(part.node, recheck.as_ref());
         let (returning, columns) = self.returning(delete.returning.as_deref(), scope)?;
-        let target = self.target(&table)?;
+        let target = self.target(member)?;
         let change = Change::Delete { recheck };
         Ok((
             Modify {
@@ -98,54 +143,73 @@ impl Binder<'_> {
         ))
     }
 
-    fn where_of(&mut self, selection: Option<&ast::Expr>) -> Result<Option<Expr>> {
+    fn where_of(
+        &mut self,
+        selection: Option<&ast::Expr>,
+        (table, member): (&BoundTable, &BoundTable),
+    ) -> Result<Option<Expr>> {
         self.scope().clause = Clause::Where;
-        selection
-            .map(|tree| self.condition(tree, "WHERE"))
-            .transpose()
+        if let Some(ast::Expr::Identifier(name)) = selection
+            && let Some(cursor) = mark_of(name).and_then(|mark| mark.strip_prefix(CURRENT_OF))
+        {
+            if table.view.is_some() {
+                let message = "WHERE CURRENT OF on a view is not implemented";
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+            }
+            return self.current_of(cursor, table, member).map(Some);
+        }
+        let of_view = match &table.view {
+            Some(view) => view.condition(table, member)?,
+            None => None,
+        };
+        let own = selection.map(|tree| self.condition(tree, "WHERE"));
+        let all: Vec<Expr> = of_view.into_iter().chain(own.transpose()?).collect();
+        Ok((!all.is_empty()).then(|| Expr::all(all)))
     }
 
-    /// The table that a statement changes, and its name there.
-    fn changed_table(&self, table: &TableWithJoins) -> Result<(BoundTable, String)> {
-        let TableFactor::Table { name, alias, .. } = &table.relation else {
+    /// The table that a statement changes, its name there, and the tables with its rows.
+    fn changed_table(
+        &mut self,
+        table: &TableWithJoins,
+        change: (Verb, i64),
+    ) -> Result<(BoundTable, String, Vec<BoundTable>)> {
+        let TableFactor::Table {
+            name,
+            alias,
+            inheritance,
+            ..
+        } = &table.relation
+        else {
             return Err(SqlError::unsupported("a change of this", "Change a table."));
         };
         let (schema, name) = object_name(name)?;
         let span = ast::Spanned::span(&table.relation);
         let bound = self
-            .table(schema.as_deref(), &name)
+            .changed((schema.as_deref(), &name), change)
             .map_err(|error| self.at(span, error))?;
         let alias = alias.as_ref().map_or(name, |alias| ident_text(&alias.name));
-        Ok((bound, alias))
+        let family = self.family(&bound, inheritance.as_ref())?;
+        Ok((bound, alias, family))
     }
 
     /// Rows of the table, followed by those of the other tables of the statement.
     fn rows_of(
         &mut self,
-        table: &BoundTable,
+        (table, member): (&BoundTable, &BoundTable),
         alias: &str,
         others: &[TableWithJoins],
     ) -> Result<Part> {
         let mut scope = Scope::default();
-        add_target(&mut scope, table, alias)?;
-        let width = table.source.width();
-        let scan = Scan {
-            source: table.source.clone(),
-            access: Access::All { backward: false },
-            condition: None,
-            needed: vec![true; width],
-        };
+        add_member(&mut scope, table, member, alias)?;
+        let node = all_of(member);
         if others.is_empty() {
-            return Ok(Part {
-                node: scan.into(),
-                scope,
-            });
+            return Ok(Part { node, scope });
         }
         let others = self.from(others)?;
         scope.append(others.scope)?;
         let join = Join {
             kind: JoinKind::Inner,
-            left: scan.into(),
+            left: node,
             right: others.node,
             condition: None,
             method: JoinMethod::Loop,

@@ -36,11 +36,28 @@ impl Binder<'_> {
         self.convert(expression, target, CastContext::Explicit)
     }
 
+    /// A row whose parts are values of the fields of a type.
+    fn row_as(&mut self, parts: Vec<Expr>, oid: u32, how: CastContext) -> Result<Expr> {
+        let shape = self.context.names.row_shape(oid);
+        let shape = shape.ok_or_else(|| SqlError::internal("a type of rows has fields"))?;
+        if parts.len() != shape.types.len() {
+            let name = self.type_name(Kind::Composite(oid));
+            return Err(cast::wrong_width(&name, parts.len(), shape.types.len()));
+        }
+        let pairs = parts.into_iter().zip(&shape.types);
+        let parts = pairs.map(|(part, to)| self.convert(part, *to, how));
+        Ok(Expr::Row(parts.collect::<Result<_>>()?, shape))
+    }
+
     fn convert(&mut self, expression: Expr, target: Type, how: CastContext) -> Result<Expr> {
         let from = expression.data_type();
         if from.kind == target.kind && (target.modifier < 0 || target.modifier == from.modifier) {
             return Ok(expression);
         }
+        let expression = match (expression, target.kind) {
+            (Expr::Row(parts, _), Kind::Composite(oid)) => self.row_as(parts, oid, how)?,
+            (expression, _) => expression,
+        };
         match expression {
             Expr::Parameter(
                 number,

@@ -8,7 +8,7 @@ use super::scope::{Clause, Scope, ScopeColumn};
 use super::{Binder, Bound, ident_text, object_name};
 use crate::catalog::{Body, Privilege};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Access, Expr, Functions, Join, JoinKind, JoinMethod, Node, Scan, Values};
+use crate::plan::{Expr, Functions, Join, JoinKind, JoinMethod, Node, Values};
 use crate::sink::OutputColumn;
 use crate::types::{Kind, Type};
 use sqlparser::ast::{
@@ -109,8 +109,13 @@ impl Binder<'_> {
             }
             JoinConstraint::On(_) | JoinConstraint::None => None,
         };
-        let right_scope = right.scope;
-        let mut scope = left.scope;
+        let (mut scope, mut right_scope) = (left.scope, right.scope);
+        if matches!(kind, JoinKind::Left | JoinKind::Full) {
+            right_scope.forget_table_oids();
+        }
+        if matches!(kind, JoinKind::Right | JoinKind::Full) {
+            scope.forget_table_oids();
+        }
         scope.append(right_scope)?;
         let mut condition = None;
         if let Some(names) = names {
@@ -210,9 +215,10 @@ impl Binder<'_> {
                 alias,
                 args: None,
                 sample: None,
+                inheritance,
                 ..
             } => {
-                let bound = self.relation(name, alias.as_ref());
+                let bound = self.relation(name, alias.as_ref(), inheritance.as_ref());
                 bound.map_err(|error| self.at(name.span(), error))
             }
             TableFactor::Table {
@@ -330,7 +336,12 @@ impl Binder<'_> {
     }
 
     /// A table, a view, or a query of `WITH`, by its name.
-    fn relation(&mut self, name: &ast::ObjectName, alias: Option<&TableAlias>) -> Result<Source> {
+    fn relation(
+        &mut self,
+        name: &ast::ObjectName,
+        alias: Option<&TableAlias>,
+        marker: Option<&ast::TableInheritance>,
+    ) -> Result<Source> {
         let (schema, name) = object_name(name)?;
         let shown = alias.map_or_else(|| name.clone(), |alias| ident_text(&alias.name));
         let names = alias.map_or(&[][..], |alias| alias.columns.as_slice());
@@ -352,10 +363,12 @@ impl Binder<'_> {
         let object = self
             .names
             .find(crate::catalog::Names::Relations, schema.as_deref(), &name);
-        if let Some(object) = object {
+        let object = object.cloned();
+        if let Some(object) = &object {
+            self.note_read(object.oid);
             self.check_access(object, Privilege::Select.bit())?;
         }
-        match object.map(|object| (object.oid, &object.body)) {
+        match object.as_ref().map(|object| (object.oid, &object.body)) {
             Some((oid, Body::View(view))) => {
                 let view = view.clone();
                 let bound = self.view(oid, &name, &view)?;
@@ -365,53 +378,9 @@ impl Binder<'_> {
             Some((oid, Body::Sequence(_))) => self.sequence_rows(oid, &shown),
             _ => {
                 let table = self.table(schema.as_deref(), &name)?;
-                let width = table.source.width();
-                let columns = super::query::renamed(table.output(), &shown, names)?;
-                let scan = Scan {
-                    source: table.source.clone(),
-                    access: Access::All { backward: false },
-                    condition: None,
-                    needed: vec![true; width],
-                };
-                let mut source = self.source_of(scan.into(), &shown, columns, false)?;
-                source.scope.width = width;
-                if let Some(last) = source.scope.tables.last_mut() {
-                    last.source = Some(table.source);
-                }
-                Ok(source)
+                self.family_rows(table, alias, marker)
             }
         }
-    }
-
-    /// The rows of a view: its query, bound as it was defined.
-    pub(super) fn view(
-        &mut self,
-        oid: u32,
-        name: &str,
-        view: &crate::catalog::ViewBody,
-    ) -> Result<Bound> {
-        if self.views.contains(&oid) {
-            let message = format!("infinite recursion detected in rules for relation \"{name}\"");
-            return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
-        }
-        let parsed = sql_parse::parse_stored(&view.query)?;
-        let Some(ast::Statement::Query(query)) = parsed.first().map(|parsed| &*parsed.statement)
-        else {
-            return Err(SqlError::internal(format!("view \"{name}\" has no query")));
-        };
-        self.views.push(oid);
-        let scopes = std::mem::take(&mut self.scopes);
-        let lateral = std::mem::take(&mut self.lateral);
-        let shared = std::mem::take(&mut self.shared);
-        let bound = self.query(query);
-        (self.scopes, self.lateral, self.shared) = (scopes, lateral, shared);
-        self.views.pop();
-        let mut bound = bound?;
-        for (column, (name, _)) in bound.columns.iter_mut().zip(&view.columns) {
-            column.name.clone_from(name);
-            (column.table, column.position) = (0, 0);
-        }
-        Ok(bound)
     }
 
     pub(super) fn source_of(

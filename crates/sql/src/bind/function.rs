@@ -25,11 +25,15 @@ impl Binder<'_> {
         {
             return bound.map_err(|error| self.at(span, error));
         }
-        let bound = self.named_function(&name, function);
+        let bound = self.named_function((schema.as_deref(), &name), function);
         bound.map_err(|error| self.at(span, error))
     }
 
-    fn named_function(&mut self, name: &str, function: &ast::Function) -> Result<Expr> {
+    fn named_function(
+        &mut self,
+        (schema, name): (Option<&str>, &str),
+        function: &ast::Function,
+    ) -> Result<Expr> {
         if !function.within_group.is_empty() {
             return self.ordered_set(name, function);
         }
@@ -41,7 +45,9 @@ impl Binder<'_> {
         let is_special = is_aggregate || function.over.is_some();
         let (clause, outer_clause) = (self.scope().clause, self.scope().clause);
         if is_special {
-            self.check_place(name, function.over.is_some(), clause)?;
+            if function.over.is_some() {
+                self.check_place(name, true, clause)?;
+            }
             self.scope().clause = if function.over.is_some() {
                 Clause::Window
             } else {
@@ -57,6 +63,12 @@ impl Binder<'_> {
             && let Some(cast) = self.function_cast(name, &arguments.values[0])
         {
             return cast;
+        }
+        let is_user_defined = functions.named(name).is_empty() && function.over.is_none();
+        if is_user_defined
+            && let Some(value) = self.user_function((schema, name), &arguments.values)?
+        {
+            return Ok(value);
         }
         let kinds: Vec<Kind> = arguments.values.iter().map(Expr::kind).collect();
         let resolved = functions.resolve(name, &kinds, arguments.is_variadic)?;
@@ -155,7 +167,7 @@ impl Binder<'_> {
         Ok(values)
     }
 
-    fn note_set(&mut self, name: &str) -> Result<()> {
+    pub(super) fn note_set(&mut self, name: &str) -> Result<()> {
         let scope = self.scope();
         match scope.clause {
             Clause::Select | Clause::From | Clause::OrderBy | Clause::GroupBy | Clause::Values => {
@@ -203,17 +215,22 @@ impl Binder<'_> {
         arguments: &Arguments,
         tree: &ast::Function,
     ) -> Result<Expr> {
-        let call = self.aggregate_call((function, result), values, arguments, tree)?;
+        let mut call = self.aggregate_call((function, result), values, arguments, tree)?;
         let data_type = call.data_type;
-        let aggregates = &mut self.scope().aggregates;
-        let known = aggregates
-            .iter()
-            .position(|known| is_same_call(known, &call));
-        let at = known.unwrap_or_else(|| {
-            aggregates.push(call);
-            aggregates.len() - 1
-        });
-        Ok(Expr::Pending(Pending::Aggregate, at, data_type))
+        let level = level_of(&call);
+        let scope = self.scopes.len().checked_sub(level + 1);
+        let (Some(scope), 1..) = (scope, level) else {
+            let clause = self.scope().clause;
+            self.check_place(function.name, false, clause)?;
+            let at = add_call(&mut self.scope().aggregates, call);
+            return Ok(Expr::Pending(Pending::Aggregate, at, data_type));
+        };
+        // It is one of the query whose rows it reads.
+        let clause = self.scopes[scope].clause;
+        self.check_place(function.name, false, clause)?;
+        lower(&mut call, level)?;
+        let at = add_call(&mut self.scopes[scope].aggregates, call);
+        Ok(Expr::Pending(Pending::Outer(level), at, data_type))
     }
 
     fn aggregate_call(
@@ -528,10 +545,6 @@ impl Binder<'_> {
                 Some(TrimWhereField::Trailing) => "rtrim".to_owned(),
                 _ => "btrim".to_owned(),
             },
-            Tree::Value(value) => match &value.value {
-                ast::Value::Boolean(_) => "bool".to_owned(),
-                _ => "?column?".to_owned(),
-            },
             _ => "?column?".to_owned(),
         }
     }
@@ -572,6 +585,61 @@ fn is_weak_name(tree: &Tree) -> bool {
         }
         _ => false,
     }
+}
+
+/// Adds an aggregate to those of a query, unless it is among them.
+fn add_call(aggregates: &mut Vec<AggregateCall>, call: AggregateCall) -> usize {
+    let known = aggregates
+        .iter()
+        .position(|known| is_same_call(known, &call));
+    known.unwrap_or_else(|| {
+        aggregates.push(call);
+        aggregates.len() - 1
+    })
+}
+
+/// Everything that an aggregate computes of a row.
+fn parts_of_call(call: &mut AggregateCall) -> impl Iterator<Item = &mut Expr> {
+    let keys = call.order.iter_mut().map(|key| &mut key.expression);
+    let arguments = call.arguments.iter_mut().chain(&mut call.filter);
+    arguments.chain(keys)
+}
+
+/// The number of queries out of which the innermost column of an aggregate comes; 0 if it has none.
+fn level_of(call: &AggregateCall) -> usize {
+    let mut least = usize::MAX;
+    let keys = call.order.iter().map(|key| &key.expression);
+    for part in call.arguments.iter().chain(&call.filter).chain(keys) {
+        part.any(|part, depth| {
+            match part {
+                Expr::Column(..) if depth == 0 => least = 0,
+                Expr::Outer(level, ..) if *level >= depth => least = least.min(level - depth),
+                Expr::Pending(..) => least = 0,
+                _ => {}
+            }
+            false
+        });
+    }
+    if least == usize::MAX { 0 } else { least }
+}
+
+/// Makes an aggregate read the row of a query so many levels out as its own.
+fn lower(call: &mut AggregateCall, by: usize) -> Result<()> {
+    for part in parts_of_call(call) {
+        part.walk(0, &mut |part, depth| {
+            if let Expr::Outer(level, at, data_type) = part
+                && *level >= depth + by
+            {
+                *part = match *level - by {
+                    0 => Expr::Column(*at, *data_type),
+                    level => Expr::Outer(level, *at, *data_type),
+                };
+                return Ok(false);
+            }
+            Ok(true)
+        })?;
+    }
+    Ok(())
 }
 
 fn text_literal(text: &str) -> Expr {

@@ -178,6 +178,12 @@ impl Binder<'_> {
                 }
                 return Ok(true);
             }
+            if let Expr::Pending(Pending::Outer(level), at, data_type) = part
+                && *level == depth
+            {
+                *part = Expr::Outer(depth, keys.len() + *at, *data_type);
+                return Ok(false);
+            }
             if let Expr::Outer(level, at, data_type) = part
                 && *level == depth
             {

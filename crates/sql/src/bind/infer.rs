@@ -27,11 +27,12 @@ impl Binder<'_> {
                 Some(text) => parse_expression(text)?,
                 None => {
                     let text = ident_text(name);
-                    if table.body().column(&text).is_none() {
+                    let at = table.place_of(&text)?.ok_or_else(|| {
                         let message = format!("column \"{text}\" does not exist");
-                        return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
-                    }
-                    ast::Expr::Identifier(name.clone())
+                        SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+                    })?;
+                    let column = &table.body().columns[at].name;
+                    ast::Expr::Identifier(ast::Ident::with_quote('"', column))
                 }
             };
             let key = self.over_row(table, &key)?;

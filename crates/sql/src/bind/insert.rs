@@ -3,21 +3,21 @@
 //! Each column of the table gets an expression over the rows of the input: a column of them, or
 //! its default. Defaults in `VALUES` are bound where they stand.
 
+use super::change::Changed;
+use super::family::add_member;
 use super::scope::{Clause, Scope};
 use super::table::BoundTable;
 use super::target::AssignTarget;
+use super::view::Verb;
 use super::{Binder, all_columns, ident_text, object_name};
 use crate::catalog::{Column, Origin, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Change, Conflict, Expr, Insert, Modify, Node, Target, UniqueKey, Values};
-use crate::sink::OutputColumn;
 use crate::types::Kind;
 use sqlparser::ast::{
     self, ConflictTarget, InsertOverriding, OnConflict, OnConflictAction, OnInsert, SetExpr,
     TableObject,
 };
-
-type Changed = (Node, Option<Vec<OutputColumn>>);
 
 impl Binder<'_> {
     pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<Changed> {
@@ -28,15 +28,15 @@ impl Binder<'_> {
             ));
         };
         let (schema, name) = object_name(name)?;
-        let table = self.table(schema.as_deref(), &name)?;
-        self.check_access(&table.object, Privilege::Insert.bit())?;
+        let change = (Verb::Insert, Privilege::Insert.bit());
+        let table = self.changed((schema.as_deref(), &name), change)?;
         if insert.returning.is_some() {
-            self.check_access(&table.object, Privilege::Select.bit())?;
+            self.check_access(table.named(), Privilege::Select.bit())?;
         }
         if let Some(OnInsert::OnConflict(conflict)) = &insert.on
             && matches!(conflict.action, ast::OnConflictAction::DoUpdate(_))
         {
-            self.check_access(&table.object, Privilege::Update.bit())?;
+            self.check_access(table.named(), Privilege::Update.bit())?;
         }
         let places = self.insert_columns(&table, insert)?;
         let (input, given) = self.insert_rows(&table, &places, insert)?;
@@ -57,10 +57,22 @@ impl Binder<'_> {
                 return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE", instead));
             }
         };
+        let on_conflict = match &insert.on {
+            Some(OnInsert::OnConflict(conflict)) => Some((conflict, alias.as_str())),
+            _ => None,
+        };
+        let router = self.router(&table, on_conflict)?;
         let mut scope = Scope::default();
-        add_target(&mut scope, &table, &alias)?;
+        add_member(&mut scope, &table, &table, &alias)?;
+        if let (Some(_), Some(last)) = (&router, scope.tables.last_mut()) {
+            last.table_oid = Some(Expr::Column(scope.width, Kind::Oid.plain()));
+        }
         let (returning, columns) = self.returning(insert.returning.as_deref(), scope)?;
-        let change = Change::Insert(Insert { values, conflict });
+        let change = Change::Insert(Insert {
+            values,
+            conflict,
+            router,
+        });
         let modify = Modify {
             table: target,
             input,
@@ -79,6 +91,7 @@ impl Binder<'_> {
         let change = Change::Insert(Insert {
             values,
             conflict: None,
+            router: None,
         });
         Ok(Modify {
             table,
@@ -97,7 +110,24 @@ impl Binder<'_> {
     ) -> Result<Vec<AssignTarget>> {
         let body = table.body();
         if insert.columns.is_empty() {
-            return Ok((0..body.columns.len()).map(AssignTarget::whole).collect());
+            let Some(view) = &table.view else {
+                return Ok((0..body.columns.len()).map(AssignTarget::whole).collect());
+            };
+            // Columns that are expressions take no values; a statement without values gives none.
+            let given = match insert.source.as_deref().map(|query| &*query.body) {
+                Some(SetExpr::Values(values)) => {
+                    values.rows.first().map_or(0, |row| row.content.len())
+                }
+                Some(_) => usize::MAX,
+                None => 0,
+            };
+            let columns = view.output().into_iter().take(given);
+            let places = columns.map(|column| {
+                let place = table.place_of(&column.name)?;
+                let gone = || SqlError::internal("a column of a view's table");
+                place.map(AssignTarget::whole).ok_or_else(gone)
+            });
+            return places.collect();
         }
         let mut places: Vec<AssignTarget> = Vec::with_capacity(insert.columns.len());
         for name in &insert.columns {
@@ -134,6 +164,8 @@ impl Binder<'_> {
             && query.limit_clause.is_none()
             && query.fetch.is_none();
         if let (true, SetExpr::Values(values)) = (is_plain, &*query.body) {
+            let width = values.rows.first().map_or(0, |row| row.content.len());
+            check_width(width, places, insert)?;
             return self.value_rows(table, places, values);
         }
         let bound = {
@@ -252,7 +284,7 @@ impl Binder<'_> {
     }
 
     /// `ON CONFLICT`.
-    fn conflict(
+    pub(super) fn conflict(
         &mut self,
         table: &BoundTable,
         target: &Target,
@@ -276,9 +308,9 @@ impl Binder<'_> {
                 .hint("For example, ON CONFLICT (column_name).")
         })?;
         let mut scope = Scope::default();
-        add_target(&mut scope, table, alias)?;
+        add_member(&mut scope, table, table, alias)?;
         let mut excluded = Scope::default();
-        add_target(&mut excluded, table, "excluded")?;
+        add_member(&mut excluded, table, table, "excluded")?;
         for column in &mut excluded.columns {
             column.is_visible = false;
         }
@@ -323,22 +355,6 @@ fn conflict_key(
             binder.inferred_key(table, target, (columns, predicate.as_ref()))
         }
     }
-}
-
-/// Adds the columns of a table to a scope, the hidden number of its rows included.
-pub(super) fn add_target(scope: &mut Scope, table: &BoundTable, alias: &str) -> Result<()> {
-    let start = scope.width;
-    let columns = table.output().into_iter();
-    let columns = columns.map(|column| {
-        (
-            column.name,
-            column.data_type,
-            (column.table, column.position),
-        )
-    });
-    scope.add_table(alias, columns)?;
-    scope.width = start + table.source.width();
-    Ok(())
 }
 
 /// Values for a column that is always generated are refused.

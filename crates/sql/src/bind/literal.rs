@@ -75,6 +75,20 @@ impl Binder<'_> {
                 let message = format!("there is no parameter {text}");
                 SqlError::new(SqlState::UNDEFINED_PARAMETER, message)
             })?;
+        if let Some(count) = self.routine {
+            let outermost = self.scopes.first().filter(|_| number <= count);
+            let column = outermost.and_then(|scope| scope.columns.get(number - 1));
+            let mut value = column
+                .map(|column| column.expression.clone())
+                .ok_or_else(|| {
+                    let message = format!("there is no parameter {text}");
+                    SqlError::new(SqlState::UNDEFINED_PARAMETER, message)
+                })?;
+            for _ in 1..self.scopes.len() {
+                value = value.into_outer();
+            }
+            return Ok(value);
+        }
         if self.parameters.len() < number {
             self.parameters.resize(number, None);
         }

@@ -6,9 +6,12 @@
 //! | `scope` | the columns that a part of a query sees |
 //! | `expression`, `operator`, `function`, `arguments`, `ordered_set`, `subquery` | expressions |
 //! | `literal`, `lifted`, `coerce`, `data_type` | values and types |
-//! | `query`, `from`, `select`, `grouping`, `grouping_sets`, `window`, `order` | queries |
+//! | `query`, `recursion`, `from`, `view`, `select`, `window`, `order` | queries |
+//! | `grouping`, `grouping_sets` | groups |
+//! | `routine` | functions of users |
 //! | `system` | relations of the system |
-//! | `table`, `insert`, `infer`, `change`, `target` | tables and their changes |
+//! | `table`, `family`, `insert`, `infer`, `change`, `target` | tables and their changes |
+//! | `current` | the row that a cursor is at |
 //!
 //! A binder has a stack of scopes, one for each query that it is in. At run time there is a row for
 //! each of them but the innermost, so a column found `n` scopes out is `Outer(n)`.
@@ -16,8 +19,10 @@
 mod arguments;
 mod change;
 mod coerce;
+mod current;
 mod data_type;
 mod expression;
+mod family;
 mod from;
 mod function;
 mod grouping;
@@ -30,14 +35,18 @@ mod operator;
 mod order;
 mod ordered_set;
 mod query;
+mod recursion;
+mod routine;
 mod scope;
 mod select;
 mod subquery;
 mod system;
 mod table;
 mod target;
+mod view;
 mod window;
 
+pub(crate) use current::{CursorRows, Tracked, not_updatable};
 pub(crate) use data_type::{TypeName, type_named};
 pub(crate) use lifted::Slot;
 pub(crate) use scope::{Scope, ScopeColumn};
@@ -77,7 +86,16 @@ pub(crate) struct Binder<'b> {
     shared_count: usize,
     /// Statements of `WITH` that change rows, in their order.
     changes: Vec<Node>,
-    /// Views that are being read, so that one cannot read itself.
+    /// The rows that cursors are at, where a statement may ask for them.
+    cursors: Option<CursorRows<'b>>,
+    /// Whether the plan is right only as long as cursors stay where they are.
+    is_momentary: bool,
+    /// Arguments of the function whose query is bound: its parameters are columns of the
+    /// outermost scope.
+    routine: Option<usize>,
+    /// Tables, views and functions that the statement itself names.
+    pub(crate) reads: Vec<u32>,
+    /// Views and functions that are being read, so that one cannot read itself.
     views: Vec<u32>,
     depth: usize,
 }
@@ -112,6 +130,10 @@ impl<'b> Binder<'b> {
             shared: Vec::new(),
             shared_count: 0,
             changes: Vec::new(),
+            cursors: None,
+            is_momentary: false,
+            routine: None,
+            reads: Vec::new(),
             views: Vec::new(),
             depth: 0,
         }
@@ -120,6 +142,27 @@ impl<'b> Binder<'b> {
     /// Declares types of parameters; none leaves a type to the statement.
     pub(crate) fn declare(&mut self, types: &[Option<Type>]) {
         self.parameters = types.to_vec();
+    }
+
+    /// Notes an object that the statement names, and not one of its views.
+    fn note_read(&mut self, oid: u32) {
+        if self.views.is_empty() && !self.reads.contains(&oid) {
+            self.reads.push(oid);
+        }
+    }
+
+    /// Lets the statement ask for the rows that cursors are at.
+    pub(crate) fn with_cursors(&mut self, cursors: CursorRows<'b>) {
+        self.cursors = Some(cursors);
+    }
+
+    /// The plan of a cursor's query, and the tables whose keys are in its rows.
+    pub(crate) fn cursor(&mut self, statement: &Statement) -> Result<Option<(Plan, Vec<Tracked>)>> {
+        let plan = self.statement(statement)?;
+        Ok(plan.map(|mut plan| {
+            let tracked = current::track(&mut plan.root);
+            (plan, tracked)
+        }))
     }
 
     /// Fails unless the statement's role has a privilege on an object; within a view it is the
@@ -167,6 +210,7 @@ impl<'b> Binder<'b> {
             command,
             writes,
             keepers: 0,
+            is_momentary: self.is_momentary,
         }))
     }
 
@@ -312,21 +356,19 @@ impl Binder<'_> {
         types: &[Type],
     ) -> Result<Vec<Expr>> {
         let pairs = arguments.iter().zip(types);
-        let bound = pairs.map(|(tree, data_type)| {
-            let (value, _) = self.expression_in(Scope::default(), Clause::Values, tree);
-            self.assign(value?, *data_type, "parameter")
-        });
+        let bound = pairs.map(|(tree, data_type)| self.constant(tree, *data_type, "parameter"));
         bound.collect()
     }
 
-    /// Adds the numbers of the tables and views that a query names in `FROM`.
-    pub(crate) fn relations_of(&self, query: &sqlparser::ast::Query, reads: &mut Vec<u32>) {
-        from::tables_of(query, &mut |name| {
-            let object = self
-                .names
-                .find(crate::catalog::Names::Relations, None, name);
-            reads.extend(object.map(|object| object.oid));
-        });
+    /// A value that reads no row, of the type of what has this name.
+    pub(crate) fn constant(
+        &mut self,
+        tree: &sqlparser::ast::Expr,
+        data_type: Type,
+        name: &str,
+    ) -> Result<Expr> {
+        let (value, _) = self.expression_in(Scope::default(), Clause::Values, tree);
+        self.assign(value?, data_type, name)
     }
 }
 

@@ -4,7 +4,7 @@
 //! queries around it. The limit and the order of a query apply to its last form.
 
 use super::scope::{Clause, Scope};
-use super::{Binder, Bound, all_columns, ident_text, output_columns};
+use super::{Binder, Bound, all_columns, ident_text, output_columns, recursion};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{
     Expr, Limit, Node, Project, Recursive, SetKind, SetOperation, Shared, Sort, SortKey, Values,
@@ -73,6 +73,19 @@ impl Binder<'_> {
             },
         };
         let bounds = self.bounds(query)?;
+        if bounds.with_ties {
+            let skips = |lock: &ast::LockClause| lock.nonblock == Some(ast::NonBlock::SkipLocked);
+            let message = match () {
+                () if order.is_empty() => "WITH TIES cannot be specified without ORDER BY clause",
+                () if query.locks.iter().any(skips) => {
+                    "SKIP LOCKED and WITH TIES options cannot be used together"
+                }
+                () => "",
+            };
+            if !message.is_empty() {
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+            }
+        }
         match &*query.body {
             SetExpr::Select(select) => self.select(select, order, bounds, &query.locks),
             body => {
@@ -222,7 +235,8 @@ impl Binder<'_> {
             reads_outer |= matches!(part, Expr::Outer(level, ..) if *level > depth);
             Ok(!reads_outer)
         })?;
-        if reads_outer {
+        // The rows of a round are others in the next one.
+        if reads_outer || recursion::is_in_round(&mut node) {
             return Ok(NamedRows::Inline(node, self.scopes.len()));
         }
         let number = self.shared_count;
@@ -255,6 +269,7 @@ impl Binder<'_> {
                 instead,
             ));
         }
+        recursion::check(name, &cte.query, left, right)?;
         let known = self.shared.len();
         if let Some(with) = &cte.query.with {
             self.with(with)?;
@@ -269,8 +284,9 @@ impl Binder<'_> {
             columns: columns.clone(),
             rows: NamedRows::Working(Arc::new(Working { number, width }), self.scopes.len()),
         });
-        let step = self.set_body(right)?;
+        let mut step = self.set_body(right)?;
         self.shared.truncate(known);
+        recursion::check_groups(&mut step.node, number)?;
         if step.columns.len() != width {
             return Err(differing_widths("UNION"));
         }

@@ -39,6 +39,8 @@ pub(crate) struct ScopeTable {
     pub(crate) columns: Vec<usize>,
     /// The source, if it is a table with rows of its own.
     pub(crate) source: Option<crate::plan::Source>,
+    /// The number of the table that a row is from, over the row; none if it has none.
+    pub(crate) table_oid: Option<Expr>,
 }
 
 /// A column that can be named.
@@ -135,6 +137,7 @@ impl Scope {
             alias: alias.to_owned(),
             columns: positions,
             source: None,
+            table_oid: None,
         });
         Ok(())
     }
@@ -146,13 +149,17 @@ impl Scope {
             alias: alias.to_owned(),
             columns: columns.collect(),
             source: None,
+            table_oid: None,
         });
     }
 
     /// Adds the columns of another scope, whose row follows this one's.
     pub(super) fn append(&mut self, other: Self) -> Result<()> {
         let by = self.width as isize;
-        for table in other.tables {
+        for mut table in other.tables {
+            if let Some(table_oid) = &mut table.table_oid {
+                table_oid.shift(0, by);
+            }
             if !table.alias.is_empty() && self.tables.iter().any(|own| own.alias == table.alias) {
                 let message = format!("table name \"{}\" specified more than once", table.alias);
                 return Err(SqlError::new(SqlState::DUPLICATE_ALIAS, message));
@@ -175,6 +182,34 @@ impl Scope {
     /// The columns of the rows, in their order.
     pub(super) fn visible(&self) -> impl Iterator<Item = &ScopeColumn> {
         self.columns.iter().filter(|column| column.is_visible)
+    }
+
+    /// The number of the table that a row is from.
+    fn table_oid(&self, alias: Option<&str>) -> Result<Option<ScopeColumn>> {
+        let mut found = self.tables.iter().filter_map(|table| {
+            let is_meant = alias.is_none_or(|alias| alias == table.alias);
+            Some((table, table.table_oid.clone().filter(|_| is_meant)?))
+        });
+        let first = found.next();
+        if found.next().is_some() {
+            let message = "column reference \"tableoid\" is ambiguous";
+            return Err(SqlError::new(SqlState::AMBIGUOUS_COLUMN, message));
+        }
+        Ok(first.map(|(table, expression)| ScopeColumn {
+            table: Some(table.alias.as_str().into()),
+            name: "tableoid".to_owned(),
+            expression,
+            is_visible: false,
+            origin: (0, 0),
+        }))
+    }
+
+    /// The tables may have no row: a number that is the same for all rows is none then.
+    pub(super) fn forget_table_oids(&mut self) {
+        for table in &mut self.tables {
+            let is_fixed = matches!(table.table_oid, Some(Expr::Constant(..)));
+            table.table_oid.take_if(|_| is_fixed);
+        }
     }
 
     /// The column with this name; none if there is none.
@@ -220,6 +255,11 @@ impl Binder<'_> {
         for (level, scope) in self.scopes.iter().rev().enumerate() {
             if let Some(column) = scope.find(table, name)? {
                 return Ok(Some((column.clone(), level)));
+            }
+            if name == "tableoid"
+                && let Some(column) = scope.table_oid(table)?
+            {
+                return Ok(Some((column, level)));
             }
         }
         Ok(None)

@@ -402,6 +402,11 @@ impl Binder<'_> {
             }
             for table in tables {
                 let is_wanted = of.as_ref().is_none_or(|name| *name == table.alias);
+                if is_wanted && matches!(table.table_oid, Some(Expr::Column(..))) {
+                    let instead = "Lock rows of each of the tables.";
+                    let found = "FOR UPDATE of a table that others inherit from";
+                    return Err(SqlError::unsupported(found, instead));
+                }
                 if let (true, Some(source), Some(start)) =
                     (is_wanted, table.source, table.columns.first())
                 {

@@ -5,7 +5,7 @@
 
 use super::{Binder, Bound};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Expr, Project, RowTest, Subquery, SubqueryTest};
+use crate::plan::{Expr, Pending, Project, RowTest, Subquery, SubqueryTest};
 use crate::types::{Kind, Type};
 use sqlparser::ast::{Query, SelectItem, SetExpr};
 use std::sync::Arc;
@@ -16,10 +16,19 @@ impl Binder<'_> {
         self.query(query)
     }
 
-    fn subquery(&mut self, mut bound: Bound, test: SubqueryTest, data_type: Type) -> Result<Expr> {
+    pub(super) fn subquery(
+        &mut self,
+        mut bound: Bound,
+        test: SubqueryTest,
+        data_type: Type,
+    ) -> Result<Expr> {
         let mut is_correlated = false;
         bound.node.walk(1, &mut |part, depth| {
-            is_correlated |= matches!(part, Expr::Outer(level, ..) if *level >= depth);
+            let level = match part {
+                Expr::Outer(level, ..) | Expr::Pending(Pending::Outer(level), ..) => Some(*level),
+                _ => None,
+            };
+            is_correlated |= level.is_some_and(|level| level >= depth);
             Ok(true)
         })?;
         Ok(Expr::Subquery(Arc::new(Subquery {

@@ -6,6 +6,7 @@
 use super::from::Source as Part;
 use super::scope::Scope;
 use super::select::row_scope;
+use super::view::ViewOf;
 use super::{Binder, Bound};
 use crate::catalog::{Body, Column, Names, Object, Oid, Origin, Rule, TableBody, typed_table};
 use crate::error::{Result, SqlError, SqlState};
@@ -21,12 +22,38 @@ use std::sync::Arc;
 type Computed = Vec<(usize, Expr)>;
 
 /// A table that a statement names.
+#[derive(Clone)]
 pub(super) struct BoundTable {
     pub(super) object: Arc<Object>,
     pub(super) source: Source,
+    /// The view that the statement names, if it is not the table itself.
+    pub(super) view: Option<Arc<ViewOf>>,
 }
 
 impl BoundTable {
+    /// The table itself.
+    pub(super) fn new(object: Arc<Object>, source: Source) -> Self {
+        Self {
+            object,
+            source,
+            view: None,
+        }
+    }
+
+    /// The object that the statement names.
+    pub(super) fn named(&self) -> &Arc<Object> {
+        self.view.as_ref().map_or(&self.object, |view| &view.object)
+    }
+
+    /// The position of a column that the statement names.
+    pub(super) fn place_of(&self, name: &str) -> Result<Option<usize>> {
+        let base = match &self.view {
+            Some(view) => view.base(name)?,
+            None => Some(name),
+        };
+        Ok(base.and_then(|name| self.body().column(name)))
+    }
+
     /// The table's own part of its object.
     pub(super) fn body(&self) -> &TableBody {
         body_of(&self.object)
@@ -34,6 +61,9 @@ impl BoundTable {
 
     /// Its columns, as those of a result.
     pub(super) fn output(&self) -> Vec<OutputColumn> {
+        if let Some(view) = &self.view {
+            return view.output();
+        }
         let columns = (1..).zip(&self.body().columns);
         let columns = columns.map(|(position, column)| OutputColumn {
             name: column.name.clone(),
@@ -79,7 +109,7 @@ impl Binder<'_> {
             None => return Err(no_relation(schema, name)),
         };
         let source = self.source(&object)?;
-        Ok(BoundTable { object, source })
+        Ok(BoundTable::new(object, source))
     }
 
     /// A table as plans read it.
@@ -165,6 +195,7 @@ impl Binder<'_> {
                 .collect(),
             parents: self.parents(body)?,
             children: self.children(object.oid)?,
+            within: self.shares(object, &body.columns)?,
         }))
     }
 
@@ -213,7 +244,7 @@ impl Binder<'_> {
     pub(crate) fn target_by_oid(&mut self, oid: Oid) -> Result<Arc<Target>> {
         let object = self.referenced(oid)?;
         let source = self.source(&object)?;
-        self.target(&BoundTable { object, source })
+        self.target(&BoundTable::new(object, source))
     }
 
     /// A table as plans read it, by its number.
@@ -348,11 +379,6 @@ impl Binder<'_> {
             });
         }
         Ok(children)
-    }
-
-    fn referenced(&self, oid: Oid) -> Result<Arc<Object>> {
-        let object = self.names.catalog.object(oid).cloned();
-        object.ok_or_else(|| SqlError::internal("a foreign key refers to a table that is gone"))
     }
 
     /// The default of a column; NULL if it has none.

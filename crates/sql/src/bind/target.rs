@@ -112,8 +112,8 @@ impl Binder<'_> {
     }
 
     fn column_to_assign(&self, table: &BoundTable, name: &str) -> Result<usize> {
-        table.body().column(name).ok_or_else(|| {
-            let table = &table.object.name;
+        table.place_of(name)?.ok_or_else(|| {
+            let table = &table.named().name;
             let message = format!("column \"{name}\" of relation \"{table}\" does not exist");
             SqlError::new(SqlState::UNDEFINED_COLUMN, message)
         })

@@ -5,10 +5,10 @@
 //! they are members of, or to all. An object without an [`AccessBody`] belongs to the role that
 //! owns the database, and nothing was granted.
 
-use super::codec::{Reader, Writer};
 use super::object::{INDELIBLE, INFORMATION_SCHEMA, OWNER, Oid, PG_CATALOG, PUBLIC};
 use super::{Body, Catalog, Names, Object};
 use crate::error::Result;
+use sql_values::codec::{Reader, Writer};
 use std::collections::BTreeSet;
 
 /// The name of the role that owns the database.

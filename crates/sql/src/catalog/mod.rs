@@ -6,23 +6,26 @@
 //! gone with its transaction.
 
 mod access;
-mod codec;
+mod lineage;
 mod object;
+mod routine;
 pub(crate) mod store;
 pub(crate) mod system;
 mod typed;
 
 pub(crate) use access::{AccessBody, Attribute, EVERYONE, Grant, OWNER_NAME, Privilege, RoleBody};
+pub(crate) use lineage::{Lineage, PartitionBound, RangeEnd, Scheme, Strategy};
 pub(crate) use object::{
     Action, Body, Column, Constraint, DomainBody, EnumBody, FIRST_OID, Foreign, Hidden, INDELIBLE,
     INFORMATION_SCHEMA, Index, IndexForm, OWNER, Object, Oid, Origin, PG_CATALOG, PUBLIC, Rule,
     SequenceBody, TableBody, ViewBody,
 };
 
+pub(crate) use routine::FunctionBody;
 pub(crate) use system::domain_check;
 pub(crate) use typed::{is_typed, typed_table};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Objects whose names must differ: relations (tables, views, sequences, indexes) or types.
@@ -34,6 +37,8 @@ pub(crate) enum Names {
     Roles,
     /// Owners and grants, named by the number of their object.
     Access,
+    /// Functions, named by their names and the types of their arguments.
+    Functions,
 }
 
 /// All objects at one moment.
@@ -47,6 +52,8 @@ pub(crate) struct Catalog {
     parts: BTreeMap<Oid, Oid>,
     /// The tables below, by the number of the table above.
     handles: BTreeMap<Oid, indelible::Table>,
+    /// Tables, and those that inherit from them.
+    heirs: BTreeSet<(Oid, Oid)>,
 }
 
 impl Catalog {
@@ -58,6 +65,7 @@ impl Catalog {
             names: BTreeMap::new(),
             parts: BTreeMap::new(),
             handles: BTreeMap::new(),
+            heirs: BTreeSet::new(),
         };
         for (oid, name) in [
             (PG_CATALOG, "pg_catalog"),
@@ -132,11 +140,32 @@ impl Catalog {
         self.handles.get(&oid)
     }
 
+    /// The tables that inherit from a table, in the order of their numbers.
+    pub(crate) fn heirs(&self, oid: Oid) -> Vec<Oid> {
+        let heirs = self.heirs.range((oid, 0)..=(oid, Oid::MAX));
+        heirs.map(|(_, heir)| *heir).collect()
+    }
+
+    /// The tables that inherit from a table, and those that inherit from them.
+    pub(crate) fn descendants(&self, oid: Oid) -> Vec<Oid> {
+        let mut found = self.heirs(oid);
+        let mut next = 0;
+        while let Some(&heir) = found.get(next) {
+            next += 1;
+            for oid in self.heirs(heir) {
+                if !found.contains(&oid) {
+                    found.push(oid);
+                }
+            }
+        }
+        found
+    }
+
     /// Adds an object, or replaces the one with its number.
     pub(crate) fn put(&mut self, object: Object) {
         self.forget_names(object.oid);
         let names = names_of(&object);
-        let key = (names, object.namespace, object.name.clone());
+        let key = (names, object.namespace, key_of(&object));
         self.names.insert(key, object.oid);
         if let Body::Table(table) = &object.body {
             for index in &table.indexes {
@@ -146,6 +175,9 @@ impl Catalog {
             for part in table.parts() {
                 self.parts.insert(part, object.oid);
             }
+            let parents = table.lineage.parents.iter();
+            self.heirs
+                .extend(parents.map(|parent| (*parent, object.oid)));
         }
         self.objects.insert(object.oid, Arc::new(object));
     }
@@ -167,7 +199,7 @@ impl Catalog {
             return;
         };
         self.names
-            .remove(&(names_of(&old), old.namespace, old.name.clone()));
+            .remove(&(names_of(&old), old.namespace, key_of(&old)));
         if let Body::Table(table) = &old.body {
             for index in &table.indexes {
                 let key = (Names::Relations, old.namespace, index.name.clone());
@@ -175,6 +207,9 @@ impl Catalog {
             }
             for part in table.parts() {
                 self.parts.remove(&part);
+            }
+            for parent in &table.lineage.parents {
+                self.heirs.remove(&(*parent, oid));
             }
         }
     }
@@ -221,12 +256,21 @@ impl Catalog {
     }
 }
 
+/// The name by which an object is found.
+fn key_of(object: &Object) -> String {
+    match &object.body {
+        Body::Function(body) => body.key(&object.name),
+        _ => object.name.clone(),
+    }
+}
+
 fn names_of(object: &Object) -> Names {
     match object.body {
         Body::Schema => Names::Schemas,
         Body::Table(_) | Body::View(_) | Body::Sequence(_) => Names::Relations,
-        Body::Enum(_) | Body::Domain(_) => Names::Types,
+        Body::Enum(_) | Body::Domain(_) | Body::Composite(_) => Names::Types,
         Body::Role(_) => Names::Roles,
         Body::Access(_) => Names::Access,
+        Body::Function(_) => Names::Functions,
     }
 }

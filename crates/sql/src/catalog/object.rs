@@ -5,9 +5,11 @@
 //! text which cannot be read back is refused at its definition.
 
 use super::access::{AccessBody, RoleBody};
-use super::codec::{Reader, Writer};
+use super::lineage::Lineage;
+use super::routine::FunctionBody;
 use crate::error::Result;
 use crate::types::{Kind, Type};
+use sql_values::codec::{Reader, Writer};
 
 /// The number of an object.
 pub(crate) type Oid = u32;
@@ -47,6 +49,9 @@ pub(crate) enum Body {
     Role(RoleBody),
     /// The owner of another object, and what others may do with it.
     Access(AccessBody),
+    Function(FunctionBody),
+    /// A type of rows: names and types of the fields.
+    Composite(Vec<(String, Type)>),
 }
 
 /// A table.
@@ -63,6 +68,7 @@ pub(crate) struct TableBody {
     pub(crate) hidden: Vec<Hidden>,
     /// Definitions of the indexes that have hidden columns.
     pub(crate) forms: Vec<IndexForm>,
+    pub(crate) lineage: Lineage,
 }
 
 /// A column that is computed for an index.
@@ -254,6 +260,8 @@ impl Object {
             Body::Domain(_) => 6,
             Body::Role(_) => 7,
             Body::Access(_) => 8,
+            Body::Function(_) => 9,
+            Body::Composite(_) => 10,
         }
     }
 
@@ -264,9 +272,10 @@ impl Object {
             Body::Table(_) => "table",
             Body::View(_) => "view",
             Body::Sequence(_) => "sequence",
-            Body::Enum(_) | Body::Domain(_) => "type",
+            Body::Enum(_) | Body::Domain(_) | Body::Composite(_) => "type",
             Body::Role(_) => "role",
             Body::Access(_) => "access",
+            Body::Function(_) => "function",
         }
     }
 
@@ -288,6 +297,11 @@ impl Object {
             Body::Sequence(sequence) => sequence.write(&mut writer),
             Body::Role(role) => role.write(&mut writer),
             Body::Access(access) => access.write(&mut writer),
+            Body::Function(function) => function.write(&mut writer),
+            Body::Composite(fields) => writer.list(fields, |writer, (name, data_type)| {
+                writer.text(name);
+                write_type(writer, data_type);
+            }),
             Body::Enum(body) => {
                 writer.list(&body.labels, |writer, label| writer.text(label));
                 writer.list(&body.places, |writer, place| writer.number((*place).into()));
@@ -324,6 +338,8 @@ impl Object {
             4 => Body::Sequence(SequenceBody::read(reader)?),
             7 => Body::Role(RoleBody::read(reader)?),
             8 => Body::Access(AccessBody::read(reader)?),
+            9 => Body::Function(FunctionBody::read(reader)?),
+            10 => Body::Composite(reader.list(|reader| Ok((reader.text()?, read_type(reader)?)))?),
             5 => {
                 let labels = reader.list(Reader::text)?;
                 // Enums that were written without places have those of a list.
@@ -363,6 +379,7 @@ impl TableBody {
             indexes: Vec::new(),
             hidden: Vec::new(),
             forms: Vec::new(),
+            lineage: Lineage::alone(),
         }
     }
 
@@ -415,6 +432,7 @@ impl TableBody {
             writer.list(&form.keys, |writer, key| writer.text(key));
             writer.option(form.predicate.as_ref(), |writer, text| writer.text(text));
         });
+        self.lineage.write(writer);
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self> {
@@ -445,6 +463,7 @@ impl TableBody {
                     predicate: reader.option(Reader::text)?,
                 })
             })?,
+            lineage: Lineage::read(reader)?,
         })
     }
 
@@ -653,7 +672,7 @@ fn read_positions(reader: &mut Reader<'_>) -> Result<Vec<usize>> {
 }
 
 /// A kind is its number, and its group where users define it.
-fn write_type(writer: &mut Writer, data_type: &Type) {
+pub(super) fn write_type(writer: &mut Writer, data_type: &Type) {
     let (group, oid) = match data_type.kind {
         Kind::Enum(oid) => (1, oid),
         Kind::EnumArray(oid) => (2, oid),
@@ -665,7 +684,7 @@ fn write_type(writer: &mut Writer, data_type: &Type) {
     writer.number(data_type.modifier.into());
 }
 
-fn read_type(reader: &mut Reader<'_>) -> Result<Type> {
+pub(super) fn read_type(reader: &mut Reader<'_>) -> Result<Type> {
     let group = reader.byte()?;
     let oid = reader.integer()?;
     let kind = match group {

@@ -63,6 +63,7 @@ pub(crate) fn typed_table(table: &Table) -> Option<Object> {
             indexes: std::iter::once(primary).chain(others).collect(),
             hidden: Vec::new(),
             forms: Vec::new(),
+            lineage: super::Lineage::alone(),
         }),
     })
 }

@@ -14,7 +14,7 @@ use crate::sink::Completion;
 use crate::state::Loose;
 use crate::types::Type;
 use indelible::TableLock;
-use sql_parse::{Places, ident_text, identity_change, mark_of, object_name};
+use sql_parse::{ident_text, identity_change, mark_of, object_name};
 use sqlparser::ast::{
     AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior, Ident,
     RenameTableNameKind, TableConstraint,
@@ -45,7 +45,7 @@ pub(super) fn alter(session: &mut Session, alter: &AlterTable) -> Result<Complet
             .lock_table(&handle, TableLock::Exclusive, wait)?;
     }
     for operation in &alter.operations {
-        session.alter_one(object.oid, operation)?;
+        session.alter_family(object.oid, operation, alter.only)?;
     }
     Ok(completion)
 }
@@ -60,7 +60,7 @@ impl Session {
         object.ok_or_else(|| SqlError::internal("the table that is altered"))
     }
 
-    fn alter_one(&mut self, oid: Oid, operation: &AlterTableOperation) -> Result<()> {
+    pub(super) fn alter_one(&mut self, oid: Oid, operation: &AlterTableOperation) -> Result<()> {
         match operation {
             AlterTableOperation::RenameTable { table_name } => self.rename(oid, table_name),
             AlterTableOperation::RenameColumn {
@@ -141,7 +141,8 @@ impl Session {
             let predicate = form.predicate.iter();
             form.keys.iter().chain(predicate).any(|text| mentions(text))
         });
-        let is_named = in_index || body.constraints.iter().any(|constraint| {
+        let mut keys = body.lineage.scheme.iter().flat_map(|scheme| &scheme.keys);
+        let is_named = in_index || keys.any(|key| mentions(key)) || body.constraints.iter().any(|constraint| {
             matches!(&constraint.rule, Rule::Check { condition } if mentions(condition))
         }) || body.columns.iter().any(|column| matches!(&column.origin, Origin::Generated(text) if mentions(text)));
         if is_named {
@@ -174,13 +175,19 @@ impl Session {
     }
 
     fn add_constraint(&mut self, oid: Oid, constraint: &TableConstraint) -> Result<()> {
-        let mut written = Written::default();
-        add_constraint(&mut written, constraint)?;
-        self.add_written(oid, written)
+        match constraint {
+            TableConstraint::PrimaryKeyUsingIndex(using) => self.use_index(oid, using, true),
+            TableConstraint::UniqueUsingIndex(using) => self.use_index(oid, using, false),
+            _ => {
+                let mut written = Written::default();
+                add_constraint(&mut written, constraint)?;
+                self.add_written(oid, written)
+            }
+        }
     }
 
     /// Adds constraints that all rows of the table must keep.
-    fn add_written(&mut self, oid: Oid, mut written: Written) -> Result<()> {
+    pub(super) fn add_written(&mut self, oid: Oid, mut written: Written) -> Result<()> {
         let mut object = self.altered(oid)?;
         let (namespace, table) = (object.namespace, object.name.clone());
         let body = table_body(&mut object)?.clone();
@@ -219,6 +226,7 @@ impl Session {
             new.constraints.push(constraint);
         }
         new.columns = columns;
+        self.check_partition_keys(&new)?;
         *table_body(&mut object)? = new;
         self.check_rows(&object, &written)?;
         if has_keys {
@@ -253,19 +261,15 @@ impl Session {
     }
 
     fn bound_check(&self, text: &str, table: &str, columns: &[Column]) -> Result<Expr> {
-        let places = Places::default();
-        let environment = &self.environment;
-        let database = self.sql.database();
-        let mut binder =
-            crate::bind::Binder::new(&environment.names, database, environment.context(), &places);
         let columns = columns
             .iter()
             .map(|column| (column.name.clone(), column.data_type));
-        binder.stored(text, row_scope(table, columns)?)
+        let scope = row_scope(table, columns)?;
+        self.binding(|binder| binder.stored(text, scope))
     }
 
     /// Whether a table has a row for which a condition holds.
-    fn has_row(&mut self, oid: Oid, condition: Expr) -> Result<bool> {
+    pub(super) fn has_row(&mut self, oid: Oid, condition: Expr) -> Result<bool> {
         let scan = self.scan_of(oid)?;
         let rows = self.rows_of(
             &Filter {
@@ -279,12 +283,7 @@ impl Session {
 
     /// All rows of a table.
     fn scan_of(&self, oid: Oid) -> Result<Node> {
-        let places = Places::default();
-        let environment = &self.environment;
-        let database = self.sql.database();
-        let binder =
-            crate::bind::Binder::new(&environment.names, database, environment.context(), &places);
-        let source = binder.source_by_oid(oid)?;
+        let source = self.binding(|binder| binder.source_by_oid(oid))?;
         Ok(Scan {
             needed: vec![true; source.width()],
             access: Access::All { backward: false },
@@ -339,12 +338,7 @@ impl Session {
             name(&parent),
             equal.join(" and ")
         );
-        let plan = match sql_parse::parse(&text)?.as_slice() {
-            [parsed] => self.plan(parsed, &[])?,
-            _ => None,
-        };
-        let plan = plan.ok_or_else(|| SqlError::internal("a query has a plan"))?;
-        if self.rows_of(&plan.root)?.is_empty() {
+        if self.query_rows(&text)?.is_empty() {
             return Ok(());
         }
         let message = format!(
@@ -468,15 +462,16 @@ impl Session {
 
     /// The value of a new column for the rows that are there.
     fn column_default(&self, column: &Column) -> Result<Expr> {
-        let places = Places::default();
-        let environment = &self.environment;
-        let database = self.sql.database();
-        let mut binder =
-            crate::bind::Binder::new(&environment.names, database, environment.context(), &places);
-        binder.default_of(column)
+        self.binding(|binder| binder.default_of(column))
     }
 
-    fn drop_column(&mut self, oid: Oid, name: &str, if_exists: bool, cascade: bool) -> Result<()> {
+    pub(super) fn drop_column(
+        &mut self,
+        oid: Oid,
+        name: &str,
+        if_exists: bool,
+        cascade: bool,
+    ) -> Result<()> {
         let mut object = self.altered(oid)?;
         let table = object.name.clone();
         let old = table_body(&mut object)?.clone();
@@ -489,6 +484,7 @@ impl Session {
             }
             return Err(no_column(name, &table));
         };
+        self.refuse_partition_key(&old, at, (name, &table))?;
         let mut gone: Vec<String> = Vec::new();
         for constraint in &old.constraints {
             let uses = match &constraint.rule {
@@ -542,6 +538,25 @@ impl Session {
         let values = kept.map(|place| Expr::Column(place, old.columns[place].data_type));
         self.rewrite(&old, object, values.collect())?;
         self.move_references(oid, at)
+    }
+
+    /// Fails if partitions are by a column that is to go.
+    fn refuse_partition_key(
+        &self,
+        old: &TableBody,
+        at: usize,
+        (name, table): (&str, &str),
+    ) -> Result<()> {
+        for key in old.lineage.scheme.iter().flat_map(|scheme| &scheme.keys) {
+            let read = self.check_expression(key, table, &old.columns, None)?;
+            if read.contains(&at) {
+                let message = format!(
+                    "cannot drop column \"{name}\" because it is part of the partition key of relation \"{table}\""
+                );
+                return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+            }
+        }
+        Ok(())
     }
 
     /// References of other tables to columns after one that has gone.
@@ -651,27 +666,13 @@ impl Session {
     ) -> Result<()> {
         let table = object.name.clone();
         let old = table_body(&mut object)?.clone();
-        let value = {
-            let places = Places::default();
-            let environment = &self.environment;
-            let database = self.sql.database();
-            let mut binder = crate::bind::Binder::new(
-                &environment.names,
-                database,
-                environment.context(),
-                &places,
-            );
-            let columns = old
-                .columns
-                .iter()
-                .map(|column| (column.name.clone(), column.data_type));
-            binder.converted_column(
-                row_scope(&table, columns)?,
-                (at, &old.columns[at]),
-                target,
-                using,
-            )?
-        };
+        let columns = old
+            .columns
+            .iter()
+            .map(|column| (column.name.clone(), column.data_type));
+        let scope = row_scope(&table, columns)?;
+        let before = (at, &old.columns[at]);
+        let value = self.binding(|binder| binder.converted_column(scope, before, target, using))?;
         let values = old
             .columns
             .iter()
@@ -718,7 +719,7 @@ impl Session {
     }
 }
 
-fn table_body(object: &mut Object) -> Result<&mut TableBody> {
+pub(super) fn table_body(object: &mut Object) -> Result<&mut TableBody> {
     match &mut object.body {
         Body::Table(body) => Ok(body),
         _ => {

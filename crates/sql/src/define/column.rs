@@ -3,13 +3,13 @@
 //! Expressions are kept as text only if that text reads back as the same.
 
 use super::sequence::Options;
-use crate::bind::{Binder, TypeName, row_scope, type_named};
+use crate::bind::{TypeName, row_scope, type_named};
 use crate::catalog::{Column, Object, Oid, Origin};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::state::quoted;
 use crate::types::Type;
-use sql_parse::{Places, ident_text, parse_expression};
+use sql_parse::{ident_text, parse_expression};
 use sqlparser::ast::{
     ColumnDef, ColumnOption, Expr, ForeignKeyConstraint, GeneratedAs, Ident, TableConstraint,
 };
@@ -23,6 +23,32 @@ pub(super) struct Written {
     pub(super) foreign: Vec<ForeignKeyConstraint>,
     /// Columns of indexes that are no constraints, and whether they are unique.
     pub(super) indexes: Vec<(Vec<String>, bool)>,
+    /// Indexes of expressions and of parts of the rows: whether they are unique, and the rest of
+    /// their definition from the keys on.
+    pub(super) forms: Vec<(bool, String)>,
+}
+
+impl Written {
+    /// Makes checks with one name one, which they must be.
+    pub(super) fn merge_checks(&mut self) -> Result<()> {
+        let mut kept: Vec<(Option<String>, Option<String>, Expr)> = Vec::new();
+        for (name, column, condition) in std::mem::take(&mut self.checks) {
+            let mut known = kept
+                .iter()
+                .filter(|(known, ..)| known.is_some() && *known == name);
+            match known.next() {
+                None => kept.push((name, column, condition)),
+                Some((.., other)) if other.to_string() == condition.to_string() => {}
+                Some(_) => {
+                    let name = name.unwrap_or_default();
+                    let message = format!("check constraint \"{name}\" already exists");
+                    return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
+                }
+            }
+        }
+        self.checks = kept;
+        Ok(())
+    }
 }
 
 /// A column, and the sequence that is made with it.
@@ -72,7 +98,7 @@ impl Session {
     }
 
     /// Takes what is written after a column's type; the sequence that is made with it, if one is.
-    fn column_option(
+    pub(super) fn column_option(
         &mut self,
         table: (Oid, &str),
         column: &mut Column,
@@ -168,15 +194,11 @@ impl Session {
         columns: &[Column],
         wanted: Option<(Type, &str)>,
     ) -> Result<Vec<usize>> {
-        let places = Places::default();
-        let environment = &self.environment;
-        let database = self.sql.database();
-        let mut binder = Binder::new(&environment.names, database, environment.context(), &places);
         let columns = columns
             .iter()
             .map(|column| (column.name.clone(), column.data_type));
         let scope = row_scope(table, columns)?;
-        binder.check_stored(text, scope, wanted)
+        self.binding(|binder| binder.check_stored(text, scope, wanted))
     }
 }
 

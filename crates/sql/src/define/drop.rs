@@ -8,6 +8,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::Loose;
+use crate::types::{Kind, Type};
 use indelible::TableLock;
 use sql_parse::object_name;
 use sqlparser::ast::{ObjectName, ObjectType};
@@ -33,13 +34,15 @@ pub(super) fn drop(
         }
     };
     session.begin_definition()?;
+    let mut objects = Vec::with_capacity(names.len());
     for name in names {
         match kind {
             ObjectType::Schema => session.drop_schema(name, if_exists, cascade)?,
             ObjectType::Index => session.drop_index(name, if_exists)?,
-            _ => session.drop_object(kind, name, if_exists, cascade)?,
+            _ => objects.extend(session.object_to_drop(kind, name, if_exists)?),
         }
     }
+    session.drop_all(objects, cascade)?;
     Ok(Completion::new(command))
 }
 
@@ -49,18 +52,45 @@ fn is_kind(object: &Object, kind: ObjectType) -> bool {
         (Body::Table(_), ObjectType::Table)
             | (Body::View(_), ObjectType::View)
             | (Body::Sequence(_), ObjectType::Sequence)
-            | (Body::Enum(_) | Body::Domain(_), ObjectType::Type)
+            | (
+                Body::Enum(_) | Body::Domain(_) | Body::Composite(_),
+                ObjectType::Type
+            )
     )
 }
 
 impl Session {
-    fn drop_object(
+    /// Drops objects that may depend on each other.
+    fn drop_all(&mut self, mut objects: Vec<Arc<Object>>, cascade: bool) -> Result<()> {
+        while !objects.is_empty() {
+            let before = objects.len();
+            let mut refused = None;
+            for object in std::mem::take(&mut objects) {
+                if self.catalog().object(object.oid).is_none() {
+                    continue;
+                }
+                match self.drop_with_dependents(&object, cascade) {
+                    Err(error) if error.state == SqlState::DEPENDENT_OBJECTS_STILL_EXIST => {
+                        refused = Some(error);
+                        objects.push(object);
+                    }
+                    dropped => dropped?,
+                }
+            }
+            if let Some(error) = refused.filter(|_| objects.len() == before) {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// The object with a name; none if it is missing and may be.
+    fn object_to_drop(
         &mut self,
         kind: ObjectType,
         name: &ObjectName,
         if_exists: bool,
-        cascade: bool,
-    ) -> Result<()> {
+    ) -> Result<Option<Arc<Object>>> {
         let (schema, name) = object_name(name)?;
         let word = kind.to_string().to_lowercase();
         let group = if kind == ObjectType::Type {
@@ -77,7 +107,7 @@ impl Session {
             let message = format!("{word} \"{name}\" does not exist");
             if if_exists {
                 self.environment.host.notice(format!("{message}, skipping"));
-                return Ok(());
+                return Ok(None);
             }
             let state = match kind {
                 ObjectType::Type => SqlState::UNDEFINED_OBJECT,
@@ -95,7 +125,7 @@ impl Session {
             );
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).hint(hint));
         }
-        self.drop_with_dependents(&object, cascade)
+        Ok(Some(object))
     }
 
     /// Drops an object, and with `cascade` everything that needs it.
@@ -104,16 +134,29 @@ impl Session {
         object: &Arc<Object>,
         cascade: bool,
     ) -> Result<()> {
+        // Partitions are parts of their table.
+        for heir in self.catalog().heirs(object.oid) {
+            let partition = self.catalog().object(heir).cloned();
+            let partition = partition.filter(|heir| is_partition(heir));
+            if let Some(partition) = partition {
+                self.drop_with_dependents(&partition, cascade)?;
+            }
+        }
         let dependents = self.dependents(object.oid);
         if !dependents.is_empty() && !cascade {
             let kind = object.kind_name();
-            let message = format!(
-                "cannot drop {kind} {} because other objects depend on it",
-                object.name
-            );
+            let name = match &object.body {
+                Body::Function(body) => {
+                    let arguments = body.arguments.iter();
+                    let types = arguments.map(|(_, data_type)| data_type.to_string());
+                    format!("{}({})", object.name, types.collect::<Vec<_>>().join(","))
+                }
+                _ => object.name.clone(),
+            };
+            let message = format!("cannot drop {kind} {name} because other objects depend on it");
             let detail: Vec<String> = dependents
                 .iter()
-                .map(|(what, _)| format!("{what} depends on {kind} {}", object.name))
+                .map(|(what, _)| format!("{what} depends on {kind} {name}"))
                 .collect();
             return Err(
                 SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
@@ -130,6 +173,9 @@ impl Session {
                     if let Some(object) = self.catalog().object(oid).cloned() {
                         self.drop_with_dependents(&object, true)?;
                     }
+                }
+                Dependent::Column(table, column) => {
+                    self.drop_column(table, &column, true, true)?;
                 }
                 Dependent::Constraint(table, constraint) => {
                     self.drop_constraint(table, constraint)?;
@@ -166,7 +212,25 @@ impl Session {
                 Body::View(view) if view.reads.contains(&oid) => {
                     found.push((format!("view {}", other.name), Dependent::Object(other.oid)));
                 }
+                Body::Table(table) if table.lineage.parents.contains(&oid) => {
+                    found.push((
+                        format!("table {}", other.name),
+                        Dependent::Object(other.oid),
+                    ));
+                }
+                Body::Composite(fields) if fields.iter().any(|(_, one)| is_of(*one, oid)) => {
+                    let what = format!("type {}", other.name);
+                    found.push((what, Dependent::Object(other.oid)));
+                }
                 Body::Table(table) if other.oid != oid => {
+                    for column in &table.columns {
+                        if is_of(column.data_type, oid) || column.domain == Some(oid) {
+                            found.push((
+                                format!("column {} of table {}", column.name, other.name),
+                                Dependent::Column(other.oid, column.name.clone()),
+                            ));
+                        }
+                    }
                     for constraint in &table.constraints {
                         if matches!(&constraint.rule, Rule::Foreign(foreign) if foreign.parent == oid)
                         {
@@ -289,8 +353,19 @@ impl Session {
     }
 }
 
+fn is_partition(object: &Object) -> bool {
+    matches!(&object.body, Body::Table(table) if table.lineage.bound.is_some())
+}
+
 /// A thing that needs an object.
 enum Dependent {
     Object(Oid),
     Constraint(Oid, Oid),
+    Column(Oid, String),
+}
+
+/// Whether a type is one of users, or an array of them.
+fn is_of(data_type: Type, oid: Oid) -> bool {
+    let kind = data_type.kind;
+    kind == Kind::Enum(oid) || kind == Kind::EnumArray(oid) || kind == Kind::Composite(oid)
 }

@@ -6,7 +6,9 @@
 
 use super::column::without_collation;
 use crate::bind::{Binder, row_scope};
-use crate::catalog::{Body, Hidden, Index, IndexForm, Names, Object, Oid, TableBody};
+use crate::catalog::{
+    Body, Constraint, Hidden, Index, IndexForm, Names, Object, Oid, Rule, TableBody,
+};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr as PlanExpr;
 use crate::session::Session;
@@ -15,15 +17,24 @@ use crate::state::{Loose, quoted};
 use crate::types::function::Volatility;
 use crate::types::{Kind, Type};
 use indelible::{TableLock, Uniqueness};
-use sql_parse::{Places, ident_text, object_name};
-use sqlparser::ast::{CreateIndex, Expr, IndexType, OrderBySort};
+use sql_parse::{ONLY, Places, ident_text, mark_of, object_name};
+use sqlparser::ast::{
+    ConstraintUsingIndex, CreateIndex, Expr, Ident, IndexType, ObjectName, ObjectNamePart,
+    OrderBySort, Statement,
+};
 
 /// Creates an index over the rows that are there.
 pub(super) fn create(session: &mut Session, create: &CreateIndex) -> Result<Completion> {
     refuse(create)?;
     session.begin_definition()?;
     let completion = Completion::new("CREATE INDEX");
-    let (schema, table) = object_name(&create.table_name)?;
+    let mut name = create.table_name.clone();
+    let is_only = matches!(name.0.first(),
+        Some(ObjectNamePart::Identifier(first)) if mark_of(first) == Some(ONLY));
+    if is_only {
+        name.0.remove(0);
+    }
+    let (schema, table) = object_name(&name)?;
     let found = session
         .environment
         .names
@@ -36,6 +47,13 @@ pub(super) fn create(session: &mut Session, create: &CreateIndex) -> Result<Comp
         return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
     };
     let keys = session.index_keys(create, &object)?;
+    if create.unique {
+        let columns = keys.iter().filter_map(|key| match key {
+            IndexKey::Column(at, _) => Some(*at),
+            IndexKey::Expression(..) => None,
+        });
+        session.check_partition_key(body, ("UNIQUE", &columns.collect::<Vec<_>>()))?;
+    }
     let labels: Vec<String> = keys.iter().map(IndexKey::label).collect();
     let Some(name) = session.index_name(create, &object, &labels)? else {
         return Ok(completion);
@@ -58,7 +76,46 @@ pub(super) fn create(session: &mut Session, create: &CreateIndex) -> Result<Comp
         None if is_plain => session.build_index(&object, body, index, &keys)?,
         predicate => session.build_hidden(&object, index, &keys, predicate.as_ref())?,
     }
+    if body.lineage.scheme.is_some() && !is_only {
+        for heir in session.catalog().heirs(object.oid) {
+            let table_name = session.path_of(&session.altered(heir)?);
+            let heirs = CreateIndex {
+                name: None,
+                table_name,
+                ..create.clone()
+            };
+            self::create(session, &heirs)?;
+        }
+    }
     Ok(completion)
+}
+
+/// Creates indexes of expressions and of parts of the rows, from the texts of their keys.
+pub(super) fn create_forms(
+    session: &mut Session,
+    oid: Oid,
+    forms: &[(bool, String)],
+) -> Result<()> {
+    for (is_unique, rest) in forms {
+        let path = session.path_of(&session.altered(oid)?);
+        let unique = if *is_unique { "UNIQUE " } else { "" };
+        let parsed = sql_parse::parse_stored(&format!("CREATE {unique}INDEX ON {path} {rest}"))?;
+        if let Some(Statement::CreateIndex(index)) = parsed.first().map(|parsed| &*parsed.statement)
+        {
+            create(session, index)?;
+        }
+    }
+    Ok(())
+}
+
+impl Session {
+    /// The name of an object with its schema.
+    fn path_of(&self, object: &Object) -> ObjectName {
+        let schema = self.catalog().object(object.namespace);
+        let schema = schema.map_or("public", |schema| &schema.name);
+        let parts = [schema, &object.name].map(|part| Ident::with_quote('"', part));
+        ObjectName::from(parts.to_vec())
+    }
 }
 
 /// A key of an index: a column with its name, or an expression with its text and type.
@@ -249,6 +306,79 @@ impl Session {
         let values = values.map(|(at, column)| PlanExpr::Column(at, column.data_type));
         self.rewrite(old, new, values.collect())
             .map_err(|error| of_build(error, &name))
+    }
+
+    /// Makes a unique index the one of a new constraint, whose name it gets.
+    pub(super) fn use_index(
+        &mut self,
+        oid: Oid,
+        using: &ConstraintUsingIndex,
+        is_primary: bool,
+    ) -> Result<()> {
+        let mut object = self.altered(oid)?;
+        let name = ident_text(&using.index_name);
+        let own = using.name.as_ref().map_or_else(|| name.clone(), ident_text);
+        let constraint = self.sql.next_oid(1);
+        let Body::Table(body) = &mut object.body else {
+            return Ok(());
+        };
+        if is_primary && !body.key.is_empty() {
+            let table = &object.name;
+            let message = format!("multiple primary keys for table \"{table}\" are not allowed");
+            return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+        }
+        let old = body.clone();
+        let wrong = |message| Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        let Some(index) = body.indexes.iter_mut().find(|index| index.name == name) else {
+            let message = format!("index \"{name}\" does not exist");
+            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+        };
+        if !index.is_unique {
+            return wrong(format!("\"{name}\" is not a unique index"));
+        }
+        if old.form(index.oid).is_some() {
+            return wrong(format!(
+                "index \"{name}\" contains expressions or is partial"
+            ));
+        }
+        if let Some(at) = index
+            .options
+            .iter()
+            .position(|option| *option != (false, false))
+        {
+            return wrong(format!(
+                "index \"{name}\" column number {} does not have default sorting behavior",
+                at + 1
+            ));
+        }
+        let columns = index.columns.clone();
+        if own != name {
+            let message = format!(
+                "ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index \"{name}\" to \"{own}\""
+            );
+            self.environment.host.notice(message);
+            index.name.clone_from(&own);
+        }
+        let rule = if is_primary {
+            body.key.clone_from(&columns);
+            for &at in &columns {
+                body.columns[at].not_null = true;
+            }
+            Rule::Primary { columns }
+        } else {
+            Rule::Unique { columns }
+        };
+        body.constraints.push(Constraint {
+            oid: constraint,
+            name: own,
+            rule,
+        });
+        if !is_primary {
+            return self.put(object, None);
+        }
+        let values = old.columns.iter().enumerate();
+        let values = values.map(|(at, column)| PlanExpr::Column(at, column.data_type));
+        self.rewrite(&old, object, values.collect())
     }
 
     /// Gives hidden columns the types that their values have now.

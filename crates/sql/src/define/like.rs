@@ -145,7 +145,7 @@ impl Session {
 }
 
 /// Keys and indexes like those of another table, under names of their own.
-fn keys_like(body: &TableBody, written: &mut Written) {
+pub(super) fn keys_like(body: &TableBody, written: &mut Written) {
     let names = |places: &[usize]| -> Vec<String> {
         let columns = places.iter().filter_map(|&at| body.columns.get(at));
         columns.map(|column| column.name.clone()).collect()
@@ -158,6 +158,16 @@ fn keys_like(body: &TableBody, written: &mut Written) {
         }
     }
     for index in &body.indexes {
+        if let Some(form) = body.form(index.oid) {
+            let keys = form.keys.iter();
+            let keys: Vec<String> = keys.map(|key| format!("({key})")).collect();
+            let mut rest = format!("({})", keys.join(", "));
+            if let Some(predicate) = &form.predicate {
+                rest = format!("{rest} WHERE {predicate}");
+            }
+            written.forms.push((index.is_unique, rest));
+            continue;
+        }
         let is_constraint = body.constraints.iter().any(|own| own.name == index.name);
         if !is_constraint {
             written

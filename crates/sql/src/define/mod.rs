@@ -19,10 +19,13 @@ mod change;
 mod column;
 mod comment;
 mod drop;
+mod function;
 mod identity;
 mod index;
+mod inherit;
 mod like;
 mod other;
+mod partition;
 mod reindex;
 mod role;
 mod schema;
@@ -47,7 +50,7 @@ pub(crate) fn run(
     statement: &Statement,
 ) -> Result<Option<Completion>> {
     if let Some(own) = &parsed.own {
-        return own_statement(session, own).map(Some);
+        return own_statement(session, parsed, own).map(Some);
     }
     let completion = match statement {
         Statement::CreateTable(create) => table::create(session, parsed, create)?,
@@ -69,6 +72,8 @@ pub(crate) fn run(
             *if_not_exists,
             sequence_options,
         )?,
+        Statement::CreateFunction(create) => function::create(session, create)?,
+        Statement::DropFunction(drop) => function::drop(session, drop)?,
         Statement::CreateView(create) => view::create(session, create)?,
         Statement::CreateType {
             name,
@@ -107,8 +112,9 @@ pub(crate) fn run(
 }
 
 /// Runs a statement that the parser does not know.
-fn own_statement(session: &mut Session, own: &Own) -> Result<Completion> {
+fn own_statement(session: &mut Session, parsed: &Parsed, own: &Own) -> Result<Completion> {
     match own {
+        Own::CreateSchema(parts) => schema::create_with_objects(session, parsed, parts),
         Own::Reindex(reindex) => reindex::reindex(session, reindex),
         Own::AlterSequence {
             if_exists,

@@ -4,14 +4,18 @@
 //! undone with its transaction.
 
 use crate::bind::no_relation;
-use crate::catalog::{Body, Names, Object};
+use crate::catalog::{Body, Names, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
+use crate::plan::Expr;
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::{Listen, SessionSequences};
+use crate::types::{Datum, Kind};
 use indelible::{TableLock, Wait};
 use sql_parse::{ident_text, object_name};
-use sqlparser::ast::{DiscardObject, Lock, LockTableMode, ObjectName, Statement, Truncate};
+use sqlparser::ast::{
+    DiscardObject, Lock, LockTableMode, ObjectName, OnCommit, Statement, Truncate,
+};
 use std::sync::Arc;
 
 /// Runs such a statement; none if it is another one.
@@ -76,6 +80,42 @@ pub(super) fn run(session: &mut Session, statement: &Statement) -> Result<Option
 }
 
 impl Session {
+    /// Keeps what is to happen to a temporary table at the end of a transaction.
+    pub(super) fn note_on_commit(&mut self, oid: Oid, on_commit: Option<&OnCommit>) {
+        match on_commit {
+            Some(OnCommit::Drop) => self.on_commit.push((oid, true)),
+            Some(OnCommit::DeleteRows) => self.on_commit.push((oid, false)),
+            Some(OnCommit::PreserveRows) | None => {}
+        }
+    }
+
+    /// Empties and drops temporary tables that do not outlive a transaction.
+    pub(crate) fn end_temporary(&mut self) -> Result<()> {
+        if self.transaction.access == indelible::Mode::ReadOnly {
+            return Ok(());
+        }
+        for (oid, is_dropped) in self.on_commit.clone() {
+            let Some(object) = self.catalog().object(oid).cloned() else {
+                continue;
+            };
+            if !is_dropped
+                && !self.has_row(oid, Expr::Constant(Datum::Bool(true), Kind::Bool.plain()))?
+            {
+                continue;
+            }
+            self.begin_definition()?;
+            if is_dropped {
+                self.drop_with_dependents(&object, true)?;
+            } else {
+                self.empty(&object, false)?;
+            }
+        }
+        let catalog = Arc::clone(&self.environment.names.catalog);
+        self.on_commit
+            .retain(|(oid, _)| catalog.object(*oid).is_some());
+        Ok(())
+    }
+
     /// Drops the temporary objects of the session.
     fn drop_temporary(&mut self) -> Result<()> {
         let Some(namespace) = self.environment.names.temporary else {
@@ -177,11 +217,21 @@ impl Session {
         let mut tables = Vec::new();
         for target in &truncate.table_names {
             let object = self.named_table(&target.name)?;
-            if !tables
-                .iter()
-                .any(|known: &Arc<Object>| known.oid == object.oid)
+            if let (Body::Table(body), true) = (&object.body, target.only)
+                && body.lineage.scheme.is_some()
             {
-                tables.push(object);
+                let message = "cannot truncate only a partitioned table";
+                let hint = "Do not specify the ONLY keyword, or use TRUNCATE ONLY on the partitions directly.";
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).hint(hint));
+            }
+            for oid in self.family_of(object.oid, target.only) {
+                let member = Arc::new(self.altered(oid)?);
+                if !tables
+                    .iter()
+                    .any(|known: &Arc<Object>| known.oid == member.oid)
+                {
+                    tables.push(member);
+                }
             }
         }
         let cascades = matches!(

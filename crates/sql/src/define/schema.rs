@@ -8,8 +8,9 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::quoted;
-use sql_parse::{Path, ident_text, object_name};
-use sqlparser::ast::SchemaName;
+use sql_parse::{Parsed, Path, ident_text, object_name};
+use sqlparser::ast::{SchemaName, Statement};
+use std::sync::Arc;
 
 /// Creates a schema.
 pub(super) fn create(
@@ -17,10 +18,7 @@ pub(super) fn create(
     name: &SchemaName,
     if_not_exists: bool,
 ) -> Result<Completion> {
-    let name = match name {
-        SchemaName::Simple(name) | SchemaName::NamedAuthorization(name, _) => object_name(name)?.1,
-        SchemaName::UnnamedAuthorization(name) => ident_text(name),
-    };
+    let name = name_of(name)?;
     let completion = Completion::new("CREATE SCHEMA");
     if name.starts_with("pg_") {
         let message = format!("unacceptable schema name \"{name}\"");
@@ -49,6 +47,59 @@ pub(super) fn create(
     };
     session.put(object, None)?;
     Ok(completion)
+}
+
+/// Creates a schema, and objects in it.
+pub(super) fn create_with_objects(
+    session: &mut Session,
+    parsed: &Parsed,
+    parts: &[Arc<Statement>],
+) -> Result<Completion> {
+    let unsupported = |part: &Statement| {
+        let instead = "Create it in a statement of its own.";
+        SqlError::unsupported(format!("{part} in CREATE SCHEMA"), instead)
+    };
+    let mut parts = parts.iter();
+    let Some(Statement::CreateSchema {
+        schema_name,
+        if_not_exists,
+        ..
+    }) = parts.next().map(|part| &**part)
+    else {
+        return Err(SqlError::internal("a schema with objects"));
+    };
+    let completion = create(session, schema_name, *if_not_exists)?;
+    let before = session.environment.names.search_path.clone();
+    session
+        .environment
+        .names
+        .search_path
+        .insert(0, name_of(schema_name)?);
+    let mut made = Ok(());
+    for part in parts {
+        let parsed = Parsed {
+            own: None,
+            statement: Arc::clone(part),
+            ..parsed.clone()
+        };
+        made = match super::run(session, &parsed, part) {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(unsupported(part)),
+            Err(error) => Err(error),
+        };
+        if made.is_err() {
+            break;
+        }
+    }
+    session.environment.names.search_path = before;
+    made.map(|()| completion)
+}
+
+fn name_of(name: &SchemaName) -> Result<String> {
+    Ok(match name {
+        SchemaName::Simple(name) | SchemaName::NamedAuthorization(name, _) => object_name(name)?.1,
+        SchemaName::UnnamedAuthorization(name) => ident_text(name),
+    })
 }
 
 /// Moves a table with its sequences, or a view, to another schema.

@@ -5,7 +5,7 @@
 
 use super::column::{Written, add_constraint};
 use crate::catalog::{
-    Action, Body, Column, Constraint, Foreign, Index, Object, Oid, Rule, TableBody,
+    Action, Body, Column, Constraint, Foreign, Index, Lineage, Names, Object, Oid, Rule, TableBody,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
@@ -17,8 +17,9 @@ use indelible::{
 };
 use sql_parse::{LIKE, Parsed, ident_text, mark_of, object_name};
 use sqlparser::ast::{
-    ConstraintReferenceMatchKind, CreateTable, ForeignKeyConstraint, OnCommit, ReferentialAction,
+    ConstraintReferenceMatchKind, CreateTable, ForeignKeyConstraint, ReferentialAction,
 };
+use std::sync::Arc;
 
 /// The column below for hidden numbers of rows.
 const ROW_NUMBER: &str = "#row";
@@ -29,7 +30,6 @@ pub(super) fn create(
     parsed: &Parsed,
     create: &CreateTable,
 ) -> Result<Completion> {
-    refuse(create)?;
     session.begin_definition()?;
     let target = create.temporary.then(|| session.temporary_schema());
     let Some((namespace, name)) =
@@ -40,62 +40,96 @@ pub(super) fn create(
     if let Some(query) = &create.query {
         let names: Vec<_> = create.columns.iter().map(|one| one.name.clone()).collect();
         let with_data = create.with_data.as_ref().is_none_or(|with| with.data);
-        return session.create_as(parsed, (namespace, &name), (&names, with_data), query);
+        let table = (namespace, name.as_str());
+        let completion = session.create_as(parsed, table, (&names, with_data), query)?;
+        if let Some(oid) = session
+            .catalog()
+            .find_oid(Names::Relations, namespace, &name)
+        {
+            session.note_on_commit(oid, create.on_commit.as_ref());
+        }
+        return Ok(completion);
     }
-    let mut written = Written::default();
-    let mut columns: Vec<Column> = Vec::new();
-    let mut sequences = Vec::new();
     let oid = session.sql.next_oid(1);
-    for definition in &create.columns {
-        if let Some(options) = mark_of(&definition.name).and_then(|mark| mark.strip_prefix(LIKE)) {
-            let source = definition.data_type.to_string();
-            let like = session.like((namespace, &name), &source, options, &mut written)?;
-            for new in like {
-                sequences.extend(new.sequence.map(|(object, _)| (object, columns.len())));
-                columns.push(new.column);
-            }
-            continue;
+    let parents = session.parents_of(create)?;
+    let (columns, written) = session.written_columns(create, (oid, namespace, &name), &parents)?;
+    let scheme = match &create.partition_by {
+        Some(tree) => Some(session.scheme(tree, &name, &columns)?),
+        None => None,
+    };
+    let bound = match (parents.first(), &create.for_values) {
+        (Some(parent), Some(bound)) => {
+            Some(session.partition_bound(parent, (oid, &name), bound)?)
         }
-        let new = session.new_column((namespace, &name), definition, &mut written)?;
-        if columns.iter().any(|column| column.name == new.column.name) {
-            let message = format!("column \"{}\" specified more than once", new.column.name);
-            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
-        }
-        sequences.extend(new.sequence.map(|(object, _)| (object, columns.len())));
-        columns.push(new.column);
-    }
-    for constraint in &create.constraints {
-        add_constraint(&mut written, constraint)?;
-    }
-    for (mut object, column) in sequences {
-        if let Body::Sequence(sequence) = &mut object.body {
-            sequence.owner = Some((oid, column));
-        }
-        session.put(object, None)?;
-    }
+        _ => None,
+    };
     session.make_table(oid, (namespace, &name), columns, &written)?;
+    let lineage = Lineage {
+        parents: parents.iter().map(|parent| parent.oid).collect(),
+        scheme,
+        bound,
+    };
+    session.set_lineage(oid, lineage)?;
+    super::index::create_forms(session, oid, &written.forms)?;
+    session.note_on_commit(oid, create.on_commit.as_ref());
     Ok(Completion::new("CREATE TABLE"))
 }
 
-fn refuse(create: &CreateTable) -> Result<()> {
-    let (found, instead) = match () {
-        () if create.inherits.is_some() => ("INHERITS", "Use a view over both tables."),
-        () if create.partition_by.is_some() || create.partition_of.is_some() => {
-            ("PARTITION BY", "Use one table.")
-        }
-        () if matches!(
-            create.on_commit,
-            Some(OnCommit::Drop | OnCommit::DeleteRows)
-        ) =>
-        {
-            ("ON COMMIT", "Drop or truncate the table before COMMIT.")
-        }
-        () => return Ok(()),
-    };
-    Err(SqlError::unsupported(found, instead))
-}
-
 impl Session {
+    /// The columns of a new table with its sequences, and the constraints that are written for it.
+    fn written_columns(
+        &mut self,
+        create: &CreateTable,
+        (oid, namespace, name): (Oid, Oid, &str),
+        parents: &[Arc<Object>],
+    ) -> Result<(Vec<Column>, Written)> {
+        let mut written = Written::default();
+        let is_partition = create.partition_of.is_some();
+        let mut columns = self.inherited(parents, is_partition, &mut written)?;
+        let inherited = columns.len();
+        let mut sequences = Vec::new();
+        for definition in &create.columns {
+            if is_partition {
+                self.refine_column((namespace, name), definition, &mut columns, &mut written)?;
+                continue;
+            }
+            if let Some(options) =
+                mark_of(&definition.name).and_then(|mark| mark.strip_prefix(LIKE))
+            {
+                let source = definition.data_type.to_string();
+                let like = self.like((namespace, name), &source, options, &mut written)?;
+                for new in like {
+                    sequences.extend(new.sequence.map(|(object, _)| (object, columns.len())));
+                    columns.push(new.column);
+                }
+                continue;
+            }
+            let new = self.new_column((namespace, name), definition, &mut written)?;
+            let known = columns.iter().position(|own| own.name == new.column.name);
+            if let Some(at) = known {
+                if at < inherited {
+                    self.merge_column(&mut columns[at], new.column)?;
+                    continue;
+                }
+                let message = format!("column \"{}\" specified more than once", new.column.name);
+                return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+            }
+            sequences.extend(new.sequence.map(|(object, _)| (object, columns.len())));
+            columns.push(new.column);
+        }
+        for constraint in &create.constraints {
+            add_constraint(&mut written, constraint)?;
+        }
+        written.merge_checks()?;
+        for (mut object, column) in sequences {
+            if let Body::Sequence(sequence) = &mut object.body {
+                sequence.owner = Some((oid, column));
+            }
+            self.put(object, None)?;
+        }
+        Ok((columns, written))
+    }
+
     /// Makes a table of columns and the constraints that are written for it.
     pub(super) fn make_table(
         &mut self,
@@ -286,6 +320,11 @@ impl Session {
             let message = format!("referenced relation \"{parent}\" is not a table");
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
         };
+        if parent_body.lineage.scheme.is_some() {
+            let instead = "Refer to one of the partitions.";
+            let found = "a foreign key that refers to a partitioned table";
+            return Err(SqlError::unsupported(found, instead));
+        }
         let referred: Vec<String> = foreign.referred_columns.iter().map(ident_text).collect();
         let parent_columns = if referred.is_empty() {
             if parent_body.key.is_empty() {

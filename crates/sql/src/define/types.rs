@@ -8,11 +8,11 @@ use crate::catalog::{Body, Column, DomainBody, EnumBody, Names, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
-use crate::types::Kind;
+use crate::types::{Kind, Type, storage};
 use sql_parse::{ident_text, object_name};
 use sqlparser::ast::{
     AlterType, AlterTypeAddValuePosition, AlterTypeOperation, CreateDomain, ObjectName,
-    TableConstraint, UserDefinedTypeRepresentation,
+    TableConstraint, UserDefinedTypeCompositeAttributeDef, UserDefinedTypeRepresentation,
 };
 
 /// Creates a type.
@@ -21,9 +21,15 @@ pub(super) fn create_type(
     name: &ObjectName,
     representation: Option<&UserDefinedTypeRepresentation>,
 ) -> Result<Completion> {
-    let Some(UserDefinedTypeRepresentation::Enum { labels }) = representation else {
-        let instead = "Use an enum, a domain, or a table.";
-        return Err(SqlError::unsupported("this kind of type", instead));
+    let labels = match representation {
+        Some(UserDefinedTypeRepresentation::Enum { labels }) => labels,
+        Some(UserDefinedTypeRepresentation::Composite { attributes }) => {
+            return create_composite(session, name, attributes);
+        }
+        _ => {
+            let instead = "Use an enum, a domain, or a type of fields.";
+            return Err(SqlError::unsupported("this kind of type", instead));
+        }
     };
     session.begin_definition()?;
     let (namespace, name) = session.new_type_name(name)?;
@@ -48,6 +54,36 @@ pub(super) fn create_type(
         },
         None,
     )?;
+    Ok(Completion::new("CREATE TYPE"))
+}
+
+/// Creates a type of rows.
+fn create_composite(
+    session: &mut Session,
+    name: &ObjectName,
+    attributes: &[UserDefinedTypeCompositeAttributeDef],
+) -> Result<Completion> {
+    session.begin_definition()?;
+    let (namespace, name) = session.new_type_name(name)?;
+    let mut fields: Vec<(String, Type)> = Vec::with_capacity(attributes.len());
+    for attribute in attributes {
+        let field = ident_text(&attribute.name);
+        if fields.iter().any(|(known, _)| *known == field) {
+            let message = format!("column \"{field}\" specified more than once");
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+        }
+        let found = type_named(&session.environment.names, &attribute.data_type)?;
+        storage::column_type(found.data_type)?;
+        fields.push((field, found.data_type));
+    }
+    let object = Object {
+        oid: session.sql.next_oid(1),
+        namespace,
+        name,
+        comment: None,
+        body: Body::Composite(fields),
+    };
+    session.put(object, None)?;
     Ok(Completion::new("CREATE TYPE"))
 }
 

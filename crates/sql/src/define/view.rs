@@ -4,13 +4,12 @@
 //! dropped without it.
 
 use super::column::Written;
-use crate::bind::Binder;
 use crate::catalog::{Body, Column, Object, Oid, ViewBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::types::Type;
-use sql_parse::{Parsed, Places, ident_text, object_name};
+use sql_parse::{Parsed, ident_text, object_name};
 use sqlparser::ast::{CreateView, Expr, Ident, ObjectName, Query, Select, SetExpr, Statement};
 use std::sync::Arc;
 
@@ -31,7 +30,10 @@ pub(super) fn create(session: &mut Session, create: &CreateView) -> Result<Compl
         .catalog()
         .find(crate::catalog::Names::Relations, namespace, &name)
         .cloned();
-    let oid = match known.map(|object| (object.oid, matches!(object.body, Body::View(_)))) {
+    let oid = match known
+        .as_ref()
+        .map(|object| (object.oid, matches!(object.body, Body::View(_))))
+    {
         Some((oid, true)) if create.or_replace => oid,
         Some((_, false)) if create.or_replace => {
             let message = format!("\"{name}\" is not a view");
@@ -49,6 +51,10 @@ pub(super) fn create(session: &mut Session, create: &CreateView) -> Result<Compl
         column.0 = ident_text(&named.name);
     }
     let reads = session.tables_read(&query)?;
+    if let Some(Body::View(before)) = known.as_ref().map(|object| &object.body) {
+        check_replaced(&before.columns, &columns)?;
+    }
+    let namespace = session.view_namespace((namespace, &name), schema.is_some(), &reads)?;
     let body = Body::View(ViewBody {
         query,
         columns,
@@ -65,6 +71,53 @@ pub(super) fn create(session: &mut Session, create: &CreateView) -> Result<Compl
         None,
     )?;
     Ok(Completion::new("CREATE VIEW"))
+}
+
+impl Session {
+    /// The schema of a view: a view of temporary tables is temporary too.
+    fn view_namespace(
+        &mut self,
+        (namespace, name): (Oid, &str),
+        is_given: bool,
+        reads: &[Oid],
+    ) -> Result<Oid> {
+        let temporary = self.environment.names.temporary;
+        let is_temporary = |oid: &Oid| {
+            let object = self.catalog().object(*oid);
+            object.is_some_and(|object| Some(object.namespace) == temporary)
+        };
+        if Some(namespace) == temporary || !reads.iter().any(is_temporary) {
+            return Ok(namespace);
+        }
+        if is_given {
+            let message = "cannot create temporary relation in non-temporary schema";
+            return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+        }
+        let message = format!("view \"{name}\" will be a temporary view");
+        self.environment.host.notice(message);
+        Ok(self.temporary_schema())
+    }
+}
+
+/// Fails unless the columns of a view are there in the one that replaces it, before all others.
+fn check_replaced(before: &[(String, Type)], after: &[(String, Type)]) -> Result<()> {
+    let invalid = |message| Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+    if after.len() < before.len() {
+        return invalid("cannot drop columns from view".to_owned());
+    }
+    for ((name, data_type), (new_name, new_type)) in before.iter().zip(after) {
+        if name != new_name {
+            return invalid(format!(
+                "cannot change name of view column \"{name}\" to \"{new_name}\""
+            ));
+        }
+        if data_type != new_type {
+            return invalid(format!(
+                "cannot change data type of view column \"{name}\" from {data_type} to {new_type}"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Creates the table of `SELECT ... INTO`; none for another statement.
@@ -137,17 +190,15 @@ impl Session {
     /// Tables and views that a query reads.
     fn tables_read(&self, text: &str) -> Result<Vec<Oid>> {
         let parsed = sql_parse::parse_stored(text)?;
-        let environment = &self.environment;
-        let places = Places::default();
-        let binder = Binder::new(
-            &environment.names,
-            self.sql.database(),
-            environment.context(),
-            &places,
-        );
         let mut reads = Vec::new();
-        if let Some(Statement::Query(query)) = parsed.first().map(|parsed| &*parsed.statement) {
-            binder.relations_of(query, &mut reads);
+        if let Some(parsed) = parsed.first()
+            && matches!(&*parsed.statement, Statement::Query(_))
+        {
+            self.binding(|binder| {
+                let bound = binder.statement(&parsed.statement);
+                reads.append(&mut binder.reads);
+                bound.map(drop)
+            })?;
         }
         Ok(reads)
     }

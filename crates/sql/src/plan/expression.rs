@@ -65,6 +65,8 @@ pub(crate) enum Pending {
     Window,
     /// `GROUPING`, a constant of each grouping set.
     Grouping,
+    /// An aggregate of the query so many levels out.
+    Outer(usize),
 }
 
 /// `ANY` or `ALL` over an array.
@@ -198,6 +200,7 @@ impl Expr {
             (Self::Outer(level, at, _), Self::Outer(other_level, other_at, _)) => {
                 level == other_level && at == other_at
             }
+            (Self::Subquery(one), Self::Subquery(other)) => Arc::ptr_eq(one, other),
             (Self::Call(one), Self::Call(other)) => {
                 std::ptr::eq(one.function, other.function) && all(&one.arguments, &other.arguments)
             }

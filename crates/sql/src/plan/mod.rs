@@ -29,6 +29,7 @@ mod method;
 mod modify;
 mod node;
 mod order;
+mod partition;
 mod point;
 mod print;
 mod prune;
@@ -41,7 +42,8 @@ pub(crate) use counted::{Counted, Report, Work, counted};
 pub(crate) use explain::{Explained, Explainer, ShownWork};
 pub(crate) use expression::{Expr, Pending, Quantified, RowTest, Subquery, SubqueryTest};
 pub(crate) use modify::{
-    Change, Conflict, Insert, Modify, Reference, ReferenceAccess, Target, TargetColumn, UniqueKey,
+    Change, Conflict, Insert, Modify, Moves, Reference, ReferenceAccess, Target, TargetColumn,
+    UniqueKey,
 };
 pub(crate) use node::{
     Access, Aggregate, AggregateCall, Bound, Busy, Distinct, Filter, Frame, FrameEnd, FrameUnit,
@@ -50,6 +52,7 @@ pub(crate) use node::{
     Window, WindowCall, Working,
 };
 
+pub(crate) use partition::{Arm, Edge, Leaf, Level, Next, Router, Takes};
 pub(crate) use point::{PointChange, PointInsert, PointPlan, PointRow};
 pub(crate) use walk::Visitor;
 
@@ -73,4 +76,6 @@ pub(crate) struct Plan {
     pub(crate) writes: bool,
     /// Operators that may keep rows, which share the memory of a run.
     pub(crate) keepers: usize,
+    /// Whether it is right only as long as cursors stay where they are.
+    pub(crate) is_momentary: bool,
 }

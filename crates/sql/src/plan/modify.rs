@@ -5,6 +5,7 @@
 
 use super::expression::Expr;
 use super::node::{Node, Source};
+use super::partition::{Level, Router};
 use crate::catalog::{Action, Oid};
 use std::sync::Arc;
 
@@ -28,6 +29,8 @@ pub(crate) enum Change {
         set: Vec<(usize, Expr)>,
         /// The condition of the statement, tested again on rows that have changed.
         recheck: Option<Expr>,
+        /// The way of rows that their partition does not take any more.
+        moves: Option<Moves>,
     },
     Delete {
         recheck: Option<Expr>,
@@ -39,6 +42,18 @@ pub(crate) struct Insert {
     /// The value of each column over the row of the input.
     pub(crate) values: Vec<Expr>,
     pub(crate) conflict: Option<Conflict>,
+    /// The way to partitions, if the table has no rows of its own.
+    pub(crate) router: Option<Arc<Router>>,
+}
+
+/// The way of rows to other partitions.
+#[derive(Clone, Debug)]
+pub(crate) struct Moves {
+    pub(crate) router: Arc<Router>,
+    /// The table of the statement, whose rows the router takes.
+    pub(crate) table: Arc<Target>,
+    /// For each column of that table the one of the partition.
+    pub(crate) columns: Vec<usize>,
 }
 
 /// The remedy for a row whose key is there already.
@@ -93,6 +108,8 @@ pub(crate) struct Target {
     pub(crate) parents: Vec<Reference>,
     /// References of other tables to this one.
     pub(crate) children: Vec<Reference>,
+    /// The partitions that it is: levels over its rows, and its arm of each.
+    pub(crate) within: Vec<(Level, usize)>,
 }
 
 /// A column of a target.

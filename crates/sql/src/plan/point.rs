@@ -73,6 +73,7 @@ impl PointPlan {
                     };
                     let table = &modify.table;
                     if insert.conflict.is_some()
+                        || insert.router.is_some()
                         || !table.parents.is_empty()
                         || rows.rows.len() > ROWS_MAX
                     {
@@ -85,7 +86,10 @@ impl PointPlan {
                         returning: modify.returning.clone(),
                     })
                 }
-                Change::Update { set, .. } => Self::Change(change_of(modify, Some(set))?),
+                Change::Update {
+                    set, moves: None, ..
+                } => Self::Change(change_of(modify, Some(set))?),
+                Change::Update { .. } => return None,
                 Change::Delete { .. } => Self::Change(change_of(modify, None)?),
             },
             _ => return None,

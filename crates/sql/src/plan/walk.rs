@@ -346,13 +346,18 @@ fn walk_modify(
     match &mut plan.change {
         Change::Insert(insert) => {
             walk_all(&mut insert.values, depth, visit)?;
-            if let Some(Conflict::Update { set, condition, .. }) = &mut insert.conflict {
-                set.iter_mut()
-                    .try_for_each(|(_, value)| value.walk(depth, visit))?;
-                walk_option(condition.as_mut(), depth, visit)?;
+            let router = insert.router.as_mut().map(Arc::make_mut);
+            let leaves = router.into_iter().flat_map(|router| &mut router.leaves);
+            let conflicts = leaves.map(|leaf| &mut leaf.conflict);
+            for conflict in conflicts.chain([&mut insert.conflict]) {
+                if let Some(Conflict::Update { set, condition, .. }) = conflict {
+                    set.iter_mut()
+                        .try_for_each(|(_, value)| value.walk(depth, visit))?;
+                    walk_option(condition.as_mut(), depth, visit)?;
+                }
             }
         }
-        Change::Update { set, recheck } => {
+        Change::Update { set, recheck, .. } => {
             set.iter_mut()
                 .try_for_each(|(_, value)| value.walk(depth, visit))?;
             walk_option(recheck.as_mut(), depth, visit)?;

@@ -24,7 +24,7 @@ impl Session {
         parsed: &Parsed,
         sink: &mut dyn RowSink,
     ) -> Result<Completion> {
-        self.guarded(|session| match session.control(&parsed.statement)? {
+        self.guarded(|session| match session.control(parsed)? {
             Some(completion) => Ok(completion),
             None => session.attempt(|session| session.execute(parsed, sink)),
         })
@@ -87,6 +87,7 @@ impl Session {
         let modes = self.environment.host.variables.modes();
         self.transaction.isolation = modes.isolation;
         self.transaction.access = modes.access;
+        self.transaction.defers = modes.defers;
         self.start(block)
     }
 
@@ -114,7 +115,7 @@ impl Session {
 
     /// Commits the open transaction; whatever happens, it has ended.
     pub(super) fn commit(&mut self) -> Result<()> {
-        if let Err(error) = self.hold_cursors() {
+        if let Err(error) = self.hold_cursors().and_then(|()| self.end_temporary()) {
             self.abort();
             return Err(error);
         }
@@ -203,10 +204,11 @@ impl Session {
     }
 
     /// Statements that begin and end transactions; none for all others.
-    pub(super) fn control(&mut self, statement: &Statement) -> Result<Option<Completion>> {
-        let command = match statement {
+    pub(super) fn control(&mut self, parsed: &Parsed) -> Result<Option<Completion>> {
+        let command = match &*parsed.statement {
             Statement::StartTransaction { modes, begin, .. } => {
                 self.begin_block(modes)?;
+                self.transaction.defers = parsed.deferrable.unwrap_or(self.transaction.defers);
                 if *begin { "BEGIN" } else { "START TRANSACTION" }
             }
             Statement::Commit { chain, .. } => self.commit_block(*chain)?,
@@ -296,7 +298,7 @@ impl Session {
 
     fn commit_block(&mut self, chain: bool) -> Result<&'static str> {
         self.check_chain(chain, "COMMIT AND CHAIN")?;
-        let (isolation, access) = (self.transaction.isolation, self.transaction.access);
+        let modes = self.transaction.modes();
         let command = match self.transaction.block {
             Block::Idle => {
                 let message = "there is no transaction in progress";
@@ -314,7 +316,7 @@ impl Session {
                 "COMMIT"
             }
         };
-        self.chain(chain, isolation, access)?;
+        self.chain(chain, modes)?;
         Ok(command)
     }
 
@@ -328,7 +330,7 @@ impl Session {
 
     fn roll_back_block(&mut self, chain: bool) -> Result<()> {
         self.check_chain(chain, "ROLLBACK AND CHAIN")?;
-        let (isolation, access) = (self.transaction.isolation, self.transaction.access);
+        let modes = self.transaction.modes();
         if matches!(self.transaction.block, Block::Idle | Block::Implicit) {
             let message = "there is no transaction in progress";
             self.environment
@@ -336,16 +338,21 @@ impl Session {
                 .warning(SqlState::NO_ACTIVE_SQL_TRANSACTION, message);
         }
         self.abort();
-        self.chain(chain, isolation, access)
+        self.chain(chain, modes)
     }
 
     /// Begins the transaction of `AND CHAIN`.
-    fn chain(&mut self, chain: bool, isolation: Isolation, access: Mode) -> Result<()> {
+    fn chain(
+        &mut self,
+        chain: bool,
+        (isolation, access, defers): (Isolation, Mode, bool),
+    ) -> Result<()> {
         if !chain {
             return Ok(());
         }
         self.transaction.isolation = isolation;
         self.transaction.access = access;
+        self.transaction.defers = defers;
         self.start(Block::Open)
     }
 

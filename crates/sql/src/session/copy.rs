@@ -51,11 +51,15 @@ impl Session {
                 table_name,
                 columns,
             } => {
-                let columns = self.copied_columns(table_name, columns)?;
+                let columns = self.copied_columns((table_name, *to), columns)?;
                 let names = columns.iter().map(|(name, _)| quoted(name));
                 let names = names.collect::<Vec<_>>().join(", ");
                 if *to {
-                    self.copy_out(&format!("SELECT {names} FROM {table_name}"), &format, sink)
+                    self.copy_out(
+                        &format!("SELECT {names} FROM ONLY {table_name}"),
+                        &format,
+                        sink,
+                    )
                 } else {
                     self.copy_in(&format!("{table_name} ({names})"), &columns, &format, sink)
                 }
@@ -65,7 +69,11 @@ impl Session {
 
     /// Names and types of the columns that are copied: those that are given, or all that are not
     /// computed.
-    fn copied_columns(&self, name: &ObjectName, given: &[Ident]) -> Result<Vec<(String, Type)>> {
+    fn copied_columns(
+        &self,
+        (name, is_read): (&ObjectName, bool),
+        given: &[Ident],
+    ) -> Result<Vec<(String, Type)>> {
         let (schema, name) = object_name(name)?;
         let names = &self.environment.names;
         let object = names.find(Names::Relations, schema.as_deref(), &name);
@@ -78,6 +86,11 @@ impl Session {
             let hint = "Try the COPY (SELECT ...) TO variant.";
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).hint(hint));
         };
+        if is_read && table.lineage.scheme.is_some() {
+            let message = format!("cannot copy from partitioned table \"{name}\"");
+            let hint = "Try the COPY (SELECT ...) TO variant.";
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).hint(hint));
+        }
         let is_computed = |at: usize| matches!(table.columns[at].origin, Origin::Generated(_));
         let places: Vec<usize> = if given.is_empty() {
             (0..table.columns.len())

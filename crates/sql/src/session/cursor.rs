@@ -6,12 +6,13 @@
 
 use super::Session;
 use super::control::needs_block;
-use crate::bind::{Binder, type_named};
+use crate::bind::{Binder, Tracked, not_updatable, type_named};
+use crate::catalog::Oid;
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Plan;
 use crate::run::{Row, Run, evaluate};
 use crate::sink::{Batch, Completion, OutputColumn, RowSink};
-use crate::state::{Prepared, Running};
+use crate::state::{Prepared, Running, ShownCursor, ShownStatement};
 use crate::types::Datum;
 use sql_parse::{Parsed, Places, ident_text, object_name};
 use sql_rows::{Place, Store};
@@ -45,9 +46,56 @@ pub(crate) struct Cursor {
     place: u64,
     /// Rows that have come.
     read: u64,
+    /// Tables whose keys end its rows.
+    tracked: Vec<Tracked>,
+    /// The row that it is at, if it is at one.
+    current: Option<Row>,
+}
+
+impl Cursor {
+    /// The columns for the client of the row that it is at from now on.
+    fn shown(&mut self, row: Option<Row>, width: usize) -> impl Iterator<Item = Datum> + use<> {
+        if !self.tracked.is_empty() {
+            self.current.clone_from(&row);
+        }
+        row.into_iter().flatten().take(width)
+    }
 }
 
 impl Session {
+    /// The key of the row of a table that a cursor is at.
+    pub(super) fn cursor_row(&self, name: &str, (table, shown): (Oid, &str)) -> Result<Row> {
+        let cursor = self.cursors.get(name).ok_or_else(|| no_cursor(name))?;
+        let wrong = |message| Err(SqlError::new(SqlState::INVALID_CURSOR_STATE, message));
+        if cursor.life == Life::Kept {
+            return wrong(format!(
+                "cursor \"{name}\" is held from a previous transaction"
+            ));
+        }
+        let mut own = cursor.tracked.iter().filter(|own| own.table == table);
+        let (first, second) = (own.next(), own.next());
+        let Some(tracked) = first else {
+            return Err(match cursor.tracked.first() {
+                Some(other) if other.is_locked => {
+                    let message = format!(
+                        "cursor \"{name}\" does not have a FOR UPDATE/SHARE reference to table \"{shown}\""
+                    );
+                    SqlError::new(SqlState::INVALID_CURSOR_STATE, message)
+                }
+                _ => not_updatable(name, shown),
+            });
+        };
+        if second.is_some() {
+            return wrong(format!(
+                "cursor \"{name}\" has multiple FOR UPDATE/SHARE references to table \"{shown}\""
+            ));
+        }
+        match &cursor.current {
+            Some(row) => Ok(row[tracked.start..tracked.start + tracked.count].to_vec()),
+            None => wrong(format!("cursor \"{name}\" is not positioned on a row")),
+        }
+    }
+
     /// Runs a statement about cursors or prepared statements; none if it is another one.
     pub(super) fn cursor_statement(
         &mut self,
@@ -104,6 +152,7 @@ impl Session {
         let [
             Declare {
                 names,
+                binary,
                 declare_type: Some(DeclareType::Cursor),
                 scroll,
                 hold,
@@ -131,15 +180,8 @@ impl Session {
             let message = format!("cursor \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
         }
-        let statement = Arc::new(Statement::Query(query.clone()));
-        let plan = self.plan(
-            &Parsed {
-                statement,
-                ..parsed.clone()
-            },
-            &[],
-        )?;
-        let plan = plan.ok_or_else(|| SqlError::internal("a query has a plan"))?;
+        let statement = Statement::Query(query.clone());
+        let (plan, tracked) = self.plan_cursor(parsed, &statement)?;
         if !plan.before.is_empty() {
             let message = "DECLARE CURSOR must not contain data-modifying statements in WITH";
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
@@ -160,9 +202,35 @@ impl Session {
             is_over: false,
             place: 0,
             read: 0,
+            tracked,
+            current: None,
         };
+        let shown = ShownCursor {
+            statement: Arc::clone(&parsed.text),
+            is_held,
+            is_binary: *binary == Some(true),
+            is_scrollable: cursor.can_go_back,
+            made_at: self.environment.context().statement_start,
+        };
+        self.environment.host.cursors.insert(name.clone(), shown);
         self.cursors.insert(name, cursor);
         Ok(Completion::new("DECLARE CURSOR"))
+    }
+
+    /// The plan of a cursor, and the tables whose keys are in its rows.
+    fn plan_cursor(
+        &self,
+        parsed: &Parsed,
+        statement: &Statement,
+    ) -> Result<(Arc<Plan>, Vec<Tracked>)> {
+        let places = Places::new(&parsed.text);
+        let environment = &self.environment;
+        let database = self.sql.database();
+        let mut binder = Binder::new(&environment.names, database, environment.context(), &places);
+        let bound = binder.cursor(statement)?;
+        let (mut plan, tracked) = bound.ok_or_else(|| SqlError::internal("a query has a plan"))?;
+        plan.improve();
+        Ok((Arc::new(plan), tracked))
     }
 
     /// The columns of a cursor's rows.
@@ -212,10 +280,11 @@ impl Session {
                 for _ in 0..count {
                     let Some(row) = self.row_at(cursor, cursor.place + 1)? else {
                         cursor.place = cursor.read + 1;
+                        cursor.current = None;
                         break;
                     };
                     cursor.place += 1;
-                    out.push(row);
+                    out.push(cursor.shown(Some(row), width));
                     if out.is_full() {
                         sink.rows(&out, &self.environment.context())?;
                         out.reset(width);
@@ -229,10 +298,12 @@ impl Session {
                 for _ in 0..count {
                     if cursor.place <= 1 {
                         cursor.place = 0;
+                        cursor.current = None;
                         break;
                     }
                     cursor.place -= 1;
-                    out.extend_with(self.row_at(cursor, cursor.place)?);
+                    let row = self.row_at(cursor, cursor.place)?;
+                    out.push(cursor.shown(row, width));
                 }
             }
             Steps::To(place) => {
@@ -242,7 +313,10 @@ impl Session {
                 } else {
                     place.min(cursor.read + 1)
                 };
-                out.extend_with(row);
+                match row {
+                    Some(row) => out.push(cursor.shown(Some(row), width)),
+                    None => cursor.current = None,
+                }
             }
         }
         let rows = out.len() as u64;
@@ -322,17 +396,22 @@ impl Session {
     /// Closes the cursors that end with their transaction.
     pub(super) fn close_cursors(&mut self) {
         self.cursors.retain(|_, cursor| cursor.life == Life::Kept);
+        let cursors = &self.cursors;
+        let shown = &mut self.environment.host.cursors;
+        shown.retain(|name, _| cursors.contains_key(name));
     }
 
     fn close(&mut self, cursor: &CloseCursor) -> Result<Completion> {
         match cursor {
             CloseCursor::All => {
                 self.cursors.clear();
+                self.environment.host.cursors.clear();
                 Ok(Completion::new("CLOSE CURSOR ALL"))
             }
             CloseCursor::Specific { name } => {
                 let name = ident_text(name);
                 self.cursors.remove(&name).ok_or_else(|| no_cursor(&name))?;
+                self.environment.host.cursors.remove(&name);
                 Ok(Completion::new("CLOSE CURSOR"))
             }
         }
@@ -351,7 +430,14 @@ impl Session {
                 message,
             ));
         }
-        self.plan(&parsed, types)?;
+        let plan = self.plan(&parsed, types)?;
+        let shown = ShownStatement {
+            statement: Arc::clone(&parsed.text),
+            types: plan.map_or_else(Vec::new, |plan| plan.parameters.clone()),
+            made_at: self.environment.context().statement_start,
+        };
+        let statements = &mut self.environment.host.statements;
+        statements.insert(name.to_owned(), shown);
         self.prepared
             .insert(name.to_owned(), Prepared::new(Some(parsed), types));
         Ok(Completion::new("PREPARE"))
@@ -426,8 +512,10 @@ impl Session {
         let text = ident_text(name);
         if text == "all" && name.quote_style.is_none() {
             self.prepared.retain(|name, _| name.is_empty());
+            self.environment.host.statements.clear();
             return Ok(Completion::new("DEALLOCATE ALL"));
         }
+        self.environment.host.statements.remove(&text);
         match self.prepared.remove(&text) {
             Some(_) => Ok(Completion::new("DEALLOCATE")),
             None => {

@@ -5,6 +5,7 @@
 
 use super::Session;
 use crate::bind::Binder;
+use crate::catalog::Oid;
 use crate::define;
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Node, Plan, PointPlan};
@@ -52,7 +53,10 @@ impl Session {
             }
             statement @ (Statement::Set(_)
             | Statement::ShowVariable { .. }
-            | Statement::Reset(_)) => self.setting_statement(statement, sink),
+            | Statement::Reset(_)) => {
+                self.set_deferrable(parsed)?;
+                self.setting_statement(statement, sink)
+            }
             Statement::Declare { .. }
             | Statement::Fetch { .. }
             | Statement::Close { .. }
@@ -94,6 +98,8 @@ impl Session {
         let database = self.sql.database();
         let mut binder = Binder::new(&environment.names, database, environment.context(), &places);
         binder.declare(declared);
+        let cursors = |cursor: &str, table: Oid, name: &str| self.cursor_row(cursor, (table, name));
+        binder.with_cursors(&cursors);
         let Some(mut plan) = binder.statement(&parsed.statement)? else {
             return Ok(None);
         };
@@ -150,6 +156,9 @@ impl Session {
             let message = format!("cannot execute {} in a read-only transaction", plan.command);
             return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
         }
+        if !self.transaction.has_read {
+            self.connection.take_snapshot()?;
+        }
         self.transaction.has_read = true;
         self.connection.set_wait(self.environment.wait());
         let mut state = State::new(self.environment.host.memory(plan.keepers));
@@ -196,6 +205,7 @@ impl Session {
             command: "INSERT",
             writes: true,
             keepers: 1,
+            is_momentary: false,
         });
         let mut running = self.begin_plan(&filling, Vec::new())?;
         let completion = self.run_on(&mut running, 0, &mut Nowhere)?;

@@ -91,6 +91,7 @@ impl Session {
                 command: plan.command,
                 writes: plan.writes,
                 keepers: plan.keepers,
+                is_momentary: plan.is_momentary,
             });
             let start = Instant::now();
             let mut running = self.begin_plan(&plan, values.clone())?;
@@ -130,8 +131,14 @@ impl Session {
                 return Ok(prepared);
             }
         }
+        let query = match inner {
+            Statement::Declare { stmts, .. } => stmts
+                .first()
+                .and_then(|declared| declared.for_query.clone()),
+            _ => None,
+        };
         let inner = Parsed {
-            statement: Arc::new(inner.clone()),
+            statement: Arc::new(query.map_or_else(|| inner.clone(), Statement::Query)),
             ..parsed.clone()
         };
         let plan = self.plan(&inner, &[])?.ok_or_else(|| {

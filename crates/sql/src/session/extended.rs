@@ -119,7 +119,7 @@ impl Session {
         let planned = self.prepared.contains_key(&portal.statement);
         self.is_alone = false;
         self.guarded(|session| {
-            if let Some(completion) = session.control(&parsed.statement)? {
+            if let Some(completion) = session.control(&parsed)? {
                 return Ok(completion);
             }
             session.attempt(|session| {
@@ -280,7 +280,8 @@ impl Session {
         let Some(plan) = self.plan(&parsed, &declared)? else {
             return Ok(None);
         };
-        if let Some(prepared) = self.prepared.get_mut(statement) {
+        let prepared = self.prepared.get_mut(statement);
+        if let Some(prepared) = prepared.filter(|_| !plan.is_momentary) {
             prepared.planned = Some(Planned {
                 plan: Arc::clone(&plan),
                 versions,

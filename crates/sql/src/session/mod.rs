@@ -33,7 +33,7 @@ mod settings;
 pub use describe::Description;
 pub use extended::{Described, Parameters};
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Oid};
 use crate::error::Result;
 use crate::run::PointMemory;
 use crate::sink::RowSink;
@@ -46,7 +46,7 @@ use crate::types::Settings;
 use crate::types::random::Random;
 use indelible::{CommitReport, Connection, Interrupt};
 use sql_parse::{Fingerprint, parse};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// One client of a database: a transaction at a time, prepared statements, cursors and settings.
@@ -62,6 +62,9 @@ pub struct Session {
     /// The memory of a portal that has ended.
     spare_portal: Portal,
     cursors: HashMap<String, cursor::Cursor>,
+    /// Temporary tables that do not outlive a transaction, and whether they go with it or lose
+    /// their rows.
+    pub(crate) on_commit: Vec<(Oid, bool)>,
     last_commit: Option<CommitReport>,
     point: PointMemory,
     /// Whether the statement was sent alone, so that its transaction ends with it.
@@ -136,6 +139,8 @@ impl Session {
                     new_tables: Vec::new(),
                     transaction: 0,
                     files: Arc::default(),
+                    cursors: BTreeMap::new(),
+                    statements: BTreeMap::new(),
                 },
             },
             connection,
@@ -145,6 +150,7 @@ impl Session {
             spare_portal: Portal::default(),
             last_commit: None,
             cursors: HashMap::new(),
+            on_commit: Vec::new(),
             point: PointMemory::default(),
             is_alone: false,
             fingerprint: Fingerprint::default(),

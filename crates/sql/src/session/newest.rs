@@ -6,7 +6,7 @@
 
 use super::Session;
 use crate::error::Result;
-use crate::plan::{Node, Plan};
+use crate::plan::{Change, Node, Plan};
 use indelible::{Table, TableLock};
 
 impl Session {
@@ -18,9 +18,11 @@ impl Session {
         }
         let wait = self.environment.wait();
         for node in plan.before.iter().chain([&plan.root]) {
-            if let Some(table) = changed_table(node) {
+            let mut tables = Vec::new();
+            changed_tables(node, &mut tables);
+            for table in tables {
                 self.connection
-                    .lock_table(table, TableLock::IntentExclusive, wait)?;
+                    .lock_table(&table, TableLock::IntentExclusive, wait)?;
             }
         }
         if self.transaction.defines {
@@ -36,11 +38,25 @@ impl Session {
     }
 }
 
-/// The table that a node changes.
-fn changed_table(node: &Node) -> Option<&Table> {
+/// Adds the tables that a node changes.
+fn changed_tables(node: &Node, tables: &mut Vec<Table>) {
     match node {
-        Node::Modify(modify) => Some(&modify.table.source.table),
-        Node::Shared(shared) => changed_table(&shared.node),
-        _ => None,
+        Node::Modify(modify) => {
+            tables.push(modify.table.source.table.clone());
+            let router = match &modify.change {
+                Change::Insert(insert) => insert.router.as_ref(),
+                Change::Update { moves, .. } => moves.as_ref().map(|moves| &moves.router),
+                Change::Delete { .. } => None,
+            };
+            let leaves = router.into_iter().flat_map(|router| &router.leaves);
+            tables.extend(leaves.map(|leaf| leaf.target.source.table.clone()));
+        }
+        Node::Shared(shared) => changed_tables(&shared.node, tables),
+        Node::Sort(sort) => changed_tables(&sort.input, tables),
+        Node::SetOperation(operation) => {
+            changed_tables(&operation.left, tables);
+            changed_tables(&operation.right, tables);
+        }
+        _ => {}
     }
 }

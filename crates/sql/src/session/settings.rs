@@ -10,7 +10,7 @@ use crate::sink::{Batch, Completion, OutputColumn, RowSink};
 use crate::state::{Listen, parts_of, unknown_setting};
 use crate::types::{Context, Datum, Kind};
 use indelible::Mode;
-use sql_parse::ident_text;
+use sql_parse::{Parsed, ident_text};
 use sqlparser::ast::{
     ContextModifier, Expr, ObjectName, Reset, Set, SetSessionAuthorizationParamKind, Statement,
     UnaryOperator, Value,
@@ -49,6 +49,7 @@ impl Session {
     pub(crate) fn reset_everything(&mut self) {
         self.reset_all();
         self.prepared.clear();
+        self.environment.host.statements.clear();
         self.close_portals();
         self.environment.host.sequences = crate::state::SessionSequences::default();
         self.connection.advisory_unlock_all();
@@ -114,6 +115,21 @@ impl Session {
             }
         }
         Ok(Completion::new("SET"))
+    }
+
+    /// `SET TRANSACTION` and its kin with `DEFERRABLE`, which the parser does not see.
+    pub(super) fn set_deferrable(&mut self, parsed: &Parsed) -> Result<()> {
+        match (&*parsed.statement, parsed.deferrable) {
+            (Statement::Set(Set::SetTransaction { session: true, .. }), Some(defers)) => {
+                let value = if defers { "on" } else { "off" };
+                self.set_variable("default_transaction_deferrable", Some(value), false)
+            }
+            (_, Some(defers)) => {
+                self.transaction.defers = defers;
+                Ok(())
+            }
+            (_, None) => Ok(()),
+        }
     }
 
     fn set_default_modes(&mut self, modes: &[sqlparser::ast::TransactionMode]) -> Result<()> {
@@ -253,6 +269,10 @@ impl Session {
                 } else {
                     "off".into()
                 }
+            }
+            "transaction_deferrable" => {
+                let value = if self.transaction.defers { "on" } else { "off" };
+                value.to_owned()
             }
             other => {
                 let value = self.environment.host.variables.get(other);

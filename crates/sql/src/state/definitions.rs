@@ -94,9 +94,14 @@ impl Definitions<'_> {
             format!(" WHERE {}", bracketed(&self.printed(bound, &columns, text)))
         });
         Some(format!(
-            "CREATE {}INDEX {} ON {name} USING btree ({}){predicate}",
+            "CREATE {}INDEX {} ON {}{name} USING btree ({}){predicate}",
             if index.is_unique { "UNIQUE " } else { "" },
             quoted(&index.name),
+            if table.lineage.scheme.is_some() {
+                "ONLY "
+            } else {
+                ""
+            },
             index_columns(table, index)
         ))
     }

@@ -11,7 +11,7 @@ use crate::catalog::{Body, Names, Object, Oid, PUBLIC, is_typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Kind::{self, Bool, Char, Int2, Int4, Name, NodeTree, Regclass, Regtype, Text};
 use crate::types::array::Array;
-use crate::types::function::Function;
+use crate::types::function::{Function, Volatility};
 use crate::types::{Context, Datum, Type};
 use std::sync::Arc;
 
@@ -178,6 +178,9 @@ impl HostCall<'_> {
     ) -> Result<Option<Datum>> {
         let first = arguments.first().unwrap_or(&Datum::Null);
         Ok(Some(match function {
+            "pg_get_partkeydef" | "pg_get_functiondef" => {
+                optional(self.definition_text(context, number(first)))
+            }
             "pg_get_function_arguments" | "pg_get_function_identity_arguments" => {
                 optional(number(first).and_then(system::routine).map(arguments_of))
             }
@@ -241,19 +244,65 @@ impl HostCall<'_> {
         }))
     }
 
+    /// The keys of a partitioned table, or the statement that creates a function of a user.
+    fn definition_text(&self, context: &Context<'_>, oid: Option<Oid>) -> Option<String> {
+        let object = self.names.catalog.object(oid?)?;
+        match &object.body {
+            Body::Table(table) => table.lineage.scheme.as_ref().map(ToString::to_string),
+            _ => self.function_text(context, object),
+        }
+    }
+
+    /// The statement that creates a function of a user.
+    fn function_text(&self, context: &Context<'_>, object: &Object) -> Option<String> {
+        let Body::Function(body) = &object.body else {
+            return None;
+        };
+        let type_text = |data_type: Type| {
+            let of_user = context.names.type_name(data_type.kind);
+            of_user.unwrap_or_else(|| data_type.kind.name())
+        };
+        let arguments = body.arguments.iter().map(|(name, data_type)| match name {
+            Some(name) => format!("{} {}", quoted(name), type_text(*data_type)),
+            None => type_text(*data_type),
+        });
+        let arguments = arguments.collect::<Vec<_>>().join(", ");
+        let schema = self.names.catalog.object(object.namespace)?;
+        let set = if body.returns_set { "SETOF " } else { "" };
+        let mut words = String::new();
+        match body.volatility {
+            Volatility::Immutable => words.push_str(" IMMUTABLE"),
+            Volatility::Stable => words.push_str(" STABLE"),
+            Volatility::Volatile => {}
+        }
+        if body.is_strict {
+            words.push_str(" STRICT");
+        }
+        let words = if words.is_empty() {
+            words
+        } else {
+            format!("{words}\n")
+        };
+        Some(format!(
+            "CREATE OR REPLACE FUNCTION {}.{}({arguments})\n RETURNS {set}{}\n LANGUAGE sql\n{words}AS $function${}$function$\n",
+            quoted(&schema.name),
+            quoted(&object.name),
+            type_text(body.result),
+            body.query
+        ))
+    }
+
     /// Functions about kinds of objects that do not exist here: there are no rows, and no texts.
     fn describe_absent(&self, function: &str) -> Option<Datum> {
         Some(match function {
             "pg_get_ruledef"
             | "pg_get_triggerdef"
-            | "pg_get_partkeydef"
             | "pg_get_partition_constraintdef"
             | "pg_get_statisticsobjdef"
             | "pg_get_statisticsobjdef_columns"
             | "pg_get_statisticsobjdef_expressions"
             | "pg_get_function_arg_default"
             | "pg_get_function_sqlbody"
-            | "pg_get_functiondef"
             | "pg_conversion_is_visible"
             | "pg_statistics_obj_is_visible"
             | "pg_ts_config_is_visible"
@@ -331,7 +380,7 @@ impl HostCall<'_> {
             },
         };
         let group = match object.body {
-            Body::Enum(_) | Body::Domain(_) => Names::Types,
+            Body::Enum(_) | Body::Domain(_) | Body::Composite(_) => Names::Types,
             _ => Names::Relations,
         };
         let mut schemas = self.names.schemas();

@@ -6,14 +6,15 @@
 use super::names::SessionNames;
 use super::registry::{Announced, Peer};
 use super::sequence::SessionSequences;
-use super::setting::Variables;
 use super::{Notice, Severity};
 use crate::error::{Result, SqlError, SqlState};
 use crate::sql::Sql;
 use crate::types::random::Random;
-use crate::types::{Context, Settings};
+use crate::types::{Context, Settings, Type};
 use indelible::{Interrupt, Wait};
 use sql_rows::{Files, Memory};
+use sql_values::setting::{Variables, millis_of};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -79,6 +80,28 @@ pub(crate) struct HostState {
     pub(crate) transaction: i64,
     /// Its temporary files.
     pub(crate) files: Arc<Files>,
+    /// Its cursors, as it sees them itself.
+    pub(crate) cursors: BTreeMap<String, ShownCursor>,
+    /// Its prepared statements.
+    pub(crate) statements: BTreeMap<String, ShownStatement>,
+}
+
+/// A cursor, as `pg_cursors` shows it.
+#[derive(Clone, Debug)]
+pub(crate) struct ShownCursor {
+    pub(crate) statement: Arc<str>,
+    pub(crate) is_held: bool,
+    pub(crate) is_binary: bool,
+    pub(crate) is_scrollable: bool,
+    pub(crate) made_at: i64,
+}
+
+/// A prepared statement, as `pg_prepared_statements` shows it.
+#[derive(Clone, Debug)]
+pub(crate) struct ShownStatement {
+    pub(crate) statement: Arc<str>,
+    pub(crate) types: Vec<Type>,
+    pub(crate) made_at: i64,
 }
 
 impl HostState {
@@ -91,7 +114,13 @@ impl HostState {
 
     /// Gives the statement that begins its time.
     pub(crate) fn begin_statement(&mut self) {
+<<<<<<< HEAD
         let limit = self.variables.modes().limit;
+=======
+        let millis = self.variables.get("statement_timeout");
+        let millis = millis.and_then(millis_of).unwrap_or(0);
+        let limit = (millis > 0).then(|| Duration::from_millis(millis));
+>>>>>>> 026414d1 (sql: partitions, changed views, functions, types of fields and WHERE CURRENT OF)
         self.deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
     }
 

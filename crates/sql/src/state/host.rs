@@ -301,7 +301,7 @@ impl HostCall<'_> {
         match self.session.variables.get(name) {
             Some(value) => Ok(Datum::text(value)),
             None if may_miss => Ok(Datum::Null),
-            None => Err(super::setting::unknown(name)),
+            None => Err(super::unknown_setting(name)),
         }
     }
 }

@@ -7,11 +7,9 @@
 //! | `environment` | everything that expressions look at: settings, names, times, the session |
 //! | `functions`, `host` | all functions, and those that need the session |
 //! | `names` | objects by their names, along the search path |
-//! | `setting` | `SET`, `SHOW`, `RESET` |
 //! | `standard` | functions of `information_schema` |
 //! | `transaction` | the block that is open, its savepoints and its definitions |
 //! | `registry` | the sessions of the database, as others see them, and their notifications |
-//! | `scram` | verifiers of passwords |
 //! | `prepared` | prepared statements, portals and cursors |
 
 mod activity;
@@ -24,23 +22,21 @@ mod names;
 mod prepared;
 mod privilege;
 mod registry;
-mod scram;
 mod sequence;
-mod setting;
 mod standard;
 mod transaction;
 
 pub(crate) use definitions::Definitions;
-pub(crate) use environment::{Environment, HostState, now};
+pub(crate) use environment::{Environment, HostState, ShownCursor, ShownStatement, now};
 pub(crate) use functions::functions;
 pub(crate) use host::HostCall;
 pub(crate) use names::{SessionNames, parts_of, quoted};
 pub(crate) use prepared::{Planned, Portal, Prepared, Running};
 pub(crate) use registry::{Announced, Listen, Registry, cost};
 pub use registry::{Notification, Wake, WakeReason};
-pub(crate) use scram::verifier;
 pub(crate) use sequence::{Sequences, SessionSequences, delete as delete_sequence};
-pub(crate) use setting::{
+pub(crate) use sql_values::scram::verifier;
+pub(crate) use sql_values::setting::{
     PlanCacheMode, Variables, default_of as default_setting, is_fixed as is_fixed_setting,
     millis_of, unknown as unknown_setting,
 };

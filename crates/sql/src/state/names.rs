@@ -86,8 +86,13 @@ impl SessionNames {
         schema: Option<&str>,
         name: &str,
     ) -> Option<(Type, &Arc<Object>)> {
-        let object = self.find(Group::Types, schema, name)?;
+        let object = self
+            .find(Group::Types, schema, name)
+            .or_else(|| self.find(Group::Relations, schema, name))?;
         let data_type = match &object.body {
+            Body::Composite(_) => Kind::Composite(object.oid).plain(),
+            // The rows of a table are a type of its name.
+            Body::Table(_) if object.name == name => Kind::Composite(object.oid).plain(),
             Body::Enum(_) => Kind::Enum(object.oid).plain(),
             Body::Domain(domain) => domain.base,
             _ => return None,
@@ -135,7 +140,7 @@ impl SessionNames {
     /// The name of an object, with its schema if the search path does not lead to it.
     pub(crate) fn visible_name(&self, object: &Object) -> String {
         let group = match object.body {
-            Body::Enum(_) | Body::Domain(_) => Group::Types,
+            Body::Enum(_) | Body::Domain(_) | Body::Composite(_) => Group::Types,
             _ => Group::Relations,
         };
         let found = self.find(group, None, &object.name);
@@ -229,18 +234,21 @@ impl Names for SessionNames {
                 .unzip();
             return Some(Arc::new(RecordShape { names, types }));
         }
-        let object = self.catalog.object(composite_oid)?;
-        let Body::Table(table) = &object.body else {
-            return None;
+        let (names, types) = match &self.catalog.object(composite_oid)?.body {
+            Body::Table(table) => {
+                let columns = table.columns.iter();
+                let columns = columns.map(|column| (column.name.as_str().into(), column.data_type));
+                columns.unzip()
+            }
+            Body::Composite(fields) => {
+                let fields = fields.iter();
+                fields
+                    .map(|(name, data_type)| (name.as_str().into(), *data_type))
+                    .unzip()
+            }
+            _ => return None,
         };
-        let columns = table.columns.iter();
-        Some(Arc::new(RecordShape {
-            names: columns
-                .clone()
-                .map(|column| column.name.as_str().into())
-                .collect(),
-            types: columns.map(|column| column.data_type).collect(),
-        }))
+        Some(Arc::new(RecordShape { names, types }))
     }
 
     fn object_name(&self, kind: Kind, oid: u32) -> Option<String> {

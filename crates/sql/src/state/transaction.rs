@@ -40,6 +40,8 @@ pub(crate) struct Transaction {
     /// Modes of the open one; those of the next one are in the settings.
     pub(crate) isolation: Isolation,
     pub(crate) access: Mode,
+    /// Whether it is `DEFERRABLE`, which is shown and means nothing: no snapshot waits.
+    pub(crate) defers: bool,
     /// Whether a query has run, after which the isolation cannot be changed.
     pub(crate) has_read: bool,
 }
@@ -65,8 +67,14 @@ impl Transaction {
             loose: Vec::new(),
             isolation: Isolation::ReadCommitted,
             access: Mode::ReadWrite,
+            defers: false,
             has_read: false,
         }
+    }
+
+    /// Its modes, for the one that follows with `AND CHAIN`.
+    pub(crate) fn modes(&self) -> (Isolation, Mode, bool) {
+        (self.isolation, self.access, self.defers)
     }
 
     /// Whether a statement that cannot be undone must be refused.

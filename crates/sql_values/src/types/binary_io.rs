@@ -396,7 +396,14 @@ fn parse_record(kind: Kind, bytes: &mut Bytes<'_>, context: &Context<'_>) -> Res
     let mut fields = Vec::new();
     for place in 0..count {
         let oid = bytes.array().map(u32::from_be_bytes)?;
-        let kind = Kind::from_oid(oid)
+        let of_shape = known
+            .as_ref()
+            .and_then(|known| known.types.get(place as usize));
+        let of_shape = of_shape
+            .map(|found| found.kind)
+            .filter(|kind| kind.oid() == oid);
+        let kind = of_shape
+            .or_else(|| Kind::from_oid(oid))
             .ok_or_else(|| bad(&format!("type with OID {oid} does not exist")))?;
         fields.push(parse_sized(kind, bytes, context)?);
         shape.names.push(format!("f{}", place + 1).into());

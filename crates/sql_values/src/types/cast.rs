@@ -7,7 +7,7 @@
 use super::array::Array;
 use super::context::Context;
 use super::datetime::convert;
-use super::datum::{Datum, without_blanks};
+use super::datum::{Datum, Record, without_blanks};
 use super::json::Json;
 use super::kind::{Category, Kind, Type};
 use super::numeric::Numeric;
@@ -188,7 +188,8 @@ fn convert_kind(datum: Datum, from: Kind, to: Kind, context: &Context<'_>) -> Re
         (Datum::Text(_), Kind::Text | Kind::Varchar) => return Ok(datum),
         (Datum::Text(text), Kind::Bpchar) => return Ok(Datum::Bpchar(text.clone())),
         (Datum::Text(text), Kind::Name | Kind::Char) => return Ok(text_of_kind(text, to)),
-        (Datum::Record(_), Kind::Record | Kind::Composite(_)) => return Ok(datum),
+        (Datum::Record(record), Kind::Composite(oid)) => return reshaped(record, oid, context),
+        (Datum::Record(_), Kind::Record) => return Ok(datum),
         _ => {}
     }
     if let Some(converted) = convert::moments(&datum, to, context)? {
@@ -196,6 +197,43 @@ fn convert_kind(datum: Datum, from: Kind, to: Kind, context: &Context<'_>) -> Re
     }
     let text = text_io::print(&datum, from, context)?;
     text_io::parse(to, &text, context)
+}
+
+/// A row as one of a type: with its names, and each field as one of its type.
+fn reshaped(record: &Record, oid: u32, context: &Context<'_>) -> Result<Datum> {
+    let shape = context
+        .names
+        .row_shape(oid)
+        .unwrap_or_else(|| Arc::clone(&record.shape));
+    if shape.types.len() != record.fields.len() {
+        let name = context.names.type_name(Kind::Composite(oid));
+        let name = name.unwrap_or_else(|| "record".to_owned());
+        return Err(wrong_width(&name, record.fields.len(), shape.types.len()));
+    }
+    let mut fields = Vec::with_capacity(record.fields.len());
+    let types = record.shape.types.iter().zip(&shape.types);
+    for (field, (from, to)) in record.fields.iter().zip(types) {
+        fields.push(match field {
+            Datum::Null => Datum::Null,
+            field if from.kind == to.kind => field.clone(),
+            field => cast(
+                field.clone(),
+                from.kind,
+                *to,
+                CastContext::Explicit,
+                context,
+            )?,
+        });
+    }
+    Ok(Datum::Record(Arc::new(Record { shape, fields })))
+}
+
+/// The error of a row that has not as many fields as its type.
+pub fn wrong_width(name: &str, count: usize, wanted: usize) -> SqlError {
+    let words = if count < wanted { "few" } else { "many" };
+    let message = format!("cannot cast type record to {name}");
+    SqlError::new(SqlState::CANNOT_COERCE, message)
+        .detail(format!("Input has too {words} columns."))
 }
 
 /// A text as `name` and `"char"` hold it.

@@ -110,6 +110,9 @@ pub fn function(
     let exact = list.iter().position(|one| one.arguments == given);
     match exact.map_or_else(|| choose(&mut list, given), Choice::One) {
         Choice::One(index) => finish(&list[index], given),
+        Choice::None if given.contains(&Kind::Unknown) && lacks_type_only(candidates, given) => {
+            Err(undetermined())
+        }
         Choice::None => Err(SqlError::new(
             SqlState::UNDEFINED_FUNCTION,
             format!("{} does not exist", describe()),
@@ -125,6 +128,18 @@ pub fn function(
             "Could not choose a best candidate function. You might need to add explicit type casts.",
         )),
     }
+}
+
+/// Whether a function would take the arguments if one of them said the type that it leaves open.
+fn lacks_type_only(candidates: &[&'static Function], given: &[Kind]) -> bool {
+    candidates.iter().any(|function| {
+        let wanted = function.arguments;
+        let mut pairs = given.iter().zip(wanted);
+        wanted.len() == given.len()
+            && pairs.all(|(given, wanted)| cast::can_coerce(*given, *wanted, CastContext::Implicit))
+            && bind(given, wanted, None)
+                .is_err_and(|error| error.state == SqlState::DATATYPE_MISMATCH)
+    })
 }
 
 /// The function with as many arguments as the call has, if it can take so many.
@@ -196,7 +211,8 @@ fn decided(list: &[Candidate]) -> Option<Choice> {
     }
 }
 
-fn coerces(given: &[Kind], wanted: &[Kind]) -> bool {
+/// Whether arguments of these kinds convert implicitly to others.
+pub fn coerces(given: &[Kind], wanted: &[Kind]) -> bool {
     given
         .iter()
         .zip(wanted)

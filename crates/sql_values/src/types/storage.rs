@@ -12,7 +12,7 @@
 //! | char(n) | varchar(4n) | without the blanks at its end |
 //! | varchar(n), name | varchar(4n), text where that is over 1,024 | |
 //! | text, json | text | |
-//! | jsonb, arrays | bytes | `json::binary`, PostgreSQL's binary form |
+//! | jsonb, arrays, rows | bytes | `json::binary`, PostgreSQL's binary form |
 //! | enum | int32 | the place of the label |
 //!
 //! Reading gives back exactly the value that was written, display scale of numbers and the parts
@@ -78,6 +78,7 @@ pub fn column_type(of: Type) -> Result<DataType> {
         Kind::Date => DataType::Date,
         Kind::Timestamp | Kind::Timestamptz => DataType::Timestamp,
         Kind::Uuid => DataType::Uuid,
+        Kind::Composite(_) => DataType::Bytes { max: None },
         kind if kind.element().is_some() => DataType::Bytes { max: None },
         kind if kind.is_object_number() => DataType::Int64,
         kind => {
@@ -102,7 +103,7 @@ fn decimal(of: Type) -> Option<(u8, u8)> {
 pub fn has_exact_keys(of: Type) -> bool {
     match of.kind {
         Kind::Numeric => decimal(of).is_some(),
-        Kind::Interval | Kind::Jsonb | Kind::Json => false,
+        Kind::Interval | Kind::Jsonb | Kind::Json | Kind::Composite(_) => false,
         kind => kind.element().is_none(),
     }
 }
@@ -133,7 +134,7 @@ pub fn store(datum: &Datum, of: Type, context: &Context<'_>) -> Result<Value> {
         Datum::Timetz(time) => Value::Bytes(order::timetz(*time)),
         Datum::Interval(interval) => Value::Bytes(order::interval(*interval)),
         Datum::Jsonb(json) => Value::Bytes(json.to_bytes()),
-        Datum::Array(_) => {
+        Datum::Array(_) | Datum::Record(_) => {
             let mut bytes = Vec::new();
             binary_io::print(&mut bytes, datum, of.kind, context)?;
             Value::Bytes(bytes)
@@ -252,7 +253,9 @@ fn load_bytes(bytes: &[u8], kind: Kind, of: Type, context: &Context<'_>) -> Resu
         Kind::Timetz => order::read_timetz(bytes).map(Datum::Timetz),
         Kind::Jsonb => Json::from_bytes(bytes).map(|json| Datum::Jsonb(Arc::new(json))),
         Kind::Bytea => Some(Datum::bytes(bytes)),
-        _ if kind.element().is_some() => return binary_io::parse(kind, bytes, context),
+        _ if kind.element().is_some() || matches!(kind, Kind::Composite(_)) => {
+            return binary_io::parse(kind, bytes, context);
+        }
         _ => None,
     };
     loaded.ok_or_else(|| damaged(of))

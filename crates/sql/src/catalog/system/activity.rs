@@ -4,10 +4,10 @@
 //! have a password in it. Costs are those of commits, of all sessions since the opening.
 
 use super::DATABASE;
-use super::relation::{Maker, Rows, Sources, text};
+use super::relation::{Maker, Rows, Sources, array, flag, text};
 use crate::error::Result;
 use crate::state::{Block, cost};
-use crate::types::Datum;
+use crate::types::{Datum, Kind};
 use indelible::Method;
 
 pub(super) const MAKERS: &[Maker] = &[
@@ -16,6 +16,8 @@ pub(super) const MAKERS: &[Maker] = &[
     ("pg_settings", settings),
     ("pg_stat_nvm", costs),
     ("pg_locks", locks),
+    ("pg_cursors", cursors),
+    ("pg_prepared_statements", statements),
 ];
 
 /// Relations that PostgreSQL does not have.
@@ -27,6 +29,35 @@ fn moment(moment: i64) -> Datum {
         0 => Datum::Null,
         moment => Datum::Timestamptz(moment),
     }
+}
+
+fn cursors(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    for (name, cursor) in &from.session.cursors {
+        rows.push([
+            ("name", text(name)),
+            ("statement", text(&cursor.statement)),
+            ("is_holdable", flag(cursor.is_held)),
+            ("is_binary", flag(cursor.is_binary)),
+            ("is_scrollable", flag(cursor.is_scrollable)),
+            ("creation_time", moment(cursor.made_at)),
+        ]);
+    }
+    Ok(())
+}
+
+fn statements(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    for (name, statement) in &from.session.statements {
+        let types = statement.types.iter();
+        let types = types.map(|data_type| Datum::Oid(data_type.kind.oid()));
+        rows.push([
+            ("name", text(name)),
+            ("statement", text(&statement.statement)),
+            ("prepare_time", moment(statement.made_at)),
+            ("parameter_types", array(Kind::Regtype, types)),
+            ("from_sql", flag(true)),
+        ]);
+    }
+    Ok(())
 }
 
 fn sessions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {

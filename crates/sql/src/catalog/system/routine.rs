@@ -27,6 +27,8 @@ const FIRST: Oid = 14_000;
 /// `cstring` and `internal`: arguments of functions that no statement calls.
 const CSTRING: Oid = 2275;
 const INTERNAL: Oid = 2281;
+/// The language of functions that users define.
+const SQL: Oid = 14;
 
 /// A function as the catalogue lists it.
 #[derive(Clone, Debug)]
@@ -208,7 +210,8 @@ pub(super) fn operator_oid(name: &str, left: Kind, right: Kind) -> Oid {
     found.map_or(0, |(oid, _)| *oid)
 }
 
-fn procedures(_: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+fn procedures(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    user_functions(from, rows);
     for routine in routines() {
         let function = routine.function;
         let kind = match function.map(|function| function.body) {
@@ -216,11 +219,7 @@ fn procedures(_: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             Some(Body::Window(_)) => "w",
             _ => "f",
         };
-        let volatility = match function.map(|function| function.volatility) {
-            Some(Volatility::Stable) => "s",
-            Some(Volatility::Volatile) => "v",
-            _ => "i",
-        };
+        let volatility = function.map_or("i", |function| volatility_of(function.volatility));
         let returns_set = function.is_some_and(Function::returns_set);
         let last = routine.arguments.last().copied().unwrap_or(0);
         let variadic = match function {
@@ -259,6 +258,46 @@ fn procedures(_: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
         ]);
     }
     Ok(())
+}
+
+/// Functions that users have defined.
+fn user_functions(from: &Sources<'_>, rows: &mut Rows<'_>) {
+    for object in from.names.catalog.objects() {
+        let crate::catalog::Body::Function(body) = &object.body else {
+            continue;
+        };
+        let arguments = body.arguments.iter();
+        let kinds = arguments.map(|(_, data_type)| Datum::Oid(data_type.kind.oid()));
+        rows.push([
+            ("oid", Datum::Oid(object.oid)),
+            ("proname", text(&object.name)),
+            ("pronamespace", Datum::Oid(object.namespace)),
+            ("proowner", from.owner(object)),
+            ("prolang", Datum::Oid(SQL)),
+            (
+                "prorows",
+                Datum::Float4(if body.returns_set { 1000.0 } else { 0.0 }),
+            ),
+            ("provariadic", Datum::Oid(0)),
+            ("prokind", text("f")),
+            ("proisstrict", flag(body.is_strict)),
+            ("proretset", flag(body.returns_set)),
+            ("provolatile", text(volatility_of(body.volatility))),
+            ("pronargs", Datum::Int2(body.arguments.len() as i16)),
+            ("pronargdefaults", Datum::Int2(0)),
+            ("prorettype", Datum::Oid(body.result.kind.oid())),
+            ("proargtypes", vector(Kind::Oid, kinds)),
+            ("prosrc", text(&body.query)),
+        ]);
+    }
+}
+
+fn volatility_of(volatility: Volatility) -> &'static str {
+    match volatility {
+        Volatility::Immutable => "i",
+        Volatility::Stable => "s",
+        Volatility::Volatile => "v",
+    }
 }
 
 fn operators(_: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {

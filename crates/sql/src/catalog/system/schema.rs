@@ -5,9 +5,12 @@
 
 use super::Relation;
 use super::relation::all;
-use super::relation::{Maker, Rows, Sources, array, flag, small, text};
+use super::relation::{Maker, Rows, Sources, array, flag, small, text, vector};
 use super::types::storage_of;
-use crate::catalog::{Body, Column, Index, Object, Oid, Origin, Rule, TableBody, typed_table};
+use crate::catalog::{
+    Body, Column, Index, Object, Oid, Origin, PartitionBound, Rule, Strategy, TableBody,
+    typed_table,
+};
 use crate::error::Result;
 use crate::state::Definitions;
 use crate::types::{Datum, Kind, Type};
@@ -22,6 +25,8 @@ pub(super) const MAKERS: &[Maker] = &[
     ("pg_sequence", sequences),
     ("pg_description", descriptions),
     ("pg_rewrite", rules),
+    ("pg_inherits", heirs),
+    ("pg_partitioned_table", partitioned),
 ];
 
 /// The access method of tables, `heap`.
@@ -34,6 +39,7 @@ pub(super) const CLASS: Oid = 1259;
 pub(super) const TYPE: Oid = 1247;
 pub(super) const NAMESPACE: Oid = 2615;
 const AUTHID: Oid = 1260;
+const PROC: Oid = 1255;
 pub(super) const REWRITE: Oid = 2618;
 
 impl Sources<'_> {
@@ -105,6 +111,59 @@ fn namespaces(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn heirs(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    from.each_table(|object, table| {
+        for (number, parent) in (1..).zip(&table.lineage.parents) {
+            rows.push([
+                ("inhrelid", Datum::Oid(object.oid)),
+                ("inhparent", Datum::Oid(*parent)),
+                ("inhseqno", Datum::Int4(number)),
+                ("inhdetachpending", flag(false)),
+            ]);
+        }
+        Ok(())
+    })
+}
+
+fn partitioned(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    from.each_table(|object, table| {
+        let Some(scheme) = &table.lineage.scheme else {
+            return Ok(());
+        };
+        let places = scheme.keys.iter().map(|key| {
+            let at = table.column(key.trim_matches('"'));
+            Datum::Int2(at.map_or(0, |at| at as i16 + 1))
+        });
+        let rest = from
+            .names
+            .catalog
+            .heirs(object.oid)
+            .into_iter()
+            .find(|heir| {
+                let heir = from.names.catalog.object(*heir);
+                heir.is_some_and(|heir| {
+                    matches!(&heir.body, Body::Table(heir)
+                if heir.lineage.bound == Some(PartitionBound::Default))
+                })
+            });
+        rows.push([
+            ("partrelid", Datum::Oid(object.oid)),
+            (
+                "partstrat",
+                text(if scheme.strategy == Strategy::List {
+                    "l"
+                } else {
+                    "r"
+                }),
+            ),
+            ("partnatts", small(scheme.keys.len())),
+            ("partdefid", Datum::Oid(rest.unwrap_or(0))),
+            ("partattrs", vector(Kind::Int2, places)),
+        ]);
+        Ok(())
+    })
 }
 
 fn classes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
@@ -189,7 +248,23 @@ fn table_class(
         ),
         ("relhasindex", flag(!table.indexes.is_empty())),
         ("relpersistence", persistence.clone()),
-        ("relkind", text("r")),
+        (
+            "relkind",
+            text(if table.lineage.scheme.is_some() {
+                "p"
+            } else {
+                "r"
+            }),
+        ),
+        ("relispartition", flag(table.lineage.bound.is_some())),
+        (
+            "relpartbound",
+            table
+                .lineage
+                .bound
+                .as_ref()
+                .map_or(Datum::Null, |bound| text(bound.to_string())),
+        ),
         ("relnatts", small(table.columns.len())),
         ("relchecks", small(checks.count())),
         ("relhastriggers", flag(has_triggers)),
@@ -364,8 +439,9 @@ fn catalogue_of(object: &Object) -> Oid {
     match object.body {
         Body::Schema => NAMESPACE,
         Body::Table(_) | Body::View(_) | Body::Sequence(_) => CLASS,
-        Body::Enum(_) | Body::Domain(_) => TYPE,
+        Body::Enum(_) | Body::Domain(_) | Body::Composite(_) => TYPE,
         Body::Role(_) | Body::Access(_) => AUTHID,
+        Body::Function(_) => PROC,
     }
 }
 

@@ -250,7 +250,7 @@ fn types(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                 );
             }
             Body::Domain(_) => domain(from, &object, rows),
-            Body::Table(_) | Body::View(_) => composite(&object, rows),
+            Body::Table(_) | Body::View(_) | Body::Composite(_) => composite(&object, rows),
             _ => {}
         }
     }

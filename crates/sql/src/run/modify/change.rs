@@ -2,11 +2,11 @@
 //! the statement means.
 //! A row that several rows of other tables meet is changed once.
 
-use super::insert::{Seen, key_datums};
+use super::insert::{Seen, insert_routed, key_datums};
 use super::rules::{check, generate, is_key, named, of_row};
-use super::{Pending, reference};
+use super::{Noted, Pending, reference, route};
 use crate::error::Result;
-use crate::plan::{Expr, Target};
+use crate::plan::{Expr, Moves, Target};
 use crate::run::evaluate::evaluate;
 use crate::run::lock::{Newest, lock_row};
 use crate::run::storage::{column_value, key_of};
@@ -17,20 +17,55 @@ use indelible::{Error, RowLock};
 /// Updates the row of an input row; returns it with the others' rows, if it was changed.
 pub(super) fn update(
     table: &Target,
-    (set, recheck): (&[(usize, Expr)], Option<&Expr>),
+    (set, recheck, moves): (&[(usize, Expr)], Option<&Expr>, Option<&Moves>),
     input: &[Datum],
-    (pending, seen): (&mut Pending, &mut Seen),
+    noted: &mut Noted,
     run: &mut Run<'_>,
 ) -> Result<Option<Row>> {
     let strength = strength_of(table, set);
-    let Some(newest) = newest(table, (strength, recheck), input, seen, run)? else {
+    let Some(newest) = newest(table, (strength, recheck), input, &mut noted.seen, run)? else {
         return Ok(None);
     };
     let width = table.source.width();
     let existing = newest[..width].to_vec();
-    let mut changed = apply(table, set, (existing, &newest), pending, run)?;
+    let after = after(set, &existing, &newest, run)?;
+    let (mut changed, place) = match moves {
+        Some(moves) if !route::takes(table, &after, run)? => {
+            remove(table, &existing, &mut noted.pending, run)?;
+            moved(moves, after, noted, run)?
+        }
+        _ => {
+            let columns = set.iter().map(|(at, _)| *at);
+            let stored = store(table, columns, (existing, after), &mut noted.pending, run)?;
+            (stored, Datum::Oid(table.source.oid))
+        }
+    };
     changed.extend(newest.into_iter().skip(width));
+    if moves.is_some() {
+        changed.push(place);
+    }
     Ok(Some(changed))
+}
+
+/// Inserts a row that its partition does not take any more into the one that does; returns it as
+/// a row of the partition that it was in, with the number of the other one.
+fn moved(
+    moves: &Moves,
+    mut row: Row,
+    noted: &mut Noted,
+    run: &mut Run<'_>,
+) -> Result<(Row, Datum)> {
+    let table = &moves.table;
+    let mut above: Row = moves.columns.iter().map(|&at| row[at].clone()).collect();
+    above.resize(table.source.width(), Datum::Null);
+    let mut place = Datum::Null;
+    if let Some(mut inserted) = insert_routed(&moves.router, table, &above, noted, run)? {
+        place = inserted.pop().unwrap_or(Datum::Null);
+        for (value, &at) in inserted.into_iter().zip(&moves.columns) {
+            row[at] = value;
+        }
+    }
+    Ok((row, place))
 }
 
 /// Deletes the row of an input row; returns it with the others' rows, if it was there.
@@ -38,13 +73,15 @@ pub(super) fn delete(
     table: &Target,
     recheck: Option<&Expr>,
     input: &[Datum],
-    (pending, seen): (&mut Pending, &mut Seen),
+    noted: &mut Noted,
     run: &mut Run<'_>,
 ) -> Result<Option<Row>> {
-    let Some(newest) = newest(table, (RowLock::Update, recheck), input, seen, run)? else {
+    let strength = (RowLock::Update, recheck);
+    let Some(newest) = newest(table, strength, input, &mut noted.seen, run)? else {
         return Ok(None);
     };
-    remove(table, &newest[..table.source.width()], pending, run)?;
+    let row = &newest[..table.source.width()];
+    remove(table, row, &mut noted.pending, run)?;
     Ok(Some(newest))
 }
 
@@ -114,17 +151,23 @@ pub(super) fn apply(
     pending: &mut Pending,
     run: &mut Run<'_>,
 ) -> Result<Row> {
-    let mut after = existing.clone();
+    let after = after(set, &existing, row, run)?;
+    let columns = set.iter().map(|(at, _)| *at);
+    store(table, columns, (existing, after), pending, run)
+}
+
+/// A row with new values, which read `row`.
+fn after(
+    set: &[(usize, Expr)],
+    existing: &[Datum],
+    row: &[Datum],
+    run: &mut Run<'_>,
+) -> Result<Row> {
+    let mut after = existing.to_vec();
     for (at, value) in set {
         after[*at] = evaluate(value, row, run)?;
     }
-    store(
-        table,
-        set.iter().map(|(at, _)| *at),
-        (existing, after),
-        pending,
-        run,
-    )
+    Ok(after)
 }
 
 /// Stores the columns of a locked row that have other values.

@@ -35,6 +35,7 @@ impl Fill {
         let id = plan.table.source.table.id();
         let may_fill = run.environment.host.new_tables.contains(&id)
             && insert.conflict.is_none()
+            && insert.router.is_none()
             && plan.returning.is_none()
             && !plan.input.reads(id);
         may_fill.then(|| Self {

@@ -5,9 +5,9 @@
 
 use super::change::apply;
 use super::rules::{check, duplicate, generate, of_row, stored_row};
-use super::{Pending, reference};
+use super::{Noted, Pending, reference, route};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Conflict, Insert, Target, UniqueKey};
+use crate::plan::{Conflict, Insert, Router, Target, UniqueKey};
 use crate::run::evaluate::all;
 use crate::run::lock::{Newest, lock_row};
 use crate::run::storage::{key_value, read_row};
@@ -24,10 +24,51 @@ pub(super) fn insert(
     table: &Target,
     insert: &Insert,
     input: &[Datum],
+    noted: &mut Noted,
+    run: &mut Run<'_>,
+) -> Result<Option<Row>> {
+    let Some(router) = &insert.router else {
+        let row = all(&insert.values, input, run)?;
+        let conflict = insert.conflict.as_ref();
+        return insert_row(
+            table,
+            conflict,
+            row,
+            (&mut noted.pending, &mut noted.seen),
+            run,
+        );
+    };
+    let row = all(&insert.values, input, run)?;
+    insert_routed(router, table, &row, noted, run)
+}
+
+/// Inserts a row into the partition that takes it; returns it as a row of the table above.
+pub(super) fn insert_routed(
+    router: &Router,
+    table: &Target,
+    row: &[Datum],
+    noted: &mut Noted,
+    run: &mut Run<'_>,
+) -> Result<Option<Row>> {
+    let leaf = route::leaf(router, table, row, run)?;
+    let at = noted.routed_to(&leaf.target);
+    let (_, pending) = &mut noted.routed[at];
+    let own = leaf.row_of(row);
+    let conflict = leaf.conflict.as_ref();
+    let inserted = insert_row(&leaf.target, conflict, own, (pending, &mut noted.seen), run)?;
+    Ok(inserted.map(|own| leaf.row_above(&own, table.source.width())))
+}
+
+/// Inserts a row whose columns have their values; returns it, or the one that was changed in its
+/// place.
+fn insert_row(
+    table: &Target,
+    conflict: Option<&Conflict>,
+    row: Row,
     (pending, seen): (&mut Pending, &mut Seen),
     run: &mut Run<'_>,
 ) -> Result<Option<Row>> {
-    let row = new_row(table, insert, input, run)?;
+    let row = finished(table, row, run)?;
     let stored = stored_row(table, &row, &run.environment.context())?;
     let mut tries = 0;
     loop {
@@ -35,7 +76,7 @@ pub(super) fn insert(
             Ok(()) => break,
             Err(error) => error,
         };
-        let (Some(conflict), Some((_, key))) = (&insert.conflict, duplicate(table, &error)) else {
+        let (Some(conflict), Some((_, key))) = (conflict, duplicate(table, &error)) else {
             return Err(of_row(table, error, &row, run));
         };
         // The key that the table below has found is the first in the way. Those that the clause
@@ -57,7 +98,7 @@ pub(super) fn insert(
             },
         }
     }
-    if matches!(insert.conflict, Some(Conflict::Update { .. })) {
+    if matches!(conflict, Some(Conflict::Update { .. })) {
         seen.insert(key_datums(table, &row));
     }
     reference::note_parents(table, &row, None, pending);
@@ -71,7 +112,12 @@ pub(super) fn new_row(
     input: &[Datum],
     run: &mut Run<'_>,
 ) -> Result<Row> {
-    let mut row = all(&insert.values, input, run)?;
+    let row = all(&insert.values, input, run)?;
+    finished(table, row, run)
+}
+
+/// A row with what is computed from its columns, checked.
+fn finished(table: &Target, mut row: Row, run: &mut Run<'_>) -> Result<Row> {
     generate(table, &mut row, run)?;
     check(table, &row, run)?;
     if table.source.has_row_number() {

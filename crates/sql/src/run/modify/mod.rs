@@ -5,6 +5,7 @@
 //! | `insert` | new rows, and conflicts with those that are there |
 //! | `fill` | new rows of a table that nobody else knows, past the write set |
 //! | `change` | updates and deletions |
+//! | `route` | the way to partitions |
 //! | `rules` | NOT NULL, checks, generated columns, names in errors |
 //! | `reference` | foreign keys and their actions |
 //!
@@ -16,11 +17,12 @@ mod change;
 mod fill;
 mod insert;
 mod reference;
+mod route;
 pub(super) mod rules;
 
 use super::{Operator, Row, Run, build};
 use crate::error::Result;
-use crate::plan::{Change, Modify};
+use crate::plan::{Change, Modify, Target};
 use crate::sink::Batch;
 use crate::types::Datum;
 use fill::Fill;
@@ -76,11 +78,32 @@ impl ModifyRun {
     }
 }
 
-/// A statement that changes rows, so far.
-struct Changing {
+/// Things that a statement has to know of the rows that it has changed.
+#[derive(Default)]
+struct Noted {
     pending: Pending,
+    /// References of partitions.
+    routed: Vec<(Arc<Target>, Pending)>,
     /// Rows that it has changed, where it must not change one twice.
     seen: HashSet<Row>,
+}
+
+impl Noted {
+    /// The place of the references of a partition.
+    fn routed_to(&mut self, target: &Arc<Target>) -> usize {
+        let mut known = self.routed.iter();
+        known
+            .position(|(known, _)| Arc::ptr_eq(known, target))
+            .unwrap_or_else(|| {
+                self.routed.push((Arc::clone(target), Pending::default()));
+                self.routed.len() - 1
+            })
+    }
+}
+
+/// A statement that changes rows, so far.
+struct Changing {
+    noted: Noted,
     /// Rows for a table that nobody else knows.
     fill: Option<Fill>,
     results: Store,
@@ -89,8 +112,7 @@ struct Changing {
 impl Changing {
     fn begin(plan: &Modify, run: &mut Run<'_>) -> Self {
         Self {
-            pending: Pending::default(),
-            seen: HashSet::new(),
+            noted: Noted::default(),
             fill: Fill::begin(plan, run),
             results: Store::new(run.state.memory.share()),
         }
@@ -98,17 +120,22 @@ impl Changing {
 
     fn change(&mut self, plan: &Modify, row: &[Datum], run: &mut Run<'_>) -> Result<()> {
         let table = &plan.table;
-        let noted = (&mut self.pending, &mut self.seen);
+        let noted = &mut self.noted;
         let changed = match &plan.change {
             Change::Insert(insert) => match &mut self.fill {
                 Some(fill) => {
                     run.state.processed += 1;
-                    return fill.add((table, insert), row, &mut self.pending, run);
+                    return fill.add((table, insert), row, &mut noted.pending, run);
                 }
                 None => insert::insert(table, insert, row, noted, run)?,
             },
-            Change::Update { set, recheck } => {
-                change::update(table, (set, recheck.as_ref()), row, noted, run)?
+            Change::Update {
+                set,
+                recheck,
+                moves,
+            } => {
+                let change = (set.as_slice(), recheck.as_ref(), moves.as_ref());
+                change::update(table, change, row, noted, run)?
             }
             Change::Delete { recheck } => change::delete(table, recheck.as_ref(), row, noted, run)?,
         };
@@ -127,7 +154,10 @@ impl Changing {
         if let Some(fill) = &mut self.fill {
             fill.end(&plan.table, run)?;
         }
-        reference::settle(&plan.table, self.pending, run)?;
+        reference::settle(&plan.table, self.noted.pending, run)?;
+        for (target, pending) in self.noted.routed {
+            reference::settle(&target, pending, run)?;
+        }
         Ok(self.results)
     }
 }
@@ -156,7 +186,7 @@ impl Feed {
         run.state.parameters = values;
         self.modify.input.restart(run)?;
         self.modify.change_batches(&mut self.changing, run)?;
-        let pending = &mut self.changing.pending;
+        let pending = &mut self.changing.noted.pending;
         if pending.parents.len() >= REFERENCES_KEPT && !self.refers_to_itself {
             reference::settle(&self.modify.plan.table, std::mem::take(pending), run)?;
         }

@@ -52,7 +52,7 @@ pub(in crate::run) fn check(table: &Target, row: &[Datum], run: &mut Run<'_>) ->
             return Err(named(table, error).named(|names| names.constraint = Some(name.clone())));
         }
     }
-    Ok(())
+    super::route::check(table, row, run)
 }
 
 /// The error with the names of the table.
@@ -64,7 +64,7 @@ pub(in crate::run) fn named(table: &Target, error: SqlError) -> SqlError {
 }
 
 /// The detail that shows a row.
-fn failing_row(table: &Target, row: &[Datum], context: &Context<'_>) -> Result<String> {
+pub(super) fn failing_row(table: &Target, row: &[Datum], context: &Context<'_>) -> Result<String> {
     let width = table.visible.min(row.len());
     Ok(format!(
         "Failing row contains ({}).",

@@ -45,6 +45,8 @@ enum Special {
 enum Zone {
     Offset(i32),
     Named(TimeZone),
+    /// An abbreviation whose offset depends on the moment.
+    Changing(String),
 }
 
 /// The fields that the tokens have filled.
@@ -387,6 +389,7 @@ impl Reader<'_> {
 
     fn zone_word(&mut self, word: &str) -> Result<(), Fault> {
         let found = match zone::abbreviation(word) {
+            Some(_) if zone::is_changing(word) => Zone::Changing(word.to_owned()),
             Some((seconds, _)) => Zone::Offset(seconds),
             None => Zone::Named(zone::lookup(word).ok_or(Fault::Format)?),
         };
@@ -624,6 +627,10 @@ fn finish_timestamp(kind: Kind, parts: &Parts, context: &Context<'_>) -> Result<
     let utc = match &parts.zone {
         Some(Zone::Offset(seconds)) => local.saturating_sub(i64::from(*seconds) * SECOND),
         Some(Zone::Named(zone)) => zone::to_utc(zone, local),
+        Some(Zone::Changing(name)) => {
+            let zone = zone::lookup_local(name, local).ok_or(Fault::Format)?;
+            zone::to_utc(&zone, local)
+        }
         None => zone::to_utc(session, local),
     };
     if is_valid(utc) {
@@ -653,6 +660,12 @@ fn finish_time(kind: Kind, parts: &Parts, context: &Context<'_>) -> Result<Datum
             (None, Ok(offset)) => offset.seconds(),
             (None, Err(_)) => return Err(Fault::Format),
         },
+        Some(Zone::Changing(name)) => {
+            let today = context.transaction_start.div_euclid(DAY);
+            let local = date.unwrap_or(today) * DAY + time;
+            let zone = zone::lookup_local(name, local).ok_or(Fault::Format)?;
+            zone::offset_of_local(&zone, local)
+        }
         None => match (date, now_offset) {
             (_, Some(offset)) => offset,
             (Some(days), None) => zone::offset_of_local(session, days * DAY + time),

@@ -12,6 +12,8 @@ use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 const CYCLE: i64 = 146_097 * DAY;
 /// Moments from here on are moved back by whole cycles: 9000-01-01.
 const LAST: i64 = 2_556_751 * DAY;
+/// Changes of offset after a moment that are looked at; their rules repeat for ever.
+const TRANSITIONS_MAX: usize = 200;
 
 /// The zone of a name, as `SET timezone` and `AT TIME ZONE` take it.
 pub fn find(name: &str) -> Result<TimeZone> {
@@ -83,6 +85,53 @@ pub fn abbreviation(name: &str) -> Option<(i32, bool)> {
         .ok()?;
     let (_, minutes, is_summer) = ABBREVIATIONS[index];
     Some((minutes * 60, is_summer))
+}
+
+/// The zone of an abbreviation whose offset has changed in the course of time.
+fn zone_of(abbreviation: &str) -> Option<TimeZone> {
+    let known = |(_, names): &&(&str, &[&str])| names.contains(&abbreviation);
+    let (zone, _) = CHANGING.iter().find(known)?;
+    TimeZone::get(zone).ok()
+}
+
+/// Whether a name is an abbreviation whose offset depends on the moment.
+pub fn is_changing(name: &str) -> bool {
+    zone_of(&name.to_ascii_uppercase()).is_some()
+}
+
+/// The zone that a name means at a local time: that of an abbreviation has the offset that the
+/// abbreviation had last.
+pub fn lookup_local(name: &str, local: i64) -> Option<TimeZone> {
+    let upper = name.to_ascii_uppercase();
+    match zone_of(&upper) {
+        Some(zone) => fixed(offset_of(&upper, &zone, to_utc(&zone, local))),
+        None => lookup(name),
+    }
+}
+
+/// The zone that a name means at a moment.
+pub fn lookup_at(name: &str, utc: i64) -> Option<TimeZone> {
+    let upper = name.to_ascii_uppercase();
+    match zone_of(&upper) {
+        Some(zone) => fixed(offset_of(&upper, &zone, utc)),
+        None => lookup(name),
+    }
+}
+
+/// Seconds east of Greenwich of an abbreviation of a zone: those that it had last at a moment, or
+/// first after it.
+fn offset_of(abbreviation: &str, zone: &TimeZone, utc: i64) -> i32 {
+    let at = moment(utc);
+    let info = zone.to_offset_info(at);
+    if info.abbreviation() == abbreviation {
+        return info.offset().seconds();
+    }
+    let before = zone
+        .preceding(at)
+        .chain(zone.following(at).take(TRANSITIONS_MAX));
+    let mut same = before.filter(|one| one.abbreviation() == abbreviation);
+    let found = same.next().map(|one| one.offset());
+    found.unwrap_or_else(|| info.offset()).seconds()
 }
 
 /// Seconds east of Greenwich at a moment.
@@ -185,6 +234,28 @@ const ABBREVIATIONS: &[(&str, i32, bool)] = &[
     ("WFT", 720, false), ("WGST", -120, true), ("WGT", -180, false), ("XJT", 360, false),
     ("YAKST", 540, false), ("YAKT", 540, false), ("YAPT", 600, false), ("YEKST", 360, true),
     ("YEKT", 300, false), ("Z", 0, false), ("ZULU", 0, false),
+];
+
+/// Zones whose abbreviations have meant several offsets, in PostgreSQL's set `Default`.
+#[rustfmt::skip]
+const CHANGING: &[(&str, &[&str])] = &[
+    ("America/Argentina/Buenos_Aires", &["ART", "ARST"]), ("America/Asuncion", &["PYT"]),
+    ("America/Caracas", &["VET"]), ("America/Guyana", &["GYT"]), ("America/Santiago", &["CLT"]),
+    ("Antarctica/Davis", &["DAVT"]), ("Antarctica/Mawson", &["MAWT"]),
+    ("Asia/Anadyr", &["ANAST", "ANAT"]), ("Asia/Ashgabat", &["TMT"]),
+    ("Asia/Baku", &["AZST", "AZT"]), ("Asia/Bishkek", &["KGT"]), ("Asia/Colombo", &["LKT"]),
+    ("Asia/Irkutsk", &["IRKST", "IRKT"]), ("Asia/Kamchatka", &["PETST", "PETT"]),
+    ("Asia/Krasnoyarsk", &["KRAST", "KRAT"]), ("Asia/Magadan", &["MAGST", "MAGT"]),
+    ("Asia/Novosibirsk", &["NOVST", "NOVT"]), ("Asia/Omsk", &["OMSST", "OMST"]),
+    ("Asia/Singapore", &["SGT"]), ("Asia/Tbilisi", &["GEST", "GET"]),
+    ("Asia/Ulaanbaatar", &["ULAT"]), ("Asia/Vladivostok", &["VLAST", "VLAT"]),
+    ("Asia/Yakutsk", &["YAKST", "YAKT"]), ("Asia/Yekaterinburg", &["YEKT"]),
+    ("Asia/Yerevan", &["AMST"]), ("Atlantic/Stanley", &["FKST", "FKT"]),
+    ("Australia/Lord_Howe", &["LHDT"]), ("Europe/Moscow", &["MSK"]),
+    ("Europe/Volgograd", &["VOLT"]), ("Indian/Chagos", &["IOT"]),
+    ("Pacific/Easter", &["EASST", "EAST"]), ("Pacific/Fakaofo", &["TKT"]),
+    ("Pacific/Kiritimati", &["LINT"]), ("Pacific/Kosrae", &["KOST"]), ("Pacific/Niue", &["NUT"]),
+    ("Pacific/Rarotonga", &["CKT"]),
 ];
 
 #[cfg(test)]

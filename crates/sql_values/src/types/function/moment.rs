@@ -56,6 +56,8 @@ fn part(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
 enum Zone {
     Named(TimeZone),
     Offset(i64),
+    /// An abbreviation whose offset depends on the moment.
+    Changing(String),
 }
 
 impl Zone {
@@ -63,6 +65,10 @@ impl Zone {
     fn at(&self, utc: i64) -> i64 {
         match self {
             Self::Named(zone) => i64::from(zone::offset_at(zone, utc)) * SECOND,
+            Self::Changing(name) => {
+                let zone = zone::lookup_at(name, utc);
+                zone.map_or(0, |zone| i64::from(zone::offset_at(&zone, utc)) * SECOND)
+            }
             Self::Offset(micros) => *micros,
         }
     }
@@ -86,6 +92,9 @@ fn any_zone(datum: &Datum) -> Result<Zone> {
             }
             Ok(Zone::Offset(offset.micros / SECOND * SECOND))
         }
+        name if zone::is_changing(name.str()?) => {
+            name.str().map(|name| Zone::Changing(name.to_owned()))
+        }
         name => zone_of(name).map(Zone::Named),
     }
 }
@@ -107,6 +116,11 @@ fn at_zone(a: &[Datum]) -> Result<Datum> {
     };
     match (&a[1], any_zone(&a[0])?) {
         (Datum::Timestamp(local), Zone::Named(zone)) => {
+            local_to_utc(*local, &zone).map(Datum::Timestamptz)
+        }
+        (Datum::Timestamp(local), Zone::Changing(name)) => {
+            let zone = zone::lookup_local(&name, *local);
+            let zone = zone.ok_or_else(timestamp_out_of_range)?;
             local_to_utc(*local, &zone).map(Datum::Timestamptz)
         }
         (Datum::Timestamp(local), Zone::Offset(micros)) => {
@@ -227,7 +241,13 @@ fn make_timestamp(a: &[Datum]) -> Result<i64> {
 fn make_timestamptz(context: &CallContext<'_>, a: &[Datum]) -> Result<Datum> {
     let local = make_timestamp(a)?;
     let zone = match a.get(6) {
-        Some(name) => numeric_zone(name.str()?).map_or_else(|| zone_of(name), Ok)?,
+        Some(name) => match (numeric_zone(name.str()?), name.str()?) {
+            (Some(zone), _) => zone,
+            (None, text) if zone::is_changing(text) => {
+                zone::lookup_local(text, local).ok_or_else(timestamp_out_of_range)?
+            }
+            (None, _) => zone_of(name)?,
+        },
         None => context.context.settings.zone.clone(),
     };
     local_to_utc(local, &zone).map(Datum::Timestamptz)

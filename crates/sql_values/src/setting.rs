@@ -165,27 +165,39 @@ const FIXED: &[&str] = &[
 
 /// Settings that every statement looks at, read from their texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Modes {
-    pub(crate) isolation: Isolation,
-    pub(crate) access: Mode,
-    pub(crate) durability: Durability,
+pub struct Modes {
+    /// The isolation of the next transaction.
+    pub isolation: Isolation,
+    /// Whether it may change rows.
+    pub access: Mode,
+    /// Whether it is `DEFERRABLE`.
+    pub defers: bool,
+    /// What a commit waits for.
+    pub durability: Durability,
     /// How long statements wait for locks.
+<<<<<<< HEAD:crates/sql/src/state/setting.rs
     pub(crate) wait: Wait,
     /// How long a statement may take; none for as long as it likes.
     pub(crate) limit: Option<Duration>,
+=======
+    pub wait: Wait,
+>>>>>>> 026414d1 (sql: partitions, changed views, functions, types of fields and WHERE CURRENT OF):crates/sql_values/src/setting.rs
     /// Bytes of `work_mem`.
-    pub(crate) work_mem: u64,
+    pub work_mem: u64,
     /// The most bytes of the session's temporary files, if there is a limit.
-    pub(crate) temp_file_limit: Option<u64>,
-    pub(crate) plans: PlanCacheMode,
+    pub temp_file_limit: Option<u64>,
+    /// The use of the plan cache.
+    pub plans: PlanCacheMode,
 }
 
 /// The plans that the cache is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PlanCacheMode {
+pub enum PlanCacheMode {
     /// Those of fingerprints that were met before.
     Auto,
+    /// Those of all fingerprints.
     All,
+    /// No plan: each statement gets one of its own.
     None,
 }
 
@@ -195,6 +207,7 @@ impl Default for Modes {
         Self {
             isolation: Isolation::ReadCommitted,
             access: Mode::ReadWrite,
+            defers: false,
             durability: Durability::Immediate,
             wait: Wait::Limit(LOCK_WAIT_MAX),
             limit: None,
@@ -215,25 +228,25 @@ const WORK_MEM: u64 = 64 << 20;
 
 /// The settings of a session that are not the default.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Variables {
+pub struct Variables {
     modes: Modes,
     values: BTreeMap<String, String>,
     /// Values from before `SET LOCAL`, for the end of the transaction.
     later: BTreeMap<String, Option<String>>,
     /// Counts changes, so that plans made under other settings are made again.
-    pub(crate) version: u64,
+    pub version: u64,
 }
 
 impl Variables {
     /// The value of a setting.
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+    pub fn get(&self, name: &str) -> Option<&str> {
         let name = lower(name);
         let own = self.values.get(&*name).map(String::as_str);
         own.or_else(|| default_of(&name))
     }
 
     /// The settings that every statement looks at.
-    pub(crate) fn modes(&self) -> Modes {
+    pub fn modes(&self) -> Modes {
         self.modes
     }
 
@@ -253,6 +266,7 @@ impl Variables {
                 Some("on") => Mode::ReadOnly,
                 _ => Mode::ReadWrite,
             },
+            defers: self.get("default_transaction_deferrable") == Some("on"),
             durability: match self.get("synchronous_commit") {
                 Some("off") => Durability::None,
                 _ => Durability::Immediate,
@@ -270,7 +284,7 @@ impl Variables {
     }
 
     /// All settings with their values, by name.
-    pub(crate) fn all(&self) -> Vec<(String, String)> {
+    pub fn all(&self) -> Vec<(String, String)> {
         let mut all: BTreeMap<String, String> = DEFAULTS
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -280,7 +294,7 @@ impl Variables {
     }
 
     /// The settings that differ from their defaults, as one text.
-    pub(crate) fn changed(&self) -> String {
+    pub fn changed(&self) -> String {
         let mut text = String::new();
         for (name, value) in &self.values {
             // The name of the client changes no plan, and many clients differ in it only.
@@ -292,12 +306,7 @@ impl Variables {
     }
 
     /// Sets a value, or the default if there is none, for names that exist.
-    pub(crate) fn set(
-        &mut self,
-        settings: &mut Settings,
-        name: &str,
-        value: Option<&str>,
-    ) -> Result<()> {
+    pub fn set(&mut self, settings: &mut Settings, name: &str, value: Option<&str>) -> Result<()> {
         let name = name.to_lowercase();
         let Some(default) = default_of(&name).or(name.contains('.').then_some("")) else {
             return Err(unknown(&name));
@@ -321,14 +330,14 @@ impl Variables {
     }
 
     /// Keeps the value of a setting that the transaction is to have another value of.
-    pub(crate) fn keep_for_later(&mut self, name: &str) {
+    pub fn keep_for_later(&mut self, name: &str) {
         let name = name.to_lowercase();
         let value = self.values.get(&name).cloned();
         self.later.entry(name).or_insert(value);
     }
 
     /// Gives settings back the values from before the transaction; whether there were any.
-    pub(crate) fn end_local(&mut self, settings: &mut Settings) -> bool {
+    pub fn end_local(&mut self, settings: &mut Settings) -> bool {
         let has_any = !self.later.is_empty();
         for (name, value) in std::mem::take(&mut self.later) {
             // Only the name of a setting that does not exist fails, and changes nothing.
@@ -338,7 +347,7 @@ impl Variables {
     }
 
     /// Sets all to their defaults.
-    pub(crate) fn reset(&mut self, settings: &mut Settings) {
+    pub fn reset(&mut self, settings: &mut Settings) {
         *settings = Settings::default();
         self.values.clear();
         self.version += 1;
@@ -368,18 +377,18 @@ fn isolation_named(name: &str) -> Option<Isolation> {
 }
 
 /// Whether nobody can change a setting.
-pub(crate) fn is_fixed(name: &str) -> bool {
+pub fn is_fixed(name: &str) -> bool {
     FIXED.contains(&name)
 }
 
 /// The error of a setting that does not exist.
-pub(crate) fn unknown(name: &str) -> SqlError {
+pub fn unknown(name: &str) -> SqlError {
     let message = format!("unrecognized configuration parameter \"{name}\"");
     SqlError::new(SqlState::UNDEFINED_OBJECT, message)
 }
 
 /// The default of a setting.
-pub(crate) fn default_of(name: &str) -> Option<&'static str> {
+pub fn default_of(name: &str) -> Option<&'static str> {
     let at = DEFAULTS
         .binary_search_by(|(known, _)| (*known).cmp(name))
         .ok()?;
@@ -518,7 +527,7 @@ fn bytes_of(text: &str) -> Option<u64> {
 }
 
 /// Milliseconds of a time: a number of them, or one with its unit.
-pub(crate) fn millis_of(text: &str) -> Option<u64> {
+pub fn millis_of(text: &str) -> Option<u64> {
     let text = text.trim();
     let end = text
         .find(|one: char| !one.is_ascii_digit())

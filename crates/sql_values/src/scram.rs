@@ -15,7 +15,7 @@ const BLOCK: usize = 64;
 const PREFIX: &str = "SCRAM-SHA-256$";
 
 /// The verifier of a password with a new salt; a text that is one already stays.
-pub(crate) fn verifier(password: &str) -> String {
+pub fn verifier(password: &str) -> String {
     if password.starts_with(PREFIX) {
         return password.to_owned();
     }

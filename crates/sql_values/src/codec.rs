@@ -11,34 +11,46 @@ use crate::error::{SqlError, SqlState};
 const VERSION: u8 = 1;
 
 /// Writes a body.
-pub(crate) struct Writer {
+pub struct Writer {
     bytes: Vec<u8>,
 }
 
+impl Default for Writer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Writer {
-    pub(crate) fn new() -> Self {
+    /// A body without content.
+    pub fn new() -> Self {
         Self {
             bytes: vec![VERSION],
         }
     }
 
-    pub(crate) fn finish(self) -> Vec<u8> {
+    /// The bytes of the body.
+    pub fn finish(self) -> Vec<u8> {
         self.bytes
     }
 
-    pub(crate) fn byte(&mut self, byte: u8) {
+    /// Adds a byte.
+    pub fn byte(&mut self, byte: u8) {
         self.bytes.push(byte);
     }
 
-    pub(crate) fn flag(&mut self, flag: bool) {
+    /// Adds a truth value, as a byte.
+    pub fn flag(&mut self, flag: bool) {
         self.byte(u8::from(flag));
     }
 
-    pub(crate) fn number(&mut self, number: i64) {
+    /// Adds a number, in eight bytes.
+    pub fn number(&mut self, number: i64) {
         self.bytes.extend_from_slice(&number.to_le_bytes());
     }
 
-    pub(crate) fn text(&mut self, text: &str) {
+    /// Adds a text after its length.
+    pub fn text(&mut self, text: &str) {
         self.length(text.len());
         self.bytes.extend_from_slice(text.as_bytes());
     }
@@ -47,14 +59,16 @@ impl Writer {
         self.bytes.extend_from_slice(&(length as u32).to_le_bytes());
     }
 
-    pub(crate) fn list<T>(&mut self, items: &[T], mut write: impl FnMut(&mut Self, &T)) {
+    /// Adds items after their count.
+    pub fn list<T>(&mut self, items: &[T], mut write: impl FnMut(&mut Self, &T)) {
         self.length(items.len());
         for item in items {
             write(self, item);
         }
     }
 
-    pub(crate) fn option<T>(&mut self, item: Option<&T>, write: impl FnOnce(&mut Self, &T)) {
+    /// Adds whether there is an item, and the item.
+    pub fn option<T>(&mut self, item: Option<&T>, write: impl FnOnce(&mut Self, &T)) {
         self.flag(item.is_some());
         if let Some(item) = item {
             write(self, item);
@@ -63,7 +77,7 @@ impl Writer {
 }
 
 /// Reads a body.
-pub(crate) struct Reader<'b> {
+pub struct Reader<'b> {
     bytes: &'b [u8],
     /// The object, for errors.
     name: &'b str,
@@ -72,7 +86,8 @@ pub(crate) struct Reader<'b> {
 type Result<T> = std::result::Result<T, SqlError>;
 
 impl<'b> Reader<'b> {
-    pub(crate) fn new(name: &'b str, bytes: &'b [u8]) -> Result<Self> {
+    /// A reader of the body of the object with a name, which errors name.
+    pub fn new(name: &'b str, bytes: &'b [u8]) -> Result<Self> {
         let mut reader = Self { bytes, name };
         if reader.byte()? != VERSION {
             return Err(reader.damaged());
@@ -81,7 +96,8 @@ impl<'b> Reader<'b> {
     }
 
     #[cold]
-    pub(crate) fn damaged(&self) -> SqlError {
+    /// The error of a body that cannot be read.
+    pub fn damaged(&self) -> SqlError {
         let name = self.name;
         SqlError::new(
             SqlState::DATA_CORRUPTED,
@@ -91,7 +107,7 @@ impl<'b> Reader<'b> {
     }
 
     /// Whether all has been read.
-    pub(crate) fn is_at_end(&self) -> bool {
+    pub fn is_at_end(&self) -> bool {
         self.bytes.is_empty()
     }
 
@@ -104,20 +120,23 @@ impl<'b> Reader<'b> {
         Ok(*first)
     }
 
-    pub(crate) fn byte(&mut self) -> Result<u8> {
+    /// The next byte.
+    pub fn byte(&mut self) -> Result<u8> {
         Ok(u8::from_le_bytes(self.take()?))
     }
 
-    pub(crate) fn flag(&mut self) -> Result<bool> {
+    /// The next truth value.
+    pub fn flag(&mut self) -> Result<bool> {
         Ok(self.byte()? != 0)
     }
 
-    pub(crate) fn number(&mut self) -> Result<i64> {
+    /// The next number.
+    pub fn number(&mut self) -> Result<i64> {
         Ok(i64::from_le_bytes(self.take()?))
     }
 
     /// A number of another integer type.
-    pub(crate) fn integer<T: TryFrom<i64>>(&mut self) -> Result<T> {
+    pub fn integer<T: TryFrom<i64>>(&mut self) -> Result<T> {
         let number = self.number()?;
         T::try_from(number).map_err(|_| self.damaged())
     }
@@ -131,33 +150,30 @@ impl<'b> Reader<'b> {
         Ok(length)
     }
 
-    pub(crate) fn text(&mut self) -> Result<String> {
+    /// The next text.
+    pub fn text(&mut self) -> Result<String> {
         let length = self.length()?;
         let (text, rest) = self.bytes.split_at(length);
         self.bytes = rest;
         String::from_utf8(text.to_vec()).map_err(|_| self.damaged())
     }
 
-    pub(crate) fn list<T>(
-        &mut self,
-        mut read: impl FnMut(&mut Self) -> Result<T>,
-    ) -> Result<Vec<T>> {
+    /// The next items, as many as their count says.
+    pub fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         let length = self.length()?;
         (0..length).map(|_| read(self)).collect()
     }
 
     /// A list at the end of a body; none in bodies that were written without it.
-    pub(crate) fn rest<T>(&mut self, read: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+    pub fn rest<T>(&mut self, read: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         if self.is_at_end() {
             return Ok(Vec::new());
         }
         self.list(read)
     }
 
-    pub(crate) fn option<T>(
-        &mut self,
-        read: impl FnOnce(&mut Self) -> Result<T>,
-    ) -> Result<Option<T>> {
+    /// The next item, if there is one.
+    pub fn option<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<Option<T>> {
         if self.flag()? {
             read(self).map(Some)
         } else {

@@ -1,0 +1,344 @@
+//! Families of tables: those that inherit from others, and partitions.
+//!
+//! The rows of a table are also those of all tables that inherit from it, unless `ONLY` stands
+//! before its name. A change of them is a change of each table, with the names of the first.
+
+use super::change::Changed;
+use super::from::Source as Part;
+use super::scope::Scope;
+use super::select::row_scope;
+use super::table::{BoundTable, body_of};
+use super::{Binder, query};
+use crate::catalog::{Column, Object, Oid, PartitionBound, RangeEnd, TableBody};
+use crate::error::{Result, SqlError};
+use crate::plan::{
+    Access, Arm, Edge, Expr, Leaf, Level, Next, Node, Project, Router, Scan, SetKind, SetOperation,
+    Sort, Takes, Values,
+};
+use crate::types::{Datum, Kind, text_io};
+use sqlparser::ast::{OnConflict, TableAlias, TableInheritance};
+use std::sync::Arc;
+
+impl Binder<'_> {
+    /// A table and all that inherit from it.
+    pub(super) fn family(
+        &self,
+        table: &BoundTable,
+        marker: Option<&TableInheritance>,
+    ) -> Result<Vec<BoundTable>> {
+        let mut family = vec![table.clone()];
+        if matches!(marker, Some(TableInheritance::Only { .. })) {
+            return Ok(family);
+        }
+        for oid in self.names.catalog.descendants(table.object.oid) {
+            let object = self.referenced(oid)?;
+            let source = self.source(&object)?;
+            family.push(BoundTable {
+                object,
+                source,
+                view: table.view.clone(),
+            });
+        }
+        Ok(family)
+    }
+
+    /// The rows of a table, and of those that inherit from it.
+    pub(super) fn family_rows(
+        &mut self,
+        table: BoundTable,
+        alias: Option<&TableAlias>,
+        marker: Option<&TableInheritance>,
+    ) -> Result<Part> {
+        let family = self.family(&table, marker)?;
+        let name = alias.map_or_else(
+            || table.object.name.clone(),
+            |alias| super::ident_text(&alias.name),
+        );
+        let names = alias.map_or(&[][..], |alias| alias.columns.as_slice());
+        let columns = query::renamed(table.output(), &name, names)?;
+        let oid_of =
+            |table: &BoundTable| Expr::Constant(Datum::Oid(table.object.oid), Kind::Oid.plain());
+        if family.len() == 1 && table.body().lineage.scheme.is_none() {
+            let width = table.source.width();
+            let mut part = self.source_of(all_of(&table), &name, columns, false)?;
+            part.scope.width = width;
+            if let Some(last) = part.scope.tables.last_mut() {
+                last.table_oid = Some(oid_of(&table));
+                last.source = Some(table.source);
+            }
+            return Ok(part);
+        }
+        let width = columns.len();
+        let mut nodes = Vec::with_capacity(family.len());
+        for member in &family {
+            if member.body().lineage.scheme.is_some() {
+                continue;
+            }
+            let own = places_in(table.body(), member.body())?;
+            let own = own
+                .into_iter()
+                .map(|at| Expr::Column(at, member.source.column_type(at)));
+            nodes.push(Node::from(Project {
+                input: all_of(member),
+                expressions: own.chain([oid_of(member)]).collect(),
+                has_sets: false,
+            }));
+        }
+        let node = united(nodes).unwrap_or_else(|| {
+            Values {
+                rows: Vec::new(),
+                width: width + 1,
+            }
+            .into()
+        });
+        let mut part = self.source_of(node, &name, columns, false)?;
+        part.scope.width = width + 1;
+        if let Some(last) = part.scope.tables.last_mut() {
+            last.table_oid = Some(Expr::Column(width, Kind::Oid.plain()));
+        }
+        Ok(part)
+    }
+
+    /// Changes each table of a family; all are changed before the first row comes back.
+    pub(super) fn change_each(
+        &mut self,
+        family: &[BoundTable],
+        mut change: impl FnMut(&mut Self, &BoundTable) -> Result<Changed>,
+    ) -> Result<Changed> {
+        let mut nodes = Vec::with_capacity(family.len());
+        let mut columns = None;
+        for member in family {
+            let (node, own) = change(self, member)?;
+            columns = columns.or(own);
+            nodes.push(node);
+        }
+        let is_one = nodes.len() == 1;
+        let node = united(nodes).ok_or_else(|| SqlError::internal("a family has a table"))?;
+        if is_one || columns.is_none() {
+            return Ok((node, columns));
+        }
+        let sort = Sort {
+            input: node,
+            keys: Vec::new(),
+            wanted: None,
+        };
+        Ok((sort.into(), columns))
+    }
+
+    /// The partitions that a table is, of its parent's level and of those above.
+    pub(super) fn shares(
+        &mut self,
+        object: &Object,
+        columns: &[Column],
+    ) -> Result<Vec<(Level, usize)>> {
+        let mut within = Vec::new();
+        let (mut oid, mut lineage) = (object.oid, body_of(object).lineage.clone());
+        while let (Some(_), Some(parent)) = (&lineage.bound, lineage.parents.first()) {
+            let parent = self.referenced(*parent)?;
+            let level = self.level(&parent, columns)?;
+            let own = level.arms.iter().position(|arm| arm.table == oid);
+            let own = own.ok_or_else(|| SqlError::internal("a partition of its parent"))?;
+            within.push((level, own));
+            (oid, lineage) = (parent.oid, body_of(&parent).lineage.clone());
+        }
+        Ok(within)
+    }
+
+    /// A partitioned table as a level of rows with these columns.
+    pub(crate) fn level(&mut self, object: &Object, columns: &[Column]) -> Result<Level> {
+        let mut keys = Vec::new();
+        let scheme = body_of(object).lineage.scheme.as_ref();
+        for text in scheme.iter().flat_map(|scheme| &scheme.keys) {
+            let columns = columns.iter();
+            let columns = columns.map(|column| (column.name.clone(), column.data_type));
+            let key = self.stored(text, row_scope(&object.name, columns)?)?;
+            keys.push((key, text.clone()));
+        }
+        let mut arms = Vec::new();
+        for oid in self.names.catalog.heirs(object.oid) {
+            let child = self.referenced(oid)?;
+            if let Some(bound) = &body_of(&child).lineage.bound {
+                arms.push(Arm {
+                    table: oid,
+                    takes: self.takes(bound, &keys)?,
+                    next: Next::Unknown,
+                });
+            }
+        }
+        Ok(Level {
+            table: object.name.clone(),
+            keys,
+            arms,
+        })
+    }
+
+    /// The keys that a bound takes.
+    pub(crate) fn takes(&self, bound: &PartitionBound, keys: &[(Expr, String)]) -> Result<Takes> {
+        let value = |text: &str, at: usize| {
+            let kind = keys.get(at).map_or(Kind::Text, |(key, _)| key.kind());
+            text_io::parse(kind, text, &self.context)
+        };
+        let edges = |end: &[RangeEnd]| {
+            let edges = end.iter().enumerate().map(|(at, key)| {
+                Ok(match key {
+                    RangeEnd::Min => Edge::Min,
+                    RangeEnd::Max => Edge::Max,
+                    RangeEnd::At(text) => Edge::At(value(text, at)?),
+                })
+            });
+            edges.collect::<Result<Vec<_>>>()
+        };
+        Ok(match bound {
+            PartitionBound::Default => Takes::Rest,
+            PartitionBound::In(values) => {
+                let values = values.iter().map(|text| match text {
+                    Some(text) => value(text, 0),
+                    None => Ok(Datum::Null),
+                });
+                Takes::Among(values.collect::<Result<_>>()?)
+            }
+            PartitionBound::Range(from, to) => Takes::Between(edges(from)?, edges(to)?),
+        })
+    }
+
+    /// The way of rows of a table to its partitions; none if it has none.
+    pub(super) fn router(
+        &mut self,
+        table: &BoundTable,
+        conflict: Option<(&OnConflict, &str)>,
+    ) -> Result<Option<Arc<Router>>> {
+        if table.body().lineage.scheme.is_none() {
+            return Ok(None);
+        }
+        let columns = &table.body().columns;
+        let mut router = Router {
+            levels: Vec::new(),
+            leaves: Vec::new(),
+            within: self.shares(&table.object, columns)?,
+        };
+        let mut waiting = vec![Arc::clone(&table.object)];
+        // Levels get their numbers as their tables begin to wait.
+        let mut count = 1;
+        let mut next = 0;
+        while let Some(object) = waiting.get(next).cloned() {
+            next += 1;
+            let mut level = self.level(&object, columns)?;
+            for arm in &mut level.arms {
+                let child = self.referenced(arm.table)?;
+                if body_of(&child).lineage.scheme.is_some() {
+                    arm.next = Next::Level(count);
+                    count += 1;
+                    waiting.push(child);
+                } else {
+                    arm.next = Next::Leaf(router.leaves.len());
+                    router.leaves.push(self.leaf(table, child, conflict)?);
+                }
+            }
+            router.levels.push(level);
+        }
+        Ok(Some(Arc::new(router)))
+    }
+
+    fn leaf(
+        &mut self,
+        table: &BoundTable,
+        object: Arc<Object>,
+        conflict: Option<(&OnConflict, &str)>,
+    ) -> Result<Leaf> {
+        let source = self.source(&object)?;
+        let own = BoundTable {
+            object,
+            source,
+            view: table.view.clone(),
+        };
+        let target = self.target(&own)?;
+        let conflict = match conflict {
+            Some((conflict, alias)) => Some(self.conflict(&own, &target, alias, conflict)?),
+            None => None,
+        };
+        Ok(Leaf {
+            columns: places_in(own.body(), table.body())?,
+            target,
+            conflict,
+        })
+    }
+
+    pub(super) fn referenced(&self, oid: Oid) -> Result<Arc<Object>> {
+        let object = self.names.catalog.object(oid).cloned();
+        object.ok_or_else(|| SqlError::internal("a table that another one refers to is gone"))
+    }
+}
+
+/// Adds the columns of a table to a scope, at their places in a member of its family.
+pub(super) fn add_member(
+    scope: &mut Scope,
+    table: &BoundTable,
+    member: &BoundTable,
+    alias: &str,
+) -> Result<()> {
+    let start = scope.width;
+    let columns = table.output().into_iter();
+    let columns = columns.map(|column| {
+        let origin = (column.table, column.position);
+        (column.name, column.data_type, origin)
+    });
+    scope.add_table(alias, columns)?;
+    let over = match &table.view {
+        Some(view) => view.over(table, member)?,
+        None => {
+            let places = places_in(table.body(), member.body())?.into_iter();
+            let columns = places.map(|at| Expr::Column(at, member.source.column_type(at)));
+            columns.collect()
+        }
+    };
+    let added = scope.columns.len() - over.len();
+    for (column, mut expression) in scope.columns[added..].iter_mut().zip(over) {
+        expression.shift(0, start as isize);
+        column.expression = expression;
+    }
+    if let Some(last) = scope.tables.last_mut() {
+        let places = places_in(table.body(), member.body())?;
+        last.columns = places.iter().map(|at| start + at).collect();
+        last.table_oid = Some(Expr::Constant(
+            Datum::Oid(member.object.oid),
+            Kind::Oid.plain(),
+        ));
+    }
+    scope.width = start + member.source.width();
+    Ok(())
+}
+
+/// For each column of a table the position of the one with its name in another table.
+pub(super) fn places_in(table: &TableBody, other: &TableBody) -> Result<Vec<usize>> {
+    let places = table.columns.iter().map(|column| {
+        let place = other.column(&column.name);
+        place.ok_or_else(|| SqlError::internal("a table has the columns of its family"))
+    });
+    places.collect()
+}
+
+/// All rows of one table.
+pub(super) fn all_of(table: &BoundTable) -> Node {
+    Scan {
+        source: table.source.clone(),
+        access: Access::All { backward: false },
+        condition: None,
+        needed: vec![true; table.source.width()],
+    }
+    .into()
+}
+
+/// All rows of nodes, one node after the other.
+fn united(mut nodes: Vec<Node>) -> Option<Node> {
+    if nodes.len() <= 1 {
+        return nodes.pop();
+    }
+    let rest = nodes.split_off(nodes.len() / 2);
+    let union = SetOperation {
+        kind: SetKind::Union,
+        all: true,
+        left: united(nodes)?,
+        right: united(rest)?,
+    };
+    Some(union.into())
+}

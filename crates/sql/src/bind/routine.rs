@@ -1,0 +1,238 @@
+//! Calls of functions that users have defined.
+//!
+//! A call becomes the query of the function, whose parameters become the arguments. A query that is
+//! one expression stands where the call stood.
+
+use super::scope::Clause;
+use super::select::row_scope;
+use super::{Binder, Bound};
+use crate::catalog::{Body, FunctionBody, Names, Object};
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::{Expr, Limit, SubqueryTest};
+use crate::types::overload::coerces;
+use crate::types::{Datum, Kind, Type};
+use sqlparser::ast::{self, GroupByExpr, Query, SelectItem, SetExpr};
+use std::sync::Arc;
+
+impl Binder<'_> {
+    /// A call of a function that a user has defined; none if there is none of the name.
+    pub(super) fn user_function(
+        &mut self,
+        (schema, name): (Option<&str>, &str),
+        values: &[Expr],
+    ) -> Result<Option<Expr>> {
+        let catalog = Arc::clone(&self.names.catalog);
+        let kinds: Vec<Kind> = values.iter().map(Expr::kind).collect();
+        let mut fitting = Vec::new();
+        for object in catalog.objects().filter(|object| object.name == name) {
+            let Body::Function(body) = &object.body else {
+                continue;
+            };
+            let found = self.names.find(Names::Functions, schema, &body.key(name));
+            let wanted: Vec<Kind> = body.arguments.iter().map(|(_, one)| one.kind).collect();
+            if found.is_none_or(|found| found.oid != object.oid) || wanted.len() != kinds.len() {
+                continue;
+            }
+            if wanted == kinds {
+                fitting = vec![(object, body)];
+                break;
+            }
+            if coerces(&kinds, &wanted) {
+                fitting.push((object, body));
+            }
+        }
+        // A literal without a type is a text, if one of several functions takes it as one.
+        let takes_texts = |body: &FunctionBody| {
+            let mut pairs = kinds.iter().zip(&body.arguments);
+            pairs.all(|(kind, (_, one))| *kind != Kind::Unknown || one.kind == Kind::Text)
+        };
+        if fitting.len() > 1 && fitting.iter().any(|(_, body)| takes_texts(body)) {
+            fitting.retain(|(_, body)| takes_texts(body));
+        }
+        match fitting.as_slice() {
+            [] => Ok(None),
+            [(object, body)] => self.inlined(object, body, values.to_vec()).map(Some),
+            _ => {
+                let kinds: Vec<String> = kinds.iter().map(|kind| self.type_name(*kind)).collect();
+                let message = format!("function {name}({}) is not unique", kinds.join(", "));
+                Err(SqlError::new(SqlState::AMBIGUOUS_FUNCTION, message))
+            }
+        }
+    }
+
+    /// Fails unless the query of a function can be bound.
+    pub(crate) fn check_function(&mut self, object: &Object, body: &FunctionBody) -> Result<()> {
+        let nulls = body
+            .arguments
+            .iter()
+            .map(|(_, data_type)| Expr::null(*data_type));
+        self.inlined(object, body, nulls.collect()).map(drop)
+    }
+
+    fn inlined(&mut self, object: &Object, body: &FunctionBody, values: Vec<Expr>) -> Result<Expr> {
+        if self.views.contains(&object.oid) {
+            let message = format!("the function {} calls itself without end", object.name);
+            return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message));
+        }
+        let mut arguments = Vec::with_capacity(values.len());
+        for (value, (_, data_type)) in values.into_iter().zip(&body.arguments) {
+            arguments.push(self.coerce(value, *data_type)?);
+        }
+        let parsed = sql_parse::parse_stored(&body.query)?;
+        let [ast::Statement::Query(query)] =
+            parsed.iter().map(|one| &*one.statement).collect::<Vec<_>>()[..]
+        else {
+            let instead = "Write one SELECT.";
+            return Err(SqlError::unsupported(
+                "a function of other statements",
+                instead,
+            ));
+        };
+        self.note_read(object.oid);
+        self.views.push(object.oid);
+        let scopes = std::mem::take(&mut self.scopes);
+        let lateral = std::mem::take(&mut self.lateral);
+        let shared = std::mem::take(&mut self.shared);
+        let routine = self.routine.replace(body.arguments.len());
+        let keeps_unknown = std::mem::replace(&mut self.keeps_unknown, false);
+        let value = self.body_value(object, body, query);
+        self.keeps_unknown = keeps_unknown;
+        self.routine = routine;
+        (self.scopes, self.lateral, self.shared) = (scopes, lateral, shared);
+        self.views.pop();
+        let mut value = value?;
+        replace_row(&mut value, &arguments)?;
+        if body.returns_set {
+            self.note_set(&object.name)?;
+        }
+        if !body.is_strict || arguments.is_empty() {
+            return Ok(value);
+        }
+        let nulls = arguments.into_iter();
+        let nulls = nulls.map(|argument| Expr::IsNull(Box::new(argument), false));
+        let null = Expr::null(value.data_type());
+        Ok(Expr::Case(
+            nulls.map(|test| (test, null.clone())).collect(),
+            Box::new(value),
+        ))
+    }
+
+    /// The value of a function over a row of its arguments.
+    fn body_value(&mut self, object: &Object, body: &FunctionBody, query: &Query) -> Result<Expr> {
+        let scope = || {
+            let arguments = (1..).zip(&body.arguments);
+            let named = arguments.map(|(number, (name, data_type))| {
+                (
+                    name.clone().unwrap_or_else(|| format!("${number}")),
+                    *data_type,
+                )
+            });
+            row_scope(&object.name, named)
+        };
+        if let (Some(tree), false) = (single_expression(query), body.returns_set) {
+            let (value, scope) = self.expression_in(scope()?, Clause::Select, tree);
+            if scope.aggregates.is_empty() && scope.windows.is_empty() && !scope.has_sets {
+                return self.returned(value?, body.result);
+            }
+        }
+        let (value, _) = self.within(scope()?, |binder| {
+            let mut bound = binder.query(query)?;
+            let [column] = bound.columns.as_slice() else {
+                return Err(mismatch(&binder.type_name(body.result.kind)));
+            };
+            let read = Expr::Column(0, column.data_type);
+            let converted = binder.returned(read, body.result)?;
+            bound.node = crate::plan::Project {
+                input: bound.node,
+                expressions: vec![converted],
+                has_sets: false,
+            }
+            .into();
+            binder.query_value(bound, body)
+        });
+        value
+    }
+
+    /// The first value of a query, or a set of all of them.
+    fn query_value(&mut self, bound: Bound, body: &FunctionBody) -> Result<Expr> {
+        let kind = body.result.kind;
+        if !body.returns_set {
+            let node = Limit {
+                input: bound.node,
+                count: Some(Expr::Constant(Datum::Int8(1), Kind::Int8.plain())),
+                offset: None,
+                ties: None,
+            };
+            let bound = Bound {
+                node: node.into(),
+                ..bound
+            };
+            return self.subquery(bound, SubqueryTest::Scalar, body.result);
+        }
+        let array = kind.array().ok_or_else(|| {
+            let instead = "Return rows of a type that has arrays.";
+            SqlError::unsupported(format!("a set of {}", self.type_name(kind)), instead)
+        })?;
+        let all = self.subquery(bound, SubqueryTest::Array(kind), array.plain())?;
+        self.call("unnest", vec![all])
+    }
+
+    /// A value of the type that a function returns.
+    fn returned(&mut self, value: Expr, result: Type) -> Result<Expr> {
+        let name = self.type_name(result.kind);
+        self.assign(value, result, "result")
+            .map_err(|error| match error.state {
+                SqlState::DATATYPE_MISMATCH => mismatch(&name),
+                _ => error,
+            })
+    }
+}
+
+fn mismatch(result: &str) -> SqlError {
+    let message = format!("return type mismatch in function declared to return {result}");
+    SqlError::new(SqlState::INVALID_FUNCTION_DEFINITION, message)
+}
+
+/// The expression of a query that is nothing else.
+fn single_expression(query: &Query) -> Option<&ast::Expr> {
+    let SetExpr::Select(select) = &*query.body else {
+        return None;
+    };
+    let is_plain = query.with.is_none()
+        && query.limit_clause.is_none()
+        && query.fetch.is_none()
+        && query.order_by.is_none()
+        && query.locks.is_empty()
+        && select.from.is_empty()
+        && select.selection.is_none()
+        && select.having.is_none()
+        && select.distinct.is_none()
+        && matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if keys.is_empty());
+    match select.projection.as_slice() {
+        [SelectItem::UnnamedExpr(tree) | SelectItem::ExprWithAlias { expr: tree, .. }]
+            if is_plain =>
+        {
+            Some(tree)
+        }
+        _ => None,
+    }
+}
+
+/// Puts values over another row in the places of the columns of a row.
+fn replace_row(value: &mut Expr, values: &[Expr]) -> Result<()> {
+    value.walk(0, &mut |part, depth| {
+        let at = match part {
+            Expr::Column(at, _) if depth == 0 => *at,
+            Expr::Outer(level, at, _) if depth > 0 && *level == depth => *at,
+            _ => return Ok(true),
+        };
+        if let Some(value) = values.get(at) {
+            let mut value = value.clone();
+            for _ in 0..depth {
+                value = value.into_outer();
+            }
+            *part = value;
+        }
+        Ok(false)
+    })
+}

@@ -1,0 +1,299 @@
+//! Views: the rows of their queries, and changes of the tables below them.
+//!
+//! A view of columns and expressions of one table, without groups, limits and the like, is changed
+//! as that table is: a column of the view stands for one of the table, and only rows that the view
+//! has are updated and deleted.
+
+use super::family::{add_member, places_in};
+use super::scope::{Clause, Scope};
+use super::table::BoundTable;
+use super::{Binder, Bound, object_name};
+use crate::catalog::{Body, Names, Object, ViewBody};
+use crate::error::{Result, SqlError, SqlState};
+use crate::plan::Expr;
+use crate::sink::OutputColumn;
+use sqlparser::ast::{self, GroupByExpr, SetExpr, TableFactor};
+use std::sync::Arc;
+
+/// A view whose rows are rows of one table.
+pub(super) struct ViewOf {
+    pub(super) object: Arc<Object>,
+    /// Its columns, over rows of the table.
+    columns: Vec<ViewColumn>,
+    /// The condition of its rows.
+    condition: Option<Expr>,
+    verb: Verb,
+}
+
+struct ViewColumn {
+    output: OutputColumn,
+    expression: Expr,
+    /// The column of the table that it is, if it is one.
+    base: Option<String>,
+}
+
+/// The verb of a change, and its noun, in messages.
+#[derive(Clone, Copy)]
+pub(super) enum Verb {
+    Insert,
+    Update,
+    Delete,
+}
+
+impl Verb {
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Insert => (
+                "insert into",
+                "To enable inserting into the view, provide an INSTEAD OF INSERT trigger or an unconditional ON INSERT DO INSTEAD rule.",
+            ),
+            Self::Update => (
+                "update",
+                "To enable updating the view, provide an INSTEAD OF UPDATE trigger or an unconditional ON UPDATE DO INSTEAD rule.",
+            ),
+            Self::Delete => (
+                "delete from",
+                "To enable deleting from the view, provide an INSTEAD OF DELETE trigger or an unconditional ON DELETE DO INSTEAD rule.",
+            ),
+        }
+    }
+}
+
+impl ViewOf {
+    pub(super) fn output(&self) -> Vec<OutputColumn> {
+        self.columns
+            .iter()
+            .map(|column| column.output.clone())
+            .collect()
+    }
+
+    /// Its columns over rows of a member of the table's family.
+    pub(super) fn over(&self, table: &BoundTable, member: &BoundTable) -> Result<Vec<Expr>> {
+        let places = places_in(table.body(), member.body())?;
+        let columns = self.columns.iter();
+        let moved = columns.map(|column| moved(&column.expression, &places));
+        moved.collect()
+    }
+
+    /// The condition of its rows over those of a member of the table's family.
+    pub(super) fn condition(
+        &self,
+        table: &BoundTable,
+        member: &BoundTable,
+    ) -> Result<Option<Expr>> {
+        let places = places_in(table.body(), member.body())?;
+        let condition = self.condition.as_ref();
+        condition
+            .map(|condition| moved(condition, &places))
+            .transpose()
+    }
+
+    /// The column of the table that a column of the view is.
+    pub(super) fn base(&self, name: &str) -> Result<Option<&str>> {
+        let Some(column) = self
+            .columns
+            .iter()
+            .find(|column| column.output.name == name)
+        else {
+            return Ok(None);
+        };
+        column.base.as_deref().map(Some).ok_or_else(|| {
+            let view = &self.object.name;
+            let verb = match self.verb {
+                Verb::Insert => "insert into",
+                _ => "update",
+            };
+            let message = format!("cannot {verb} column \"{name}\" of view \"{view}\"");
+            let detail =
+                "View columns that are not columns of their base relation are not updatable.";
+            SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).detail(detail)
+        })
+    }
+}
+
+/// An expression over rows of a table, over rows whose columns are at other places.
+fn moved(expression: &Expr, places: &[usize]) -> Result<Expr> {
+    let mut moved = expression.clone();
+    moved.walk(0, &mut |part, depth| {
+        if let (0, Expr::Column(at, _)) = (depth, &mut *part) {
+            *at = places.get(*at).copied().unwrap_or(*at);
+        }
+        Ok(true)
+    })?;
+    Ok(moved)
+}
+
+impl Binder<'_> {
+    /// The table that a statement changes: itself, or below a view.
+    pub(super) fn changed(
+        &mut self,
+        (schema, name): (Option<&str>, &str),
+        (verb, privileges): (Verb, i64),
+    ) -> Result<BoundTable> {
+        let object = self.names.find(Names::Relations, schema, name).cloned();
+        let view = object.and_then(|object| match &object.body {
+            Body::View(view) => Some((Arc::clone(&object), view.clone())),
+            _ => None,
+        });
+        let Some((object, view)) = view else {
+            let table = self.table(schema, name)?;
+            self.check_access(&table.object, privileges)?;
+            return Ok(table);
+        };
+        self.check_access(&object, privileges)?;
+        let select = updatable(&view).map_err(|detail| {
+            let (verb, hint) = verb.words();
+            let message = format!("cannot {verb} view \"{name}\"");
+            let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            SqlError::new(state, message).detail(detail).hint(hint)
+        })?;
+        self.views.push(object.oid);
+        let scopes = std::mem::take(&mut self.scopes);
+        let lateral = std::mem::take(&mut self.lateral);
+        let shared = std::mem::take(&mut self.shared);
+        let bound = self.view_of(object, &view, &select, (verb, privileges));
+        (self.scopes, self.lateral, self.shared) = (scopes, lateral, shared);
+        self.views.pop();
+        bound
+    }
+
+    fn view_of(
+        &mut self,
+        object: Arc<Object>,
+        view: &ViewBody,
+        select: &ast::Select,
+        change: (Verb, i64),
+    ) -> Result<BoundTable> {
+        let Some(TableFactor::Table { name, alias, .. }) =
+            select.from.first().map(|from| &from.relation)
+        else {
+            return Err(SqlError::internal("a view of a table"));
+        };
+        let (schema, name) = object_name(name)?;
+        let base = self.changed((schema.as_deref(), &name), change)?;
+        let alias = alias
+            .as_ref()
+            .map_or(name, |alias| super::ident_text(&alias.name));
+        let mut scope = Scope::default();
+        add_member(&mut scope, &base, &base, &alias)?;
+        let (bound, _) = self.within(scope, |binder| {
+            binder.scope().clause = Clause::Select;
+            let items = binder.items(&select.projection)?;
+            binder.scope().clause = Clause::Where;
+            let condition = select.selection.as_ref();
+            let condition = condition.map(|tree| binder.condition(tree, "WHERE"));
+            Ok((items, condition.transpose()?))
+        });
+        let (items, own) = bound?;
+        let below = match &base.view {
+            Some(view) => view.condition.clone(),
+            None => None,
+        };
+        let conditions: Vec<Expr> = below.into_iter().chain(own).collect();
+        let mut columns = Vec::with_capacity(items.len());
+        for ((at, item), (name, _)) in (1..).zip(items).zip(&view.columns) {
+            let base = match &item.expression {
+                Expr::Column(place, _) => base.body().columns.get(*place),
+                _ => None,
+            };
+            columns.push(ViewColumn {
+                output: OutputColumn {
+                    name: name.clone(),
+                    table: object.oid,
+                    position: at,
+                    ..item.column
+                },
+                base: base.map(|column| column.name.clone()),
+                expression: item.expression,
+            });
+        }
+        let view = ViewOf {
+            object,
+            columns,
+            verb: change.0,
+            condition: (!conditions.is_empty()).then(|| Expr::all(conditions)),
+        };
+        Ok(BoundTable {
+            view: Some(Arc::new(view)),
+            ..base
+        })
+    }
+
+    /// The rows of a view: its query, bound as it was defined.
+    pub(super) fn view(
+        &mut self,
+        oid: u32,
+        name: &str,
+        view: &crate::catalog::ViewBody,
+    ) -> Result<Bound> {
+        if self.views.contains(&oid) {
+            let message = format!("infinite recursion detected in rules for relation \"{name}\"");
+            return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
+        }
+        let parsed = sql_parse::parse_stored(&view.query)?;
+        let Some(ast::Statement::Query(query)) = parsed.first().map(|parsed| &*parsed.statement)
+        else {
+            return Err(SqlError::internal(format!("view \"{name}\" has no query")));
+        };
+        self.views.push(oid);
+        let scopes = std::mem::take(&mut self.scopes);
+        let lateral = std::mem::take(&mut self.lateral);
+        let shared = std::mem::take(&mut self.shared);
+        let bound = self.query(query);
+        (self.scopes, self.lateral, self.shared) = (scopes, lateral, shared);
+        self.views.pop();
+        let mut bound = bound?;
+        for (column, (name, _)) in bound.columns.iter_mut().zip(&view.columns) {
+            column.name.clone_from(name);
+            (column.table, column.position) = (0, 0);
+        }
+        Ok(bound)
+    }
+}
+
+/// The query of a view that is changed as its table is; or the reason why it is not.
+fn updatable(view: &ViewBody) -> std::result::Result<ast::Select, &'static str> {
+    let broken = "Views with a query that cannot be read are not automatically updatable.";
+    let parsed = sql_parse::parse_stored(&view.query).map_err(|_| broken)?;
+    let Some(ast::Statement::Query(query)) = parsed.first().map(|parsed| &*parsed.statement) else {
+        return Err(broken);
+    };
+    if query.with.is_some() {
+        return Err("Views containing WITH are not automatically updatable.");
+    }
+    let select = match &*query.body {
+        SetExpr::Select(select) => select,
+        SetExpr::SetOperation { .. } => {
+            return Err(
+                "Views containing UNION, INTERSECT, or EXCEPT are not automatically updatable.",
+            );
+        }
+        _ => {
+            let detail = "Views that do not select from a single table or view are not automatically updatable.";
+            return Err(detail);
+        }
+    };
+    let has_groups = match &select.group_by {
+        GroupByExpr::Expressions(keys, _) => !keys.is_empty(),
+        GroupByExpr::All(_) => true,
+    };
+    let is_table = matches!(select.from.as_slice(),
+        [from] if from.joins.is_empty()
+            && matches!(&from.relation, TableFactor::Table { args: None, sample: None, .. }));
+    match () {
+        () if select.distinct.is_some() => {
+            Err("Views containing DISTINCT are not automatically updatable.")
+        }
+        () if has_groups => Err("Views containing GROUP BY are not automatically updatable."),
+        () if select.having.is_some() => {
+            Err("Views containing HAVING are not automatically updatable.")
+        }
+        () if query.limit_clause.is_some() || query.fetch.is_some() => {
+            Err("Views containing LIMIT or OFFSET are not automatically updatable.")
+        }
+        () if !is_table => Err(
+            "Views that do not select from a single table or view are not automatically updatable.",
+        ),
+        () => Ok((**select).clone()),
+    }
+}

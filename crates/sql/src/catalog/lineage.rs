@@ -1,0 +1,180 @@
+//! The place of a table among others: the tables that it inherits from, and its partitions.
+//!
+//! A partitioned table has no rows of its own. Each of its partitions takes the rows whose keys are
+//! within the partition's bound; the values of bounds are kept as texts of the keys' types.
+
+use super::object::Oid;
+use crate::error::Result;
+use sql_values::codec::{Reader, Writer};
+use std::fmt::{self, Display, Formatter};
+
+/// The place of a table among others.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lineage {
+    /// The tables that it inherits from; of a partition only the partitioned table.
+    pub(crate) parents: Vec<Oid>,
+    /// The keys by which its rows go to partitions, if it is partitioned.
+    pub(crate) scheme: Option<Scheme>,
+    /// The rows that it takes, if it is a partition.
+    pub(crate) bound: Option<PartitionBound>,
+}
+
+/// The keys by which rows go to partitions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Scheme {
+    pub(crate) strategy: Strategy,
+    /// Expressions over the row.
+    pub(crate) keys: Vec<String>,
+}
+
+/// The form of the bounds of partitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Strategy {
+    List,
+    Range,
+}
+
+/// The rows that a partition takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PartitionBound {
+    /// Rows that no other partition takes.
+    Default,
+    /// Rows whose key is one of these; none is NULL.
+    In(Vec<Option<String>>),
+    /// Rows whose keys are at or after the first end and before the second.
+    Range(Vec<RangeEnd>, Vec<RangeEnd>),
+}
+
+/// A key of an end of a range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RangeEnd {
+    Min,
+    Max,
+    At(String),
+}
+
+impl Lineage {
+    /// A table that neither inherits nor is partitioned.
+    pub(crate) const fn alone() -> Self {
+        Self {
+            parents: Vec::new(),
+            scheme: None,
+            bound: None,
+        }
+    }
+
+    pub(super) fn write(&self, writer: &mut Writer) {
+        writer.list(&self.parents, |writer, oid| writer.number((*oid).into()));
+        let scheme: Vec<&Scheme> = self.scheme.iter().collect();
+        writer.list(&scheme, |writer, scheme| {
+            writer.flag(scheme.strategy == Strategy::Range);
+            writer.list(&scheme.keys, |writer, key| writer.text(key));
+        });
+        let bound: Vec<&PartitionBound> = self.bound.iter().collect();
+        writer.list(&bound, |writer, bound| match bound {
+            PartitionBound::Default => writer.byte(0),
+            PartitionBound::In(values) => {
+                writer.byte(1);
+                writer.list(values, |writer, value| {
+                    writer.option(value.as_ref(), |writer, text| writer.text(text));
+                });
+            }
+            PartitionBound::Range(from, to) => {
+                writer.byte(2);
+                for end in [from, to] {
+                    writer.list(end, |writer, key| key.write(writer));
+                }
+            }
+        });
+    }
+
+    /// Tables that were written without it have none.
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        let parents = reader.rest(Reader::integer)?;
+        let mut scheme = reader.rest(|reader| {
+            Ok(Scheme {
+                strategy: if reader.flag()? {
+                    Strategy::Range
+                } else {
+                    Strategy::List
+                },
+                keys: reader.list(Reader::text)?,
+            })
+        })?;
+        let mut bound = reader.rest(|reader| {
+            Ok(match reader.byte()? {
+                0 => PartitionBound::Default,
+                1 => PartitionBound::In(reader.list(|reader| reader.option(Reader::text))?),
+                2 => PartitionBound::Range(
+                    reader.list(RangeEnd::read)?,
+                    reader.list(RangeEnd::read)?,
+                ),
+                _ => return Err(reader.damaged()),
+            })
+        })?;
+        Ok(Self {
+            parents,
+            scheme: scheme.pop(),
+            bound: bound.pop(),
+        })
+    }
+}
+
+impl RangeEnd {
+    fn write(&self, writer: &mut Writer) {
+        match self {
+            Self::Min => writer.byte(0),
+            Self::Max => writer.byte(1),
+            Self::At(text) => {
+                writer.byte(2);
+                writer.text(text);
+            }
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        Ok(match reader.byte()? {
+            0 => Self::Min,
+            1 => Self::Max,
+            2 => Self::At(reader.text()?),
+            _ => return Err(reader.damaged()),
+        })
+    }
+}
+
+impl Display for Scheme {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let strategy = match self.strategy {
+            Strategy::List => "LIST",
+            Strategy::Range => "RANGE",
+        };
+        write!(f, "{strategy} ({})", self.keys.join(", "))
+    }
+}
+
+impl Display for PartitionBound {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => write!(f, "DEFAULT"),
+            Self::In(values) => {
+                let values = values.iter().map(|value| match value {
+                    Some(text) => format!("'{}'", text.replace('\'', "''")),
+                    None => "NULL".to_owned(),
+                });
+                let values = values.collect::<Vec<_>>().join(", ");
+                write!(f, "FOR VALUES IN ({values})")
+            }
+            Self::Range(from, to) => {
+                let [from, to] = [from, to].map(|end| {
+                    let keys = end.iter().map(|key| match key {
+                        RangeEnd::Min => "MINVALUE".to_owned(),
+                        RangeEnd::Max => "MAXVALUE".to_owned(),
+                        RangeEnd::At(text) => format!("'{}'", text.replace('\'', "''")),
+                    });
+                    keys.collect::<Vec<_>>().join(", ")
+                });
+                write!(f, "FOR VALUES FROM ({from}) TO ({to})")
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Functions that users define in SQL.
+//!
+//! A function has a body of one query. Several functions may have one name, so the name of a
+//! function among the objects ends with the types of its arguments.
+
+use super::object::{read_type, write_type};
+use crate::error::Result;
+use crate::types::Type;
+use crate::types::function::Volatility;
+use sql_values::codec::{Reader, Writer};
+
+/// A function.
+#[derive(Clone, Debug)]
+pub(crate) struct FunctionBody {
+    /// Names, where they have one, and types of the arguments.
+    pub(crate) arguments: Vec<(Option<String>, Type)>,
+    pub(crate) result: Type,
+    pub(crate) returns_set: bool,
+    /// Whether it is NULL if an argument is.
+    pub(crate) is_strict: bool,
+    pub(crate) volatility: Volatility,
+    /// The query, whose parameters are the arguments.
+    pub(crate) query: String,
+}
+
+impl FunctionBody {
+    /// The name by which a function with this name is found among all objects.
+    pub(crate) fn key(&self, name: &str) -> String {
+        let arguments = self.arguments.iter();
+        let oids = arguments.map(|(_, data_type)| data_type.kind.oid().to_string());
+        format!("{name}({})", oids.collect::<Vec<_>>().join(","))
+    }
+
+    pub(super) fn write(&self, writer: &mut Writer) {
+        writer.list(&self.arguments, |writer, (name, data_type)| {
+            writer.option(name.as_ref(), |writer, text| writer.text(text));
+            write_type(writer, data_type);
+        });
+        write_type(writer, &self.result);
+        writer.flag(self.returns_set);
+        writer.flag(self.is_strict);
+        writer.byte(match self.volatility {
+            Volatility::Immutable => 0,
+            Volatility::Stable => 1,
+            Volatility::Volatile => 2,
+        });
+        writer.text(&self.query);
+    }
+
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self> {
+        Ok(Self {
+            arguments: reader
+                .list(|reader| Ok((reader.option(Reader::text)?, read_type(reader)?)))?,
+            result: read_type(reader)?,
+            returns_set: reader.flag()?,
+            is_strict: reader.flag()?,
+            volatility: match reader.byte()? {
+                0 => Volatility::Immutable,
+                1 => Volatility::Stable,
+                2 => Volatility::Volatile,
+                _ => return Err(reader.damaged()),
+            },
+            query: reader.text()?,
+        })
+    }
+}

@@ -1,0 +1,240 @@
+//! `CREATE FUNCTION` and `DROP FUNCTION`, of functions in SQL.
+//!
+//! The query of a function is bound when it is made, so what cannot be called is refused then.
+
+use crate::bind::type_named;
+use crate::catalog::{Body, FunctionBody, Names, Object};
+use crate::error::{Result, SqlError, SqlState};
+use crate::session::Session;
+use crate::sink::Completion;
+use crate::state::functions;
+use crate::types::function::Volatility;
+use crate::types::{Kind, Type};
+use sql_parse::{ident_text, object_name};
+use sqlparser::ast::{
+    ArgMode, CreateFunction, CreateFunctionBody, DataType, DropBehavior, DropFunction, Expr,
+    FunctionBehavior, FunctionCalledOnNull, FunctionDesc, FunctionReturnType, OperateFunctionArg,
+    Value,
+};
+use std::sync::Arc;
+
+/// Creates a function.
+pub(super) fn create(session: &mut Session, create: &CreateFunction) -> Result<Completion> {
+    let language = create.language.as_ref().map(ident_text);
+    if language.as_deref() != Some("sql") {
+        let language = language.unwrap_or_else(|| "none".to_owned());
+        let instead = "Use LANGUAGE sql, or compute in the client.";
+        return Err(SqlError::unsupported(
+            format!("a function in the language {language}"),
+            instead,
+        ));
+    }
+    session.begin_definition()?;
+    let (schema, name) = object_name(&create.name)?;
+    if !functions().named(&name).is_empty() {
+        let instead = "Give the function another name.";
+        return Err(SqlError::unsupported(
+            format!("a function with the name of a built-in one, {name}"),
+            instead,
+        ));
+    }
+    let namespace = match &schema {
+        Some(schema) => session.environment.names.schema(schema)?,
+        None => session.environment.names.target_schema()?,
+    };
+    let body = session.function_body(create)?;
+    let key = body.key(&name);
+    let known = session
+        .catalog()
+        .find(Names::Functions, namespace, &key)
+        .cloned();
+    let oid = match (&known, create.or_replace) {
+        (None, _) => session.sql.next_oid(1),
+        (Some(known), true) => {
+            if !matches!(&known.body, Body::Function(old)
+                if old.result == body.result && old.returns_set == body.returns_set)
+            {
+                let message = "cannot change return type of existing function";
+                let state = SqlState::INVALID_FUNCTION_DEFINITION;
+                return Err(SqlError::new(state, message));
+            }
+            known.oid
+        }
+        (Some(_), false) => {
+            let message = format!("function \"{name}\" already exists with same argument types");
+            return Err(SqlError::new(SqlState::DUPLICATE_FUNCTION, message));
+        }
+    };
+    let object = Object {
+        oid,
+        namespace,
+        name,
+        comment: None,
+        body: Body::Function(body),
+    };
+    if let Body::Function(body) = &object.body {
+        session.binding(|binder| binder.check_function(&object, body))?;
+    }
+    session.put(object, None)?;
+    Ok(Completion::new("CREATE FUNCTION"))
+}
+
+/// Drops functions.
+pub(super) fn drop(session: &mut Session, drop: &DropFunction) -> Result<Completion> {
+    session.begin_definition()?;
+    let cascade = drop.drop_behavior == Some(DropBehavior::Cascade);
+    for described in &drop.func_desc {
+        match session.described(described)? {
+            Ok(object) => session.drop_with_dependents(&object, cascade)?,
+            Err(missing) if drop.if_exists => {
+                session
+                    .environment
+                    .host
+                    .notice(format!("{missing}, skipping"));
+            }
+            Err(missing) => {
+                return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, missing));
+            }
+        }
+    }
+    Ok(Completion::new("DROP FUNCTION"))
+}
+
+impl Session {
+    fn function_body(&self, create: &CreateFunction) -> Result<FunctionBody> {
+        let names = &self.environment.names;
+        let value = |data_type: &DataType| -> Result<Type> {
+            let found = type_named(names, data_type)?.data_type;
+            let is_value = !found.kind.is_polymorphic()
+                && !matches!(found.kind, Kind::Record | Kind::Composite(_) | Kind::Void);
+            if is_value {
+                return Ok(found);
+            }
+            let instead = "Take and return values of one type each.";
+            Err(SqlError::unsupported(
+                format!("a function of the type {data_type}"),
+                instead,
+            ))
+        };
+        let mut arguments = Vec::new();
+        for argument in create.args.iter().flatten() {
+            let OperateFunctionArg {
+                mode: None | Some(ArgMode::In),
+                name,
+                data_type,
+                default_expr: None,
+            } = argument
+            else {
+                let instead = "Give each argument a name and a type.";
+                return Err(SqlError::unsupported(
+                    format!("the argument {argument}"),
+                    instead,
+                ));
+            };
+            arguments.push((name.as_ref().map(ident_text), value(data_type)?));
+        }
+        let (result, returns_set) = match &create.return_type {
+            Some(FunctionReturnType::DataType(data_type)) => (value(data_type)?, false),
+            Some(FunctionReturnType::SetOf(data_type)) => (value(data_type)?, true),
+            None => {
+                let message = "function result type must be specified";
+                let state = SqlState::INVALID_FUNCTION_DEFINITION;
+                return Err(SqlError::new(state, message));
+            }
+        };
+        if !create.set_params.is_empty() {
+            let instead = "Set it in the session.";
+            return Err(SqlError::unsupported("SET at a function", instead));
+        }
+        Ok(FunctionBody {
+            arguments,
+            result,
+            returns_set,
+            is_strict: matches!(
+                create.called_on_null,
+                Some(FunctionCalledOnNull::Strict | FunctionCalledOnNull::ReturnsNullOnNullInput)
+            ),
+            volatility: match create.behavior {
+                Some(FunctionBehavior::Immutable) => Volatility::Immutable,
+                Some(FunctionBehavior::Stable) => Volatility::Stable,
+                Some(FunctionBehavior::Volatile) | None => Volatility::Volatile,
+            },
+            query: query_of(create.function_body.as_ref())?,
+        })
+    }
+
+    /// The function that is described; the message of its absence if there is none.
+    fn described(
+        &self,
+        described: &FunctionDesc,
+    ) -> Result<std::result::Result<Arc<Object>, String>> {
+        let names = &self.environment.names;
+        let (schema, name) = object_name(&described.name)?;
+        let mut shown = format!("function {name}");
+        if let Some(arguments) = &described.args {
+            let mut kinds = Vec::new();
+            for argument in arguments {
+                kinds.push(type_named(names, &argument.data_type)?.data_type);
+            }
+            let texts: Vec<String> = kinds.iter().map(ToString::to_string).collect();
+            shown = format!("{shown}({})", texts.join(", "));
+            let oids: Vec<String> = kinds.iter().map(|one| one.kind.oid().to_string()).collect();
+            let key = format!("{name}({})", oids.join(","));
+            let found = names.find(Names::Functions, schema.as_deref(), &key);
+            return Ok(found
+                .cloned()
+                .ok_or_else(|| format!("{shown} does not exist")));
+        }
+        let objects = self
+            .catalog()
+            .objects()
+            .filter(|object| object.name == name);
+        let mut found = objects.filter(|object| match &object.body {
+            Body::Function(body) => names
+                .find(Names::Functions, schema.as_deref(), &body.key(&name))
+                .is_some_and(|found| found.oid == object.oid),
+            _ => false,
+        });
+        match (found.next(), found.next()) {
+            (Some(object), None) => Ok(Ok(Arc::clone(object))),
+            (Some(_), Some(_)) => {
+                let message = format!("function name \"{name}\" is not unique");
+                let hint = "Specify the argument list to select the function unambiguously.";
+                Err(SqlError::new(SqlState::AMBIGUOUS_FUNCTION, message).hint(hint))
+            }
+            (None, _) => Ok(Err(format!("could not find a function named \"{name}\""))),
+        }
+    }
+}
+
+/// The text of a function's query.
+fn query_of(body: Option<&CreateFunctionBody>) -> Result<String> {
+    let text = match body {
+        Some(
+            CreateFunctionBody::AsBeforeOptions { body, .. }
+            | CreateFunctionBody::AsAfterOptions(body),
+        ) => body,
+        Some(CreateFunctionBody::Return(value)) => return Ok(format!("SELECT {value}")),
+        _ => {
+            let instead = "Write AS and the query as a text.";
+            return Err(SqlError::unsupported(
+                "this form of a function's body",
+                instead,
+            ));
+        }
+    };
+    match text {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => Ok(text.clone()),
+            Value::DollarQuotedString(text) => Ok(text.value.clone()),
+            _ => Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "a function needs a text as its body",
+            )),
+        },
+        _ => Err(SqlError::new(
+            SqlState::SYNTAX_ERROR,
+            "a function needs a text as its body",
+        )),
+    }
+}

@@ -1,0 +1,114 @@
+//! `ALTER TABLE` of tables that others inherit from: the others stay alike.
+//!
+//! A column that is there by inheritance is dropped, renamed and retyped only with the one above.
+//! Keys and references are those of a table itself, unless it is a partition.
+
+use super::alter::table_body;
+use crate::catalog::Oid;
+use crate::error::{Result, SqlError, SqlState};
+use crate::session::Session;
+use sql_parse::ident_text;
+use sqlparser::ast::{AlterColumnOperation, AlterTableOperation, Ident, TableConstraint};
+
+impl Session {
+    /// Changes a table, and those that inherit from it where they must stay alike.
+    pub(super) fn alter_family(
+        &mut self,
+        oid: Oid,
+        operation: &AlterTableOperation,
+        is_only: bool,
+    ) -> Result<()> {
+        use AlterTableOperation as Operation;
+        match operation {
+            Operation::AttachPartitionOf {
+                partition,
+                for_values,
+            } => return self.attach(oid, partition, for_values),
+            Operation::DetachPartitionOf { partition, .. } => return self.detach(oid, partition),
+            Operation::Inherit { parent } => return self.inherit(oid, parent),
+            Operation::NoInherit { parent } => return self.disinherit(oid, parent),
+            Operation::AddColumn { .. }
+            | Operation::DropColumn { .. }
+            | Operation::RenameColumn { .. }
+            | Operation::AlterColumn { .. }
+            | Operation::AddConstraint { .. }
+            | Operation::DropConstraint { .. } => self.refuse_alone(oid, operation)?,
+            _ => return self.alter_one(oid, operation),
+        }
+        self.alter_one(oid, operation)?;
+        if is_only {
+            return Ok(());
+        }
+        let added = table_body(&mut self.altered(oid)?)?.constraints.pop();
+        let added = added.map(|constraint| constraint.name);
+        for heir in self.catalog().heirs(oid) {
+            let is_partition = self.is_partition(heir)?;
+            if let Some(operation) = for_heir(operation, added.as_deref(), is_partition) {
+                self.alter_heir(heir, &operation)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_partition(&self, oid: Oid) -> Result<bool> {
+        Ok(table_body(&mut self.altered(oid)?)?.lineage.bound.is_some())
+    }
+
+    /// Fails if a table must not be changed without the one above.
+    fn refuse_alone(&self, oid: Oid, operation: &AlterTableOperation) -> Result<()> {
+        match operation {
+            AlterTableOperation::AddColumn { .. } if self.is_partition(oid)? => {
+                let message = "cannot add column to a partition";
+                Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+            }
+            AlterTableOperation::DropColumn { column_names, .. } => column_names
+                .iter()
+                .try_for_each(|name| self.refuse_inherited(oid, &ident_text(name), "drop")),
+            AlterTableOperation::RenameColumn {
+                old_column_name, ..
+            } => self.refuse_inherited(oid, &ident_text(old_column_name), "rename"),
+            AlterTableOperation::AlterColumn {
+                column_name,
+                op: AlterColumnOperation::SetDataType { .. },
+            } => self.refuse_inherited(oid, &ident_text(column_name), "alter"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Changes a table as the one that it inherits from was changed.
+    fn alter_heir(&mut self, oid: Oid, operation: &AlterTableOperation) -> Result<()> {
+        if let AlterTableOperation::DropColumn { column_names, .. } = operation {
+            // A table that has the column from another one too keeps it.
+            let mut names = column_names.iter().map(ident_text);
+            if names.any(|name| self.refuse_inherited(oid, &name, "drop").is_err()) {
+                return Ok(());
+            }
+        }
+        self.alter_one(oid, operation)?;
+        for heir in self.catalog().heirs(oid) {
+            self.alter_heir(heir, operation)?;
+        }
+        Ok(())
+    }
+}
+
+/// The change of a table that inherits from one that was changed, with the name of the constraint
+/// that was added to it; none if it stays as it is.
+fn for_heir(
+    operation: &AlterTableOperation,
+    added: Option<&str>,
+    is_partition: bool,
+) -> Option<AlterTableOperation> {
+    let mut operation = operation.clone();
+    match &mut operation {
+        AlterTableOperation::AddConstraint {
+            constraint: TableConstraint::Check(check),
+            ..
+        } => check.name = added.map(|name| Ident::with_quote('"', name)),
+        AlterTableOperation::AddConstraint { .. } if !is_partition => return None,
+        AlterTableOperation::AddColumn { if_not_exists, .. } => *if_not_exists = true,
+        AlterTableOperation::DropConstraint { if_exists, .. } => *if_exists = true,
+        _ => {}
+    }
+    Some(operation)
+}
