@@ -14,9 +14,9 @@
 //! | `sql`, `session`, `sink` | the interface: the database, a client, the receiver of results |
 //! | `error`, `types` | from the room `sql_values`: values and everything computed with them |
 //! | `sql_parse` | the room below: texts become statements, and rows text |
-//! | `catalog` | schemas, tables, views and the rest, and their rows |
+//! | `catalog` | relations of the system, over the catalogue of the room `sql_plan` |
 //! | `bind` | names become positions, and statements plans |
-//! | `plan` | plans and their improvement |
+//! | `plan` | from the room `sql_plan`: plans and their improvement |
 //! | `print` | texts of bound expressions, for the catalogue |
 //! | `run` | operators: plans become rows and changes |
 //! | `define` | statements that define objects |
@@ -45,7 +45,6 @@ mod bind;
 mod catalog;
 
 mod define;
-mod plan;
 mod print;
 mod run;
 mod session;
@@ -57,6 +56,7 @@ pub use session::{Described, Description, Parameters, Session};
 pub use sink::{BATCH_ROWS, Batch, Completion, CopyShape, Flow, OutputColumn, RowSink};
 pub use sql::Sql;
 pub use sql_parse::without_constants;
+use sql_plan::plan;
 pub use sql_values::error::{SqlError, SqlState};
 pub use sql_values::{error, types};
 pub use state::{Notice, Notification, Severity, TransactionStatus, Wake, WakeReason};

@@ -6,24 +6,13 @@
 
 use crate::error::SqlError;
 use crate::state::Notice;
-use crate::types::{Context, Datum, Type};
+use crate::types::{Context, Datum};
 use std::fmt;
+
+pub use sql_plan::plan::OutputColumn;
 
 /// Rows of one batch, at most.
 pub const BATCH_ROWS: usize = 1024;
-
-/// A column of a result.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OutputColumn {
-    /// Its name.
-    pub name: String,
-    /// The type of its values.
-    pub data_type: Type,
-    /// Number of the table that it is a column of, or 0.
-    pub table: u32,
-    /// Position in that table, from 1, or 0.
-    pub position: i16,
-}
 
 /// Rows of one width, one after the other.
 #[derive(Clone, Debug, Default)]
@@ -91,7 +80,6 @@ impl Batch {
         );
     }
 
-<<<<<<< HEAD
     /// Adds a row whose values `fill` adds. After an error the batch is of no use.
     pub(crate) fn push_with(
         &mut self,
@@ -107,15 +95,6 @@ impl Batch {
         Ok(())
     }
 
-    /// Adds a row, if there is one.
-    pub(crate) fn extend_with(&mut self, row: Option<Vec<Datum>>) {
-        if let Some(row) = row {
-            self.push(row);
-        }
-    }
-
-=======
->>>>>>> 026414d1 (sql: partitions, changed views, functions, types of fields and WHERE CURRENT OF)
     /// The rows, owned.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Vec<Datum>> + '_ {
         let width = self.width;

@@ -175,13 +175,9 @@ pub struct Modes {
     /// What a commit waits for.
     pub durability: Durability,
     /// How long statements wait for locks.
-<<<<<<< HEAD:crates/sql/src/state/setting.rs
-    pub(crate) wait: Wait,
-    /// How long a statement may take; none for as long as it likes.
-    pub(crate) limit: Option<Duration>,
-=======
     pub wait: Wait,
->>>>>>> 026414d1 (sql: partitions, changed views, functions, types of fields and WHERE CURRENT OF):crates/sql_values/src/setting.rs
+    /// How long a statement may take; none for as long as it likes.
+    pub limit: Option<Duration>,
     /// Bytes of `work_mem`.
     pub work_mem: u64,
     /// The most bytes of the session's temporary files, if there is a limit.

@@ -19,7 +19,17 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("sql_values", &["indelible"]),
     ("sql_parse", &["sql_values"]),
     ("sql_rows", &["sql_values"]),
-    ("sql", &["sql_parse", "sql_rows", "sql_values", "indelible"]),
+    ("sql_plan", &["sql_rows", "sql_values", "indelible"]),
+    (
+        "sql",
+        &[
+            "sql_parse",
+            "sql_plan",
+            "sql_rows",
+            "sql_values",
+            "indelible",
+        ],
+    ),
     ("client", &["indelible", "sql"]),
     ("capi", &["client", "sql", "indelible", "pmem"]),
     ("python", &["client", "sql", "indelible", "join", "pmem"]),

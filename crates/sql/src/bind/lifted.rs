@@ -8,17 +8,11 @@
 use super::Binder;
 use crate::error::Result;
 use crate::plan::Expr;
+use crate::plan::Slot;
 use crate::types::cast::CastContext;
 use crate::types::{Kind, Type};
 use sql_parse::{Fingerprint, Literal};
 use sqlparser::tokenizer::Span;
-
-/// The type of a lifted literal, and how it is converted to it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot {
-    pub(crate) data_type: Type,
-    pub(crate) how: CastContext,
-}
 
 /// The literals of a statement that are parameters.
 pub(super) struct Lifted<'b> {

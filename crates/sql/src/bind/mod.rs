@@ -48,7 +48,6 @@ mod window;
 
 pub(crate) use current::{CursorRows, Tracked, not_updatable};
 pub(crate) use data_type::{TypeName, type_named};
-pub(crate) use lifted::Slot;
 pub(crate) use scope::{Scope, ScopeColumn};
 pub(crate) use select::row_scope;
 pub(crate) use table::no_relation;

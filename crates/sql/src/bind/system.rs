@@ -51,7 +51,9 @@ impl Binder<'_> {
         let node = match relation.content {
             Content::Query(query) => self.system_view(relation, query)?,
             Content::Rows(_) | Content::Empty => System {
-                relation,
+                relation: relation.oid,
+                name: relation.name,
+                columns: kinds_of(relation),
                 key: None,
                 condition: None,
             }
@@ -95,4 +97,10 @@ impl Binder<'_> {
         }
         .into())
     }
+}
+
+/// Names and types of a relation's columns.
+fn kinds_of(relation: &Relation) -> Box<[(&'static str, Kind)]> {
+    let columns = relation.columns.iter();
+    columns.map(|column| (column.name, column.kind)).collect()
 }

@@ -125,6 +125,7 @@ impl Session {
             );
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).hint(hint));
         }
+        self.must_own(&object)?;
         Ok(Some(object))
     }
 

@@ -239,14 +239,6 @@ fn fit(value: Datum, data_type: Type) -> (Datum, bool) {
     }
 }
 
-impl Source {
-    /// The type of a column, the hidden number included.
-    pub(crate) fn column_type(&self, column: usize) -> Type {
-        let of_sql = self.types.get(column).copied();
-        of_sql.unwrap_or(crate::types::Kind::Int8.plain())
-    }
-}
-
 impl Operator for ScanRun {
     fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
         let plan = Arc::clone(&self.plan);

@@ -4,8 +4,8 @@
 //! are looked up, however often the relation is read.
 
 use super::{Operator, Row, Run, evaluate, is_true};
-use crate::catalog::system::{Relation, Sources};
-use crate::error::Result;
+use crate::catalog::system::{self, Relation, Sources};
+use crate::error::{Result, SqlError};
 use crate::plan::System;
 use crate::sink::Batch;
 use crate::types::Datum;
@@ -38,7 +38,9 @@ impl SystemRun {
     }
 
     fn begin(&mut self, run: &mut Run<'_>) -> Result<Arc<Vec<Row>>> {
-        let relation = self.plan.relation;
+        let relation = system::by_oid(self.plan.relation);
+        let relation =
+            relation.ok_or_else(|| SqlError::internal("a relation of the system has gone"))?;
         let rows = made(relation, run)?;
         if let Some((column, value)) = &self.plan.key {
             let value = evaluate(value, &[], run)?;
@@ -93,7 +95,7 @@ impl Operator for SystemRun {
             Some(rows) => rows,
             None => self.begin(run)?,
         };
-        out.reset(self.plan.relation.columns.len());
+        out.reset(self.plan.columns.len());
         while !out.is_full() {
             let at = match &self.wanted {
                 Some(wanted) => wanted.get(self.next).copied(),

@@ -6,9 +6,9 @@
 //! `force_generic_plan` one for all literals already at the first statement of a fingerprint.
 
 use super::Session;
-use crate::bind::{Binder, Slot};
+use crate::bind::Binder;
 use crate::error::Result;
-use crate::plan::{Cached, Key, Lifted, is_lasting};
+use crate::plan::{Cached, Key, Lifted, Slot, is_lasting};
 use crate::sink::{Completion, RowSink};
 use crate::state::{Block, PlanCacheMode};
 use crate::types::cast::apply_modifier;

@@ -13,7 +13,7 @@ use crate::types::random::Random;
 use crate::types::{Context, Settings, Type};
 use indelible::{Interrupt, Wait};
 use sql_rows::{Files, Memory};
-use sql_values::setting::{Variables, millis_of};
+use sql_values::setting::Variables;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -114,13 +114,7 @@ impl HostState {
 
     /// Gives the statement that begins its time.
     pub(crate) fn begin_statement(&mut self) {
-<<<<<<< HEAD
         let limit = self.variables.modes().limit;
-=======
-        let millis = self.variables.get("statement_timeout");
-        let millis = millis.and_then(millis_of).unwrap_or(0);
-        let limit = (millis > 0).then(|| Duration::from_millis(millis));
->>>>>>> 026414d1 (sql: partitions, changed views, functions, types of fields and WHERE CURRENT OF)
         self.deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
     }
 

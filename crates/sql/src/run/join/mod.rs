@@ -96,23 +96,6 @@ fn end_of_row(plan: &Join, row: &[Datum], is_matched: bool, out: &mut Batch) {
     }
 }
 
-impl JoinKind {
-    /// Whether right rows without a partner are in the result.
-    fn keeps_right(self) -> bool {
-        matches!(self, Self::Right | Self::Full)
-    }
-
-    /// Whether left rows without a partner are in the result.
-    fn keeps_left(self) -> bool {
-        matches!(self, Self::Left | Self::Full | Self::Anti)
-    }
-
-    /// Whether one partner of a left row says all.
-    fn ends_at_first(self) -> bool {
-        matches!(self, Self::Semi | Self::Anti)
-    }
-}
-
 /// Columns of the rows of a join.
 fn width(plan: &Join) -> usize {
     match plan.kind {

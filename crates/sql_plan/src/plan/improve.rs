@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 impl Plan {
     /// Improves the nodes, which share queries of `WITH`, and finds the other form of the root.
-    pub(crate) fn improve(&mut self) {
+    pub fn improve(&mut self) {
         let mut uses = BTreeMap::new();
         for node in self.before.iter_mut().chain([&mut self.root]) {
             count_uses(node, &mut uses);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// An expression.
 #[derive(Clone, Debug)]
-pub(crate) enum Expr {
+pub enum Expr {
     /// A value.
     Constant(Datum, Type),
     /// A value of the row.
@@ -60,7 +60,7 @@ pub(crate) enum Expr {
 
 /// Functions whose results the binder puts into rows later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pending {
+pub enum Pending {
     Aggregate,
     Window,
     /// `GROUPING`, a constant of each grouping set.
@@ -71,27 +71,27 @@ pub(crate) enum Pending {
 
 /// `ANY` or `ALL` over an array.
 #[derive(Clone, Debug)]
-pub(crate) struct Quantified {
-    pub(crate) left: Expr,
-    pub(crate) array: Expr,
+pub struct Quantified {
+    pub left: Expr,
+    pub array: Expr,
     /// Over the left value and an element.
-    pub(crate) condition: Expr,
-    pub(crate) is_all: bool,
+    pub condition: Expr,
+    pub is_all: bool,
 }
 
 /// A query inside an expression.
 #[derive(Clone, Debug)]
-pub(crate) struct Subquery {
-    pub(crate) node: Node,
-    pub(crate) test: SubqueryTest,
-    pub(crate) data_type: Type,
+pub struct Subquery {
+    pub node: Node,
+    pub test: SubqueryTest,
+    pub data_type: Type,
     /// Whether it reads rows of the queries around it.
-    pub(crate) is_correlated: bool,
+    pub is_correlated: bool,
 }
 
 /// Use of a query's rows.
 #[derive(Clone, Debug)]
-pub(crate) enum SubqueryTest {
+pub enum SubqueryTest {
     /// The only value of the only row, or NULL.
     Scalar,
     /// Whether there is a row.
@@ -106,24 +106,24 @@ pub(crate) enum SubqueryTest {
 
 /// A condition over values of the row, followed by a row of the query.
 #[derive(Clone, Debug)]
-pub(crate) struct RowTest {
-    pub(crate) left: Vec<Expr>,
-    pub(crate) condition: Box<Expr>,
+pub struct RowTest {
+    pub left: Vec<Expr>,
+    pub condition: Box<Expr>,
 }
 
 impl Expr {
     /// NULL of a type.
-    pub(crate) fn null(data_type: Type) -> Self {
+    pub fn null(data_type: Type) -> Self {
         Self::Constant(Datum::Null, data_type)
     }
 
     /// True or false.
-    pub(crate) fn boolean(value: bool) -> Self {
+    pub fn boolean(value: bool) -> Self {
         Self::Constant(Datum::Bool(value), Kind::Bool.plain())
     }
 
     /// Its type.
-    pub(crate) fn data_type(&self) -> Type {
+    pub fn data_type(&self) -> Type {
         match self {
             Self::Constant(_, data_type)
             | Self::Column(_, data_type)
@@ -151,19 +151,20 @@ impl Expr {
     }
 
     /// Its kind.
-    pub(crate) fn kind(&self) -> Kind {
+    pub fn kind(&self) -> Kind {
         self.data_type().kind
     }
 
     /// Both conditions.
-    pub(crate) fn and(self, other: Self) -> Self {
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
         let mut parts = self.conjuncts();
         parts.extend(other.conjuncts());
         Self::all(parts)
     }
 
     /// All of several conditions.
-    pub(crate) fn all(mut parts: Vec<Self>) -> Self {
+    pub fn all(mut parts: Vec<Self>) -> Self {
         match parts.len() {
             0 => Self::boolean(true),
             1 => parts.remove(0),
@@ -172,7 +173,7 @@ impl Expr {
     }
 
     /// The conditions of which all must be true.
-    pub(crate) fn conjuncts(self) -> Vec<Self> {
+    pub fn conjuncts(self) -> Vec<Self> {
         match self {
             Self::And(parts) => parts.into_iter().flat_map(Self::conjuncts).collect(),
             Self::Or(parts) => factored(parts),
@@ -183,7 +184,7 @@ impl Expr {
 
     /// Whether another expression gives the same value for the same row, as far as their forms
     /// tell.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    pub fn is_same(&self, other: &Self) -> bool {
         let all = |ones: &[Self], others: &[Self]| {
             ones.len() == others.len()
                 && ones

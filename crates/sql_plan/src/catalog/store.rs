@@ -11,12 +11,12 @@ use indelible::{Connection, Database, Error, HiddenTable, Owner, Table, Value};
 use std::collections::BTreeSet;
 
 /// The table of objects. Its lock keeps transactions from defining objects at the same time.
-pub(crate) fn table(database: &Database) -> Result<Table> {
+pub fn table(database: &Database) -> Result<Table> {
     Ok(database.hidden_table(HiddenTable::SchemaObjects)?)
 }
 
 /// Writes the row of an object in the transaction of a connection.
-pub(crate) fn put(table: &Table, connection: &mut Connection, object: &Object) -> Result<()> {
+pub fn put(table: &Table, connection: &mut Connection, object: &Object) -> Result<()> {
     remove(table, connection, object.oid)?;
     let row = [
         Value::Int64(object.oid.into()),
@@ -29,13 +29,13 @@ pub(crate) fn put(table: &Table, connection: &mut Connection, object: &Object) -
 }
 
 /// Deletes the row of an object, if it has one.
-pub(crate) fn remove(table: &Table, connection: &mut Connection, oid: Oid) -> Result<()> {
+pub fn remove(table: &Table, connection: &mut Connection, oid: Oid) -> Result<()> {
     connection.delete(table, i64::from(oid))?;
     Ok(())
 }
 
 /// The catalogue of a database, and the least number that no object has.
-pub(crate) fn load(database: &Database) -> Result<(Catalog, Oid)> {
+pub fn load(database: &Database) -> Result<(Catalog, Oid)> {
     let rows = match database.hidden_table(HiddenTable::SchemaObjects) {
         Ok(table) => database.read(|reader| reader.collect(&table, ..))?,
         // The database is open for reading, and SQL has never been used in it.

@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 /// Visits an expression and its parts, the outermost first; the visitor says whether it wants the
 /// parts too. Queries inside are visited with their depth.
-pub(crate) type Visitor<'v> = dyn FnMut(&mut Expr, usize) -> Result<bool> + 'v;
+pub type Visitor<'v> = dyn FnMut(&mut Expr, usize) -> Result<bool> + 'v;
 
 impl Expr {
     /// Visits the expression and its parts.
-    pub(crate) fn walk(&mut self, depth: usize, visit: &mut Visitor<'_>) -> Result<()> {
+    pub fn walk(&mut self, depth: usize, visit: &mut Visitor<'_>) -> Result<()> {
         if !visit(self, depth)? {
             return Ok(());
         }
@@ -65,7 +65,7 @@ impl Expr {
     }
 
     /// Whether a test holds for the expression or one of its parts.
-    pub(crate) fn any(&self, mut test: impl FnMut(&Expr, usize) -> bool) -> bool {
+    pub fn any(&self, mut test: impl FnMut(&Expr, usize) -> bool) -> bool {
         let mut found = false;
         // The walk changes nothing; it only has one form.
         let walked = self.clone().walk(0, &mut |part, depth| {
@@ -77,7 +77,7 @@ impl Expr {
     }
 
     /// Moves the columns of the row by as many places.
-    pub(crate) fn shift(&mut self, from: usize, by: isize) {
+    pub fn shift(&mut self, from: usize, by: isize) {
         self.renumber(&mut |at| {
             if at >= from {
                 at.wrapping_add_signed(by)
@@ -88,7 +88,7 @@ impl Expr {
     }
 
     /// Gives the columns of the row other places.
-    pub(crate) fn renumber(&mut self, place: &mut dyn FnMut(usize) -> usize) {
+    pub fn renumber(&mut self, place: &mut dyn FnMut(usize) -> usize) {
         let walked = self.walk(0, &mut |part, depth| {
             match part {
                 Self::Column(at, _) if depth == 0 => *at = place(*at),
@@ -101,7 +101,7 @@ impl Expr {
     }
 
     /// Calls `note` for each column of the row that the expression reads.
-    pub(crate) fn columns(&self, note: &mut dyn FnMut(usize)) {
+    pub fn columns(&self, note: &mut dyn FnMut(usize)) {
         self.any(|part, depth| {
             match part {
                 Self::Column(at, _) if depth == 0 => note(*at),
@@ -113,21 +113,22 @@ impl Expr {
     }
 
     /// Whether it reads only columns of the row below a place.
-    pub(crate) fn columns_are_below(&self, width: usize) -> bool {
+    pub fn columns_are_below(&self, width: usize) -> bool {
         let mut is_below = true;
         self.columns(&mut |at| is_below &= at < width);
         is_below
     }
 
     /// Whether it reads a column of the row.
-    pub(crate) fn reads_row(&self) -> bool {
+    pub fn reads_row(&self) -> bool {
         let mut reads = false;
         self.columns(&mut |_| reads = true);
         reads
     }
 
     /// Turns the row that it reads into the next outer row.
-    pub(crate) fn into_outer(mut self) -> Self {
+    #[must_use]
+    pub fn into_outer(mut self) -> Self {
         let walked = self.walk(0, &mut |part, depth| {
             match part {
                 Self::Column(at, data_type) if depth == 0 => {
@@ -161,7 +162,7 @@ fn walk_option(part: Option<&mut Expr>, depth: usize, visit: &mut Visitor<'_>) -
 
 impl Access {
     /// Visits its expressions.
-    pub(crate) fn walk(&mut self, depth: usize, visit: &mut Visitor<'_>) -> Result<()> {
+    pub fn walk(&mut self, depth: usize, visit: &mut Visitor<'_>) -> Result<()> {
         match self {
             Self::All { .. } => Ok(()),
             Self::Range(range) => {
@@ -181,13 +182,13 @@ impl Access {
 
 impl Node {
     /// Visits the expressions of the node and its inputs, which see the same outer rows.
-    pub(crate) fn walk(&mut self, depth: usize, visit: &mut Visitor<'_>) -> Result<()> {
+    pub fn walk(&mut self, depth: usize, visit: &mut Visitor<'_>) -> Result<()> {
         self.walk_own(depth, visit)?;
         self.inputs(&mut |input, is_lateral| input.walk(depth + usize::from(is_lateral), visit))
     }
 
     /// Whether it, or a query in one of its expressions, reads a table.
-    pub(crate) fn reads(&self, table: TableId) -> bool {
+    pub fn reads(&self, table: TableId) -> bool {
         fn look(node: &mut Node, table: TableId, found: &mut bool) -> Result<()> {
             if let Node::Scan(scan) = node {
                 *found |= scan.source.table.id() == table;
@@ -208,10 +209,7 @@ impl Node {
     }
 
     /// Visits the inputs, and whether each is run with a row as the next outer row.
-    pub(crate) fn inputs(
-        &mut self,
-        visit: &mut dyn FnMut(&mut Node, bool) -> Result<()>,
-    ) -> Result<()> {
+    pub fn inputs(&mut self, visit: &mut dyn FnMut(&mut Node, bool) -> Result<()>) -> Result<()> {
         match self {
             Self::Values(_)
             | Self::Scan(_)

@@ -12,13 +12,13 @@ use sql_values::codec::{Reader, Writer};
 use std::collections::BTreeSet;
 
 /// The name of the role that owns the database.
-pub(crate) const OWNER_NAME: &str = "indelible";
+pub const OWNER_NAME: &str = "indelible";
 /// The grantee that is everyone.
-pub(crate) const EVERYONE: Oid = 0;
+pub const EVERYONE: Oid = 0;
 
 /// A property of a role, as a bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Attribute {
+pub enum Attribute {
     Superuser = 1,
     Inherit = 2,
     CreateRole = 4,
@@ -30,40 +30,40 @@ pub(crate) enum Attribute {
 
 /// A role.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RoleBody {
+pub struct RoleBody {
     /// Bits of its attributes.
-    pub(crate) attributes: i64,
+    pub attributes: i64,
     /// Sessions that it may have, or -1.
-    pub(crate) connection_limit: i64,
+    pub connection_limit: i64,
     /// The verifier of its password.
-    pub(crate) verifier: Option<String>,
+    pub verifier: Option<String>,
     /// The moment after which the password is not valid, in microseconds since 2000-01-01 UTC.
-    pub(crate) valid_until: Option<i64>,
+    pub valid_until: Option<i64>,
     /// Its members, and whether each may make others members.
-    pub(crate) members: Vec<(Oid, bool)>,
+    pub members: Vec<(Oid, bool)>,
 }
 
 /// The owner of an object, and what others may do with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct AccessBody {
-    pub(crate) object: Oid,
-    pub(crate) owner: Oid,
-    pub(crate) grants: Vec<Grant>,
+pub struct AccessBody {
+    pub object: Oid,
+    pub owner: Oid,
+    pub grants: Vec<Grant>,
 }
 
 /// Privileges of a role on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Grant {
-    pub(crate) grantee: Oid,
-    pub(crate) grantor: Oid,
+pub struct Grant {
+    pub grantee: Oid,
+    pub grantor: Oid,
     /// Bits of privileges, and of those that may be granted on.
-    pub(crate) privileges: i64,
-    pub(crate) grantable: i64,
+    pub privileges: i64,
+    pub grantable: i64,
 }
 
 /// A right on an object, as a bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Privilege {
+pub enum Privilege {
     Insert = 1,
     Select = 2,
     Update = 4,
@@ -77,7 +77,7 @@ pub(crate) enum Privilege {
 
 impl Privilege {
     /// All of them, with their letters in lists of access and their words, in PostgreSQL's order.
-    pub(crate) const ALL: [(Self, char, &'static str); 9] = [
+    pub const ALL: [(Self, char, &'static str); 9] = [
         (Self::Insert, 'a', "INSERT"),
         (Self::Select, 'r', "SELECT"),
         (Self::Update, 'w', "UPDATE"),
@@ -89,12 +89,12 @@ impl Privilege {
         (Self::Create, 'C', "CREATE"),
     ];
 
-    pub(crate) fn bit(self) -> i64 {
+    pub fn bit(self) -> i64 {
         self as i64
     }
 
     /// The bits of the privileges that an object of a kind has.
-    pub(crate) fn of(body: &Body) -> i64 {
+    pub fn of(body: &Body) -> i64 {
         match body {
             Body::Table(_) | Body::View(_) => 127,
             Body::Sequence(_) => Self::Select.bit() | Self::Update.bit() | Self::Usage.bit(),
@@ -104,7 +104,7 @@ impl Privilege {
     }
 
     /// The letters of a set of bits; those that may be granted on have a star.
-    pub(crate) fn letters(privileges: i64, grantable: i64) -> String {
+    pub fn letters(privileges: i64, grantable: i64) -> String {
         let mut letters = String::new();
         for (privilege, letter, _) in Self::ALL {
             if privileges & privilege.bit() != 0 {
@@ -118,9 +118,15 @@ impl Privilege {
     }
 }
 
+impl Default for RoleBody {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl RoleBody {
     /// A role that may do nothing but inherit.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             attributes: Attribute::Inherit as i64,
             connection_limit: -1,
@@ -130,11 +136,11 @@ impl RoleBody {
         }
     }
 
-    pub(crate) fn has(&self, attribute: Attribute) -> bool {
+    pub fn has(&self, attribute: Attribute) -> bool {
         self.attributes & attribute as i64 != 0
     }
 
-    pub(crate) fn set(&mut self, attribute: Attribute, has: bool) {
+    pub fn set(&mut self, attribute: Attribute, has: bool) {
         self.attributes &= !(attribute as i64);
         if has {
             self.attributes |= attribute as i64;
@@ -195,7 +201,7 @@ impl AccessBody {
 
 impl Catalog {
     /// The number of the role with a name.
-    pub(crate) fn role_named(&self, name: &str) -> Option<Oid> {
+    pub fn role_named(&self, name: &str) -> Option<Oid> {
         match name {
             OWNER_NAME => Some(OWNER),
             name => self.find_oid(Names::Roles, 0, name),
@@ -203,7 +209,7 @@ impl Catalog {
     }
 
     /// The name of a role.
-    pub(crate) fn role_name(&self, role: Oid) -> Option<&str> {
+    pub fn role_name(&self, role: Oid) -> Option<&str> {
         if role == OWNER {
             return Some(OWNER_NAME);
         }
@@ -212,7 +218,7 @@ impl Catalog {
     }
 
     /// A role that was made; none for the one that owns the database.
-    pub(crate) fn role(&self, role: Oid) -> Option<&RoleBody> {
+    pub fn role(&self, role: Oid) -> Option<&RoleBody> {
         match &self.object(role)?.body {
             Body::Role(body) => Some(body),
             _ => None,
@@ -220,17 +226,17 @@ impl Catalog {
     }
 
     /// Whether a role has a property. The owner of the database has all of them.
-    pub(crate) fn has_attribute(&self, role: Oid, attribute: Attribute) -> bool {
+    pub fn has_attribute(&self, role: Oid, attribute: Attribute) -> bool {
         role == OWNER || self.role(role).is_some_and(|body| body.has(attribute))
     }
 
-    pub(crate) fn is_superuser(&self, role: Oid) -> bool {
+    pub fn is_superuser(&self, role: Oid) -> bool {
         self.has_attribute(role, Attribute::Superuser)
     }
 
     /// The roles that a role is a member of, itself among them; `inherited` leaves those out whose
     /// privileges it has only after `SET ROLE`.
-    pub(crate) fn memberships(&self, role: Oid, inherited: bool) -> BTreeSet<Oid> {
+    pub fn memberships(&self, role: Oid, inherited: bool) -> BTreeSet<Oid> {
         let mut found = BTreeSet::from([role]);
         let mut open = vec![role];
         while let Some(member) = open.pop() {
@@ -251,7 +257,7 @@ impl Catalog {
     }
 
     /// The owner and the grants of an object, if it has any of its own.
-    pub(crate) fn access(&self, object: Oid) -> Option<&AccessBody> {
+    pub fn access(&self, object: Oid) -> Option<&AccessBody> {
         let oid = self.find_oid(Names::Access, 0, &object.to_string())?;
         match &self.object(oid)?.body {
             Body::Access(access) => Some(access),
@@ -260,17 +266,17 @@ impl Catalog {
     }
 
     /// The owner of an object.
-    pub(crate) fn owner(&self, object: Oid) -> Oid {
+    pub fn owner(&self, object: Oid) -> Oid {
         self.access(object).map_or(OWNER, |access| access.owner)
     }
 
     /// Whether a role may do as an object's owner does.
-    pub(crate) fn owns(&self, role: Oid, object: Oid) -> bool {
+    pub fn owns(&self, role: Oid, object: Oid) -> bool {
         self.is_superuser(role) || self.memberships(role, true).contains(&self.owner(object))
     }
 
     /// Whether a role has one of some privileges on an object.
-    pub(crate) fn may(&self, role: Oid, object: &Object, privileges: i64) -> bool {
+    pub fn may(&self, role: Oid, object: &Object, privileges: i64) -> bool {
         if self.is_superuser(role) {
             return true;
         }
@@ -292,7 +298,7 @@ impl Catalog {
 
     /// The list of access of an object, as PostgreSQL prints its entries; none if nothing was
     /// granted.
-    pub(crate) fn access_list(&self, object: &Object) -> Option<Vec<String>> {
+    pub fn access_list(&self, object: &Object) -> Option<Vec<String>> {
         let access = self.access(object.oid)?;
         if access.grants.is_empty() {
             return None;

@@ -53,11 +53,11 @@ pub(super) fn choose(scan: &mut Scan, conditions: Vec<Expr>) {
 
 /// Lets a relation of the system look up rows by the first condition of equality that it can.
 pub(super) fn choose_key(system: &mut System, mut conditions: Vec<Expr>) {
-    let columns = &system.relation.columns;
+    let columns = &system.columns;
     let kind_of = |at: usize| {
         columns
             .get(at)
-            .map_or(Kind::Unknown, |column| column.kind)
+            .map_or(Kind::Unknown, |(_, kind)| *kind)
             .plain()
     };
     let found = conditions.iter().enumerate().find_map(|(at, condition)| {

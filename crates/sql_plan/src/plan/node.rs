@@ -5,13 +5,14 @@
 //! copy; before a plan is run nobody else has it, so changing one costs none either.
 
 use super::expression::Expr;
-use crate::types::Type;
+use crate::catalog::Oid;
 use crate::types::window::WindowFunction;
+use crate::types::{Kind, Type};
 use std::sync::Arc;
 
 /// An operator with its inputs.
 #[derive(Clone, Debug)]
-pub(crate) enum Node {
+pub enum Node {
     /// Rows that are written down.
     Values(Arc<Values>),
     /// Rows of a table.
@@ -53,49 +54,55 @@ pub(crate) enum Node {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Values {
-    pub(crate) rows: Vec<Vec<Expr>>,
-    pub(crate) width: usize,
+pub struct Values {
+    pub rows: Vec<Vec<Expr>>,
+    pub width: usize,
 }
 
 /// Columns of a table's row: those of SQL, then the hidden number where rows have one.
 #[derive(Clone, Debug)]
-pub(crate) struct Scan {
-    pub(crate) source: Source,
-    pub(crate) access: Access,
+pub struct Scan {
+    pub source: Source,
+    pub access: Access,
     /// A condition over the row that the access does not ensure.
-    pub(crate) condition: Option<Expr>,
+    pub condition: Option<Expr>,
     /// The columns that are read; the others come as NULL.
-    pub(crate) needed: Vec<bool>,
+    pub needed: Vec<bool>,
 }
 
 /// A table as plans use it.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
-    pub(crate) oid: u32,
-    pub(crate) name: String,
-    pub(crate) table: indelible::Table,
+pub struct Source {
+    pub oid: u32,
+    pub name: String,
+    pub table: indelible::Table,
     /// Types of the columns of SQL.
-    pub(crate) types: Arc<[Type]>,
+    pub types: Arc<[Type]>,
     /// Positions of the columns of the key of the table below; the hidden number's is the width.
-    pub(crate) key: Arc<[usize]>,
+    pub key: Arc<[usize]>,
 }
 
 impl Source {
+    /// The type of a column, the hidden number included.
+    pub fn column_type(&self, column: usize) -> Type {
+        let of_sql = self.types.get(column).copied();
+        of_sql.unwrap_or(Kind::Int8.plain())
+    }
+
     /// Columns of a row, the hidden number included.
-    pub(crate) fn width(&self) -> usize {
+    pub fn width(&self) -> usize {
         self.types.len() + usize::from(self.has_row_number())
     }
 
     /// Whether rows have hidden numbers for a key.
-    pub(crate) fn has_row_number(&self) -> bool {
+    pub fn has_row_number(&self) -> bool {
         self.key.iter().any(|&column| column == self.types.len())
     }
 }
 
 /// The way to a table's rows.
 #[derive(Clone, Debug)]
-pub(crate) enum Access {
+pub enum Access {
     /// All rows, in the order of the primary key; backward if asked for.
     All { backward: bool },
     /// Rows whose key columns begin with values, and the next column lies in a range.
@@ -111,69 +118,73 @@ pub(crate) enum Access {
 
 /// A range of an index.
 #[derive(Clone, Debug)]
-pub(crate) struct KeyRange {
+pub struct KeyRange {
     /// The secondary index; none for the primary key.
-    pub(crate) index: Option<String>,
+    pub index: Option<String>,
     /// Values of the first columns. They do not read the table's row.
-    pub(crate) prefix: Vec<Expr>,
-    pub(crate) low: Option<Bound>,
-    pub(crate) high: Option<Bound>,
-    pub(crate) backward: bool,
+    pub prefix: Vec<Expr>,
+    pub low: Option<Bound>,
+    pub high: Option<Bound>,
+    pub backward: bool,
 }
 
 /// An end of a range.
 #[derive(Clone, Debug)]
-pub(crate) struct Bound {
-    pub(crate) value: Expr,
-    pub(crate) is_included: bool,
+pub struct Bound {
+    pub value: Expr,
+    pub is_included: bool,
 }
 
 /// A relation of the system, whose rows are made once in a statement.
 #[derive(Clone, Debug)]
-pub(crate) struct System {
-    pub(crate) relation: &'static crate::catalog::system::Relation,
+pub struct System {
+    /// Its number.
+    pub relation: Oid,
+    pub name: &'static str,
+    /// Names and types of its columns.
+    pub columns: Box<[(&'static str, Kind)]>,
     /// A column that equals a value, which does not read the row: its rows are looked up.
-    pub(crate) key: Option<(usize, Expr)>,
+    pub key: Option<(usize, Expr)>,
     /// A condition over the row that the key does not ensure.
-    pub(crate) condition: Option<Expr>,
+    pub condition: Option<Expr>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Functions {
+pub struct Functions {
     /// Functions that give sets; shorter ones are filled up with NULL.
-    pub(crate) calls: Vec<Expr>,
+    pub calls: Vec<Expr>,
     /// Columns of each.
-    pub(crate) widths: Vec<usize>,
-    pub(crate) has_ordinality: bool,
+    pub widths: Vec<usize>,
+    pub has_ordinality: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Filter {
-    pub(crate) input: Node,
-    pub(crate) condition: Expr,
+pub struct Filter {
+    pub input: Node,
+    pub condition: Expr,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Project {
-    pub(crate) input: Node,
-    pub(crate) expressions: Vec<Expr>,
+pub struct Project {
+    pub input: Node,
+    pub expressions: Vec<Expr>,
     /// Whether some of them give sets of rows.
-    pub(crate) has_sets: bool,
+    pub has_sets: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Join {
-    pub(crate) kind: JoinKind,
-    pub(crate) left: Node,
-    pub(crate) right: Node,
+pub struct Join {
+    pub kind: JoinKind,
+    pub left: Node,
+    pub right: Node,
     /// Over the columns of the left row, then the right one.
-    pub(crate) condition: Option<Expr>,
-    pub(crate) method: JoinMethod,
+    pub condition: Option<Expr>,
+    pub method: JoinMethod,
 }
 
 /// The rows of a join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum JoinKind {
+pub enum JoinKind {
     Inner,
     Left,
     Right,
@@ -184,9 +195,26 @@ pub(crate) enum JoinKind {
     Anti,
 }
 
+impl JoinKind {
+    /// Whether right rows without a partner are in the result.
+    pub fn keeps_right(self) -> bool {
+        matches!(self, Self::Right | Self::Full)
+    }
+
+    /// Whether left rows without a partner are in the result.
+    pub fn keeps_left(self) -> bool {
+        matches!(self, Self::Left | Self::Full | Self::Anti)
+    }
+
+    /// Whether one partner of a left row says all.
+    pub fn ends_at_first(self) -> bool {
+        matches!(self, Self::Semi | Self::Anti)
+    }
+}
+
 /// The way to find pairs.
 #[derive(Clone, Debug)]
-pub(crate) enum JoinMethod {
+pub enum JoinMethod {
     /// The right input is kept, and read again for each left row.
     Loop,
     /// The right input is run again for each left row, which it reads as the next outer row.
@@ -196,65 +224,65 @@ pub(crate) enum JoinMethod {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Aggregate {
-    pub(crate) input: Node,
-    pub(crate) keys: Vec<Expr>,
-    pub(crate) calls: Vec<AggregateCall>,
+pub struct Aggregate {
+    pub input: Node,
+    pub keys: Vec<Expr>,
+    pub calls: Vec<AggregateCall>,
 }
 
 /// An aggregate over the rows of a group.
 #[derive(Clone, Debug)]
-pub(crate) struct AggregateCall {
-    pub(crate) function: super::call::AggregateFunction,
-    pub(crate) arguments: Vec<Expr>,
-    pub(crate) is_distinct: bool,
-    pub(crate) order: Vec<SortKey>,
-    pub(crate) filter: Option<Expr>,
-    pub(crate) data_type: Type,
+pub struct AggregateCall {
+    pub function: super::call::AggregateFunction,
+    pub arguments: Vec<Expr>,
+    pub is_distinct: bool,
+    pub order: Vec<SortKey>,
+    pub filter: Option<Expr>,
+    pub data_type: Type,
 }
 
 impl AggregateCall {
     /// Whether its state grows with the rows of a group.
-    pub(crate) fn keeps_rows(&self) -> bool {
+    pub fn keeps_rows(&self) -> bool {
         self.is_distinct || !self.order.is_empty() || self.function.aggregate.keeps_rows
     }
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Window {
-    pub(crate) input: Node,
-    pub(crate) partition: Vec<Expr>,
-    pub(crate) order: Vec<SortKey>,
-    pub(crate) calls: Vec<WindowCall>,
+pub struct Window {
+    pub input: Node,
+    pub partition: Vec<Expr>,
+    pub order: Vec<SortKey>,
+    pub calls: Vec<WindowCall>,
 }
 
 /// A window function with its frame.
 #[derive(Clone, Debug)]
-pub(crate) struct WindowCall {
-    pub(crate) function: OverWindow,
-    pub(crate) arguments: Vec<Expr>,
-    pub(crate) filter: Option<Expr>,
-    pub(crate) frame: Frame,
-    pub(crate) data_type: Type,
+pub struct WindowCall {
+    pub function: OverWindow,
+    pub arguments: Vec<Expr>,
+    pub filter: Option<Expr>,
+    pub frame: Frame,
+    pub data_type: Type,
 }
 
 /// A function over the rows around one.
 #[derive(Clone, Debug)]
-pub(crate) enum OverWindow {
+pub enum OverWindow {
     Aggregate(super::call::AggregateFunction),
     Function(WindowFunction),
 }
 
 /// The rows of a window that an aggregate sees.
 #[derive(Clone, Debug)]
-pub(crate) struct Frame {
-    pub(crate) unit: FrameUnit,
-    pub(crate) start: FrameEnd,
-    pub(crate) end: FrameEnd,
+pub struct Frame {
+    pub unit: FrameUnit,
+    pub start: FrameEnd,
+    pub end: FrameEnd,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FrameUnit {
+pub enum FrameUnit {
     Rows,
     Range,
     Groups,
@@ -262,7 +290,7 @@ pub(crate) enum FrameUnit {
 
 /// An end of a frame; offsets do not read rows.
 #[derive(Clone, Debug)]
-pub(crate) enum FrameEnd {
+pub enum FrameEnd {
     UnboundedPreceding,
     Preceding(Expr),
     CurrentRow,
@@ -272,98 +300,98 @@ pub(crate) enum FrameEnd {
 
 /// A key of an order.
 #[derive(Clone, Debug)]
-pub(crate) struct SortKey {
-    pub(crate) expression: Expr,
-    pub(crate) descends: bool,
-    pub(crate) nulls_first: bool,
+pub struct SortKey {
+    pub expression: Expr,
+    pub descends: bool,
+    pub nulls_first: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Sort {
-    pub(crate) input: Node,
-    pub(crate) keys: Vec<SortKey>,
+pub struct Sort {
+    pub input: Node,
+    pub keys: Vec<SortKey>,
     /// The number of rows that are wanted, if a limit follows.
-    pub(crate) wanted: Option<Expr>,
+    pub wanted: Option<Expr>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Limit {
-    pub(crate) input: Node,
-    pub(crate) count: Option<Expr>,
-    pub(crate) offset: Option<Expr>,
+pub struct Limit {
+    pub input: Node,
+    pub count: Option<Expr>,
+    pub offset: Option<Expr>,
     /// Keys of the order, if rows that equal the last one come too.
-    pub(crate) ties: Option<Vec<SortKey>>,
+    pub ties: Option<Vec<SortKey>>,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Distinct {
-    pub(crate) input: Node,
+pub struct Distinct {
+    pub input: Node,
     /// Rows are the same if these are; all columns if there are none.
-    pub(crate) on: Option<Vec<Expr>>,
+    pub on: Option<Vec<Expr>>,
 }
 
 /// Kind of a set operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SetKind {
+pub enum SetKind {
     Union,
     Intersect,
     Except,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct SetOperation {
-    pub(crate) kind: SetKind,
-    pub(crate) all: bool,
-    pub(crate) left: Node,
-    pub(crate) right: Node,
+pub struct SetOperation {
+    pub kind: SetKind,
+    pub all: bool,
+    pub left: Node,
+    pub right: Node,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Shared {
+pub struct Shared {
     /// Its number in the statement.
-    pub(crate) number: usize,
-    pub(crate) node: Node,
-    pub(crate) width: usize,
+    pub number: usize,
+    pub node: Node,
+    pub width: usize,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Recursive {
+pub struct Recursive {
     /// Its number in the statement.
-    pub(crate) number: usize,
-    pub(crate) start: Node,
-    pub(crate) step: Node,
-    pub(crate) all: bool,
-    pub(crate) width: usize,
+    pub number: usize,
+    pub start: Node,
+    pub step: Node,
+    pub all: bool,
+    pub width: usize,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Working {
+pub struct Working {
     /// The number of the recursive query.
-    pub(crate) number: usize,
-    pub(crate) width: usize,
+    pub number: usize,
+    pub width: usize,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Lock {
-    pub(crate) input: Node,
-    pub(crate) tables: Vec<LockTarget>,
+pub struct Lock {
+    pub input: Node,
+    pub tables: Vec<LockTarget>,
     /// The condition of the query, tested again on rows that have changed.
-    pub(crate) recheck: Option<Expr>,
+    pub recheck: Option<Expr>,
 }
 
 /// A table whose rows are locked.
 #[derive(Clone, Debug)]
-pub(crate) struct LockTarget {
-    pub(crate) source: Source,
+pub struct LockTarget {
+    pub source: Source,
     /// The position of its first column in the row.
-    pub(crate) start: usize,
-    pub(crate) strength: indelible::RowLock,
-    pub(crate) busy: Busy,
+    pub start: usize,
+    pub strength: indelible::RowLock,
+    pub busy: Busy,
 }
 
 /// The remedy for a row that others have locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Busy {
+pub enum Busy {
     Wait,
     Fail,
     Skip,
@@ -371,11 +399,11 @@ pub(crate) enum Busy {
 
 impl Node {
     /// Columns of its rows.
-    pub(crate) fn width(&self) -> usize {
+    pub fn width(&self) -> usize {
         match self {
             Self::Values(values) => values.width,
             Self::Scan(scan) => scan.source.width(),
-            Self::System(system) => system.relation.columns.len(),
+            Self::System(system) => system.columns.len(),
             Self::Functions(functions) => {
                 functions.widths.iter().sum::<usize>() + usize::from(functions.has_ordinality)
             }

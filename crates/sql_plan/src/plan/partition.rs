@@ -12,25 +12,25 @@ use std::sync::Arc;
 
 /// A partitioned table.
 #[derive(Clone, Debug)]
-pub(crate) struct Level {
+pub struct Level {
     /// The name of the table.
-    pub(crate) table: String,
+    pub table: String,
     /// Expressions over the row, and how they are written.
-    pub(crate) keys: Vec<(Expr, String)>,
-    pub(crate) arms: Vec<Arm>,
+    pub keys: Vec<(Expr, String)>,
+    pub arms: Vec<Arm>,
 }
 
 /// A partition of a level.
 #[derive(Clone, Debug)]
-pub(crate) struct Arm {
-    pub(crate) table: Oid,
-    pub(crate) takes: Takes,
-    pub(crate) next: Next,
+pub struct Arm {
+    pub table: Oid,
+    pub takes: Takes,
+    pub next: Next,
 }
 
 /// The keys that a partition takes.
 #[derive(Clone, Debug)]
-pub(crate) enum Takes {
+pub enum Takes {
     /// Those that no other partition takes.
     Rest,
     Among(Vec<Datum>),
@@ -40,7 +40,7 @@ pub(crate) enum Takes {
 
 /// A key of an end of a range.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Edge {
+pub enum Edge {
     Min,
     At(Datum),
     Max,
@@ -48,7 +48,7 @@ pub(crate) enum Edge {
 
 /// The place that follows an arm.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Next {
+pub enum Next {
     /// Nobody asks for it.
     Unknown,
     Level(usize),
@@ -57,34 +57,34 @@ pub(crate) enum Next {
 
 /// All levels below a partitioned table, and the tables at their ends.
 #[derive(Clone, Debug)]
-pub(crate) struct Router {
+pub struct Router {
     /// The first is the table itself. Keys are over rows of it.
-    pub(crate) levels: Vec<Level>,
-    pub(crate) leaves: Vec<Leaf>,
+    pub levels: Vec<Level>,
+    pub leaves: Vec<Leaf>,
     /// The partitions that the table itself is, over rows of it.
-    pub(crate) within: Vec<(Level, usize)>,
+    pub within: Vec<(Level, usize)>,
 }
 
 /// A partition that has rows.
 #[derive(Clone, Debug)]
-pub(crate) struct Leaf {
-    pub(crate) target: Arc<Target>,
+pub struct Leaf {
+    pub target: Arc<Target>,
     /// For each of its columns the one of the table above.
-    pub(crate) columns: Vec<usize>,
+    pub columns: Vec<usize>,
     /// The remedy for a key of its rows that is there already.
-    pub(crate) conflict: Option<Conflict>,
+    pub conflict: Option<Conflict>,
 }
 
 impl Level {
     /// The arm that takes a row with these keys.
-    pub(crate) fn arm(&self, keys: &[Datum]) -> Option<usize> {
+    pub fn arm(&self, keys: &[Datum]) -> Option<usize> {
         let takes = |arm: &Arm| arm.takes.has(keys);
         let found = self.arms.iter().position(takes);
         found.or_else(|| self.rest())
     }
 
     /// The arm of the rows that no other takes.
-    pub(crate) fn rest(&self) -> Option<usize> {
+    pub fn rest(&self) -> Option<usize> {
         let is_rest = |arm: &Arm| matches!(arm.takes, Takes::Rest);
         self.arms.iter().position(is_rest)
     }
@@ -103,7 +103,7 @@ impl Takes {
     }
 
     /// Whether some keys are taken by both.
-    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+    pub fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Rest, Self::Rest) => true,
             (Self::Among(one), Self::Among(other)) => one.iter().any(|key| other.contains(key)),
@@ -115,7 +115,7 @@ impl Takes {
     }
 
     /// Whether it takes nothing.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         matches!(self, Self::Between(from, to) if compare(from, to).is_ge())
     }
 }
@@ -148,7 +148,7 @@ fn compare(one: &[Edge], other: &[Edge]) -> Ordering {
 
 impl Leaf {
     /// Its row of a row of the table above.
-    pub(crate) fn row_of(&self, row: &[Datum]) -> Vec<Datum> {
+    pub fn row_of(&self, row: &[Datum]) -> Vec<Datum> {
         let mut own: Vec<Datum> = self.columns.iter().map(|&at| row[at].clone()).collect();
         // Those of indexes are computed.
         own.resize(self.target.columns.len(), Datum::Null);
@@ -156,7 +156,7 @@ impl Leaf {
     }
 
     /// The row of the table above, of `width` columns, with the number of this table after it.
-    pub(crate) fn row_above(&self, own: &[Datum], width: usize) -> Vec<Datum> {
+    pub fn row_above(&self, own: &[Datum], width: usize) -> Vec<Datum> {
         let mut row = vec![Datum::Null; width];
         for (value, &at) in own.iter().zip(&self.columns) {
             row[at] = value.clone();

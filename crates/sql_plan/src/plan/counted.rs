@@ -12,14 +12,14 @@ use std::time::Duration;
 
 /// A node whose work is counted.
 #[derive(Clone, Debug)]
-pub(crate) struct Counted {
-    pub(crate) input: Node,
-    pub(crate) counters: Arc<Counters>,
+pub struct Counted {
+    pub input: Node,
+    pub counters: Arc<Counters>,
 }
 
 /// The work of an operator, over all its runs.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub struct Counters {
     rows: AtomicU64,
     loops: AtomicU64,
     first_ns: AtomicU64,
@@ -29,7 +29,7 @@ pub(crate) struct Counters {
 
 /// The memory and the files of an operator.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Report {
+pub enum Report {
     Sort(Usage),
     /// The table of a join.
     Hash {
@@ -52,7 +52,7 @@ fn kilobytes(bytes: u64) -> u64 {
 
 impl Report {
     /// The report as PostgreSQL shows it in a text: the name of its line, and the rest of it.
-    pub(crate) fn line(self) -> (&'static str, String) {
+    pub fn line(self) -> (&'static str, String) {
         match self {
             Self::Sort(usage) => {
                 let (method, space) = sort_words(usage.method);
@@ -87,7 +87,7 @@ impl Report {
     }
 
     /// The members of the report in JSON.
-    pub(crate) fn members(self) -> Vec<(&'static str, String)> {
+    pub fn members(self) -> Vec<(&'static str, String)> {
         let number = |bytes: u64| kilobytes(bytes).to_string();
         match self {
             Self::Sort(usage) => {
@@ -131,22 +131,22 @@ fn sort_words(method: Method) -> (&'static str, &'static str) {
 
 /// The work of an operator, on average of its runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Work {
-    pub(crate) rows: f64,
-    pub(crate) loops: u64,
+pub struct Work {
+    pub rows: f64,
+    pub loops: u64,
     /// Milliseconds until the first rows, and until the last.
-    pub(crate) first_ms: f64,
-    pub(crate) total_ms: f64,
+    pub first_ms: f64,
+    pub total_ms: f64,
 }
 
 impl Counters {
     /// A run begins.
-    pub(crate) fn begin(&self) {
+    pub fn begin(&self) {
         self.loops.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Rows have come, the first ones of a run or others.
-    pub(crate) fn add(&self, rows: usize, took: Duration, is_first: bool) {
+    pub fn add(&self, rows: usize, took: Duration, is_first: bool) {
         let nanos = took.as_nanos() as u64;
         self.rows.fetch_add(rows as u64, Ordering::Relaxed);
         self.total_ns.fetch_add(nanos, Ordering::Relaxed);
@@ -156,17 +156,17 @@ impl Counters {
     }
 
     /// Notes the report of a run that ends.
-    pub(crate) fn note(&self, report: Report) {
+    pub fn note(&self, report: Report) {
         *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
     }
 
     /// The report of the last run.
-    pub(crate) fn report(&self) -> Option<Report> {
+    pub fn report(&self) -> Option<Report> {
         *self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The work so far; none if the operator has not run.
-    pub(crate) fn work(&self) -> Option<Work> {
+    pub fn work(&self) -> Option<Work> {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64;
         let loops = self.loops.load(Ordering::Relaxed);
         let each = loops as f64;
@@ -180,7 +180,7 @@ impl Counters {
 }
 
 /// A plan whose operators count.
-pub(crate) fn counted(mut node: Node) -> Node {
+pub fn counted(mut node: Node) -> Node {
     let inputs = node.inputs(&mut |input, _| {
         wrap(input);
         Ok(())

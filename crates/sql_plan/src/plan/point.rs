@@ -17,7 +17,7 @@ const ROWS_MAX: usize = 64;
 
 /// A statement on single rows.
 #[derive(Debug)]
-pub(crate) enum PointPlan {
+pub enum PointPlan {
     Select(PointRow, Vec<Expr>),
     Insert(PointInsert),
     Change(PointChange),
@@ -25,40 +25,40 @@ pub(crate) enum PointPlan {
 
 /// A row that is found by its primary key.
 #[derive(Debug)]
-pub(crate) struct PointRow {
-    pub(crate) source: Source,
+pub struct PointRow {
+    pub source: Source,
     /// Values of the key's columns; they read no row.
-    pub(crate) key: Vec<Expr>,
+    pub key: Vec<Expr>,
     /// The rest of the condition.
-    pub(crate) condition: Option<Expr>,
+    pub condition: Option<Expr>,
     /// The columns that are read; the others come as NULL.
-    pub(crate) needed: Vec<bool>,
+    pub needed: Vec<bool>,
 }
 
 /// The insertion of rows that are written down.
 #[derive(Debug)]
-pub(crate) struct PointInsert {
-    pub(crate) table: Arc<Target>,
-    pub(crate) rows: Arc<Values>,
+pub struct PointInsert {
+    pub table: Arc<Target>,
+    pub rows: Arc<Values>,
     /// The value of each column over a row that is written down.
-    pub(crate) values: Vec<Expr>,
-    pub(crate) returning: Option<Vec<Expr>>,
+    pub values: Vec<Expr>,
+    pub returning: Option<Vec<Expr>>,
 }
 
 /// The change of a row.
 #[derive(Debug)]
-pub(crate) struct PointChange {
-    pub(crate) table: Arc<Target>,
-    pub(crate) row: PointRow,
+pub struct PointChange {
+    pub table: Arc<Target>,
+    pub row: PointRow,
     /// The columns that are set and their values; none if the row is deleted.
-    pub(crate) set: Option<Vec<(usize, Expr)>>,
-    pub(crate) strength: RowLock,
-    pub(crate) returning: Option<Vec<Expr>>,
+    pub set: Option<Vec<(usize, Expr)>>,
+    pub strength: RowLock,
+    pub returning: Option<Vec<Expr>>,
 }
 
 impl PointPlan {
     /// The point plan of a tree, if its statement can have one.
-    pub(crate) fn of(root: &Node) -> Option<Self> {
+    pub fn of(root: &Node) -> Option<Self> {
         let point = match root {
             Node::Project(project) if !project.has_sets => {
                 let Node::Scan(scan) = &project.input else {

@@ -11,31 +11,31 @@ use std::sync::Arc;
 
 /// A call.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
-    pub(crate) function: &'static Function,
-    pub(crate) arguments: Vec<Expr>,
-    pub(crate) argument_types: Arc<[Type]>,
-    pub(crate) data_type: Type,
+pub struct Call {
+    pub function: &'static Function,
+    pub arguments: Vec<Expr>,
+    pub argument_types: Arc<[Type]>,
+    pub data_type: Type,
     /// Whether it is written as an operator.
-    pub(crate) is_operator: bool,
+    pub is_operator: bool,
 }
 
 impl Call {
     /// Whether it is the operator `=`.
-    pub(crate) fn is_equality(&self) -> bool {
+    pub fn is_equality(&self) -> bool {
         self.is_operator && self.function.name == "="
     }
 
     /// Whether the same arguments give the same result within a statement.
-    pub(crate) fn is_stable(&self) -> bool {
+    pub fn is_stable(&self) -> bool {
         self.function.volatility != Volatility::Volatile
     }
 }
 
 /// An aggregate that the binder has chosen.
 #[derive(Clone, Debug)]
-pub(crate) struct AggregateFunction {
-    pub(crate) function: &'static Function,
-    pub(crate) aggregate: Aggregate,
-    pub(crate) argument_types: Arc<[Type]>,
+pub struct AggregateFunction {
+    pub function: &'static Function,
+    pub aggregate: Aggregate,
+    pub argument_types: Arc<[Type]>,
 }

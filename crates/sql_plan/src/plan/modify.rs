@@ -11,18 +11,18 @@ use std::sync::Arc;
 
 /// `INSERT`, `UPDATE` or `DELETE`.
 #[derive(Clone, Debug)]
-pub(crate) struct Modify {
-    pub(crate) table: Arc<Target>,
+pub struct Modify {
+    pub table: Arc<Target>,
     /// For `INSERT` the rows to insert; else rows of the table, followed by those of other tables.
-    pub(crate) input: Node,
-    pub(crate) change: Change,
+    pub input: Node,
+    pub change: Change,
     /// Over the row of the table, followed by those of other tables.
-    pub(crate) returning: Option<Vec<Expr>>,
+    pub returning: Option<Vec<Expr>>,
 }
 
 /// The change of each row.
 #[derive(Clone, Debug)]
-pub(crate) enum Change {
+pub enum Change {
     Insert(Insert),
     Update {
         /// Positions of columns, and their values over the row of the input.
@@ -38,27 +38,27 @@ pub(crate) enum Change {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Insert {
+pub struct Insert {
     /// The value of each column over the row of the input.
-    pub(crate) values: Vec<Expr>,
-    pub(crate) conflict: Option<Conflict>,
+    pub values: Vec<Expr>,
+    pub conflict: Option<Conflict>,
     /// The way to partitions, if the table has no rows of its own.
-    pub(crate) router: Option<Arc<Router>>,
+    pub router: Option<Arc<Router>>,
 }
 
 /// The way of rows to other partitions.
 #[derive(Clone, Debug)]
-pub(crate) struct Moves {
-    pub(crate) router: Arc<Router>,
+pub struct Moves {
+    pub router: Arc<Router>,
     /// The table of the statement, whose rows the router takes.
-    pub(crate) table: Arc<Target>,
+    pub table: Arc<Target>,
     /// For each column of that table the one of the partition.
-    pub(crate) columns: Vec<usize>,
+    pub columns: Vec<usize>,
 }
 
 /// The remedy for a row whose key is there already.
 #[derive(Clone, Debug)]
-pub(crate) enum Conflict {
+pub enum Conflict {
     /// Leave it; for any of these keys, or for all of the table's.
     Nothing(Vec<UniqueKey>),
     /// Change the row that is there. Values are over that row, then the one that was to be
@@ -72,7 +72,7 @@ pub(crate) enum Conflict {
 
 impl Conflict {
     /// The keys that the clause names.
-    pub(crate) fn keys(&self) -> &[UniqueKey] {
+    pub fn keys(&self) -> &[UniqueKey] {
         match self {
             Self::Nothing(keys) => keys,
             Self::Update { key, .. } => std::slice::from_ref(key),
@@ -82,67 +82,67 @@ impl Conflict {
 
 /// A unique key of a table.
 #[derive(Clone, Debug)]
-pub(crate) struct UniqueKey {
+pub struct UniqueKey {
     /// The index below; none for the primary key.
-    pub(crate) index: Option<String>,
-    pub(crate) columns: Vec<usize>,
+    pub index: Option<String>,
+    pub columns: Vec<usize>,
 }
 
 /// A table with the rules for its rows.
 #[derive(Clone, Debug)]
-pub(crate) struct Target {
-    pub(crate) source: Source,
-    pub(crate) schema: String,
-    pub(crate) columns: Vec<TargetColumn>,
+pub struct Target {
+    pub source: Source,
+    pub schema: String,
+    pub columns: Vec<TargetColumn>,
     /// Columns of clients; those after them are computed for indexes.
-    pub(crate) visible: usize,
+    pub visible: usize,
     /// Names and conditions over the row.
-    pub(crate) checks: Vec<(String, Expr)>,
+    pub checks: Vec<(String, Expr)>,
     /// Generated columns: positions, and values over the row.
-    pub(crate) generated: Vec<(usize, Expr)>,
+    pub generated: Vec<(usize, Expr)>,
     /// Unique keys with the names of their constraints.
-    pub(crate) keys: Vec<(String, UniqueKey)>,
+    pub keys: Vec<(String, UniqueKey)>,
     /// Columns of indexes that are not unique.
-    pub(crate) indexed: Vec<usize>,
+    pub indexed: Vec<usize>,
     /// References to other tables.
-    pub(crate) parents: Vec<Reference>,
+    pub parents: Vec<Reference>,
     /// References of other tables to this one.
-    pub(crate) children: Vec<Reference>,
+    pub children: Vec<Reference>,
     /// The partitions that it is: levels over its rows, and its arm of each.
-    pub(crate) within: Vec<(Level, usize)>,
+    pub within: Vec<(Level, usize)>,
 }
 
 /// A column of a target.
 #[derive(Clone, Debug)]
-pub(crate) struct TargetColumn {
-    pub(crate) name: String,
-    pub(crate) not_null: bool,
+pub struct TargetColumn {
+    pub name: String,
+    pub not_null: bool,
     /// Conditions of the column's domain, with their names.
-    pub(crate) domain_checks: Vec<(String, String, Expr)>,
+    pub domain_checks: Vec<(String, String, Expr)>,
 }
 
 /// A foreign key, from the table that has it or the one it refers to.
 #[derive(Clone, Debug)]
-pub(crate) struct Reference {
-    pub(crate) constraint: String,
+pub struct Reference {
+    pub constraint: String,
     /// The other table: the parent of a reference, or the child that refers.
-    pub(crate) other: Oid,
-    pub(crate) other_name: String,
-    pub(crate) other_source: Source,
+    pub other: Oid,
+    pub other_name: String,
+    pub other_source: Source,
     /// Columns of this table.
-    pub(crate) columns: Vec<usize>,
+    pub columns: Vec<usize>,
     /// Columns of the other table.
-    pub(crate) other_columns: Vec<usize>,
+    pub other_columns: Vec<usize>,
     /// The index of the other table that begins with these columns; none for its primary key.
-    pub(crate) access: ReferenceAccess,
-    pub(crate) on_update: Action,
-    pub(crate) on_delete: Action,
-    pub(crate) is_full: bool,
+    pub access: ReferenceAccess,
+    pub on_update: Action,
+    pub on_delete: Action,
+    pub is_full: bool,
 }
 
 /// The way to the rows of the other table.
 #[derive(Clone, Debug)]
-pub(crate) enum ReferenceAccess {
+pub enum ReferenceAccess {
     Primary,
     Index(String),
     /// No index begins with the columns: all rows are looked at.

@@ -11,12 +11,12 @@ use indelible::{DataType, Owner, Table};
 const FIRST: Oid = 1 << 31;
 
 /// Whether a number is that of a table of the typed interface.
-pub(crate) const fn is_typed(oid: Oid) -> bool {
+pub const fn is_typed(oid: Oid) -> bool {
     oid >= FIRST
 }
 
 /// A table of the typed interface; none if SQL owns it.
-pub(crate) fn typed_table(table: &Table) -> Option<Object> {
+pub fn typed_table(table: &Table) -> Option<Object> {
     let definition = table.definition();
     if definition.owner == Owner::Sql {
         return None;

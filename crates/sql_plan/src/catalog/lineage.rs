@@ -10,33 +10,33 @@ use std::fmt::{self, Display, Formatter};
 
 /// The place of a table among others.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lineage {
+pub struct Lineage {
     /// The tables that it inherits from; of a partition only the partitioned table.
-    pub(crate) parents: Vec<Oid>,
+    pub parents: Vec<Oid>,
     /// The keys by which its rows go to partitions, if it is partitioned.
-    pub(crate) scheme: Option<Scheme>,
+    pub scheme: Option<Scheme>,
     /// The rows that it takes, if it is a partition.
-    pub(crate) bound: Option<PartitionBound>,
+    pub bound: Option<PartitionBound>,
 }
 
 /// The keys by which rows go to partitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Scheme {
-    pub(crate) strategy: Strategy,
+pub struct Scheme {
+    pub strategy: Strategy,
     /// Expressions over the row.
-    pub(crate) keys: Vec<String>,
+    pub keys: Vec<String>,
 }
 
 /// The form of the bounds of partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Strategy {
+pub enum Strategy {
     List,
     Range,
 }
 
 /// The rows that a partition takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PartitionBound {
+pub enum PartitionBound {
     /// Rows that no other partition takes.
     Default,
     /// Rows whose key is one of these; none is NULL.
@@ -47,7 +47,7 @@ pub(crate) enum PartitionBound {
 
 /// A key of an end of a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum RangeEnd {
+pub enum RangeEnd {
     Min,
     Max,
     At(String),
@@ -55,7 +55,7 @@ pub(crate) enum RangeEnd {
 
 impl Lineage {
     /// A table that neither inherits nor is partitioned.
-    pub(crate) const fn alone() -> Self {
+    pub const fn alone() -> Self {
         Self {
             parents: Vec::new(),
             scheme: None,

@@ -12,34 +12,34 @@ use crate::types::{Kind, Type};
 use sql_values::codec::{Reader, Writer};
 
 /// The number of an object.
-pub(crate) type Oid = u32;
+pub type Oid = u32;
 
 /// The schema for objects without one.
-pub(crate) const PUBLIC: Oid = 2200;
+pub const PUBLIC: Oid = 2200;
 /// The schema of the built-in objects.
-pub(crate) const PG_CATALOG: Oid = 11;
+pub const PG_CATALOG: Oid = 11;
 /// The schema of the standard's views.
-pub(crate) const INFORMATION_SCHEMA: Oid = 13_000;
+pub const INFORMATION_SCHEMA: Oid = 13_000;
 /// The schema of the relations that PostgreSQL does not have.
-pub(crate) const INDELIBLE: Oid = 13_001;
+pub const INDELIBLE: Oid = 13_001;
 /// The role that owns everything.
-pub(crate) const OWNER: Oid = 10;
+pub const OWNER: Oid = 10;
 /// Objects of users have this number or a higher one.
-pub(crate) const FIRST_OID: Oid = 16_384;
+pub const FIRST_OID: Oid = 16_384;
 
 /// An object: its number, its place and name, and what it is.
 #[derive(Clone, Debug)]
-pub(crate) struct Object {
-    pub(crate) oid: Oid,
-    pub(crate) namespace: Oid,
-    pub(crate) name: String,
-    pub(crate) comment: Option<String>,
-    pub(crate) body: Body,
+pub struct Object {
+    pub oid: Oid,
+    pub namespace: Oid,
+    pub name: String,
+    pub comment: Option<String>,
+    pub body: Body,
 }
 
 /// The kinds of objects.
 #[derive(Clone, Debug)]
-pub(crate) enum Body {
+pub enum Body {
     Schema,
     Table(TableBody),
     View(ViewBody),
@@ -56,57 +56,57 @@ pub(crate) enum Body {
 
 /// A table.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TableBody {
+pub struct TableBody {
     /// Name of the table below that has the rows.
-    pub(crate) physical: String,
-    pub(crate) columns: Vec<Column>,
+    pub physical: String,
+    pub columns: Vec<Column>,
     /// Positions of the columns of the key of the table below; none if rows have hidden numbers.
-    pub(crate) key: Vec<usize>,
-    pub(crate) constraints: Vec<Constraint>,
-    pub(crate) indexes: Vec<Index>,
+    pub key: Vec<usize>,
+    pub constraints: Vec<Constraint>,
+    pub indexes: Vec<Index>,
     /// Columns that follow those of clients, for indexes of expressions and parts of the rows.
-    pub(crate) hidden: Vec<Hidden>,
+    pub hidden: Vec<Hidden>,
     /// Definitions of the indexes that have hidden columns.
-    pub(crate) forms: Vec<IndexForm>,
-    pub(crate) lineage: Lineage,
+    pub forms: Vec<IndexForm>,
+    pub lineage: Lineage,
 }
 
 /// A column that is computed for an index.
 #[derive(Clone, Debug)]
-pub(crate) struct Hidden {
-    pub(crate) data_type: Type,
+pub struct Hidden {
+    pub data_type: Type,
     /// Its value over the row; none if its index is gone.
-    pub(crate) value: Option<String>,
+    pub value: Option<String>,
     /// The key that it stands for, in messages.
-    pub(crate) label: String,
+    pub label: String,
 }
 
 /// The definition of an index with hidden columns.
 #[derive(Clone, Debug)]
-pub(crate) struct IndexForm {
-    pub(crate) index: Oid,
+pub struct IndexForm {
+    pub index: Oid,
     /// Each key as it is written: the name of a column, or an expression.
-    pub(crate) keys: Vec<String>,
+    pub keys: Vec<String>,
     /// The condition of the rows that are in it.
-    pub(crate) predicate: Option<String>,
+    pub predicate: Option<String>,
 }
 
 /// A column.
 #[derive(Clone, Debug)]
-pub(crate) struct Column {
-    pub(crate) name: String,
-    pub(crate) data_type: Type,
-    pub(crate) not_null: bool,
-    pub(crate) default: Option<String>,
-    pub(crate) origin: Origin,
+pub struct Column {
+    pub name: String,
+    pub data_type: Type,
+    pub not_null: bool,
+    pub default: Option<String>,
+    pub origin: Origin,
     /// The domain that is its type, if one is.
-    pub(crate) domain: Option<Oid>,
-    pub(crate) comment: Option<String>,
+    pub domain: Option<Oid>,
+    pub comment: Option<String>,
 }
 
 /// The source of a column's values.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub enum Origin {
     /// Statements, or the default.
     Given,
     /// Always an expression over the row.
@@ -117,15 +117,15 @@ pub(crate) enum Origin {
 
 /// A constraint.
 #[derive(Clone, Debug)]
-pub(crate) struct Constraint {
-    pub(crate) oid: Oid,
-    pub(crate) name: String,
-    pub(crate) rule: Rule,
+pub struct Constraint {
+    pub oid: Oid,
+    pub name: String,
+    pub rule: Rule,
 }
 
 /// The rule of a constraint.
 #[derive(Clone, Debug)]
-pub(crate) enum Rule {
+pub enum Rule {
     /// Columns that hold each key once and no NULL; by the index of the same name.
     Primary { columns: Vec<usize> },
     /// Columns that hold each key once; by the index of the same name.
@@ -138,19 +138,19 @@ pub(crate) enum Rule {
 
 /// A foreign key.
 #[derive(Clone, Debug)]
-pub(crate) struct Foreign {
-    pub(crate) columns: Vec<usize>,
-    pub(crate) parent: Oid,
-    pub(crate) parent_columns: Vec<usize>,
-    pub(crate) on_update: Action,
-    pub(crate) on_delete: Action,
+pub struct Foreign {
+    pub columns: Vec<usize>,
+    pub parent: Oid,
+    pub parent_columns: Vec<usize>,
+    pub on_update: Action,
+    pub on_delete: Action,
     /// Whether a key is valid only if all of its columns are NULL or none.
-    pub(crate) is_full: bool,
+    pub is_full: bool,
 }
 
 /// Effect of a change of a referenced key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
+pub enum Action {
     Nothing,
     Restrict,
     Cascade,
@@ -160,46 +160,46 @@ pub(crate) enum Action {
 
 /// An index.
 #[derive(Clone, Debug)]
-pub(crate) struct Index {
-    pub(crate) oid: Oid,
-    pub(crate) name: String,
+pub struct Index {
+    pub oid: Oid,
+    pub name: String,
     /// Name of the index of the table below; none if it is its primary key.
-    pub(crate) physical: Option<String>,
-    pub(crate) columns: Vec<usize>,
-    pub(crate) is_unique: bool,
+    pub physical: Option<String>,
+    pub columns: Vec<usize>,
+    pub is_unique: bool,
     /// For each column whether it was declared to descend, and to have its NULLs first.
-    pub(crate) options: Vec<(bool, bool)>,
+    pub options: Vec<(bool, bool)>,
 }
 
 /// A view.
 #[derive(Clone, Debug)]
-pub(crate) struct ViewBody {
-    pub(crate) query: String,
-    pub(crate) columns: Vec<(String, Type)>,
+pub struct ViewBody {
+    pub query: String,
+    pub columns: Vec<(String, Type)>,
     /// Tables, views and types that it reads.
-    pub(crate) reads: Vec<Oid>,
+    pub reads: Vec<Oid>,
 }
 
 /// A sequence; its next value is in a table of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SequenceBody {
-    pub(crate) data_type: Type,
-    pub(crate) start: i64,
-    pub(crate) increment: i64,
-    pub(crate) min: i64,
-    pub(crate) max: i64,
-    pub(crate) cycles: bool,
-    pub(crate) cache: i64,
+pub struct SequenceBody {
+    pub data_type: Type,
+    pub start: i64,
+    pub increment: i64,
+    pub min: i64,
+    pub max: i64,
+    pub cycles: bool,
+    pub cache: i64,
     /// The table and the position of the column with which it goes.
-    pub(crate) owner: Option<(Oid, usize)>,
+    pub owner: Option<(Oid, usize)>,
 }
 
 /// An enum: its labels in their order, and the numbers by which rows keep them.
 #[derive(Clone, Debug)]
-pub(crate) struct EnumBody {
-    pub(crate) labels: Vec<String>,
+pub struct EnumBody {
+    pub labels: Vec<String>,
     /// Ascending, with room between them for labels that come later.
-    pub(crate) places: Vec<i32>,
+    pub places: Vec<i32>,
 }
 
 impl EnumBody {
@@ -207,7 +207,7 @@ impl EnumBody {
     const STEP: i32 = 1 << 14;
 
     /// An enum with these labels.
-    pub(crate) fn new(labels: Vec<String>) -> Self {
+    pub fn new(labels: Vec<String>) -> Self {
         let count = labels.len().max(2) as i64 - 1;
         let (low, high) = (-(1_i64 << 30), 1_i64 << 30);
         let place = |at: i64| (low + (high - low) / count * at) as i32;
@@ -216,7 +216,7 @@ impl EnumBody {
     }
 
     /// Adds a label before the one at a position, or at the end; false if there is no room.
-    pub(crate) fn insert(&mut self, at: usize, label: String) -> bool {
+    pub fn insert(&mut self, at: usize, label: String) -> bool {
         let before = at
             .checked_sub(1)
             .and_then(|at| self.places.get(at))
@@ -240,17 +240,17 @@ impl EnumBody {
 
 /// A domain.
 #[derive(Clone, Debug)]
-pub(crate) struct DomainBody {
-    pub(crate) base: Type,
-    pub(crate) not_null: bool,
-    pub(crate) default: Option<String>,
+pub struct DomainBody {
+    pub base: Type,
+    pub not_null: bool,
+    pub default: Option<String>,
     /// Names and conditions over `VALUE`.
-    pub(crate) checks: Vec<(String, String)>,
+    pub checks: Vec<(String, String)>,
 }
 
 impl Object {
     /// The number of its kind in the row of the object.
-    pub(crate) fn kind(&self) -> i16 {
+    pub fn kind(&self) -> i16 {
         match self.body {
             Body::Schema => 1,
             Body::Table(_) => 2,
@@ -266,7 +266,7 @@ impl Object {
     }
 
     /// Its kind, for messages.
-    pub(crate) fn kind_name(&self) -> &'static str {
+    pub fn kind_name(&self) -> &'static str {
         match self.body {
             Body::Schema => "schema",
             Body::Table(_) => "table",
@@ -280,7 +280,7 @@ impl Object {
     }
 
     /// The body of its row.
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::new();
         writer.option(self.comment.as_ref(), |writer, text| writer.text(text));
         match &self.body {
@@ -320,7 +320,7 @@ impl Object {
     }
 
     /// The object of a row.
-    pub(crate) fn decode(
+    pub fn decode(
         (oid, kind, namespace): (Oid, i16, Oid),
         name: &str,
         bytes: &[u8],
@@ -370,7 +370,7 @@ impl Object {
 
 impl TableBody {
     /// A table without columns.
-    pub(crate) const fn empty() -> Self {
+    pub const fn empty() -> Self {
         Self {
             physical: String::new(),
             columns: Vec::new(),
@@ -384,7 +384,7 @@ impl TableBody {
     }
 
     /// Adds a column after those of clients; hidden ones stay after it.
-    pub(crate) fn push_column(&mut self, column: Column) {
+    pub fn push_column(&mut self, column: Column) {
         let count = self.columns.len();
         for place in self.indexes.iter_mut().flat_map(|index| &mut index.columns) {
             *place += usize::from(*place >= count);
@@ -393,7 +393,7 @@ impl TableBody {
     }
 
     /// Forgets the definition of an index that goes; its hidden columns hold nothing from now on.
-    pub(crate) fn forget_form(&mut self, index: Oid) {
+    pub fn forget_form(&mut self, index: Oid) {
         if self.form(index).is_none() {
             return;
         }
@@ -408,7 +408,7 @@ impl TableBody {
     }
 
     /// The definition of an index with hidden columns; none if it has none.
-    pub(crate) fn form(&self, index: Oid) -> Option<&IndexForm> {
+    pub fn form(&self, index: Oid) -> Option<&IndexForm> {
         self.forms.iter().find(|form| form.index == index)
     }
 
@@ -468,20 +468,20 @@ impl TableBody {
     }
 
     /// The numbers of its indexes and constraints.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = Oid> + '_ {
+    pub fn parts(&self) -> impl Iterator<Item = Oid> + '_ {
         let indexes = self.indexes.iter().map(|index| index.oid);
         indexes.chain(self.constraints.iter().map(|constraint| constraint.oid))
     }
 
     /// The position of a column by its name.
-    pub(crate) fn column(&self, name: &str) -> Option<usize> {
+    pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
     }
 }
 
 impl Column {
     /// A column without a default that may be NULL.
-    pub(crate) fn new(name: impl Into<String>, data_type: Type) -> Self {
+    pub fn new(name: impl Into<String>, data_type: Type) -> Self {
         Self {
             name: name.into(),
             data_type,
@@ -494,7 +494,7 @@ impl Column {
     }
 
     /// The expression of its default, or the one that it is generated by.
-    pub(crate) fn expression(&self) -> Option<&str> {
+    pub fn expression(&self) -> Option<&str> {
         match &self.origin {
             Origin::Generated(expression) => Some(expression),
             _ => self.default.as_deref(),

@@ -19,26 +19,26 @@ use std::sync::Arc;
 
 /// A node as it is shown.
 #[derive(Debug, Default)]
-pub(crate) struct Explained {
+pub struct Explained {
     /// The kind of node, as in JSON.
-    pub(crate) kind: String,
+    pub kind: String,
     /// The words after the kind in a text.
-    pub(crate) about: String,
+    pub about: String,
     /// Names and values of further lines.
-    pub(crate) fields: Vec<(&'static str, String)>,
+    pub fields: Vec<(&'static str, String)>,
     /// The name of a plan inside of an expression, or of a part.
-    pub(crate) label: Option<String>,
-    pub(crate) rows: f64,
+    pub label: Option<String>,
+    pub rows: f64,
     /// Names of its columns.
-    pub(crate) names: Vec<String>,
-    pub(crate) inputs: Vec<Explained>,
-    pub(crate) report: Option<Report>,
+    pub names: Vec<String>,
+    pub inputs: Vec<Explained>,
+    pub report: Option<Report>,
     pub(super) counters: Option<Arc<Counters>>,
 }
 
 impl Explained {
     /// The work of the node.
-    pub(crate) fn work(&self) -> ShownWork {
+    pub fn work(&self) -> ShownWork {
         match &self.counters {
             None => ShownWork::NotCounted,
             Some(counters) => counters.work().map_or(ShownWork::None, ShownWork::Some),
@@ -48,7 +48,7 @@ impl Explained {
 
 /// What a node has done.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum ShownWork {
+pub enum ShownWork {
     /// The plan was not run.
     NotCounted,
     /// Nobody has asked the node for rows.
@@ -57,7 +57,7 @@ pub(crate) enum ShownWork {
 }
 
 /// Describes plans.
-pub(crate) struct Explainer<'e> {
+pub struct Explainer<'e> {
     catalog: &'e Catalog,
     pub(super) context: Context<'e>,
     /// Values of parameters, as far as they are known.
@@ -70,7 +70,7 @@ pub(crate) struct Explainer<'e> {
 }
 
 impl<'e> Explainer<'e> {
-    pub(crate) fn new(catalog: &'e Catalog, context: Context<'e>, values: &'e [Datum]) -> Self {
+    pub fn new(catalog: &'e Catalog, context: Context<'e>, values: &'e [Datum]) -> Self {
         Self {
             catalog,
             context,
@@ -87,7 +87,7 @@ impl<'e> Explainer<'e> {
     }
 
     /// The description of a plan.
-    pub(crate) fn describe(&mut self, node: &Node) -> Explained {
+    pub fn describe(&mut self, node: &Node) -> Explained {
         let around = std::mem::take(&mut self.subplans);
         let mut explained = self.node(node);
         explained.inputs.append(&mut self.subplans);
@@ -329,10 +329,10 @@ impl<'e> Explainer<'e> {
     }
 
     fn system(&mut self, system: &System) -> Explained {
-        let columns = system.relation.columns.iter();
-        let names: Vec<String> = columns.map(|column| column.name.to_owned()).collect();
+        let columns = system.columns.iter();
+        let names: Vec<String> = columns.map(|(name, _)| (*name).to_owned()).collect();
         let mut explained = Explained {
-            about: format!(" on {}", system.relation.name),
+            about: format!(" on {}", system.name),
             ..leaf("Seq Scan", names)
         };
         if let Some((at, value)) = &system.key {

@@ -10,19 +10,27 @@
 use super::Plan;
 use super::expression::Expr;
 use super::node::Node;
-use crate::bind::Slot;
 use crate::catalog::{Catalog, Oid};
+use crate::types::Type;
+use crate::types::cast::CastContext;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// The type of a lifted literal, and how it is converted to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    pub data_type: Type,
+    pub how: CastContext,
+}
 
 /// Fingerprints that are kept.
 const ENTRIES_MAX: usize = 4096;
 
 /// The plans that all sessions of a database share.
 #[derive(Default)]
-pub(crate) struct PlanCache {
+pub struct PlanCache {
     entries: Mutex<HashMap<u64, Entry>>,
     hasher: RandomState,
     /// Counts look-ups.
@@ -32,21 +40,21 @@ pub(crate) struct PlanCache {
 
 /// The key of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key<'k> {
+pub struct Key<'k> {
     /// The statement without its literals.
-    pub(crate) shape: &'k str,
+    pub shape: &'k str,
     /// The settings of the session that differ from the defaults.
-    pub(crate) settings: &'k str,
-    pub(crate) temporary: Option<Oid>,
+    pub settings: &'k str,
+    pub temporary: Option<Oid>,
     /// The role whose rights the plan was checked against.
-    pub(crate) role: Oid,
+    pub role: Oid,
     /// The version of the catalogue.
-    pub(crate) catalog: u64,
+    pub catalog: u64,
 }
 
 /// The state of a fingerprint in the cache.
 #[derive(Clone)]
-pub(crate) enum Cached {
+pub enum Cached {
     /// It was met for the first time just now.
     New,
     /// It was met before, and has no plan yet.
@@ -58,9 +66,9 @@ pub(crate) enum Cached {
 
 /// A plan whose parameters are the literals of a statement.
 #[derive(Debug)]
-pub(crate) struct Lifted {
-    pub(crate) plan: Arc<Plan>,
-    pub(crate) slots: Box<[Slot]>,
+pub struct Lifted {
+    pub plan: Arc<Plan>,
+    pub slots: Box<[Slot]>,
 }
 
 struct Entry {
@@ -84,7 +92,7 @@ impl Entry {
 
 impl PlanCache {
     /// Finds a fingerprint, and notes that it was met.
-    pub(crate) fn find(&self, key: &Key<'_>) -> Cached {
+    pub fn find(&self, key: &Key<'_>) -> Cached {
         let hash = self.hasher.hash_one(key);
         let moment = self.moment.fetch_add(1, Ordering::Relaxed);
         {
@@ -105,7 +113,7 @@ impl PlanCache {
 
     /// Keeps what is known of a fingerprint from now on. The one that was not met for the longest
     /// time goes if there are too many.
-    pub(crate) fn put(&self, key: &Key<'_>, content: Cached) {
+    pub fn put(&self, key: &Key<'_>, content: Cached) {
         let entry = Entry {
             shape: key.shape.into(),
             settings: key.settings.into(),
@@ -127,7 +135,7 @@ impl PlanCache {
     }
 
     /// Statements that found a plan.
-    pub(crate) fn hits(&self) -> u64 {
+    pub fn hits(&self) -> u64 {
         self.hits.load(Ordering::Relaxed)
     }
 }
@@ -135,7 +143,7 @@ impl PlanCache {
 /// Whether a plan is right for all statements that differ in parameters only, as long as the
 /// catalogue stays: it reads and changes tables of the catalogue and nothing else. Relations that
 /// tell about the database are rows in their plan, and typed tables come and go unnoticed.
-pub(crate) fn is_lasting(plan: &Plan, catalog: &Catalog) -> bool {
+pub fn is_lasting(plan: &Plan, catalog: &Catalog) -> bool {
     let is_known = |oid: Oid| catalog.object(oid).is_some();
     let input = match &plan.root {
         Node::Modify(modify) if !is_known(modify.table.source.oid) => return false,

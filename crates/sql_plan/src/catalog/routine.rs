@@ -11,21 +11,21 @@ use sql_values::codec::{Reader, Writer};
 
 /// A function.
 #[derive(Clone, Debug)]
-pub(crate) struct FunctionBody {
+pub struct FunctionBody {
     /// Names, where they have one, and types of the arguments.
-    pub(crate) arguments: Vec<(Option<String>, Type)>,
-    pub(crate) result: Type,
-    pub(crate) returns_set: bool,
+    pub arguments: Vec<(Option<String>, Type)>,
+    pub result: Type,
+    pub returns_set: bool,
     /// Whether it is NULL if an argument is.
-    pub(crate) is_strict: bool,
-    pub(crate) volatility: Volatility,
+    pub is_strict: bool,
+    pub volatility: Volatility,
     /// The query, whose parameters are the arguments.
-    pub(crate) query: String,
+    pub query: String,
 }
 
 impl FunctionBody {
     /// The name by which a function with this name is found among all objects.
-    pub(crate) fn key(&self, name: &str) -> String {
+    pub fn key(&self, name: &str) -> String {
         let arguments = self.arguments.iter();
         let oids = arguments.map(|(_, data_type)| data_type.kind.oid().to_string());
         format!("{name}({})", oids.collect::<Vec<_>>().join(","))

@@ -36,46 +36,58 @@ mod prune;
 mod unnest;
 mod walk;
 
-pub(crate) use cache::{Cached, Key, Lifted, PlanCache, is_lasting};
-pub(crate) use call::{AggregateFunction, Call};
-pub(crate) use counted::{Counted, Report, Work, counted};
-pub(crate) use explain::{Explained, Explainer, ShownWork};
-pub(crate) use expression::{Expr, Pending, Quantified, RowTest, Subquery, SubqueryTest};
-pub(crate) use modify::{
+pub use cache::{Cached, Key, Lifted, PlanCache, Slot, is_lasting};
+pub use call::{AggregateFunction, Call};
+pub use counted::{Counted, Report, Work, counted};
+pub use explain::{Explained, Explainer, ShownWork};
+pub use expression::{Expr, Pending, Quantified, RowTest, Subquery, SubqueryTest};
+pub use modify::{
     Change, Conflict, Insert, Modify, Moves, Reference, ReferenceAccess, Target, TargetColumn,
     UniqueKey,
 };
-pub(crate) use node::{
+pub use node::{
     Access, Aggregate, AggregateCall, Bound, Busy, Distinct, Filter, Frame, FrameEnd, FrameUnit,
     Functions, Join, JoinKind, JoinMethod, KeyRange, Limit, Lock, LockTarget, Node, OverWindow,
     Project, Recursive, Scan, SetKind, SetOperation, Shared, Sort, SortKey, Source, System, Values,
     Window, WindowCall, Working,
 };
 
-pub(crate) use partition::{Arm, Edge, Leaf, Level, Next, Router, Takes};
-pub(crate) use point::{PointChange, PointInsert, PointPlan, PointRow};
-pub(crate) use walk::Visitor;
+pub use partition::{Arm, Edge, Leaf, Level, Next, Router, Takes};
+pub use point::{PointChange, PointInsert, PointPlan, PointRow};
+pub use walk::Visitor;
 
-use crate::sink::OutputColumn;
 use crate::types::Type;
+
+/// A column of a result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutputColumn {
+    /// Its name.
+    pub name: String,
+    /// The type of its values.
+    pub data_type: Type,
+    /// Number of the table that it is a column of, or 0.
+    pub table: u32,
+    /// Position in that table, from 1, or 0.
+    pub position: i16,
+}
 
 /// A statement that is ready to run.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub struct Plan {
     /// Queries of `WITH` that change rows: they run first, whoever reads them.
-    pub(crate) before: Vec<Node>,
-    pub(crate) root: Node,
+    pub before: Vec<Node>,
+    pub root: Node,
     /// The other form of the root, if the statement is on single rows.
-    pub(crate) point: Option<PointPlan>,
+    pub point: Option<PointPlan>,
     /// Columns of the result; none if there is none.
-    pub(crate) columns: Option<Vec<OutputColumn>>,
-    pub(crate) parameters: Vec<Type>,
+    pub columns: Option<Vec<OutputColumn>>,
+    pub parameters: Vec<Type>,
     /// The command of its tag.
-    pub(crate) command: &'static str,
+    pub command: &'static str,
     /// Whether it changes rows.
-    pub(crate) writes: bool,
+    pub writes: bool,
     /// Operators that may keep rows, which share the memory of a run.
-    pub(crate) keepers: usize,
+    pub keepers: usize,
     /// Whether it is right only as long as cursors stay where they are.
-    pub(crate) is_momentary: bool,
+    pub is_momentary: bool,
 }
