@@ -162,6 +162,7 @@ fn words(cause: &(dyn std::error::Error + 'static)) -> String {
         "outline_bytes" => "outlines",
         "header_images" => "header-log",
         "hint_bytes" => "hints",
+        "rotation_bytes" => "rotation",
         "ring_bytes" => "ring",
         "sessions" => "threads",
         option => option,

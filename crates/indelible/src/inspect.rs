@@ -56,6 +56,10 @@ pub struct Statistics {
     /// Bytes of DRAM that hints take, over all partitions: see
     /// [`Options::hint_bytes`](crate::Options::hint_bytes).
     pub hint_bytes: u64,
+    /// Writes of the most written line of a log since the database was opened, of the partition
+    /// with the most, as they will be on average once its writes have come around: see
+    /// [`Options::rotation_bytes`](crate::Options::rotation_bytes). 0 in other methods.
+    pub log_line_writes: f64,
     /// Transactions that recovery replayed when the database was opened.
     pub recovery_replayed: u64,
     /// Records of logs in durable memory, by who made them durable since the database was opened.
@@ -97,6 +101,7 @@ impl Database {
             recovery_undone: 0,
             recovery_replayed: 0,
             hint_bytes: 0,
+            log_line_writes: 0.0,
             log_persisted: Persisted::default(),
             area: AreaCounters::default(),
             pages: PageWrites::default(),
@@ -110,6 +115,7 @@ impl Database {
             statistics.disk += status.disk;
             statistics.recovery_undone += status.recovery_undone;
             statistics.hint_bytes += status.hint_bytes;
+            statistics.log_line_writes = statistics.log_line_writes.max(status.log_line_writes);
             statistics.recovery_replayed += status.recovery_replayed;
             statistics.log_persisted += status.log_persisted;
             statistics.area += status.area;

@@ -422,6 +422,7 @@ impl<P: Platform> Reads for Paged<P> {
             disk: self.shared.disk(),
             recovery_undone: self.shared.undone,
             hint_bytes: 0,
+            log_line_writes: 0.0,
             recovery_replayed: self.shared.replayed,
             log_persisted: pool.log().persisted(),
             area: pool.readers().write_back().area(),

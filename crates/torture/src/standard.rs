@@ -223,6 +223,8 @@ fn options(method: Method) -> Options {
         MethodOption::BufferBytes(0),
         MethodOption::RingBytes(ring_bytes),
         rings,
+        // So few slots that lines are written back after every fifth commit.
+        MethodOption::RotationBytes(0),
         // So small that pages leave it again, and that an opening has little to look at.
         MethodOption::AreaBytes(128 << 10),
     ];

@@ -437,6 +437,10 @@ pub(crate) struct RunArgs {
     /// a look-up searches the tree. 256 MiB by default, 0 on the emulated device, as in the paper
     #[arg(long, value_name = "BYTES")]
     pub(crate) hints: Option<u64>,
+    /// Bytes of durable memory in each partition over which nvm-inp and nvm-log spread the records
+    /// of commits, so that no line wears out early. 4 MiB by default
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) rotation: Option<u64>,
     /// Rings of distributed-log that the sessions of a partition share; 16 by default
     #[arg(long)]
     pub(crate) rings: Option<u32>,
@@ -552,6 +556,7 @@ impl RunArgs {
             self.hints
                 .or((self.device == DeviceKind::Emulated).then_some(0))
                 .map(MethodOption::HintBytes),
+            self.rotation.map(MethodOption::RotationBytes),
             self.memtable_bytes.map(MethodOption::MemtableBytes),
             self.growth_factor.map(MethodOption::GrowthFactor),
             self.page_cache.map(MethodOption::PageCacheBytes),

@@ -123,6 +123,7 @@ pub(crate) fn measure_all(
             outlines: None,
             header_log: HeaderLogName::Shortest,
             hints: None,
+            rotation: None,
             log_bytes: None,
             rings: None,
             log_images: LogImagesName::After,

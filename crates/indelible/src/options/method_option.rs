@@ -27,6 +27,8 @@ pub enum MethodOption {
     HeaderImages(HeaderImages),
     /// Most bytes of DRAM for hints, which say where rows lie.
     HintBytes(u64),
+    /// Bytes of durable memory over which commit records rotate.
+    RotationBytes(u64),
     /// Bytes of changes after which a MemTable is full.
     MemtableBytes(u64),
     /// Ratio of the sizes of adjacent levels of a log-structured tree.
@@ -70,6 +72,7 @@ impl MethodOption {
             Self::OutlineBytes(_) => ("outline_bytes", "slotted pages in durable memory"),
             Self::HeaderImages(_) => ("header_images", "slotted pages with headers to log"),
             Self::HintBytes(_) => ("hint_bytes", "hints where rows lie"),
+            Self::RotationBytes(_) => ("rotation_bytes", "commit records that move on"),
             Self::MemtableBytes(_) => ("memtable_bytes", "MemTable"),
             Self::GrowthFactor(_) => ("growth_factor", "levels of runs"),
             Self::PageCacheBytes(_) => ("page_cache_bytes", "page cache of a copy-on-write tree"),
@@ -92,7 +95,9 @@ impl MethodOption {
     pub fn fits(&self, method: Method) -> bool {
         let log = method.axes().map(|axes| axes.log);
         match self {
-            Self::Fences(_) => matches!(method, Method::NvmInp | Method::NvmLog),
+            Self::Fences(_) | Self::RotationBytes(_) => {
+                matches!(method, Method::NvmInp | Method::NvmLog)
+            }
             Self::PowerFailAtomicity(_) => method == Method::Fast,
             Self::OutlineBytes(_) => matches!(method, Method::Fash | Method::Fast),
             Self::HeaderImages(_) => matches!(method, Method::Fash | Method::Fast | Method::Nvwal),
@@ -167,6 +172,7 @@ impl MethodOption {
             Self::OutlineBytes(bytes) => engine.outline_bytes = bytes,
             Self::HeaderImages(images) => engine.header_images = images,
             Self::HintBytes(bytes) => engine.hint_bytes = bytes,
+            Self::RotationBytes(bytes) => engine.rotation_bytes = bytes,
             Self::MemtableBytes(bytes) => engine.memtable_bytes = bytes,
             Self::GrowthFactor(factor) => engine.growth_factor = factor,
             Self::PageCacheBytes(bytes) => engine.page_cache_bytes = bytes,

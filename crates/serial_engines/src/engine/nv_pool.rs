@@ -11,8 +11,9 @@
 //! | pool | content |
 //! |---|---|
 //! | root 0 | the word that heads the list of tables; set last when the partition is created |
-//! | root 1 | the log block |
+//! | root 1 | the log block; since root 3 is there, one that is not used any more |
 //! | root 2 | the block where a long log goes on, so that deletions need no space; 0 in old pools |
+//! | root 3 | the log block of a pool that was made in format 1 or 2; 0 in others |
 //! | user words | `engine/serial/pool.rs`; the nodes are those of indexes |
 //!
 //! After SIGMOD 2015 (N-Store), sections 4.1 and 4.3 and Table 2; docs/methods.md says where we
@@ -28,23 +29,30 @@ use crate::table::blocks::BlocksInUse;
 use crate::table::space::TableSpace;
 use crate::table::{InArena, Tables};
 use pmem::{
-    Access, Arena, HeapMark, Memory, MemorySource as _, Outcome, Owner, Part, PoolIdentity,
-    PoolKind, RootIndex, site,
+    Access, Arena, BlockState, HeapMark, Memory, MemorySource as _, Outcome, Owner, Part,
+    PmemError, PoolIdentity, PoolKind, RootIndex, site,
 };
 use storage::engine::{
     CommitTicket, Decide, Durability, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
     VerifyReport,
 };
-use storage::log::nv_write_set::{LOG_BYTES, OVERFLOW_BYTES};
+use storage::log::nv_write_set::{OVERFLOW_BYTES, log_bytes};
 use storage::log::{NvWriteSet, Recovered, UndoMark};
 use storage::record::LayoutKind;
 use storage::{DeviceOf, Platform, Result, StorageError};
 
 const LOG_ROOT: RootIndex = RootIndex::new(1);
 const SPARE_ROOT: RootIndex = RootIndex::new(2);
-/// Version of the pools: the log has commit records with checksums of staged bytes. Pools of
-/// version 1 are read, and get this one when they are opened for writing.
-const FORMAT: u32 = 2;
+const MOVED_LOG_ROOT: RootIndex = RootIndex::new(3);
+/// Version of the pools: commit words are moved seldom, and move on through the log block. Those of
+/// version 2 had one word that followed each commit; those of version 1 had no checksums of staged
+/// bytes either. They are read, and get this version when they are opened for writing.
+const FORMAT: u32 = 3;
+/// Whom a log block belongs to that takes the place of an older one.
+const MOVED_LOG: Owner = Owner {
+    part: Part::Log,
+    tag: 1,
+};
 /// Bytes of the block that holds the head of the list of tables.
 const DIRECTORY_BYTES: usize = 8;
 /// First size of the memory for filters.
@@ -114,7 +122,6 @@ impl<P: Platform> PoolTables<P> for NvTables<DeviceOf<P>> {
 /// One partition in a durable pool.
 pub(crate) struct NvPool<P: Platform, T> {
     space: InArena<DeviceOf<P>, NvWriteSet, T>,
-    log_block: u64,
     tickets: u64,
     undone: u64,
 }
@@ -128,13 +135,16 @@ impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
             ..pool::identity(T::POOL_KIND, options.node_bytes, options)
         };
         let mut arena = pool::create(&memories, &identity, options)?;
-        let log_block = allocate(&mut arena, LOG_BYTES, Part::Log)?;
-        let spare = allocate(&mut arena, OVERFLOW_BYTES, Part::Log)?;
-        let directory = allocate(&mut arena, DIRECTORY_BYTES, Part::Other)?;
+        let plain = |part| Owner { part, tag: 0 };
+        let log_block = reserve_log(&mut arena, options, plain(Part::Log))?;
+        activate(&mut arena, log_block)?;
+        let spare = allocate(&mut arena, OVERFLOW_BYTES, plain(Part::Log))?;
+        let directory = allocate(&mut arena, DIRECTORY_BYTES, plain(Part::Other))?;
         arena.store_word(directory, 0)?;
         arena.flush(directory, 8, site!("nv-pool.create"))?;
         let salt = pool::salt(options);
-        let log = NvWriteSet::create(&mut arena, log_block, salt, options.fences)?;
+        let place = (log_block, arena.block(log_block)?.bytes as usize);
+        let log = NvWriteSet::create(&mut arena, place, salt, options.fences)?;
         arena.settle(Outcome::Committed);
         arena.set_root(LOG_ROOT, log_block)?;
         arena.set_root(SPARE_ROOT, spare)?;
@@ -169,17 +179,20 @@ impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
             first_root: directory,
         } = pool::open(&memories, T::POOL_KIND, nodes, options)?;
         let salt = pool::salt(options);
-        let base = arena.root(LOG_ROOT);
+        let place = log_place(&arena)?;
         let (log, recovered) = match options.access {
             Access::Write => {
-                let found = NvWriteSet::recover(&mut arena, base, salt, options.fences, decide)?;
-                arena.raise_format(FORMAT)?;
-                found
+                let found = NvWriteSet::recover(&mut arena, place, salt, options.fences, decide)?;
+                let (mut log, recovered) = found;
+                raise_format(&mut arena, &mut log, options)?;
+                (log, recovered)
             }
-            Access::Read => match NvWriteSet::open_read_only(&arena, base, salt, options.fences)? {
-                Some(log) => (log, Recovered::Clean),
-                None => return Err(StorageError::NeedsRecovery(name)),
-            },
+            Access::Read => {
+                match NvWriteSet::open_read_only(&arena, place, salt, options.fences)? {
+                    Some(log) => (log, Recovered::Clean),
+                    None => return Err(StorageError::NeedsRecovery(name)),
+                }
+            }
         };
         let tables = T::open(
             &mut arena,
@@ -199,7 +212,6 @@ impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
     ) -> Serial<Self> {
         writes.set_spare(arena.root(SPARE_ROOT));
         Serial::new(Self {
-            log_block: arena.root(LOG_ROOT),
             space: InArena {
                 arena,
                 writes,
@@ -353,6 +365,7 @@ impl<P: Platform, T: PoolTables<P>> Policy for NvPool<P, T> {
             memory: self.space.arena.counters(),
             recovery_undone: self.undone,
             hint_bytes: self.space.tables.hint_bytes(),
+            log_line_writes: self.space.writes.line_writes(),
             ..EngineStatus::default()
         }
     }
@@ -361,11 +374,12 @@ impl<P: Platform, T: PoolTables<P>> Policy for NvPool<P, T> {
         let InArena { arena, tables, .. } = &mut self.space;
         let mut report = VerifyReport::default();
         let mut blocks = BlocksInUse::default();
-        blocks.meet(self.log_block);
-        if arena.root(SPARE_ROOT) != 0 {
-            blocks.meet(arena.root(SPARE_ROOT));
+        let roots = [FIRST_ROOT, LOG_ROOT, SPARE_ROOT, MOVED_LOG_ROOT];
+        for block in roots.map(|root| arena.root(root)) {
+            if block != 0 {
+                blocks.meet(block);
+            }
         }
-        blocks.meet(arena.root(FIRST_ROOT));
         tables.check(arena, &mut |at| blocks.meet(at), &mut report);
         blocks.compare(arena, &mut report);
         Ok(report)
@@ -377,14 +391,84 @@ fn is_node_size(bytes: u64) -> bool {
     (64..=64 << 10).contains(&bytes)
 }
 
+/// Offset and bytes of the block that has the log.
+fn log_place<M: Memory>(arena: &Arena<M>) -> Result<(u64, usize)> {
+    let moved = arena.root(MOVED_LOG_ROOT);
+    let block = if arena.identity().format_version < FORMAT || moved == 0 {
+        arena.root(LOG_ROOT)
+    } else {
+        moved
+    };
+    Ok((block, arena.block(block)?.bytes as usize))
+}
+
+/// Gives a pool of an older format a log whose records move on, or the new format alone if it has
+/// no room for one. The transactions of the old log have ended.
+fn raise_format<M: Memory>(
+    arena: &mut Arena<M>,
+    log: &mut NvWriteSet,
+    options: &EngineOptions,
+) -> Result<()> {
+    if arena.identity().format_version >= FORMAT {
+        return Ok(());
+    }
+    log.close(arena)?;
+    if let Some(block) = moved_log(arena, options)? {
+        let bytes = arena.block(block)?.bytes as usize;
+        log.move_to(arena, (block, bytes))?;
+    }
+    // commit point: a pool of this format has its log at the new place
+    Ok(arena.raise_format(FORMAT)?)
+}
+
+/// The block for the log of an older pool; none if there is no room. The root leads there before it
+/// is allocated, so a crash in between leaks nothing, and the next opening goes on with it.
+fn moved_log<M: Memory>(arena: &mut Arena<M>, options: &EngineOptions) -> Result<Option<u64>> {
+    let block = arena.root(MOVED_LOG_ROOT);
+    let is_ours = block != 0
+        && arena
+            .block(block)
+            .is_ok_and(|found| found.owner == MOVED_LOG && found.state == BlockState::Allocated);
+    if is_ours {
+        return Ok(Some(block));
+    }
+    let block = match reserve_log(arena, options, MOVED_LOG) {
+        Ok(block) => block,
+        Err(PmemError::OutOfSpace { .. }) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    arena.set_root(MOVED_LOG_ROOT, block)?;
+    activate(arena, block)?;
+    arena.settle(Outcome::Committed);
+    Ok(Some(block))
+}
+
+/// Reserves the block for a log, the shortest if there is no room for another.
+fn reserve_log<M: Memory>(
+    arena: &mut Arena<M>,
+    options: &EngineOptions,
+    owner: Owner,
+) -> Result<u64, PmemError> {
+    match arena.reserve(log_bytes(options.rotation_bytes), owner) {
+        Err(PmemError::OutOfSpace { .. }) => arena.reserve(log_bytes(0), owner),
+        reserved => reserved,
+    }
+}
+
 /// Allocates a block outside of any transaction, while the pool is being made.
-fn allocate<M: Memory>(arena: &mut Arena<M>, bytes: usize, part: Part) -> Result<u64> {
-    let offset = arena.reserve(bytes, Owner { part, tag: 0 })?;
+fn allocate<M: Memory>(arena: &mut Arena<M>, bytes: usize, owner: Owner) -> Result<u64> {
+    let offset = arena.reserve(bytes, owner)?;
+    activate(arena, offset)?;
+    Ok(offset)
+}
+
+/// Makes a reserved block allocated, durably after the next fence.
+fn activate<M: Memory>(arena: &mut Arena<M>, offset: u64) -> Result<()> {
     let change = arena.activate(offset)?;
     let word = arena.word(change.offset)?;
     arena.store_word(change.offset, change.apply(word))?;
     arena.flush(change.offset, 8, site!("nv-pool.create-block"))?;
-    Ok(offset)
+    Ok(())
 }
 
 #[cfg(test)]

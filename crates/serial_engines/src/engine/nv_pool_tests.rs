@@ -40,6 +40,7 @@ fn options(fences: FenceOrder) -> EngineOptions {
     EngineOptions {
         database_id: 0x1234,
         fences,
+        rotation_bytes: 0,
         ..EngineOptions::default()
     }
 }
@@ -275,4 +276,105 @@ fn a_scan_shows_the_writes_of_its_transaction_and_drains_only_if_it_meets_one() 
         assert_eq!(fences(&engine), before + 1);
         engine.abort().unwrap();
     }
+}
+
+fn delete(engine: &mut TestEngine, id: i64) {
+    engine.begin().unwrap();
+    let key = key(engine, id);
+    assert!(engine.delete(TABLE, &key).unwrap());
+    engine.commit(Durability::Immediate).unwrap();
+}
+
+fn update_alone(engine: &mut TestEngine, id: i64, value: i64) {
+    engine.begin().unwrap();
+    update(engine, id, value);
+    engine.commit(Durability::Immediate).unwrap();
+}
+
+/// What a power cut leaves that takes everything which no fence has made durable.
+fn cut(world: &SimulatedWorld) -> SimulatedWorld {
+    world.image(&ImageChoice::default()).unwrap()
+}
+
+/// The smallest log has seven slots, so that the lines of five commits are written back together.
+#[test]
+fn commits_are_there_wherever_their_batch_is_cut_and_flush_a_line_once() {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let mut engine = create(&world, FenceOrder::Single);
+    (1..=2).for_each(|id| insert(&mut engine, id));
+    let flushed = |engine: &TestEngine| engine.status().memory.total().lines_flushed;
+    let before = flushed(&engine);
+    for value in 0..50 {
+        update_alone(&mut engine, 1 + value % 2, 100 + value);
+        let mut engine = open(&cut(&world), FenceOrder::Single);
+        assert_eq!(self::value(&mut engine, 1 + value % 2), Some(100 + value));
+        if value > 0 {
+            assert_eq!(self::value(&mut engine, 2 - value % 2), Some(99 + value));
+        }
+    }
+    // Ten batches of two rows in one or two lines, and a word for each.
+    let lines = flushed(&engine) - before;
+    assert!((20..=32).contains(&lines), "{lines}");
+}
+
+/// An update, the deletion of its row, and then rows in the freed block without checksums: they may
+/// not be overwritten by a replay of the update.
+#[test]
+fn a_replay_leaves_alone_what_was_staged_over_its_lines() {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let mut engine = create(&world, FenceOrder::Single);
+    (1..=40).for_each(|id| insert(&mut engine, id));
+    let fences = |engine: &TestEngine| engine.status().memory.fences;
+    // More rows than a record has checksums for, and no more than the deletions have made room for.
+    let ids: Vec<i64> = (1..=9).collect();
+    for id in &ids {
+        update_alone(&mut engine, *id, 9);
+        delete(&mut engine, *id);
+    }
+    let before = fences(&engine);
+    insert_all(&mut engine, &ids);
+    assert_eq!(fences(&engine) - before, 3, "the replay has ended first");
+    let mut engine = open(&cut(&world), FenceOrder::Single);
+    assert_eq!(engine.verify().unwrap().damage, [""; 0]);
+    for id in 1..=40 {
+        assert_eq!(value(&mut engine, id), Some(7), "row {id}");
+    }
+}
+
+/// A record that others follow had ended its fence, so a cut cannot have torn it.
+#[test]
+fn a_damaged_record_before_others_is_reported() {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let mut engine = create(&world, FenceOrder::Single);
+    insert(&mut engine, 1);
+    (2..=5).for_each(|value| update_alone(&mut engine, 1, value));
+    let mut refused = 0;
+    for newest in [false, true] {
+        let image = cut(&world);
+        let memory = image.source().open("p0.pool", Access::Write).unwrap();
+        let mut arena = Arena::open(memory, "p0.pool".as_ref()).unwrap();
+        let block = arena.root(LOG_ROOT);
+        let bytes = arena.block(block).unwrap().bytes;
+        let records = (block..block + bytes).step_by(64).filter(|at| {
+            // The kind of a commit record.
+            arena.word(at + 16).unwrap() == 5
+        });
+        let by_number = |at: &u64| arena.word(at + 8).unwrap();
+        let newest_at = records.clone().max_by_key(by_number).unwrap();
+        let number = arena.word(newest_at + 8).unwrap() - u64::from(!newest);
+        let at = records.clone().find(|at| by_number(at) == number).unwrap();
+        let image_word = arena.word(at + 24).unwrap();
+        arena.store_word(at + 24, image_word ^ 1).unwrap();
+        drop(arena);
+        let platform = TestPlatform(image);
+        let opened = NvInPlace::open(&platform, &options(FenceOrder::Single), &|_| false);
+        match opened {
+            Ok(mut engine) => assert_eq!(value(&mut engine, 1), Some(4), "as if torn"),
+            Err(error) => {
+                assert!(error.to_string().contains("damaged"), "{error}");
+                refused += 1;
+            }
+        }
+    }
+    assert_eq!(refused, 1);
 }

@@ -9,7 +9,7 @@ use pmem::{MemorySource, NativeOptions, NativeSource, Outcome};
 use pmem::{POOL_FORMAT, PoolId, PoolIdentity, PoolKind};
 use storage::engine::FenceOrder;
 use storage::log::NvWriteSet;
-use storage::log::nv_write_set::LOG_BYTES;
+use storage::log::nv_write_set::LOG_BYTES_MIN;
 
 type NativeArena = Arena<<NativeSource as MemorySource>::Memory>;
 
@@ -38,8 +38,9 @@ impl Bench {
             part: Part::Other,
             tag: 0,
         };
-        let base = arena.reserve(LOG_BYTES, owner).unwrap();
-        let mut log = NvWriteSet::create(&mut arena, base, 7, FenceOrder::Shared).unwrap();
+        let base = arena.reserve(LOG_BYTES_MIN, owner).unwrap();
+        let mut log =
+            NvWriteSet::create(&mut arena, (base, LOG_BYTES_MIN), 7, FenceOrder::Shared).unwrap();
         let other = arena.reserve(OTHER_WORDS * 8, owner).unwrap();
         let root_word = arena.reserve(64, owner).unwrap();
         for block in [base, other, root_word] {

@@ -11,7 +11,7 @@ use crate::index::NvBptree;
 use pmem::{MemorySource, NativeOptions, NativeSource, Outcome, Owner, PoolIdentity, PoolKind};
 use storage::engine::FenceOrder;
 use storage::log::NvWriteSet;
-use storage::log::nv_write_set::LOG_BYTES;
+use storage::log::nv_write_set::LOG_BYTES_MIN;
 use storage::record::{Column, DataType};
 
 type TestMemory = <NativeSource as MemorySource>::Memory;
@@ -40,10 +40,11 @@ impl Partition {
             part: Part::Other,
             tag: 0,
         };
-        let log = arena.reserve(LOG_BYTES, owner).unwrap();
+        let log = arena.reserve(LOG_BYTES_MIN, owner).unwrap();
         let directory = arena.reserve(64, owner).unwrap();
         arena.store_word(directory, 0).unwrap();
-        let mut writes = NvWriteSet::create(&mut arena, log, 7, FenceOrder::Single).unwrap();
+        let mut writes =
+            NvWriteSet::create(&mut arena, (log, LOG_BYTES_MIN), 7, FenceOrder::Single).unwrap();
         for block in [log, directory] {
             let change = arena.activate(block).unwrap();
             writes.change(&mut arena, change).unwrap();

@@ -40,6 +40,9 @@ pub struct EngineOptions {
     /// Most bytes of DRAM for hints of `nvm-inp`, which say where rows lie; with 0 the trees alone
     /// are searched.
     pub hint_bytes: u64,
+    /// Bytes of durable memory over which the commits of `nvm-inp` and `nvm-log` spread their
+    /// records, so that no line wears out early. Fixed when the partition is created.
+    pub rotation_bytes: u64,
     /// First size of a pool in bytes; it grows by itself.
     pub pool_bytes: u64,
     /// Most transactions in a commit group.
@@ -106,6 +109,7 @@ impl Default for EngineOptions {
             outline_bytes: 64 << 20,
             header_images: HeaderImages::Shortest,
             hint_bytes: 256 << 20,
+            rotation_bytes: 4 << 20,
             pool_bytes: 1 << 20,
             group_transactions_max: 64,
             group_wait_us_max: 100,

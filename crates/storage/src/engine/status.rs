@@ -16,6 +16,9 @@ pub struct EngineStatus {
     pub recovery_undone: u64,
     /// Bytes of DRAM that hints take, which say where rows lie; in `nvm-inp`.
     pub hint_bytes: u64,
+    /// Writes of the most written line of the log since the engine was opened, where a log in
+    /// durable memory spreads them over a region, and they have come around often; 0 elsewhere.
+    pub log_line_writes: f64,
     /// Transactions that recovery replayed when the engine was opened.
     pub recovery_replayed: u64,
     /// Log records that were made durable, by whom; where a log in durable memory counts them.

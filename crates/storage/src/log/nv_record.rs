@@ -6,7 +6,7 @@
 //! commit word carries check bits instead, because it changes by one 8-byte store.
 //!
 //! ```text
-//! commit word  sequence (47 bits) | replay flag (1 bit) | check (16 bits)
+//! commit word  sequence (47 bits) | replay flag (1 bit), in formats 1 and 2 | check (16 bits)
 //! record       crc32c u32 | bytes u32 | sequence u64 | kind u64 | payload, padded to whole lines
 //!   undo       { offset u64 | bytes u64 | before image, padded to 8 }*
 //!   jump       offset u64 | bytes u64 of the block in which the next record lies
@@ -67,9 +67,11 @@ pub(super) struct Tail {
 /// The decoded commit word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CommitWord {
-    /// The last transaction that is known to have ended: it committed, or it was undone.
+    /// A transaction that has ended: it committed, or it was undone. Everything up to there is in
+    /// place.
     pub(super) sequence: u64,
-    /// Whether its record may have changes that are not in place yet.
+    /// Whether the changes of this very transaction may not be in place. Pools of formats 1 and 2
+    /// have such words.
     pub(super) replay: bool,
 }
 

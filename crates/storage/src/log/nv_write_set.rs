@@ -12,20 +12,21 @@
 //! Invariants, proven by the crash tests:
 //! 1. A published byte changes only while a durable record holds its before image (undo record of
 //!    the open transaction) or its new one (commit record).
-//! 2. Once a fence has ended, everything in place is durable up to the transaction before it. So at
-//!    most the two newest commit records, and one that became durable by chance, must be replayed;
-//!    older ones never. Four slots keep them apart.
-//! 3. The commit word names the last transaction that has ended: it committed, or it had drained
-//!    and was undone. Its *replay* flag says that the commit record of this very transaction may
-//!    not be in place yet; it is stored with the changes, so a durable word proves that the
-//!    transaction before is in place. A flagged word without its record is damage, and reported.
+//! 2. The lines that commits change in place are written back together, each once: those of 30
+//!    transactions (two less than slots), or of fewer that change many lines or are followed by a
+//!    drain. The commit word names a transaction (it committed, or it had drained and was undone)
+//!    up to which everything is durable in place: a fence has come after that write-back, and then
+//!    the word is stored.
+//! 3. So recovery replays the records after the named transaction, at most 32, whose places are
+//!    apart. A record after them proves that one which is not whole is damage, and is reported.
 //! 4. Replay would overwrite bytes that were stored without a record where a replayable record
 //!    names them: a freed block that is staged anew, a run that the heap made there. After a change
-//!    of the heap's own the flag is cleared durably before the next transaction commits, as it is
-//!    before a drained transaction is prepared or commits, and before the log leaves its block. No
-//!    record names bytes of a block that its own transaction freed (a structure is read before it
-//!    is freed, which drains the changes of it), and replay leaves out what a later record has
-//!    staged.
+//!    of the heap's own the word durably names the last transaction before the next one commits, as
+//!    it does before a drained transaction is prepared or commits, before the log leaves its block,
+//!    and before a record without checksums publishes what was staged over lines that replay would
+//!    store. Replay leaves out what a later record has checksums of. No record names bytes of a
+//!    block that its own transaction freed (a structure is read before it is freed, which drains
+//!    the changes of it).
 //! 5. Frees are bitmap changes under the same log, so a commit frees and keeps in one atomic step;
 //!    freed blocks and retired index slots are not written before the transaction has ended.
 //! 6. Recovery replays, then undoes, then moves the commit word; done twice it does the same. If no
@@ -37,20 +38,16 @@
 //!    of a record. So the first transaction after an opening durably clears the space of its
 //!    records: lines of two records must not combine into one that is whole.
 //! 8. A record counts if the staged bytes that it has checksums of are in their places. Only the
-//!    newest one can lack them, and only if the commit word does not name it: a later record, and
-//!    that word, come after its fence. Bytes that were there stay so until the next fence has
-//!    ended. A record that does not count uses up its number: the next transaction may stage the
-//!    same bytes again, and must not make it count.
+//!    newest one can lack them, and only if no later record of any kind exists: that one comes
+//!    after its fence. Bytes that were there stay so until the next fence has ended. A record that
+//!    does not count uses up its number: the next transaction may stage the same bytes again, and
+//!    must not make it count.
 //!
 //! States: *empty* → (`commit`) *empty*, one record; or *empty* → (`drain`) *active* → (`commit`,
 //! `abort`, recovery) *empty*, or *active* → (`prepare`) *prepared* → (`commit`, `abort`, or
 //! recovery after asking the commit table) *empty*.
 //!
-//! ```text
-//! log block   [commit word, alone in its line][slot 0][slot 1][slot 2][slot 3]
-//! slot        records of the transactions whose sequence % 4 is the slot's number; `nv_record` has
-//!             their format
-//! ```
+//! [`region`] has the places of words and records, `nv_record` their format.
 //!
 //! After SIGMOD 2015 (N-Store), section 4.1. Where we differ: the paper's log is a linked list of
 //! entries that are synced one by one, for undo only, and frees come after the commit.
@@ -58,8 +55,9 @@
 //! transaction; [`FenceOrder::Paper`] brings all of its syncs back for measurement.
 
 mod recovery;
+mod region;
 
-use super::nv_lines::{PendingLines, push_lines};
+use super::nv_lines::{LineSet, PendingLines, push_lines};
 use super::nv_record::{
     CommitWord, HEADER_BYTES, LINE, PLACE_BYTES, Record, RecordKind, SEQUENCE_MAX, STAGED_BYTES,
     Tail, push_before_image, push_new_bytes, push_staged, seal_record,
@@ -68,15 +66,12 @@ use super::nv_staged::Staged;
 use super::{WriteSet, clear};
 use crate::error::{Result, StorageError};
 use crate::vocabulary::{FenceOrder, GlobalTxnId};
-use pmem::{Arena, Memory, Owner, Part, PmemError, WordChange, site};
+use pmem::{Arena, Memory, Owner, Part, WordChange, site};
 use recovery::all_in_place;
+pub use region::{LOG_BYTES_MAX, LOG_BYTES_MIN, log_bytes};
+use region::{Region, SLOT_BYTES};
 use std::collections::{BTreeMap, HashSet};
 
-/// Bytes of the block that holds the commit word and the slots.
-pub const LOG_BYTES: usize = 16 << 10;
-
-const SLOTS: u64 = 4;
-const SLOT_BYTES: usize = (LOG_BYTES - LINE) / SLOTS as usize / LINE * LINE;
 /// A jump takes one line, which every record leaves free after itself.
 const JUMP_BYTES: usize = LINE;
 /// Bytes of a block that continues a long transaction's log.
@@ -147,12 +142,25 @@ pub enum Recovered {
     reason = "each is a fact of its own about the log or the open transaction"
 )]
 pub struct NvWriteSet {
-    base: u64,
+    region: Region,
     salt: u32,
     order: FenceOrder,
+    /// The last transaction that has ended.
     committed: u64,
-    /// Whether the commit word has its replay flag set.
-    replay: bool,
+    /// The transaction that the newest commit word names, and the number of the next word.
+    named: u64,
+    word_number: u64,
+    /// The last transaction whose lines in place are being written back, with all before.
+    written_back: u64,
+    /// Lines of the transactions after that.
+    unwritten: LineSet,
+    /// Lines of the other ones after the named transaction.
+    leaving: LineSet,
+    /// Whether the open transaction has staged bytes in a line of either.
+    staged_over: bool,
+    /// Lines of records in the slots, and commit words, since the log was opened.
+    record_lines: u64,
+    words_stored: u64,
     /// The heap's own changes when the newest commit record was written.
     heap_changes: u64,
     /// In checked builds, the ranges that the newest commit record names: a replay would store them
@@ -190,41 +198,64 @@ pub struct NvWriteSet {
 }
 
 impl NvWriteSet {
-    /// Formats the log block at `base`. `salt` tells this pool's records from those that the memory
-    /// held before. Durable after the next fence, which publishing the block needs anyway.
+    /// Formats the log block of `bytes` at `base`. `salt` tells this pool's records from those that
+    /// the memory held before. Durable after the next fence, which publishing the block needs
+    /// anyway.
     pub fn create<M: Memory>(
         arena: &mut Arena<M>,
-        base: u64,
+        (base, bytes): (u64, usize),
         salt: u32,
         order: FenceOrder,
     ) -> Result<Self> {
-        arena.enter(Part::Log);
-        debug_assert!(
-            base.is_multiple_of(LINE as u64),
-            "the commit word is alone in its line"
-        );
-        let word = CommitWord {
-            sequence: 0,
-            replay: false,
-        };
-        arena.store_word(base, word.seal(salt))?;
-        arena.flush(base, 8, site!("undo.format"))?;
-        Ok(Self::at(base, salt, order, 0))
+        let mut log = Self::at(Region::new(base, bytes), salt, order);
+        log.format(arena)?;
+        Ok(log)
     }
 
-    /// Opens the log block at `base`: finishes what has committed and ends the transaction that was
-    /// open, if there is one.
+    /// Goes on in another block, of `bytes` at `base`, with the numbers of this one, which recovery
+    /// must not need any more ([`NvWriteSet::close`]). Durable when it returns.
+    pub fn move_to<M: Memory>(
+        &mut self,
+        arena: &mut Arena<M>,
+        (base, bytes): (u64, usize),
+    ) -> Result<()> {
+        assert!(
+            self.named == self.committed,
+            "a log moves whose old block recovery needs"
+        );
+        self.region = Region::new(base, bytes);
+        self.format(arena)?;
+        arena.fence(site!("undo.moved-fence"))?;
+        self.reset();
+        Ok(())
+    }
+
+    fn format<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
+        arena.enter(Part::Log);
+        let word = CommitWord {
+            sequence: self.committed,
+            replay: false,
+        };
+        for number in 0..self.region.words() {
+            let at = self.region.word(number);
+            arena.store_word(at, word.seal(self.salt))?;
+            arena.flush(at, 8, site!("undo.format"))?;
+        }
+        Ok(())
+    }
+
+    /// Opens the log block of `bytes` at `base`: finishes what has committed and ends the
+    /// transaction that was open, if there is one.
     pub fn recover<M: Memory>(
         arena: &mut Arena<M>,
-        base: u64,
+        (base, bytes): (u64, usize),
         salt: u32,
         order: FenceOrder,
         decide: &dyn Fn(GlobalTxnId) -> bool,
     ) -> Result<(Self, Recovered)> {
         arena.enter(Part::Log);
-        let word = read_commit_word(arena, base, salt)?;
-        let mut log = Self::at(base, salt, order, word.sequence);
-        log.replay = word.replay;
+        let mut log = Self::at(Region::new(base, bytes), salt, order);
+        log.read_word(arena)?;
         log.replay_commits(arena)?;
         log.may_be_torn = true;
         let records = log.read_records(arena);
@@ -242,17 +273,17 @@ impl NvWriteSet {
         Ok((log, outcome))
     }
 
-    /// Opens the log block at `base` and stores nothing; `None` if [`NvWriteSet::recover`] would
-    /// change what is read. Stores that a dead process has left in a cache count.
+    /// Opens the log block of `bytes` at `base` and stores nothing; `None` if
+    /// [`NvWriteSet::recover`] would change what is read. Stores that a dead process has left in a
+    /// cache count.
     pub fn open_read_only<M: Memory>(
         arena: &Arena<M>,
-        base: u64,
+        (base, bytes): (u64, usize),
         salt: u32,
         order: FenceOrder,
     ) -> Result<Option<Self>> {
-        let word = read_commit_word(arena, base, salt)?;
-        let mut log = Self::at(base, salt, order, word.sequence);
-        log.replay = word.replay;
+        let mut log = Self::at(Region::new(base, bytes), salt, order);
+        log.read_word(arena)?;
         let records = log.read_commits(arena)?;
         let is_whole = all_in_place(arena, &records)? && log.read_records(arena).is_empty();
         Ok(is_whole.then_some(log))
@@ -373,13 +404,20 @@ impl NvWriteSet {
         Ok(())
     }
 
-    fn at(base: u64, salt: u32, order: FenceOrder, committed: u64) -> Self {
+    fn at(region: Region, salt: u32, order: FenceOrder) -> Self {
         let mut log = Self {
-            base,
+            region,
             salt,
             order,
-            committed,
-            replay: false,
+            committed: 0,
+            named: 0,
+            word_number: 1,
+            written_back: 0,
+            unwritten: LineSet::default(),
+            leaving: LineSet::default(),
+            staged_over: false,
+            record_lines: 0,
+            words_stored: 0,
             heap_changes: 0,
             replayable: Vec::new(),
             checked: Vec::new(),
@@ -404,6 +442,13 @@ impl NvWriteSet {
         };
         log.reset();
         log
+    }
+
+    /// Writes of the most written line of the log since it was opened, if records and words have
+    /// come around often.
+    pub fn line_writes(&self) -> f64 {
+        let of_records = self.record_lines as f64 / self.region.starts() as f64;
+        of_records.max(self.words_stored as f64 / self.region.words() as f64)
     }
 
     /// Bytes of DRAM that the open transaction holds.
@@ -433,39 +478,56 @@ impl NvWriteSet {
         self.may_be_torn &= !self.logged;
         self.logged = false;
         self.staged.clear();
+        self.staged_over = false;
         self.unawaited = false;
         self.spare_is_used = false;
-        self.tail = self.slot(self.committed + 1);
-    }
-
-    /// Place of the first record of a transaction.
-    fn slot(&self, sequence: u64) -> Tail {
-        let offset = self.base + LINE as u64 + sequence % SLOTS * SLOT_BYTES as u64;
-        Tail {
-            offset,
-            room: SLOT_BYTES,
-        }
+        self.tail = self.region.slot(self.committed + 1);
     }
 
     /// Moves the commit word over the open transaction, which also makes its records worthless.
     fn end_transaction<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
+        debug_assert!(
+            self.named == self.committed,
+            "a transaction ends by its word while older records may be replayed"
+        );
         self.committed += 1;
-        self.store_commit_word(arena, false)?;
-        arena.flush(self.base, 8, site!("undo.commit-word"))?;
+        let word = self.store_commit_word(arena, self.committed)?;
+        arena.flush(word, 8, site!("undo.commit-word"))?;
         // commit point: recovery undoes nothing of a transaction up to this word
         arena.fence(site!("undo.commit-fence"))?;
         self.reset();
         Ok(())
     }
 
-    fn store_commit_word<M: Memory>(&mut self, arena: &mut Arena<M>, replay: bool) -> Result<()> {
-        let sequence = self.committed;
-        arena.store_word(self.base, CommitWord { sequence, replay }.seal(self.salt))?;
-        self.replay = replay;
-        if !replay {
+    /// Stores a word that names transaction `sequence`; returns its place. Everything up to there
+    /// is durable in place.
+    fn store_commit_word<M: Memory>(&mut self, arena: &mut Arena<M>, sequence: u64) -> Result<u64> {
+        let at = self.region.word(self.word_number);
+        let word = CommitWord {
+            sequence,
+            replay: false,
+        };
+        arena.store_word(at, word.seal(self.salt))?;
+        self.word_number += 1;
+        self.words_stored += 1;
+        self.named = sequence;
+        self.written_back = self.written_back.max(sequence);
+        self.leaving.clear();
+        if sequence == self.committed {
             self.replayable.clear();
             self.checked.clear();
         }
+        Ok(at)
+    }
+
+    /// Starts the write-back of all lines that commits have changed in place, each once.
+    fn write_back<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
+        for &line in self.unwritten.lines() {
+            arena.flush(line, LINE, site!("undo.commit-apply"))?;
+        }
+        std::mem::swap(&mut self.unwritten, &mut self.leaving);
+        self.unwritten.clear();
+        self.written_back = self.committed;
         Ok(())
     }
 
@@ -481,8 +543,7 @@ impl NvWriteSet {
         HEADER_BYTES + changes + staged + LINE + JUMP_BYTES
     }
 
-    /// Commits by one record with the new bytes, then stores them in place. Their write-back, like
-    /// that of the word that names the record, is awaited by the next transaction's fence.
+    /// Commits by one record with the new bytes, then stores them in place.
     fn commit_by_record<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
         debug_assert!(
             self.applied == 0 && !self.prepared,
@@ -490,7 +551,7 @@ impl NvWriteSet {
         );
         assert_eq!(
             self.tail.offset,
-            self.slot(self.committed + 1).offset,
+            self.region.slot(self.committed + 1).offset,
             "a commit record is the first of its slot, where recovery reads it"
         );
         // A record may become durable before its fence. The bytes that it publishes are durable
@@ -498,7 +559,8 @@ impl NvWriteSet {
         let heap_has_changed = self.heap_changes != arena.heap_changes();
         let changes = self.changes.iter().map(Change::ends);
         let is_checked = !heap_has_changed && self.staged.needs_no_fence(changes);
-        if self.replay && heap_has_changed {
+        let is_replayable = self.named < self.committed;
+        if is_replayable && (heap_has_changed || self.staged_over && !is_checked) {
             self.end_replay(arena)?;
         } else if !is_checked {
             arena.fence(site!("undo.staged-fence"))?;
@@ -521,19 +583,21 @@ impl NvWriteSet {
         self.write_record(arena, RecordKind::Commit)?;
         // commit point: the record is durable, and recovery finishes what it says
         arena.fence(site!("undo.commit-record-fence"))?;
+        let in_place = self.written_back;
         self.committed += 1;
-        self.lines.clear();
         for change in &self.changes {
             store(arena, change.offset, &self.pending_bytes[change.range()])?;
-            push_lines(&mut self.lines, change.offset, change.bytes as usize);
+            self.unwritten.add(change.offset, change.bytes as usize);
         }
         if cfg!(debug_assertions) {
             self.note_newest(is_checked);
         }
-        self.store_commit_word(arena, true)?;
-        push_lines(&mut self.lines, self.base, 8);
-        for &line in &self.lines {
-            arena.flush(line, LINE, site!("undo.commit-apply"))?;
+        if in_place > self.named {
+            let word = self.store_commit_word(arena, in_place)?;
+            arena.flush(word, 8, site!("undo.word"))?;
+        }
+        if self.committed - in_place >= self.region.batch() || self.unwritten.is_long() {
+            self.write_back(arena)?;
         }
         self.reset();
         Ok(())
@@ -562,15 +626,17 @@ impl NvWriteSet {
             ranges.any(|&(from, to)| offset < to && from < end)
         };
         let is_replayed = self.heap_changes == arena.heap_changes();
-        self.replay && (meets(&self.checked) || is_replayed && meets(&self.replayable))
+        meets(&self.checked) || is_replayed && meets(&self.replayable)
     }
 
-    /// Waits until everything is in place, and takes the replay flag away. Durable when it returns.
+    /// Waits until everything is in place, and names the last transaction, so that no record is
+    /// replayed. Durable when it returns.
     fn end_replay<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
-        if self.replay {
+        if self.named < self.committed {
+            self.write_back(arena)?;
             arena.fence(site!("undo.in-place-fence"))?;
-            self.store_commit_word(arena, false)?;
-            arena.flush(self.base, 8, site!("undo.in-place-word"))?;
+            let word = self.store_commit_word(arena, self.committed)?;
+            arena.flush(word, 8, site!("undo.in-place-word"))?;
             arena.fence(site!("undo.in-place-word-fence"))?;
         }
         Ok(())
@@ -581,16 +647,19 @@ impl NvWriteSet {
         if self.changes.len() == self.applied {
             return Ok(());
         }
+        if self.named < self.committed {
+            self.write_back(arena)?;
+        }
         if let Err(error) = self.log_before_images(arena) {
             // No record has the before images of this attempt.
             self.logged_words.clear();
             return Err(error);
         }
-        if self.replay {
-            // That fence came after the last changes in place. The word is durable before this
-            // transaction is prepared or commits.
-            self.store_commit_word(arena, false)?;
-            arena.flush(self.base, 8, site!("undo.drain-word"))?;
+        if self.named < self.committed {
+            // That fence came after the write-back. The word is durable before this transaction is
+            // prepared or commits.
+            let word = self.store_commit_word(arena, self.committed)?;
+            arena.flush(word, 8, site!("undo.drain-word"))?;
         }
         self.apply_pending(arena)?;
         debug_assert_eq!(self.applied, self.changes.len(), "a change is not in place");
@@ -670,6 +739,8 @@ impl NvWriteSet {
             !self.is_in_the_way(arena, offset, bytes.len()),
             "invariants 4 and 8: no record names bytes that the next transaction may stage over"
         );
+        self.staged_over |=
+            self.unwritten.meets(offset, bytes.len()) || self.leaving.meets(offset, bytes.len());
         arena.write_through(offset, bytes, site!("undo.stage"))?;
         if self.order == FenceOrder::Paper {
             self.paper_sync(arena)?;
@@ -703,6 +774,7 @@ impl NvWriteSet {
         arena.write_through(self.tail.offset, &self.record, site!("undo.record"))?;
         self.tail.offset += bytes as u64;
         self.tail.room -= bytes;
+        self.record_lines += (bytes / LINE) as u64;
         self.logged = true;
         Ok(())
     }
@@ -857,11 +929,6 @@ impl<M: Memory> WriteSet<M> for NvWriteSet {
             self.retired.get(&word).copied().unwrap_or(0)
         }
     }
-}
-
-fn read_commit_word<M: Memory>(arena: &Arena<M>, base: u64, salt: u32) -> Result<CommitWord> {
-    let word = CommitWord::unseal(arena.word(base)?, salt);
-    Ok(word.ok_or_else(|| PmemError::corrupted("commit word", base, "its check bits are wrong"))?)
 }
 
 /// Stores a change; an aligned word goes in one failure-atomic store, so that a bitmap is never

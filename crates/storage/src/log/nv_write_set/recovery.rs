@@ -3,7 +3,7 @@
 //! Invariants 2, 3, 4, 6 and 8 of [`super`] say which records these are, and why doing it twice
 //! does the same.
 
-use super::{NvWriteSet, SLOTS, store};
+use super::{NvWriteSet, store};
 use crate::error::Result;
 use crate::log::nv_lines::push_lines;
 use crate::log::nv_record::{LINE, Record, RecordKind, Tail, read_record};
@@ -11,16 +11,27 @@ use crate::log::nv_staged::StagedRange;
 use pmem::{Arena, Memory, PmemError, site};
 
 impl NvWriteSet {
-    /// Stores the changes of the newest commit records again, in their order, and takes the replay
-    /// flag away. It does not compare with the old content: a recovery that depends on less state
-    /// has fewer cases to handle. Word, records and the bytes that they publish are durable before
+    /// Reads the commit word. Programs of pool formats 1 and 2 named the newest transaction, with a
+    /// flag if its record may not be in place.
+    pub(super) fn read_word<M: Memory>(&mut self, arena: &Arena<M>) -> Result<()> {
+        let (word, number) = self.region.read_word(arena, self.salt)?;
+        self.named = word.sequence.saturating_sub(u64::from(word.replay));
+        self.committed = word.sequence;
+        self.word_number = number;
+        Ok(())
+    }
+
+    /// Stores the changes of the newest commit records again, in their order, and names the last of
+    /// them. It does not compare with the old content: a recovery that depends on less state has
+    /// fewer cases to handle. Word, records and the bytes that they publish are durable before
     /// that.
     pub(super) fn replay_commits<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
         let records = self.read_commits(arena)?;
         self.lines.clear();
-        push_lines(&mut self.lines, self.base, 8);
+        push_lines(&mut self.lines, self.region.word(self.word_number), 8);
+        self.word_number += 1;
         for (record, age) in records.iter().rev().zip(0..) {
-            let slot = self.slot(self.committed - age).offset;
+            let slot = self.region.slot(self.committed - age).offset;
             push_lines(&mut self.lines, slot, record.bytes);
             for range in record.staged()? {
                 push_lines(&mut self.lines, range.offset, range.bytes);
@@ -32,10 +43,10 @@ impl NvWriteSet {
         arena.fence(site!("undo.found-fence"))?;
         if !records.is_empty() {
             self.replay_records(arena, &records)?;
-            self.replay = true;
             self.end_replay(arena)?;
-            self.reset();
         }
+        self.written_back = self.committed;
+        self.reset();
         Ok(())
     }
 
@@ -53,7 +64,7 @@ impl NvWriteSet {
                 staged.extend(later.staged()?);
             }
             for (offset, new) in record.changes()? {
-                for (offset, new) in outside(offset, new, &staged) {
+                for (offset, new) in outside((offset, new), &staged) {
                     store(arena, offset, new)?;
                     push_lines(&mut self.lines, offset, new.len());
                 }
@@ -69,38 +80,39 @@ impl NvWriteSet {
     /// transaction that has committed.
     ///
     /// A record does not count whose staged bytes are not there: a power cut came before the fence
-    /// that makes both durable. That fence came before the commit word names the record, and before
-    /// there is another one. So it is the newest, and [`NvWriteSet::read_records`] finds it: its
-    /// transaction ends like any other that has not committed, and uses up its number.
+    /// that makes both durable. That fence came before there is any record of the next transaction.
+    /// So it is the newest, and [`NvWriteSet::read_records`] finds it: its transaction ends like any
+    /// other that has not committed, and uses up its number.
     pub(super) fn read_commits<M: Memory>(&mut self, arena: &Arena<M>) -> Result<Vec<Record>> {
-        let named = self.committed;
-        let first = named + u64::from(!self.replay);
-        let mut records = Vec::new();
-        for sequence in first..first + SLOTS {
-            let record = read_record(arena, self.slot(sequence), sequence, self.salt);
-            let Some(record) = record.filter(Record::is_commit) else {
-                break;
-            };
-            records.push(record);
+        let is_flagged = self.named < self.committed;
+        let first = self.named + 1;
+        let after = first + self.region.slots();
+        let record = |sequence| read_record(arena, self.region.slot(sequence), sequence, self.salt);
+        let mut records: Vec<Record> = (first..after)
+            .map_while(|sequence| record(sequence).filter(Record::is_commit))
+            .collect();
+        let end = first + records.len() as u64;
+        let is_damaged = is_flagged && records.is_empty();
+        if is_damaged || (end + 1..after).any(|sequence| record(sequence).is_some()) {
+            let detail = "the record of a transaction that has committed is damaged";
+            return Err(
+                PmemError::corrupted("log record", self.region.slot(end).offset, detail).into(),
+            );
         }
-        if self.replay && records.is_empty() {
-            let detail = "the record of the last transaction is damaged";
-            return Err(PmemError::corrupted("log record", self.slot(named).offset, detail).into());
-        }
-        let known = usize::from(self.replay);
-        if let Some(newest) = records.last().filter(|_| records.len() > known)
+        let may_lack_bytes = records.len() > usize::from(is_flagged) && record(end).is_none();
+        if let Some(newest) = records.last().filter(|_| may_lack_bytes)
             && !are_there(arena, &newest.staged()?)
         {
             records.pop();
         }
-        self.committed = first + records.len() as u64 - 1;
+        self.committed = self.named + records.len() as u64;
         Ok(records)
     }
 
     /// Copies the open transaction's valid records out of the log, oldest first.
     pub(super) fn read_records<M: Memory>(&self, arena: &Arena<M>) -> Vec<Record> {
         let mut records = Vec::new();
-        let mut tail = self.slot(self.committed + 1);
+        let mut tail = self.region.slot(self.committed + 1);
         // No log is longer than the pool: jumps that a forger made into a ring come to an end.
         let mut budget = arena.pool_bytes();
         while let Some(record) = read_record(arena, tail, self.committed + 1, self.salt)
@@ -146,20 +158,26 @@ impl NvWriteSet {
     }
 }
 
-/// Whether the changes of all commit records are in place, except those that a later one
-/// overwrites.
+/// Whether the changes of all commit records are in place, except those that a later one overwrites
+/// or stages over.
 pub(super) fn all_in_place<M: Memory>(arena: &Arena<M>, records: &[Record]) -> Result<bool> {
-    let mut changes = Vec::new();
-    for record in records {
-        changes.extend(record.changes()?);
-    }
-    for (index, &(offset, new)) in changes.iter().enumerate() {
-        let is_covered = changes[index + 1..].iter().any(|&(later, bytes)| {
-            later <= offset && offset + new.len() as u64 <= later + bytes.len() as u64
-        });
-        if !is_covered && arena.bytes(offset, new.len())? != new {
-            return Ok(false);
+    let mut newer: Vec<StagedRange> = Vec::new();
+    for record in records.iter().rev() {
+        let changes = record.changes()?;
+        for &change in changes.iter().rev() {
+            for (offset, new) in outside(change, &newer) {
+                if arena.bytes(offset, new.len())? != new {
+                    return Ok(false);
+                }
+            }
+            let (offset, bytes) = (change.0, change.1.len());
+            newer.push(StagedRange {
+                offset,
+                bytes,
+                crc: 0,
+            });
         }
+        newer.extend(record.staged()?);
     }
     Ok(true)
 }
@@ -173,8 +191,8 @@ fn are_there<M: Memory>(arena: &Arena<M>, staged: &[StagedRange]) -> bool {
 }
 
 /// The parts of a change that lie outside of staged ranges.
-fn outside<'b>(offset: u64, bytes: &'b [u8], staged: &[StagedRange]) -> Vec<(u64, &'b [u8])> {
-    let mut parts = vec![(offset, bytes)];
+fn outside<'b>(change: (u64, &'b [u8]), staged: &[StagedRange]) -> Vec<(u64, &'b [u8])> {
+    let mut parts = vec![change];
     for range in staged {
         let end = range.offset + range.bytes as u64;
         let mut rest = Vec::with_capacity(parts.len() + 1);
