@@ -37,6 +37,8 @@ pub(super) struct Counted {
     pub(super) fences: f64,
     /// Writes of the line that is written most.
     pub(super) hottest_writes: f64,
+    /// Those of a log that spreads them over more lines than the run writes.
+    pub(super) log_line_writes: f64,
     /// Bytes in use at the end of the run.
     pub(super) footprint_bytes: f64,
 }
@@ -71,6 +73,7 @@ pub(super) fn count(plan: &Plan, method: Method, scale: &Scale, check: bool) -> 
     let emulator = platform.emulators()[0].clone();
     let database = Database::create_on(platform, &options)?;
     let tables = scale.workload.load(&database)?;
+    let log_line_writes = database.statistics()?.log_line_writes;
     let mut before = None;
     run(&database, scale, &tables, || {
         before = Some(Mark::new(&emulator));
@@ -78,7 +81,8 @@ pub(super) fn count(plan: &Plan, method: Method, scale: &Scale, check: bool) -> 
     database.force()?;
     let before = before.context("the mark is set before the measured part")?;
     let after = Mark::new(&emulator);
-    let footprint = database.statistics()?.footprint.total();
+    let statistics = database.statistics()?;
+    let log_line_writes = statistics.log_line_writes - log_line_writes;
     if check {
         let transactions = scale.workload.transactions();
         scale.workload.check(&database, &tables, transactions)?;
@@ -91,7 +95,8 @@ pub(super) fn count(plan: &Plan, method: Method, scale: &Scale, check: bool) -> 
         written_bytes: each(after.stores, before.stores) * LINE_BYTES,
         fences: each(after.fences, before.fences),
         hottest_writes: each(after.hottest_since(&before), 0),
-        footprint_bytes: footprint as f64,
+        log_line_writes: log_line_writes / (scale.warm_up + scale.measured) as f64,
+        footprint_bytes: statistics.footprint.total() as f64,
     })
 }
 

@@ -118,7 +118,7 @@ impl Estimate {
         let txn_us = at.timed(rows, |timed| timed.txn_us);
         let (recovery_ms, recovery_grows) = at.recovery(rows);
         let written_bytes = at.counted(rows, |counted| counted.written_bytes);
-        let hottest_writes = at.counted(rows, |counted| counted.hottest_writes);
+        let hottest_writes = at.hottest_writes(rows);
         let footprint_bytes = at.footprint(rows);
         let txn_per_s = txn_us.inverse(1e6);
         let years = |writes_a_second: f64| plan.endurance / writes_a_second / SECONDS_A_YEAR;
@@ -161,6 +161,18 @@ impl Model<'_> {
         let points = self.rows().map(f64::log2);
         let points = points.zip(self.samples.counted.iter().map(of));
         Line::rising(points).at((rows as f64).log2()).max(0.0)
+    }
+
+    /// Writes of the most written line: those of a row fall with the number of rows unless some
+    /// rows are hot, those of a root do not. A log comes around too seldom to be seen in a run.
+    fn hottest_writes(&self, rows: u64) -> f64 {
+        let counted = self.samples.counted.iter();
+        let points = self
+            .rows()
+            .zip(counted)
+            .map(|(rows, c)| (1.0 / rows, c.hottest_writes));
+        let of_rows = Line::rising(points).at(1.0 / rows as f64);
+        of_rows.max(self.counted(rows, |counted| counted.log_line_writes))
     }
 
     fn footprint(&self, rows: u64) -> f64 {

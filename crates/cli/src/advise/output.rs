@@ -140,7 +140,7 @@ impl Report<'_> {
         let mut notes = vec![if plan.extrapolates() {
             format!(
                 "Extrapolated from {} to {} rows ({}x): lines and bytes a transaction grow with log2 of the rows, times with them, footprint and \
-                 recovery linearly; cache, checkpoints and MemTables of the samples are smaller in the ratio of the rows.",
+                 recovery linearly, and rows share the writes of the hottest line unless some are hot; cache, checkpoints and MemTables of the samples are smaller in the ratio of the rows.",
                 thousands(plan.largest()),
                 thousands(plan.rows),
                 whole(plan.rows as f64 / plan.largest() as f64)

@@ -466,6 +466,10 @@ pub(super) fn row(
     let (memory_before, memory_after) = (before.memory.total(), after.memory.total());
     let each = |after: u64, before: u64| (after - before) as f64 / measured.txns.max(1) as f64;
     let footprint = after.footprint;
+    let lines_flushed = each(memory_after.lines_flushed, memory_before.lines_flushed);
+    let lines_streamed =
+        each(memory_after.bytes_streamed, memory_before.bytes_streamed) / LINE_BYTES as f64;
+    let lines_in_use = footprint.total().max(1) as f64 / LINE_BYTES as f64;
     let bare = bare_row(setting, about, measured);
     RunRow {
         pages: bare.pages.clone().map(|pages| PageNumbers {
@@ -483,9 +487,8 @@ pub(super) fn row(
             loads: each(memory_after.loads, memory_before.loads),
             stores: each(memory_after.stores, memory_before.stores),
             log_stores: each(log_stores(after), log_stores(before)),
-            lines_flushed: each(memory_after.lines_flushed, memory_before.lines_flushed),
-            lines_streamed: each(memory_after.bytes_streamed, memory_before.bytes_streamed)
-                / LINE_BYTES as f64,
+            lines_flushed,
+            lines_streamed,
             fences: each(after.memory.fences, before.memory.fences),
             bytes_written: each(memory_after.bytes_stored, memory_before.bytes_stored)
                 + each(after.disk.bytes_written, before.disk.bytes_written),
@@ -496,6 +499,9 @@ pub(super) fn row(
                 after.log_persisted.by_sessions,
                 before.log_persisted.by_sessions,
             ),
+            log_line_writes: (after.log_line_writes - before.log_line_writes)
+                / measured.txns.max(1) as f64,
+            mean_line_writes: (lines_flushed + lines_streamed) / lines_in_use,
         },
         footprint_bytes: FootprintBytes {
             table: footprint.table,
@@ -644,9 +650,12 @@ fn text_listing(rows: &[RunRow]) -> Listing {
         "bytes/txn",
         "syncs/txn",
         "footprint",
+        "hot line",
     ]);
     for row in rows {
         let latency = row.latency_us;
+        let per_txn = &row.per_txn;
+        let heat = per_txn.log_line_writes / per_txn.mean_line_writes;
         listing.push(vec![
             method_cell(row),
             row.mix.as_str().into(),
@@ -662,6 +671,11 @@ fn text_listing(rows: &[RunRow]) -> Listing {
                 row.footprint_bytes.total() as f64,
                 bytes(row.footprint_bytes.total()),
             ),
+            if per_txn.log_line_writes > 0.0 {
+                Cell::Number(heat, format!("{heat:.1} x mean"))
+            } else {
+                "".into()
+            },
         ]);
     }
     listing

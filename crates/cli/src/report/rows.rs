@@ -297,6 +297,12 @@ pub(crate) struct PerTxn {
     pub(crate) records_ahead: f64,
     #[serde(default)]
     pub(crate) records_by_sessions: f64,
+    /// Writes of the most written line of the log, where a log spreads them over a region, and of
+    /// the mean line of all bytes in use; rows of earlier versions lack them.
+    #[serde(default)]
+    pub(crate) log_line_writes: f64,
+    #[serde(default)]
+    pub(crate) mean_line_writes: f64,
 }
 
 /// Bytes in use at the end of the run, by part.
