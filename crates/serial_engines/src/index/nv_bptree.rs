@@ -295,9 +295,48 @@ impl NvBptree {
         Ok(())
     }
 
-    /// Replaces a full leaf by two that also hold `entry`. At the right edge of the tree the full
-    /// leaf stays as it is and a new one takes the entry, so that ascending loads fill their
-    /// leaves.
+    /// Whether all slots of a leaf have entries that come before `key`, as the open transaction
+    /// sees them.
+    fn is_full_below<M: Memory, W: WriteSet<M>>(
+        &self,
+        arena: &Arena<M>,
+        writes: &W,
+        leaf: u64,
+        key: &[u64],
+    ) -> Result<bool> {
+        let node = Node::open(arena, &self.shape, leaf)?;
+        for index in 0..self.shape.bitmap_words {
+            let mask = self.shape.slot_mask(index);
+            if now(&node, writes, HEADER_WORDS + index)? & mask != mask {
+                return Ok(false);
+            }
+        }
+        for slot in 0..self.shape.leaf_slots {
+            if node.entry(slot)?[..key.len()] >= *key {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Adds a leaf with `entry` after a full one whose entries all come before it. Ascending keys,
+    /// also those of many ranges in turns, so fill their leaves; and a leaf that stays as it is
+    /// need not show the writes of the open transaction.
+    fn add_leaf<M: Memory, W: WriteSet<M>>(
+        &self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        path: &[Step],
+        leaf: u64,
+        entry: &[u64],
+    ) -> Result<()> {
+        let image = leaf_image(&self.shape, &[entry]);
+        let right = self.new_node(arena, writes, &image)?;
+        let separator = &entry[..self.shape.key_words];
+        self.replace_child(arena, writes, path, &[leaf, right], separator)
+    }
+
+    /// Replaces a full leaf by two that also hold `entry`.
     fn split_leaf<M: Memory, W: WriteSet<M>>(
         &self,
         arena: &mut Arena<M>,
@@ -309,14 +348,7 @@ impl NvBptree {
         let words = self.shape.key_words;
         let node = Node::open(arena, &self.shape, leaf)?;
         let mut entries = node.sorted()?;
-        let at_edge = self.is_right_edge(arena, path)?;
         let place = entries.partition_point(|found| found[..words] < entry[..words]);
-        if at_edge && place == entries.len() && place == self.shape.leaf_slots {
-            let image = leaf_image(&self.shape, &[entry]);
-            let right = self.new_node(arena, writes, &image)?;
-            let separator = entry[..words].to_vec();
-            return self.replace_child(arena, writes, path, &[leaf, right], &separator);
-        }
         entries.insert(place, entry);
         if entries.len() <= self.shape.leaf_slots / 2 {
             // The leaf is full of slots that this transaction retired.
@@ -659,31 +691,42 @@ impl<M: Memory, W: WriteSet<M>> OrderedIndex<M, W> for NvBptree {
         entry[key.len()] = value;
         if !self.add_to_leaf(arena, writes, leaf, entry)? {
             let path = self.path(arena, key)?;
-            writes.visible(arena, self.root_word)?;
-            self.split_leaf(arena, writes, &path, leaf, entry)?;
+            if self.is_full_below(arena, writes, leaf, key)? {
+                self.add_leaf(arena, writes, &path, leaf, entry)?;
+            } else {
+                writes.visible(arena, self.root_word)?;
+                self.split_leaf(arena, writes, &path, leaf, entry)?;
+            }
         }
         Ok(true)
     }
 
     fn remove(&mut self, arena: &mut Arena<M>, writes: &mut W, key: &[u64]) -> Result<Option<u64>> {
-        writes.visible(arena, self.root_word)?;
+        writes.visible(arena, self.structure())?;
         arena.enter(Part::Index);
         let node = self.leaf(arena, key)?;
-        let Some((slot, value)) = node.find(key)? else {
+        let bitmap = |index| now(&node, writes, HEADER_WORDS + index);
+        let Some((slot, value)) = node.find_among(key, bitmap)? else {
             return Ok(None);
         };
         let leaf = node.offset;
-        if node.entry_count()? == 1 && arena.word(self.root_word)? != leaf {
+        let (index, bit) = (slot / 64, slot % 64);
+        let is_last = arena.word(self.root_word)? != leaf && entries_now(&node, writes)? == 1;
+        // The next transaction may store into the slot, so no record may have checksums of it. A
+        // leaf that is freed has no writes that are not in place.
+        if is_last || node.bitmap(index)? >> bit & 1 == 0 {
+            writes.visible(arena, self.root_word)?;
+        }
+        if is_last {
             let path = self.path(arena, key)?;
             self.unlink(arena, writes, &path, leaf)?;
             return Ok(Some(value));
         }
-        let (index, bit) = (slot / 64, slot % 64);
-        let bitmap = node.bitmap(index)?;
+        let node = Node::open(arena, &self.shape, leaf)?;
+        let bitmap = now(&node, writes, HEADER_WORDS + index)?;
         let new = bitmap & !(1 << bit);
         let mark = fingerprint(key);
-        let checksum = node
-            .checksum()?
+        let checksum = now(&node, writes, 1)?
             .wrapping_add(bitmap_delta(index, bitmap, new))
             .wrapping_sub(entry_sum(&self.shape, slot, node.entry(slot)?, mark));
         writes.retire(node.at(HEADER_WORDS + index), 1 << bit);
@@ -718,6 +761,14 @@ fn now<M: Memory, W: WriteSet<M>>(node: &Node<'_, M>, writes: &W, word: usize) -
         Some(pending) => Ok(pending),
         None => node.word(word),
     }
+}
+
+/// Entries of a leaf as the open transaction sees them.
+fn entries_now<M: Memory, W: WriteSet<M>>(node: &Node<'_, M>, writes: &W) -> Result<u32> {
+    (0..node.shape.bitmap_words).try_fold(0, |sum, index| {
+        let used = now(node, writes, HEADER_WORDS + index)? & node.shape.slot_mask(index);
+        Ok(sum + used.count_ones())
+    })
 }
 
 #[cfg(test)]
