@@ -378,3 +378,6 @@ fn a_damaged_record_before_others_is_reported() {
     }
     assert_eq!(refused, 1);
 }
+
+#[path = "nv_cut_tests.rs"]
+mod cuts;

@@ -525,9 +525,11 @@ impl NvWriteSet {
         for &line in self.unwritten.lines() {
             arena.flush(line, LINE, site!("undo.commit-apply"))?;
         }
-        std::mem::swap(&mut self.unwritten, &mut self.leaving);
-        self.unwritten.clear();
-        self.written_back = self.committed;
+        if self.written_back < self.committed {
+            std::mem::swap(&mut self.unwritten, &mut self.leaving);
+            self.unwritten.clear();
+            self.written_back = self.committed;
+        }
         Ok(())
     }
 
