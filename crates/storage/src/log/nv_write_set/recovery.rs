@@ -81,8 +81,8 @@ impl NvWriteSet {
     ///
     /// A record does not count whose staged bytes are not there: a power cut came before the fence
     /// that makes both durable. That fence came before there is any record of the next transaction.
-    /// So it is the newest, and [`NvWriteSet::read_records`] finds it: its transaction ends like any
-    /// other that has not committed, and uses up its number.
+    /// So it is the newest, and [`NvWriteSet::read_records`] finds it: its transaction ends like
+    /// any other that has not committed, and uses up its number.
     pub(super) fn read_commits<M: Memory>(&mut self, arena: &Arena<M>) -> Result<Vec<Record>> {
         let is_flagged = self.named < self.committed;
         let first = self.named + 1;
