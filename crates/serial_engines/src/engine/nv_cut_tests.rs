@@ -24,21 +24,21 @@ fn mixed(place: u64) -> u64 {
 
 /// Changes a row, and the content as it should be then.
 fn step(engine: &mut TestEngine, content: &mut Content, random: u64) {
-    let id = (random % ROWS as u64) as i64;
-    let value = (random >> 8 & 0xfff) as i64;
+    let id = (random % ROWS.cast_unsigned()).cast_signed();
+    let value = (random >> 8 & 0xfff).cast_signed();
     let key = key(engine, id);
-    if !content.contains_key(&id) {
-        let mut row = Row::new(engine.tables()[0].layout.clone());
-        row.set(0, id).unwrap();
-        row.set(1, value).unwrap();
-        engine.insert(TABLE, &row).unwrap();
-        content.insert(id, value);
-    } else if random >> 32 & 3 == 0 {
-        assert!(engine.delete(TABLE, &key).unwrap());
-        content.remove(&id);
-    } else {
-        update(engine, id, value);
-        content.insert(id, value);
+    match content.insert(id, value) {
+        None => {
+            let mut row = Row::new(engine.tables()[0].layout.clone());
+            row.set(0, id).unwrap();
+            row.set(1, value).unwrap();
+            engine.insert(TABLE, &row).unwrap();
+        }
+        Some(_) if (random >> 32).is_multiple_of(4) => {
+            assert!(engine.delete(TABLE, &key).unwrap());
+            content.remove(&id);
+        }
+        Some(_) => update(engine, id, value),
     }
 }
 
@@ -146,7 +146,7 @@ fn a_cut_anywhere_leaves_whole_transactions() {
             let random = mixed(seed << 32 | number);
             let before = allowed.lock().unwrap()[0].clone();
             let after = steps(&mut engine, &before, random);
-            if random >> 20 & 7 == 0 {
+            if (random >> 20).is_multiple_of(8) {
                 engine.abort().unwrap();
                 continue;
             }

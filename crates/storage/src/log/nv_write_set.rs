@@ -212,38 +212,6 @@ impl NvWriteSet {
         Ok(log)
     }
 
-    /// Goes on in another block, of `bytes` at `base`, with the numbers of this one, which recovery
-    /// must not need any more ([`NvWriteSet::close`]). Durable when it returns.
-    pub fn move_to<M: Memory>(
-        &mut self,
-        arena: &mut Arena<M>,
-        (base, bytes): (u64, usize),
-    ) -> Result<()> {
-        assert!(
-            self.named == self.committed,
-            "a log moves whose old block recovery needs"
-        );
-        self.region = Region::new(base, bytes);
-        self.format(arena)?;
-        arena.fence(site!("undo.moved-fence"))?;
-        self.reset();
-        Ok(())
-    }
-
-    fn format<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
-        arena.enter(Part::Log);
-        let word = CommitWord {
-            sequence: self.committed,
-            replay: false,
-        };
-        for number in 0..self.region.words() {
-            let at = self.region.word(number);
-            arena.store_word(at, word.seal(self.salt))?;
-            arena.flush(at, 8, site!("undo.format"))?;
-        }
-        Ok(())
-    }
-
     /// Opens the log block of `bytes` at `base`: finishes what has committed and ends the
     /// transaction that was open, if there is one.
     pub fn recover<M: Memory>(
@@ -442,13 +410,6 @@ impl NvWriteSet {
         };
         log.reset();
         log
-    }
-
-    /// Writes of the most written line of the log since it was opened, if records and words have
-    /// come around often.
-    pub fn line_writes(&self) -> f64 {
-        let of_records = self.record_lines as f64 / self.region.starts() as f64;
-        of_records.max(self.words_stored as f64 / self.region.words() as f64)
     }
 
     /// Bytes of DRAM that the open transaction holds.

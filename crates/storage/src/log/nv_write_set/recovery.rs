@@ -3,6 +3,7 @@
 //! Invariants 2, 3, 4, 6 and 8 of [`super`] say which records these are, and why doing it twice
 //! does the same.
 
+use super::region::Region;
 use super::{NvWriteSet, store};
 use crate::error::Result;
 use crate::log::nv_lines::push_lines;
@@ -107,6 +108,24 @@ impl NvWriteSet {
         }
         self.committed = self.named + records.len() as u64;
         Ok(records)
+    }
+
+    /// Goes on in another block, of `bytes` at `base`, with the numbers of this one, which recovery
+    /// must not need any more ([`NvWriteSet::close`]). Durable when it returns.
+    pub fn move_to<M: Memory>(
+        &mut self,
+        arena: &mut Arena<M>,
+        (base, bytes): (u64, usize),
+    ) -> Result<()> {
+        assert!(
+            self.named == self.committed,
+            "a log moves whose old block recovery needs"
+        );
+        self.region = Region::new(base, bytes);
+        self.format(arena)?;
+        arena.fence(site!("undo.moved-fence"))?;
+        self.reset();
+        Ok(())
     }
 
     /// Copies the open transaction's valid records out of the log, oldest first.

@@ -15,9 +15,10 @@
 //! There are 32 slots, or fewer in a short block. Pools of formats 1 and 2 have one word and four
 //! slots, whose starts never move.
 
+use super::NvWriteSet;
 use crate::error::Result;
 use crate::log::nv_record::{CommitWord, LINE, Tail};
-use pmem::{Arena, Memory, PmemError};
+use pmem::{Arena, Memory, Part, PmemError, site};
 
 /// Bytes that a record and the jump after it may take.
 pub(super) const SLOT_BYTES: usize = 4032;
@@ -124,6 +125,30 @@ impl Region {
             }
         }
         Ok(newest.expect("a block of the log has a commit word"))
+    }
+}
+
+impl NvWriteSet {
+    /// Makes each commit word name the last transaction.
+    pub(super) fn format<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
+        arena.enter(Part::Log);
+        let word = CommitWord {
+            sequence: self.committed,
+            replay: false,
+        };
+        for number in 0..self.region.words() {
+            let at = self.region.word(number);
+            arena.store_word(at, word.seal(self.salt))?;
+            arena.flush(at, 8, site!("undo.format"))?;
+        }
+        Ok(())
+    }
+
+    /// Writes of the most written line of the log since it was opened, if records and words have
+    /// come around often.
+    pub fn line_writes(&self) -> f64 {
+        let of_records = self.record_lines as f64 / self.region.starts() as f64;
+        of_records.max(self.words_stored as f64 / self.region.words() as f64)
     }
 }
 
