@@ -25,7 +25,7 @@ const LONG: &[(&str, usize)] = &[
     ("serial_engines", 6),
     ("server", 10),
     ("sql", 56),
-    ("sql_plan", 16),
+    ("sql_plan", 18),
     ("sql_values", 8),
     ("storage", 10),
 ];
