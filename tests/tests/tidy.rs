@@ -19,7 +19,7 @@ use tests::source::{
 };
 
 const CODE_LINES_MAX: usize = 700;
-const ROOM_LINES_MAX: usize = 32_000;
+const ROOM_LINES_MAX: usize = 30_000;
 const HEADER_LINES_MIN: usize = 3;
 const HEADER_LINES_MAX: usize = 60;
 
