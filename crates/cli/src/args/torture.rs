@@ -27,6 +27,7 @@ pub(super) const EXAMPLES: &str = "Examples:
   indelible torture --method full-page-writes,dwb --histories 100000 --sessions 8
   indelible torture --method nv-logging --histories 20000 --cuts 200
   indelible torture --method dwb --histories 20000 --partitions 2 --cuts 40
+  indelible torture --method nvm-inp --histories 20000 --connections 8 --partitions 2 --cuts 40
   indelible torture --method dwb --histories 20000 --isolation repeatable-read
   indelible torture --method nvm-inp,full-page-writes --histories 100000 --connections 8 --isolation read-committed
   indelible torture --all --size full --format json
@@ -73,7 +74,7 @@ pub(crate) struct TortureArgs {
     /// Search with this many connections that take turns, with open transactions at all levels,
     /// savepoints, locks and deadlocks; with --histories, so many threads with a connection each
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..=64),
-        conflicts_with_all = ["scenario", "mutate", "flips", "truncations", "faults", "kills", "power_cuts", "workload", "cuts"])]
+        conflicts_with_all = ["scenario", "mutate", "flips", "truncations", "faults", "kills", "power_cuts", "workload"])]
     pub(crate) connections: Option<u32>,
     /// Distinct images to check; with --mutate, of random rounds for each step that is switched off
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "seconds")]

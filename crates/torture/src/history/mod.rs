@@ -200,7 +200,9 @@ impl Progress {
 
     /// Waits until so many transactions were begun, or none will follow.
     fn wait_for(&self, begun: u64) {
-        while self.begun.load(Ordering::Relaxed) < begun && !self.has_failed.load(Ordering::Relaxed)
+        while self.begun.load(Ordering::Relaxed) < begun
+            && !self.has_failed.load(Ordering::Relaxed)
+            && !self.is_cut.load(Ordering::SeqCst)
         {
             std::thread::yield_now();
         }
@@ -292,7 +294,7 @@ fn go(
                     let mut run = || {
                         if number >= options.sessions {
                             until = until.saturating_sub(margin);
-                            progress.wait_for(first + margin);
+                            progress.wait_for(until.min(first + margin));
                             actor.connect()?;
                         }
                         while !actor.is_cut()

@@ -4,7 +4,7 @@
 //! serializable sessions, and some in those of sessions at weaker levels.
 
 use super::*;
-use indelible::{Method, Options};
+use indelible::{Method, MethodOption, Options};
 use std::path::PathBuf;
 
 /// Rows of both kinds, by their numbers.
@@ -287,11 +287,15 @@ fn cut_report(partitions: u32, seed: u64, disabled: &[&str]) -> Result<HistoryRe
         seed,
         ..HistoryOptions::default()
     };
+    cut(&database, &options, disabled)
+}
+
+fn cut(database: &Options, options: &HistoryOptions, disabled: &[&str]) -> Result<HistoryReport> {
     let cuts = CutOptions {
         cuts: 20,
         disabled: disabled.iter().map(|&site| site.to_owned()).collect(),
     };
-    run_with_cuts(&database, &options, &cuts)
+    run_with_cuts(database, options, &cuts)
 }
 
 #[test]
@@ -306,6 +310,30 @@ fn cuts_leave_no_anomaly() {
         let ran = |site| report.sites.contains(site);
         assert!(ran("page-file.master"), "{:?}", report.sites);
         assert_eq!(ran("commit-table.commit"), partitions == 2);
+    }
+}
+
+#[test]
+fn cuts_under_connections_leave_no_anomaly() {
+    for method in [Method::NvmInp, Method::FullPageWrites] {
+        for isolation in [Isolation::Serializable, Isolation::ReadCommitted] {
+            let (sessions, connections) = (2, 4);
+            let database = Options::new()
+                .partitions(2)
+                .checkpoint_log_bytes(64 << 10)
+                .fitting(method, [MethodOption::Sessions(sessions + connections)]);
+            let options = HistoryOptions {
+                sessions,
+                connections,
+                isolation,
+                ..HistoryOptions::default()
+            };
+            let report = cut(&database, &options, &[]).unwrap();
+            assert_eq!(report.anomalies, [], "{method} {isolation:?}");
+            assert!(report.cuts > 20 && report.doubtful > 0, "{report:?}");
+            assert!(report.committed > 300, "{report:?}");
+            assert!(report.sites.contains("commit-table.commit"), "{report:?}");
+        }
     }
 }
 
