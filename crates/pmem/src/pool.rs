@@ -548,10 +548,11 @@ mod tests {
             header.identity.format_version = format_version;
             let mut record = encode(&header);
             assert_eq!(decode(&record), Ok(header));
-            record[12] = 3;
-            assert_eq!(decode(&record), Err(Fault::Version(3)));
+            let newer = POOL_FORMAT_MAX + 1;
+            record[12..16].copy_from_slice(&newer.to_le_bytes());
+            assert_eq!(decode(&record), Err(Fault::Version(newer)));
             record[100] ^= 1;
-            assert_eq!(decode(&record), Err(Fault::Newer(3)));
+            assert_eq!(decode(&record), Err(Fault::Newer(newer)));
         }
     }
 

@@ -13,8 +13,8 @@
 use pmem::device::simulated::{SimulatedWorld, WorldOptions};
 use pmem::{
     Arena, BLOCK_BYTES_MAX, Block, BlockState, EXTENT_BYTES_MAX, Memory, MemorySource,
-    NativeMemory, Outcome, Owner, PageSize, Part, PmemError, PoolId, PoolIdentity, PoolKind,
-    Result, RootIndex, WordChange,
+    NativeMemory, Outcome, Owner, POOL_FORMAT_MAX, PageSize, Part, PmemError, PoolId, PoolIdentity,
+    PoolKind, Result, RootIndex, WordChange,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -138,10 +138,11 @@ fn a_header_copy_of_a_newer_version_is_not_overwritten() {
     let whole = content(&pool(256 << 10));
     for copy in [0, 4096] {
         let mut newer = whole.clone();
-        newer[copy + 12] = 3;
+        newer[copy + 12] = POOL_FORMAT_MAX as u8 + 1;
         newer[copy + 56..copy + 160].fill(0x77);
         let error = open(&newer).err().expect("it is refused").to_string();
-        assert!(error.contains("newer version (format 3"), "{error}");
+        let expected = format!("newer version (format {}", POOL_FORMAT_MAX + 1);
+        assert!(error.contains(&expected), "{error}");
     }
 }
 
@@ -168,16 +169,16 @@ fn foreign_files_are_named() {
         changed[4096 + at..4096 + at + bytes.len()].copy_from_slice(bytes);
         changed
     };
+    let newer = POOL_FORMAT_MAX + 1;
+    let is_newer =
+        format!("newer version (format {newer}, this program reads up to {POOL_FORMAT_MAX})");
     let cases = [
         (whole[..40_000].to_vec(), "too short"),
         (whole[..98_304].to_vec(), "truncated"),
         (vec![0; 256 << 10], "never finished"),
         (vec![7; 256 << 10], "not a pool"),
         (both(8, &[1, 2, 3, 4]), "big-endian"),
-        (
-            both(12, &[3]),
-            "newer version (format 3, this program reads up to 2)",
-        ),
+        (both(12, &newer.to_le_bytes()), is_newer.as_str()),
         (both(90, &[1]), "valid checksum"),
     ];
     for (content, expected) in cases {
