@@ -156,7 +156,8 @@ impl Session {
             let message = format!("cannot execute {} in a read-only transaction", plan.command);
             return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
         }
-        if !self.transaction.has_read {
+        // At READ COMMITTED a statement sees what is committed when it first reads.
+        if !self.transaction.has_read && self.transaction.isolation != Isolation::ReadCommitted {
             self.connection.take_snapshot()?;
         }
         self.transaction.has_read = true;
