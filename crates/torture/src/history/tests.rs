@@ -201,7 +201,11 @@ fn sessions_that_ask_for_less_get_less() {
 
 #[test]
 fn a_transaction_that_is_given_up_is_an_anomaly() {
-    let options = HistoryOptions::default();
+    // So many that some of them meet, however quickly each ends.
+    let options = HistoryOptions {
+        transactions: 10_000,
+        ..HistoryOptions::default()
+    };
     let report = report_of("given-up", &options, |database| database.retries_max(0));
     let is_given_up = |anomaly: &Anomaly| matches!(anomaly, Anomaly::GivenUp { .. });
     assert!(report.anomalies.iter().any(is_given_up), "{report:?}");
