@@ -325,6 +325,17 @@ impl Variables {
         Ok(())
     }
 
+    /// Tells whether the role of the session is a superuser, which no statement can set.
+    pub fn tell_superuser(&mut self, is_superuser: bool) {
+        let name = "is_superuser".to_owned();
+        let changed = if is_superuser {
+            self.values.remove(&name).is_some()
+        } else {
+            self.values.insert(name, "off".to_owned()).is_none()
+        };
+        self.version += u64::from(changed);
+    }
+
     /// Keeps the value of a setting that the transaction is to have another value of.
     pub fn keep_for_later(&mut self, name: &str) {
         let name = name.to_lowercase();

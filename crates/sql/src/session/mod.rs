@@ -113,7 +113,7 @@ impl Session {
         let moment = crate::state::now();
         let peer = sql.registry.add(number, &connection);
         peer.show(|shown| shown.role = role);
-        Ok(Self {
+        let mut session = Self {
             environment: Environment {
                 settings: Settings::default(),
                 names: SessionNames {
@@ -156,7 +156,9 @@ impl Session {
             fingerprint: Fingerprint::default(),
             settings_key: (0, "".into()),
             sql: Arc::clone(sql),
-        })
+        };
+        session.apply_role();
+        Ok(session)
     }
 
     /// Runs the statements of a text, one after the other. Together they are one transaction,

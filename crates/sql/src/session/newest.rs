@@ -18,12 +18,10 @@ impl Session {
         }
         let wait = self.environment.wait();
         for node in plan.before.iter().chain([&plan.root]) {
-            let mut tables = Vec::new();
-            changed_tables(node, &mut tables);
-            for table in tables {
-                self.connection
-                    .lock_table(&table, TableLock::IntentExclusive, wait)?;
-            }
+            for_changed_tables(node, &mut |table| {
+                let locked = TableLock::IntentExclusive;
+                Ok(self.connection.lock_table(table, locked, wait)?)
+            })?;
         }
         if self.transaction.defines {
             return Ok(false);
@@ -38,25 +36,25 @@ impl Session {
     }
 }
 
-/// Adds the tables that a node changes.
-fn changed_tables(node: &Node, tables: &mut Vec<Table>) {
+/// Does something with each table that a node changes.
+fn for_changed_tables(node: &Node, visit: &mut impl FnMut(&Table) -> Result<()>) -> Result<()> {
     match node {
         Node::Modify(modify) => {
-            tables.push(modify.table.source.table.clone());
+            visit(&modify.table.source.table)?;
             let router = match &modify.change {
                 Change::Insert(insert) => insert.router.as_ref(),
                 Change::Update { moves, .. } => moves.as_ref().map(|moves| &moves.router),
                 Change::Delete { .. } => None,
             };
-            let leaves = router.into_iter().flat_map(|router| &router.leaves);
-            tables.extend(leaves.map(|leaf| leaf.target.source.table.clone()));
+            let mut leaves = router.into_iter().flat_map(|router| &router.leaves);
+            leaves.try_for_each(|leaf| visit(&leaf.target.source.table))
         }
-        Node::Shared(shared) => changed_tables(&shared.node, tables),
-        Node::Sort(sort) => changed_tables(&sort.input, tables),
+        Node::Shared(shared) => for_changed_tables(&shared.node, visit),
+        Node::Sort(sort) => for_changed_tables(&sort.input, visit),
         Node::SetOperation(operation) => {
-            changed_tables(&operation.left, tables);
-            changed_tables(&operation.right, tables);
+            for_changed_tables(&operation.left, visit)?;
+            for_changed_tables(&operation.right, visit)
         }
-        _ => {}
+        _ => Ok(()),
     }
 }

@@ -61,6 +61,7 @@ impl Session {
         let environment = &mut self.environment;
         environment.host.variables.reset(&mut environment.settings);
         self.apply_search_path();
+        self.apply_role();
     }
 
     fn set(&mut self, set: &Set) -> Result<Completion> {
@@ -211,6 +212,9 @@ impl Session {
         let role = name.and_then(|name| self.catalog().role_named(name));
         let role = role.unwrap_or(self.environment.host.session_role);
         self.environment.names.role = role;
+        let is_superuser = self.catalog().is_superuser(role);
+        let variables = &mut self.environment.host.variables;
+        variables.tell_superuser(is_superuser);
     }
 
     /// `SET SESSION AUTHORIZATION`: a superuser becomes another role altogether.
