@@ -94,7 +94,7 @@ impl LockSession {
             waits: 0,
             has_waited: false,
             counters: LockCounters::default(),
-            woken: Woken::default(),
+            woken: Woken::new(),
         }
     }
 
@@ -742,11 +742,8 @@ impl LockSession {
 
     #[inline]
     fn wake_all(&mut self) {
-        for parker in self.woken.granted.drain(..) {
+        for parker in self.woken.drain(..) {
             parker.wake();
-        }
-        for parker in self.woken.next.drain(..) {
-            parker.stir();
         }
     }
 }
