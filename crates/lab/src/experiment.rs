@@ -1,8 +1,8 @@
 //! A paper and its experiments as data: the runs, the plots of them, and the paper's statements
 //! about them.
 //!
-//! A [`Sweep`] is the product of its axes. Each of its points is one run of a [`Kind`]; `kinds`
-//! knows how to run it. A [`Check`] is a statement of the paper about numbers of rows. Nothing in
+//! A `Sweep` is the product of its axes. Each of its points is one run of a `Kind`; `kinds`
+//! knows how to run it. A `Check` is a statement of the paper about numbers of rows. Nothing in
 //! an experiment is measured here: the only numbers are the paper's, each with its source.
 
 use super::point::{Parameters, passes};

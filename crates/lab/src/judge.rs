@@ -6,7 +6,7 @@
 //! | same direction | is whole on the paper's side of 1; a third of the paper's effect at least |
 //! | differs | is outside of all that |
 //! | undecided | crosses a boundary |
-//! | not measured | comes of fewer than [`ROUNDS_MIN`] rounds, or of none |
+//! | not measured | comes of fewer than `ROUNDS_MIN` rounds, or of none |
 //!
 //! "No difference" is 1 for a ratio; a number by itself has none. Where the paper has no numbers
 //! but words, the range is the set of numbers for which they are true, and an interval within it

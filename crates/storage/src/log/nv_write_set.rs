@@ -47,7 +47,7 @@
 //! `abort`, recovery) *empty*, or *active* → (`prepare`) *prepared* → (`commit`, `abort`, or
 //! recovery after asking the commit table) *empty*.
 //!
-//! [`region`] has the places of words and records, `nv_record` their format.
+//! `region` has the places of words and records, `nv_record` their format.
 //!
 //! After SIGMOD 2015 (N-Store), section 4.1. Where we differ: the paper's log is a linked list of
 //! entries that are synced one by one, for undo only, and frees come after the commit.
