@@ -7,7 +7,8 @@ folder="$(mktemp -d)"
 "$INDELIBLE" serve "$folder/shop" --listen 127.0.0.1:0 --http 127.0.0.1:0 --trust 2>"$folder/log" &
 server=$!
 trap 'kill $server; wait $server; rm -r "$folder"' EXIT
-until grep -q '^status page' "$folder/log"; do sleep 0.05; done
+until grep -q '^status page .*http:' "$folder/log" && grep -q '^ready on .* ' "$folder/log"; do sleep 0.05; done
+sleep 0.1
 page="$(sed -n 's/^status page.* \(http:.*\)/\1/p' "$folder/log")"
 PGPORT="$(sed -n 's/^ready on 127.0.0.1:\([0-9]*\) .*/\1/p' "$folder/log")"
 export PGPORT

@@ -69,8 +69,11 @@ chmod 600 "$folder/server.key"
   2>"$folder/log" &
 server=$!
 trap 'kill $server; wait $server; rm -r "$folder"' EXIT
-until grep -q '^ready on' "$folder/log"; do sleep 0.05; done
-PGPORT="$(sed -n 's/^ready on 127.0.0.1:\([0-9]*\) .*/\1/p' "$folder/log")"
+PGPORT=
+while [ -z "$PGPORT" ]; do
+  sleep 0.05
+  PGPORT="$(sed -n 's/^ready on 127.0.0.1:\([0-9]*\) .*/\1/p' "$folder/log")"
+done
 export PGPORT
 refused="$(psql -w -c 'SELECT 1' 2>&1 || true)"
 grep -q 'indelible role create DIR NAME' <<<"$refused"
