@@ -132,8 +132,13 @@ fn what_was_undone_must_not_be_seen() {
     );
 }
 
+/// In shared memory where there is some: on a busy disk a sync of `nvm-inp` can take so long that
+/// others wait for its partition up to their limit.
 fn directory(name: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("history-{name}-{}", std::process::id()));
+    let shared = PathBuf::from("/dev/shm");
+    let folder = Some(shared).filter(|shared| shared.is_dir());
+    let folder = folder.unwrap_or_else(std::env::temp_dir);
+    let path = folder.join(format!("history-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&path);
     path
 }
