@@ -56,8 +56,15 @@ pub(super) enum Answer {
     Refused,
 }
 
-/// Sessions that can go on. They are woken when the mutex is free again.
-pub(super) type Woken = Vec<Arc<Parker>>;
+/// Sessions to be signalled when the mutex is free again.
+#[derive(Default)]
+pub(super) struct Woken {
+    /// They can go on.
+    pub(super) granted: Vec<Arc<Parker>>,
+    /// They sleep, and can go on when those have ended. To be awake then takes them as long as some
+    /// short transactions.
+    pub(super) next: Vec<Arc<Parker>>,
+}
 
 /// One lock.
 #[derive(Default)]
@@ -245,17 +252,22 @@ impl Head {
 
     /// Grants what can be granted.
     fn promote(&mut self, woken: &mut Woken) {
-        let (mut at, mut in_front) = (0, 0);
+        let (mut at, mut in_front, mut has_granted) = (0, 0, false);
         while at < self.queue.len() {
             let (session, strength) = (self.queue[at].session, self.queue[at].strength);
             if self.is_free_for(session, strength, in_front) {
                 let waiter = self.queue.remove(at);
                 self.hold(session, strength, waiter.inheritance.as_ref());
-                woken.push(waiter.parker);
+                woken.granted.push(waiter.parker);
+                has_granted = true;
             } else {
                 in_front |= strength.bit();
                 at += 1;
             }
+        }
+        let next = self.queue.first().map(|waiter| &waiter.parker);
+        if let Some(next) = next.filter(|next| has_granted && next.is_asleep()) {
+            woken.next.push(Arc::clone(next));
         }
     }
 }

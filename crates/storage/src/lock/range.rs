@@ -258,7 +258,7 @@ impl Bucket {
             };
             range.blockers.swap_remove(at);
             if range.blockers.is_empty() {
-                woken.push(Arc::clone(&range.parker));
+                woken.granted.push(Arc::clone(&range.parker));
             }
         }
     }
@@ -289,7 +289,7 @@ impl Bucket {
             writer.blockers.retain(|blocker| blocker.range != number);
             let is_through = writer.blockers.is_empty();
             if is_through {
-                woken.push(Arc::clone(&writer.parker));
+                woken.granted.push(Arc::clone(&writer.parker));
             }
             !is_through
         });

@@ -94,7 +94,7 @@ impl LockSession {
             waits: 0,
             has_waited: false,
             counters: LockCounters::default(),
-            woken: Woken::new(),
+            woken: Woken::default(),
         }
     }
 
@@ -742,8 +742,11 @@ impl LockSession {
 
     #[inline]
     fn wake_all(&mut self) {
-        for parker in self.woken.drain(..) {
+        for parker in self.woken.granted.drain(..) {
             parker.wake();
+        }
+        for parker in self.woken.next.drain(..) {
+            parker.stir();
         }
     }
 }

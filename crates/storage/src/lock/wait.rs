@@ -2,7 +2,8 @@
 //!
 //! A parker belongs to one session. The session sets it back before it enters a queue; the session
 //! that grants the request takes it out of the queue under the queue's mutex and signals
-//! afterwards, once. So a signal is never lost, and never meant for an earlier wait.
+//! afterwards, once. So a signal is never lost. One that comes late may wake the session in its
+//! next wait, and the word says then that it is not granted.
 
 use super::head::SessionId;
 use super::manager::{LockCounters, LockManager};
@@ -17,9 +18,12 @@ const WAITING: u32 = 0;
 const GRANTED: u32 = 1;
 /// As waiting, but the session is to check again why it waits before it sleeps.
 const ROUSED: u32 = 2;
+/// As waiting, and only a signal wakes the session. Stored under the mutex.
+const ASLEEP: u32 = 3;
 
-/// Looks at the word before it sleeps: some microseconds, the length of a short transaction's end.
-const SPINS: u32 = if cfg!(feature = "schedules") { 0 } else { 100 };
+/// Looks at the word before it sleeps: some ten microseconds, the cost of a sleep and a wake-up,
+/// and several times a short transaction.
+const SPINS: u32 = if cfg!(feature = "schedules") { 0 } else { 1000 };
 
 /// The place where one session sleeps, and its companion. Alone on its cache lines, as the next one
 /// is another session's.
@@ -46,12 +50,25 @@ impl Parker {
         self.word.store(WAITING, Ordering::Release);
     }
 
-    /// Its request has been granted.
+    /// Its request has been granted. A session that is still awake costs no system call.
     pub(super) fn wake(&self) {
-        let guard = lock(&self.mutex);
-        self.word.store(GRANTED, Ordering::Release);
-        self.signal.notify_one();
-        drop(guard);
+        if self.word.swap(GRANTED, Ordering::AcqRel) == ASLEEP {
+            // It has the mutex until it can hear the signal.
+            drop(lock(&self.mutex));
+            self.signal.notify_one();
+        }
+    }
+
+    pub(super) fn is_asleep(&self) -> bool {
+        self.word.load(Ordering::Relaxed) == ASLEEP
+    }
+
+    /// Wakes the session if it sleeps, because its request is going to be granted soon.
+    pub(super) fn stir(&self) {
+        if self.change(ASLEEP, ROUSED) {
+            drop(lock(&self.mutex));
+            self.signal.notify_one();
+        }
     }
 
     pub(super) fn is_granted(&self) -> bool {
@@ -72,10 +89,13 @@ impl Parker {
     /// Wakes the session to check again why it waits.
     pub(super) fn rouse(&self) {
         let guard = lock(&self.mutex);
-        if !self.is_granted() {
-            self.word.store(ROUSED, Ordering::Release);
+        let rouse = |word| (word != GRANTED).then_some(ROUSED);
+        let roused = self
+            .word
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, rouse);
+        if roused == Ok(ASLEEP) {
+            self.signal.notify_one();
         }
-        self.signal.notify_one();
         drop(guard);
     }
 
@@ -88,15 +108,22 @@ impl Parker {
     /// stopped, `limit` at most. Says whether it is granted.
     pub(super) fn sleep(&self, limit: Duration, is_stopped: impl Fn() -> bool) -> bool {
         let guard = lock(&self.mutex);
-        if self.is_granted() {
-            return true;
+        if self.change(ROUSED, WAITING) || !self.change(WAITING, ASLEEP) {
+            return self.is_granted();
         }
-        let is_roused = self.word.swap(WAITING, Ordering::AcqRel) == ROUSED;
-        if is_roused || is_stopped() || self.is_interrupted() {
-            return false;
+        if !is_stopped() && !self.is_interrupted() {
+            drop(self.signal.wait_timeout(guard, limit));
         }
-        drop(self.signal.wait_timeout(guard, limit));
+        self.change(ASLEEP, WAITING);
         self.is_granted()
+    }
+
+    /// Replaces one word by another; false if it was a third one.
+    fn change(&self, from: u32, to: u32) -> bool {
+        let changed = self
+            .word
+            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
+        changed.is_ok()
     }
 }
 
