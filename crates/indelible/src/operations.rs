@@ -220,12 +220,8 @@ impl Session<'_> {
             {
                 return Ok(false);
             }
-            let run = |session: &mut Self| match placement {
-                Placement::One(partition) => session.change(partition, |engine| {
-                    engine.update(entry.id, &encoded, changes)
-                }),
-                Placement::All => session.update_everywhere(entry, &encoded, changes),
-            };
+            let run =
+                |session: &mut Self| session.update_placed(entry, placement, &encoded, changes);
             let updated = match &before {
                 Some(before) if is_beside => {
                     let mut after = before.clone();
@@ -266,6 +262,22 @@ impl Session<'_> {
         changes.apply(&mut row)?;
         self.check_unique(&table.entry, &row, Some(key))?;
         Ok(true)
+    }
+
+    #[inline]
+    fn update_placed(
+        &mut self,
+        entry: &TableEntry,
+        placement: Placement,
+        key: &KeyBuf,
+        changes: &Changes,
+    ) -> Result<bool> {
+        match placement {
+            Placement::One(partition) => {
+                self.change(partition, |engine| engine.update(entry.id, key, changes))
+            }
+            Placement::All => self.update_everywhere(entry, key, changes),
+        }
     }
 
     #[cold]
@@ -353,20 +365,7 @@ impl Session<'_> {
             } else {
                 None
             };
-            let run = |session: &mut Self| match placement {
-                Placement::One(partition) => {
-                    session.change(partition, |engine| engine.delete(entry.id, &encoded))
-                }
-                Placement::All => {
-                    let mut found = false;
-                    session.everywhere(|session, partition| {
-                        found = session
-                            .change(partition, |engine| engine.delete(entry.id, &encoded))?;
-                        Ok(())
-                    })?;
-                    Ok(found)
-                }
-            };
+            let run = |session: &mut Self| session.delete_placed(entry, placement, &encoded);
             let deleted = match &before {
                 Some(before) if is_beside => {
                     self.change_beside(table, Some(before.clone()), None, run)
@@ -388,6 +387,68 @@ impl Session<'_> {
             }
             deleted
         })
+    }
+
+    fn delete_placed(
+        &mut self,
+        entry: &TableEntry,
+        placement: Placement,
+        key: &KeyBuf,
+    ) -> Result<bool> {
+        let delete = |engine: &mut dyn Engine| engine.delete(entry.id, key);
+        match placement {
+            Placement::One(partition) => self.change(partition, delete),
+            Placement::All => {
+                let mut found = false;
+                self.everywhere(|session, partition| {
+                    found = session.change(partition, delete)?;
+                    Ok(())
+                })?;
+                Ok(found)
+            }
+        }
+    }
+
+    /// Inserts a row for a connection, which has locked and checked it.
+    pub(crate) fn insert_checked(&mut self, table: &Table, row: &Row) -> Result<()> {
+        self.insert_placed(&table.entry, row)?;
+        self.row_changes.add(table, 1);
+        if self.notes.is_some() {
+            self.note_insert(&table.entry, row);
+        }
+        Ok(())
+    }
+
+    /// Changes a row for a connection, as [`Session::insert_checked`].
+    pub(crate) fn update_checked(
+        &mut self,
+        table: &Table,
+        placement: Placement,
+        key: &KeyBuf,
+        changes: &Changes,
+    ) -> Result<bool> {
+        let found = self.update_placed(&table.entry, placement, key, changes)?;
+        if self.notes.is_some() {
+            self.note_update(&table.entry, key, changes, found);
+        }
+        Ok(found)
+    }
+
+    /// Deletes a row for a connection, as [`Session::insert_checked`].
+    pub(crate) fn delete_checked(
+        &mut self,
+        table: &Table,
+        placement: Placement,
+        key: &KeyBuf,
+    ) -> Result<bool> {
+        let found = self.delete_placed(&table.entry, placement, key)?;
+        if found {
+            self.row_changes.add(table, -1);
+        }
+        if self.notes.is_some() {
+            self.note_delete(&table.entry, key, found);
+        }
+        Ok(found)
     }
 
     /// The partition in which to read a row of this key.

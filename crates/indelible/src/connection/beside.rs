@@ -7,7 +7,7 @@
 //! a serializable connection that writes there commits, and validates, after it; with many the
 //! connection's changes wait for its engine locks, and validation comes after these.
 
-use super::change::{Change, ColumnSet};
+use super::change::Change;
 use super::clock::Pending;
 use super::modify::unique_keys;
 use super::row_locks::{RowLock, is_busy, lock_row, lock_unique};
@@ -120,7 +120,7 @@ impl Session<'_> {
             key,
             before: before.map(Arc::new),
             after: after.map(Arc::new),
-            columns: ColumnSet::ALL,
+            update: None,
         };
         let core = self.core;
         let beside = self.beside.get_or_insert_with(|| Beside::new(core));

@@ -17,8 +17,8 @@ pub(crate) struct Change {
     pub(crate) key: KeyBuf,
     pub(crate) before: Version,
     pub(crate) after: Version,
-    /// The columns in which two rows may differ.
-    pub(crate) columns: ColumnSet,
+    /// What an update changes for the engine, if a connection has made it.
+    pub(crate) update: Option<Changes>,
 }
 
 impl Change {
@@ -29,40 +29,17 @@ impl Change {
     }
 }
 
-/// Columns of a table; those from number 63 on are one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ColumnSet(u64);
-
-impl ColumnSet {
-    /// All columns.
-    pub(crate) const ALL: Self = Self(u64::MAX);
-
-    /// The columns of a set of changes.
-    pub(crate) fn of(changes: &Changes) -> Self {
-        Self(changes.columns().fold(0, |set, column| set | bit(column)))
-    }
-
-    fn has(self, column: usize) -> bool {
-        self.0 & bit(column) != 0
-    }
-}
-
-fn bit(column: usize) -> u64 {
-    1 << column.min(63)
-}
-
-/// Adds the columns of a set in which two rows of a table differ.
+/// Adds those changes by which a row after them differs from the row before.
 pub(crate) fn add_difference(
-    changes: &mut Changes,
-    columns: ColumnSet,
+    difference: &mut Changes,
+    changes: &Changes,
     before: &Row,
     after: &Row,
 ) -> Result<()> {
-    let count = before.layout().fields().len();
-    for column in (0..count).filter(|column| columns.has(*column)) {
+    for column in changes.columns() {
         let new = after.get(column);
         if before.get(column) != new {
-            changes.set(column, new)?;
+            difference.set(column, new)?;
         }
     }
     Ok(())

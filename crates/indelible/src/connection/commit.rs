@@ -8,21 +8,20 @@
 //! what it has shown to its client must be durable before it is acknowledged, and before what it
 //! writes is.
 
-use super::change::{Change, add_difference};
+use super::change::Change;
 use super::client::{Connection, Open};
 use super::clock::{Pending, Reads};
 use super::omission::{Omission, is_left_out};
-use super::pool::Pool;
 use super::writes::WriteSet;
 use crate::core::Core;
 use crate::error::{Error, Result};
-use crate::key::KEY_COLUMNS_MAX;
 use crate::lock_policy::LockPolicy;
 use crate::session::{PendingAcks, Session};
+use crate::table::Table;
 use std::sync::Arc;
 use storage::StorageError;
 use storage::engine::{Durability, Isolation};
-use storage::record::{Placement, ValueRef};
+use storage::record::{Placement, Row};
 
 /// Cost of a commit, as counted in the partitions while they were held for it. Where a partition
 /// has several session slots, work of others at the same time is in it.
@@ -117,7 +116,6 @@ fn commit(
         open.touched = partitions;
         return Ok(CommitReport::default());
     }
-    let mut pool = std::mem::take(&mut open.writes.pool);
     let writes = &open.writes;
     let mut pending = core.has_many_slots().then(Pending::default);
     if let Some(pending) = &mut pending
@@ -131,7 +129,7 @@ fn commit(
         let attempt = attempt(
             &mut session,
             &partitions,
-            (writes, &mut pool),
+            writes,
             &mut pending,
             reads
                 .as_ref()
@@ -166,7 +164,6 @@ fn commit(
         session.await_acks(&acks)?;
     }
     open.touched = partitions;
-    open.writes.pool = pool;
     Ok(report)
 }
 
@@ -174,7 +171,7 @@ fn commit(
 fn attempt(
     session: &mut Session<'_>,
     partitions: &[u32],
-    (writes, pool): (&WriteSet, &mut Pool),
+    writes: &WriteSet,
     pending: &mut Option<Pending>,
     reads: Option<Reads<'_>>,
     durability: Durability,
@@ -191,7 +188,7 @@ fn attempt(
     }
     session.without_memory_limit(|session| {
         let mut changes = writes.changes();
-        changes.try_for_each(|change| apply(session, change, pool))
+        changes.try_for_each(|change| apply(session, change))
     })?;
     let in_time = !is_left_out(Omission::ImagesInTime);
     if let Some(pending) = pending.as_mut().filter(|_| in_time) {
@@ -215,28 +212,18 @@ fn attempt(
 }
 
 /// Makes one change in the engines.
-fn apply(session: &mut Session<'_>, change: &Change, pool: &mut Pool) -> Result<()> {
-    let table = &change.table;
-    let (before, after) = match (&change.before, &change.after) {
-        (None, None) => return Ok(()),
-        (None, Some(after)) => return session.insert(table, after),
-        (Some(before), after) => (before, after),
-    };
-    let primary_key = &table.entry.shape.def.primary_key;
-    let mut key = [ValueRef::Null; KEY_COLUMNS_MAX];
-    for (value, &at) in key.iter_mut().zip(primary_key) {
-        *value = before.get(at);
-    }
-    let key = &key[..primary_key.len()];
-    let is_there = match after {
-        Some(after) => {
-            let mut changes = pool.changes(table);
-            add_difference(&mut changes, change.columns, before, after)?;
-            let is_there = changes.is_empty() || session.update(table, &key, &changes)?;
-            pool.keep_changes(changes);
-            is_there
+fn apply(session: &mut Session<'_>, change: &Change) -> Result<()> {
+    let (table, key) = (&change.table, &change.key);
+    // It may have been dropped since.
+    table.check(session.core.serial)?;
+    let is_there = match (&change.before, &change.after, &change.update) {
+        (None, Some(after), _) => return session.insert_checked(table, after),
+        (Some(before), _, Some(update)) => {
+            update.is_empty()
+                || session.update_checked(table, placement(table, before)?, key, update)?
         }
-        None => session.delete(table, &key)?,
+        (Some(before), _, None) => session.delete_checked(table, placement(table, before)?, key)?,
+        (None, None, _) => return Ok(()),
     };
     // Its lock was held since it was read, and typed transactions keep to that too.
     assert!(is_there, "a row that is locked stays where it is");
@@ -246,17 +233,22 @@ fn apply(session: &mut Session<'_>, change: &Change, pool: &mut Pool) -> Result<
 /// Adds the partitions in which changes are made, in any order.
 fn add_written(core: &Core, writes: &WriteSet, partitions: &mut Vec<u32>) -> Result<()> {
     for change in writes.changes() {
-        let entry = &*change.table.entry;
         let Some(row) = change.before.as_ref().or(change.after.as_ref()) else {
             continue;
         };
-        match entry.place(row.get(entry.shape.def.primary_key[0]))? {
+        match placement(&change.table, row)? {
             Placement::One(partition) if partitions.last() == Some(&partition) => {}
             Placement::One(partition) => partitions.push(partition),
             Placement::All => partitions.extend(0..core.descriptor.partitions),
         }
     }
     Ok(())
+}
+
+/// The partitions that have a row.
+fn placement(table: &Table, row: &Row) -> Result<Placement> {
+    let entry = &*table.entry;
+    entry.place(row.get(entry.shape.def.primary_key[0]))
 }
 
 /// Whether engine locks were in the way.

@@ -4,7 +4,7 @@
 //! ends: the row, and each unique key that it takes or frees. A change that fails leaves the write
 //! set as it was.
 
-use super::change::{Change, ColumnSet, Version};
+use super::change::{Change, Version, add_difference};
 use super::client::Connection;
 use super::interval::Interval;
 use super::read::partition_to_read;
@@ -57,7 +57,7 @@ impl Connection {
             return Err(StorageError::duplicate_key(table.name(), "primary", key).into());
         }
         self.take_unique_keys(table, &key, None, &row)?;
-        self.put(table, key, (None, Some(row)), ColumnSet::ALL)
+        self.put(table, key, (None, Some(row)), None)
     }
 
     /// Whether a key is taken. A snapshot does not matter: a unique key is unique at all times.
@@ -125,8 +125,10 @@ impl Connection {
         if strength == RowLock::Update {
             self.take_unique_keys(table, &key, Some(&before), &after)?;
         }
-        let columns = ColumnSet::of(changes);
-        self.put(table, key, (Some(before), Some(after)), columns)?;
+        let pool = &mut self.open()?.writes.pool;
+        let mut difference = pool.changes(table);
+        add_difference(&mut difference, changes, &before, &after)?;
+        self.put(table, key, (Some(before), Some(after)), Some(difference))?;
         Ok(true)
     }
 
@@ -140,7 +142,7 @@ impl Connection {
         let transaction = self.transaction();
         let mark = self.open()?.writes.mark(transaction);
         self.free_unique_keys(table, &before)?;
-        self.put(table, key, (Some(before), None), ColumnSet::ALL)?;
+        self.put(table, key, (Some(before), None), None)?;
         let inserted = self.insert_row(table, after);
         if inserted.is_err() {
             self.open()?.writes.roll_back_to(mark);
@@ -166,7 +168,7 @@ impl Connection {
             return Ok(false);
         };
         self.free_unique_keys(table, &before)?;
-        self.put(table, key, (Some(before), None), ColumnSet::ALL)?;
+        self.put(table, key, (Some(before), None), None)?;
         Ok(true)
     }
 
@@ -175,7 +177,7 @@ impl Connection {
         table: &Table,
         key: KeyBuf,
         (before, after): (Version, Version),
-        columns: ColumnSet,
+        update: Option<Changes>,
     ) -> Result<()> {
         let writes = &mut self.open()?.writes;
         let table = writes.pool.table(table);
@@ -184,7 +186,7 @@ impl Connection {
             key,
             before,
             after,
-            columns,
+            update,
         });
         Ok(())
     }

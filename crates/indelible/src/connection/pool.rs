@@ -49,7 +49,7 @@ impl Pool {
         }
     }
 
-    /// No changes of rows of the table, to be given back with [`Pool::keep_changes`].
+    /// No changes of rows of the table.
     pub(super) fn changes(&mut self, table: &Table) -> Changes {
         let layout = &table.entry.shape.layout;
         let mut kept = self.changes.iter();
@@ -59,7 +59,7 @@ impl Pool {
         }
     }
 
-    pub(super) fn keep_changes(&mut self, mut changes: Changes) {
+    fn keep_changes(&mut self, mut changes: Changes) {
         if self.changes.len() < KEPT_MAX {
             changes.clear();
             self.changes.push(changes);
@@ -82,12 +82,16 @@ impl Pool {
             table,
             before,
             after,
-            ..
+            update,
+            key: _,
         } = change;
         before
             .into_iter()
             .chain(after)
             .for_each(|row| self.keep_row(row));
+        if let Some(changes) = update {
+            self.keep_changes(changes);
+        }
         if self.tables.len() < KEPT_MAX {
             self.tables.push(table);
         }

@@ -7,7 +7,7 @@
 //!
 //! `cargo test -p indelible --features schedules --lib connection`
 
-use super::change::{Change, ColumnSet};
+use super::change::Change;
 use super::clock::{Clock, Pending, Purpose};
 use super::{RowLock, Wait};
 use crate::model::database;
@@ -280,7 +280,7 @@ impl Slots {
             key: self.key(&before),
             before: Some(before),
             after: Some(after),
-            columns: ColumnSet::ALL,
+            update: None,
         }
     }
 

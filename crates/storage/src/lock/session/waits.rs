@@ -30,6 +30,11 @@ impl LockSession {
     pub(super) fn wait(&mut self, queue: Queue, what: impl Fn() -> String) -> Result<()> {
         self.waits += 1;
         self.has_waited = true;
+        // While it is awake it is in no search: it searches itself before it sleeps.
+        if self.parker.spin() {
+            self.counters.waits += 1;
+            return Ok(());
+        }
         let wait = Wait {
             session: self.id,
             number: self.waits,
@@ -64,9 +69,6 @@ impl LockSession {
     }
 
     fn sleep(&mut self, owner: &Arc<Visible>, queue: Queue, started: Instant) -> Outcome {
-        if self.parker.spin() {
-            return Outcome::Granted;
-        }
         let graph = self.manager.graph().clone();
         let mut search_again = SEARCH_AGAIN;
         loop {
@@ -105,6 +107,10 @@ impl LockSession {
                 .parker
                 .sleep(left.min(search_again), || manager.is_stopped())
             {
+                return Outcome::Granted;
+            }
+            // Its turn may be next.
+            if self.parker.spin() {
                 return Outcome::Granted;
             }
             search_again = search_again.saturating_mul(2);
