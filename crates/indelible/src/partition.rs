@@ -19,7 +19,8 @@
 //!
 //! A thread that arrives while the seat is free takes it even if others wait: handing it over
 //! strictly would cost a context switch a transaction. A waiter that has waited for [`PATIENCE`]
-//! gets the next turn.
+//! gets the next turn. One sleeper at a time is woken, and until it has looked for a seat nobody
+//! wakes another one: threads that run give seats back many times before it does.
 
 use crate::error::{Error, Result};
 use crate::lock_policy::LockPolicy;
@@ -30,13 +31,17 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 use storage::engine::{CommitTicket, Engine, GlobalTxnId};
+use storage::sync::CachePadded;
 
 /// Waiting time after which a thread is served before newcomers.
 const PATIENCE: Duration = Duration::from_millis(1);
-/// Tries for a busy partition before a thread sleeps, and pauses before each: about two
-/// microseconds together, several times a short transaction.
-const TRIES: u32 = 12;
-const PAUSES: u32 = 8;
+/// Tries for a busy partition before a thread sleeps, each after a seat was put back.
+const TRIES: u32 = if cfg!(feature = "schedules") { 2 } else { 64 };
+/// Pauses in which that is waited for: some five microseconds, the cost of a sleep and a wake-up. A
+/// holder that takes longer sleeps itself, or has much to do.
+const PAUSES: u32 = if cfg!(feature = "schedules") { 2 } else { 400 };
+/// Nobody's turn.
+const NO_TURN: u64 = 0;
 
 /// A seat and its lock, alone on their cache lines: each transaction stores to them.
 #[repr(align(128))]
@@ -184,12 +189,20 @@ pub(crate) struct Partition {
     /// Whether something has changed since the newest mark in its log. Only holders of seats store
     /// it.
     unmarked: AtomicBool,
-    /// Number of the waiter that has lost patience and gets the next turn; 0 if there is none.
+    /// Number of the waiter that has lost patience and gets the next turn.
     next: AtomicU64,
+    /// How often a seat was put back while somebody waited. Alone on its cache lines: those who
+    /// wait look at it, and leave the lines of the seat to its holder.
+    puts: CachePadded<AtomicU64>,
     /// Threads that wait for the seat.
     waiting: AtomicU32,
-    /// Turns given to waiters. A thread checks its condition under this mutex before it sleeps.
-    queue: Mutex<u64>,
+    /// Those of them that sleep, or are about to.
+    asleep: AtomicU32,
+    /// Whether one that slept has been woken and has not looked for a seat yet. Stored under the
+    /// queue's mutex.
+    is_waking: AtomicBool,
+    /// A thread checks its condition under this mutex before it sleeps.
+    queue: Mutex<Queue>,
     /// Signalled when a seat is put back.
     freed: Condvar,
     /// Signalled when `durable` grows.
@@ -198,6 +211,15 @@ pub(crate) struct Partition {
     durable: AtomicU64,
     /// Threads that wait for `durable` to grow. Signalling nobody would still cost a system call.
     unacknowledged: AtomicU32,
+}
+
+/// Waiters that have gone to sleep.
+#[derive(Default)]
+struct Queue {
+    /// Turns given to them.
+    turns: u64,
+    /// Threads that sleep until a seat is put back.
+    sleepers: u32,
 }
 
 impl Partition {
@@ -227,9 +249,12 @@ impl Partition {
             stopped: AtomicBool::new(false),
             // Commits of an earlier process may have no mark after them.
             unmarked: AtomicBool::new(true),
-            next: AtomicU64::new(0),
+            next: AtomicU64::new(NO_TURN),
+            puts: CachePadded(AtomicU64::new(0)),
             waiting: AtomicU32::new(0),
-            queue: Mutex::new(0),
+            asleep: AtomicU32::new(0),
+            is_waking: AtomicBool::new(false),
+            queue: Mutex::default(),
             freed: Condvar::new(),
             synced: Condvar::new(),
             durable: AtomicU64::new(durable.0),
@@ -240,7 +265,7 @@ impl Partition {
     /// Takes a seat, waiting at most `limit` for it.
     #[inline]
     pub(crate) fn take(&self, limit: Duration) -> Result<MutexGuard<'_, Seat>> {
-        if self.next.load(Ordering::Relaxed) == 0
+        if self.next.load(Ordering::Relaxed) == NO_TURN
             && let Some(seat) = self.try_take()
         {
             return Ok(seat);
@@ -269,44 +294,72 @@ impl Partition {
     fn wait(&self, limit: Duration) -> Result<MutexGuard<'_, Seat>> {
         let start = Instant::now();
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        let taken = match self.spin() {
-            Some(seat) => Ok(seat),
-            None => self.wait_asleep(start, limit),
+        let taken = if let Some(seat) = self.spin(NO_TURN) {
+            Ok(seat)
+        } else {
+            self.asleep.fetch_add(1, Ordering::SeqCst);
+            let taken = self.wait_asleep(start, limit);
+            let others = self.asleep.fetch_sub(1, Ordering::SeqCst) - 1;
+            if others > 0 && self.has_many_seats() {
+                // Another seat may have been put back while this thread was being woken.
+                self.wake();
+            }
+            taken
         };
         self.waiting.fetch_sub(1, Ordering::SeqCst);
         taken
     }
 
-    fn spin(&self) -> Option<MutexGuard<'_, Seat>> {
-        (0..TRIES).find_map(|_| {
-            (0..PAUSES).for_each(|_| spin_loop());
-            let is_free = self.next.load(Ordering::Relaxed) == 0;
-            is_free.then(|| self.try_take()).flatten()
-        })
+    /// Tries while others give seats back.
+    fn spin(&self, turn: u64) -> Option<MutexGuard<'_, Seat>> {
+        let mut puts = self.puts.load(Ordering::Relaxed);
+        for _ in 0..TRIES {
+            if let Some(seat) = self.try_turn(turn) {
+                return Some(seat);
+            }
+            let is_put = (0..PAUSES).any(|_| {
+                spin_loop();
+                self.puts.load(Ordering::Relaxed) != puts
+            });
+            if !is_put {
+                return None;
+            }
+            puts = self.puts.load(Ordering::Relaxed);
+        }
+        None
+    }
+
+    /// Takes a seat for a waiter, unless it is the turn of another one.
+    fn try_turn(&self, turn: u64) -> Option<MutexGuard<'_, Seat>> {
+        let next = self.next.load(Ordering::Relaxed);
+        if next != NO_TURN && next != turn {
+            return None;
+        }
+        let seat = self.try_take()?;
+        if next != NO_TURN {
+            self.next.store(NO_TURN, Ordering::Relaxed);
+        }
+        Some(seat)
     }
 
     fn wait_asleep(&self, start: Instant, limit: Duration) -> Result<MutexGuard<'_, Seat>> {
         let mut queue = self.queue();
-        *queue += 1;
-        let turn = *queue;
+        queue.turns += 1;
+        let turn = queue.turns;
         loop {
             if self.is_stopped() {
                 return Err(Error::Stopped {
                     partition: self.number,
                 });
             }
-            let next = self.next.load(Ordering::Relaxed);
-            let mine = next == turn;
-            if (mine || next == 0)
-                && let Some(seat) = self.try_take()
-            {
-                self.next.store(0, Ordering::Relaxed);
+            if let Some(seat) = self.try_turn(turn) {
                 return Ok(seat);
             }
             let waited = start.elapsed();
+            let next = self.next.load(Ordering::Relaxed);
             if waited >= limit {
-                if mine {
-                    self.next.store(0, Ordering::Relaxed);
+                if next == turn {
+                    self.next.store(NO_TURN, Ordering::Relaxed);
                     self.freed.notify_all();
                 }
                 return Err(Error::Conflict {
@@ -314,14 +367,23 @@ impl Partition {
                     waited_ms: waited.as_millis() as u64,
                 });
             }
-            if waited >= PATIENCE && next == 0 {
+            if waited >= PATIENCE && next == NO_TURN {
                 self.next.store(turn, Ordering::Relaxed);
             }
+            queue.sleepers += 1;
             // Never longer than this, so that a signal lost to the order of two relaxed accesses
             // costs no more.
             let pause = PATIENCE.min(limit.saturating_sub(waited));
             let woken = self.freed.wait_timeout(queue, pause);
             queue = woken.unwrap_or_else(PoisonError::into_inner).0;
+            queue.sleepers -= 1;
+            self.is_waking.store(false, Ordering::SeqCst);
+            // It is awake, and the seat is taken for a short time if at all.
+            drop(queue);
+            if let Some(seat) = self.spin(turn) {
+                return Ok(seat);
+            }
+            queue = self.queue();
         }
     }
 
@@ -389,6 +451,15 @@ impl Partition {
         // A waiter counts itself before it tries for the seat, so either it gets the seat or it is
         // seen here.
         if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.tell_waiters();
+        }
+    }
+
+    #[inline(never)]
+    fn tell_waiters(&self) {
+        self.puts.fetch_add(1, Ordering::SeqCst);
+        // A sleeper that is being woken tries after it has said that it is awake.
+        if self.asleep.load(Ordering::SeqCst) > 0 && !self.is_waking.load(Ordering::SeqCst) {
             self.wake();
         }
     }
@@ -397,8 +468,17 @@ impl Partition {
     #[inline(never)]
     fn wake(&self) {
         // A waiter between its try and its sleep holds the mutex.
-        drop(self.queue());
-        self.freed.notify_all();
+        let queue = self.queue();
+        if queue.sleepers == 0 || self.is_waking.load(Ordering::SeqCst) {
+            return;
+        }
+        self.is_waking.store(true, Ordering::SeqCst);
+        if self.next.load(Ordering::Relaxed) == NO_TURN {
+            self.freed.notify_one();
+        } else {
+            // Only one of them may take the seat.
+            self.freed.notify_all();
+        }
     }
 
     /// Stops the partition after an interrupted change: nobody gets it any more.
@@ -520,7 +600,7 @@ impl Partition {
         }
     }
 
-    fn queue(&self) -> MutexGuard<'_, u64> {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
         // Nothing that can panic runs under this mutex, so its content is whole even if it is
         // poisoned.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)

@@ -17,7 +17,7 @@ use pmem::{Counters, Domain};
 use shuttle::thread::spawn;
 use std::sync::Arc;
 use std::time::Duration;
-use storage::engine::{CommitTicket, Durability, GlobalTxnId};
+use storage::engine::{CommitTicket, Durability, Engine, GlobalTxnId};
 
 /// Schedules of each kind that a test tries.
 const SCHEDULES: usize = 10_000;
@@ -34,8 +34,12 @@ fn explore(test: impl Fn() + Send + Sync + 'static) {
 }
 
 fn partition() -> Arc<Partition> {
-    let model = Model::new(Arc::new(Observed::default()));
-    Arc::new(Partition::new(0, vec![Box::new(model)]))
+    partition_of(1)
+}
+
+fn partition_of(seats: usize) -> Arc<Partition> {
+    let model = || -> Box<dyn Engine> { Box::new(Model::new(Arc::new(Observed::default()))) };
+    Arc::new(Partition::new(0, (0..seats).map(|_| model()).collect()))
 }
 
 /// A commit of nothing, in a group that nobody has forced.
@@ -51,27 +55,34 @@ fn commit(partition: &Partition) -> Result<CommitTicket> {
 
 #[test]
 fn one_thread_at_a_time_has_the_seat_and_each_gets_it() {
-    explore(|| {
-        let partition = partition();
-        let inside = Arc::new(AtomicU64::new(0));
-        let threads: Vec<_> = (0..3)
-            .map(|_| {
-                let (partition, inside) = (Arc::clone(&partition), Arc::clone(&inside));
-                spawn(move || {
-                    for _ in 0..2 {
-                        let seat = partition.take(LONG).unwrap();
-                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
-                        inside.fetch_sub(1, Ordering::SeqCst);
-                        partition.put(seat);
-                    }
-                })
+    explore(|| each_gets_a_seat(1));
+}
+
+#[test]
+fn as_many_threads_as_seats_have_one_and_each_gets_one() {
+    explore(|| each_gets_a_seat(2));
+}
+
+fn each_gets_a_seat(seats: usize) {
+    let partition = partition_of(seats);
+    let inside = Arc::new(AtomicU64::new(0));
+    let threads: Vec<_> = (0..seats + 2)
+        .map(|_| {
+            let (partition, inside) = (Arc::clone(&partition), Arc::clone(&inside));
+            spawn(move || {
+                for _ in 0..2 {
+                    let seat = partition.take(LONG).unwrap();
+                    assert!(inside.fetch_add(1, Ordering::SeqCst) < seats as u64);
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    partition.put(seat);
+                }
             })
-            .collect();
-        threads
-            .into_iter()
-            .for_each(|thread| thread.join().unwrap());
-        assert!(!partition.is_wanted());
-    });
+        })
+        .collect();
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+    assert!(!partition.is_wanted());
 }
 
 #[test]
