@@ -8,20 +8,23 @@
 //!
 //! `cargo test -p torture --features omissions --test omissions`
 
-use indelible::{Database, Durability, Isolation, Method, MethodOption, Omission, Options};
+use indelible::{
+    DataType, Database, Durability, Error, Isolation, Method, MethodOption, Omission, Options,
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 use torture::history::{HistoryOptions, run};
 use torture::search::{Config, search};
 
-/// Histories for each step.
+/// Histories for each step at most.
 const TRIES: u64 = 12;
 /// One session slot a partition, and many.
 const ONE_SLOT: Method = Method::NvmInp;
 const MANY_SLOTS: Method = Method::FullPageWrites;
 
 /// The steps, and what needs them.
-const STEPS: [(Omission, Method, Isolation); 11] = [
+const STEPS: [(Omission, Method, Isolation); 10] = [
     (Omission::Validation, ONE_SLOT, Isolation::Serializable),
     (Omission::Validation, MANY_SLOTS, Isolation::Serializable),
     (Omission::Phantoms, ONE_SLOT, Isolation::Serializable),
@@ -33,7 +36,6 @@ const STEPS: [(Omission, Method, Isolation); 11] = [
         MANY_SLOTS,
         Isolation::RepeatableRead,
     ),
-    (Omission::Barrier, ONE_SLOT, Isolation::RepeatableRead),
     (Omission::RowLocks, ONE_SLOT, Isolation::ReadCommitted),
     (Omission::RowLocks, MANY_SLOTS, Isolation::RepeatableRead),
     (Omission::UniqueLocks, ONE_SLOT, Isolation::ReadCommitted),
@@ -89,14 +91,65 @@ fn fault(method: Method, isolation: Isolation, seed: u64) -> Option<String> {
     }
 }
 
+/// Why the first connection, which opens during a typed transaction, is wrong, if it is. Histories
+/// meet this too seldom.
+fn fault_of_barrier() -> Option<String> {
+    let path = std::env::temp_dir().join(format!("omissions-barrier-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&path);
+    let options = Options::new()
+        .method(ONE_SLOT)
+        .wait_limit(Duration::from_millis(50));
+    let database = Database::create(&path, &options).unwrap();
+    let table = database
+        .create_table("numbers")
+        .column("number", DataType::Int64)
+        .primary_key(["number"])
+        .create()
+        .unwrap();
+    let (has_inserted, inserted) = channel();
+    let (may_commit, told) = channel();
+    let found = std::thread::scope(|threads| {
+        let writer = threads.spawn(|| {
+            let told = told;
+            database.transaction(|t| {
+                t.insert(&table, (7,))?;
+                has_inserted.send(()).unwrap();
+                told.recv().unwrap();
+                Ok(())
+            })
+        });
+        inserted.recv().unwrap();
+        let connection = database.connect().and_then(|mut connection| {
+            connection.begin(Isolation::RepeatableRead)?;
+            connection.take_snapshot()?;
+            Ok(connection)
+        });
+        may_commit.send(()).unwrap();
+        writer.join().unwrap().unwrap();
+        match connection {
+            // It waits until the typed transaction ends, which it does only afterwards.
+            Err(Error::Conflict { .. }) => None,
+            Err(error) => Some(error.to_string()),
+            Ok(mut connection) => {
+                let row = connection.get(&table, 7).unwrap();
+                row.map(|_| "a snapshot has a row of a later commit".to_owned())
+            }
+        }
+    });
+    drop((table, database));
+    std::fs::remove_dir_all(&path).unwrap();
+    found
+}
+
 #[test]
 fn each_step_that_is_left_out_is_noticed() {
     let (mut unnoticed, mut wrong) = (Vec::new(), Vec::new());
     for (step, method, isolation) in STEPS {
+        let fault = |seed| fault(method, isolation, seed);
         indelible::leave_out(None);
-        wrong.extend(fault(method, isolation, 0));
+        wrong.extend(fault(0));
         indelible::leave_out(Some(step));
-        let noticed = (1..=TRIES).find_map(|seed| Some((seed, fault(method, isolation, seed)?)));
+        let noticed = (1..=TRIES).find_map(|seed| Some((seed, fault(seed)?)));
         println!("{step:?}, {method}, {isolation:?}: {noticed:?}");
         if noticed.is_none() {
             unnoticed.push((step, method, isolation));
@@ -111,6 +164,14 @@ fn each_step_that_is_left_out_is_noticed() {
         if noticed.is_none() {
             unnoticed.push((step, ONE_SLOT, Isolation::Serializable));
         }
+    }
+    indelible::leave_out(None);
+    wrong.extend(fault_of_barrier());
+    indelible::leave_out(Some(Omission::Barrier));
+    let noticed = fault_of_barrier();
+    println!("Barrier: {noticed:?}");
+    if noticed.is_none() {
+        unnoticed.push((Omission::Barrier, ONE_SLOT, Isolation::RepeatableRead));
     }
     indelible::leave_out(None);
     assert_eq!(wrong, [""; 0], "nothing was left out");

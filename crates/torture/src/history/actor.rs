@@ -138,6 +138,19 @@ impl<'h> Actor<'h> {
         self.done
     }
 
+    /// Closes its connection and opens another, unless a cut comes between. If no other connection
+    /// is open then, the new one has to wait for typed transactions that know of none.
+    pub(super) fn reopen(&mut self) -> Result<()> {
+        if self.connection.take().is_some() {
+            match self.database.connect() {
+                Ok(connection) => self.connection = Some(connection),
+                Err(_) if self.is_cut() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
     /// Whether a cut has begun.
     pub(super) fn is_cut(&self) -> bool {
         self.progress.is_cut.load(Ordering::SeqCst)

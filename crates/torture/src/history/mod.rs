@@ -46,6 +46,8 @@ const BADGE_INDEX: &str = "by_badge";
 const PERIOD: u64 = 400;
 /// Transactions at its beginning and at its end while none is.
 const MARGIN: u64 = 12;
+/// One in this many transactions begins on a new connection, if it is on one.
+const REOPENS_EVERY: u64 = 16;
 /// Transactions after which the window moves on by a row.
 const MOVES_EVERY: u64 = 12;
 /// Elements that a transaction can write.
@@ -300,6 +302,12 @@ fn go(
                         while !actor.is_cut()
                             && let Some(begun) = progress.begin(until)
                         {
+                            if begun.is_multiple_of(REOPENS_EVERY) {
+                                actor.reopen()?;
+                                if actor.is_cut() {
+                                    break;
+                                }
+                            }
                             actor.transaction(begun / MOVES_EVERY)?;
                         }
                         Ok(())
