@@ -401,7 +401,8 @@ fn number_from(variable: &str) -> Option<u64> {
 }
 
 fn run_all(device: Device) {
-    let transactions = number_from("MODEL_TRANSACTIONS").unwrap_or(150);
+    let transactions =
+        number_from("MODEL_TRANSACTIONS").unwrap_or(if tests::is_long() { 150 } else { 60 });
     let numbers = number_from("MODEL_RUN").map_or(0..Run::COUNT, |run| run..run + 1);
     for run in numbers.map(Run::new).filter(|run| run.device == device) {
         let result = std::panic::catch_unwind(|| run_model(&run, transactions));

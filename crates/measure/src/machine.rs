@@ -5,7 +5,8 @@
 //! does not tell are `unknown`, never guessed.
 
 use serde::{Deserialize, Serialize};
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -47,7 +48,7 @@ pub struct Machine {
     /// The compiler that built the program.
     #[serde(default)]
     pub compiler: String,
-    /// Hash of the program's file.
+    /// Length and check sum of the program's file, in hexadecimal.
     #[serde(default)]
     pub binary: String,
 }
@@ -122,17 +123,25 @@ pub fn is_dirty(commit: &str) -> bool {
     commit.ends_with('+')
 }
 
-/// Hash of the program's file, computed once.
+/// Length and CRC-32C of the program's file, computed once. Each run of a benchmark needs it, so it
+/// has to be fast in a program of a hundred megabytes, which one without optimisation is.
 pub fn binary() -> String {
     static BINARY: OnceLock<String> = OnceLock::new();
-    let hash = || {
-        let path = std::env::current_exe().ok()?;
-        let content = fs::read(path).ok()?;
-        Some(fnv(&content))
+    let sum = || {
+        let mut file = File::open(std::env::current_exe().ok()?).ok()?;
+        let mut piece = vec![0; 1 << 20];
+        let (mut bytes, mut sum) = (0, 0);
+        loop {
+            match file.read(&mut piece).ok()? {
+                0 => return Some(format!("{bytes:08x}{sum:08x}")),
+                read => {
+                    bytes += read;
+                    sum = crc32c::crc32c_append(sum, &piece[..read]);
+                }
+            }
+        }
     };
-    BINARY
-        .get_or_init(|| hash().unwrap_or_else(unknown))
-        .clone()
+    BINARY.get_or_init(|| sum().unwrap_or_else(unknown)).clone()
 }
 
 fn memory_bytes() -> Option<u64> {

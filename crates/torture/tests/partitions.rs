@@ -18,10 +18,16 @@ use torture::SimulatedPlatform;
 const PARTITIONS: u32 = 3;
 const ACCOUNTS: i64 = 9;
 const OPENING_BALANCE: i64 = 100;
-const TRANSFERS: u64 = 30;
-const POINT_IMAGES: usize = 12;
+/// Transfers of a run, and images of a crash point at most: fewer without `LONG_TESTS`.
+const TRANSFERS: [u64; 2] = [30, 12];
+const POINT_IMAGES: [usize; 2] = [12, 8];
 /// The fence that makes a decision durable.
 const DECISION_FENCE: &str = "commit-table.commit-fence";
+
+/// The long setting, or the short one.
+fn setting<T: Copy>(of: [T; 2]) -> T {
+    of[usize::from(std::env::var_os("LONG_TESTS").is_none())]
+}
 
 /// Balances by account: the states that a crash may leave now.
 type Allowed = Vec<Vec<i64>>;
@@ -94,7 +100,7 @@ fn observe(world: &SimulatedWorld, subject: Subject, watch: &Arc<Mutex<Watch>>) 
         }
         watch.points += 1;
         let look = |image: &_| check(image, subject, &watch.allowed);
-        match common::look_at_images(world, POINT_IMAGES, &mut scratch, look) {
+        match common::look_at_images(world, setting(POINT_IMAGES), &mut scratch, look) {
             Ok(images) => watch.images += images,
             Err(error) => watch.failure = Some(format!("{point:?}: {error}")),
         }
@@ -128,7 +134,7 @@ fn run(subject: Subject, seed: u64, disabled: Option<&str>) -> Watch {
     }));
     observe(&world, subject, &watch);
     let mut random = seed;
-    for _ in 0..TRANSFERS {
+    for _ in 0..setting(TRANSFERS) {
         random = mix(random.wrapping_add(1));
         let legs = 2 + random % 2;
         let mut next = balances.clone();
@@ -175,7 +181,11 @@ fn is_atomic(subject: Subject, seed: u64) {
 fn transfers_are_atomic() {
     for method in Method::distinct().filter(|method| method.is_durable()) {
         // A recovery of pages has many points.
-        let seeds = if method.is_paged() { 1 } else { 2 };
+        let seeds = if method.is_paged() {
+            1
+        } else {
+            setting([2, 1])
+        };
         for seed in 1..=seeds {
             is_atomic(
                 Subject {
