@@ -1,17 +1,21 @@
 //! Transactions over several partitions under power cuts.
 //!
 //! Goal: a transfer between accounts in different partitions is there whole or not at all, at every
-//! crash point. Method: transfers through the embedded database on the simulated device, where the
-//! partitions' pools or logs and the commit table share one world; at each crash point a few images
-//! are opened and compared with the allowed states.
+//! crash point. Method: transfers through the embedded database on the simulated device, typed ones
+//! and ones of connections that are open at once, where the partitions' pools or logs and the commit
+//! table share one world; at each crash point a few images are opened and compared with the allowed
+//! states.
 
 mod common;
 
 use disk::Directory;
 use disk::simulated::SimulatedDirectory;
-use indelible::{DataType, Database, Method, MethodOption, Options, Partitioning};
+use indelible::{
+    Connection, DataType, Database, Durability, Isolation, Method, MethodOption, Options,
+    Partitioning, Table, Transaction,
+};
 use pmem::device::simulated::{CrashPoint, SimulatedWorld, WorldOptions, mix};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use storage::stamp::place;
 use torture::SimulatedPlatform;
 
@@ -107,37 +111,82 @@ fn observe(world: &SimulatedWorld, subject: Subject, watch: &Arc<Mutex<Watch>>) 
     });
 }
 
+/// Accounts in all partitions, and a look at the images of each crash point.
+struct Bank {
+    world: SimulatedWorld,
+    db: Database,
+    accounts: Table,
+    balances: Vec<i64>,
+    watch: Arc<Mutex<Watch>>,
+}
+
+impl Bank {
+    fn new(subject: Subject, seed: u64, disabled: Option<&str>) -> Self {
+        let world = SimulatedWorld::new(WorldOptions {
+            seed,
+            ..WorldOptions::default()
+        });
+        let db = Database::create_on(SimulatedPlatform::new(&world), &options(subject))
+            .expect("created");
+        let accounts = db
+            .create_table("accounts")
+            .column("id", DataType::Int64)
+            .column("balance", DataType::Int64)
+            .partitioning(Partitioning::Modulo)
+            .create()
+            .expect("the table is made");
+        db.transaction(|t| {
+            (0..ACCOUNTS).try_for_each(|id| t.insert(&accounts, (id, OPENING_BALANCE)))
+        })
+        .expect("the accounts are made");
+        if let Some(site) = disabled {
+            world.disable(site);
+        }
+        let balances = vec![OPENING_BALANCE; ACCOUNTS.cast_unsigned() as usize];
+        let watch = Arc::new(Mutex::new(Watch {
+            allowed: vec![balances.clone()],
+            ..Watch::default()
+        }));
+        observe(&world, subject, &watch);
+        Self {
+            world,
+            db,
+            accounts,
+            balances,
+            watch,
+        }
+    }
+
+    /// Commits a transfer, after which no image may lack it.
+    fn commit(&mut self, moves: &[(i64, i64)], commit: impl FnOnce(&Self)) {
+        let mut next = self.balances.clone();
+        for &(account, amount) in moves {
+            next[account.cast_unsigned() as usize] += amount;
+        }
+        self.watch().allowed.push(next.clone());
+        commit(self);
+        self.watch().allowed = vec![next.clone()];
+        self.world.mark(CrashPoint::Mark("acknowledged"));
+        self.balances = next;
+    }
+
+    fn watch(&self) -> MutexGuard<'_, Watch> {
+        self.watch.lock().expect("one thread")
+    }
+
+    fn end(self) -> Watch {
+        self.world.unobserve();
+        std::mem::take(&mut *self.watch())
+    }
+}
+
 /// Runs transfers between two or three accounts and checks images all the time.
 fn run(subject: Subject, seed: u64, disabled: Option<&str>) -> Watch {
-    let world = SimulatedWorld::new(WorldOptions {
-        seed,
-        ..WorldOptions::default()
-    });
-    let db =
-        Database::create_on(SimulatedPlatform::new(&world), &options(subject)).expect("created");
-    let accounts = db
-        .create_table("accounts")
-        .column("id", DataType::Int64)
-        .column("balance", DataType::Int64)
-        .partitioning(Partitioning::Modulo)
-        .create()
-        .expect("the table is made");
-    db.transaction(|t| (0..ACCOUNTS).try_for_each(|id| t.insert(&accounts, (id, OPENING_BALANCE))))
-        .expect("the accounts are made");
-    if let Some(site) = disabled {
-        world.disable(site);
-    }
-    let mut balances = vec![OPENING_BALANCE; ACCOUNTS.cast_unsigned() as usize];
-    let watch = Arc::new(Mutex::new(Watch {
-        allowed: vec![balances.clone()],
-        ..Watch::default()
-    }));
-    observe(&world, subject, &watch);
+    let mut bank = Bank::new(subject, seed, disabled);
     let mut random = seed;
     for _ in 0..setting(TRANSFERS) {
         random = mix(random.wrapping_add(1));
         let legs = 2 + random % 2;
-        let mut next = balances.clone();
         let moves: Vec<(i64, i64)> = (0..legs)
             .map(|leg| {
                 let account = (mix(random ^ leg) % ACCOUNTS.cast_unsigned()).cast_signed();
@@ -145,36 +194,129 @@ fn run(subject: Subject, seed: u64, disabled: Option<&str>) -> Watch {
                 (account, amount)
             })
             .collect();
-        for &(account, amount) in &moves {
-            next[account.cast_unsigned() as usize] += amount;
-        }
-        watch.lock().expect("one thread").allowed.push(next.clone());
-        db.transaction(|t| {
-            for &(account, amount) in &moves {
-                let row = t.get(&accounts, account)?.expect("the account exists");
-                let mut changes = accounts.changes();
-                changes.set(1, row.get(1).as_i64().unwrap_or(0) + amount)?;
-                t.update(&accounts, account, &changes)?;
-            }
-            Ok(())
-        })
-        .expect("the transfer commits");
-        watch.lock().expect("one thread").allowed = vec![next.clone()];
-        world.mark(CrashPoint::Mark("acknowledged"));
-        balances = next;
-        if watch.lock().expect("one thread").failure.is_some() {
+        bank.commit(&moves, |bank| {
+            let accounts = &bank.accounts;
+            let transfer = |t: &mut Transaction<'_>| {
+                for &(account, amount) in &moves {
+                    let row = t.get(accounts, account)?.expect("the account exists");
+                    let mut changes = accounts.changes();
+                    changes.set(1, row.get(1).as_i64().unwrap_or(0) + amount)?;
+                    t.update(accounts, account, &changes)?;
+                }
+                Ok(())
+            };
+            bank.db.transaction(transfer).expect("the transfer commits");
+        });
+        if bank.watch().failure.is_some() {
             break;
         }
     }
-    world.unobserve();
-    std::mem::take(&mut *watch.lock().expect("one thread"))
+    bank.end()
 }
 
-fn is_atomic(subject: Subject, seed: u64) {
-    let watch = run(subject, seed, None);
+/// A transfer on a connection, between two or three of the accounts that no other connection uses.
+struct OpenTransfer {
+    connection: Connection,
+    moves: Vec<(i64, i64)>,
+    done: usize,
+}
+
+impl OpenTransfer {
+    fn begin(&mut self, isolation: Isolation, owner: i64, random: u64) {
+        self.connection.begin(isolation).expect("none is open");
+        let legs = 2 + random % 2;
+        let first = (random >> 8) % 3;
+        // One account in each partition: they are those of the owner modulo three.
+        self.moves = (0..legs)
+            .map(|leg| {
+                let account = owner * 3 + ((first + leg) % 3).cast_signed();
+                let amount = if leg == 0 { 1 - legs.cast_signed() } else { 1 };
+                (account, amount)
+            })
+            .collect();
+        self.done = 0;
+    }
+
+    /// Does the next leg, sometimes after one that is taken back; whether there was one.
+    fn step(&mut self, accounts: &Table, random: u64) -> bool {
+        let Some(&(account, amount)) = self.moves.get(self.done) else {
+            return false;
+        };
+        let connection = &mut self.connection;
+        let row = connection.get(accounts, account).expect("it can be read");
+        let balance = row.expect("the account exists").get(1).as_i64();
+        let set = |connection: &mut Connection, balance| {
+            let mut changes = accounts.changes();
+            changes.set(1, balance).expect("a column");
+            let mark = connection.statement().expect("it is open");
+            let was_there = connection.update(accounts, account, &changes);
+            assert!(was_there.expect("nobody else uses it"));
+            mark
+        };
+        let balance = balance.expect("a number");
+        if random.is_multiple_of(3) {
+            let mark = set(connection, balance + 1000);
+            connection.roll_back_to(mark).expect("a mark of it");
+        }
+        set(connection, balance + amount);
+        self.done += 1;
+        true
+    }
+}
+
+/// As [`run`], with connections whose statements take turns: transactions are open while others
+/// commit over the same partitions, and some are aborted.
+fn run_connections(subject: Subject, seed: u64, disabled: Option<&str>) -> Watch {
+    const LEVELS: [Isolation; 3] = [
+        Isolation::ReadCommitted,
+        Isolation::RepeatableRead,
+        Isolation::Serializable,
+    ];
+    let mut bank = Bank::new(subject, seed, disabled);
+    let mut open: Vec<_> = (0..PARTITIONS)
+        .map(|_| OpenTransfer {
+            connection: bank.db.connect().expect("there is room"),
+            moves: Vec::new(),
+            done: 0,
+        })
+        .collect();
+    let mut random = seed;
+    let mut ended = 0;
+    while ended < setting(TRANSFERS) && bank.watch().failure.is_none() {
+        random = mix(random.wrapping_add(1));
+        let owner = (random >> 16) as usize % open.len();
+        let transfer = &mut open[owner];
+        if !transfer.connection.is_open() {
+            let level = LEVELS[(random >> 24) as usize % LEVELS.len()];
+            transfer.begin(level, owner as i64, random);
+        } else if !transfer.step(&bank.accounts, random >> 32) {
+            ended += 1;
+            if random.is_multiple_of(7) {
+                transfer.connection.abort();
+                continue;
+            }
+            let OpenTransfer {
+                connection, moves, ..
+            } = transfer;
+            bank.commit(moves, |_| {
+                connection
+                    .commit(Durability::Immediate)
+                    .expect("no other transaction uses these accounts");
+            });
+        }
+    }
+    drop(open);
+    bank.end()
+}
+
+fn judge(subject: Subject, watch: &Watch) {
     let name = subject.method.name();
     assert!(watch.points > 0 && watch.images > 0, "{name}");
     assert!(watch.failure.is_none(), "{name}: {:?}", watch.failure);
+}
+
+fn is_atomic(subject: Subject, seed: u64) {
+    judge(subject, &run(subject, seed, None));
 }
 
 #[test]
@@ -217,15 +359,31 @@ fn the_slot_of_a_decision_is_not_used_before_its_commits_are_durable() {
     }
 }
 
+/// Statements of connections over all partitions take turns, on each method.
+#[test]
+fn transfers_of_connections_are_atomic() {
+    let methods = Method::distinct().filter(|method| method.is_durable());
+    // Without `LONG_TESTS` every third method has to do.
+    for (seed, method) in (1..).zip(methods.step_by(setting([1, 3]))) {
+        let subject = Subject {
+            method,
+            sessions: 1 + PARTITIONS,
+        };
+        judge(subject, &run_connections(subject, seed, None));
+    }
+}
+
 #[test]
 fn an_undurable_decision_is_noticed() {
     let subject = Subject {
         method: Method::NvmInp,
         sessions: 1,
     };
-    let watch = run(subject, 1, Some(DECISION_FENCE));
-    assert!(
-        watch.failure.is_some(),
-        "nobody noticed that {DECISION_FENCE} was off"
-    );
+    for run in [run, run_connections] {
+        let watch = run(subject, 1, Some(DECISION_FENCE));
+        assert!(
+            watch.failure.is_some(),
+            "nobody noticed that {DECISION_FENCE} was off"
+        );
+    }
 }
