@@ -22,9 +22,7 @@
     reason = "a match shows all ways side by side, in the order of the grammar or the manual"
 )]
 
-#[allow(missing_docs, reason = "the fields have the names of what they hold")]
 pub mod catalog;
-#[allow(missing_docs, reason = "the fields have the names of what they hold")]
 pub mod plan;
 
 use sql_values::{error, types};

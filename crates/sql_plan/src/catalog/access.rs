@@ -19,12 +19,19 @@ pub const EVERYONE: Oid = 0;
 /// A property of a role, as a bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attribute {
+    /// May do everything.
     Superuser = 1,
+    /// Has the privileges of the roles that it is a member of.
     Inherit = 2,
+    /// May make and change other roles.
     CreateRole = 4,
+    /// `CREATEDB`; kept for dumps, as there is one database.
     CreateDatabase = 8,
+    /// May be the role of a session.
     Login = 16,
+    /// Kept for dumps; there is no replication.
     Replication = 32,
+    /// Kept for dumps; rows have no policies.
     BypassRowSecurity = 64,
 }
 
@@ -46,32 +53,47 @@ pub struct RoleBody {
 /// The owner of an object, and what others may do with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessBody {
+    /// The object.
     pub object: Oid,
+    /// The role that it belongs to.
     pub owner: Oid,
+    /// The privileges of other roles.
     pub grants: Vec<Grant>,
 }
 
 /// Privileges of a role on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
+    /// The role that has them, or [`EVERYONE`].
     pub grantee: Oid,
+    /// The role that has given them.
     pub grantor: Oid,
     /// Bits of privileges, and of those that may be granted on.
     pub privileges: i64,
+    /// Bits of those that it may grant on.
     pub grantable: i64,
 }
 
 /// A right on an object, as a bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privilege {
+    /// Adding rows.
     Insert = 1,
+    /// Reading rows, or the value of a sequence.
     Select = 2,
+    /// Changing rows, or the value of a sequence.
     Update = 4,
+    /// Deleting rows.
     Delete = 8,
+    /// Emptying a table.
     Truncate = 16,
+    /// Foreign keys that refer to a table.
     References = 32,
+    /// Kept for dumps; there are no triggers.
     Trigger = 64,
+    /// Using a schema, a sequence, a type or a function.
     Usage = 128,
+    /// Making objects in a schema.
     Create = 256,
 }
 
@@ -89,6 +111,7 @@ impl Privilege {
         (Self::Create, 'C', "CREATE"),
     ];
 
+    /// The bit by which sets of privileges have it.
     pub fn bit(self) -> i64 {
         self as i64
     }
@@ -136,10 +159,12 @@ impl RoleBody {
         }
     }
 
+    /// Whether it has an attribute.
     pub fn has(&self, attribute: Attribute) -> bool {
         self.attributes & attribute as i64 != 0
     }
 
+    /// Gives it an attribute, or takes one.
     pub fn set(&mut self, attribute: Attribute, has: bool) {
         self.attributes &= !(attribute as i64);
         if has {
@@ -230,6 +255,7 @@ impl Catalog {
         role == OWNER || self.role(role).is_some_and(|body| body.has(attribute))
     }
 
+    /// Whether a role may do everything.
     pub fn is_superuser(&self, role: Oid) -> bool {
         self.has_attribute(role, Attribute::Superuser)
     }

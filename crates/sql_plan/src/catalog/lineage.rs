@@ -22,6 +22,7 @@ pub struct Lineage {
 /// The keys by which rows go to partitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheme {
+    /// The form of the partitions' bounds.
     pub strategy: Strategy,
     /// Expressions over the row.
     pub keys: Vec<String>,
@@ -30,7 +31,9 @@ pub struct Scheme {
 /// The form of the bounds of partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
+    /// Lists of keys.
     List,
+    /// Ranges of keys.
     Range,
 }
 
@@ -48,8 +51,11 @@ pub enum PartitionBound {
 /// A key of an end of a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RangeEnd {
+    /// Before all keys (`MINVALUE`).
     Min,
+    /// After all keys (`MAXVALUE`).
     Max,
+    /// The text of a key.
     At(String),
 }
 

@@ -29,9 +29,13 @@ use std::sync::Arc;
 /// Objects whose names must differ: relations (tables, views, sequences, indexes) or types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Names {
+    /// Tables, views, sequences and indexes.
     Relations,
+    /// Enums, domains and types of rows.
     Types,
+    /// Schemas, which are in none.
     Schemas,
+    /// Roles, which are in no schema.
     Roles,
     /// Owners and grants, named by the number of their object.
     Access,

@@ -30,25 +30,38 @@ pub const FIRST_OID: Oid = 16_384;
 /// An object: its number, its place and name, and what it is.
 #[derive(Clone, Debug)]
 pub struct Object {
+    /// Its number, which stays when it is renamed or moved.
     pub oid: Oid,
+    /// The schema that it is in; 0 for schemas and roles.
     pub namespace: Oid,
+    /// Its name in the schema.
     pub name: String,
+    /// The text of `COMMENT ON`.
     pub comment: Option<String>,
+    /// Everything that is special to its kind.
     pub body: Body,
 }
 
 /// The kinds of objects.
 #[derive(Clone, Debug)]
 pub enum Body {
+    /// A schema.
     Schema,
+    /// A table.
     Table(TableBody),
+    /// A view.
     View(ViewBody),
+    /// A sequence.
     Sequence(SequenceBody),
+    /// A type of labels.
     Enum(EnumBody),
+    /// A type with a condition.
     Domain(DomainBody),
+    /// A role.
     Role(RoleBody),
     /// The owner of another object, and what others may do with it.
     Access(AccessBody),
+    /// A function in SQL.
     Function(FunctionBody),
     /// A type of rows: names and types of the fields.
     Composite(Vec<(String, Type)>),
@@ -59,21 +72,26 @@ pub enum Body {
 pub struct TableBody {
     /// Name of the table below that has the rows.
     pub physical: String,
+    /// The columns of clients, in their order.
     pub columns: Vec<Column>,
     /// Positions of the columns of the key of the table below; none if rows have hidden numbers.
     pub key: Vec<usize>,
+    /// Its constraints, those of keys included.
     pub constraints: Vec<Constraint>,
+    /// Its indexes, those of constraints included.
     pub indexes: Vec<Index>,
     /// Columns that follow those of clients, for indexes of expressions and parts of the rows.
     pub hidden: Vec<Hidden>,
     /// Definitions of the indexes that have hidden columns.
     pub forms: Vec<IndexForm>,
+    /// The tables that it inherits from, and its partitions.
     pub lineage: Lineage,
 }
 
 /// A column that is computed for an index.
 #[derive(Clone, Debug)]
 pub struct Hidden {
+    /// Type of the value.
     pub data_type: Type,
     /// Its value over the row; none if its index is gone.
     pub value: Option<String>,
@@ -84,6 +102,7 @@ pub struct Hidden {
 /// The definition of an index with hidden columns.
 #[derive(Clone, Debug)]
 pub struct IndexForm {
+    /// The index.
     pub index: Oid,
     /// Each key as it is written: the name of a column, or an expression.
     pub keys: Vec<String>,
@@ -94,13 +113,19 @@ pub struct IndexForm {
 /// A column.
 #[derive(Clone, Debug)]
 pub struct Column {
+    /// Its name, once in a table.
     pub name: String,
+    /// Type of its values; of a domain the one below it.
     pub data_type: Type,
+    /// Whether NULL is refused.
     pub not_null: bool,
+    /// The expression for rows that give no value.
     pub default: Option<String>,
+    /// The source of its values.
     pub origin: Origin,
     /// The domain that is its type, if one is.
     pub domain: Option<Oid>,
+    /// The text of `COMMENT ON`.
     pub comment: Option<String>,
 }
 
@@ -112,14 +137,22 @@ pub enum Origin {
     /// Always an expression over the row.
     Generated(String),
     /// A sequence; statements may give another value if it is not `always`.
-    Identity { always: bool, sequence: Oid },
+    Identity {
+        /// Whether statements may not give a value.
+        always: bool,
+        /// The sequence of the values.
+        sequence: Oid,
+    },
 }
 
 /// A constraint.
 #[derive(Clone, Debug)]
 pub struct Constraint {
+    /// Its number.
     pub oid: Oid,
+    /// Its name, once in a table.
     pub name: String,
+    /// The rule that rows keep.
     pub rule: Rule,
 }
 
@@ -127,11 +160,20 @@ pub struct Constraint {
 #[derive(Clone, Debug)]
 pub enum Rule {
     /// Columns that hold each key once and no NULL; by the index of the same name.
-    Primary { columns: Vec<usize> },
+    Primary {
+        /// Positions of the columns.
+        columns: Vec<usize>,
+    },
     /// Columns that hold each key once; by the index of the same name.
-    Unique { columns: Vec<usize> },
+    Unique {
+        /// Positions of the columns.
+        columns: Vec<usize>,
+    },
     /// A condition that is not false.
-    Check { condition: String },
+    Check {
+        /// The condition over a row.
+        condition: String,
+    },
     /// Columns that are NULL or a key of another table.
     Foreign(Foreign),
 }
@@ -139,10 +181,15 @@ pub enum Rule {
 /// A foreign key.
 #[derive(Clone, Debug)]
 pub struct Foreign {
+    /// Positions of the columns that refer.
     pub columns: Vec<usize>,
+    /// The table that they refer to.
     pub parent: Oid,
+    /// Positions of the columns there, in the same order.
     pub parent_columns: Vec<usize>,
+    /// The effect of a new key in the parent.
     pub on_update: Action,
+    /// The effect of a deletion in the parent.
     pub on_delete: Action,
     /// Whether a key is valid only if all of its columns are NULL or none.
     pub is_full: bool,
@@ -151,21 +198,30 @@ pub struct Foreign {
 /// Effect of a change of a referenced key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
+    /// The change is refused, unless another row has the key afterwards.
     Nothing,
+    /// The change is refused in any case.
     Restrict,
+    /// The rows that refer change too, or go.
     Cascade,
+    /// They refer to nothing from then on.
     SetNull,
+    /// They refer to the key of their defaults.
     SetDefault,
 }
 
 /// An index.
 #[derive(Clone, Debug)]
 pub struct Index {
+    /// Its number.
     pub oid: Oid,
+    /// Its name, once in a schema.
     pub name: String,
     /// Name of the index of the table below; none if it is its primary key.
     pub physical: Option<String>,
+    /// Positions of its columns.
     pub columns: Vec<usize>,
+    /// Whether two rows may not have the same key.
     pub is_unique: bool,
     /// For each column whether it was declared to descend, and to have its NULLs first.
     pub options: Vec<(bool, bool)>,
@@ -174,7 +230,9 @@ pub struct Index {
 /// A view.
 #[derive(Clone, Debug)]
 pub struct ViewBody {
+    /// The query, with all names as they were found.
     pub query: String,
+    /// Names and types of the columns.
     pub columns: Vec<(String, Type)>,
     /// Tables, views and types that it reads.
     pub reads: Vec<Oid>,
@@ -183,12 +241,19 @@ pub struct ViewBody {
 /// A sequence; its next value is in a table of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SequenceBody {
+    /// Type of the values, which bounds them.
     pub data_type: Type,
+    /// The first value, and that of `RESTART`.
     pub start: i64,
+    /// The step to the next value, which may be negative.
     pub increment: i64,
+    /// The least value.
     pub min: i64,
+    /// The greatest value.
     pub max: i64,
+    /// Whether it begins again after its last value.
     pub cycles: bool,
+    /// Values that a session takes at once.
     pub cache: i64,
     /// The table and the position of the column with which it goes.
     pub owner: Option<(Oid, usize)>,
@@ -197,6 +262,7 @@ pub struct SequenceBody {
 /// An enum: its labels in their order, and the numbers by which rows keep them.
 #[derive(Clone, Debug)]
 pub struct EnumBody {
+    /// The labels, in the order of the type.
     pub labels: Vec<String>,
     /// Ascending, with room between them for labels that come later.
     pub places: Vec<i32>,
@@ -241,8 +307,11 @@ impl EnumBody {
 /// A domain.
 #[derive(Clone, Debug)]
 pub struct DomainBody {
+    /// The type below.
     pub base: Type,
+    /// Whether NULL is refused.
     pub not_null: bool,
+    /// The expression for columns that have no default of their own.
     pub default: Option<String>,
     /// Names and conditions over `VALUE`.
     pub checks: Vec<(String, String)>,

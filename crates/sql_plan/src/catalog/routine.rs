@@ -14,10 +14,13 @@ use sql_values::codec::{Reader, Writer};
 pub struct FunctionBody {
     /// Names, where they have one, and types of the arguments.
     pub arguments: Vec<(Option<String>, Type)>,
+    /// Type of the result, or of each row of it.
     pub result: Type,
+    /// Whether it gives all rows of its query, instead of the first one.
     pub returns_set: bool,
     /// Whether it is NULL if an argument is.
     pub is_strict: bool,
+    /// Whether the same arguments give the same result.
     pub volatility: Volatility,
     /// The query, whose parameters are the arguments.
     pub query: String,

@@ -21,7 +21,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The type of a lifted literal, and how it is converted to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
+    /// The type that the plan takes for it.
     pub data_type: Type,
+    /// Whether the conversion is implicit, as in an assignment, or written.
     pub how: CastContext,
 }
 
@@ -45,6 +47,7 @@ pub struct Key<'k> {
     pub shape: &'k str,
     /// The settings of the session that differ from the defaults.
     pub settings: &'k str,
+    /// The schema of the session's temporary tables, if it has one.
     pub temporary: Option<Oid>,
     /// The role whose rights the plan was checked against.
     pub role: Oid,
@@ -61,13 +64,16 @@ pub enum Cached {
     Met,
     /// It cannot have a plan.
     Refused,
+    /// The plan, ready for these literals.
     Plan(Arc<Lifted>),
 }
 
 /// A plan whose parameters are the literals of a statement.
 #[derive(Debug)]
 pub struct Lifted {
+    /// The plan.
     pub plan: Arc<Plan>,
+    /// The literals that it takes, in the order of its parameters.
     pub slots: Box<[Slot]>,
 }
 

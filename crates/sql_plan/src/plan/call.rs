@@ -12,9 +12,13 @@ use std::sync::Arc;
 /// A call.
 #[derive(Clone, Debug)]
 pub struct Call {
+    /// The function that was chosen.
     pub function: &'static Function,
+    /// The arguments, already converted to its types.
     pub arguments: Vec<Expr>,
+    /// Types of the arguments.
     pub argument_types: Arc<[Type]>,
+    /// Type of the result.
     pub data_type: Type,
     /// Whether it is written as an operator.
     pub is_operator: bool,
@@ -35,7 +39,10 @@ impl Call {
 /// An aggregate that the binder has chosen.
 #[derive(Clone, Debug)]
 pub struct AggregateFunction {
+    /// Its entry among all functions.
     pub function: &'static Function,
+    /// The steps of its state.
     pub aggregate: Aggregate,
+    /// Types of the arguments.
     pub argument_types: Arc<[Type]>,
 }

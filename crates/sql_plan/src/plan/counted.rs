@@ -13,7 +13,9 @@ use std::time::Duration;
 /// A node whose work is counted.
 #[derive(Clone, Debug)]
 pub struct Counted {
+    /// The node.
     pub input: Node,
+    /// The counts, which all runs of the node share.
     pub counters: Arc<Counters>,
 }
 
@@ -30,17 +32,24 @@ pub struct Counters {
 /// The memory and the files of an operator.
 #[derive(Clone, Copy, Debug)]
 pub enum Report {
+    /// The method of a sort, and the memory or file space that it took.
     Sort(Usage),
     /// The table of a join.
     Hash {
+        /// Buckets of the hash table.
         buckets: usize,
+        /// Batches that the rows were split into, 1 if all fitted into memory.
         batches: usize,
+        /// The most memory that it took.
         memory_bytes: u64,
     },
     /// A table of groups or of rows.
     Groups {
+        /// Batches that the rows were split into, 1 if all fitted into memory.
         batches: usize,
+        /// The most memory that it took.
         memory_bytes: u64,
+        /// Bytes of its files.
         disk_bytes: u64,
     },
 }
@@ -132,10 +141,13 @@ fn sort_words(method: Method) -> (&'static str, &'static str) {
 /// The work of an operator, on average of its runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
+    /// Rows that it gave.
     pub rows: f64,
+    /// How often it was run; the other fields are of one run on average.
     pub loops: u64,
-    /// Milliseconds until the first rows, and until the last.
+    /// Milliseconds until the first rows.
     pub first_ms: f64,
+    /// Milliseconds until the last row.
     pub total_ms: f64,
 }
 

@@ -28,10 +28,13 @@ pub struct Explained {
     pub fields: Vec<(&'static str, String)>,
     /// The name of a plan inside of an expression, or of a part.
     pub label: Option<String>,
+    /// The rows that the planner expects.
     pub rows: f64,
     /// Names of its columns.
     pub names: Vec<String>,
+    /// The nodes below it.
     pub inputs: Vec<Explained>,
+    /// The memory and files that it took, if it was run and has any.
     pub report: Option<Report>,
     pub(super) counters: Option<Arc<Counters>>,
 }
@@ -53,6 +56,7 @@ pub enum ShownWork {
     NotCounted,
     /// Nobody has asked the node for rows.
     None,
+    /// It was run, and has done this.
     Some(Work),
 }
 
@@ -70,6 +74,7 @@ pub struct Explainer<'e> {
 }
 
 impl<'e> Explainer<'e> {
+    /// A description that reads names from the catalogue and values as far as they are known.
     pub fn new(catalog: &'e Catalog, context: Context<'e>, values: &'e [Datum]) -> Self {
         Self {
             catalog,

@@ -61,7 +61,9 @@ pub enum Expr {
 /// Functions whose results the binder puts into rows later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pending {
+    /// An aggregate of this query.
     Aggregate,
+    /// A window function.
     Window,
     /// `GROUPING`, a constant of each grouping set.
     Grouping,
@@ -72,18 +74,24 @@ pub enum Pending {
 /// `ANY` or `ALL` over an array.
 #[derive(Clone, Debug)]
 pub struct Quantified {
+    /// The value that is compared.
     pub left: Expr,
+    /// The array of values that it is compared with.
     pub array: Expr,
     /// Over the left value and an element.
     pub condition: Expr,
+    /// Whether it must be true for all elements, instead of one.
     pub is_all: bool,
 }
 
 /// A query inside an expression.
 #[derive(Clone, Debug)]
 pub struct Subquery {
+    /// The plan of the query.
     pub node: Node,
+    /// The use of its rows.
     pub test: SubqueryTest,
+    /// Type of the expression's value.
     pub data_type: Type,
     /// Whether it reads rows of the queries around it.
     pub is_correlated: bool,
@@ -107,7 +115,9 @@ pub enum SubqueryTest {
 /// A condition over values of the row, followed by a row of the query.
 #[derive(Clone, Debug)]
 pub struct RowTest {
+    /// The values that stand before the query.
     pub left: Vec<Expr>,
+    /// Over these values, followed by a row of the query.
     pub condition: Box<Expr>,
 }
 

@@ -76,11 +76,13 @@ pub struct OutputColumn {
 pub struct Plan {
     /// Queries of `WITH` that change rows: they run first, whoever reads them.
     pub before: Vec<Node>,
+    /// The statement itself.
     pub root: Node,
     /// The other form of the root, if the statement is on single rows.
     pub point: Option<PointPlan>,
     /// Columns of the result; none if there is none.
     pub columns: Option<Vec<OutputColumn>>,
+    /// Types of the parameters, from the first one.
     pub parameters: Vec<Type>,
     /// The command of its tag.
     pub command: &'static str,

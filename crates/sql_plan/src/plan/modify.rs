@@ -12,9 +12,11 @@ use std::sync::Arc;
 /// `INSERT`, `UPDATE` or `DELETE`.
 #[derive(Clone, Debug)]
 pub struct Modify {
+    /// The table, with the rules for its rows.
     pub table: Arc<Target>,
     /// For `INSERT` the rows to insert; else rows of the table, followed by those of other tables.
     pub input: Node,
+    /// The change of each row.
     pub change: Change,
     /// Over the row of the table, followed by those of other tables.
     pub returning: Option<Vec<Expr>>,
@@ -23,7 +25,9 @@ pub struct Modify {
 /// The change of each row.
 #[derive(Clone, Debug)]
 pub enum Change {
+    /// New rows.
     Insert(Insert),
+    /// New values in rows that are there.
     Update {
         /// Positions of columns, and their values over the row of the input.
         set: Vec<(usize, Expr)>,
@@ -32,15 +36,19 @@ pub enum Change {
         /// The way of rows that their partition does not take any more.
         moves: Option<Moves>,
     },
+    /// Rows go.
     Delete {
+        /// The condition of the statement, tested again on rows that have changed.
         recheck: Option<Expr>,
     },
 }
 
+/// The rows of an insertion.
 #[derive(Clone, Debug)]
 pub struct Insert {
     /// The value of each column over the row of the input.
     pub values: Vec<Expr>,
+    /// The remedy for a key that is there already; none if that is an error.
     pub conflict: Option<Conflict>,
     /// The way to partitions, if the table has no rows of its own.
     pub router: Option<Arc<Router>>,
@@ -49,6 +57,7 @@ pub struct Insert {
 /// The way of rows to other partitions.
 #[derive(Clone, Debug)]
 pub struct Moves {
+    /// The way down from that table.
     pub router: Arc<Router>,
     /// The table of the statement, whose rows the router takes.
     pub table: Arc<Target>,
@@ -64,8 +73,11 @@ pub enum Conflict {
     /// Change the row that is there. Values are over that row, then the one that was to be
     /// inserted.
     Update {
+        /// The key that decides whether a row is there.
         key: UniqueKey,
+        /// Positions of columns, and their new values.
         set: Vec<(usize, Expr)>,
+        /// The row stays as it is unless this is true.
         condition: Option<Expr>,
     },
 }
@@ -85,14 +97,18 @@ impl Conflict {
 pub struct UniqueKey {
     /// The index below; none for the primary key.
     pub index: Option<String>,
+    /// Positions of its columns.
     pub columns: Vec<usize>,
 }
 
 /// A table with the rules for its rows.
 #[derive(Clone, Debug)]
 pub struct Target {
+    /// The table.
     pub source: Source,
+    /// The name of its schema, for messages.
     pub schema: String,
+    /// Its columns, hidden ones included.
     pub columns: Vec<TargetColumn>,
     /// Columns of clients; those after them are computed for indexes.
     pub visible: usize,
@@ -115,7 +131,9 @@ pub struct Target {
 /// A column of a target.
 #[derive(Clone, Debug)]
 pub struct TargetColumn {
+    /// The name, for messages.
     pub name: String,
+    /// Whether NULL is refused.
     pub not_null: bool,
     /// Conditions of the column's domain, with their names.
     pub domain_checks: Vec<(String, String, Expr)>,
@@ -124,10 +142,13 @@ pub struct TargetColumn {
 /// A foreign key, from the table that has it or the one it refers to.
 #[derive(Clone, Debug)]
 pub struct Reference {
+    /// The name of the constraint, for messages.
     pub constraint: String,
     /// The other table: the parent of a reference, or the child that refers.
     pub other: Oid,
+    /// The name of the other table, for messages.
     pub other_name: String,
+    /// The other table, to be read and changed.
     pub other_source: Source,
     /// Columns of this table.
     pub columns: Vec<usize>,
@@ -135,15 +156,20 @@ pub struct Reference {
     pub other_columns: Vec<usize>,
     /// The index of the other table that begins with these columns; none for its primary key.
     pub access: ReferenceAccess,
+    /// The effect of a new key in the parent.
     pub on_update: Action,
+    /// The effect of a deletion in the parent.
     pub on_delete: Action,
+    /// Whether a key with some NULLs, and not only NULLs, is refused (`MATCH FULL`).
     pub is_full: bool,
 }
 
 /// The way to the rows of the other table.
 #[derive(Clone, Debug)]
 pub enum ReferenceAccess {
+    /// The columns begin the primary key.
     Primary,
+    /// This secondary index begins with the columns.
     Index(String),
     /// No index begins with the columns: all rows are looked at.
     All,

@@ -53,16 +53,21 @@ pub enum Node {
     Counted(Arc<super::counted::Counted>),
 }
 
+/// Rows that are written down in the statement, or made of its parameters.
 #[derive(Clone, Debug)]
 pub struct Values {
+    /// The expressions of each row, which read no row.
     pub rows: Vec<Vec<Expr>>,
+    /// Columns of each row.
     pub width: usize,
 }
 
 /// Columns of a table's row: those of SQL, then the hidden number where rows have one.
 #[derive(Clone, Debug)]
 pub struct Scan {
+    /// The table.
     pub source: Source,
+    /// The way to its rows.
     pub access: Access,
     /// A condition over the row that the access does not ensure.
     pub condition: Option<Expr>,
@@ -73,8 +78,11 @@ pub struct Scan {
 /// A table as plans use it.
 #[derive(Clone, Debug)]
 pub struct Source {
+    /// Number of the table in the catalogue.
     pub oid: u32,
+    /// The table's name, for messages and `EXPLAIN`.
     pub name: String,
+    /// The table below, which has the rows.
     pub table: indelible::Table,
     /// Types of the columns of SQL.
     pub types: Arc<[Type]>,
@@ -104,16 +112,26 @@ impl Source {
 #[derive(Clone, Debug)]
 pub enum Access {
     /// All rows, in the order of the primary key; backward if asked for.
-    All { backward: bool },
+    All {
+        /// Whether the greatest key comes first.
+        backward: bool,
+    },
     /// Rows whose key columns begin with values, and the next column lies in a range.
     Range(KeyRange),
     /// Rows whose first key columns have one of several lists of values.
     Keys {
+        /// The secondary index; none for the primary key.
         index: Option<String>,
+        /// Each list of values, one for each of the first key columns.
         keys: Vec<Vec<Expr>>,
     },
     /// Rows of which the first key column is an element of an array.
-    Elements { index: Option<String>, array: Expr },
+    Elements {
+        /// The secondary index; none for the primary key.
+        index: Option<String>,
+        /// The array, which does not read the table's row.
+        array: Expr,
+    },
 }
 
 /// A range of an index.
@@ -123,15 +141,20 @@ pub struct KeyRange {
     pub index: Option<String>,
     /// Values of the first columns. They do not read the table's row.
     pub prefix: Vec<Expr>,
+    /// The lower end of the next column; none if the range is open there.
     pub low: Option<Bound>,
+    /// The upper end of the next column.
     pub high: Option<Bound>,
+    /// Whether the greatest key comes first.
     pub backward: bool,
 }
 
 /// An end of a range.
 #[derive(Clone, Debug)]
 pub struct Bound {
+    /// The key at the end; it does not read the table's row.
     pub value: Expr,
+    /// Whether rows with this very key are in the range.
     pub is_included: bool,
 }
 
@@ -140,6 +163,7 @@ pub struct Bound {
 pub struct System {
     /// Its number.
     pub relation: Oid,
+    /// Its name, for messages and `EXPLAIN`.
     pub name: &'static str,
     /// Names and types of its columns.
     pub columns: Box<[(&'static str, Kind)]>,
@@ -149,45 +173,62 @@ pub struct System {
     pub condition: Option<Expr>,
 }
 
+/// Functions in `FROM`, whose rows stand side by side.
 #[derive(Clone, Debug)]
 pub struct Functions {
     /// Functions that give sets; shorter ones are filled up with NULL.
     pub calls: Vec<Expr>,
     /// Columns of each.
     pub widths: Vec<usize>,
+    /// Whether a last column counts the rows.
     pub has_ordinality: bool,
 }
 
+/// Rows of the input for which a condition is true.
 #[derive(Clone, Debug)]
 pub struct Filter {
+    /// The rows to choose from.
     pub input: Node,
+    /// Over a row of the input.
     pub condition: Expr,
 }
 
+/// Expressions over each row of the input.
 #[derive(Clone, Debug)]
 pub struct Project {
+    /// The rows that the expressions read.
     pub input: Node,
+    /// The columns of the output.
     pub expressions: Vec<Expr>,
     /// Whether some of them give sets of rows.
     pub has_sets: bool,
 }
 
+/// Pairs of rows of two inputs.
 #[derive(Clone, Debug)]
 pub struct Join {
+    /// Which rows are in the result.
     pub kind: JoinKind,
+    /// The outer input.
     pub left: Node,
+    /// The inner input, which is searched for each left row.
     pub right: Node,
     /// Over the columns of the left row, then the right one.
     pub condition: Option<Expr>,
+    /// The way to find the partners of a left row.
     pub method: JoinMethod,
 }
 
 /// The rows of a join.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinKind {
+    /// Pairs only.
     Inner,
+    /// Pairs, and left rows without a partner.
     Left,
+    /// Pairs, and right rows without a partner.
     Right,
+    /// Pairs, and rows of both sides without a partner.
     Full,
     /// Left rows with a match; no columns of the right one.
     Semi,
@@ -220,24 +261,39 @@ pub enum JoinMethod {
     /// The right input is run again for each left row, which it reads as the next outer row.
     Lateral,
     /// The right input is kept in a table by the values of its keys.
-    Hash { left: Vec<Expr>, right: Vec<Expr> },
+    Hash {
+        /// The keys over a left row.
+        left: Vec<Expr>,
+        /// The keys over a right row, in the same order.
+        right: Vec<Expr>,
+    },
 }
 
+/// Groups of rows that agree in all keys; without keys one group of all rows.
 #[derive(Clone, Debug)]
 pub struct Aggregate {
+    /// The rows that are grouped.
     pub input: Node,
+    /// Expressions over a row of the input; the first columns of the output.
     pub keys: Vec<Expr>,
+    /// Aggregates over each group; the other columns.
     pub calls: Vec<AggregateCall>,
 }
 
 /// An aggregate over the rows of a group.
 #[derive(Clone, Debug)]
 pub struct AggregateCall {
+    /// The aggregate.
     pub function: super::call::AggregateFunction,
+    /// Over a row of the input.
     pub arguments: Vec<Expr>,
+    /// Whether equal arguments count once.
     pub is_distinct: bool,
+    /// The order in which the aggregate sees its rows, if it matters.
     pub order: Vec<SortKey>,
+    /// Only rows for which it is true are seen.
     pub filter: Option<Expr>,
+    /// Type of the result.
     pub data_type: Type,
 }
 
@@ -248,83 +304,119 @@ impl AggregateCall {
     }
 }
 
+/// Rows of the input with the results of window functions after their columns.
 #[derive(Clone, Debug)]
 pub struct Window {
+    /// The rows.
     pub input: Node,
+    /// Rows that agree in these are one partition.
     pub partition: Vec<Expr>,
+    /// The order of rows inside a partition.
     pub order: Vec<SortKey>,
+    /// The functions, each a further column.
     pub calls: Vec<WindowCall>,
 }
 
 /// A window function with its frame.
 #[derive(Clone, Debug)]
 pub struct WindowCall {
+    /// The function, or an aggregate over the frame.
     pub function: OverWindow,
+    /// Over a row of the input.
     pub arguments: Vec<Expr>,
+    /// Only rows of the frame for which it is true are seen.
     pub filter: Option<Expr>,
+    /// The rows around the current one that are seen.
     pub frame: Frame,
+    /// Type of the result.
     pub data_type: Type,
 }
 
 /// A function over the rows around one.
 #[derive(Clone, Debug)]
 pub enum OverWindow {
+    /// An aggregate over the rows of the frame.
     Aggregate(super::call::AggregateFunction),
+    /// A function of the place in the partition, such as `rank`.
     Function(WindowFunction),
 }
 
 /// The rows of a window that an aggregate sees.
 #[derive(Clone, Debug)]
 pub struct Frame {
+    /// The unit in which the ends are counted.
     pub unit: FrameUnit,
+    /// The first row of the frame.
     pub start: FrameEnd,
+    /// The last row of the frame.
     pub end: FrameEnd,
 }
 
+/// Unit of the ends of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameUnit {
+    /// Single rows.
     Rows,
+    /// Distances between values of the order's key.
     Range,
+    /// Groups of rows that are equal in the order.
     Groups,
 }
 
 /// An end of a frame; offsets do not read rows.
 #[derive(Clone, Debug)]
 pub enum FrameEnd {
+    /// The first row of the partition.
     UnboundedPreceding,
+    /// So far before the current row.
     Preceding(Expr),
+    /// The current row, or its equals in the order.
     CurrentRow,
+    /// So far after the current row.
     Following(Expr),
+    /// The last row of the partition.
     UnboundedFollowing,
 }
 
 /// A key of an order.
 #[derive(Clone, Debug)]
 pub struct SortKey {
+    /// The key of a row.
     pub expression: Expr,
+    /// Whether the greatest key comes first.
     pub descends: bool,
+    /// Whether NULL comes before all other keys.
     pub nulls_first: bool,
 }
 
+/// The rows of the input in an order.
 #[derive(Clone, Debug)]
 pub struct Sort {
+    /// The rows.
     pub input: Node,
+    /// The keys, the most significant one first.
     pub keys: Vec<SortKey>,
     /// The number of rows that are wanted, if a limit follows.
     pub wanted: Option<Expr>,
 }
 
+/// The first rows of the input, or those after some.
 #[derive(Clone, Debug)]
 pub struct Limit {
+    /// The rows.
     pub input: Node,
+    /// How many rows are given; all if there is none, or if it is NULL.
     pub count: Option<Expr>,
+    /// How many rows are left out before them.
     pub offset: Option<Expr>,
     /// Keys of the order, if rows that equal the last one come too.
     pub ties: Option<Vec<SortKey>>,
 }
 
+/// The rows of the input, each one once.
 #[derive(Clone, Debug)]
 pub struct Distinct {
+    /// The rows, in an order in which the first of equal ones is wanted.
     pub input: Node,
     /// Rows are the same if these are; all columns if there are none.
     pub on: Option<Vec<Expr>>,
@@ -333,47 +425,68 @@ pub struct Distinct {
 /// Kind of a set operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetKind {
+    /// Rows of either side.
     Union,
+    /// Rows of both sides.
     Intersect,
+    /// Rows of the left side that the right one lacks.
     Except,
 }
 
+/// Rows of two inputs with the same columns, put together.
 #[derive(Clone, Debug)]
 pub struct SetOperation {
+    /// The operation.
     pub kind: SetKind,
+    /// Whether repeated rows count, instead of one of each.
     pub all: bool,
+    /// The first input.
     pub left: Node,
+    /// The second input.
     pub right: Node,
 }
 
+/// A query of `WITH`, which runs once for all of its uses.
 #[derive(Clone, Debug)]
 pub struct Shared {
     /// Its number in the statement.
     pub number: usize,
+    /// The query.
     pub node: Node,
+    /// Columns of its rows.
     pub width: usize,
 }
 
+/// A recursive query: its rows are those of the start and of all rounds of the step.
 #[derive(Clone, Debug)]
 pub struct Recursive {
     /// Its number in the statement.
     pub number: usize,
+    /// The part that does not read the query itself.
     pub start: Node,
+    /// The part that is run again over the rows that the last round has added.
     pub step: Node,
+    /// Whether repeated rows are kept.
     pub all: bool,
+    /// Columns of its rows.
     pub width: usize,
 }
 
+/// The rows that the last round of a recursive query has added, inside of its step.
 #[derive(Clone, Debug)]
 pub struct Working {
     /// The number of the recursive query.
     pub number: usize,
+    /// Columns of these rows.
     pub width: usize,
 }
 
+/// Rows of the input, locked in their tables as they pass (`FOR UPDATE` and its like).
 #[derive(Clone, Debug)]
 pub struct Lock {
+    /// The rows, with the keys of the tables.
     pub input: Node,
+    /// The tables whose rows are locked.
     pub tables: Vec<LockTarget>,
     /// The condition of the query, tested again on rows that have changed.
     pub recheck: Option<Expr>,
@@ -382,18 +495,24 @@ pub struct Lock {
 /// A table whose rows are locked.
 #[derive(Clone, Debug)]
 pub struct LockTarget {
+    /// The table.
     pub source: Source,
     /// The position of its first column in the row.
     pub start: usize,
+    /// The kind of lock.
     pub strength: indelible::RowLock,
+    /// The remedy if another transaction has the row.
     pub busy: Busy,
 }
 
 /// The remedy for a row that others have locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Busy {
+    /// It is waited for.
     Wait,
+    /// The statement fails (`NOWAIT`).
     Fail,
+    /// The row is left out (`SKIP LOCKED`).
     Skip,
 }
 

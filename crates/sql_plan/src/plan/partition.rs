@@ -17,14 +17,18 @@ pub struct Level {
     pub table: String,
     /// Expressions over the row, and how they are written.
     pub keys: Vec<(Expr, String)>,
+    /// Its partitions.
     pub arms: Vec<Arm>,
 }
 
 /// A partition of a level.
 #[derive(Clone, Debug)]
 pub struct Arm {
+    /// The partition.
     pub table: Oid,
+    /// The keys of its rows.
     pub takes: Takes,
+    /// The level or leaf that the partition is.
     pub next: Next,
 }
 
@@ -33,6 +37,7 @@ pub struct Arm {
 pub enum Takes {
     /// Those that no other partition takes.
     Rest,
+    /// Keys of one column, equal to one of these.
     Among(Vec<Datum>),
     /// From the first end up to the second, which it does not take.
     Between(Vec<Edge>, Vec<Edge>),
@@ -41,8 +46,11 @@ pub enum Takes {
 /// A key of an end of a range.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Edge {
+    /// Before all keys.
     Min,
+    /// At this key.
     At(Datum),
+    /// After all keys, NULL included.
     Max,
 }
 
@@ -51,7 +59,9 @@ pub enum Edge {
 pub enum Next {
     /// Nobody asks for it.
     Unknown,
+    /// The level with this position in the router.
     Level(usize),
+    /// The leaf with this position in the router.
     Leaf(usize),
 }
 
@@ -60,6 +70,7 @@ pub enum Next {
 pub struct Router {
     /// The first is the table itself. Keys are over rows of it.
     pub levels: Vec<Level>,
+    /// The tables that have rows.
     pub leaves: Vec<Leaf>,
     /// The partitions that the table itself is, over rows of it.
     pub within: Vec<(Level, usize)>,
@@ -68,6 +79,7 @@ pub struct Router {
 /// A partition that has rows.
 #[derive(Clone, Debug)]
 pub struct Leaf {
+    /// The partition, with the rules for its rows.
     pub target: Arc<Target>,
     /// For each of its columns the one of the table above.
     pub columns: Vec<usize>,

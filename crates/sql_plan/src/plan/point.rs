@@ -18,14 +18,18 @@ const ROWS_MAX: usize = 64;
 /// A statement on single rows.
 #[derive(Debug)]
 pub enum PointPlan {
+    /// Expressions over a row, if the row is there.
     Select(PointRow, Vec<Expr>),
+    /// Insertion of rows that are written down.
     Insert(PointInsert),
+    /// Update or deletion of a row.
     Change(PointChange),
 }
 
 /// A row that is found by its primary key.
 #[derive(Debug)]
 pub struct PointRow {
+    /// The table.
     pub source: Source,
     /// Values of the key's columns; they read no row.
     pub key: Vec<Expr>,
@@ -38,21 +42,28 @@ pub struct PointRow {
 /// The insertion of rows that are written down.
 #[derive(Debug)]
 pub struct PointInsert {
+    /// The table that gets the rows.
     pub table: Arc<Target>,
+    /// The rows as they are written down.
     pub rows: Arc<Values>,
     /// The value of each column over a row that is written down.
     pub values: Vec<Expr>,
+    /// Expressions over a new row, if the statement returns any.
     pub returning: Option<Vec<Expr>>,
 }
 
 /// The change of a row.
 #[derive(Debug)]
 pub struct PointChange {
+    /// The table of the row.
     pub table: Arc<Target>,
+    /// The row.
     pub row: PointRow,
     /// The columns that are set and their values; none if the row is deleted.
     pub set: Option<Vec<(usize, Expr)>>,
+    /// The lock that it takes.
     pub strength: RowLock,
+    /// Expressions over the row after the change, or before a deletion.
     pub returning: Option<Vec<Expr>>,
 }
 
