@@ -4,15 +4,17 @@
 //! server knows the verifier; neither follows from the other (RFC 5802, RFC 7677). The password is
 //! taken as its UTF-8 bytes; preparation by `SASLprep` changes no password of ASCII letters.
 
-use crate::types::function::{sha256, to_base64 as base64};
+use crate::types::function::to_base64 as base64;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::{Digest as _, Sha256};
 use std::hash::{BuildHasher, RandomState};
 
 /// Rounds of the password's hash, PostgreSQL's default.
 const ROUNDS: u32 = 4096;
-/// Bytes of a block of SHA-256.
-const BLOCK: usize = 64;
 /// The beginning of all verifiers.
 const PREFIX: &str = "SCRAM-SHA-256$";
+
+type Key = [u8; 32];
 
 /// The verifier of a password with a new salt; a text that is one already stays.
 pub fn verifier(password: &str) -> String {
@@ -28,8 +30,8 @@ pub fn verifier(password: &str) -> String {
 
 fn verifier_with(password: &str, salt: &[u8], rounds: u32) -> String {
     let salted = salted(password.as_bytes(), salt, rounds);
-    let stored = sha256(&hmac(&salted, b"Client Key"));
-    let server = hmac(&salted, b"Server Key");
+    let stored = Sha256::digest(hmac(&salted, &[b"Client Key"]));
+    let server = hmac(&salted, &[b"Server Key"]);
     format!(
         "{PREFIX}{rounds}:{}${}:{}",
         base64(salt),
@@ -39,13 +41,11 @@ fn verifier_with(password: &str, salt: &[u8], rounds: u32) -> String {
 }
 
 /// The hash of a password: PBKDF2 with one block.
-fn salted(password: &[u8], salt: &[u8], rounds: u32) -> Vec<u8> {
-    let mut first = salt.to_vec();
-    first.extend(1_u32.to_be_bytes());
-    let mut last = hmac(password, &first);
-    let mut sum = last.clone();
+fn salted(password: &[u8], salt: &[u8], rounds: u32) -> Key {
+    let mut last = hmac(password, &[salt, &1_u32.to_be_bytes()]);
+    let mut sum = last;
     for _ in 1..rounds {
-        last = hmac(password, &last);
+        last = hmac(password, &[&last]);
         for (sum, byte) in sum.iter_mut().zip(&last) {
             *sum ^= byte;
         }
@@ -53,19 +53,12 @@ fn salted(password: &[u8], salt: &[u8], rounds: u32) -> Vec<u8> {
     sum
 }
 
-fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
-    let mut block = [0; BLOCK];
-    if key.len() > BLOCK {
-        block[..32].copy_from_slice(&sha256(key));
-    } else {
-        block[..key.len()].copy_from_slice(key);
+fn hmac(key: &[u8], parts: &[&[u8]]) -> Key {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("a key may have any length");
+    for part in parts {
+        mac.update(part);
     }
-    let padded = |byte: u8, message: &[u8]| {
-        let mut text: Vec<u8> = block.iter().map(|one| one ^ byte).collect();
-        text.extend(message);
-        sha256(&text)
-    };
-    padded(0x5c, &padded(0x36, message))
+    mac.finalize().into_bytes().into()
 }
 
 #[cfg(test)]
@@ -83,7 +76,7 @@ mod tests {
         let message = "n=user,r=rOprNGfwEbeRWgbNEkqO,\
             r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,\
             i=4096,c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0";
-        let signature = hmac(&hmac(&salted, b"Server Key"), message.as_bytes());
+        let signature = hmac(&hmac(&salted, &[b"Server Key"]), &[message.as_bytes()]);
         assert_eq!(
             base64(&signature),
             "6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="

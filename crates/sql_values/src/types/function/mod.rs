@@ -23,7 +23,6 @@ mod series;
 pub mod string;
 
 pub use bytes::to_base64;
-pub use digest::sha256;
 
 use super::aggregate::{self, Aggregate};
 use super::context::CallContext;
