@@ -6,14 +6,11 @@
 //! | 1 | the command failed; of `verify`: damage was found; of `torture`: a wrong image was found |
 //! | 2 | the command line cannot be used; of `verify`: the check could not be made |
 
-use crate::args::{Command, IndexesCommand, RoleCommand, TablesCommand};
-use crate::files::is_standard;
 use crate::printable::printable_lines;
 use crate::streams;
 use server::config::ConfigError;
 use std::fmt;
 use std::io::ErrorKind;
-use std::path::Path;
 
 /// Exit code of a failed command.
 pub(crate) const FAILED: u8 = 1;
@@ -46,52 +43,6 @@ pub(crate) enum Work {
     Done,
     /// Printing is its work, or part of it.
     Printing,
-}
-
-impl Work {
-    pub(crate) fn before_the_report(command: &Command) -> Self {
-        let writes = |file: &Path| {
-            if is_standard(file) {
-                Self::Printing
-            } else {
-                Self::Done
-            }
-        };
-        match command {
-            Command::Create(_)
-            | Command::Import(_)
-            | Command::Load(_)
-            | Command::Restore(_)
-            | Command::Convert(_)
-            | Command::Shrink(_)
-            | Command::Tables(TablesCommand::Create(_) | TablesCommand::Drop(_))
-            | Command::Indexes(IndexesCommand::Create(_) | IndexesCommand::Drop(_))
-            | Command::Role(RoleCommand::Create(_)) => Self::Done,
-            Command::Repair(args) if !args.dry_run => Self::Done,
-            Command::Export(args) => writes(&args.file),
-            Command::Dump(args) => writes(&args.file),
-            Command::Backup(args) => args.file.as_deref().map_or(Self::Printing, writes),
-            Command::Quickstart(_)
-            | Command::Victim(_)
-            | Command::Torture(_)
-            | Command::Tables(TablesCommand::List(_))
-            | Command::Indexes(IndexesCommand::List(_))
-            | Command::Describe(_)
-            | Command::Get(_)
-            | Command::Scan(_)
-            | Command::Sql(_)
-            | Command::Serve(_)
-            | Command::Config(_)
-            | Command::Info(_)
-            | Command::Verify(_)
-            | Command::Repair(_)
-            | Command::Device(_)
-            | Command::Bench(_)
-            | Command::Completions(_)
-            | Command::Lab(_)
-            | Command::Advise(_) => Self::Printing,
-        }
-    }
 }
 
 /// Tells the user how a command failed, and returns the exit code. A reader of the output that goes

@@ -6,8 +6,9 @@
 //! does not, the page says that too. Only statements that need it are measured again.
 
 use super::experiment::{Check, Experiment, Filter, Kind};
+use super::experiment::{Parameters, passes};
 use super::judge::{Judged, Verdict, judge};
-use super::point::{Parameters, Point, passes};
+use super::point::Point;
 use super::rows::{LabRow, Rows};
 use super::size::Size;
 use super::variant::{Scope, Variant};

@@ -5,8 +5,8 @@
 //! knows how to run it. A `Check` is a statement of the paper about numbers of rows. Nothing in
 //! an experiment is measured here: the only numbers are the paper's, each with its source.
 
-use super::point::{Parameters, passes};
 use super::size::Size;
+use std::collections::BTreeMap;
 
 /// A paper whose experiments the lab repeats.
 pub struct Paper {
@@ -93,6 +93,9 @@ pub enum Kind {
     /// turns into numbers of tuples.
     Join,
 }
+
+/// Parameters by name.
+pub type Parameters = BTreeMap<String, String>;
 
 /// Parameters that must have these values.
 pub(crate) type Filter = &'static [(&'static str, &'static str)];
@@ -292,6 +295,13 @@ impl Test {
             within,
         }
     }
+}
+
+/// Whether parameters have the values of a filter.
+pub fn passes(parameters: &Parameters, filter: Filter) -> bool {
+    filter
+        .iter()
+        .all(|(name, value)| parameters.get(*name).is_some_and(|own| own == value))
 }
 
 /// Whether parameters have the values of a filter, but for those that others set.

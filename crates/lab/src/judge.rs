@@ -14,7 +14,7 @@
 //! several numbers, the worst of them decides.
 
 use super::experiment::{Basis, Check, Filter, Test, Within};
-use super::point::{Parameters, passes};
+use super::experiment::{Parameters, passes};
 use super::rows::LabRow;
 use super::statistics::{Interval, geometric_mean};
 

@@ -75,7 +75,11 @@ mod tests {
         let size = Size::default();
         for experiment in experiments() {
             let points = Point::of(experiment, &size, 1, Variant::Ours);
-            let any = |filter| points.iter().any(|p| point::passes(&p.parameters, filter));
+            let any = |filter| {
+                points
+                    .iter()
+                    .any(|p| experiment::passes(&p.parameters, filter))
+            };
             for plot in experiment.plots {
                 assert!(any(plot.rows), "{}: {}", experiment.name, plot.caption);
                 let (a, b) = match plot.shape {

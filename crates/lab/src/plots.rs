@@ -3,9 +3,9 @@
 //!
 //! A plot without rows is not drawn. Values that no row has are left out, never guessed.
 
+use super::experiment::passes;
 use super::experiment::{Axes, Basis, Experiment, Plot, Shape, Test, Unit};
 use super::judge::Judged;
-use super::point::passes;
 use super::rows::LabRow;
 use super::statistics::Interval;
 use super::variant::{Scope, Variant};

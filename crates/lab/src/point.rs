@@ -4,20 +4,16 @@
 //! the machine; its hash names it in rows. Figures that need the same run share its row, because
 //! the name does not depend on the figure.
 
-use super::experiment::{Experiment, Filter, Kind, Sweep};
+use super::experiment::{Experiment, Kind, Parameters, Sweep};
 use super::paged;
 use super::size::Size;
 use super::variant::{self, Scope, Variant};
 use anyhow::{Result, bail};
 use indelible::{FenceOrder, Options};
 use measure::machine::fnv;
-use std::collections::BTreeMap;
 
 /// Parameters whose names are not options of a command.
 const NO_OPTIONS: [&str; 4] = ["workload", "relations", "read-ns", "write-ns"];
-
-/// Parameters by name.
-pub type Parameters = BTreeMap<String, String>;
 
 /// One run.
 #[derive(Clone, Debug)]
@@ -259,13 +255,6 @@ fn product(sweep: &Sweep, size: &Size, seed: u64) -> Vec<Point> {
     points
 }
 
-/// Whether parameters have the values of a filter.
-pub fn passes(parameters: &Parameters, filter: Filter) -> bool {
-    filter
-        .iter()
-        .all(|(name, value)| parameters.get(*name).is_some_and(|own| own == value))
-}
-
 /// The name of a configuration.
 pub fn hash(configuration: &str) -> String {
     fnv(configuration.as_bytes())
@@ -274,6 +263,7 @@ pub fn hash(configuration: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::passes;
 
     #[test]
     fn methods_are_told_the_size_of_what_they_have() {

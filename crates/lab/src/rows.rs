@@ -7,7 +7,8 @@
 //! spreadsheets is made from the rows and never read.
 
 use super::control::Control;
-use super::point::{Parameters, Point, hash};
+use super::experiment::Parameters;
+use super::point::{Point, hash};
 use super::size::Size;
 use super::statistics::median;
 use anyhow::{Context, Result};

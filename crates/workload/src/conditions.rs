@@ -4,7 +4,6 @@
 //! equal. Each partition is read by a thread of its own into findings of its own, which are added
 //! up at the end.
 
-use crate::standard::WorkloadError;
 use std::fmt;
 
 /// Violations that are listed; more of the same say nothing new.
@@ -86,16 +85,5 @@ impl Findings {
         let room = LISTED_MAX.saturating_sub(self.violations.len());
         self.violations
             .extend(other.violations.into_iter().take(room));
-    }
-
-    /// The violations as an error, if there are any.
-    pub(crate) fn check(&self) -> Result<(), WorkloadError> {
-        if self.violated == 0 {
-            return Ok(());
-        }
-        Err(WorkloadError::Inconsistent {
-            count: self.violated,
-            first: self.violations.clone(),
-        })
     }
 }

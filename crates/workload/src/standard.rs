@@ -12,7 +12,7 @@
 //! leave the result of some order of their transactions. A check then accepts the result of the
 //! last transaction of any of them, and each list must have run to an exact position.
 
-use crate::conditions::{Violation, listed};
+use crate::conditions::{Findings, Violation, listed};
 use crate::loader::{Loaded, on_each};
 use crate::script::RoutedScript;
 use indelible::{Database, Error};
@@ -160,6 +160,19 @@ pub enum WorkloadError {
         /// The value found.
         found: String,
     },
+}
+
+impl Findings {
+    /// The violations as an error, if there are any.
+    pub(crate) fn check(&self) -> Result<(), WorkloadError> {
+        if self.violated == 0 {
+            return Ok(());
+        }
+        Err(WorkloadError::Inconsistent {
+            count: self.violated,
+            first: self.violations.clone(),
+        })
+    }
 }
 
 impl WorkloadError {

@@ -19,6 +19,7 @@ mod repair;
 mod serve;
 mod sql;
 mod torture;
+mod work;
 
 pub(crate) use advise::{AdviseArgs, Preference};
 pub(crate) use axes::{AXES, AxesArgs};

@@ -5,7 +5,7 @@
 //! be checked against the bookings that are there: every acknowledged one is among them (nothing is
 //! lost), and the counters of all airports have exactly their sum (nothing is half there).
 
-use super::victim::{Acknowledged, Acknowledgements, Work};
+use super::pipe::{Acknowledged, Acknowledgements, Work};
 use crate::args::VictimJob;
 use crate::scratch::Scratch;
 use anyhow::{Result, bail, ensure};

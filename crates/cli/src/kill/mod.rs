@@ -8,17 +8,20 @@
 //! |---|---|
 //! | `bookings` | the transactions; proof that acknowledged ones are there, none half there |
 //! | `standard` | the same with a small TPC-C, TPC-B or TATP and its consistency conditions |
-//! | `victim` | the process that is killed, and the pipe through which it acknowledges |
+//! | `victim` | the process that is killed |
+//! | `pipe` | its work, and the pipe through which it acknowledges |
 //! | `cycles` | many kills of one database |
 //! | `power` | the power of a whole file system instead, which shows a missing sync |
 
 pub(crate) mod bookings;
 mod cycles;
+mod pipe;
 mod power;
 mod standard;
 pub(crate) mod victim;
 
 pub(crate) use cycles::{End, run as run_cycles};
+pub(crate) use pipe::Work;
 pub(crate) use power::Mount;
 
 use crate::args::{ImportArgs, TextArgs};
@@ -26,7 +29,7 @@ use crate::import::{self, Imported};
 use crate::scratch::Scratch;
 use anyhow::Result;
 use indelible::Database;
-use victim::{Acknowledged, Work};
+use pipe::Acknowledged;
 
 /// The data set that ships with the program; its source and licence are in data/README.md.
 const AIRPORTS_CSV: &[u8] = include_bytes!("../../data/airports.csv");

@@ -5,7 +5,7 @@
 //! last check, some prefix of each list that has every acknowledged transaction and at most the one
 //! in flight.
 
-use super::victim::{Acknowledged, Acknowledgements, Work};
+use super::pipe::{Acknowledged, Acknowledgements, Work};
 use crate::args::VictimJob;
 use crate::scratch::Scratch;
 use anyhow::{Context, Result};

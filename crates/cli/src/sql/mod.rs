@@ -11,6 +11,7 @@ mod dump;
 mod edit;
 mod interactive;
 mod interrupt;
+mod pieces;
 mod printer;
 mod random;
 mod report;

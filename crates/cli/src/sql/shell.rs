@@ -1,15 +1,15 @@
-//! The shell: runs pieces of text, statements and commands alike, and keeps what a user has set.
+//! The shell: runs statements, and keeps what a user has set; `pieces` runs a whole text.
 //!
 //! A statement that fails is told on standard error, and the shell goes on; whoever runs a script
 //! decides whether the script does too. Only a lost connection and output that nobody takes end the
 //! shell itself.
 
+use super::interrupt;
 use super::printer::{Input, Out, Printer};
 use super::report::{self, Verbosity};
-use super::{command, interrupt};
 use crate::output::{FormatName, duration, stdout};
 use anyhow::Result;
-use client::script::{Piece, Script, substitute};
+use client::script::{Script, substitute};
 use client::{Answers, Client, Error, Report, Sink, Status};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -76,42 +76,7 @@ impl Shell {
         }
     }
 
-    /// Runs the statements and commands of a text. `file` is its name in errors; a text of a file
-    /// has the data of its COPY statements.
-    pub(super) fn run(&mut self, text: &str, file: Option<&str>) -> Result<Outcome> {
-        let mut script = Script::new(text);
-        let mut outcome = Outcome::Done;
-        while !self.is_over && (outcome == Outcome::Done || self.keeps_going) {
-            let piece = script.next();
-            let place = |script: &Script<'_>| match file {
-                Some(file) => format!("{file}:{}: ", script.statement_line()),
-                None => String::new(),
-            };
-            let ended = match piece {
-                Some(Piece::Statement(text)) => {
-                    let place = place(&script);
-                    self.statement(&text, &place, file.map(|_| &mut script))?
-                }
-                Some(Piece::Command(text)) => {
-                    let text = substitute(text, |name| self.variable(name)).into_owned();
-                    let place = place(&script);
-                    command::run(self, &text, &mut script, &place)?
-                }
-                None => {
-                    let rest = script.take_buffer();
-                    if !rest.trim().is_empty() {
-                        let rest = self.statement(&rest, &place(&script), None)?;
-                        outcome = outcome.and(rest);
-                    }
-                    break;
-                }
-            };
-            outcome = outcome.and(ended);
-        }
-        Ok(outcome)
-    }
-
-    fn variable(&self, name: &str) -> Option<String> {
+    pub(super) fn variable(&self, name: &str) -> Option<String> {
         self.variables.get(name).cloned()
     }
 

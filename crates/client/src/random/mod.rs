@@ -21,3 +21,17 @@ mod tally;
 pub use oracle::check;
 pub use round::{Finding, compare};
 pub use tally::Tally;
+
+impl Default for Tally {
+    fn default() -> Self {
+        let types = schema::TYPES.iter().map(|data_type| data_type.name);
+        let expressions = expression::TEMPLATES
+            .iter()
+            .map(|template| template.construct);
+        let statements = statement::TEMPLATES
+            .iter()
+            .flat_map(|template| template.constructs);
+        let known = types.chain(expressions).chain(statements.copied());
+        Self::of(known)
+    }
+}

@@ -3,28 +3,18 @@
 //! Everything that the generator knows is in the count from the beginning, so that a construct
 //! which never occurs shows as a zero.
 
-use super::{expression, schema, statement};
 use std::collections::BTreeMap;
 
 /// How often each construct and type occurred.
 #[derive(Clone, Debug)]
 pub struct Tally(BTreeMap<&'static str, u64>);
 
-impl Default for Tally {
-    fn default() -> Self {
-        let types = schema::TYPES.iter().map(|data_type| data_type.name);
-        let expressions = expression::TEMPLATES
-            .iter()
-            .map(|template| template.construct);
-        let statements = statement::TEMPLATES
-            .iter()
-            .flat_map(|template| template.constructs);
-        let known = types.chain(expressions).chain(statements.copied());
+impl Tally {
+    /// A count that knows these names.
+    pub(super) fn of(known: impl Iterator<Item = &'static str>) -> Self {
         Self(known.map(|name| (name, 0)).collect())
     }
-}
 
-impl Tally {
     pub(super) fn count(&mut self, name: &'static str) {
         *self.0.entry(name).or_default() += 1;
     }

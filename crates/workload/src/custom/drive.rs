@@ -7,7 +7,7 @@
 //! every row can be derived from the list alone.
 
 use super::generate::generate;
-use super::{CustomOptions, Kind, Operation, Replay, TableShape, key_of};
+use super::{CustomError, CustomOptions, Kind, Operation, Replay, TableShape, key_of};
 use crate::random::{Random, mix};
 use crate::script::Script;
 use indelible::{
@@ -22,42 +22,6 @@ const LOAD_ROWS: u64 = 256;
 const LOAD_BYTES: u64 = 1 << 20;
 /// Windows into the pool of letters; a power of two.
 const WINDOWS: u64 = 1 << 14;
-
-/// An error of a run.
-#[derive(Debug, thiserror::Error)]
-pub enum CustomError {
-    /// The database refused. Its own error says what to do.
-    #[error(transparent)]
-    Database(#[from] Error),
-    /// An option has a value that cannot be used.
-    #[error("--{option}: {problem}")]
-    Option {
-        /// The option.
-        option: &'static str,
-        /// The fault, and the value to use instead.
-        problem: String,
-    },
-    /// A row is there that must not be, or is not there that must be.
-    #[error("table {table}: {found} rows are there and {expected} must be")]
-    Rows {
-        /// Position of the table.
-        table: usize,
-        /// Rows of the list.
-        expected: u64,
-        /// Rows of the database.
-        found: u64,
-    },
-    /// A row differs from the list's.
-    #[error("table {table}, key {key}: column {column} is wrong")]
-    Wrong {
-        /// Position of the table.
-        table: usize,
-        /// The primary key.
-        key: i64,
-        /// Position of the column, the key not counted.
-        column: u32,
-    },
-}
 
 /// A workload with its list made.
 #[derive(Clone, Debug)]

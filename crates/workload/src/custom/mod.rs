@@ -10,18 +10,21 @@
 //! | `generate` | the list of chosen shares |
 //! | `replay` | the list of a trace, on fewer rows than the traced database had |
 //! | `drive` | load, run, check |
+//! | `error` | how a run fails |
 //!
 //! Invariants: an operation's outcome (found, not found) is known from the list, and after a run
 //! every row has the content that the list gives it ([`Custom::check`]).
 
 mod drive;
+mod error;
 mod generate;
 mod options;
 mod replay;
 #[cfg(test)]
 mod tests;
 
-pub use drive::{Custom, CustomError, Runner};
+pub use drive::{Custom, Runner};
+pub use error::CustomError;
 pub use options::{CustomMix, CustomOptions, CustomSkew};
 pub use replay::Replay;
 

@@ -4,7 +4,7 @@
 //! `ACCESSES/ROWS` in percent or by name. Values are checked where the list is made, and an error
 //! names the option.
 
-use super::drive::CustomError;
+use super::CustomError;
 use std::fmt;
 use std::str::FromStr;
 
