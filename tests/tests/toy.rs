@@ -177,7 +177,7 @@ struct Toy {
 
 impl Policy for Toy {
     type Space = Maps;
-    type Mark = ();
+    type Savepoint = ();
 
     fn space(&self) -> &Maps {
         &self.maps
@@ -191,7 +191,7 @@ impl Policy for Toy {
         self.begin = self.maps.clone();
     }
 
-    fn mark(&mut self) {
+    fn savepoint(&mut self) {
         self.mark = self.maps.clone();
     }
 

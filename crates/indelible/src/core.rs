@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::lock_policy::LockPolicy;
 use crate::mark::{MarkBit, TurnMark};
 use crate::options::Mode;
-use crate::partition::{Partition, Seat};
+use crate::partition::{Partition, SessionSlot};
 use crate::retry::{Retry, Turns};
 use crate::roster::{Held, Keeper};
 use crate::sync::{Mutex, MutexGuard};
@@ -75,7 +75,7 @@ impl Core {
 
     /// Whether partitions have several session slots, so that transactions run there at once.
     pub(crate) fn has_many_slots(&self) -> bool {
-        self.partitions.iter().any(Partition::has_many_seats)
+        self.partitions.iter().any(Partition::has_many_slots)
     }
 
     /// The tables by their names, to be changed.
@@ -110,15 +110,15 @@ impl Core {
         self.has_marks && self.partitions.iter().any(Partition::is_unmarked)
     }
 
-    /// Writes the last mark, through a seat of each partition: nobody else has the database any
+    /// Writes the last mark, through a slot of each partition: nobody else has the database any
     /// more.
-    fn mark_last(&self, seats: &mut [MutexGuard<'_, Seat>]) -> Result<()> {
+    fn mark_last(&self, slots: &mut [MutexGuard<'_, SessionSlot>]) -> Result<()> {
         if !self.wants_mark() {
             return Ok(());
         }
         let number = self.commits.next_transaction()?;
-        for (partition, seat) in (0..).zip(seats) {
-            let marked = seat.mark(number);
+        for (partition, slot) in (0..).zip(slots) {
+            let marked = slot.mark(number);
             marked.map_err(|error| Error::unmarked(partition, error))?;
         }
         Ok(())
@@ -137,19 +137,19 @@ impl Core {
         let has_counts = self.save_counts(Duration::ZERO).is_ok();
         // A partition that is stopped, or held by a transaction that was forgotten, is left to
         // recovery.
-        let seats = self.partitions.iter();
-        let mut seats: Vec<_> = seats
+        let slots = self.partitions.iter();
+        let mut slots: Vec<_> = slots
             .filter_map(|partition| partition.take(Duration::ZERO).ok())
             .collect();
-        let has_all = seats.len() == self.partitions.len();
+        let has_all = slots.len() == self.partitions.len();
         if has_all {
-            result = self.mark_last(&mut seats);
+            result = self.mark_last(&mut slots);
         }
-        for seat in &mut seats {
-            let closed = seat.engine.idle().and_then(Idle::close);
+        for slot in &mut slots {
+            let closed = slot.engine.idle().and_then(Idle::close);
             result = result.and(closed.map_err(Error::from));
         }
-        drop(seats);
+        drop(slots);
         match self.generation.take() {
             Some(generation) if has_all && has_counts && result.is_ok() => {
                 // Dropping the engines brings their last writes to the files before the seal.

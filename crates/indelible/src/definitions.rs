@@ -255,7 +255,7 @@ impl Database {
         Session::hold_all(&self.core, self.core.lock_policy)
     }
 
-    /// Holds one seat of every partition, while other seats may be in use.
+    /// Holds one slot of every partition, while other slots may be in use.
     pub(crate) fn hold_each(&self) -> Result<Session<'_>> {
         let mut session = Session::new(&self.core, self.core.lock_policy)?;
         session.declare_all()?;

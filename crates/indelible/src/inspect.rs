@@ -278,7 +278,7 @@ impl Database {
     /// Makes every commit durable, in all partitions.
     pub fn force(&self) -> Result<()> {
         // One session of a partition makes all its commits durable. If others were kept out, two
-        // threads that force would wait for each other's seats.
+        // threads that force would wait for each other's slots.
         self.hold_each()?.force()
     }
 }

@@ -128,6 +128,7 @@ mod platform;
 mod repair;
 mod retry;
 mod roster;
+mod row_counter;
 mod row_counts;
 mod row_source;
 mod savepoint;
@@ -156,7 +157,7 @@ pub use backup::{
 };
 pub use connection::{
     AdvisoryKey, AdvisoryMode, CommitReport, Connection, Found, RowLock, Scan, Scope,
-    StatementMark, Wait,
+    StatementSavepoint, Wait,
 };
 #[cfg(feature = "omissions")]
 pub use connection::{Omission, leave_out};
@@ -177,7 +178,7 @@ pub use options::{
 };
 pub use repair::{Effect, Repair, Repaired};
 pub use retry::Retry;
-pub use row_counts::RowCount;
+pub use row_counter::RowCount;
 pub use row_source::IntoRow;
 pub use savepoint::Savepoint;
 pub use simulated::SimulatedPlatform;

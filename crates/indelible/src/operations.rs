@@ -145,7 +145,7 @@ impl Session<'_> {
             self.insert_placed(entry, row)
         };
         if inserted.is_ok() {
-            self.row_changes.add(table, 1);
+            self.row_changes.add(&table.entry.count, 1);
             if self.notes.is_some() {
                 self.note_insert(entry, row);
             }
@@ -373,7 +373,7 @@ impl Session<'_> {
                 _ => run(self),
             };
             if let Ok(true) = deleted {
-                self.row_changes.add(table, -1);
+                self.row_changes.add(&table.entry.count, -1);
             }
             if self.notes.is_some()
                 && let Ok(found) = deleted
@@ -412,7 +412,7 @@ impl Session<'_> {
     /// Inserts a row for a connection, which has locked and checked it.
     pub(crate) fn insert_checked(&mut self, table: &Table, row: &Row) -> Result<()> {
         self.insert_placed(&table.entry, row)?;
-        self.row_changes.add(table, 1);
+        self.row_changes.add(&table.entry.count, 1);
         if self.notes.is_some() {
             self.note_insert(&table.entry, row);
         }
@@ -443,7 +443,7 @@ impl Session<'_> {
     ) -> Result<bool> {
         let found = self.delete_placed(&table.entry, placement, key)?;
         if found {
-            self.row_changes.add(table, -1);
+            self.row_changes.add(&table.entry.count, -1);
         }
         if self.notes.is_some() {
             self.note_delete(&table.entry, key, found);

@@ -1,26 +1,26 @@
 //! A partition: the sessions of its engine, each behind a lock with a wait limit.
 //!
-//! A thread holds the lock of a session slot ([`Seat`]) while it runs transactions in a partition.
-//! Most engines run one transaction at a time and have one seat. The page engine has many, and
-//! orders its transactions by locks of its own. An uncontended transaction therefore costs one
-//! atomic step to begin and one to end. All waiting goes through a queue apart from the locks,
-//! which nobody touches while nobody waits.
+//! A thread holds the lock of a session slot ([`SessionSlot`]) while it runs transactions in a
+//! partition. Most engines run one transaction at a time and have one slot. The page engine has
+//! many, and orders its transactions by locks of its own. An uncontended transaction therefore
+//! costs one atomic step to begin and one to end. All waiting goes through a queue apart from the
+//! locks, which nobody touches while nobody waits.
 //!
 //! Invariants:
-//! 1. A seat that is not locked has no open transaction, and every commit in it that needs a fence
+//! 1. A slot that is not locked has no open transaction, and every commit in it that needs a fence
 //!    of the thread that made it has had it (a fence covers its own thread's flushes only), unless
 //!    the partition is stopped.
 //! 2. A stopped partition is never entered again.
 //! 3. `durable` is never newer than an engine's session has reported.
 //!
-//! Order of locks: seats in ascending partition number when a thread waits without a short limit.
-//! The queue's mutex is held for a few instructions; its holder tries for the seat and never waits
+//! Order of locks: slots in ascending partition number when a thread waits without a short limit.
+//! The queue's mutex is held for a few instructions; its holder tries for the slot and never waits
 //! for it.
 //!
-//! A thread that arrives while the seat is free takes it even if others wait: handing it over
+//! A thread that arrives while the slot is free takes it even if others wait: handing it over
 //! strictly would cost a context switch a transaction. A waiter that has waited for [`PATIENCE`]
-//! gets the next turn. One sleeper at a time is woken, and until it has looked for a seat nobody
-//! wakes another one: threads that run give seats back many times before it does.
+//! gets the next turn. One sleeper at a time is woken, and until it has looked for a slot nobody
+//! wakes another one: threads that run give slots back many times before it does.
 
 use crate::error::{Error, Result};
 use crate::lock_policy::LockPolicy;
@@ -35,7 +35,7 @@ use storage::sync::CachePadded;
 
 /// Waiting time after which a thread is served before newcomers.
 const PATIENCE: Duration = Duration::from_millis(1);
-/// Tries for a busy partition before a thread sleeps, each after a seat was put back.
+/// Tries for a busy partition before a thread sleeps, each after a slot was put back.
 const TRIES: u32 = if cfg!(feature = "schedules") { 2 } else { 64 };
 /// Pauses in which that is waited for: some five microseconds, the cost of a sleep and a wake-up. A
 /// holder that takes longer sleeps itself, or has much to do.
@@ -43,16 +43,16 @@ const PAUSES: u32 = if cfg!(feature = "schedules") { 2 } else { 400 };
 /// Nobody's turn.
 const NO_TURN: u64 = 0;
 
-/// A seat and its lock, alone on their cache lines: each transaction stores to them.
+/// A slot and its lock, alone on their cache lines: each transaction stores to them.
 #[repr(align(128))]
-struct Place {
-    seat: Mutex<Seat>,
+struct LockedSlot {
+    slot: Mutex<SessionSlot>,
     /// The period of connections in which the newest transaction here has begun.
     period: Arc<AtomicU64>,
 }
 
 /// A session of the partition's engine, and the state of its commits, for the holder of the lock.
-pub(crate) struct Seat {
+pub(crate) struct SessionSlot {
     pub(crate) engine: Box<dyn Engine>,
     /// Whether other sessions commit at the same time.
     is_shared: bool,
@@ -62,12 +62,12 @@ pub(crate) struct Seat {
     pub(crate) promised: CommitTicket,
     /// Newest commit that the engine reported as durable when last asked.
     settled: CommitTicket,
-    /// See [`Place`]; what was stored there last.
+    /// See [`LockedSlot`]; what was stored there last.
     period: u64,
     published_period: Arc<AtomicU64>,
 }
 
-impl Seat {
+impl SessionSlot {
     /// Notes that a transaction begins in this period of connections.
     #[inline]
     pub(crate) fn note_period(&mut self, period: u64) {
@@ -99,7 +99,7 @@ impl Seat {
         self.is_shared
     }
 
-    /// Tells the engine that the next transactions here are parts of the one in `first`, a seat of
+    /// Tells the engine that the next transactions here are parts of the one in `first`, a slot of
     /// another partition, or are independent again. Nothing is open here.
     pub(crate) fn act_for(&mut self, first: Option<&mut Self>) {
         if let Some(sessions) = self.engine.sessions() {
@@ -154,10 +154,10 @@ pub(crate) fn lock_within<T>(
     }
 }
 
-fn try_lock<T>(seat: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match seat.try_lock() {
-        Ok(seat) => Some(seat),
-        // Poisoned by a closure that panicked with the seat. Its changes are undone, or `stopped`
+fn try_lock<T>(slot: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match slot.try_lock() {
+        Ok(slot) => Some(slot),
+        // Poisoned by a closure that panicked with the slot. Its changes are undone, or `stopped`
         // is set.
         Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
         Err(TryLockError::WouldBlock) => None,
@@ -184,30 +184,30 @@ pub(crate) fn thread_number() -> usize {
 /// One partition of a database.
 pub(crate) struct Partition {
     pub(crate) number: u32,
-    seats: Box<[Place]>,
+    slots: Box<[LockedSlot]>,
     stopped: AtomicBool,
-    /// Whether something has changed since the newest mark in its log. Only holders of seats store
+    /// Whether something has changed since the newest mark in its log. Only holders of slots store
     /// it.
     unmarked: AtomicBool,
     /// Number of the waiter that has lost patience and gets the next turn.
     next: AtomicU64,
-    /// How often a seat was put back while somebody waited. Alone on its cache lines: those who
-    /// wait look at it, and leave the lines of the seat to its holder.
+    /// How often a slot was put back while somebody waited. Alone on its cache lines: those who
+    /// wait look at it, and leave the lines of the slot to its holder.
     puts: CachePadded<AtomicU64>,
-    /// Threads that wait for the seat.
+    /// Threads that wait for the slot.
     waiting: AtomicU32,
     /// Those of them that sleep, or are about to.
     asleep: AtomicU32,
-    /// Whether one that slept has been woken and has not looked for a seat yet. Stored under the
+    /// Whether one that slept has been woken and has not looked for a slot yet. Stored under the
     /// queue's mutex.
     is_waking: AtomicBool,
     /// A thread checks its condition under this mutex before it sleeps.
     queue: Mutex<Queue>,
-    /// Signalled when a seat is put back.
+    /// Signalled when a slot is put back.
     freed: Condvar,
     /// Signalled when `durable` grows.
     synced: Condvar,
-    /// Newest ticket known to be durable. Only holders of seats store it.
+    /// Newest ticket known to be durable. Only holders of slots store it.
     durable: AtomicU64,
     /// Threads that wait for `durable` to grow. Signalling nobody would still cost a system call.
     unacknowledged: AtomicU32,
@@ -218,7 +218,7 @@ pub(crate) struct Partition {
 struct Queue {
     /// Turns given to them.
     turns: u64,
-    /// Threads that sleep until a seat is put back.
+    /// Threads that sleep until a slot is put back.
     sleepers: u32,
 }
 
@@ -228,10 +228,10 @@ impl Partition {
         let durable = sessions.first().map(|engine| engine.durable());
         let durable = durable.unwrap_or_default();
         let is_shared = sessions.len() > 1;
-        let seat = |engine| {
+        let slot = |engine| {
             let period = Arc::new(AtomicU64::new(0));
-            Place {
-                seat: Mutex::new(Seat {
+            LockedSlot {
+                slot: Mutex::new(SessionSlot {
                     engine,
                     is_shared,
                     lock_policy: None,
@@ -245,7 +245,7 @@ impl Partition {
         };
         Self {
             number,
-            seats: sessions.into_iter().map(seat).collect(),
+            slots: sessions.into_iter().map(slot).collect(),
             stopped: AtomicBool::new(false),
             // Commits of an earlier process may have no mark after them.
             unmarked: AtomicBool::new(true),
@@ -262,46 +262,46 @@ impl Partition {
         }
     }
 
-    /// Takes a seat, waiting at most `limit` for it.
+    /// Takes a slot, waiting at most `limit` for it.
     #[inline]
-    pub(crate) fn take(&self, limit: Duration) -> Result<MutexGuard<'_, Seat>> {
+    pub(crate) fn take(&self, limit: Duration) -> Result<MutexGuard<'_, SessionSlot>> {
         if self.next.load(Ordering::Relaxed) == NO_TURN
-            && let Some(seat) = self.try_take()
+            && let Some(slot) = self.try_take()
         {
-            return Ok(seat);
+            return Ok(slot);
         }
         self.wait(limit)
     }
 
-    /// Takes a seat if one is free and the partition is not stopped.
+    /// Takes a slot if one is free and the partition is not stopped.
     #[inline]
-    fn try_take(&self) -> Option<MutexGuard<'_, Seat>> {
-        let seat = match &*self.seats {
-            [only] => try_lock(&only.seat)?,
-            // Each thread tries its own seat first, where its caches are warm.
-            seats => {
-                let (front, back) = seats.split_at(thread_number() % seats.len());
+    fn try_take(&self) -> Option<MutexGuard<'_, SessionSlot>> {
+        let slot = match &*self.slots {
+            [only] => try_lock(&only.slot)?,
+            // Each thread tries its own slot first, where its caches are warm.
+            slots => {
+                let (front, back) = slots.split_at(thread_number() % slots.len());
                 let mut places = back.iter().chain(front);
-                places.find_map(|place| try_lock(&place.seat))?
+                places.find_map(|place| try_lock(&place.slot))?
             }
         };
         // The lock orders this load after the store of the holder that stopped the partition.
-        (!self.stopped.load(Ordering::Relaxed)).then_some(seat)
+        (!self.stopped.load(Ordering::Relaxed)).then_some(slot)
     }
 
     #[cold]
     #[inline(never)]
-    fn wait(&self, limit: Duration) -> Result<MutexGuard<'_, Seat>> {
+    fn wait(&self, limit: Duration) -> Result<MutexGuard<'_, SessionSlot>> {
         let start = Instant::now();
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        let taken = if let Some(seat) = self.spin(NO_TURN) {
-            Ok(seat)
+        let taken = if let Some(slot) = self.spin(NO_TURN) {
+            Ok(slot)
         } else {
             self.asleep.fetch_add(1, Ordering::SeqCst);
             let taken = self.wait_asleep(start, limit);
             let others = self.asleep.fetch_sub(1, Ordering::SeqCst) - 1;
-            if others > 0 && self.has_many_seats() {
-                // Another seat may have been put back while this thread was being woken.
+            if others > 0 && self.has_many_slots() {
+                // Another slot may have been put back while this thread was being woken.
                 self.wake();
             }
             taken
@@ -310,12 +310,12 @@ impl Partition {
         taken
     }
 
-    /// Tries while others give seats back.
-    fn spin(&self, turn: u64) -> Option<MutexGuard<'_, Seat>> {
+    /// Tries while others give slots back.
+    fn spin(&self, turn: u64) -> Option<MutexGuard<'_, SessionSlot>> {
         let mut puts = self.puts.load(Ordering::Relaxed);
         for _ in 0..TRIES {
-            if let Some(seat) = self.try_turn(turn) {
-                return Some(seat);
+            if let Some(slot) = self.try_turn(turn) {
+                return Some(slot);
             }
             let is_put = (0..PAUSES).any(|_| {
                 spin_loop();
@@ -329,20 +329,20 @@ impl Partition {
         None
     }
 
-    /// Takes a seat for a waiter, unless it is the turn of another one.
-    fn try_turn(&self, turn: u64) -> Option<MutexGuard<'_, Seat>> {
+    /// Takes a slot for a waiter, unless it is the turn of another one.
+    fn try_turn(&self, turn: u64) -> Option<MutexGuard<'_, SessionSlot>> {
         let next = self.next.load(Ordering::Relaxed);
         if next != NO_TURN && next != turn {
             return None;
         }
-        let seat = self.try_take()?;
+        let slot = self.try_take()?;
         if next != NO_TURN {
             self.next.store(NO_TURN, Ordering::Relaxed);
         }
-        Some(seat)
+        Some(slot)
     }
 
-    fn wait_asleep(&self, start: Instant, limit: Duration) -> Result<MutexGuard<'_, Seat>> {
+    fn wait_asleep(&self, start: Instant, limit: Duration) -> Result<MutexGuard<'_, SessionSlot>> {
         let mut queue = self.queue();
         queue.turns += 1;
         let turn = queue.turns;
@@ -352,8 +352,8 @@ impl Partition {
                     partition: self.number,
                 });
             }
-            if let Some(seat) = self.try_turn(turn) {
-                return Ok(seat);
+            if let Some(slot) = self.try_turn(turn) {
+                return Ok(slot);
             }
             let waited = start.elapsed();
             let next = self.next.load(Ordering::Relaxed);
@@ -378,33 +378,33 @@ impl Partition {
             queue = woken.unwrap_or_else(PoisonError::into_inner).0;
             queue.sleepers -= 1;
             self.is_waking.store(false, Ordering::SeqCst);
-            // It is awake, and the seat is taken for a short time if at all.
+            // It is awake, and the slot is taken for a short time if at all.
             drop(queue);
-            if let Some(seat) = self.spin(turn) {
-                return Ok(seat);
+            if let Some(slot) = self.spin(turn) {
+                return Ok(slot);
             }
             queue = self.queue();
         }
     }
 
-    /// Takes every other seat too, waiting at most `limit`, so that nobody runs a transaction here.
-    /// A thread that has one seat and waits for the rest gets them, since transactions end.
-    pub(crate) fn take_rest(&self, limit: Duration) -> Result<Vec<MutexGuard<'_, Seat>>> {
+    /// Takes every other slot too, waiting at most `limit`, so that nobody runs a transaction here.
+    /// A thread that has one slot and waits for the rest gets them, since transactions end.
+    pub(crate) fn take_rest(&self, limit: Duration) -> Result<Vec<MutexGuard<'_, SessionSlot>>> {
         let start = Instant::now();
         let mut rest = Vec::new();
-        let others = self.seats.len() - 1;
+        let others = self.slots.len() - 1;
         let mut at = 0;
         while rest.len() < others && !self.is_stopped() {
             // One of them is the caller's own and stays locked.
-            match try_lock(&self.seats[at % self.seats.len()].seat) {
-                Some(seat) => rest.push(seat),
+            match try_lock(&self.slots[at % self.slots.len()].slot) {
+                Some(slot) => rest.push(slot),
                 None if start.elapsed() >= limit => {
                     return Err(Error::Conflict {
                         partition: self.number,
                         waited_ms: start.elapsed().as_millis() as u64,
                     });
                 }
-                None if at >= self.seats.len() => std::thread::sleep(PATIENCE / 10),
+                None if at >= self.slots.len() => std::thread::sleep(PATIENCE / 10),
                 None => {}
             }
             at += 1;
@@ -417,14 +417,14 @@ impl Partition {
         Ok(rest)
     }
 
-    /// Waits until each seat was free once, or a transaction has begun there in this period of
+    /// Waits until each slot was free once, or a transaction has begun there in this period of
     /// connections: no transaction from before is open then.
     pub(crate) fn pass(&self, period: u64, limit: Duration) -> Result<()> {
         let start = Instant::now();
-        for place in &self.seats {
+        for place in &self.slots {
             while place.period.load(Ordering::SeqCst) != period {
-                if let Some(seat) = try_lock(&place.seat) {
-                    self.put(seat);
+                if let Some(slot) = try_lock(&place.slot) {
+                    self.put(slot);
                     break;
                 }
                 if start.elapsed() >= limit {
@@ -439,16 +439,16 @@ impl Partition {
         Ok(())
     }
 
-    /// Whether it has several seats, so that transactions run at the same time.
-    pub(crate) fn has_many_seats(&self) -> bool {
-        self.seats.len() > 1
+    /// Whether it has several slots, so that transactions run at the same time.
+    pub(crate) fn has_many_slots(&self) -> bool {
+        self.slots.len() > 1
     }
 
-    /// Puts the seat back.
+    /// Puts the slot back.
     #[inline]
-    pub(crate) fn put(&self, seat: MutexGuard<'_, Seat>) {
-        drop(seat);
-        // A waiter counts itself before it tries for the seat, so either it gets the seat or it is
+    pub(crate) fn put(&self, slot: MutexGuard<'_, SessionSlot>) {
+        drop(slot);
+        // A waiter counts itself before it tries for the slot, so either it gets the slot or it is
         // seen here.
         if self.waiting.load(Ordering::SeqCst) > 0 {
             self.tell_waiters();
@@ -476,15 +476,15 @@ impl Partition {
         if self.next.load(Ordering::Relaxed) == NO_TURN {
             self.freed.notify_one();
         } else {
-            // Only one of them may take the seat.
+            // Only one of them may take the slot.
             self.freed.notify_all();
         }
     }
 
     /// Stops the partition after an interrupted change: nobody gets it any more.
-    pub(crate) fn stop(&self, seat: MutexGuard<'_, Seat>) {
+    pub(crate) fn stop(&self, slot: MutexGuard<'_, SessionSlot>) {
         self.stopped.store(true, Ordering::SeqCst);
-        drop(seat);
+        drop(slot);
         drop(self.queue());
         self.freed.notify_all();
         self.synced.notify_all();
@@ -502,7 +502,7 @@ impl Partition {
         }
     }
 
-    /// Notes that the log has a mark after all changes. The caller has all seats.
+    /// Notes that the log has a mark after all changes. The caller has all slots.
     pub(crate) fn note_mark(&self) {
         self.unmarked.store(false, Ordering::Relaxed);
     }
@@ -513,7 +513,7 @@ impl Partition {
         self.unmarked.load(Ordering::Relaxed)
     }
 
-    /// Whether a thread waits for the seat.
+    /// Whether a thread waits for the slot.
     pub(crate) fn is_wanted(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
@@ -523,11 +523,11 @@ impl Partition {
         CommitTicket(self.durable.load(Ordering::SeqCst))
     }
 
-    /// Publishes the newest durable ticket of the engine. Called by the holder of a seat.
+    /// Publishes the newest durable ticket of the engine. Called by the holder of a slot.
     #[inline]
-    pub(crate) fn note_durable(&self, seat: &mut Seat) {
-        let ticket = seat.engine.durable();
-        seat.settled = ticket;
+    pub(crate) fn note_durable(&self, slot: &mut SessionSlot) {
+        let ticket = slot.engine.durable();
+        slot.settled = ticket;
         if ticket.0 > self.durable.load(Ordering::Relaxed) {
             self.durable.fetch_max(ticket.0, Ordering::SeqCst);
             if self.unacknowledged.load(Ordering::SeqCst) > 0 {
@@ -568,7 +568,7 @@ impl Partition {
     fn force(&self, ticket: CommitTicket) -> Result<()> {
         // The commit is made and must not be reported as failed because others keep the partition
         // busy, so the wait has no limit.
-        let Ok(mut seat) = self.take(Duration::MAX) else {
+        let Ok(mut slot) = self.take(Duration::MAX) else {
             // Nobody will make it durable now, but a thread may have done so before the partition
             // stopped.
             return if self.durable() < ticket {
@@ -578,12 +578,12 @@ impl Partition {
             };
         };
         let forced = if self.durable() < ticket {
-            seat.engine.force()
+            slot.engine.force()
         } else {
             Ok(())
         };
-        self.note_durable(&mut seat);
-        self.put(seat);
+        self.note_durable(&mut slot);
+        self.put(slot);
         // A failed force is not known to be undone: recovery decides.
         forced.map_err(|error| Error::InDoubt {
             cause: error.to_string(),

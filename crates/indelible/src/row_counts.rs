@@ -1,22 +1,21 @@
-//! Numbers of rows, counted as transactions commit.
+//! Numbers of rows, from one opening to the next.
 //!
-//! A table's count is in DRAM. Once the database has [`HiddenTable::Statistics`], `checkpoint` and
+//! A table's count is in DRAM (`row_counter`). Once the database has [`HiddenTable::Statistics`], `checkpoint` and
 //! the orderly end save it there, and the next opening loads it: exact after an orderly end, else
 //! an estimate, because commits since then are not in it. Tables that were never counted have none.
 
 use crate::core::Core;
 use crate::database::Database;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::hidden::HiddenTable;
 use crate::key::Prefix;
 use crate::lock_policy::LockPolicy;
 use crate::options::TransactionOptions;
-use crate::partition::thread_number;
+use crate::row_counter::{ESTIMATE, EXACT, RowCount};
 use crate::session::Session;
 use crate::table::Table;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::PoisonError;
 use std::time::Duration;
 use storage::engine::{Direction, Durability};
 use storage::record::{Reader, TableId};
@@ -25,147 +24,6 @@ use storage::record::{Reader, TableId};
 const VERSION: u8 = 1;
 /// The place of the count among the statistics of columns.
 const COLUMN: i32 = -1;
-
-/// The number of a table's rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RowCount {
-    /// Rows of the transactions that have committed.
-    pub rows: u64,
-    /// Whether it is exact; otherwise an estimate, because the process was killed since rows were
-    /// counted.
-    pub is_exact: bool,
-}
-
-const UNKNOWN: u8 = 0;
-const ESTIMATE: u8 = 1;
-const EXACT: u8 = 2;
-
-/// The shares of a count. Threads with as many numbers between them have the same one.
-const SHARES: usize = 8;
-
-/// The count of one table.
-pub(crate) struct Counter {
-    shares: [Arc<Share>; SHARES],
-    state: AtomicU8,
-    /// The count that the table of statistics has.
-    saved: Mutex<Option<RowCount>>,
-}
-
-/// A part of a count, alone on its cache lines: each transaction that inserts takes a reference and
-/// adds to it, and must not wait for the lines of another thread.
-#[derive(Default)]
-#[repr(align(128))]
-struct Share {
-    rows: AtomicI64,
-    /// Whether a commit of its threads may have happened or not.
-    is_doubtful: AtomicBool,
-}
-
-impl Counter {
-    /// The count of a table about which nothing is known.
-    pub(crate) fn unknown() -> Self {
-        Self {
-            shares: std::array::from_fn(|_| Arc::default()),
-            state: AtomicU8::new(UNKNOWN),
-            saved: Mutex::new(None),
-        }
-    }
-
-    /// Begins to count an empty table.
-    pub(crate) fn begin(&self) {
-        self.set(0, EXACT);
-    }
-
-    /// The share of this thread.
-    #[inline]
-    fn share(&self) -> &Arc<Share> {
-        &self.shares[thread_number() % SHARES]
-    }
-
-    /// Notes a number that was counted while others may have changed it.
-    pub(crate) fn estimate(&self, rows: u64) {
-        if !self.get().is_some_and(|count| count.is_exact) {
-            self.set(rows, ESTIMATE);
-        }
-    }
-
-    fn set(&self, rows: u64, state: u8) {
-        let mut rows = rows.cast_signed();
-        for share in &self.shares {
-            share
-                .rows
-                .store(std::mem::take(&mut rows), Ordering::Relaxed);
-            share.is_doubtful.store(false, Ordering::Relaxed);
-        }
-        self.state.store(state, Ordering::Release);
-    }
-
-    fn get(&self) -> Option<RowCount> {
-        let state = self.state.load(Ordering::Acquire);
-        let (mut rows, mut is_exact) = (0, state == EXACT);
-        for share in &self.shares {
-            rows += share.rows.load(Ordering::Relaxed);
-            is_exact &= !share.is_doubtful.load(Ordering::Relaxed);
-        }
-        let rows = rows.max(0).cast_unsigned();
-        (state != UNKNOWN).then_some(RowCount { rows, is_exact })
-    }
-}
-
-/// Rows that the open transaction has inserted, less those that it has deleted, by table.
-#[derive(Default)]
-pub(crate) struct RowChanges {
-    /// Stays with a count of zero when the transaction has ended: a worker's next one is likely to
-    /// change the same table, and taking a reference anew costs two locked instructions.
-    first: Option<(Arc<Share>, i64)>,
-    more: Vec<(Arc<Share>, i64)>,
-}
-
-impl RowChanges {
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.more.is_empty() && self.first.as_ref().is_none_or(|(_, rows)| *rows == 0)
-    }
-
-    #[inline]
-    pub(crate) fn add(&mut self, table: &Table, rows: i64) {
-        let share = table.entry.count.share();
-        match &mut self.first {
-            Some((first, count)) if Arc::ptr_eq(first, share) => *count += rows,
-            None | Some((_, 0)) => self.first = Some((Arc::clone(share), rows)),
-            Some(_) => self.add_further(share, rows),
-        }
-    }
-
-    #[cold]
-    fn add_further(&mut self, share: &Arc<Share>, rows: i64) {
-        let mut more = self.more.iter_mut();
-        match more.find(|(other, _)| Arc::ptr_eq(other, share)) {
-            Some((_, count)) => *count += rows,
-            None => self.more.push((Arc::clone(share), rows)),
-        }
-    }
-
-    /// Counts the rows of a transaction that has ended.
-    pub(crate) fn settle<R>(&mut self, committed: &Result<R>) {
-        for (share, rows) in self.first.iter().chain(&self.more) {
-            match committed {
-                Ok(_) => _ = share.rows.fetch_add(*rows, Ordering::Relaxed),
-                Err(Error::InDoubt { .. }) => share.is_doubtful.store(true, Ordering::Relaxed),
-                Err(_) => {}
-            }
-        }
-        self.clear();
-    }
-
-    #[inline]
-    pub(crate) fn clear(&mut self) {
-        if let Some((_, rows)) = &mut self.first {
-            *rows = 0;
-        }
-        self.more.clear();
-    }
-}
 
 impl Table {
     /// The number of rows of committed transactions, without reading them; none if they were never
@@ -301,19 +159,5 @@ mod tests {
         assert_eq!(decode(&bytes, TableId(20)), Some(count));
         assert_eq!(decode(&bytes, TableId(21)), None);
         assert_eq!(decode(&bytes[..9], TableId(20)), None);
-    }
-
-    #[test]
-    fn a_doubtful_commit_makes_an_estimate() {
-        let counter = Counter::unknown();
-        assert_eq!(counter.get(), None);
-        counter.share().is_doubtful.store(true, Ordering::Relaxed);
-        assert_eq!(counter.get(), None);
-        counter.begin();
-        counter.share().is_doubtful.store(true, Ordering::Relaxed);
-        let is_exact = false;
-        assert_eq!(counter.get(), Some(RowCount { rows: 0, is_exact }));
-        counter.estimate(9);
-        assert_eq!(counter.get(), Some(RowCount { rows: 9, is_exact }));
     }
 }

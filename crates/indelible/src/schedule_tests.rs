@@ -37,19 +37,19 @@ fn partition() -> Arc<Partition> {
     partition_of(1)
 }
 
-fn partition_of(seats: usize) -> Arc<Partition> {
+fn partition_of(slots: usize) -> Arc<Partition> {
     let model = || -> Box<dyn Engine> { Box::new(Model::new(Arc::new(Observed::default()))) };
-    Arc::new(Partition::new(0, (0..seats).map(|_| model()).collect()))
+    Arc::new(Partition::new(0, (0..slots).map(|_| model()).collect()))
 }
 
 /// A commit of nothing, in a group that nobody has forced.
 fn commit(partition: &Partition) -> Result<CommitTicket> {
-    let mut seat = partition.take(LONG)?;
-    seat.engine.begin()?;
-    let ticket = seat.engine.commit(Durability::Group)?;
-    seat.promised = ticket;
-    partition.note_durable(&mut seat);
-    partition.put(seat);
+    let mut slot = partition.take(LONG)?;
+    slot.engine.begin()?;
+    let ticket = slot.engine.commit(Durability::Group)?;
+    slot.promised = ticket;
+    partition.note_durable(&mut slot);
+    partition.put(slot);
     Ok(ticket)
 }
 
@@ -63,18 +63,18 @@ fn as_many_threads_as_seats_have_one_and_each_gets_one() {
     explore(|| each_gets_a_seat(2));
 }
 
-fn each_gets_a_seat(seats: usize) {
-    let partition = partition_of(seats);
+fn each_gets_a_seat(slots: usize) {
+    let partition = partition_of(slots);
     let inside = Arc::new(AtomicU64::new(0));
-    let threads: Vec<_> = (0..seats + 2)
+    let threads: Vec<_> = (0..slots + 2)
         .map(|_| {
             let (partition, inside) = (Arc::clone(&partition), Arc::clone(&inside));
             spawn(move || {
                 for _ in 0..2 {
-                    let seat = partition.take(LONG).unwrap();
-                    assert!(inside.fetch_add(1, Ordering::SeqCst) < seats as u64);
+                    let slot = partition.take(LONG).unwrap();
+                    assert!(inside.fetch_add(1, Ordering::SeqCst) < slots as u64);
                     inside.fetch_sub(1, Ordering::SeqCst);
-                    partition.put(seat);
+                    partition.put(slot);
                 }
             })
         })
@@ -94,17 +94,17 @@ fn a_stopped_partition_lets_nobody_in_and_nobody_wait() {
             .map(|_| {
                 let (partition, stopped) = (Arc::clone(&partition), Arc::clone(&stopped));
                 spawn(move || match partition.take(LONG) {
-                    Ok(seat) => {
+                    Ok(slot) => {
                         assert_eq!(stopped.load(Ordering::SeqCst), 0);
-                        partition.put(seat);
+                        partition.put(slot);
                     }
                     Err(error) => assert!(matches!(error, Error::Stopped { .. }), "{error}"),
                 })
             })
             .collect();
-        if let Ok(seat) = partition.take(LONG) {
+        if let Ok(slot) = partition.take(LONG) {
             stopped.store(1, Ordering::SeqCst);
-            partition.stop(seat);
+            partition.stop(slot);
         }
         threads
             .into_iter()
@@ -131,10 +131,10 @@ fn who_waits_for_a_group_is_told_when_it_is_durable() {
         // The leader has no patience, so it forces the group for all.
         let ticket = commit(&partition).unwrap();
         partition.wait_durable(ticket, Duration::ZERO).unwrap();
-        let mut seat = partition.take(LONG).unwrap();
-        assert!(seat.engine.durable() >= partition.durable());
-        assert!(!seat.is_ahead());
-        partition.put(seat);
+        let mut slot = partition.take(LONG).unwrap();
+        assert!(slot.engine.durable() >= partition.durable());
+        assert!(!slot.is_ahead());
+        partition.put(slot);
         followers
             .into_iter()
             .for_each(|thread| thread.join().unwrap());
@@ -154,8 +154,8 @@ fn who_waits_for_a_group_hears_that_the_partition_has_stopped() {
             let partition = Arc::clone(&partition);
             spawn(move || partition.wait_durable(ticket, Duration::ZERO))
         };
-        if let Ok(seat) = partition.take(LONG) {
-            partition.stop(seat);
+        if let Ok(slot) = partition.take(LONG) {
+            partition.stop(slot);
         }
         for answer in [waiting.join().unwrap(), leader.join().unwrap()] {
             match answer {

@@ -4,7 +4,7 @@
 //! ascending order. Out of order, or while the transaction has locks that others may wait for, a
 //! wait could close a cycle. Such a wait is short and ends in `Conflict`, after which the executor
 //! runs the closure again, with all partitions seen so far taken in order. If the engines have
-//! locks, the seats of a session act for one transaction, so a deadlock over several partitions is
+//! locks, the slots of a session act for one transaction, so a deadlock over several partitions is
 //! found.
 //!
 //! States of a session: *sound* → (a failed statement that may have left a trace) → *doomed*, or →
@@ -28,13 +28,14 @@
 //! not commit while one of its partitions is entered.
 //!
 //! A commit over several partitions (invariants in `commit_table`): prepare on each → number into
-//! the commit table → commit on each → slot back when those commits are durable. Partitions that
-//! were only read do not take part in it but stay held to its end, which makes the order of
+//! the commit table → commit on each → its slot back when those commits are durable. Partitions
+//! that were only read do not take part in it but stay held to its end, which makes the order of
 //! transactions serializable.
 
 mod held;
 
 use self::held::{Held, State};
+pub(crate) use self::held::{PendingAcks, SlotUse};
 use crate::connection::Beside;
 use crate::core::Core;
 use crate::error::{Error, Result};
@@ -42,7 +43,7 @@ use crate::lock_policy::LockPolicy;
 use crate::mark::OpenMark;
 use crate::partition::{Partition, lock_within};
 use crate::retry::Retry;
-use crate::row_counts::RowChanges;
+use crate::row_counter::RowChanges;
 use crate::savepoint::Savepoints;
 use crate::sync::MutexGuard;
 use crate::trace::Note;
@@ -54,7 +55,7 @@ use storage::engine::{CommitTicket, Durability, Engine, GlobalTxnId, Idle};
 
 /// Longest wait for a partition below one that is held already.
 const OUT_OF_ORDER_WAIT: Duration = Duration::from_millis(2);
-/// Longest wait for a seat of a transaction that has locks: the holders of the seats may wait for
+/// Longest wait for a slot of a transaction that has locks: the holders of the slots may wait for
 /// these.
 const LOCKED_WAIT: Duration = Duration::from_millis(20);
 
@@ -64,10 +65,10 @@ pub(crate) struct Session<'db> {
     /// Apart from the others, so that a transaction in one partition allocates nothing.
     first: Option<Held<'db>>,
     more: Vec<Held<'db>>,
-    /// Whether it keeps others out; given back after the seats.
+    /// Whether it keeps others out; given back after the slots.
     alone: Option<MutexGuard<'db, ()>>,
     soundness: Soundness,
-    seats: Seats,
+    slot_use: SlotUse,
     lock_policy: LockPolicy,
     /// Operations of the open transaction so far, while the database is recorded.
     pub(crate) notes: Option<Vec<Note>>,
@@ -100,52 +101,11 @@ enum Soundness {
 
 /// Length of a session's wait for a partition.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum SeatWait {
+enum SlotWait {
     /// As long as its lock policy says: nobody in the partition waits for it.
     Long,
     /// For a short time, because the holders of the partition may wait for this session.
     Short(Duration),
-}
-
-/// Time for which a session keeps its partitions.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Seats {
-    /// Until its transaction ends; others are taken as they are touched.
-    Transaction,
-    /// For many transactions; no others are taken.
-    Worker,
-}
-
-/// Commits that must be durable before a transaction is acknowledged.
-#[derive(Default)]
-pub(crate) struct PendingAcks {
-    first: Option<(u32, CommitTicket)>,
-    more: Vec<(u32, CommitTicket)>,
-}
-
-impl PendingAcks {
-    fn add(&mut self, partition: u32, ticket: CommitTicket) {
-        if self.first.is_none() {
-            self.first = Some((partition, ticket));
-        } else {
-            self.more.push((partition, ticket));
-        }
-    }
-
-    /// The only one, if there is exactly one.
-    #[inline]
-    pub(crate) fn single(&self) -> Option<(u32, CommitTicket)> {
-        self.first.filter(|_| self.more.is_empty())
-    }
-
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.first.is_none()
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, CommitTicket)> + '_ {
-        self.first.iter().chain(&self.more).copied()
-    }
 }
 
 impl<'db> Session<'db> {
@@ -159,7 +119,7 @@ impl<'db> Session<'db> {
             more: Vec::new(),
             alone: None,
             soundness: Soundness::Sound,
-            seats: Seats::Transaction,
+            slot_use: SlotUse::Transaction,
             lock_policy,
             notes: core.recording.is_on().then(Vec::new),
             savepoints: None,
@@ -214,7 +174,7 @@ impl<'db> Session<'db> {
     }
 
     /// Waits for the turn to keep others out, before the first partition is taken: two sessions
-    /// that have a seat each and want the other's would wait for ever.
+    /// that have a slot each and want the other's would wait for ever.
     fn take_turn(&mut self) -> Result<()> {
         let limit = self.lock_policy.wait_limit;
         self.alone = Some(lock_within(&self.core.alone, limit, 0)?);
@@ -237,8 +197,8 @@ impl<'db> Session<'db> {
     }
 
     /// Sets how long the partitions held now are kept.
-    pub(crate) fn set_seats(&mut self, seats: Seats) {
-        self.seats = seats;
+    pub(crate) fn set_slot_use(&mut self, slot_use: SlotUse) {
+        self.slot_use = slot_use;
     }
 
     /// The partitions held, in the order they were taken.
@@ -254,7 +214,7 @@ impl<'db> Session<'db> {
     /// The engine of a partition, with a transaction open in it, for reading.
     #[inline]
     pub(crate) fn engine(&mut self, partition: u32) -> Result<&mut dyn Engine> {
-        Ok(&mut *self.begun(partition)?.seat.engine)
+        Ok(&mut *self.begun(partition)?.slot.engine)
     }
 
     /// The engine of a partition, if it is held and sound.
@@ -264,7 +224,7 @@ impl<'db> Session<'db> {
             return None;
         }
         let held = self.all_mut().find(|held| held.number() == partition)?;
-        (!held.state.is_stopped()).then_some(&mut *held.seat.engine)
+        (!held.state.is_stopped()).then_some(&mut *held.slot.engine)
     }
 
     /// Runs a change in a partition.
@@ -287,7 +247,7 @@ impl<'db> Session<'db> {
     #[inline]
     pub(crate) fn check_memory(&self) -> Result<()> {
         let open = self.all().filter(|held| held.state.is_open());
-        let engines: usize = open.map(|held| held.seat.engine.transaction_bytes()).sum();
+        let engines: usize = open.map(|held| held.slot.engine.transaction_bytes()).sum();
         let savepoints = self.savepoints.as_ref().map_or(0, |kept| kept.bytes());
         let used_bytes = (engines + savepoints) as u64;
         if used_bytes <= self.memory_max {
@@ -310,7 +270,7 @@ impl<'db> Session<'db> {
 
     /// The engine of a partition without a transaction in it.
     pub(crate) fn idle_engine(&mut self, partition: u32) -> Result<&mut dyn Engine> {
-        Ok(&mut *self.held(partition)?.seat.engine)
+        Ok(&mut *self.held(partition)?.slot.engine)
     }
 
     /// Runs a change of definitions in a partition, outside any transaction.
@@ -390,12 +350,12 @@ impl<'db> Session<'db> {
             return Err(Error::Stopped { partition });
         }
         if !held.state.is_open() {
-            held.seat.note_period(core.shared.period());
-            held.seat.prepare(LockPolicy {
+            held.slot.note_period(core.shared.period());
+            held.slot.prepare(LockPolicy {
                 precedence: core.precedence(),
                 ..lock_policy
             });
-            held.seat.engine.begin()?;
+            held.slot.engine.begin()?;
             held.state = State::Reading;
         }
         Ok(held)
@@ -409,7 +369,7 @@ impl<'db> Session<'db> {
             Some(number) if number == partition => {}
             Some(_) => return self.held_elsewhere(partition),
             // The first one is never out of order.
-            None => self.first = Some(self.take(partition, SeatWait::Long)?),
+            None => self.first = Some(self.take(partition, SlotWait::Long)?),
         }
         Ok(self.first.as_mut().expect("it was looked at just now"))
     }
@@ -421,35 +381,35 @@ impl<'db> Session<'db> {
             return Ok(&mut self.more[at]);
         }
         let wait = if self.all().any(|held| held.number() > partition) {
-            SeatWait::Short(OUT_OF_ORDER_WAIT)
+            SlotWait::Short(OUT_OF_ORDER_WAIT)
         } else if self.all().any(Held::has_locks) {
-            SeatWait::Short(LOCKED_WAIT)
+            SlotWait::Short(LOCKED_WAIT)
         } else {
-            SeatWait::Long
+            SlotWait::Long
         };
         let mut held = self.take(partition, wait)?;
         let first = self.first.as_mut();
-        held.seat.act_for(first.map(|first| &mut *first.seat));
+        held.slot.act_for(first.map(|first| &mut *first.slot));
         self.more.push(held);
         Ok(self.more.last_mut().expect("it was pushed one line above"))
     }
 
     /// Takes a partition that is not held.
     #[inline]
-    fn take(&mut self, partition: u32, wait: SeatWait) -> Result<Held<'db>> {
-        if self.seats == Seats::Worker {
+    fn take(&mut self, partition: u32, wait: SlotWait) -> Result<Held<'db>> {
+        if self.slot_use == SlotUse::Worker {
             return Err(Error::NotOwned { partition });
         }
         let core = self.core;
         let partition = &core.partitions[partition as usize];
         let limit = match wait {
-            SeatWait::Long => self.lock_policy.wait_limit,
-            SeatWait::Short(limit) => limit.min(self.lock_policy.wait_limit),
+            SlotWait::Long => self.lock_policy.wait_limit,
+            SlotWait::Short(limit) => limit.min(self.lock_policy.wait_limit),
         };
         match partition.take(limit) {
-            Ok(seat) => Ok(Held {
+            Ok(slot) => Ok(Held {
                 partition,
-                seat,
+                slot,
                 rest: Vec::new(),
                 state: State::Idle,
                 committed: false,
@@ -461,11 +421,11 @@ impl<'db> Session<'db> {
 
     #[cold]
     #[inline(never)]
-    fn not_taken(&mut self, partition: u32, error: Error, wait: SeatWait) -> Error {
+    fn not_taken(&mut self, partition: u32, error: Error, wait: SlotWait) -> Error {
         self.soundness = match error {
             Error::Conflict { .. } => Soundness::Conflicting {
                 partition,
-                runs_again: wait != SeatWait::Long,
+                runs_again: wait != SlotWait::Long,
             },
             _ => Soundness::Doomed,
         };
@@ -525,10 +485,10 @@ impl<'db> Session<'db> {
             return self.commit_all(durability);
         }
         let mut promises = PendingAcks::default();
-        let (core, seats) = (self.core, self.seats);
+        let (core, slot_use) = (self.core, self.slot_use);
         let durability = self.effective(durability);
         if let Some(held) = &mut self.first {
-            held.commit(core, durability, seats)?;
+            held.commit(core, durability, slot_use)?;
             held.promise(durability, &mut promises);
         }
         Ok(promises)
@@ -557,7 +517,7 @@ impl<'db> Session<'db> {
             self.settle_reads()?;
         }
         let mut promises = PendingAcks::default();
-        let (core, seats) = (self.core, self.seats);
+        let (core, slot_use) = (self.core, self.slot_use);
         let durability = if writers > 1 {
             self.commit_several()?;
             // It is durable, and so is the data that it has read: its partitions were forced when
@@ -567,7 +527,7 @@ impl<'db> Session<'db> {
             self.effective(durability)
         };
         for held in self.all_mut() {
-            held.commit(core, durability, seats)?;
+            held.commit(core, durability, slot_use)?;
             held.promise(durability, &mut promises);
         }
         Ok(promises)
@@ -577,8 +537,8 @@ impl<'db> Session<'db> {
     /// would not cover this thread's flushes.
     #[inline]
     fn effective(&self, durability: Durability) -> Durability {
-        match (durability, self.seats) {
-            (_, Seats::Transaction) if self.core.commits_fence() => Durability::Immediate,
+        match (durability, self.slot_use) {
+            (_, SlotUse::Transaction) if self.core.commits_fence() => Durability::Immediate,
             _ => durability,
         }
     }
@@ -619,8 +579,8 @@ impl<'db> Session<'db> {
             }
         };
         // From here on the transaction is committed and durable, whatever happens. A partition that
-        // fails stops when the seat is put back, and recovery finds the number in the slot, which
-        // is therefore not given back.
+        // fails stops when the session slot is put back, and recovery finds the number in the
+        // commit table, which is therefore not given back.
         let is_short = core.commits.is_short();
         let mut commits = Vec::new();
         let mut kept = false;
@@ -629,13 +589,13 @@ impl<'db> Session<'db> {
                 commits.push((held.number(), ticket));
             } else {
                 kept = true;
-                held.partition.note_durable(&mut held.seat);
+                held.partition.note_durable(&mut held.slot);
             }
         }
         for held in self.all_mut().filter(|held| held.state == State::Decided) {
             held.state = State::Idle;
             kept |= is_short && held.force().is_err();
-            held.partition.note_durable(&mut held.seat);
+            held.partition.note_durable(&mut held.slot);
         }
         if !kept {
             let durable = |partition: u32| core.partitions[partition as usize].durable();
@@ -714,7 +674,7 @@ impl<'db> Session<'db> {
     pub(crate) fn counts(&self) -> (Counters, DiskCounters) {
         let mut counts = (Counters::default(), DiskCounters::default());
         for held in self.all() {
-            let status = held.seat.engine.status();
+            let status = held.slot.engine.status();
             counts.0 += &status.memory;
             counts.1 += status.disk;
         }
@@ -726,7 +686,7 @@ impl<'db> Session<'db> {
     pub(crate) fn release(&mut self) {
         if !self.more.is_empty() {
             for mut held in self.more.drain(..) {
-                held.seat.act_for(None);
+                held.slot.act_for(None);
                 held.put_back();
             }
         }
@@ -745,7 +705,7 @@ impl<'db> Session<'db> {
         }
         let number = core.commits.next_transaction()?;
         for partition in 0..core.descriptor.partitions {
-            let marked = self.held(partition)?.seat.mark(number);
+            let marked = self.held(partition)?.slot.mark(number);
             marked.map_err(|error| Error::unmarked(partition, error))?;
         }
         core.partitions.iter().for_each(Partition::note_mark);
@@ -763,7 +723,7 @@ impl<'db> Session<'db> {
             held.force().map_err(|error| Error::InDoubt {
                 cause: error.to_string(),
             })?;
-            held.partition.note_durable(&mut held.seat);
+            held.partition.note_durable(&mut held.slot);
         }
         Ok(())
     }
@@ -772,7 +732,7 @@ impl<'db> Session<'db> {
     pub(crate) fn durable(&self, partition: u32) -> CommitTicket {
         self.all()
             .find(|held| held.number() == partition && self.core.process.is_here())
-            .map_or_else(CommitTicket::default, |held| held.seat.engine.durable())
+            .map_or_else(CommitTicket::default, |held| held.slot.engine.durable())
     }
 
     /// Commits, gives the partitions back, and waits until the transaction may be acknowledged.
@@ -817,7 +777,7 @@ impl Session<'_> {
             return;
         }
         self.abort();
-        if self.seats == Seats::Worker && self.core.commits_fence() {
+        if self.slot_use == SlotUse::Worker && self.core.commits_fence() {
             // Other threads' fences do not cover this thread's flushes. A failure stops the
             // partition below.
             let _ = self.force();

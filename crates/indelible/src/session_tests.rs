@@ -304,12 +304,12 @@ fn a_new_index_never_has_the_number_of_a_dropped_one() {
 fn who_waits_for_a_group_of_a_stopped_partition_is_in_doubt() {
     let (db, _) = database(1);
     let partition = &db.core.partitions[0];
-    let seat = partition.take(Duration::ZERO).unwrap();
+    let slot = partition.take(Duration::ZERO).unwrap();
     let ticket = storage::engine::CommitTicket(1);
     std::thread::scope(|threads| {
         let waiting = threads.spawn(|| partition.wait_durable(ticket, Duration::from_hours(1)));
         std::thread::sleep(Duration::from_millis(5));
-        partition.stop(seat);
+        partition.stop(slot);
         let waited = waiting.join().unwrap();
         assert!(matches!(waited, Err(Error::InDoubt { .. })), "{waited:?}");
     });

@@ -6,7 +6,7 @@
 //! indexes may come and go without affecting the handles of their table.
 
 use crate::error::{Error, Result};
-use crate::row_counts::Counter;
+use crate::row_counter::Counter;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};

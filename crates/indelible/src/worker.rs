@@ -7,7 +7,7 @@
 use crate::error::{Error, Result};
 use crate::key::IntoKey;
 use crate::retry::Retry;
-use crate::session::{Seats, Session};
+use crate::session::{Session, SlotUse};
 use crate::table::Table;
 use crate::transaction::Transaction;
 use storage::engine::{CommitTicket, Durability};
@@ -33,7 +33,7 @@ impl<'db> Worker<'db> {
             session,
             durability,
         };
-        transaction.session.set_seats(Seats::Worker);
+        transaction.session.set_slot_use(SlotUse::Worker);
         Self { transaction }
     }
 

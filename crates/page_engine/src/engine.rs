@@ -227,7 +227,7 @@ impl<P: Platform> Paged<P> {
         let Some(txn) = &mut self.transaction else {
             return Err(StorageError::Poisoned);
         };
-        let mark = txn.mark();
+        let savepoint = txn.savepoint();
         let error = match operation(&mut self.tables, &self.shared.pages, &mut self.locks, txn) {
             Ok(value) => return Ok(value),
             Err(error) => error,
@@ -235,7 +235,7 @@ impl<P: Platform> Paged<P> {
         self.state = State::MustAbort;
         if !error.is_statement_error() {
             self.shared.stop_with_log();
-        } else if self.shared.pages.rollback(txn, mark).is_ok() {
+        } else if self.shared.pages.rollback(txn, savepoint).is_ok() {
             self.state = State::Open;
         }
         Err(self.shared.reported(error))

@@ -57,7 +57,7 @@ pub use heap::{
     BLOCK_BYTES_MAX, Block, BlockInfo, BlockState, ClassId, EXTENT_BYTES_MAX, Fate, Footprint,
     block_bytes,
 };
-pub use heap::{BlockNumbers, HeapMark, Outcome, Owner, WordChange};
+pub use heap::{BlockNumbers, HeapSavepoint, Outcome, Owner, WordChange};
 pub use pages::{Page, PageHandle, PageMemory};
 pub use plain::Plain;
 pub use pool::{

@@ -262,7 +262,7 @@ fn rollback_to_a_mark() {
         let old = allocate(&mut arena, bytes, OWNERS[0]);
         arena.settle(Outcome::Committed);
         let first = arena.reserve(bytes, OWNERS[0]).unwrap();
-        let mark = arena.heap_mark();
+        let mark = arena.heap_savepoint();
         let second = arena.reserve(bytes, OWNERS[0]).unwrap();
         arena.activate(second).unwrap();
         arena.activate(first).unwrap();
@@ -293,7 +293,7 @@ fn blocks_of_the_log_outlive_a_rollback() {
         part: Part::Log,
         tag: 0,
     };
-    let mark = arena.heap_mark();
+    let mark = arena.heap_savepoint();
     let block = arena.reserve(1000, log).unwrap();
     arena.heap_rollback(mark);
     assert_ne!(arena.reserve(1000, log).unwrap(), block);
@@ -510,7 +510,7 @@ fn random_operations(seed: u64, transactions: usize) {
         let shrinks = number / 50 % 2 == 1;
         for _ in 0..random.below(12) {
             let (mark, reserved, freed, undo, live_before) = (
-                arena.heap_mark(),
+                arena.heap_savepoint(),
                 open_now.reserved.len(),
                 open_now.freed.len(),
                 open_now.undo.len(),

@@ -206,7 +206,7 @@ impl Driver {
 
     /// One statement: some reservations and frees, applied at its end, or rolled back.
     fn statement(&mut self, live: &mut Blocks, shrinks: bool) -> Result<(), Failure> {
-        let (mark, records, before) = (self.pool.heap_mark(), self.log.records, live.clone());
+        let (mark, records, before) = (self.pool.heap_savepoint(), self.log.records, live.clone());
         let mut changes = Vec::new();
         for _ in 0..=self.random.below(4) {
             let freed = self.random.below(10) < if shrinks { 7 } else { 3 };

@@ -3,11 +3,12 @@
 //!
 //! A thread with a [`Probe`] notes there its current [`Activity`], how long each insertion into the
 //! log took, and how long it has waited for the log; another thread samples the activity by a
-//! timer. Activities begin at marks: an operation of the engine, a call of the lock manager, a
+//! timer. Activities begin at an operation of the engine, a call of the lock manager, a
 //! record that is appended or made durable, a lock or a sync of the log that another thread holds.
 //! They nest, and at the end of one the outer one continues.
 //!
-//! A thread without a probe pays one read of a thread-local word at each mark. Probes never wait.
+//! A thread without a probe pays one read of a thread-local word at each of them. Probes never
+//! wait.
 
 use crate::sync::{Mutex, MutexGuard, lock};
 use pmem::device::emulated::Clock;
@@ -186,9 +187,9 @@ thread_local! {
     static OWN: RefCell<Option<Arc<Probe>>> = const { RefCell::new(None) };
 }
 
-/// A mark: the activity lasts as long as this lives.
+/// A running activity: it lasts as long as this lives.
 #[must_use]
-pub struct Mark(Option<Noted>);
+pub struct ActivitySpan(Option<Noted>);
 
 struct Noted {
     probe: Arc<Probe>,
@@ -201,21 +202,21 @@ struct Noted {
 
 /// Begins an activity.
 #[inline]
-pub fn begin(activity: Activity) -> Mark {
+pub fn begin(activity: Activity) -> ActivitySpan {
     if IS_CARRIED.get() {
-        Mark(note(activity, false))
+        ActivitySpan(note(activity, false))
     } else {
-        Mark(None)
+        ActivitySpan(None)
     }
 }
 
 /// Begins an insertion into the log.
 #[inline]
-pub fn begin_insert() -> Mark {
+pub fn begin_insert() -> ActivitySpan {
     if IS_CARRIED.get() {
-        Mark(note(Activity::Log, true))
+        ActivitySpan(note(Activity::Log, true))
     } else {
-        Mark(None)
+        ActivitySpan(None)
     }
 }
 
@@ -245,7 +246,7 @@ fn note(activity: Activity, is_insert: bool) -> Option<Noted> {
     })
 }
 
-impl Drop for Mark {
+impl Drop for ActivitySpan {
     #[inline]
     fn drop(&mut self) {
         if let Some(noted) = self.0.take() {
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_nest_and_only_threads_with_a_probe_have_them() {
+    fn activities_nest_and_only_threads_with_a_probe_have_them() {
         assert!(begin(Activity::Log).0.is_none());
         let probe = Arc::new(Probe::default());
         let seen = Arc::clone(&probe);

@@ -4,8 +4,8 @@
 //! statement that fails has no effect either way.
 
 use indelible::{
-    Changes, Connection, Direction, Index, Result, Row, RowLock, StatementMark, Table, Transaction,
-    Wait,
+    Changes, Connection, Direction, Index, Result, Row, RowLock, StatementSavepoint, Table,
+    Transaction, Wait,
 };
 use indelible::{IntoRow, Savepoint};
 use std::ops::{ControlFlow, RangeInclusive};
@@ -14,12 +14,12 @@ use std::time::Duration;
 /// Statements that both ways have.
 pub(crate) trait Access {
     /// A moment to roll back to.
-    type Mark;
+    type Savepoint;
 
     /// Begins a statement, which may read later rows than the one before.
     fn begin_statement(&mut self) -> Result<()>;
-    fn mark(&mut self) -> Result<Self::Mark>;
-    fn roll_back_to(&mut self, mark: &Self::Mark) -> Result<()>;
+    fn mark(&mut self) -> Result<Self::Savepoint>;
+    fn roll_back_to(&mut self, mark: &Self::Savepoint) -> Result<()>;
     fn get(&mut self, table: &Table, key: i64) -> Result<Option<Row>>;
     /// Locks the row against changes by others, and reads the newest one.
     fn get_for_update(&mut self, table: &Table, key: i64) -> Result<Option<Row>>;
@@ -31,7 +31,7 @@ pub(crate) trait Access {
 }
 
 impl Access for Transaction<'_> {
-    type Mark = Savepoint;
+    type Savepoint = Savepoint;
 
     fn begin_statement(&mut self) -> Result<()> {
         Ok(())
@@ -83,17 +83,17 @@ impl Access for Transaction<'_> {
 const LONG: Wait = Wait::Limit(Duration::from_mins(1));
 
 impl Access for Connection {
-    type Mark = StatementMark;
+    type Savepoint = StatementSavepoint;
 
     fn begin_statement(&mut self) -> Result<()> {
         self.statement().map(drop)
     }
 
-    fn mark(&mut self) -> Result<StatementMark> {
+    fn mark(&mut self) -> Result<StatementSavepoint> {
         self.statement()
     }
 
-    fn roll_back_to(&mut self, mark: &StatementMark) -> Result<()> {
+    fn roll_back_to(&mut self, mark: &StatementSavepoint) -> Result<()> {
         Connection::roll_back_to(self, *mark)
     }
 

@@ -13,23 +13,16 @@ use tests::source::{Source, finding};
 const FILES_MAX: usize = 3;
 const CYCLES_MAX: usize = 6;
 
-/// Rooms with longer cycles, and most files of their longest one; and rooms with more cycles, and
-/// how many these are. No number grows, and a room that is below the limit leaves the list.
+/// Rooms with longer cycles, and most files of their longest one. No number grows, and a room that
+/// is below the limit leaves the list.
 const LONG: &[(&str, usize)] = &[
     ("capi", 4),
-    ("cli", 10),
-    ("client", 4),
-    ("indelible", 28),
     ("join", 10),
-    ("lab", 5),
-    ("serial_engines", 6),
     ("server", 10),
     ("sql", 56),
     ("sql_plan", 18),
     ("sql_values", 8),
-    ("storage", 10),
 ];
-const MANY: &[(&str, usize)] = &[("serial_engines", 7), ("workload", 8)];
 
 /// The path of a module or name, from the root of its room.
 type Path = Vec<String>;
@@ -61,11 +54,8 @@ pub(crate) fn import_cycles_are_short(files: &[Source]) -> Vec<String> {
 }
 
 fn cycles_of(room: &str, modules: &BTreeMap<Path, Module<'_>>) -> Vec<String> {
-    let limit = |known: &[(&str, usize)], usual: usize| {
-        let known = known.iter().find(|(name, _)| *name == room);
-        known.map_or(usual, |&(_, most)| most)
-    };
-    let (files_max, cycles_max) = (limit(LONG, FILES_MAX), limit(MANY, CYCLES_MAX));
+    let known = LONG.iter().find(|(name, _)| *name == room);
+    let files_max = known.map_or(FILES_MAX, |&(_, most)| most);
     let cycles = cycles(modules);
     let long = cycles.iter().filter(|cycle| cycle.len() > files_max);
     let mut found: Vec<String> = long
@@ -79,8 +69,8 @@ fn cycles_of(room: &str, modules: &BTreeMap<Path, Module<'_>>) -> Vec<String> {
             finding(modules[cycle[0]].file, 1, what)
         })
         .collect();
-    if cycles.len() > cycles_max {
-        let what = format!("{} import cycles (at most {cycles_max})", cycles.len());
+    if cycles.len() > CYCLES_MAX {
+        let what = format!("{} import cycles (at most {CYCLES_MAX})", cycles.len());
         found.push(format!("crates/{room}:1: {what}"));
     }
     found

@@ -9,8 +9,8 @@
 
 use super::change::Change;
 use super::clock::Pending;
-use super::modify::unique_keys;
 use super::row_locks::{RowLock, is_busy, lock_row, lock_unique};
+use super::unique::unique_keys;
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::session::Session;

@@ -8,7 +8,7 @@ use super::change::Version;
 use super::clock::{Purpose, View};
 use super::interval::Interval;
 use super::row_locks::{Wait, lock_error};
-use super::writes::{StatementMark, WriteSet};
+use super::writes::{StatementSavepoint, WriteSet};
 use crate::core::Core;
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -216,7 +216,7 @@ impl Connection {
     /// and the mark of a failed statement of many rows. With read committed, reads from here on see
     /// what was committed until the first of them; a [`Scan`](crate::Scan) that is open keeps its
     /// own moment.
-    pub fn statement(&mut self) -> Result<StatementMark> {
+    pub fn statement(&mut self) -> Result<StatementSavepoint> {
         self.core().check_process()?;
         let transaction = self.transactions;
         let open = self.open()?;
@@ -239,13 +239,13 @@ impl Connection {
     }
 
     /// A mark of this moment, as [`Connection::statement`], in the midst of a statement.
-    pub fn mark(&mut self) -> Result<StatementMark> {
+    pub fn mark(&mut self) -> Result<StatementSavepoint> {
         let transaction = self.transactions;
         Ok(self.open()?.writes.mark(transaction))
     }
 
     /// Whether the open transaction has made a change since a mark, be it undone or not.
-    pub fn has_changed_since(&mut self, mark: StatementMark) -> bool {
+    pub fn has_changed_since(&mut self, mark: StatementSavepoint) -> bool {
         let transaction = self.transactions;
         self.open()
             .is_ok_and(|open| open.writes.mark(transaction).number != mark.number)
@@ -257,7 +257,7 @@ impl Connection {
     ///
     /// [`Error::NoSuchSavepoint`], and then nothing is forgotten, if the mark is of another
     /// transaction, or of a part that was rolled back.
-    pub fn roll_back_to(&mut self, mark: StatementMark) -> Result<()> {
+    pub fn roll_back_to(&mut self, mark: StatementSavepoint) -> Result<()> {
         let transaction = self.transactions;
         let open = self.open()?;
         if mark.transaction != transaction || !open.writes.roll_back_to(mark) {

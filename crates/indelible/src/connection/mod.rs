@@ -46,6 +46,7 @@ mod scan;
 #[cfg(test)]
 mod schedule_tests;
 mod shared;
+mod unique;
 mod writes;
 
 pub use advisory::{AdvisoryKey, AdvisoryMode, Scope};
@@ -56,7 +57,7 @@ pub use omission::{Omission, leave_out};
 pub use read::Found;
 pub use row_locks::{RowLock, Wait};
 pub use scan::Scan;
-pub use writes::StatementMark;
+pub use writes::StatementSavepoint;
 
 pub(crate) use beside::Beside;
 pub(crate) use shared::Shared;

@@ -9,6 +9,7 @@ use super::client::Connection;
 use super::interval::Interval;
 use super::read::partition_to_read;
 use super::row_locks::{RowLock, lock_unique};
+use super::unique::{UniqueKey, unique_keys};
 use crate::error::{Error, Result};
 use crate::key::IntoKey;
 use crate::operations::{check_layout, columns_text};
@@ -18,7 +19,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use storage::StorageError;
 use storage::engine::{Direction, Isolation, ScanRange};
-use storage::record::{Changes, IndexId, KeyBuf, KeyEncoder, Row, Value};
+use storage::record::{Changes, KeyBuf, KeyEncoder, Row};
 use storage::table::Table as Shape;
 
 impl Connection {
@@ -373,41 +374,6 @@ impl Connection {
         }
         Ok(())
     }
-}
-
-/// A key of a row in a unique index; rows with a NULL in it have none.
-#[derive(Clone)]
-pub(super) struct UniqueKey {
-    /// Position of the index in the definition.
-    number: usize,
-    pub(super) index: IndexId,
-    pub(super) key: KeyBuf,
-    /// The first column of the primary key, which decides the partition.
-    first: Value,
-}
-
-pub(super) fn unique_keys(shape: &Shape, row: &Row) -> Result<Vec<UniqueKey>> {
-    let mut keys = Vec::new();
-    for (number, (index, encoder)) in shape.def.indexes.iter().zip(&shape.secondary).enumerate() {
-        let has_null = || {
-            index
-                .columns
-                .iter()
-                .any(|&column| row.get(column).is_null())
-        };
-        if !index.unique || has_null() {
-            continue;
-        }
-        let mut key = KeyBuf::new();
-        encoder.encode_row(row, &mut key)?;
-        keys.push(UniqueKey {
-            number,
-            index: index.id,
-            key,
-            first: row.get(shape.def.primary_key[0]).to_value(),
-        });
-    }
-    Ok(keys)
 }
 
 /// Whether changes touch a unique secondary index.

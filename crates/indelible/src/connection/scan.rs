@@ -11,7 +11,7 @@ use super::client::Connection;
 use super::clock::View;
 use super::interval::Interval;
 use super::merge::{Batch, ImageLayer, WriteLayer};
-use super::writes::StatementMark;
+use super::writes::StatementSavepoint;
 use crate::error::{Error, Result};
 use crate::key::{IntoKey, IntoKeyRange, Prefix};
 use crate::scan::{KeptEnds, key_after, key_before, key_range, only_partition};
@@ -146,7 +146,7 @@ impl Scan {
     /// # Errors
     ///
     /// [`Error::NoTransaction`] if the mark is of another transaction.
-    pub fn seeing(mut self, mark: StatementMark) -> Result<Self> {
+    pub fn seeing(mut self, mark: StatementSavepoint) -> Result<Self> {
         if mark.transaction != self.transaction {
             return Err(Error::NoTransaction);
         }

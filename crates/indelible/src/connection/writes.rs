@@ -18,7 +18,7 @@ use storage::record::{IndexId, KeyBuf, TableId};
 /// A moment of a transaction to which it can
 /// [roll back](crate::Connection::roll_back_to).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StatementMark {
+pub struct StatementSavepoint {
     /// The transaction, in the order of its connection.
     pub(super) transaction: u64,
     /// The write set's length, and the number of the last change before the mark.
@@ -117,8 +117,8 @@ impl WriteSet {
     }
 
     /// This moment.
-    pub(super) fn mark(&self, transaction: u64) -> StatementMark {
-        StatementMark {
+    pub(super) fn mark(&self, transaction: u64) -> StatementSavepoint {
+        StatementSavepoint {
             transaction,
             length: self.log.len(),
             number: self.number,
@@ -127,7 +127,7 @@ impl WriteSet {
 
     /// Forgets the changes since a mark; false, and nothing is forgotten, if the transaction has
     /// rolled back to an earlier one since.
-    pub(super) fn roll_back_to(&mut self, mark: StatementMark) -> bool {
+    pub(super) fn roll_back_to(&mut self, mark: StatementSavepoint) -> bool {
         let last = mark.length.checked_sub(1).map(|at| self.log.get(at));
         // The last change before the mark is still there, or there was none that stayed.
         let is_there =

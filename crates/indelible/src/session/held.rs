@@ -4,20 +4,60 @@
 //! [`Held::enter`]: a partition that a step has left in an unknown state is stopped when it is put
 //! back, and so is one in which a step has panicked.
 
-use super::{PendingAcks, Seats};
 use crate::core::Core;
 use crate::error::{Error, Result};
-use crate::partition::{Partition, Seat};
+use crate::partition::{Partition, SessionSlot};
 use crate::sync::MutexGuard;
 use storage::StorageError;
 use storage::engine::{CommitTicket, Durability, Engine, Sessions};
 
+/// Time for which a session keeps its partitions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SlotUse {
+    /// Until its transaction ends; others are taken as they are touched.
+    Transaction,
+    /// For many transactions; no others are taken.
+    Worker,
+}
+
+/// Commits that must be durable before a transaction is acknowledged.
+#[derive(Default)]
+pub(crate) struct PendingAcks {
+    first: Option<(u32, CommitTicket)>,
+    more: Vec<(u32, CommitTicket)>,
+}
+
+impl PendingAcks {
+    pub(super) fn add(&mut self, partition: u32, ticket: CommitTicket) {
+        if self.first.is_none() {
+            self.first = Some((partition, ticket));
+        } else {
+            self.more.push((partition, ticket));
+        }
+    }
+
+    /// The only one, if there is exactly one.
+    #[inline]
+    pub(crate) fn single(&self) -> Option<(u32, CommitTicket)> {
+        self.first.filter(|_| self.more.is_empty())
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, CommitTicket)> + '_ {
+        self.first.iter().chain(&self.more).copied()
+    }
+}
+
 /// One held partition.
 pub(super) struct Held<'db> {
     pub(super) partition: &'db Partition,
-    pub(super) seat: MutexGuard<'db, Seat>,
-    /// The partition's other seats, if nobody else may run transactions there.
-    pub(super) rest: Vec<MutexGuard<'db, Seat>>,
+    pub(super) slot: MutexGuard<'db, SessionSlot>,
+    /// The partition's other slots, if nobody else may run transactions there.
+    pub(super) rest: Vec<MutexGuard<'db, SessionSlot>>,
     pub(super) state: State,
     /// Whether commits may have become durable since the partition was taken.
     pub(super) committed: bool,
@@ -73,7 +113,7 @@ impl Held<'_> {
         step: impl FnOnce(&mut dyn Engine) -> storage::Result<R>,
     ) -> storage::Result<R> {
         self.state = State::Entered;
-        let result = step(&mut *self.seat.engine);
+        let result = step(&mut *self.slot.engine);
         self.state = if result.is_ok() { done } else { failed };
         result
     }
@@ -93,12 +133,12 @@ impl Held<'_> {
 
     /// Whether its transaction has locks here that others may wait for.
     pub(super) fn has_locks(&self) -> bool {
-        self.state != State::Idle && self.seat.is_shared()
+        self.state != State::Idle && self.slot.is_shared()
     }
 
     /// This partition if it was only read, and may have shown commits that are not durable yet.
     pub(super) fn read_ahead(&mut self) -> Option<&mut Self> {
-        (self.state == State::Reading && self.seat.is_ahead()).then_some(self)
+        (self.state == State::Reading && self.slot.is_ahead()).then_some(self)
     }
 
     /// Adds the commit that must be durable before a transaction that has touched this partition is
@@ -110,8 +150,8 @@ impl Held<'_> {
             return;
         }
         let pending = match ticket {
-            Some(ticket) => self.seat.is_pending(ticket).then_some(ticket),
-            None => self.seat.is_ahead().then_some(self.seat.promised),
+            Some(ticket) => self.slot.is_pending(ticket).then_some(ticket),
+            None => self.slot.is_ahead().then_some(self.slot.promised),
         };
         if let Some(pending) = pending {
             promises.add(self.number(), pending);
@@ -124,7 +164,7 @@ impl Held<'_> {
         &mut self,
         core: &Core,
         durability: Durability,
-        seats: Seats,
+        slot_use: SlotUse,
     ) -> Result<()> {
         match self.state {
             State::Writing => {}
@@ -151,8 +191,8 @@ impl Held<'_> {
         self.committed = true;
         self.ticket = Some(ticket);
         if durability == Durability::Group {
-            self.seat.promised = ticket;
-            if seats == Seats::Transaction && core.leads_at_once {
+            self.slot.promised = ticket;
+            if slot_use == SlotUse::Transaction && core.leads_at_once {
                 return self.lead();
             }
         }
@@ -162,7 +202,7 @@ impl Held<'_> {
     /// Commits a decided transaction. Its locks, if others wait for them, are released before it is
     /// durable: until then the commit table says that it is committed.
     pub(super) fn commit_prepared(&mut self) -> storage::Result<CommitTicket> {
-        let durability = if self.seat.is_shared() {
+        let durability = if self.slot.is_shared() {
             Durability::Group
         } else {
             Durability::Immediate
@@ -187,8 +227,8 @@ impl Held<'_> {
 
     /// Makes a group durable that nobody can join, because nobody waits.
     fn lead(&mut self) -> Result<()> {
-        let promised = self.seat.promised;
-        if self.partition.is_wanted() || !self.seat.is_pending(promised) {
+        let promised = self.slot.promised;
+        if self.partition.is_wanted() || !self.slot.is_pending(promised) {
             return Ok(());
         }
         // A failure does not stop the partition here: the engine refuses every later step, and says
@@ -203,13 +243,13 @@ impl Held<'_> {
     pub(super) fn put_back(mut self) {
         self.rest.clear();
         if self.state.is_stopped() {
-            self.partition.stop(self.seat);
+            self.partition.stop(self.slot);
             return;
         }
         if self.committed {
             self.partition.note_change();
-            self.partition.note_durable(&mut self.seat);
+            self.partition.note_durable(&mut self.slot);
         }
-        self.partition.put(self.seat);
+        self.partition.put(self.slot);
     }
 }

@@ -43,7 +43,7 @@ struct Client {
     /// The state of its snapshot, once it has read.
     snapshot: Option<State>,
     own: Writes,
-    marks: Vec<(indelible::StatementMark, Writes)>,
+    marks: Vec<(indelible::StatementSavepoint, Writes)>,
 }
 
 impl Client {

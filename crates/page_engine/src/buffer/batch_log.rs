@@ -15,7 +15,7 @@
 //!
 //! Invariants, proven by the crash tests:
 //! 1. Between the record of a change and the change of its pages no batch is closed: both are done
-//!    under the lock of the session's part, and closing a batch takes the locks of all parts.
+//!    under the lock of the session's changes, and closing a batch takes those of all sessions.
 //! 2. While a batch is closed no copy changes, so the next batch never stores to lines that are
 //!    being made durable.
 //! 3. No commit is acknowledged before its batch counts, nor is a transaction that has read its
@@ -23,8 +23,9 @@
 //! 4. After a failed durable step nothing is acknowledged any more. So everything after a failed
 //!    batch fails with it.
 //!
-//! Order of locks: latches of pages, then that of one part, then those of the store and of the
-//! pages' memory. Closing a batch takes all parts in their order and then only tries for latches.
+//! Order of locks: latches of pages, then that of one session's changes, then those of the store
+//! and of the pages' memory. Closing a batch takes all changes in their order and then only tries
+//! for latches.
 //!
 //! After Pelley, Wenisch, Gold, Bridge: Storage Management in the NVRAM Era (VLDB 2013), "NVRAM
 //! Group Commit". Its copies are tracked by dirty bits; ours are compared with the pages when the
@@ -72,7 +73,7 @@ pub struct BatchLog<S: MemorySource, D> {
     /// The other files of the partition.
     files: Mutex<D>,
     resident: Arc<ResidentPages>,
-    parts: Box<[Place]>,
+    all_changes: Box<[SessionCell]>,
     /// The number of the next record.
     next: CachePadded<AtomicU64>,
     /// In front of this everything is durable.
@@ -96,12 +97,12 @@ pub struct BatchLog<S: MemorySource, D> {
     failure: Failure,
 }
 
-/// The part of a session, if there is one.
-type Place = OnceLock<Box<CachePadded<Mutex<Part>>>>;
+/// The changes of a session, if there is one.
+type SessionCell = OnceLock<Box<CachePadded<Mutex<SessionChanges>>>>;
 
-/// State of a session in the current batch.
+/// Changes of a session in the current batch.
 #[derive(Default)]
-struct Part {
+struct SessionChanges {
     /// The thread that has begun the open transaction.
     opened_by: Option<ThreadId>,
     /// A batch has waited for it without success.
@@ -142,7 +143,7 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
             store: Mutex::new(store),
             files: Mutex::new(files),
             resident,
-            parts: (0..SESSIONS_MAX).map(|_| OnceLock::new()).collect(),
+            all_changes: (0..SESSIONS_MAX).map(|_| OnceLock::new()).collect(),
             next: CachePadded(AtomicU64::new(end)),
             synced: AtomicU64::new(end),
             end: AtomicU64::new(end),
@@ -158,20 +159,20 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
         }
     }
 
-    fn part(&self, session: u32) -> Result<&Mutex<Part>> {
-        let place = self.parts.get(session as usize).ok_or_else(|| {
+    fn changes(&self, session: u32) -> Result<&Mutex<SessionChanges>> {
+        let cell = self.all_changes.get(session as usize).ok_or_else(|| {
             let text =
                 format!("a partition has at most {SESSIONS_MAX} sessions, each of them once");
             StorageError::Unsupported(text)
         })?;
-        Ok(&**place.get_or_init(Box::default))
+        Ok(&**cell.get_or_init(Box::default))
     }
 
-    fn parts(&self) -> impl Iterator<Item = &Mutex<Part>> {
-        self.parts
+    fn all_changes(&self) -> impl Iterator<Item = &Mutex<SessionChanges>> {
+        self.all_changes
             .iter()
             .filter_map(OnceLock::get)
-            .map(|part| &***part)
+            .map(|changes| &***changes)
     }
 
     fn require(&self) -> Result<()> {
@@ -206,8 +207,8 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
         Ok(())
     }
 
-    fn claim(&self, part: &mut Part, bytes: u64) {
-        let old = std::mem::replace(&mut part.claim, bytes);
+    fn claim(&self, changes: &mut SessionChanges, bytes: u64) {
+        let old = std::mem::replace(&mut changes.claim, bytes);
         if bytes > old {
             self.claimed.fetch_add(bytes - old, Ordering::Relaxed);
         } else if bytes < old {
@@ -215,15 +216,17 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
         }
     }
 
-    fn forget(&self, part: &mut Part) {
-        self.claim(part, 0);
-        part.records.clear();
+    fn forget(&self, changes: &mut SessionChanges) {
+        self.claim(changes, 0);
+        changes.records.clear();
     }
 
     /// Closes batches until one counts that has the record.
     fn close_to(&self, lsn: Lsn) -> Result<()> {
         let here = thread::current().id();
-        let is_open = self.parts().any(|part| lock(part).opened_by == Some(here));
+        let is_open = self
+            .all_changes()
+            .any(|changes| lock(changes).opened_by == Some(here));
         let mut turn = lock(&self.turn);
         loop {
             self.require()?;
@@ -252,18 +255,20 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
     /// then, and others that are open may wait for its locks, as they do while it is prepared.
     fn wait_for_open(&self, mut turn: MutexGuard<'_, ()>) {
         let here = thread::current().id();
-        let is_waited_for = |part: &Part| {
-            let is_elsewhere = part.opened_by.is_some_and(|thread| thread != here);
-            is_elsewhere && !part.is_slow
+        let is_waited_for = |changes: &SessionChanges| {
+            let is_elsewhere = changes.opened_by.is_some_and(|thread| thread != here);
+            is_elsewhere && !changes.is_slow
         };
         let begun = Instant::now();
         while !self.is_urgent.load(Ordering::SeqCst)
-            && self.parts().any(|part| is_waited_for(&lock(part)))
+            && self
+                .all_changes()
+                .any(|changes| is_waited_for(&lock(changes)))
         {
             let Some(left) = QUIET_WAIT.checked_sub(begun.elapsed()) else {
-                for part in self.parts() {
-                    let part = &mut *lock(part);
-                    part.is_slow = part.opened_by.is_some();
+                for changes in self.all_changes() {
+                    let changes = &mut *lock(changes);
+                    changes.is_slow = changes.opened_by.is_some();
                 }
                 return;
             };
@@ -278,10 +283,10 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
     fn close(&self) -> Result<()> {
         let begun = Instant::now();
         loop {
-            let mut parts: Vec<_> = self.parts().map(lock).collect();
-            let mut ids: Vec<PageId> = parts
+            let mut all_changes: Vec<_> = self.all_changes().map(lock).collect();
+            let mut ids: Vec<PageId> = all_changes
                 .iter()
-                .flat_map(|part| part.changed.iter().copied())
+                .flat_map(|changes| changes.changed.iter().copied())
                 .collect();
             ids.sort_unstable();
             debug_assert!(
@@ -294,7 +299,7 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
                 "room is kept for the image of each page that a batch changes"
             );
             let Some(mut pages) = self.resident.try_latch(&ids) else {
-                drop(parts);
+                drop(all_changes);
                 if begun.elapsed() > self.latch_wait {
                     let text = "a page of the batch stays in use; end the scan that reads it before another transaction commits in the same thread";
                     return Err(StorageError::Unsupported(text.to_owned()));
@@ -302,12 +307,12 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
                 thread::yield_now();
                 continue;
             };
-            let persisted = self.persist(&parts, &ids, &mut pages);
+            let persisted = self.persist(&all_changes, &ids, &mut pages);
             persisted.map_err(|error| self.failure.note(error))?;
             self.resident.settle(&ids, pages);
             self.changed_pages.store(0, Ordering::Relaxed);
-            for part in &mut parts {
-                part.changed.clear();
+            for changes in &mut all_changes {
+                changes.changed.clear();
             }
             let next = self.next.load(Ordering::SeqCst);
             self.synced.store(next, Ordering::SeqCst);
@@ -317,12 +322,14 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
 
     fn persist(
         &self,
-        parts: &[MutexGuard<'_, Part>],
+        all_changes: &[MutexGuard<'_, SessionChanges>],
         ids: &[PageId],
         pages: &mut [Latched<'_>],
     ) -> Result<()> {
         let mut store = lock(&self.store);
-        let is_open = parts.iter().any(|part| !part.records.is_empty());
+        let is_open = all_changes
+            .iter()
+            .any(|changes| !changes.records.is_empty());
         if ids.is_empty() && !is_open && !store.is_due() {
             return Ok(());
         }
@@ -341,8 +348,8 @@ impl<S: MemorySource, D: Directory> BatchLog<S, D> {
                 changed.push((page, new, lines));
             }
         }
-        for part in parts {
-            record.push_open(&part.records);
+        for changes in all_changes {
+            record.push_open(&changes.records);
         }
         let end = Lsn(self.next.load(Ordering::SeqCst));
         store.begin(record, end)?;
@@ -454,7 +461,7 @@ where
     }
 
     fn add_session(&self, session: u32) -> Result<()> {
-        self.part(session).map(|_| ())
+        self.changes(session).map(|_| ())
     }
 
     fn enter(&self, session: u32) -> Result<()> {
@@ -466,19 +473,19 @@ where
                     turn = self.wait_turn(turn);
                 }
             }
-            let part = &mut *lock(self.part(session)?);
-            // `is_closing` is set before this part is examined.
+            let changes = &mut *lock(self.changes(session)?);
+            // `is_closing` is set before these changes are examined.
             if !self.is_closing.load(Ordering::SeqCst) {
-                part.opened_by = Some(thread::current().id());
-                part.is_slow = false;
+                changes.opened_by = Some(thread::current().id());
+                changes.is_slow = false;
                 return Ok(());
             }
         }
     }
 
     fn leave(&self, session: u32) {
-        if let Ok(part) = self.part(session) {
-            lock(part).opened_by = None;
+        if let Ok(changes) = self.changes(session) {
+            lock(changes).opened_by = None;
         }
         if self.is_closing.load(Ordering::SeqCst) {
             let _turn = lock(&self.turn);
@@ -511,17 +518,17 @@ where
     ) -> Result<Lsn> {
         self.require()?;
         let session = reserve.session();
-        let part = &mut *lock_log(self.part(session)?);
+        let changes = &mut *lock_log(self.changes(session)?);
         if let UndoSpace::Bytes(_, bytes) = reserve {
             if pages > 0 {
-                self.make_room(pages as u64, (part.claim, bytes))?;
+                self.make_room(pages as u64, (changes.claim, bytes))?;
             }
-            self.claim(part, bytes);
+            self.claim(changes, bytes);
         }
         let lsn = Lsn(self.next.fetch_add(1, Ordering::SeqCst));
-        let known = part.changed.len();
-        let applied = apply(lsn, &mut part.changed);
-        let new = (part.changed.len() - known) as u64;
+        let known = changes.changed.len();
+        let applied = apply(lsn, &mut changes.changed);
+        let new = (changes.changed.len() - known) as u64;
         debug_assert!(
             new <= pages as u64,
             "a record changes more pages than there is room for"
@@ -531,16 +538,16 @@ where
         }
         applied.map_err(|error| self.failure.note(error))?;
         if matches!(reserve, UndoSpace::End(_)) {
-            self.forget(part);
+            self.forget(changes);
         } else if !is_change_only(record.payload()) {
-            frame_open(session, record.payload(), &mut part.records);
+            frame_open(session, record.payload(), &mut changes.records);
         }
         Ok(lsn)
     }
 
     fn end(&self, session: u32) {
-        if let Ok(part) = self.part(session) {
-            self.forget(&mut lock_log(part));
+        if let Ok(changes) = self.changes(session) {
+            self.forget(&mut lock_log(changes));
         }
     }
 

@@ -14,12 +14,12 @@
 //! Order of locks: the store's, then those of `horizon`.
 
 use super::cleaner::Cleaner;
-use super::horizon::{PartitionedLog, Places, without_gaps};
+use super::horizon::{PartitionedLog, StreamSource, without_gaps};
 use crate::page::Head;
 use disk::Directory;
 use pmem::Access;
 use storage::log::archive::{Archive, ArchiveRange};
-use storage::log::numbered::{Found, Place};
+use storage::log::numbered::{Found, Stream};
 use storage::log::{LogIdentity, Lsn};
 use storage::record::Reader;
 use storage::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
@@ -97,12 +97,15 @@ pub fn open_store<D: Directory>(
     Ok(Box::new(archive))
 }
 
-/// The records of places that follow each other from `from` on, each with the number of its place,
-/// and the number after them.
-pub(super) fn following<P: Place>(places: &mut [P], from: Lsn) -> Result<(Vec<(u32, Found)>, Lsn)> {
+/// The records of streams that follow each other from `from` on, each with the number of its
+/// stream, and the number after them.
+pub(super) fn following<P: Stream>(
+    streams: &mut [P],
+    from: Lsn,
+) -> Result<(Vec<(u32, Found)>, Lsn)> {
     let mut all = Vec::new();
-    for (place, number) in places.iter_mut().zip(0..) {
-        let found = place.records(from)?.found;
+    for (stream, number) in streams.iter_mut().zip(0..) {
+        let found = stream.records(from)?.found;
         all.extend(found.into_iter().map(|found| (number, found)));
     }
     all.sort_unstable_by_key(|(_, found)| (found.from, found.lsn));
@@ -216,7 +219,7 @@ impl Cold {
     }
 }
 
-impl<P: Places> PartitionedLog<P> {
+impl<P: StreamSource> PartitionedLog<P> {
     /// Moves all cold records to the archive, and frees their space; returns whether there were
     /// any. If the archive cannot take them they stay where they are.
     pub(super) fn move_cold_records(&self) -> Result<bool> {
@@ -251,21 +254,24 @@ impl<P: Places> PartitionedLog<P> {
     /// Hands out the records from `first` up to, but not including, `end`, in their order. Others
     /// append meanwhile.
     fn copy(&self, first: Lsn, end: Lsn, push: &mut PushRecord<'_>) -> Result<()> {
-        let mut apart = self.places.open_apart()?;
+        let mut apart = self.source.open_apart()?;
         if !apart.is_empty() {
             return self.copy_apart(&mut apart, (first, end), push);
         }
-        // A place that comes meanwhile has no cold records.
-        let mut cursors = vec![0; self.parts().count()];
+        // A stream that comes meanwhile has no cold records.
+        let mut cursors = vec![0; self.streams().count()];
         let (mut next, mut records) = (first.0, Vec::new());
         while next < end.0 {
             let until = Lsn((next + NUMBERS).min(end.0));
-            for (part, cursor) in self.parts().zip(&mut cursors) {
-                part.state().place.copy(cursor, until, &mut |lsn, bytes| {
-                    if lsn >= first {
-                        records.push((lsn, bytes.to_vec()));
-                    }
-                })?;
+            for (stream, cursor) in self.streams().zip(&mut cursors) {
+                stream
+                    .state()
+                    .records
+                    .copy(cursor, until, &mut |lsn, bytes| {
+                        if lsn >= first {
+                            records.push((lsn, bytes.to_vec()));
+                        }
+                    })?;
             }
             records.sort_unstable_by_key(|(lsn, _)| *lsn);
             for (lsn, bytes) in records.drain(..) {
@@ -282,26 +288,26 @@ impl<P: Places> PartitionedLog<P> {
         Ok(())
     }
 
-    /// As [`PartitionedLog::copy`], from places that nobody else has.
+    /// As [`PartitionedLog::copy`], from streams that nobody else has.
     fn copy_apart(
         &self,
-        places: &mut [P::Place],
+        streams: &mut [P::Stream],
         (first, end): (Lsn, Lsn),
         push: &mut PushRecord<'_>,
     ) -> Result<()> {
-        let (records, reached) = following(places, first)?;
+        let (records, reached) = following(streams, first)?;
         if reached < end {
             return Err(self.gone(reached.0)?);
         }
         for (number, found) in records.iter().take_while(|(_, found)| found.lsn < end) {
-            push(found.lsn, places[*number as usize].payload(found)?)?;
+            push(found.lsn, streams[*number as usize].payload(found)?)?;
         }
         Ok(())
     }
 
     fn gone(&self, record: u64) -> Result<StorageError> {
-        let first = self.part(0)?.state();
-        Ok(first.place.damaged(&format!(
+        let first = self.stream(0)?.state();
+        Ok(first.records.damaged(&format!(
             "record {record} of the log is gone before it was archived"
         )))
     }
@@ -314,13 +320,13 @@ impl<P: Places> PartitionedLog<P> {
         };
         let store = cold.store();
         let mut range = store.look()?;
-        let first = self.part(0)?.state();
+        let first = self.stream(0)?.state();
         let (end, moved) = (
             range.range.map_or(0, |(_, end)| end.0),
-            first.place.archived()?,
+            first.records.archived()?,
         );
         if end < moved.0 {
-            return Err(first.place.damaged(&format!(
+            return Err(first.records.damaged(&format!(
                 "records up to {} were moved to the archive, which has those in front of {end} only: the rest of its files is gone",
                 moved.0
             )));

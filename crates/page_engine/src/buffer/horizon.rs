@@ -1,9 +1,9 @@
-//! The partitioned log: several places that are written concurrently. Its variants are the
+//! The partitioned log: several streams that are written concurrently. Its variants are the
 //! *per-transaction*, *distributed* and *decentralized* logs of NV-Logging.
 //!
-//! A session appends to a [`Place`] of its own, or to one that it shares with few others: a ring in
-//! durable memory (`nv_log.rs`) or a series of files (`session_files.rs`). Most sessions share only
-//! a counter: each record gets the next number ([`Lsn`]) of the partition while its pages are
+//! A session appends to a [`Stream`] of its own, or to one that it shares with few others: a ring
+//! in durable memory (`nv_log.rs`) or a series of files (`session_files.rs`). Most sessions share
+//! only a counter: each record gets the next number ([`Lsn`]) of the partition while its pages are
 //! latched. The [`Persist`] option says when records become durable.
 //!
 //! Records become durable in any order, and a record is useless without the earlier ones: they may
@@ -14,20 +14,20 @@
 //! before anything else is appended, or its number is never used again, and the first record of the
 //! opening declares these numbers unused.
 //!
-//! Each place says which of its records may be missing (`missing`). An append stores a bound there
+//! Each stream says which of its records may be missing (`missing`). An append stores a bound there
 //! *before* it takes its number, so a thread that reads the counter first and then all bounds has
 //! the horizon, without a lock.
 //!
-//! Sessions of one place share its space: a change waits until there is room for the rollbacks of
-//! all of them (`UndoReservations`). Recovery undoes a transaction in the place that has its
+//! Sessions of one stream share its space: a change waits until there is room for the rollbacks of
+//! all of them (`UndoReservations`). Recovery undoes a transaction in the stream that has its
 //! records.
 //!
-//! `opening` reads the places and decides which records count; `part` has what is known of each.
+//! `opening` reads the streams and decides which records count; `stream` has what is known of each.
 //!
-//! Order of locks: `found`, then `syncing` of the parts in their order, then `state` of the parts
-//! in theirs.
+//! Order of locks: `found`, then `syncing` of the streams in their order, then `state` of the
+//! streams in theirs.
 //!
-//! With [`CommitOrder::AsPublished`] a commit waits for its own place only. Recovery is the same,
+//! With [`CommitOrder::AsPublished`] a commit waits for its own stream only. Recovery is the same,
 //! so a power cut can lose commits that were acknowledged beyond a missing record of another
 //! session; pages still wait for the horizon.
 //!
@@ -38,10 +38,10 @@
 //! Non-Volatile Memory (VLDB 2014).
 
 mod opening;
-mod part;
+mod stream;
 
 pub(super) use self::opening::without_gaps;
-use self::part::{NOTHING, Part, State};
+use self::stream::{NOTHING, SharedStream, State};
 use super::ahead::Ahead;
 use super::cold::{Cold, ColdStore};
 use super::log::{CheckpointNeed, CheckpointStart, NewRecord, PageLog, RecordStart, UndoSpace};
@@ -52,7 +52,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use storage::engine::{CommitOrder, Persist, Persisted};
 use storage::failure::Failure;
-use storage::log::numbered::{Found, HEADER_BYTES, InFront, Pending, Place, RecordKind, Stamp};
+use storage::log::numbered::{Found, HEADER_BYTES, InFront, Pending, RecordKind, Stamp, Stream};
 use storage::log::{ArchiveRange, LogStart, Lsn};
 use storage::probe::{self, Activity};
 use storage::sync::{AtomicU64, CachePadded, Mutex, MutexGuard, Ordering, lock, spin_loop};
@@ -76,22 +76,22 @@ pub enum Content {
     Undo,
 }
 
-/// Source of the places of a log.
-pub trait Places: Send + Sync {
+/// Source of the streams of a log.
+pub trait StreamSource: Send + Sync {
     /// The log that a session appends to.
-    type Place: Place;
+    type Stream: Stream;
 
     /// Opens all that there are, at least one; stores nothing.
-    fn open(&self) -> Result<Vec<Self::Place>>;
+    fn open(&self) -> Result<Vec<Self::Stream>>;
 
     /// Opens all of them once more, to copy records while others append; none where records are
-    /// copied from the places themselves.
-    fn open_apart(&self) -> Result<Vec<Self::Place>> {
+    /// copied from the streams themselves.
+    fn open_apart(&self) -> Result<Vec<Self::Stream>> {
         Ok(Vec::new())
     }
 
     /// Makes another one, the next. The first one counts it before it is used.
-    fn create(&self, number: u32) -> Result<Self::Place>;
+    fn create(&self, number: u32) -> Result<Self::Stream>;
 
     /// Whether all were made with the log, so that sessions share them.
     fn are_shared(&self) -> bool;
@@ -102,11 +102,11 @@ pub trait Places: Send + Sync {
     }
 
     /// Number of end records of an orderly end, which say that everything was durable. Each is in
-    /// another place, so that the files of each place are named in another one.
+    /// another stream, so that the files of each stream are named in another one.
     fn ends(&self) -> u32;
 
-    /// The error for a place of which one of these files is gone, if one is.
-    fn gone(&self, place: u32, files: &RangeInclusive<u64>) -> Result<Option<StorageError>>;
+    /// The error for a stream of which one of these files is gone, if one is.
+    fn gone(&self, stream: u32, files: &RangeInclusive<u64>) -> Result<Option<StorageError>>;
 
     /// Counters of the directory of the partition's files.
     fn disk(&self) -> DiskCounters;
@@ -125,17 +125,17 @@ pub struct HorizonOptions {
     pub order: CommitOrder,
 }
 
-/// Callback of an opening: gets each record, and a session of the place that has it.
+/// Callback of an opening: gets each record, and a session of the stream that has it.
 pub type VisitRecord<'v> = dyn FnMut(Lsn, u32, &[u8]) -> Result<()> + 'v;
 
 /// The log of one partition.
 ///
 /// The opening is in `opening`, and the way of records to an archive in `buffer/cold.rs`.
-pub struct PartitionedLog<P: Places> {
-    pub(super) places: P,
+pub struct PartitionedLog<P: StreamSource> {
+    pub(super) source: P,
     options: HorizonOptions,
-    parts: Box<[OnceLock<Part<P::Place>>]>,
-    /// Number of places if sessions share them.
+    streams: Box<[OnceLock<SharedStream<P::Stream>>]>,
+    /// Number of streams if sessions share them.
     shared: Option<u32>,
     /// The number of the next record.
     pub(super) next: CachePadded<AtomicU64>,
@@ -173,12 +173,12 @@ fn start_at(lsn: Lsn) -> LogStart {
     }
 }
 
-impl<P: Places> PartitionedLog<P> {
+impl<P: StreamSource> PartitionedLog<P> {
     /// Opens the log and finds the records from `start` on that count. Nothing is stored yet. In a
     /// log with an archive, earlier records that are not archived are found as well; `archive` has
     /// the number from which on none was given up.
     pub fn open(
-        places: P,
+        source: P,
         options: HorizonOptions,
         start: Lsn,
         archive: Option<(Box<dyn ColdStore>, Lsn)>,
@@ -187,13 +187,13 @@ impl<P: Places> PartitionedLog<P> {
             Some((store, kept_from)) => Some(Cold::new(store, kept_from, start)?),
             None => None,
         };
-        let opened = places.open()?;
+        let opened = source.open()?;
         let count = opened.len() as u32;
         let mut log = Self {
-            shared: places.are_shared().then_some(count),
-            places,
+            shared: source.are_shared().then_some(count),
+            source,
             options,
-            parts: (0..SESSIONS_MAX).map(|_| OnceLock::new()).collect(),
+            streams: (0..SESSIONS_MAX).map(|_| OnceLock::new()).collect(),
             next: CachePadded(AtomicU64::new(start.0)),
             taken: AtomicU64::new(0),
             newest: AtomicU64::new(start.0),
@@ -209,8 +209,8 @@ impl<P: Places> PartitionedLog<P> {
             cold,
             found: Mutex::default(),
         };
-        for (number, place) in (0..).zip(opened) {
-            log.set(number, place)?;
+        for (number, stream) in (0..).zip(opened) {
+            log.set(number, stream)?;
         }
         log.find(log.cold.as_ref().map_or(start, Cold::from))?;
         log.opened_at = Lsn(log.next.load(Ordering::SeqCst));
@@ -218,9 +218,9 @@ impl<P: Places> PartitionedLog<P> {
         Ok(log)
     }
 
-    fn set(&self, number: u32, place: P::Place) -> Result<()> {
-        let part = self.parts.get(number as usize);
-        if part.is_some_and(|part| part.set(Part::new(place)).is_ok()) {
+    fn set(&self, number: u32, records: P::Stream) -> Result<()> {
+        let stream = self.streams.get(number as usize);
+        if stream.is_some_and(|stream| stream.set(SharedStream::new(records)).is_ok()) {
             return Ok(());
         }
         Err(StorageError::Unsupported(format!(
@@ -228,22 +228,22 @@ impl<P: Places> PartitionedLog<P> {
         )))
     }
 
-    pub(super) fn parts(&self) -> impl Iterator<Item = &Part<P::Place>> {
-        self.parts.iter().map_while(OnceLock::get)
+    pub(super) fn streams(&self) -> impl Iterator<Item = &SharedStream<P::Stream>> {
+        self.streams.iter().map_while(OnceLock::get)
     }
 
-    pub(super) fn part(&self, number: u32) -> Result<&Part<P::Place>> {
-        let part = self.parts.get(number as usize);
-        part.and_then(OnceLock::get).ok_or(StorageError::Poisoned)
+    pub(super) fn stream(&self, number: u32) -> Result<&SharedStream<P::Stream>> {
+        let stream = self.streams.get(number as usize);
+        stream.and_then(OnceLock::get).ok_or(StorageError::Poisoned)
     }
 
-    /// The part that a session appends to, and its number among the sessions of that part.
-    fn part_of(&self, session: u32) -> Result<(&Part<P::Place>, u32)> {
+    /// The stream that a session appends to, and its number among the sessions of that stream.
+    fn stream_of(&self, session: u32) -> Result<(&SharedStream<P::Stream>, u32)> {
         let stride = self.stride();
-        Ok((self.part(session % stride)?, session / stride))
+        Ok((self.stream(session % stride)?, session / stride))
     }
 
-    /// Sessions whose numbers are so far apart share a part. Where each has one of its own, only
+    /// Sessions whose numbers are so far apart share a stream. Where each has one of its own, only
     /// what an opening has found comes on top.
     fn stride(&self) -> u32 {
         self.shared.unwrap_or(SESSIONS_MAX as u32)
@@ -259,7 +259,7 @@ impl<P: Places> PartitionedLog<P> {
         if self.life.load(Ordering::Acquire) == 0 {
             self.skip_taken()?;
             let cut = Lsn(self.next.load(Ordering::SeqCst));
-            let life = self.part(0)?.state().place.begin_life(cut);
+            let life = self.stream(0)?.state().records.begin_life(cut);
             self.life.store(self.durable_step(life)?, Ordering::Release);
         }
         Ok(self.life.load(Ordering::Acquire))
@@ -272,12 +272,12 @@ impl<P: Places> PartitionedLog<P> {
         if last <= first {
             return Ok(());
         }
-        let part = self.part(0)?;
-        let state = &mut *part.state();
+        let stream = self.stream(0)?;
+        let state = &mut *stream.state();
         let mut record = vec![0; HEADER_BYTES];
         record.extend_from_slice(&first.to_le_bytes());
         self.make_room(state, record.len() - HEADER_BYTES, 0)?;
-        part.missing.store(first, Ordering::SeqCst);
+        stream.missing.store(first, Ordering::SeqCst);
         self.next.store(last + 1, Ordering::SeqCst);
         let stamp = Stamp {
             lsn: Lsn(last),
@@ -285,7 +285,7 @@ impl<P: Places> PartitionedLog<P> {
             life: 0,
             kind: RecordKind::Gap,
         };
-        self.durable_step(state.place.append(stamp, &mut record))
+        self.durable_step(state.records.append(stamp, &mut record))
     }
 
     /// Notes that everything before `horizon` is durable.
@@ -307,87 +307,91 @@ impl<P: Places> PartitionedLog<P> {
         self.failure.require_none()
     }
 
-    /// Makes all records of a place durable, while nobody appends.
-    fn persist(&self, part: &Part<P::Place>, state: &mut State<P::Place>) -> Result<()> {
-        if part.missing.load(Ordering::SeqCst) == NOTHING {
+    /// Makes all records of a stream durable, while nobody appends.
+    fn persist(
+        &self,
+        stream: &SharedStream<P::Stream>,
+        state: &mut State<P::Stream>,
+    ) -> Result<()> {
+        if stream.missing.load(Ordering::SeqCst) == NOTHING {
             return Ok(());
         }
-        let records = state.place.waiting();
-        self.durable_step(state.place.persist())?;
-        part.missing.store(NOTHING, Ordering::SeqCst);
+        let records = state.records.waiting();
+        self.durable_step(state.records.persist())?;
+        stream.missing.store(NOTHING, Ordering::SeqCst);
         self.ahead.add_by_session(records);
         Ok(())
     }
 
-    /// Makes what a place has up to a record durable. If a session is about to do so, that is worth
-    /// a short wait.
-    fn persist_to(&self, part: &Part<P::Place>, lsn: Lsn) -> Result<()> {
+    /// Makes what a stream has up to a record durable. If a session is about to do so, that is
+    /// worth a short wait.
+    fn persist_to(&self, stream: &SharedStream<P::Stream>, lsn: Lsn) -> Result<()> {
         let mut waiting = None;
         for _ in 0..SPINS_MAX {
-            if part.missing.load(Ordering::SeqCst) > lsn.0 {
+            if stream.missing.load(Ordering::SeqCst) > lsn.0 {
                 return Ok(());
             }
-            if let Ok(one) = part.syncing.try_lock() {
+            if let Ok(one) = stream.syncing.try_lock() {
                 drop(waiting);
-                return self.persist_beside(part, lsn, one);
+                return self.persist_beside(stream, lsn, one);
             }
             waiting.get_or_insert_with(|| probe::begin(Activity::LogWait));
             spin_loop();
         }
-        let one = lock(&part.syncing);
+        let one = lock(&stream.syncing);
         drop(waiting);
-        self.persist_beside(part, lsn, one)
+        self.persist_beside(stream, lsn, one)
     }
 
-    /// Makes all records of a place durable, while others append if that takes long.
+    /// Makes all records of a stream durable, while others append if that takes long.
     fn persist_beside(
         &self,
-        part: &Part<P::Place>,
+        stream: &SharedStream<P::Stream>,
         lsn: Lsn,
         _one_at_a_time: MutexGuard<'_, ()>,
     ) -> Result<()> {
-        let mut state = part.state();
-        if part.missing.load(Ordering::SeqCst) > lsn.0 {
+        let mut state = stream.state();
+        if stream.missing.load(Ordering::SeqCst) > lsn.0 {
             return Ok(());
         }
-        let records = state.place.waiting();
-        let pending = self.durable_step(state.place.begin_persist())?;
-        self.finish_beside(part, state, pending, || {})?;
+        let records = state.records.waiting();
+        let pending = self.durable_step(state.records.begin_persist())?;
+        self.finish_beside(stream, state, pending, || {})?;
         self.ahead.add_by_session(records);
         Ok(())
     }
 
     /// As [`PartitionedLog::persist_beside`], of records that nobody waits for yet; says whether
     /// there were any. `meanwhile` runs when others can append again.
-    pub(super) fn persist_part_ahead(
+    pub(super) fn persist_stream_ahead(
         &self,
-        part: &Part<P::Place>,
+        stream: &SharedStream<P::Stream>,
         meanwhile: impl FnOnce(),
     ) -> Result<bool> {
-        if part.missing.load(Ordering::SeqCst) == NOTHING {
+        if stream.missing.load(Ordering::SeqCst) == NOTHING {
             return Ok(false);
         }
         // The thread that holds it makes all current records durable.
-        let Ok(_one_at_a_time) = part.syncing.try_lock() else {
+        let Ok(_one_at_a_time) = stream.syncing.try_lock() else {
             return Ok(false);
         };
-        let mut state = part.state();
-        let records = state.place.waiting();
-        let Some(pending) = self.durable_step(state.place.begin_ahead())? else {
+        let mut state = stream.state();
+        let records = state.records.waiting();
+        let Some(pending) = self.durable_step(state.records.begin_ahead())? else {
             return Ok(false);
         };
-        self.finish_beside(part, state, Some(pending), meanwhile)?;
+        self.finish_beside(stream, state, Some(pending), meanwhile)?;
         self.ahead.add_ahead(records);
         Ok(true)
     }
 
-    /// Ends a step that makes all current records of a place durable. Nobody may rely on their
+    /// Ends a step that makes all current records of a stream durable. Nobody may rely on their
     /// durability earlier.
     fn finish_beside<'p>(
         &self,
-        part: &'p Part<P::Place>,
-        mut state: MutexGuard<'p, State<P::Place>>,
-        pending: Option<<P::Place as Place>::Pending>,
+        stream: &'p SharedStream<P::Stream>,
+        mut state: MutexGuard<'p, State<P::Stream>>,
+        pending: Option<<P::Stream as Stream>::Pending>,
         meanwhile: impl FnOnce(),
     ) -> Result<()> {
         if let Some(pending) = pending {
@@ -397,18 +401,18 @@ impl<P: Places> PartitionedLog<P> {
                 drop(state);
                 meanwhile();
             });
-            state = part.state();
-            assert!(state.is_syncing, "two threads sync one part of the log");
+            state = stream.state();
+            assert!(state.is_syncing, "two threads sync one stream of the log");
             state.is_syncing = false;
-            self.durable_step(state.place.end_persist(ended))?;
+            self.durable_step(state.records.end_persist(ended))?;
         }
-        part.missing.store(state.behind, Ordering::SeqCst);
+        stream.missing.store(state.behind, Ordering::SeqCst);
         state.behind = NOTHING;
         Ok(())
     }
 
-    fn make_room(&self, state: &mut State<P::Place>, payload: usize, more: u64) -> Result<()> {
-        match state.place.make_room(payload, more) {
+    fn make_room(&self, state: &mut State<P::Stream>, payload: usize, more: u64) -> Result<()> {
+        match state.records.make_room(payload, more) {
             Err(error) if !error.is_statement_error() => self.durable_step(Err(error)),
             result => self.explained(result),
         }
@@ -430,9 +434,9 @@ impl<P: Places> PartitionedLog<P> {
     ) -> Result<Option<Lsn>> {
         self.require()?;
         let life = self.life()?;
-        let (part, number) = self.part_of(reserve.session())?;
-        let state = &mut *part.state();
-        // A checkpoint begins with all parts locked.
+        let (stream, number) = self.stream_of(reserve.session())?;
+        let state = &mut *stream.state();
+        // A checkpoint begins with all streams locked.
         if record.is_outdated(Lsn(self.image_from.load(Ordering::SeqCst))) {
             return Ok(None);
         }
@@ -447,15 +451,15 @@ impl<P: Places> PartitionedLog<P> {
         }
         // Before the number is taken: see the header.
         let bound = self.next.load(Ordering::SeqCst);
-        if part.missing.load(Ordering::Relaxed) == NOTHING {
-            part.missing.store(bound, Ordering::SeqCst);
+        if stream.missing.load(Ordering::Relaxed) == NOTHING {
+            stream.missing.store(bound, Ordering::SeqCst);
         } else if state.is_syncing && state.behind == NOTHING {
             state.behind = bound;
         }
         let lsn = Lsn(self.next.fetch_add(1, Ordering::SeqCst));
         debug_assert!(
-            lsn.0 >= bound && part.missing.load(Ordering::Relaxed) <= lsn.0,
-            "a record is missing that its part does not say to be"
+            lsn.0 >= bound && stream.missing.load(Ordering::Relaxed) <= lsn.0,
+            "a record is missing that its stream does not say to be"
         );
         let known = if self.has_gaps.load(Ordering::Relaxed) {
             self.proven
@@ -468,7 +472,7 @@ impl<P: Places> PartitionedLog<P> {
             life,
             kind,
         };
-        self.durable_step(state.place.append(stamp, record.bytes))?;
+        self.durable_step(state.records.append(stamp, record.bytes))?;
         let is_end = matches!(reserve, UndoSpace::End(..));
         if is_end {
             state.reservations.end(number);
@@ -477,21 +481,21 @@ impl<P: Places> PartitionedLog<P> {
         // without the locks under which it is logged.
         let is_later = is_end && self.options.content == Content::Redo;
         if self.options.persist == Persist::OnInsert && !is_later {
-            self.persist(part, state)?;
+            self.persist(stream, state)?;
         } else {
             self.ahead.appended();
         }
-        part.note_since(state);
+        stream.note_since(state);
         Ok(Some(lsn))
     }
 
     /// Appends records whose *known* says that all earlier ones are durable.
     fn end_orderly(&self) -> Result<()> {
-        for session in 0..self.places.ends() {
+        for session in 0..self.source.ends() {
             self.add_session(session)?;
             let mut files = Vec::new();
-            for part in self.parts() {
-                if let Some(own) = part.state().place.files() {
+            for stream in self.streams() {
+                if let Some(own) = stream.state().records.files() {
                     files.extend(
                         [*own.start(), *own.end()]
                             .into_iter()
@@ -510,19 +514,19 @@ impl<P: Places> PartitionedLog<P> {
 
     /// Gives back the space of records that were archived.
     pub(super) fn give_back(&self, archived: Lsn) -> Result<()> {
-        let noted = self.part(0)?.state().place.set_archived(archived);
+        let noted = self.stream(0)?.state().records.set_archived(archived);
         self.durable_step(noted)?;
         self.forget(archived)
     }
 
-    /// Lets places forget records before `start`, which nobody needs any more.
+    /// Lets streams forget records before `start`, which nobody needs any more.
     fn forget(&self, start: Lsn) -> Result<()> {
         assert!(
             start.0 <= self.newest.load(Ordering::SeqCst),
             "records are forgotten that the newest checkpoint needs"
         );
-        for part in self.parts() {
-            part.state().place.forget(start)?;
+        for stream in self.streams() {
+            stream.state().records.forget(start)?;
         }
         if start >= self.opened_at {
             self.has_gaps.store(false, Ordering::Relaxed);
@@ -533,12 +537,14 @@ impl<P: Places> PartitionedLog<P> {
     /// All records below it are durable.
     pub fn horizon(&self) -> Lsn {
         let next = self.next.load(Ordering::SeqCst);
-        let missing = self.parts().map(|part| part.missing.load(Ordering::SeqCst));
+        let missing = self
+            .streams()
+            .map(|stream| stream.missing.load(Ordering::SeqCst));
         Lsn(missing.fold(next, u64::min))
     }
 }
 
-impl<P: Places> PageLog for PartitionedLog<P> {
+impl<P: StreamSource> PageLog for PartitionedLog<P> {
     fn replay(&self, redo: &mut dyn FnMut(Lsn, &[u8]) -> Result<()>) -> Result<()> {
         self.visit(&mut |lsn, _, bytes| redo(lsn, bytes))?;
         *self.found() = Vec::new();
@@ -551,15 +557,15 @@ impl<P: Places> PageLog for PartitionedLog<P> {
             return Ok(());
         }
         let _one_at_a_time = self.found();
-        for number in self.parts().count() as u32..=number {
+        for number in self.streams().count() as u32..=number {
             if self.options.access == Access::Read {
                 return Ok(());
             }
-            let place = self.places.create(number)?;
+            let stream = self.source.create(number)?;
             let count = u64::from(number) + 1;
-            let counted = self.part(0)?.state().place.set_count(count);
+            let counted = self.stream(0)?.state().records.set_count(count);
             self.durable_step(counted)?;
-            self.set(number, place)?;
+            self.set(number, stream)?;
         }
         Ok(())
     }
@@ -580,8 +586,8 @@ impl<P: Places> PageLog for PartitionedLog<P> {
     }
 
     fn end(&self, session: u32) {
-        if let Ok((part, number)) = self.part_of(session) {
-            part.state().reservations.end(number);
+        if let Ok((stream, number)) = self.stream_of(session) {
+            stream.state().reservations.end(number);
         }
     }
 
@@ -595,8 +601,8 @@ impl<P: Places> PageLog for PartitionedLog<P> {
             if horizon > lsn {
                 return Ok(());
             }
-            for part in self.parts() {
-                self.persist_to(part, lsn)?;
+            for stream in self.streams() {
+                self.persist_to(stream, lsn)?;
             }
         }
     }
@@ -607,8 +613,8 @@ impl<P: Places> PageLog for PartitionedLog<P> {
         }
         self.require()?;
         let _log = probe::begin(Activity::Log);
-        let (part, _) = self.part_of(session)?;
-        self.persist_to(part, lsn)?;
+        let (stream, _) = self.stream_of(session)?;
+        self.persist_to(stream, lsn)?;
         self.learned(self.horizon());
         Ok(true)
     }
@@ -620,7 +626,7 @@ impl<P: Places> PageLog for PartitionedLog<P> {
     }
 
     fn persists_ahead(&self) -> bool {
-        self.places.has_daemon() && self.options.access == Access::Write
+        self.source.has_daemon() && self.options.access == Access::Write
     }
 
     fn persist_ahead(&self) -> Result<bool> {
@@ -629,8 +635,8 @@ impl<P: Places> PageLog for PartitionedLog<P> {
         }
         self.require()?;
         let mut was_useful = false;
-        for part in self.parts() {
-            was_useful |= self.persist_part_ahead(part, || {})?;
+        for stream in self.streams() {
+            was_useful |= self.persist_stream_ahead(stream, || {})?;
         }
         Ok(was_useful)
     }
@@ -650,14 +656,14 @@ impl<P: Places> PageLog for PartitionedLog<P> {
         self.cold.is_some()
     }
 
-    /// The claim is one more of the place that has the transaction, where room for its rollback was
-    /// kept. So a session that gets that place from now on shares it. Records to undo with tell of
-    /// one change for each place, and are not shared.
+    /// The claim is one more of the stream that has the transaction, where room for its rollback
+    /// was kept. So a session that gets that stream from now on shares it. Records to undo with
+    /// tell of one change for each stream, and are not shared.
     fn claim(&self, session: u32, bytes: u64) -> Result<Option<u32>> {
         if self.options.content == Content::Undo {
             return Ok(None);
         }
-        let state = &mut *self.part(session)?.state();
+        let state = &mut *self.stream(session)?.state();
         let number = state.unfinished + 1;
         let all = state.reservations.reserved_with(number, bytes);
         match self.make_room(state, 0, all) {
@@ -672,7 +678,7 @@ impl<P: Places> PageLog for PartitionedLog<P> {
 
     fn first_session(&self) -> u32 {
         let Some(count) = self.shared else { return 0 };
-        let reservations = self.parts().map(|part| part.state().unfinished).max();
+        let reservations = self.streams().map(|stream| stream.state().unfinished).max();
         reservations
             .filter(|&most| most > 0)
             .map_or(0, |most| count * (most + 1))
@@ -714,20 +720,23 @@ impl<P: Places> PageLog for PartitionedLog<P> {
         }
         // Few records are appended from now on; they are durable before anybody appends again.
         self.flush()?;
-        let _no_sync: Vec<_> = self.parts().map(|part| lock(&part.syncing)).collect();
-        let mut states: Vec<_> = self.parts().map(|part| (part, part.state())).collect();
+        let _no_sync: Vec<_> = self.streams().map(|stream| lock(&stream.syncing)).collect();
+        let mut states: Vec<_> = self
+            .streams()
+            .map(|stream| (stream, stream.state()))
+            .collect();
         // Nobody appends while all are locked.
         let redo = Lsn(self.next.load(Ordering::SeqCst));
-        for (part, state) in &mut states {
+        for (stream, state) in &mut states {
             debug_assert!(
                 !state.is_syncing,
-                "a checkpoint begins while a part of the log is synced"
+                "a checkpoint begins while a stream of the log is synced"
             );
-            self.persist(part, state)?;
+            self.persist(stream, state)?;
             let reserved = state.reservations.reserved();
-            self.explained(state.place.begin_checkpoint(redo, reserved))?;
-            state.checkpoint = state.place.tail();
-            part.note_since(state);
+            self.explained(state.records.begin_checkpoint(redo, reserved))?;
+            state.checkpoint = state.records.tail();
+            stream.note_since(state);
         }
         debug_assert!(
             self.horizon() >= redo,
@@ -757,12 +766,16 @@ impl<P: Places> PageLog for PartitionedLog<P> {
             None => InFront::GivenUp,
             Some(_) => InFront::Kept,
         };
-        let proven = self.part(0)?.state().place.set_start(start.lsn, in_front);
+        let proven = self
+            .stream(0)?
+            .state()
+            .records
+            .set_start(start.lsn, in_front);
         self.durable_step(proven)?;
-        for part in self.parts() {
-            let state = &mut *part.state();
+        for stream in self.streams() {
+            let state = &mut *stream.state();
             state.ended = state.checkpoint;
-            part.note_since(state);
+            stream.note_since(state);
         }
         match &self.cold {
             None => self.forget(start.lsn),
@@ -776,15 +789,15 @@ impl<P: Places> PageLog for PartitionedLog<P> {
     fn checkpoint_need(&self, due: u64, urgent: u64) -> CheckpointNeed {
         let (mut since, mut since_ended) = (0, 0);
         let (mut is_due, mut is_urgent) = (false, false);
-        for part in self.parts() {
-            let of_part = part.since.load(Ordering::Relaxed);
-            let of_part_ended = part.since_ended.load(Ordering::Relaxed);
+        for stream in self.streams() {
+            let of_stream = stream.since.load(Ordering::Relaxed);
+            let of_stream_ended = stream.since_ended.load(Ordering::Relaxed);
             // The space that is left when sessions wait is for the next transaction of each: half
             // of a ring.
-            is_due |= of_part > part.urgent - part.urgent / DUE_EARLY;
-            is_urgent |= of_part_ended > part.urgent;
-            since += of_part;
-            since_ended += of_part_ended;
+            is_due |= of_stream > stream.urgent - stream.urgent / DUE_EARLY;
+            is_urgent |= of_stream_ended > stream.urgent;
+            since += of_stream;
+            since_ended += of_stream_ended;
         }
         if is_urgent || since_ended > urgent {
             CheckpointNeed::Urgent
@@ -796,7 +809,7 @@ impl<P: Places> PageLog for PartitionedLog<P> {
     }
 
     fn checkpoint_span(&self) -> u64 {
-        let spans = self.parts().map(|part| part.urgent / DUE_EARLY);
+        let spans = self.streams().map(|stream| stream.urgent / DUE_EARLY);
         spans.min().unwrap_or(u64::MAX)
     }
 
@@ -826,25 +839,27 @@ impl<P: Places> PageLog for PartitionedLog<P> {
         if readable >= end {
             return Ok(());
         }
-        let first = self.part(0)?.state();
-        Err(first.place.damaged(&format!(
+        let first = self.stream(0)?.state();
+        Err(first.records.damaged(&format!(
             "record {} of the log cannot be read any more, and everything in front of {} was durable",
             readable.0, end.0
         )))
     }
 
     fn bytes(&self) -> u64 {
-        self.parts().map(|part| part.state().place.bytes()).sum()
+        self.streams()
+            .map(|stream| stream.state().records.bytes())
+            .sum()
     }
 
     fn disk(&self) -> DiskCounters {
-        self.places.disk()
+        self.source.disk()
     }
 
     fn memory(&self) -> Counters {
         let mut counters = Counters::default();
-        for part in self.parts() {
-            counters += &part.state().place.counters();
+        for stream in self.streams() {
+            counters += &stream.state().records.counters();
         }
         counters
     }

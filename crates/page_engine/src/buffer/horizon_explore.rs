@@ -3,7 +3,7 @@
 //! cut again while it is settled and goes on, and opened again. Each record identifies itself, and
 //! each history adds its own word, so that a lost record is noticed when it comes back.
 
-use super::horizon::{PartitionedLog, Places};
+use super::horizon::{PartitionedLog, StreamSource};
 use super::log::append_bytes;
 use super::{PageLog, UndoSpace};
 use pmem::device::simulated::{CrashPoint, ImageChoices, SimulatedWorld, WorldOptions};
@@ -17,13 +17,14 @@ pub(super) const SESSIONS: u32 = 3;
 
 /// A log and how it is made.
 pub(super) trait Kind: Copy + Send + 'static {
-    type Places: Places + 'static;
+    type StreamSource: StreamSource + 'static;
     /// One record in this many begins a checkpoint first; 0 if only a full log asks for one.
     const CHECKPOINT_EVERY: u64;
 
     fn create(self, world: &SimulatedWorld);
 
-    fn open(self, world: &SimulatedWorld, start: Lsn) -> Result<PartitionedLog<Self::Places>>;
+    fn open(self, world: &SimulatedWorld, start: Lsn)
+    -> Result<PartitionedLog<Self::StreamSource>>;
 }
 
 type Records = BTreeMap<u64, Vec<u8>>;
@@ -52,7 +53,7 @@ pub(super) struct Known {
 }
 
 /// Appends and waits by a seed. Each record has the word of its history.
-pub(super) fn go_on<P: Places>(
+pub(super) fn go_on<P: StreamSource>(
     log: &PartitionedLog<P>,
     checkpoint_every: u64,
     known: &Mutex<Known>,
@@ -74,14 +75,14 @@ pub(super) fn go_on<P: Places>(
             checkpoint(log, known);
         }
         if log.persists_ahead() && random.below(3) == 0 {
-            let part = log.part(session).expect("it has been added");
+            let stream = log.stream(session).expect("it has been added");
             // The session goes on while its records are on their way.
             let meanwhile = || {
                 for _ in 0..random.below(3) {
                     append(log, known, random, word, session);
                 }
             };
-            log.persist_part_ahead(part, meanwhile)
+            log.persist_stream_ahead(stream, meanwhile)
                 .expect("the simulated device works");
         }
         if random.below(4) == 0 && next > 8 {
@@ -96,7 +97,7 @@ pub(super) fn go_on<P: Places>(
 }
 
 /// Appends a record of some length; returns whether there was room.
-fn append<P: Places>(
+fn append<P: StreamSource>(
     log: &PartitionedLog<P>,
     known: &Mutex<Known>,
     random: &mut Random,
@@ -125,13 +126,13 @@ fn append<P: Places>(
 }
 
 /// The number of the next record.
-fn next_of<P: Places>(log: &PartitionedLog<P>) -> u64 {
+fn next_of<P: StreamSource>(log: &PartitionedLog<P>) -> u64 {
     let next = log.next.load(Ordering::SeqCst);
     let taken = log.taken.load(Ordering::SeqCst);
     if taken > next { taken + 1 } else { next }
 }
 
-fn checkpoint<P: Places>(log: &PartitionedLog<P>, known: &Mutex<Known>) {
+fn checkpoint<P: StreamSource>(log: &PartitionedLog<P>, known: &Mutex<Known>) {
     let start = log.begin_checkpoint().expect("the simulated device works");
     let mut known = lock(known);
     known.durable = start.redo.0;
@@ -147,7 +148,7 @@ fn opened<K: Kind>(
     image: &SimulatedWorld,
     kind: K,
     known: &Known,
-) -> (PartitionedLog<K::Places>, Records) {
+) -> (PartitionedLog<K::StreamSource>, Records) {
     let log = kind
         .open(image, Lsn(known.start))
         .expect("the simulated device works");

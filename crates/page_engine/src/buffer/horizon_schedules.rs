@@ -4,7 +4,7 @@
 //!
 //! `cargo test -p page_engine --features schedules --lib schedule_tests`
 
-use super::horizon::{PartitionedLog, Places};
+use super::horizon::{PartitionedLog, StreamSource};
 use super::log::append_bytes;
 use super::{PageLog, UndoSpace};
 use pmem::device::simulated::{ImageChoice, SimulatedWorld, WorldOptions};
@@ -20,14 +20,14 @@ const CHANGES: usize = 3;
 
 /// A log and how it is made.
 pub(super) trait Kind: Copy + Send + Sync + 'static {
-    type Places: Places + 'static;
+    type StreamSource: StreamSource + 'static;
 
     fn create(self, world: &SimulatedWorld);
 
-    fn open(self, world: &SimulatedWorld) -> PartitionedLog<Self::Places>;
+    fn open(self, world: &SimulatedWorld) -> PartitionedLog<Self::StreamSource>;
 }
 
-fn append<P: Places>(log: &PartitionedLog<P>, session: u32) -> Lsn {
+fn append<P: StreamSource>(log: &PartitionedLog<P>, session: u32) -> Lsn {
     let appended = append_bytes(log, UndoSpace::Keep(session), &[1; 40]);
     appended.expect("there is room")
 }

@@ -73,7 +73,7 @@ pub struct NewRecord<'b> {
     may_need_images: bool,
     image_bytes: usize,
     /// The time of an insertion includes that of building the record.
-    _insert: probe::Mark,
+    _insert: probe::ActivitySpan,
 }
 
 impl<'b> NewRecord<'b> {

@@ -6,12 +6,12 @@
 //! log, and from where on recovery needs records.
 
 use super::cold::ColdStore;
-use super::horizon::{Content, HorizonOptions, PartitionedLog, Places, SESSIONS_MAX};
+use super::horizon::{Content, HorizonOptions, PartitionedLog, SESSIONS_MAX, StreamSource};
 use disk::{Directory, DiskCounters};
 use pmem::{Access, MemorySource};
 use std::ops::RangeInclusive;
 use storage::engine::{CommitOrder, Persist};
-use storage::log::numbered::{InFront, Place};
+use storage::log::numbered::{InFront, Stream};
 use storage::log::nv_ring::{self, RingSize};
 use storage::log::{LogIdentity, Lsn, NvRing, RingIdentity};
 use storage::sync::{Mutex, lock};
@@ -83,7 +83,7 @@ impl NvLogOptions {
 }
 
 /// The rings of one partition.
-pub struct RingPlaces<S, D> {
+pub struct RingStreams<S, D> {
     memories: S,
     /// The other files of the partition.
     files: Mutex<D>,
@@ -91,17 +91,17 @@ pub struct RingPlaces<S, D> {
 }
 
 /// A log in rings.
-pub type NvLog<S, D> = PartitionedLog<RingPlaces<S, D>>;
+pub type NvLog<S, D> = PartitionedLog<RingStreams<S, D>>;
 
-impl<S, D> Places for RingPlaces<S, D>
+impl<S, D> StreamSource for RingStreams<S, D>
 where
     S: MemorySource + Send + Sync,
     S::Memory: Send,
     D: Directory,
 {
-    type Place = NvRing<S::Memory>;
+    type Stream = NvRing<S::Memory>;
 
-    fn open(&self) -> Result<Vec<Self::Place>> {
+    fn open(&self) -> Result<Vec<Self::Stream>> {
         let open = |number| {
             let identity = self.options.ring(number);
             NvRing::open(&self.memories, identity, self.options.access)
@@ -118,7 +118,7 @@ where
         Ok(opened)
     }
 
-    fn create(&self, number: u32) -> Result<Self::Place> {
+    fn create(&self, number: u32) -> Result<Self::Stream> {
         let identity = self.options.ring(number);
         NvRing::create(&self.memories, identity, self.options.size())
     }
@@ -136,7 +136,7 @@ where
     }
 
     /// A ring that is gone is noticed when it is opened.
-    fn gone(&self, _place: u32, _files: &RangeInclusive<u64>) -> Result<Option<StorageError>> {
+    fn gone(&self, _stream: u32, _files: &RangeInclusive<u64>) -> Result<Option<StorageError>> {
         Ok(None)
     }
 
@@ -208,12 +208,12 @@ where
             content: options.content,
             order: options.order,
         };
-        let places = RingPlaces {
+        let source = RingStreams {
             memories,
             files: Mutex::new(files),
             options,
         };
-        Self::open(places, manners, start, archive)
+        Self::open(source, manners, start, archive)
     }
 }
 

@@ -16,7 +16,7 @@ type Log = NvLog<SimulatedSource, SimulatedDirectory>;
 struct RingKind(Rings, Persist);
 
 impl Kind for RingKind {
-    type Places = RingPlaces<SimulatedSource, SimulatedDirectory>;
+    type StreamSource = RingStreams<SimulatedSource, SimulatedDirectory>;
 
     fn create(self, world: &SimulatedWorld) {
         Log::create(&world.source(), &options(self)).expect("there is space");

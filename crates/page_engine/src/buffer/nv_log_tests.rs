@@ -27,7 +27,7 @@ type Log = NvLog<SimulatedSource, SimulatedDirectory>;
 struct RingKind(Rings, Persist);
 
 impl Kind for RingKind {
-    type Places = RingPlaces<SimulatedSource, SimulatedDirectory>;
+    type StreamSource = RingStreams<SimulatedSource, SimulatedDirectory>;
     const CHECKPOINT_EVERY: u64 = 0;
 
     fn create(self, world: &SimulatedWorld) {
@@ -100,7 +100,7 @@ fn end_after_three_lives(disabled: &[&str]) -> Result<Lsn> {
     append(&log, 0)?;
     append(&log, 1)?;
     // Without the one before it.
-    lock(&log.part(1)?.state).place.persist()?;
+    lock(&log.stream(1)?.state).records.persist()?;
     drop(log);
     for _ in 0..2 {
         world = world.image(&least).unwrap();
@@ -134,7 +134,7 @@ fn a_record_that_was_durable_and_is_gone_is_damage() {
     let known = Mutex::new(Known::default());
     go_on(&log, 0, &known, &mut Random(5), b'z', 40);
     log.close().unwrap();
-    let first = lock(&log.part(0).unwrap().state).place.first_object();
+    let first = lock(&log.stream(0).unwrap().state).records.first_object();
     drop(log);
     let mut memory = world.source().open("p1.ring.0", Access::Write).unwrap();
     pmem::Memory::store(&mut memory, first + 60, &[0xee]);

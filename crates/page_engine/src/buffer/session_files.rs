@@ -7,7 +7,7 @@
 //! find them durable. The directory shows which series there are.
 
 use super::cold::{ColdStore, following};
-use super::horizon::{Content, HorizonOptions, PartitionedLog, Places, SESSIONS_MAX};
+use super::horizon::{Content, HorizonOptions, PartitionedLog, SESSIONS_MAX, StreamSource};
 use disk::{Directory, DiskCounters};
 use pmem::Access;
 use std::ops::RangeInclusive;
@@ -99,18 +99,18 @@ impl<D: Directory> SessionFiles<D> {
     }
 }
 
-impl<D: Directory> Places for SessionFiles<D> {
-    type Place = Series<D>;
+impl<D: Directory> StreamSource for SessionFiles<D> {
+    type Stream = Series<D>;
 
-    fn open(&self) -> Result<Vec<Self::Place>> {
+    fn open(&self) -> Result<Vec<Self::Stream>> {
         self.all(Some(&self.tails))
     }
 
-    fn open_apart(&self) -> Result<Vec<Self::Place>> {
+    fn open_apart(&self) -> Result<Vec<Self::Stream>> {
         self.all(None)
     }
 
-    fn create(&self, number: u32) -> Result<Self::Place> {
+    fn create(&self, number: u32) -> Result<Self::Stream> {
         let mut series = self.series(number, Some(&self.tails));
         series.begin()?;
         Ok(series)
@@ -124,8 +124,8 @@ impl<D: Directory> Places for SessionFiles<D> {
         2
     }
 
-    fn gone(&self, place: u32, files: &RangeInclusive<u64>) -> Result<Option<StorageError>> {
-        let (series, directory) = (self.series(place, None), lock(&self.directory));
+    fn gone(&self, stream: u32, files: &RangeInclusive<u64>) -> Result<Option<StorageError>> {
+        let (series, directory) = (self.series(stream, None), lock(&self.directory));
         for name in files.clone().map(|file| series.name(file)) {
             if !directory.exists(&name)? {
                 return Ok(Some(StorageError::damaged_file(
@@ -170,13 +170,13 @@ impl<D: Directory> FilesLog<D> {
             content: Content::Redo,
             order: CommitOrder::Whole,
         };
-        let places = SessionFiles::new(directory, options, options.access)?;
+        let source = SessionFiles::new(directory, options, options.access)?;
         let archive = archive.map(|store| {
             let end = store.end().unwrap_or(Lsn::FIRST);
-            let is_whole = places.has_all(end, start);
+            let is_whole = source.has_all(end, start);
             (store, if is_whole { end } else { start })
         });
-        Self::open(places, manners, start, archive)
+        Self::open(source, manners, start, archive)
     }
 }
 

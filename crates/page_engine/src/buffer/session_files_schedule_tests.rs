@@ -15,7 +15,7 @@ use pmem::device::simulated::SimulatedWorld;
 struct Files;
 
 impl Kind for Files {
-    type Places = SessionFiles<SimulatedDirectory>;
+    type StreamSource = SessionFiles<SimulatedDirectory>;
 
     fn create(self, _world: &SimulatedWorld) {}
 

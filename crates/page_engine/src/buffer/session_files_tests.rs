@@ -15,7 +15,7 @@ use disk::File;
 use disk::simulated::{Call, Effect, Fault, Repeat, SimulatedDirectory};
 use pmem::device::simulated::{CrashPoint, ImageChoice, SimulatedWorld, WorldOptions};
 use std::io::ErrorKind;
-use storage::log::numbered::Place;
+use storage::log::numbered::Stream;
 
 type Log = FilesLog<SimulatedDirectory>;
 
@@ -23,7 +23,7 @@ type Log = FilesLog<SimulatedDirectory>;
 struct Files;
 
 impl Kind for Files {
-    type Places = SessionFiles<SimulatedDirectory>;
+    type StreamSource = SessionFiles<SimulatedDirectory>;
     const CHECKPOINT_EVERY: u64 = 70;
 
     fn create(self, _world: &SimulatedWorld) {}
@@ -116,7 +116,10 @@ fn with_a_gap() -> SimulatedWorld {
     log.flush().unwrap();
     append(&log, 0, b'b').unwrap();
     append(&log, 1, b'c').unwrap();
-    lock(&log.part(1).unwrap().state).place.persist().unwrap();
+    lock(&log.stream(1).unwrap().state)
+        .records
+        .persist()
+        .unwrap();
     least(&world)
 }
 
@@ -191,7 +194,7 @@ fn a_record_that_is_appended_during_a_sync_is_not_durable_with_it() {
     world.observe(move |_, point| {
         let mut second = lock(&second);
         if matches!(point, CrashPoint::Sync(site) if site.name == "wal.flush") && second.is_none() {
-            assert!(beside.part(0).unwrap().state.try_lock().is_ok());
+            assert!(beside.stream(0).unwrap().state.try_lock().is_ok());
             *second = Some(append(&beside, 0, b'b').unwrap());
         }
     });

@@ -56,13 +56,13 @@ pub(super) struct Shared<P: Platform> {
 }
 
 /// Directories of a partition's files.
-struct Places<D> {
+struct Directories<D> {
     log: D,
     /// Of the pages, if it is another place.
     apart: Option<D>,
 }
 
-impl<D> Places<D> {
+impl<D> Directories<D> {
     fn of<P: Platform<Files = D>>(platform: &P, partition: u32) -> Result<Self> {
         let files = platform.files(partition)?;
         Ok(match platform.log_files(partition)? {
@@ -158,15 +158,21 @@ impl<P: Platform> Shared<P> {
             master.pages = source.first().0 + pages.len() as u32;
         }
         let pages_in_file = if resident.is_none() { &*pages } else { &[] };
-        let places = Places::of(platform, options.partition)?;
+        let directories = Directories::of(platform, options.partition)?;
         let options_file = file_options(options, axes.guard);
         let mut slots: Option<Box<dyn Slots>> = None;
         if axes.guard.has_slots() {
             let made = NvSlots::create(&memories, site.identity(), bytes, options.area_bytes)?;
             slots = Some(Box::new(made));
         }
-        let file = PageFile::create(places.pages(), &options_file, master, pages_in_file, slots)?;
-        Self::start(&site, places, (file, resident), &|_| false)
+        let file = PageFile::create(
+            directories.pages(),
+            &options_file,
+            master,
+            pages_in_file,
+            slots,
+        )?;
+        Self::start(&site, directories, (file, resident), &|_| false)
     }
 
     /// Opens a partition and recovers it.
@@ -181,8 +187,8 @@ impl<P: Platform> Shared<P> {
             options,
             axes,
         };
-        let places = Places::of(platform, options.partition)?;
-        let mut file = Self::open_file(&site, places.pages())?;
+        let directories = Directories::of(platform, options.partition)?;
+        let mut file = Self::open_file(&site, directories.pages())?;
         if options.access == Access::Write {
             log_of::<P>(axes.log).secure_master(&site, &mut file)?;
         }
@@ -197,7 +203,7 @@ impl<P: Platform> Shared<P> {
                 Some((opened, Vec::new()))
             }
         };
-        Self::start(&site, places, (file, resident), decide)
+        Self::start(&site, directories, (file, resident), decide)
     }
 
     fn open_file(site: &Site<'_, P>, directory: &P::Files) -> Result<PageFile<P::Files>> {
@@ -215,12 +221,12 @@ impl<P: Platform> Shared<P> {
 
     fn start(
         site: &Site<'_, P>,
-        places: Places<P::Files>,
+        directories: Directories<P::Files>,
         (file, resident): (PageFile<P::Files>, NewResident<P>),
         decide: Decide<'_>,
     ) -> Result<Self> {
         let (options, master) = (site.options, file.master());
-        let (pages, analysis) = Self::redo(site, places.log, file, resident)?;
+        let (pages, analysis) = Self::redo(site, directories.log, file, resident)?;
         let is_found = analysis.records > 0;
         let (replayed, next_txn) = (analysis.commits, analysis.next_txn);
         let is_later = |txn: &Transaction| is_for_later(txn, options.undoing, master.catalogue);
@@ -231,7 +237,7 @@ impl<P: Platform> Shared<P> {
         let shared = Self {
             sessions: AtomicU32::new(pages.pool.log().first_session()),
             pages,
-            apart: places.apart.map(Mutex::new),
+            apart: directories.apart.map(Mutex::new),
             group: Group::new(group_options(options)),
             locks,
             unfinished,

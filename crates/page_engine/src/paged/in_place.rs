@@ -1,4 +1,4 @@
-//! Changes of pages that lie in durable memory, in place (*In-Place Updates* of NVRAM-era).
+//! Changes of pages that lie in durable memory, in place (*In-Stream Updates* of NVRAM-era).
 //!
 //! A change is made on copies of its pages first. The log gets the before images of the lines that
 //! differ, and the undo of the row for the transaction; when that is durable, the lines are stored,
@@ -20,11 +20,11 @@
 //! 4. Records that are given up are given up durably before anything else is logged, and after the
 //!    pages have their old lines.
 //!
-//! After Pelley, Wenisch, Gold, Bridge: Storage Management in the NVRAM Era (VLDB 2013), "In-Place
+//! After Pelley, Wenisch, Gold, Bridge: Storage Management in the NVRAM Era (VLDB 2013), "In-Stream
 //! Updates". Its before-images are of pages; ours are of the lines that change.
 
 use super::change::Touched;
-use crate::buffer::horizon::{PartitionedLog, Places};
+use crate::buffer::horizon::{PartitionedLog, StreamSource};
 use crate::buffer::{
     Edit, NewLines, PageAccess, Pool, ResidentPages, ResidentStore, UndoSpace, store,
 };
@@ -125,7 +125,7 @@ fn sections(lsn: Lsn, record: &[u8]) -> Result<Vec<Section<'_>>> {
 
 /// Undoes the changes that may be unfinished, and returns their number. The pages are those from
 /// `first` on, in their order.
-pub fn undo_unfinished<P: Places>(
+pub fn undo_unfinished<P: StreamSource>(
     log: &PartitionedLog<P>,
     resident: &dyn ResidentStore,
     first: PageId,

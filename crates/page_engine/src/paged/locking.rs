@@ -16,7 +16,7 @@ use crate::page::PageId;
 use std::time::Duration;
 use storage::Result;
 use storage::engine::Isolation;
-use storage::lock::{KeyMode, LockOwner, LockSession, Mark, Mode, Precedence};
+use storage::lock::{KeyMode, LockOwner, LockSavepoint, LockSession, Mode, Precedence};
 use storage::probe::{self, Activity};
 use storage::record::TableId;
 
@@ -25,7 +25,7 @@ pub struct RowLocks {
     session: LockSession,
     isolation: Isolation,
     /// The locks held before the range that is being read.
-    covered: Option<Mark>,
+    covered: Option<LockSavepoint>,
 }
 
 impl RowLocks {
@@ -77,10 +77,10 @@ impl RowLocks {
             self.key((table, tree, key), mode)?;
             return read();
         }
-        let mark = self.session.mark();
+        let savepoint = self.session.savepoint();
         self.key((table, tree, key), mode)?;
         let value = read();
-        self.session.release_shared(mark);
+        self.session.release_shared(savepoint);
         value
     }
 
@@ -101,20 +101,20 @@ impl RowLocks {
         debug_assert!(low <= high, "a range ends before it begins");
         let _locks = probe::begin(Activity::Locks);
         if self.isolation != Isolation::Serializable {
-            self.covered = Some(self.session.mark());
+            self.covered = Some(self.session.savepoint());
         }
         self.session.lock_range(table, tree, low, high).map(drop)
     }
 
     /// Goes on from the last range that was covered.
     pub fn uncover(&mut self) {
-        let Some(mark) = self.covered.take() else {
+        let Some(savepoint) = self.covered.take() else {
             return;
         };
         if self.isolation == Isolation::ReadCommitted {
-            self.session.release_shared(mark);
+            self.session.release_shared(savepoint);
         } else {
-            self.session.release_ranges_since(mark);
+            self.session.release_ranges_since(savepoint);
         }
     }
 

@@ -132,7 +132,7 @@ impl Transaction {
     }
 
     /// Its current savepoint.
-    pub fn mark(&self) -> Savepoint {
+    pub fn savepoint(&self) -> Savepoint {
         Savepoint {
             entries: self.undo.len(),
             frees: self.frees.len(),

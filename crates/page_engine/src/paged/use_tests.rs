@@ -124,11 +124,11 @@ fn a_statement_is_undone_to_its_savepoint_and_a_transaction_as_a_whole() {
     let mut txn = begin(1);
     assert!(insert(&pages, tree, 7, &mut txn));
     assert!(!insert(&pages, tree, 7, &mut txn), "the key is there");
-    let mark = txn.mark();
+    let savepoint = txn.savepoint();
     assert!(insert(&pages, tree, 8, &mut txn));
     assert!(remove(&pages, tree, 7, &mut txn));
     assert_eq!(keys(&pages, tree), [8]);
-    pages.rollback(&mut txn, mark).unwrap();
+    pages.rollback(&mut txn, savepoint).unwrap();
     assert_eq!(keys(&pages, tree), [7]);
     assert_eq!(commit(&pages, &txn), []);
     let mut txn = begin(2);

@@ -103,7 +103,7 @@ const ACTIONS_KEPT: usize = 1 << 16;
 
 /// A point in a transaction to which [`Arena::heap_rollback`] goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeapMark {
+pub struct HeapSavepoint {
     actions: usize,
     reserved: u64,
     activated: u64,
@@ -339,9 +339,9 @@ impl<M: Memory> Arena<M> {
     }
 
     /// The position of the open transaction, for [`Arena::heap_rollback`].
-    pub fn heap_mark(&self) -> HeapMark {
+    pub fn heap_savepoint(&self) -> HeapSavepoint {
         let heap = &self.heap;
-        HeapMark {
+        HeapSavepoint {
             actions: heap.actions.len(),
             reserved: heap.reserved,
             activated: heap.activated,
@@ -352,7 +352,7 @@ impl<M: Memory> Arena<M> {
     /// caller has undone their changes, where they were applied. Blocks whose owner is
     /// [`Part::Log`] stay reserved until the transaction is settled, because they hold the log that
     /// undoes changes.
-    pub fn heap_rollback(&mut self, mark: HeapMark) {
+    pub fn heap_rollback(&mut self, mark: HeapSavepoint) {
         let heap = &mut self.heap;
         assert!(
             mark.actions <= heap.actions.len() && mark.reserved <= heap.reserved,

@@ -29,7 +29,7 @@ use crate::index::cow::{PageStore, Pages};
 use crate::index::trees::Trees;
 use crate::table::cow::{CowSpace, ImageRows, Rows, TupleRows};
 use pmem::{Access, Arena, Block, Memory, MemorySource as _, Outcome, POOL_BYTES_MIN, PoolKind};
-use reader::RowsIn;
+use reader::{FRAMES_BYTES, RowsIn};
 use std::collections::BTreeSet;
 use storage::engine::{
     CommitTicket, Decide, Durability, Engine, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
@@ -44,8 +44,6 @@ use storage::{DeviceOf, Platform, Result, StorageError};
 const POOL_KIND: PoolKind = PoolKind(0x6e76_636f);
 /// Pages that a pool may have.
 const PAGES: (&str, fn(u64) -> bool) = ("pages", is_page_size);
-/// First size of the volatile memory for frames.
-const FRAMES_BYTES: u64 = 1 << 20;
 
 /// One partition of `nvm-cow`.
 pub(super) type NvCow<P> = Serial<CowEngine<Pages<PoolStore<DeviceOf<P>>>, TupleRows>>;
@@ -85,7 +83,7 @@ pub(super) struct CowEngine<T: TreeStore, R: Rows<T>> {
     space: CowSpace<T, R>,
     group: GroupCommit,
     /// State of the trees at the beginning of the open transaction.
-    begin: Option<T::Mark>,
+    begin: Option<T::Savepoint>,
     /// Bytes that its group held then.
     group_bytes: usize,
     undone: u64,
@@ -131,7 +129,7 @@ impl<T: TreeStore, R: Rows<T>> CowEngine<T, R> {
 
     /// Notes where a transaction begins.
     fn note_begin(&mut self) {
-        self.begin = Some(self.space.trees.mark());
+        self.begin = Some(self.space.trees.savepoint());
         self.group_bytes = self.space.trees.transaction_bytes();
     }
 
@@ -149,7 +147,7 @@ impl<T: TreeStore, R: Rows<T>> CowEngine<T, R> {
 
 impl<T: TreeStore, R: Rows<T>> Policy for CowEngine<T, R> {
     type Space = CowSpace<T, R>;
-    type Mark = T::Mark;
+    type Savepoint = T::Savepoint;
 
     fn space(&self) -> &CowSpace<T, R> {
         &self.space
@@ -167,18 +165,18 @@ impl<T: TreeStore, R: Rows<T>> Policy for CowEngine<T, R> {
     }
 
     #[inline]
-    fn mark(&mut self) -> T::Mark {
-        self.space.trees.mark()
+    fn savepoint(&mut self) -> T::Savepoint {
+        self.space.trees.savepoint()
     }
 
     #[inline]
-    fn end_change(&mut self, mark: T::Mark) -> Result<()> {
-        self.space.trees.end_statement(mark);
+    fn end_change(&mut self, savepoint: T::Savepoint) -> Result<()> {
+        self.space.trees.end_statement(savepoint);
         Ok(())
     }
 
-    fn rollback_to(&mut self, mark: T::Mark) -> Result<()> {
-        self.space.trees.rollback(mark)
+    fn rollback_to(&mut self, savepoint: T::Savepoint) -> Result<()> {
+        self.space.trees.rollback(savepoint)
     }
 
     /// Ends the group, which frees its old pages. A transaction that has changed trees before
@@ -228,7 +226,7 @@ impl<T: TreeStore, R: Rows<T>> Policy for CowEngine<T, R> {
             return prepared.map_err(Fault::of);
         }
         self.end_group()?;
-        self.begin = Some(self.space.trees.mark());
+        self.begin = Some(self.space.trees.savepoint());
         Ok(())
     }
 
@@ -236,8 +234,8 @@ impl<T: TreeStore, R: Rows<T>> Policy for CowEngine<T, R> {
         if prepared.is_some() && self.space.trees.is_changed() {
             self.space.trees.resolve(false)?;
         }
-        if let Some(mark) = self.begin.take() {
-            self.space.trees.rollback(mark)?;
+        if let Some(savepoint) = self.begin.take() {
+            self.space.trees.rollback(savepoint)?;
         }
         // The caller may have passed the transaction's reads on.
         Ok(self.space.trees.settle_reads()?)
@@ -275,7 +273,7 @@ impl<T: TreeStore, R: Rows<T>> Policy for CowEngine<T, R> {
             return Err(Fault::Harmless(StorageError::Unsupported(text)));
         }
         self.end_group()?;
-        self.begin = Some(self.space.trees.mark());
+        self.begin = Some(self.space.trees.savepoint());
         Ok(())
     }
 

@@ -20,7 +20,7 @@ mod snapshot;
 
 use super::serial::driver::{Fault, Policy, Serial};
 use super::serial::replay::settings;
-use super::serial::store::{self, Store, StoreMark, new_memory, new_store};
+use super::serial::store::{self, Store, StoreSavepoint, new_memory, new_store};
 use crate::table::Space as _;
 use disk::Directory;
 use journal::Journal;
@@ -29,7 +29,7 @@ use storage::engine::{
     CommitTicket, Decide, Durability, EngineOptions, EngineStatus, Footprint, GlobalTxnId,
     VerifyReport,
 };
-use storage::log::redo::{RedoMark, RedoRecord};
+use storage::log::redo::{RedoRecord, RedoSavepoint};
 use storage::record::{Changes, IndexDef, IndexId, Row, TableDef, TableId};
 use storage::{DeviceOf, Platform, Result};
 
@@ -102,7 +102,7 @@ impl<M: Memory, D: Directory> InPlace<M, D> {
 
 impl<M: Memory, D: Directory> Policy for InPlace<M, D> {
     type Space = store::Space<M>;
-    type Mark = (StoreMark, RedoMark);
+    type Savepoint = (StoreSavepoint, RedoSavepoint);
 
     fn space(&self) -> &Self::Space {
         &self.store.space
@@ -165,13 +165,16 @@ impl<M: Memory, D: Directory> Policy for InPlace<M, D> {
     }
 
     #[inline]
-    fn mark(&mut self) -> (StoreMark, RedoMark) {
-        (self.store.mark(), self.journal.log.record.mark())
+    fn savepoint(&mut self) -> (StoreSavepoint, RedoSavepoint) {
+        (self.store.savepoint(), self.journal.log.record.savepoint())
     }
 
-    fn rollback_to(&mut self, (mark, redo_mark): (StoreMark, RedoMark)) -> Result<()> {
-        self.store.rollback_to(mark)?;
-        self.journal.log.record.rollback_to(redo_mark);
+    fn rollback_to(
+        &mut self,
+        (savepoint, redo_savepoint): (StoreSavepoint, RedoSavepoint),
+    ) -> Result<()> {
+        self.store.rollback_to(savepoint)?;
+        self.journal.log.record.rollback_to(redo_savepoint);
         Ok(())
     }
 

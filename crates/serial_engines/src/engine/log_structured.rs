@@ -23,8 +23,8 @@ use super::serial::driver::{Fault, Policy, Serial};
 use super::serial::replay::settings;
 use crate::lsm::file::compaction::{Compaction, Head, Progress};
 use crate::lsm::file::manifest::{self, Manifest};
-use crate::lsm::file::mem_table::MemMark;
-use crate::lsm::file::store::{SchemaMark, Store};
+use crate::lsm::file::mem_table::MemTableSavepoint;
+use crate::lsm::file::store::{SavedSchema, Store};
 use crate::table::Space as _;
 use disk::Directory;
 use pmem::{MemorySource, Part};
@@ -35,7 +35,7 @@ use storage::engine::{
     VerifyReport,
 };
 use storage::log::checkpoint::is_harmless;
-use storage::log::redo::{RedoMark, RedoRecord};
+use storage::log::redo::{RedoRecord, RedoSavepoint};
 use storage::log::{LogStart, Wal};
 use storage::record::{Changes, IndexDef, IndexId, Row, TableDef, TableId};
 use storage::{Platform, Result, StorageError};
@@ -52,7 +52,7 @@ pub(super) struct LogStructured<S: MemorySource, D: Directory> {
     /// The row that an update or deletion finds, for its before image.
     before: Option<Row>,
     /// The definitions before the transaction that changes them.
-    schema: Option<SchemaMark>,
+    schema: Option<SavedSchema>,
 }
 
 /// The partition as an engine.
@@ -231,7 +231,7 @@ impl<S: MemorySource, D: Directory> LogStructured<S, D> {
 
 impl<S: MemorySource + Send, D: Directory> Policy for LogStructured<S, D> {
     type Space = Store<S, D::File>;
-    type Mark = (MemMark, RedoMark);
+    type Savepoint = (MemTableSavepoint, RedoSavepoint);
 
     fn space(&self) -> &Self::Space {
         &self.store
@@ -292,13 +292,16 @@ impl<S: MemorySource + Send, D: Directory> Policy for LogStructured<S, D> {
     }
 
     #[inline]
-    fn mark(&mut self) -> (MemMark, RedoMark) {
-        (self.store.mark(), self.journal.record.mark())
+    fn savepoint(&mut self) -> (MemTableSavepoint, RedoSavepoint) {
+        (self.store.savepoint(), self.journal.record.savepoint())
     }
 
-    fn rollback_to(&mut self, (mark, redo_mark): (MemMark, RedoMark)) -> Result<()> {
-        self.store.rollback_to(mark)?;
-        self.journal.record.rollback_to(redo_mark);
+    fn rollback_to(
+        &mut self,
+        (savepoint, redo_savepoint): (MemTableSavepoint, RedoSavepoint),
+    ) -> Result<()> {
+        self.store.rollback_to(savepoint)?;
+        self.journal.record.rollback_to(redo_savepoint);
         Ok(())
     }
 

@@ -29,7 +29,7 @@ use crate::table::blocks::BlocksInUse;
 use crate::table::space::TableSpace;
 use crate::table::{InArena, Tables};
 use pmem::{
-    Access, Arena, BlockState, HeapMark, Memory, MemorySource as _, Outcome, Owner, Part,
+    Access, Arena, BlockState, HeapSavepoint, Memory, MemorySource as _, Outcome, Owner, Part,
     PmemError, PoolIdentity, PoolKind, RootIndex, site,
 };
 use storage::engine::{
@@ -37,7 +37,7 @@ use storage::engine::{
     VerifyReport,
 };
 use storage::log::nv_write_set::{OVERFLOW_BYTES, log_bytes};
-use storage::log::{NvWriteSet, Recovered, UndoMark};
+use storage::log::{NvWriteSet, Recovered, UndoSavepoint};
 use storage::record::LayoutKind;
 use storage::{DeviceOf, Platform, Result, StorageError};
 
@@ -251,7 +251,7 @@ impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
 
 impl<P: Platform, T: PoolTables<P>> Policy for NvPool<P, T> {
     type Space = InArena<DeviceOf<P>, NvWriteSet, T>;
-    type Mark = (UndoMark, HeapMark);
+    type Savepoint = (UndoSavepoint, HeapSavepoint);
 
     fn space(&self) -> &Self::Space {
         &self.space
@@ -263,24 +263,27 @@ impl<P: Platform, T: PoolTables<P>> Policy for NvPool<P, T> {
     }
 
     #[inline]
-    fn mark(&mut self) -> Self::Mark {
-        (self.space.writes.mark(), self.space.arena.heap_mark())
+    fn savepoint(&mut self) -> Self::Savepoint {
+        (
+            self.space.writes.savepoint(),
+            self.space.arena.heap_savepoint(),
+        )
     }
 
     #[inline]
-    fn end_change(&mut self, _: Self::Mark) -> Result<()> {
+    fn end_change(&mut self, _: Self::Savepoint) -> Result<()> {
         self.space.writes.end_operation(&mut self.space.arena)
     }
 
-    fn rollback_to(&mut self, (log_mark, heap_mark): Self::Mark) -> Result<()> {
+    fn rollback_to(&mut self, (log_savepoint, heap_savepoint): Self::Savepoint) -> Result<()> {
         let InArena {
             arena,
             writes,
             tables,
         } = &mut self.space;
         tables.statement_undone();
-        writes.rollback_to(arena, log_mark)?;
-        arena.heap_rollback(heap_mark);
+        writes.rollback_to(arena, log_savepoint)?;
+        arena.heap_rollback(heap_savepoint);
         Ok(())
     }
 

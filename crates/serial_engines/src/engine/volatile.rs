@@ -5,7 +5,7 @@
 //! empty partition.
 
 use super::serial::driver::{Fault, Policy, Serial};
-use super::serial::store::{Space, Store, StoreMark, new_store};
+use super::serial::store::{Space, Store, StoreSavepoint, new_store};
 use pmem::Memory;
 use storage::engine::{
     CommitTicket, Durability, EngineOptions, EngineStatus, Footprint, GlobalTxnId, VerifyReport,
@@ -28,7 +28,7 @@ pub(super) fn create<P: Platform>(
 
 impl<M: Memory> Policy for Volatile<M> {
     type Space = Space<M>;
-    type Mark = StoreMark;
+    type Savepoint = StoreSavepoint;
 
     fn space(&self) -> &Space<M> {
         &self.store.space
@@ -38,12 +38,12 @@ impl<M: Memory> Policy for Volatile<M> {
         &mut self.store.space
     }
 
-    fn mark(&mut self) -> StoreMark {
-        self.store.mark()
+    fn savepoint(&mut self) -> StoreSavepoint {
+        self.store.savepoint()
     }
 
-    fn rollback_to(&mut self, mark: StoreMark) -> Result<()> {
-        self.store.rollback_to(mark)
+    fn rollback_to(&mut self, savepoint: StoreSavepoint) -> Result<()> {
+        self.store.rollback_to(savepoint)
     }
 
     fn commit(&mut self, _: Option<GlobalTxnId>, _: Durability) -> Result<CommitTicket, Fault> {

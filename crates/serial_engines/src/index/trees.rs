@@ -3,8 +3,8 @@
 //!
 //! A tree has keys of a fixed number of words, and values of a fixed number of words or contents of
 //! any length. All trees of a partition hang under one, the directory. Changes of transactions are
-//! collected until their group is committed; a mark is a savepoint, taken where a transaction, or
-//! one of its statements, began.
+//! collected until their group is committed; a savepoint is taken where a transaction,
+//! or one of its statements, began.
 
 use super::cow::{Purpose, TreeReport, Value};
 use std::ops::ControlFlow;
@@ -21,7 +21,7 @@ pub trait Trees: Send + Sized {
     /// A tree by its number.
     type Tree: Copy + Send;
     /// A savepoint of the open transaction.
-    type Mark: Copy + Send;
+    type Savepoint: Copy + Send;
 
     /// Dirty pages, in bytes, after which a group ends even if nobody waits for it.
     const DIRTY_BYTES_MAX: usize = 16 << 20;
@@ -134,14 +134,14 @@ pub trait Trees: Send + Sized {
     fn begin_statement(&mut self, _copies: Purpose) {}
 
     /// A savepoint of the open transaction.
-    fn mark(&mut self) -> Self::Mark;
+    fn savepoint(&mut self) -> Self::Savepoint;
 
-    /// Takes back everything since `mark`.
-    fn rollback(&mut self, mark: Self::Mark) -> Result<()>;
+    /// Takes back everything since `savepoint`.
+    fn rollback(&mut self, savepoint: Self::Savepoint) -> Result<()>;
 
-    /// Notes that the statement that began at `mark` has ended well: nobody goes back to `mark`,
-    /// only to the beginning of the transaction.
-    fn end_statement(&mut self, _mark: Self::Mark) {}
+    /// Notes that the statement that began at `savepoint` has ended well: nobody goes back to
+    /// `savepoint`, only to the beginning of the transaction.
+    fn end_statement(&mut self, _mark: Self::Savepoint) {}
 
     /// Bytes of DRAM that the open transaction holds, with those of the group's pages that it is
     /// in.

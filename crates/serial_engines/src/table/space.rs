@@ -163,6 +163,10 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
         collect(arena, old, &mut rows)?;
         let mut state = self.replace_descriptor(arena, writes, &def, None)?;
         let number = state.secondary.len() - 1;
+        assert_eq!(
+            state.table.def.indexes[number].id, index.id,
+            "a new index is the last one of its table"
+        );
         for tuple in rows {
             state.tuples.read(arena, tuple, &mut state.row)?;
             state.table.secondary[number].encode_row(&state.row, &mut self.key)?;
@@ -295,6 +299,10 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
             if met.is_none() {
                 return Ok(());
             }
+            assert!(
+                unseen.is_none(),
+                "a row has writes that are not in place after all were made visible"
+            );
             unseen = met;
             writes.visible_all(arena)?;
         }

@@ -170,7 +170,10 @@ fn rows_are_found_changed_and_deleted_by_their_key() {
 #[test]
 fn a_statement_that_fails_leaves_changes_that_the_engine_rolls_back() {
     let mut partition = with_two_rows();
-    let (mark, heap) = (partition.writes.mark(), partition.arena.heap_mark());
+    let (mark, heap) = (
+        partition.writes.savepoint(),
+        partition.arena.heap_savepoint(),
+    );
     let error = partition.insert(2, "Carol").unwrap_err();
     assert!(
         matches!(error, StorageError::DuplicateKey { .. }),

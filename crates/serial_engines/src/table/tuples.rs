@@ -252,6 +252,10 @@ impl Tuples {
         changes: &Changes,
     ) -> Result<()> {
         arena.enter(Part::Table);
+        debug_assert!(
+            !writes.is_touched(tuple),
+            "a change is computed from bytes that are not in place"
+        );
         let mut scratch = std::mem::take(&mut self.scratch);
         changes.spans(&mut scratch.spans);
         // The header line and the lines of the fields are prefetched together: one miss instead of
@@ -371,6 +375,10 @@ impl Tuples {
         tuple: u64,
     ) -> Result<()> {
         arena.enter(Part::Table);
+        debug_assert!(
+            !writes.is_touched(tuple),
+            "fields are freed by pointers that are not in place"
+        );
         for outline in &self.out_of_line {
             Self::free_field(arena, writes, tuple, outline.offset)?;
         }

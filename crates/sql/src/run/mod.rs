@@ -38,7 +38,7 @@ use crate::plan::{Node, Report};
 use crate::sink::Batch;
 use crate::state::Environment;
 use crate::types::Datum;
-use indelible::{Connection, StatementMark};
+use indelible::{Connection, StatementSavepoint};
 pub(crate) use sql_rows::Row;
 use sql_rows::{Memory, Store, bytes_of};
 use std::sync::Arc;
@@ -65,7 +65,7 @@ impl Run<'_> {
 pub(crate) struct State {
     pub(crate) parameters: Vec<Datum>,
     /// The beginning of the statement: its reads see none of its own changes.
-    pub(crate) begun: Option<StatementMark>,
+    pub(crate) begun: Option<StatementSavepoint>,
     /// Rows of the queries around the one that is running, the next one last.
     pub(crate) outer: Vec<Row>,
     subqueries: std::collections::HashMap<usize, subquery::Slot>,

@@ -4,7 +4,7 @@
 //! to one undoes rows and definitions together.
 
 use crate::catalog::{Catalog, Oid};
-use indelible::{Isolation, Mode, StatementMark};
+use indelible::{Isolation, Mode, StatementSavepoint};
 use std::sync::Arc;
 
 /// Whether a transaction is open, and who ends it.
@@ -23,7 +23,7 @@ pub(crate) enum Block {
 /// A savepoint, and the catalogue at its moment.
 pub(crate) struct Savepoint {
     pub(crate) name: String,
-    pub(crate) mark: StatementMark,
+    pub(crate) mark: StatementSavepoint,
     pub(crate) catalog: Arc<Catalog>,
     /// Notifications that were announced before it.
     pub(crate) announced: (usize, usize),

@@ -94,15 +94,15 @@ pub(super) fn blockers(graph: &WaitGraph, wait: &Wait) -> Vec<SessionId> {
     let Some(session) = graph.find(wait.session) else {
         return found;
     };
-    let manager = &session.manager;
+    let queues = &session.queues;
     match wait.queue {
         Queue::Head { shard, entry } => {
-            manager
+            queues
                 .shard(shard)
                 .blockers(entry, wait.session, &mut found);
         }
-        Queue::Range { tree, range } => manager.bucket(tree).range_blockers(range, &mut found),
-        Queue::Writer { tree } => manager
+        Queue::Range { tree, range } => queues.bucket(tree).range_blockers(range, &mut found),
+        Queue::Writer { tree } => queues
             .bucket(tree)
             .writer_blockers(wait.session, &mut found),
     }

@@ -9,7 +9,7 @@
 
 use super::inheritance::Inheritance;
 use super::mode::Strength;
-use super::wait::Parker;
+use super::parker::Parker;
 use std::sync::Arc;
 
 /// The number of a session, unique in its wait-for graph.

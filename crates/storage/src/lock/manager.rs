@@ -1,26 +1,22 @@
-//! The lock manager of a partition, shared by its sessions: shards of lock heads, buckets of
-//! ranges, and the limit of locks. Waits, also for sessions of other partitions, are edges in the
-//! [`WaitGraph`] of the database.
+//! The lock manager of a partition, shared by its sessions: its queues, and the limit of locks.
+//! Waits, also for sessions of other partitions, are edges in the [`WaitGraph`] of the database.
 //!
 //! Sessions take their share of that limit in small lots, so that the shared counter is not touched
 //! for each lock. An unused lot of a session counts as taken, 64 locks at most.
 
+use super::counters::LockCounters;
 use super::graph::{LockWait, WaitGraph};
 use super::head::SessionId;
-use super::range::Bucket;
+use super::queues::Queues;
 use super::session::LockSession;
+#[cfg(test)]
 use super::shard::Shard;
 use super::wait::Visible;
 use crate::error::{Result, StorageError};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, lock};
-use crate::vocabulary::PageId;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A scheduler that tries orders of threads has to go through all of them; two show what there is
-/// to see.
-const SHARDS: usize = if cfg!(feature = "schedules") { 2 } else { 64 };
-const BUCKETS: usize = SHARDS;
 /// Rights to locks that a session takes at once, at most.
 const LOT_MAX: u64 = 64;
 
@@ -53,42 +49,10 @@ impl Default for LockOptions {
     }
 }
 
-/// Counters of all sessions. A session adds its numbers when it waits and when a transaction ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LockCounters {
-    /// Locks that were granted, conversions included, inherited ones not.
-    pub acquired: u64,
-    /// Idle intention locks that were taken back.
-    pub inherited: u64,
-    /// Requests that had to wait.
-    pub waits: u64,
-    /// Time that they waited together.
-    pub wait_ns: u64,
-    /// Requests that failed because they closed a cycle in the wait-for graph.
-    pub deadlocks: u64,
-    /// Requests that failed because they waited too long.
-    pub timeouts: u64,
-    /// Tables that were locked whole instead of many keys.
-    pub escalations: u64,
-}
-
-impl LockCounters {
-    fn add(&mut self, other: &Self) {
-        self.acquired += other.acquired;
-        self.inherited += other.inherited;
-        self.waits += other.waits;
-        self.wait_ns += other.wait_ns;
-        self.deadlocks += other.deadlocks;
-        self.timeouts += other.timeouts;
-        self.escalations += other.escalations;
-    }
-}
-
 /// The locks of one partition.
 pub struct LockManager {
     options: LockOptions,
-    shards: Box<[Shard]>,
-    buckets: Box<[Bucket]>,
+    pub(super) queues: Arc<Queues>,
     /// Counters of sessions that are gone.
     gone: Mutex<LockCounters>,
     /// Rights to locks that sessions have.
@@ -110,8 +74,7 @@ impl LockManager {
     pub fn new(options: LockOptions) -> Arc<Self> {
         Arc::new(Self {
             options,
-            shards: (0..SHARDS as u32).map(Shard::new).collect(),
-            buckets: (0..BUCKETS).map(|_| Bucket::new()).collect(),
+            queues: Arc::new(Queues::new()),
             gone: Mutex::new(LockCounters::default()),
             taken: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
@@ -123,7 +86,7 @@ impl LockManager {
         let visible = self
             .options
             .graph
-            .add(|id| Visible::new(id, Arc::clone(self)));
+            .add(|id| Visible::new(id, Arc::clone(&self.queues)));
         LockSession::new(Arc::clone(self), visible)
     }
 
@@ -132,7 +95,7 @@ impl LockManager {
         let gone = lock(&self.gone);
         let mut sum = *gone;
         for visible in self.options.graph.sessions() {
-            if std::ptr::eq(Arc::as_ptr(&visible.manager), self) {
+            if Arc::ptr_eq(&visible.queues, &self.queues) {
                 sum.add(&visible.counters.load());
             }
         }
@@ -145,7 +108,7 @@ impl LockManager {
             return;
         }
         for visible in self.options.graph.sessions() {
-            if std::ptr::eq(Arc::as_ptr(&visible.manager), self) {
+            if Arc::ptr_eq(&visible.queues, &self.queues) {
                 // A session that has not seen `stopped` before it sleeps holds the parker's mutex,
                 // so it is woken.
                 visible.parker.rouse();
@@ -175,26 +138,6 @@ impl LockManager {
         let mut gone = lock(&self.gone);
         self.options.graph.remove(session);
         gone.add(counters);
-    }
-
-    /// The shard of a name with this hash. Its chains use the low bits.
-    #[inline]
-    pub(super) fn shard_of(hash: u64) -> u32 {
-        (hash >> 32) as u32 % SHARDS as u32
-    }
-
-    #[inline]
-    pub(super) fn shard(&self, number: u32) -> &Shard {
-        &self.shards[number as usize]
-    }
-
-    pub(super) fn shards(&self) -> &[Shard] {
-        &self.shards
-    }
-
-    #[inline]
-    pub(super) fn bucket(&self, tree: PageId) -> &Bucket {
-        &self.buckets[tree.0 as usize % BUCKETS]
     }
 
     /// Locks that a session takes the right to at once.
@@ -248,6 +191,6 @@ impl LockManager {
     /// Heads that are there.
     #[cfg(test)]
     pub(super) fn heads(&self) -> usize {
-        self.shards.iter().map(Shard::heads).sum()
+        self.queues.shards().iter().map(Shard::heads).sum()
     }
 }

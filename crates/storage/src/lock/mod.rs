@@ -4,8 +4,8 @@
 //! ```text
 //! LockSession, which knows what it holds
 //!   └──► LockManager
-//!          ├──► shards of heads: partition, tables, keys (holders, queue)
-//!          ├──► buckets of ranges: intervals of keys of one tree, writers who wait for them
+//!          ├──► Queues: shards of heads: partition, tables, keys (holders, queue);
+//!          │    buckets of ranges: intervals of keys of one tree, writers who wait for them
 //!          └──► WaitGraph: waits of transactions of all partitions, and the search for deadlocks
 //! ```
 //!
@@ -18,6 +18,7 @@
 //! Order of the mutexes inside: deadlock search, counters of sessions that are gone, sessions of
 //! the graph, bucket of ranges, shard, a session's record of its wait, parker.
 
+mod counters;
 mod deadlock;
 mod graph;
 mod head;
@@ -26,6 +27,8 @@ mod manager;
 mod mode;
 mod name;
 mod owned;
+mod parker;
+mod queues;
 mod range;
 #[cfg(test)]
 #[cfg(feature = "schedules")]
@@ -37,8 +40,9 @@ mod shard;
 mod tests;
 mod wait;
 
+pub use counters::LockCounters;
 pub use graph::{LockOwner, LockWait, WaitGraph};
-pub use manager::{LockCounters, LockManager, LockOptions};
+pub use manager::{LockManager, LockOptions};
 pub use mode::{KeyMode, Mode, Precedence};
-pub use session::{LockSession, Mark};
-pub use wait::Interrupt;
+pub use parker::Interrupt;
+pub use session::{LockSavepoint, LockSession};

@@ -2,7 +2,8 @@
 //! data, and visits each lock once when the transaction ends.
 //!
 //! Partition and tables are *wholes*; keys and ranges name their table's whole, which counts them.
-//! Keys are kept in the order in which they were locked, so a mark is a position in that order.
+//! Keys are kept in the order in which they were locked, so a savepoint is a position in that
+//! order.
 
 use super::inheritance::Inheritance;
 use super::mode::Strength;
@@ -61,7 +62,8 @@ pub(super) struct Owned {
     pub(super) order: Vec<u32>,
     pub(super) ranges: Vec<OwnedRange>,
     next: u64,
-    /// Ranges below this number were there at the last mark; later ones are not merged with them.
+    /// Ranges below this number were there at the last savepoint; later ones are not merged with
+    /// them.
     pub(super) marked: u64,
 }
 
@@ -89,7 +91,7 @@ impl Owned {
     }
 
     /// Everything from here on is newer than what is held now.
-    pub(super) fn mark(&mut self) -> u64 {
+    pub(super) fn savepoint(&mut self) -> u64 {
         self.marked = self.next;
         self.next
     }

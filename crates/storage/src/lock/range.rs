@@ -18,8 +18,8 @@
 //! its bucket's number.
 
 use super::head::{SessionId, Woken};
+use super::parker::Parker;
 use super::shard::{ExclusiveKey, Shard};
-use super::wait::Parker;
 use crate::record::KeyBuf;
 use crate::sync::{AtomicU32, Mutex, Ordering, lock};
 use crate::vocabulary::PageId;

@@ -98,7 +98,7 @@ fn run(works: &[Work]) {
         thread.join().expect("no thread has failed");
     }
     assert_eq!((manager.heads(), manager.taken()), (0, 0));
-    assert!(manager.bucket(TREE).is_empty());
+    assert!(manager.queues.bucket(TREE).is_empty());
 }
 
 fn key(session: &mut LockSession, key: u64, mode: KeyMode) -> Result<()> {

@@ -14,16 +14,19 @@
 
 mod waits;
 
+use super::counters::LockCounters;
 use super::graph::LockOwner;
 use super::head::{Answer, Request, SessionId, Woken};
 use super::inheritance::Inheritance;
-use super::manager::{LockCounters, LockManager};
+use super::manager::LockManager;
 use super::mode::{KeyMode, Mode, Precedence, Strength};
 use super::name::{Name, Space};
 use super::owned::{Owned, OwnedKey, OwnedRange, RANGE_WEIGHT, Whole};
+use super::parker::{Interrupt, Parker};
+use super::queues::Queues;
 use super::range::Interval;
 use super::shard::ExclusiveKey;
-use super::wait::{Interrupt, Parker, Queue, Visible};
+use super::wait::{Queue, Visible};
 use crate::error::Result;
 use crate::record::TableId;
 use crate::vocabulary::PageId;
@@ -37,8 +40,8 @@ const IDLE_MAX: usize = 256;
 
 /// A moment in a transaction, for [`LockSession::release_shared`].
 #[derive(Clone, Copy, Debug)]
-#[must_use = "a mark is for giving back what was locked since"]
-pub struct Mark(u64);
+#[must_use = "a savepoint is for giving back what was locked since"]
+pub struct LockSavepoint(u64);
 
 /// Locks of one session. Dropping it gives everything back.
 pub struct LockSession {
@@ -114,9 +117,9 @@ impl LockSession {
     #[must_use]
     pub fn companion(&self) -> Self {
         let manager = &self.manager;
-        let visible = manager
-            .graph()
-            .add(|id| Visible::with_parker(id, Arc::clone(manager), Arc::clone(&self.parker)));
+        let visible = manager.graph().add(|id| {
+            Visible::with_parker(id, Arc::clone(&manager.queues), Arc::clone(&self.parker))
+        });
         let mut companion = Self::new(Arc::clone(manager), visible);
         companion.act_for(Some(self.owner()));
         companion
@@ -294,7 +297,7 @@ impl LockSession {
         }
         let range = self.acquire_range(tree, &interval)?;
         if !merged.is_empty() {
-            self.manager.bucket(tree).absorb(range, &merged);
+            self.manager.queues.bucket(tree).absorb(range, &merged);
             let absorbed = self
                 .owned
                 .take_ranges(|own| own.tree == tree && merged.contains(&own.range));
@@ -313,27 +316,27 @@ impl LockSession {
     }
 
     /// This moment, for `release_shared`.
-    pub fn mark(&mut self) -> Mark {
-        Mark(self.owned.mark())
+    pub fn savepoint(&mut self) -> LockSavepoint {
+        LockSavepoint(self.owned.savepoint())
     }
 
-    /// Releases the shared keys and the ranges that were locked since the mark. Earlier and
+    /// Releases the shared keys and the ranges that were locked since the savepoint. Earlier and
     /// stronger locks stay.
-    pub fn release_shared(&mut self, mark: Mark) {
+    pub fn release_shared(&mut self, savepoint: LockSavepoint) {
         let keys = self
             .owned
-            .take_keys(mark.0, |key| key.strength == Strength::Shared);
+            .take_keys(savepoint.0, |key| key.strength == Strength::Shared);
         for key in keys {
             self.release_key(key);
         }
-        let ranges = self.owned.take_ranges(|range| range.number >= mark.0);
+        let ranges = self.owned.take_ranges(|range| range.number >= savepoint.0);
         self.release_ranges(&ranges);
         self.wake_all();
     }
 
-    /// Gives back the ranges that were locked since the mark.
-    pub fn release_ranges_since(&mut self, mark: Mark) {
-        let ranges = self.owned.take_ranges(|range| range.number >= mark.0);
+    /// Gives back the ranges that were locked since the savepoint.
+    pub fn release_ranges_since(&mut self, savepoint: LockSavepoint) {
+        let ranges = self.owned.take_ranges(|range| range.number >= savepoint.0);
         self.release_ranges(&ranges);
         self.wake_all();
     }
@@ -496,7 +499,7 @@ impl LockSession {
         before: Option<Strength>,
     ) -> Result<u32> {
         let entry = self.request(name, strength, None)?;
-        if strength == Strength::Exclusive && !self.manager.bucket(tree).is_empty() {
+        if strength == Strength::Exclusive && !self.manager.queues.bucket(tree).is_empty() {
             self.pass_ranges(name, tree, entry, before)?;
         }
         Ok(entry)
@@ -510,26 +513,29 @@ impl LockSession {
         entry: u32,
         before: Option<Strength>,
     ) -> Result<()> {
-        let shard = LockManager::shard_of(name.hash);
+        let shard = Queues::shard_of(name.hash);
         let key = ExclusiveKey {
             session: self.id,
             shard,
             entry,
         };
         self.parker.set_back();
-        let bucket = self.manager.bucket(tree);
+        let bucket = self.manager.queues.bucket(tree);
         if bucket.admit_writer(tree, name.key, key, &self.parker) {
             return Ok(());
         }
         let Err(error) = self.wait(Queue::Writer { tree }, || what_key(name)) else {
             return Ok(());
         };
-        let heads = self.manager.shard(shard);
+        let heads = self.manager.queues.shard(shard);
         match before {
             Some(before) => heads.weaken(entry, self.id, before, &mut self.woken),
             None => _ = heads.release(entry, self.id, &mut self.woken),
         }
-        self.manager.bucket(tree).forget(key, &mut self.woken);
+        self.manager
+            .queues
+            .bucket(tree)
+            .forget(key, &mut self.woken);
         self.wake_all();
         Err(error)
     }
@@ -544,8 +550,8 @@ impl LockSession {
             .map(|own| &own.interval)
             .collect();
         self.parker.set_back();
-        let (range, is_granted) = self.manager.bucket(tree).register(
-            self.manager.shards(),
+        let (range, is_granted) = self.manager.queues.bucket(tree).register(
+            self.manager.queues.shards(),
             self.id,
             (tree, interval),
             &own,
@@ -571,14 +577,14 @@ impl LockSession {
         inheritance: Option<&Arc<Inheritance>>,
     ) -> Result<u32> {
         self.parker.set_back();
-        let shard = LockManager::shard_of(name.hash);
+        let shard = Queues::shard_of(name.hash);
         let request = Request {
             session: self.id,
             strength,
             inheritance,
             parker: Some(&self.parker),
         };
-        let (answer, entry) = self.manager.shard(shard).request(name, &request);
+        let (answer, entry) = self.manager.queues.shard(shard).request(name, &request);
         if answer == Answer::Queued {
             self.wait(Queue::Head { shard, entry }, || what_key(name))?;
         }
@@ -621,7 +627,7 @@ impl LockSession {
             inheritance: None,
             parker: None,
         };
-        let shard = self.manager.shard(LockManager::shard_of(name.hash));
+        let shard = self.manager.queues.shard(Queues::shard_of(name.hash));
         let (answer, _) = shard.request(&name, &request);
         let whole = self.owned.wholes.get_mut(number);
         if answer != Answer::Granted {
@@ -649,15 +655,16 @@ impl LockSession {
         self.owned.keys.remove(number);
         self.owned.wholes.get_mut(whole).weight -= 1;
         self.rights += 1;
-        let shard = LockManager::shard_of(hash);
-        let was_exclusive = self
-            .manager
-            .shard(shard)
-            .release(entry, self.id, &mut self.woken);
+        let shard = Queues::shard_of(hash);
+        let was_exclusive =
+            self.manager
+                .queues
+                .shard(shard)
+                .release(entry, self.id, &mut self.woken);
         let Space::Tree(tree) = space else {
             return;
         };
-        let bucket = self.manager.bucket(tree);
+        let bucket = self.manager.queues.bucket(tree);
         if was_exclusive && !bucket.is_empty() {
             let key = ExclusiveKey {
                 session: self.id,
@@ -670,7 +677,7 @@ impl LockSession {
 
     fn release_ranges(&mut self, ranges: &[OwnedRange]) {
         for range in ranges {
-            let bucket = self.manager.bucket(range.tree);
+            let bucket = self.manager.queues.bucket(range.tree);
             bucket.release(range.range, &mut self.woken);
         }
         self.discount(ranges);
@@ -711,7 +718,7 @@ impl LockSession {
     fn release_whole(&mut self, number: u32) {
         let hash = self.owned.wholes.name(number).hash;
         let entry = self.owned.wholes.get(number).entry;
-        let shard = self.manager.shard(LockManager::shard_of(hash));
+        let shard = self.manager.queues.shard(Queues::shard_of(hash));
         shard.release(entry, self.id, &mut self.woken);
         self.forget_whole(number);
     }

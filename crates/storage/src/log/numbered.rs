@@ -1,17 +1,17 @@
-//! Records that are numbered over several places, and the operations of such a place: a ring in
+//! Records that are numbered over several streams, and the operations of such a stream: a ring in
 //! durable memory (`nv_ring`) or a series of files (`series`).
 //!
-//! The numbers of all places of a partition have no gaps, so a reader of all of them can put the
-//! records in order and see which one is missing. A place keeps records in the order of their
+//! The numbers of all streams of a partition have no gaps, so a reader of all of them can put the
+//! records in order and see which one is missing. A stream keeps records in the order of their
 //! numbers. If one of its records is whole, each earlier one is whole too, or is not needed, or the
-//! place reports damage.
+//! stream reports damage.
 
 use super::position::Lsn;
 use crate::error::{Result, StorageError};
 use pmem::Counters;
 use std::ops::RangeInclusive;
 
-/// Free bytes before the payload of a record that is handed to a place.
+/// Free bytes before the payload of a record that is handed to a stream.
 pub const HEADER_BYTES: usize = 32;
 
 /// Number and properties of a record, stored with it.
@@ -43,8 +43,8 @@ pub enum RecordKind {
     Ordinary,
     /// Declares the numbers from the one in its payload up to its own unused.
     Gap,
-    /// The last one of an orderly end: its payload has the numbers of each place's files, if places
-    /// have files.
+    /// The last one of an orderly end: its payload has the numbers of each stream's files, if
+    /// streams have files.
     End,
 }
 
@@ -73,7 +73,7 @@ impl Found {
     }
 }
 
-/// The records and proofs that an opening has found in a place.
+/// The records and proofs that an opening has found in a stream.
 #[derive(Debug, Default)]
 pub struct FoundRecords {
     /// The records.
@@ -83,22 +83,22 @@ pub struct FoundRecords {
     /// Records that do not count keep their numbers for ever; those are below this. None where such
     /// records are erased.
     pub taken: Lsn,
-    /// The files of each place at the newest orderly end, and the number of the record that says
+    /// The files of each stream at the newest orderly end, and the number of the record that says
     /// so.
     pub end: (Lsn, Vec<RangeInclusive<u64>>),
 }
 
-/// A step that makes records durable and needs no place, so that others can append meanwhile.
+/// A step that makes records durable and needs no stream, so that others can append meanwhile.
 pub trait Pending: Sized {
-    /// The result of the step, which goes back to the place.
+    /// The result of the step, which goes back to the stream.
     type Ended;
 
-    /// Takes the step. `give_back` gives the place back to others.
+    /// Takes the step. `give_back` gives the stream back to others.
     fn run(self, give_back: impl FnOnce()) -> Self::Ended;
 }
 
 /// The storage of the records of one session, or of a few.
-pub trait Place: Send {
+pub trait Stream: Send {
     /// The step that makes its records durable, if it is long.
     type Pending: Pending;
 
@@ -109,7 +109,7 @@ pub trait Place: Send {
     /// A record's payload.
     fn payload(&mut self, found: &Found) -> Result<&[u8]>;
 
-    /// Ends an opening: `kept` are the place's records that count, in their order. Every other one
+    /// Ends an opening: `kept` are the stream's records that count, in their order. Every other one
     /// from `from` on never counts again, or its number is [taken](FoundRecords::taken). Kept
     /// records that are given up stay so for ever. Records below `known` are durable; the others
     /// are made durable, because they may be in a cache only, which looks clean after a failed
@@ -120,7 +120,7 @@ pub trait Place: Send {
     /// after it. A failure changes nothing.
     fn make_room(&mut self, payload: usize, more: u64) -> Result<()>;
 
-    /// Adds a record, which is durable after the next [`Place::persist`]. `record` has
+    /// Adds a record, which is durable after the next [`Stream::persist`]. `record` has
     /// [`HEADER_BYTES`] free bytes before the payload, and is changed. The caller has made room.
     fn append(&mut self, stamp: Stamp, record: &mut Vec<u8>) -> Result<()>;
 
@@ -128,7 +128,7 @@ pub trait Place: Send {
     fn persist(&mut self) -> Result<()>;
 
     /// Makes all records durable, or begins to: the step that remains is given back to
-    /// [`Place::end_persist`]. There is one at a time.
+    /// [`Stream::end_persist`]. There is one at a time.
     fn begin_persist(&mut self) -> Result<Option<Self::Pending>> {
         self.persist()?;
         Ok(None)
@@ -136,7 +136,7 @@ pub trait Place: Send {
 
     /// Begins to make all records durable while others append, with a handle of its own; none if
     /// such steps have begun for all records, or there is no such handle. The step goes back like
-    /// that of [`Place::begin_persist`].
+    /// that of [`Stream::begin_persist`].
     fn begin_ahead(&mut self) -> Result<Option<Self::Pending>> {
         Ok(None)
     }
@@ -186,10 +186,10 @@ pub trait Place: Send {
         Counters::default()
     }
 
-    /// The error for a place that is not what it must be.
+    /// The error for a stream that is not what it must be.
     fn damaged(&self, detail: &str) -> StorageError;
 
-    /// The newest life of the log, and its first number: the first place knows. Places whose lost
+    /// The newest life of the log, and its first number: the first stream knows. Streams whose lost
     /// records cannot come back need no lives.
     fn life(&self) -> Result<(u64, Lsn)> {
         Ok((0, Lsn(0)))
@@ -200,24 +200,24 @@ pub trait Place: Send {
         Ok(1)
     }
 
-    /// Notes durably in the first place how many there are, if nothing else shows it.
+    /// Notes durably in the first stream how many there are, if nothing else shows it.
     fn set_count(&mut self, _count: u64) -> Result<()> {
         Ok(())
     }
 
-    /// Notes durably in the first place that recovery needs no record before `start` any more, if
+    /// Notes durably in the first stream that recovery needs no record before `start` any more, if
     /// nothing else shows it, and the fate of those records.
     fn set_start(&mut self, _start: Lsn, _in_front: InFront) -> Result<()> {
         Ok(())
     }
 
-    /// Notes durably in the first place that records before `lsn` were archived, and that their
+    /// Notes durably in the first stream that records before `lsn` were archived, and that their
     /// space is used again.
     fn set_archived(&mut self, _lsn: Lsn) -> Result<()> {
         Ok(())
     }
 
-    /// In front of this records were archived; the first place knows.
+    /// In front of this records were archived; the first stream knows.
     fn archived(&self) -> Result<Lsn> {
         Ok(Lsn(0))
     }

@@ -42,7 +42,7 @@
 //! Where we differ: the paper fences the object before it sets the bit, as the bit does not tell
 //! laps and torn objects apart.
 
-use super::numbered::{Found, FoundRecords, HEADER_BYTES, InFront, Pending, Place, Stamp};
+use super::numbered::{Found, FoundRecords, HEADER_BYTES, InFront, Pending, Stamp, Stream};
 use super::position::{LogIdentity, Lsn};
 use super::wal_segment::damage;
 use crate::error::{Result, StorageError, UNFINISHED};
@@ -552,7 +552,7 @@ impl<M: Memory> NvRing<M> {
     }
 }
 
-impl<M: Memory> Place for NvRing<M>
+impl<M: Memory> Stream for NvRing<M>
 where
     Self: Send,
 {

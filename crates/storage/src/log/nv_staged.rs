@@ -80,14 +80,17 @@ impl Staged {
     }
 
     /// The current savepoint, for [`Staged::rollback_to`].
-    pub(super) fn mark(&self) -> usize {
+    pub(super) fn savepoint(&self) -> usize {
         self.count
     }
 
-    pub(super) fn rollback_to(&mut self, mark: usize) {
-        assert!(mark <= self.count, "a savepoint is of another transaction");
-        self.count = mark;
-        self.ranges.truncate(mark);
+    pub(super) fn rollback_to(&mut self, savepoint: usize) {
+        assert!(
+            savepoint <= self.count,
+            "a savepoint is of another transaction"
+        );
+        self.count = savepoint;
+        self.ranges.truncate(savepoint);
     }
 
     /// The ranges that a record has checksums of.
@@ -160,11 +163,11 @@ mod tests {
     #[test]
     fn a_rollback_forgets_ranges_and_what_was_in_their_way() {
         let mut staged = staged(&[(64, 64)]);
-        let mark = staged.mark();
+        let savepoint = staged.savepoint();
         staged.add_open();
         staged.add_final(256, &[1]);
         assert!(!needs_no_fence(&staged, &[]));
-        staged.rollback_to(mark);
+        staged.rollback_to(savepoint);
         assert!(needs_no_fence(&staged, &[]));
         assert_eq!(staged.ranges().len(), 1);
     }

@@ -119,7 +119,7 @@ impl Change {
 
 /// A savepoint, for the rollback of one statement.
 #[derive(Clone, Copy, Debug)]
-pub struct UndoMark {
+pub struct UndoSavepoint {
     changes: usize,
     staged: usize,
 }
@@ -269,31 +269,35 @@ impl NvWriteSet {
     }
 
     /// The current savepoint, for [`NvWriteSet::rollback_to`].
-    pub fn mark(&self) -> UndoMark {
-        UndoMark {
+    pub fn savepoint(&self) -> UndoSavepoint {
+        UndoSavepoint {
             changes: self.changes.len(),
-            staged: self.staged.mark(),
+            staged: self.staged.savepoint(),
         }
     }
 
-    /// Undoes what was written since `mark`. The transaction goes on.
-    pub fn rollback_to<M: Memory>(&mut self, arena: &mut Arena<M>, mark: UndoMark) -> Result<()> {
+    /// Undoes what was written since `savepoint`. The transaction goes on.
+    pub fn rollback_to<M: Memory>(
+        &mut self,
+        arena: &mut Arena<M>,
+        savepoint: UndoSavepoint,
+    ) -> Result<()> {
         assert!(
-            mark.changes <= self.changes.len(),
+            savepoint.changes <= self.changes.len(),
             "a savepoint is of another transaction"
         );
         debug_assert!(!self.prepared, "{PREPARED}");
-        if mark.changes < self.applied {
-            self.restore(arena, mark.changes)?;
+        if savepoint.changes < self.applied {
+            self.restore(arena, savepoint.changes)?;
             self.before_bytes
-                .truncate(self.changes[mark.changes].data as usize);
-            self.applied = mark.changes;
+                .truncate(self.changes[savepoint.changes].data as usize);
+            self.applied = savepoint.changes;
             self.pending_bytes.clear();
-        } else if let Some(first) = self.changes.get(mark.changes) {
+        } else if let Some(first) = self.changes.get(savepoint.changes) {
             self.pending_bytes.truncate(first.data as usize);
         }
-        self.changes.truncate(mark.changes);
-        self.staged.rollback_to(mark.staged);
+        self.changes.truncate(savepoint.changes);
+        self.staged.rollback_to(savepoint.staged);
         debug_assert!(self.applied <= self.changes.len(), "{APPLIED_FIRST}");
         Ok(())
     }

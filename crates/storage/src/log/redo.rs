@@ -110,7 +110,7 @@ impl KeyBytes<'_> {
 
 /// A savepoint of a record, for the rollback of one statement.
 #[derive(Clone, Copy, Debug)]
-pub struct RedoMark(usize);
+pub struct RedoSavepoint(usize);
 
 /// The record of the open transaction.
 #[derive(Debug)]
@@ -160,17 +160,17 @@ impl RedoRecord {
     }
 
     /// The current savepoint of the record.
-    pub fn mark(&self) -> RedoMark {
-        RedoMark(self.bytes.len())
+    pub fn savepoint(&self) -> RedoSavepoint {
+        RedoSavepoint(self.bytes.len())
     }
 
-    /// Forgets what was added since `mark`.
-    pub fn rollback_to(&mut self, mark: RedoMark) {
+    /// Forgets what was added since `savepoint`.
+    pub fn rollback_to(&mut self, savepoint: RedoSavepoint) {
         assert!(
-            (HEADER_BYTES..=self.bytes.len()).contains(&mark.0),
+            (HEADER_BYTES..=self.bytes.len()).contains(&savepoint.0),
             "a savepoint is of another record"
         );
-        self.bytes.truncate(mark.0);
+        self.bytes.truncate(savepoint.0);
     }
 
     /// Adds an insert.

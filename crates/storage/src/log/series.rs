@@ -35,7 +35,7 @@
 //! need records of this session durable.
 
 use super::numbered::{
-    Found, FoundRecords, HEADER_BYTES as RECORD_HEADER_BYTES, Pending, Place, RecordKind, Stamp,
+    Found, FoundRecords, HEADER_BYTES as RECORD_HEADER_BYTES, Pending, RecordKind, Stamp, Stream,
 };
 use super::position::{LogIdentity, LogStart, Lsn, NUMBER_MAX};
 use super::tails::{SharedTails, StreamTail, Tail, ends_early, lost};
@@ -405,7 +405,7 @@ impl<F: File> Pending for PendingSync<F> {
     }
 }
 
-impl<D: Directory> Place for Series<D> {
+impl<D: Directory> Stream for Series<D> {
     type Pending = PendingSync<D::File>;
 
     fn records(&mut self, from: Lsn) -> Result<FoundRecords> {

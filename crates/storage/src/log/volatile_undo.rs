@@ -27,7 +27,7 @@ pub enum Keep {
 
 /// A savepoint, for the rollback of one statement.
 #[derive(Clone, Copy, Debug)]
-pub struct VolatileMark {
+pub struct VolatileSavepoint {
     changes: usize,
 }
 
@@ -64,23 +64,23 @@ impl VolatileUndo {
     }
 
     /// The current savepoint, for [`VolatileUndo::rollback_to`].
-    pub fn mark(&self) -> VolatileMark {
-        VolatileMark {
+    pub fn savepoint(&self) -> VolatileSavepoint {
+        VolatileSavepoint {
             changes: self.changes.len(),
         }
     }
 
-    /// Undoes what was written since `mark`. The transaction goes on.
+    /// Undoes what was written since `savepoint`. The transaction goes on.
     pub fn rollback_to<M: Memory>(
         &mut self,
         arena: &mut Arena<M>,
-        mark: VolatileMark,
+        savepoint: VolatileSavepoint,
     ) -> Result<()> {
         assert!(
-            mark.changes <= self.changes.len(),
+            savepoint.changes <= self.changes.len(),
             "a savepoint is of another transaction"
         );
-        while self.changes.len() > mark.changes {
+        while self.changes.len() > savepoint.changes {
             let Some(change) = self.changes.pop() else {
                 break;
             };
@@ -92,7 +92,7 @@ impl VolatileUndo {
 
     /// Undoes the transaction. The caller settles the heap afterwards.
     pub fn abort<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
-        self.rollback_to(arena, VolatileMark { changes: 0 })?;
+        self.rollback_to(arena, VolatileSavepoint { changes: 0 })?;
         debug_assert!(
             self.before.is_empty(),
             "a before image belongs to no change"

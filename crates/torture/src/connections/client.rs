@@ -14,7 +14,7 @@ use crate::model::{
     Step,
 };
 use indelible::{
-    Connection, Database, Direction, Error, Isolation, Result, RowLock, Scan, StatementMark,
+    Connection, Database, Direction, Error, Isolation, Result, RowLock, Scan, StatementSavepoint,
     StorageError, Table, Wait,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,7 @@ pub(crate) struct Client {
     pub(crate) isolation: Isolation,
     pub(crate) snapshot: Option<Snapshot>,
     pub(crate) own: Writes,
-    pub(crate) marks: Vec<(StatementMark, Writes)>,
+    pub(crate) marks: Vec<(StatementSavepoint, Writes)>,
     pub(crate) claims: Claims,
     /// Reads of the snapshot, if it is serializable.
     pub(crate) reads: Vec<Read>,

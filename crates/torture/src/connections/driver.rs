@@ -183,7 +183,7 @@ impl ConnectionDriver {
         )
     }
 
-    fn statement(&mut self, at: usize) -> Result<indelible::StatementMark, Failure> {
+    fn statement(&mut self, at: usize) -> Result<indelible::StatementSavepoint, Failure> {
         let client = &mut self.clients[at];
         let mark = client.connection.statement();
         if client.isolation == Isolation::ReadCommitted {

@@ -1,15 +1,15 @@
-//! Opening of a partitioned log: decides which of the records in its places count, and settles that
-//! for ever.
+//! Opening of a partitioned log: decides which of the records in its streams count, and settles
+//! that for ever.
 //!
-//! Records are read from all places and put in the order of their numbers. Redo records count up to
-//! the first number that is missing; undo records all count. Recovery reads them (`visit`), may
+//! Records are read from all streams and put in the order of their numbers. Redo records count up
+//! to the first number that is missing; undo records all count. Recovery reads them (`visit`), may
 //! give some up, and settles: then the records that count are durable, and the others do not count
 //! at any later opening.
 
-use super::{Content, PartitionedLog, Places, VisitRecord};
+use super::{Content, PartitionedLog, StreamSource, VisitRecord};
 use storage::Result;
 use storage::log::Lsn;
-use storage::log::numbered::{Found, FoundRecords, Place};
+use storage::log::numbered::{Found, FoundRecords, Stream};
 use storage::sync::{MutexGuard, Ordering, lock};
 
 /// Of records in their order those from `start` on that follow each other without a gap, up to the
@@ -19,10 +19,10 @@ pub(in crate::buffer) fn without_gaps(
     start: Lsn,
 ) -> (Vec<(u32, Found)>, Lsn) {
     let (mut kept, mut end) = (Vec::with_capacity(all.len()), start);
-    for (place, found) in all {
+    for (stream, found) in all {
         if found.from == end {
             end = Lsn(found.lsn.0 + 1);
-            kept.push((*place, *found));
+            kept.push((*stream, *found));
         } else if found.from > end || Lsn(found.lsn.0 + 1) == end {
             break;
         }
@@ -31,14 +31,14 @@ pub(in crate::buffer) fn without_gaps(
     (kept, end)
 }
 
-impl<P: Places> PartitionedLog<P> {
+impl<P: StreamSource> PartitionedLog<P> {
     /// All records from `start` on that no later life has cut off, in their order, and what they
     /// prove.
     pub(super) fn read(&self, start: Lsn) -> Result<(Vec<(u32, Found)>, FoundRecords)> {
         let (mut all, mut proofs) = (Vec::new(), FoundRecords::default());
-        let (life, cut) = self.part(0)?.state().place.life()?;
-        for (part, number) in self.parts().zip(0_u32..) {
-            let records = part.state().place.records(start)?;
+        let (life, cut) = self.stream(0)?.state().records.life()?;
+        for (stream, number) in self.streams().zip(0_u32..) {
+            let records = stream.state().records.records(start)?;
             proofs.known = proofs.known.max(records.known);
             proofs.taken = proofs.taken.max(records.taken);
             if records.end.0 > proofs.end.0 {
@@ -61,12 +61,12 @@ impl<P: Places> PartitionedLog<P> {
         let known = proofs.known.max(self.start);
         if known > end {
             for (number, files) in (0_u32..).zip(&proofs.end.1) {
-                if let Some(error) = self.places.gone(number, files)? {
+                if let Some(error) = self.source.gone(number, files)? {
                     return Err(error);
                 }
             }
-            let first = self.part(0)?.state();
-            return Err(first.place.damaged(&format!(
+            let first = self.stream(0)?.state();
+            return Err(first.records.damaged(&format!(
                 "record {} of the log is gone, or cannot be read, and was durable once",
                 end.0
             )));
@@ -77,9 +77,9 @@ impl<P: Places> PartitionedLog<P> {
             kept = all;
         }
         if end.max(proofs.taken) >= Lsn::END {
-            let first = self.part(0)?.state();
+            let first = self.stream(0)?.state();
             return Err(first
-                .place
+                .records
                 .damaged("a record has a number that no log gets to"));
         }
         self.known.store(known.0, Ordering::Relaxed);
@@ -100,8 +100,8 @@ impl<P: Places> PartitionedLog<P> {
             if found.is_given_up || found.lsn < self.start {
                 continue;
             }
-            let mut part = self.part(*number)?.state();
-            match part.place.payload(found)? {
+            let mut stream = self.stream(*number)?.state();
+            match stream.records.payload(found)? {
                 [] => {}
                 record => visit(found.lsn, *number, record)?,
             }
@@ -109,10 +109,10 @@ impl<P: Places> PartitionedLog<P> {
         Ok(())
     }
 
-    /// Hands the newest record of each place to `visit`, unless it is a mark or there was another
+    /// Hands the newest record of each stream to `visit`, unless it is a mark or there was another
     /// one: of those it is not certain that they have been done.
     pub fn visit_newest(&self, visit: &mut VisitRecord<'_>) -> Result<()> {
-        let mut newest: Vec<Option<Found>> = vec![None; self.parts().count()];
+        let mut newest: Vec<Option<Found>> = vec![None; self.streams().count()];
         for (number, found) in &*self.found() {
             newest[*number as usize] = Some(*found);
         }
@@ -121,8 +121,8 @@ impl<P: Places> PartitionedLog<P> {
             let Some(found) = found.filter(|found| !found.is_given_up) else {
                 continue;
             };
-            let mut part = self.part(number)?.state();
-            match part.place.payload(&found)? {
+            let mut stream = self.stream(number)?.state();
+            match stream.records.payload(&found)? {
                 [] => {}
                 record => visit(found.lsn, number, record)?,
             }
@@ -145,21 +145,21 @@ impl<P: Places> PartitionedLog<P> {
             Content::Redo => end,
             Content::Undo => self.start,
         };
-        let mut kept = vec![Vec::new(); self.parts().count()];
+        let mut kept = vec![Vec::new(); self.streams().count()];
         for (number, found) in &*self.found() {
             kept[*number as usize].push(*found);
         }
-        for (part, kept) in self.parts().zip(kept) {
-            let mut state = part.state();
-            let settled = state.place.settle(&kept, known, from);
+        for (stream, kept) in self.streams().zip(kept) {
+            let mut state = stream.state();
+            let settled = state.records.settle(&kept, known, from);
             self.durable_step(settled)?;
             // They count as long as no checkpoint comes after them.
             let needed = kept.iter().filter(|found| found.lsn >= self.start);
             let bytes: u64 = needed.map(Found::bytes).sum();
-            let since = bytes.min(state.place.tail());
-            state.checkpoint = state.place.tail() - since;
+            let since = bytes.min(state.records.tail());
+            state.checkpoint = state.records.tail() - since;
             state.ended = state.checkpoint;
-            part.note_since(&state);
+            stream.note_since(&state);
         }
         self.learned(end);
         Ok(())

@@ -3,7 +3,7 @@
 //! A kind knows its own files or memories only. The platform, the options and the pages of the
 //! partition come in a [`Site`] and as what was [`Found`].
 
-use crate::buffer::horizon::{PartitionedLog, Places};
+use crate::buffer::horizon::{PartitionedLog, StreamSource};
 use crate::buffer::{
     ColdStore, NvPages, PageFile, PageFileOptions, PageLog, ResidentPages, open_store,
 };
@@ -121,7 +121,7 @@ impl Looker<'_> {
     }
 
     /// Looks at every record of a log, which is durable then.
-    pub(super) fn settle<L: Places + 'static>(
+    pub(super) fn settle<L: StreamSource + 'static>(
         &mut self,
         log: PartitionedLog<L>,
         access: Access,

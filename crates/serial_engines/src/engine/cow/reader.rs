@@ -4,7 +4,6 @@
 //! read. `ReadOnly` refuses all other calls before they get here, so no code that changes trees is
 //! compiled for the trees of snapshots.
 
-use super::FRAMES_BYTES;
 use crate::index::cow::Pages;
 use crate::index::cow::snapshot::SnapshotStore;
 use crate::index::slotted::SlottedSnapshot;
@@ -21,6 +20,9 @@ use storage::engine::{
 use storage::record::{KeyBuf, LayoutKind, Row, TableId};
 use storage::table::Table;
 use storage::{Result, StorageError};
+
+/// First size of the volatile memory for frames.
+pub(super) const FRAMES_BYTES: u64 = 1 << 20;
 
 /// Location of the rows in a snapshot of copied pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

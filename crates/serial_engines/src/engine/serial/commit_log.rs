@@ -10,7 +10,6 @@
 //! everything.
 
 use super::driver::Fault;
-use super::replay::Resolution;
 use disk::{Directory, DiskCounters};
 use pmem::Access;
 use storage::engine::{CommitTicket, Durability, EngineOptions, GlobalTxnId};
@@ -20,6 +19,9 @@ use storage::log::{
     Due, GroupCommit, GroupCommitOptions, LogIdentity, LogStart, Purpose, Wal, WalOptions,
 };
 use storage::{Result, StorageError};
+
+/// A prepared transaction and its outcome, if there is one.
+pub(in crate::engine) type Resolution = Option<(GlobalTxnId, Outcome)>;
 
 /// The log of one partition.
 pub(in crate::engine) struct CommitLog<D: Directory> {

@@ -34,7 +34,7 @@ pub trait Policy: Send {
     /// The tables.
     type Space: Space;
     /// A savepoint of the open transaction.
-    type Mark: Copy;
+    type Savepoint: Copy;
 
     /// The tables, for their definitions.
     fn space(&self) -> &Self::Space;
@@ -84,15 +84,15 @@ pub trait Policy: Send {
     fn begin(&mut self) {}
 
     /// Before each change, for [`Policy::rollback_to`].
-    fn mark(&mut self) -> Self::Mark;
+    fn savepoint(&mut self) -> Self::Savepoint;
 
-    /// After a change that has succeeded since `mark`.
-    fn end_change(&mut self, _mark: Self::Mark) -> Result<()> {
+    /// After a change that has succeeded since `savepoint`.
+    fn end_change(&mut self, _mark: Self::Savepoint) -> Result<()> {
         Ok(())
     }
 
-    /// Undoes the changes since `mark`.
-    fn rollback_to(&mut self, mark: Self::Mark) -> Result<()>;
+    /// Undoes the changes since `savepoint`.
+    fn rollback_to(&mut self, savepoint: Self::Savepoint) -> Result<()>;
 
     /// After a change was undone because there was no space: makes some, and says whether to try
     /// again.
@@ -276,14 +276,15 @@ impl<P: Policy> Serial<P> {
     #[inline]
     fn change_once<T>(&mut self, change: &impl Fn(&mut P) -> Result<T>) -> Result<T> {
         self.require(State::Open)?;
-        let mark = self.policy.mark();
+        let savepoint = self.policy.savepoint();
         let changed = change(&mut self.policy);
-        let error = match changed.and_then(|value| self.policy.end_change(mark).map(|()| value)) {
-            Ok(value) => return Ok(value),
-            Err(error) => error,
-        };
+        let error =
+            match changed.and_then(|value| self.policy.end_change(savepoint).map(|()| value)) {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
         self.state = State::MustAbort;
-        if error.is_statement_error() && self.policy.rollback_to(mark).is_ok() {
+        if error.is_statement_error() && self.policy.rollback_to(savepoint).is_ok() {
             self.state = State::Open;
         }
         Err(error)

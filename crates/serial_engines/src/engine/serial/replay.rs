@@ -4,7 +4,7 @@
 //! transaction waits for the record of its outcome; one that has none is decided by the commit
 //! table.
 
-use super::commit_log::identity;
+use super::commit_log::{Resolution, identity};
 use crate::table::Space;
 use disk::Directory;
 use std::collections::BTreeMap;
@@ -17,9 +17,6 @@ use storage::log::redo::{self, Fate, ImageError, KeyBytes, Operation, Outcome, R
 use storage::log::{LogStart, Lsn, Wal, WalOptions};
 use storage::record::{Changes, DecodeError, KeyBuf, LayoutKind, Row, TableId};
 use storage::{Result, StorageError};
-
-/// A prepared transaction and its outcome, if there is one.
-pub(in crate::engine) type Resolution = Option<(GlobalTxnId, Outcome)>;
 
 /// The state that transactions are done again on.
 pub(in crate::engine) trait Redo {

@@ -11,13 +11,13 @@ use crate::table::blocks::BlocksInUse;
 use crate::table::space::TableSpace;
 use crate::table::{InArena, Space as _, Tables as _};
 use pmem::{
-    Arena, HeapMark, Memory, MemorySource, Outcome, Owner, POOL_BYTES_MIN, Part, PoolIdentity,
+    Arena, HeapSavepoint, Memory, MemorySource, Outcome, Owner, POOL_BYTES_MIN, Part, PoolIdentity,
     PoolKind,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use storage::engine::{EngineOptions, Footprint, VerifyReport};
-use storage::log::{Keep, VolatileMark, VolatileUndo, WriteSet};
+use storage::log::{Keep, VolatileSavepoint, VolatileUndo, WriteSet};
 use storage::record::{LayoutKind, Row, TableId};
 use storage::table::Table;
 use storage::{DeviceOf, Platform, Result, StorageError};
@@ -38,9 +38,9 @@ pub(in crate::engine) struct Store<M: Memory> {
 
 /// Position of a transaction, to roll back to.
 #[derive(Clone, Copy)]
-pub(in crate::engine) struct StoreMark {
-    undo: VolatileMark,
-    heap: HeapMark,
+pub(in crate::engine) struct StoreSavepoint {
+    undo: VolatileSavepoint,
+    heap: HeapSavepoint,
 }
 
 impl<M: Memory> Store<M> {
@@ -83,19 +83,19 @@ impl<M: Memory> Store<M> {
         self.space.writes = VolatileUndo::new(keep);
     }
 
-    pub(in crate::engine) fn mark(&self) -> StoreMark {
-        StoreMark {
-            undo: self.space.writes.mark(),
-            heap: self.space.arena.heap_mark(),
+    pub(in crate::engine) fn savepoint(&self) -> StoreSavepoint {
+        StoreSavepoint {
+            undo: self.space.writes.savepoint(),
+            heap: self.space.arena.heap_savepoint(),
         }
     }
 
-    /// Undoes all changes since `mark`.
-    pub(in crate::engine) fn rollback_to(&mut self, mark: StoreMark) -> Result<()> {
+    /// Undoes all changes since `savepoint`.
+    pub(in crate::engine) fn rollback_to(&mut self, savepoint: StoreSavepoint) -> Result<()> {
         self.space
             .writes
-            .rollback_to(&mut self.space.arena, mark.undo)?;
-        self.space.arena.heap_rollback(mark.heap);
+            .rollback_to(&mut self.space.arena, savepoint.undo)?;
+        self.space.arena.heap_rollback(savepoint.heap);
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use storage::Result;
 const PART_PAGES: usize = 512;
 /// No page lies there.
 const NOWHERE: u64 = u64::MAX;
-/// Mark of a page that was used since the hand last passed, kept in a low bit of the frame's
+/// Savepoint of a page that was used since the hand last passed, kept in a low bit of the frame's
 /// offset, which starts at a line.
 const USED: u64 = 1;
 

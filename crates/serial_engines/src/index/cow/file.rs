@@ -28,7 +28,7 @@
 //! version.
 
 use super::cache::PageCache;
-use super::file_space::{FileSpace, NewList, SpaceHead, SpaceMark};
+use super::file_space::{FileSpace, NewList, SpaceHead, SpaceSavepoint};
 use super::limbo::Limbo;
 use super::node::{PageView, checksum, damaged, word_of};
 use super::snapshot::{FilePages, SnapshotStore};
@@ -83,9 +83,9 @@ struct FileState {
     space: SpaceHead,
 }
 
-/// Mark of a master record.
+/// Kind of a master record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mark {
+enum MasterKind {
     Plain,
     /// The previous record has the same state and is durable.
     Settled,
@@ -97,7 +97,7 @@ enum Mark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Record {
     page_bytes: u32,
-    mark: Mark,
+    mark: MasterKind,
     sequence: u64,
     base: FileState,
     prepared: Option<(u64, FileState)>,
@@ -145,7 +145,7 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         };
         let space = FileSpace::new(page_bytes, base.space, file_bytes);
         let mut store = Self::new(directory, file, identity, page_bytes, 0, base, space);
-        store.write_record(base, None, Mark::Unfinished)?;
+        store.write_record(base, None, MasterKind::Unfinished)?;
         // A record with more than that is read only in a file whose length is durable.
         store.file.sync(site!("cow.create-file"))?;
         store.directory.sync(site!("cow.create-name"))?;
@@ -166,7 +166,7 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         let name = identity.name();
         let mut file = directory.open(&name)?;
         let (record, is_whole) = read_master(&mut file, identity, &name)?;
-        if record.mark == Mark::Unfinished {
+        if record.mark == MasterKind::Unfinished {
             let reason = UNFINISHED.to_owned();
             return Err(StorageError::foreign_file(name, reason));
         }
@@ -196,7 +196,7 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         let space = FileSpace::new(page_bytes, base.space, file_bytes);
         let sequence = record.sequence;
         let mut store = Self::new(directory, file, identity, page_bytes, sequence, base, space);
-        store.is_settled = is_whole && record.mark == Mark::Settled;
+        store.is_settled = is_whole && record.mark == MasterKind::Settled;
         if access == Access::Write && !store.is_settled {
             store.write_master(base, None)?;
             store.settle_master()?;
@@ -288,7 +288,7 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
     fn write_master(&mut self, base: FileState, prepared: Option<(u64, FileState)>) -> Result<()> {
         self.is_settled = false;
         // commit point: once this record is durable recovery finds the new directory
-        self.write_record(base, prepared, Mark::Plain)?;
+        self.write_record(base, prepared, MasterKind::Plain)?;
         self.file.sync(site!("cow.master"))?;
         Ok(())
     }
@@ -298,7 +298,7 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
     /// next group's first sync comes before the other one is written again.
     pub fn settle_master(&mut self) -> Result<()> {
         if !self.is_settled {
-            self.write_record(self.base, None, Mark::Settled)?;
+            self.write_record(self.base, None, MasterKind::Settled)?;
             self.is_settled = true;
         }
         Ok(())
@@ -308,7 +308,7 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
         &mut self,
         base: FileState,
         prepared: Option<(u64, FileState)>,
-        mark: Mark,
+        mark: MasterKind,
     ) -> Result<()> {
         let record = Record {
             page_bytes: self.page_bytes as u32,
@@ -430,7 +430,7 @@ impl<M: Memory, D: Directory> FileStore<M, D> {
 
 impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
     type Memory = M;
-    type Mark = SpaceMark;
+    type Savepoint = SpaceSavepoint;
 
     fn page_bytes(&self) -> usize {
         self.page_bytes
@@ -492,14 +492,14 @@ impl<M: Memory, D: Directory> PageStore for FileStore<M, D> {
         self.grow(self.space.list_pages_max())
     }
 
-    fn mark(&self) -> SpaceMark {
-        self.space.mark()
+    fn savepoint(&self) -> SpaceSavepoint {
+        self.space.savepoint()
     }
 
-    fn rollback(&mut self, mark: SpaceMark) {
+    fn rollback(&mut self, savepoint: SpaceSavepoint) {
         // Drops the unwritten pages of a group that could not be prepared.
         self.buffer.truncate(self.buffer_lead);
-        self.space.rollback(mark);
+        self.space.rollback(savepoint);
     }
 
     /// Its pages are changed in frames, and some numbers for each have its places.
@@ -625,9 +625,9 @@ fn encode(record: &Record, identity: FileIdentity) -> [u8; RECORD_BYTES] {
     put(&identity.database.to_le_bytes());
     put(&identity.partition.to_le_bytes());
     let mark: u32 = match record.mark {
-        Mark::Plain => 0,
-        Mark::Settled => 1,
-        Mark::Unfinished => 2,
+        MasterKind::Plain => 0,
+        MasterKind::Settled => 1,
+        MasterKind::Unfinished => 2,
     };
     put(&mark.to_le_bytes());
     let (global, next) = record.prepared.unwrap_or((0, record.base));
@@ -679,9 +679,9 @@ fn decode(
         )));
     }
     let mark = match half(36) {
-        0 => Mark::Plain,
-        1 => Mark::Settled,
-        2 => Mark::Unfinished,
+        0 => MasterKind::Plain,
+        1 => MasterKind::Settled,
+        2 => MasterKind::Unfinished,
         mark => return Err(foreign(format!("its mark {mark} is unknown"))),
     };
     let state = |first: usize| FileState {

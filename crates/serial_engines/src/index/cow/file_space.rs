@@ -33,7 +33,7 @@ pub(super) struct SpaceHead {
 
 /// A savepoint of a transaction.
 #[derive(Clone, Copy)]
-pub struct SpaceMark {
+pub struct SpaceSavepoint {
     taken: usize,
     retired: usize,
 }
@@ -191,16 +191,16 @@ impl FileSpace {
         &self.retired
     }
 
-    pub(super) fn mark(&self) -> SpaceMark {
-        SpaceMark {
+    pub(super) fn savepoint(&self) -> SpaceSavepoint {
+        SpaceSavepoint {
             taken: self.taken.len(),
             retired: self.retired.len(),
         }
     }
 
-    pub(super) fn rollback(&mut self, mark: SpaceMark) {
-        self.retired.truncate(mark.retired);
-        while self.taken.len() > mark.taken {
+    pub(super) fn rollback(&mut self, savepoint: SpaceSavepoint) {
+        self.retired.truncate(savepoint.retired);
+        while self.taken.len() > savepoint.taken {
             self.available.extend(self.taken.pop());
         }
     }

@@ -42,11 +42,11 @@ pub mod snapshot;
 mod tree;
 mod trees;
 
-pub use file_space::SpaceMark;
+pub use file_space::SpaceSavepoint;
 pub use frames::Frames;
 pub use inspect::TreeReport;
 pub use node::{PageView, Shape};
-pub use pages::{Pages, PagesMark};
+pub use pages::{Pages, PagesSavepoint};
 pub use tree::{CowTree, Found, TOGETHER, Value, Visit};
 
 use pmem::Memory;
@@ -92,7 +92,7 @@ pub trait PageStore: Send {
     /// The memory of pages and frames.
     type Memory: Memory;
     /// A savepoint of a transaction.
-    type Mark: Copy + Send;
+    type Savepoint: Copy + Send;
 
     /// Bytes of a page, a multiple of 8.
     fn page_bytes(&self) -> usize;
@@ -167,10 +167,10 @@ pub trait PageStore: Send {
     fn end_operation(&mut self) -> Result<()>;
 
     /// The current savepoint of the open transaction.
-    fn mark(&self) -> Self::Mark;
+    fn savepoint(&self) -> Self::Savepoint;
 
-    /// Takes back what was reserved and retired since `mark`.
-    fn rollback(&mut self, mark: Self::Mark);
+    /// Takes back what was reserved and retired since `savepoint`.
+    fn rollback(&mut self, savepoint: Self::Savepoint);
 
     /// Bytes of DRAM that a group of `dirty_pages` dirty pages holds, besides its undo list.
     fn held_bytes(&self, dirty_pages: usize) -> usize;

@@ -113,7 +113,7 @@ struct Root {
 
 /// A savepoint of the open transaction.
 #[derive(Clone, Copy)]
-pub struct PagesMark<K> {
+pub struct PagesSavepoint<K> {
     undo: usize,
     store: K,
 }
@@ -397,14 +397,14 @@ impl<S: PageStore> Pages<S> {
         Ok(())
     }
 
-    /// Drops what only the statement that began at `mark` needed, which has ended well. The
+    /// Drops what only the statement that began at `savepoint` needed, which has ended well. The
     /// transaction goes on.
-    pub fn end_statement(&mut self, mark: PagesMark<S::Mark>) {
+    pub fn end_statement(&mut self, savepoint: PagesSavepoint<S::Savepoint>) {
         if self.before.len() < STATEMENT_BYTES {
             return;
         }
-        let (mut kept, mut data_end) = (mark.undo, None);
-        for index in mark.undo..self.undo.len() {
+        let (mut kept, mut data_end) = (savepoint.undo, None);
+        for index in savepoint.undo..self.undo.len() {
             match &mut self.undo[index] {
                 Undo::StatementBytes(dropped) => {
                     data_end.get_or_insert(dropped.data);
@@ -465,16 +465,16 @@ impl<S: PageStore> Pages<S> {
     }
 
     /// A savepoint of the open transaction.
-    pub fn mark(&self) -> PagesMark<S::Mark> {
-        PagesMark {
+    pub fn savepoint(&self) -> PagesSavepoint<S::Savepoint> {
+        PagesSavepoint {
             undo: self.undo.len(),
-            store: self.store.mark(),
+            store: self.store.savepoint(),
         }
     }
 
-    /// Takes back everything since `mark`.
-    pub fn rollback(&mut self, mark: PagesMark<S::Mark>) -> Result<()> {
-        while self.undo.len() > mark.undo {
+    /// Takes back everything since `savepoint`.
+    pub fn rollback(&mut self, savepoint: PagesSavepoint<S::Savepoint>) -> Result<()> {
+        while self.undo.len() > savepoint.undo {
             match self.undo.pop() {
                 Some(Undo::Bytes(before)) => {
                     self.restore(before)?;
@@ -512,7 +512,7 @@ impl<S: PageStore> Pages<S> {
                 None => break,
             }
         }
-        self.store.rollback(mark.store);
+        self.store.rollback(savepoint.store);
         if self.undo.is_empty() {
             self.transaction += 1;
             clear(&mut self.undo);
@@ -690,10 +690,10 @@ mod tests {
             bytes
         };
         let before = content(&mut pages);
-        let begin = pages.mark();
+        let begin = pages.savepoint();
         let newer = pages.create(&vec![9; page_bytes]).unwrap();
         for round in 0..20_000_usize {
-            let mark = pages.mark();
+            let savepoint = pages.savepoint();
             for page in [older, newer] {
                 pages
                     .edit(page, 64 + round % 300, &[round as u8; 100])
@@ -702,13 +702,13 @@ mod tests {
             if round % 7 == 0 {
                 let changed = content(&mut pages);
                 pages.edit(older, 70, &[1; 40]).unwrap();
-                let statement = pages.mark();
+                let statement = pages.savepoint();
                 pages.edit(older, 80, &[2; 200]).unwrap();
                 pages.rollback(statement).unwrap();
                 pages.edit(older, 70, &changed[70..110]).unwrap();
                 assert_eq!(content(&mut pages), changed);
             }
-            pages.end_statement(mark);
+            pages.end_statement(savepoint);
             let most = STATEMENT_BYTES * 4 + 4 * page_bytes;
             let bytes = pages.transaction_bytes();
             assert!(bytes < most, "{bytes} bytes after {round} rounds");

@@ -14,7 +14,7 @@ use super::node::PageView;
 use super::snapshot::{PoolPages, SnapshotStore};
 use super::{Frames, Lent, PageStore, Purpose, SMALL_PAGE_BYTES};
 use pmem::{
-    Arena, BLOCK_BYTES_MAX, ClassId, HeapMark, Memory, Outcome, Owner, Part, WordChange, site,
+    Arena, BLOCK_BYTES_MAX, ClassId, HeapSavepoint, Memory, Outcome, Owner, Part, WordChange, site,
 };
 use std::iter;
 use storage::engine::GlobalTxnId;
@@ -81,10 +81,10 @@ struct Counted {
 
 /// A savepoint of a transaction.
 #[derive(Clone, Copy)]
-pub struct PoolMark {
+pub struct PoolSavepoint {
     changes: usize,
     staged: usize,
-    heap: HeapMark,
+    heap: HeapSavepoint,
     state: MasterState,
 }
 
@@ -388,7 +388,7 @@ fn packed(page_bytes: usize) -> usize {
 
 impl<M: Memory> PageStore for PoolStore<M> {
     type Memory = M;
-    type Mark = PoolMark;
+    type Savepoint = PoolSavepoint;
 
     fn page_bytes(&self) -> usize {
         self.page_bytes
@@ -487,26 +487,26 @@ impl<M: Memory> PageStore for PoolStore<M> {
         self.make_room(1)
     }
 
-    fn mark(&self) -> PoolMark {
-        PoolMark {
+    fn savepoint(&self) -> PoolSavepoint {
+        PoolSavepoint {
             changes: self.writes.changes.len(),
             staged: self.writes.staged.len(),
-            heap: self.arena.heap_mark(),
+            heap: self.arena.heap_savepoint(),
             state: self.master.state,
         }
     }
 
-    fn rollback(&mut self, mark: PoolMark) {
-        self.writes.changes.truncate(mark.changes);
-        self.counted.changes = self.counted.changes.min(mark.changes);
-        self.counted.words = self.counted.words.min(mark.changes);
-        self.writes.staged.truncate(mark.staged);
-        if mark.changes == 0 {
+    fn rollback(&mut self, savepoint: PoolSavepoint) {
+        self.writes.changes.truncate(savepoint.changes);
+        self.counted.changes = self.counted.changes.min(savepoint.changes);
+        self.counted.words = self.counted.words.min(savepoint.changes);
+        self.writes.staged.truncate(savepoint.staged);
+        if savepoint.changes == 0 {
             clear(&mut self.writes.changes);
             clear(&mut self.writes.staged);
         }
-        self.master.state = mark.state;
-        self.arena.heap_rollback(mark.heap);
+        self.master.state = savepoint.state;
+        self.arena.heap_rollback(savepoint.heap);
     }
 
     fn held_bytes(&self, _dirty_pages: usize) -> usize {

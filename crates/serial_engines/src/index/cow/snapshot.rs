@@ -102,7 +102,7 @@ pub fn unchangeable<T>() -> Result<T> {
 
 impl PageStore for SnapshotStore {
     type Memory = NativeMemory;
-    type Mark = ();
+    type Savepoint = ();
 
     fn page_bytes(&self) -> usize {
         self.page_bytes
@@ -147,7 +147,7 @@ impl PageStore for SnapshotStore {
         unchangeable()
     }
 
-    fn mark(&self) {}
+    fn savepoint(&self) {}
 
     fn rollback(&mut self, _mark: ()) {}
 

@@ -4,7 +4,7 @@
 //! of a tree for the first time in its group makes the path to the tree's entry in the directory
 //! dirty, and the end of the group writes all roots at once.
 
-use super::pages::PagesMark;
+use super::pages::PagesSavepoint;
 use super::{CowTree, PageStore, Pages, Purpose, Shape, TOGETHER, TreeReport, Value};
 use crate::index::trees::{Trees, Visitor};
 use storage::Result;
@@ -13,7 +13,7 @@ use storage::record::KeyBuf;
 
 impl<S: PageStore> Trees for Pages<S> {
     type Tree = CowTree;
-    type Mark = PagesMark<S::Mark>;
+    type Savepoint = PagesSavepoint<S::Savepoint>;
 
     fn forget_trees(&mut self) {
         Self::forget_trees(self);
@@ -157,17 +157,17 @@ impl<S: PageStore> Trees for Pages<S> {
     }
 
     #[inline]
-    fn mark(&mut self) -> Self::Mark {
-        Self::mark(self)
+    fn savepoint(&mut self) -> Self::Savepoint {
+        Self::savepoint(self)
     }
 
-    fn rollback(&mut self, mark: Self::Mark) -> Result<()> {
-        Self::rollback(self, mark)
+    fn rollback(&mut self, savepoint: Self::Savepoint) -> Result<()> {
+        Self::rollback(self, savepoint)
     }
 
     #[inline]
-    fn end_statement(&mut self, mark: Self::Mark) {
-        Self::end_statement(self, mark);
+    fn end_statement(&mut self, savepoint: Self::Savepoint) {
+        Self::end_statement(self, savepoint);
     }
 
     #[inline]

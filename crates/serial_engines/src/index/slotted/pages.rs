@@ -16,7 +16,7 @@ mod key_cache;
 mod publish;
 mod room;
 
-use super::cached::{CacheMark, CachedPages};
+use super::cached::{CacheSavepoint, CachedPages};
 use super::cell::Cell;
 use super::header::{self, Geometry, Header, Seal, after, damaged, line_at, lines_of, place_of};
 use super::keys::{Keys, Slots};
@@ -24,10 +24,9 @@ use super::log::{
     BLOCK_BYTES, BODY_BYTES, EXTENSIONS_MAX, Extension, HEADER_ENTRY_BYTES, HeaderLog,
     WORD_ENTRY_BYTES,
 };
-use super::snapshot::SlottedSnapshot;
 use super::versions::Versions;
 use crate::index::cow::limbo::Limbo;
-use pmem::{Arena, ClassId, HeapMark, Memory, Outcome, Owner, Part, WordChange, site};
+use pmem::{Arena, ClassId, HeapSavepoint, Memory, Outcome, Owner, Part, WordChange, site};
 use std::sync::Arc;
 use storage::Result;
 use storage::engine::GlobalTxnId;
@@ -125,13 +124,13 @@ pub(super) struct Root {
 
 /// A savepoint of the open transaction.
 #[derive(Clone, Copy)]
-pub struct SlottedMark {
+pub struct SlottedSavepoint {
     undo: usize,
     changes: usize,
     staged: usize,
     extensions: usize,
-    heap: HeapMark,
-    cache: Option<CacheMark>,
+    heap: HeapSavepoint,
+    cache: Option<CacheSavepoint>,
 }
 
 /// A page as a search sees it.
@@ -208,8 +207,8 @@ pub struct SlottedPages<M: Memory> {
     /// A part of a long value in the making.
     pub(super) part: Vec<u8>,
     /// Blocks that snapshots show, and headers.
-    limbo: Limbo,
-    versions: Arc<Versions>,
+    pub(super) limbo: Limbo,
+    pub(super) versions: Arc<Versions>,
     rooms: Rooms,
     key_cache: KeyCache,
 }
@@ -708,20 +707,20 @@ impl<M: Memory> SlottedPages<M> {
     }
 
     /// Begins an operation; returns a savepoint of the open transaction.
-    pub(super) fn begin_operation(&mut self) -> SlottedMark {
+    pub(super) fn begin_operation(&mut self) -> SlottedSavepoint {
         self.operation += 1;
-        SlottedMark {
+        SlottedSavepoint {
             undo: self.undo.len(),
             changes: self.changes.len(),
             staged: self.staged.len(),
             extensions: self.extensions.len(),
-            heap: self.arena.heap_mark(),
-            cache: self.cache.as_ref().map(|cache| cache.mark()),
+            heap: self.arena.heap_savepoint(),
+            cache: self.cache.as_ref().map(|cache| cache.savepoint()),
         }
     }
 
-    pub(super) fn take_back(&mut self, mark: SlottedMark) -> Result<()> {
-        while self.undo.len() > mark.undo {
+    pub(super) fn take_back(&mut self, savepoint: SlottedSavepoint) -> Result<()> {
+        while self.undo.len() > savepoint.undo {
             match self.undo.pop() {
                 Some(Undo::Header(number)) => {
                     if let Some(header) = self.before.pop() {
@@ -752,13 +751,13 @@ impl<M: Memory> SlottedPages<M> {
                 None => break,
             }
         }
-        self.changes.truncate(mark.changes);
-        self.staged.truncate(mark.staged);
-        self.extensions.truncate(mark.extensions);
+        self.changes.truncate(savepoint.changes);
+        self.staged.truncate(savepoint.staged);
+        self.extensions.truncate(savepoint.extensions);
         self.operation += 1;
-        match (&mut self.cache, mark.cache) {
-            (Some(cache), Some(mark)) => cache.rollback(&mut self.arena, mark)?,
-            _ => self.arena.heap_rollback(mark.heap),
+        match (&mut self.cache, savepoint.cache) {
+            (Some(cache), Some(savepoint)) => cache.rollback(&mut self.arena, savepoint)?,
+            _ => self.arena.heap_rollback(savepoint.heap),
         }
         Ok(())
     }
@@ -823,16 +822,6 @@ impl<M: Memory> SlottedPages<M> {
             None => self.changed.len() * self.geometry.page_bytes,
             Some(cache) => cache.changed_bytes(),
         }
-    }
-
-    /// The trees as they are now, for a reader concurrent with the partition. The last group must
-    /// be durable and nothing dirty.
-    pub fn snapshot(&mut self) -> Result<SlottedSnapshot> {
-        let view = self.arena.view()?;
-        let lease = self.limbo.take();
-        let form = (self.geometry, self.seal);
-        let (versions, directory) = (Arc::clone(&self.versions), self.roots[0].now);
-        Ok(SlottedSnapshot::new(view, versions, form, directory, lease))
     }
 
     /// Lets go of what only snapshots that have ended have shown.

@@ -8,13 +8,14 @@
 use super::cell::{Cell, LONG};
 use super::header::{self, Geometry, Header, LINE, LINES_MAX, PageBytes, Seal, damaged};
 use super::long::HEAD_BYTES;
+use super::pages::SlottedPages;
 use super::tree::SlottedTree;
 use super::versions::Versions;
 use crate::index::cow::limbo::Lease;
 use crate::index::cow::snapshot::unchangeable;
 use crate::index::cow::{TreeReport, Value};
 use crate::index::trees::{Trees, Visitor};
-use pmem::View;
+use pmem::{Memory, View};
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -24,6 +25,18 @@ use storage::place::PlaceMap;
 
 /// Bytes of pages that are kept. With one more, all of them are forgotten.
 const CACHE_BYTES: usize = 32 << 20;
+
+impl<M: Memory> SlottedPages<M> {
+    /// The trees as they are now, for a reader concurrent with the partition. The last group must
+    /// be durable and nothing dirty.
+    pub fn snapshot(&mut self) -> Result<SlottedSnapshot> {
+        let view = self.arena.view()?;
+        let lease = self.limbo.take();
+        let form = (self.geometry, self.seal);
+        let (versions, directory) = (Arc::clone(&self.versions), self.roots[0].now);
+        Ok(SlottedSnapshot::new(view, versions, form, directory, lease))
+    }
+}
 
 /// A page that was copied.
 struct Copy {
@@ -333,7 +346,7 @@ struct Scan<'k> {
 
 impl Trees for SlottedSnapshot {
     type Tree = SlottedTree;
-    type Mark = ();
+    type Savepoint = ();
 
     fn forget_trees(&mut self) {
         self.roots.truncate(1);
@@ -464,7 +477,7 @@ impl Trees for SlottedSnapshot {
 
     fn reclaim(&mut self) {}
 
-    fn mark(&mut self) {}
+    fn savepoint(&mut self) {}
 
     fn rollback(&mut self, (): ()) -> Result<()> {
         Ok(())

@@ -123,7 +123,7 @@ impl<M: Memory> SlottedPages<M> {
             return Ok(None);
         };
         loop {
-            self.ensure_outline(tree, &mut view)?;
+            self.ensure_outline(tree.key_words, &mut view)?;
             if view.level == 0 {
                 break;
             }
@@ -147,7 +147,7 @@ impl<M: Memory> SlottedPages<M> {
             return Ok(None);
         };
         loop {
-            self.ensure_outline(tree, &mut view)?;
+            self.ensure_outline(tree.key_words, &mut view)?;
             if view.level == 0 {
                 break;
             }

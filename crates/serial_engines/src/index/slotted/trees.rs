@@ -4,7 +4,7 @@
 //! so nothing remains to be written there at the end of a group.
 
 use super::cell::cell_bytes;
-use super::pages::{Root, SlottedMark, SlottedPages};
+use super::pages::{Root, SlottedPages, SlottedSavepoint};
 use super::tree::{Path, SlottedTree};
 use crate::index::cow::{TreeReport, Value};
 use crate::index::trees::{Trees, Visitor};
@@ -14,7 +14,7 @@ use storage::{Result, StorageError};
 
 impl<M: Memory> Trees for SlottedPages<M> {
     type Tree = SlottedTree;
-    type Mark = SlottedMark;
+    type Savepoint = SlottedSavepoint;
 
     // Recovery visits every page that the last record names, some 6 µs each where the system has to
     // map it first.
@@ -159,12 +159,12 @@ impl<M: Memory> Trees for SlottedPages<M> {
     }
 
     #[inline]
-    fn mark(&mut self) -> SlottedMark {
+    fn savepoint(&mut self) -> SlottedSavepoint {
         self.begin_operation()
     }
 
-    fn rollback(&mut self, mark: SlottedMark) -> Result<()> {
-        self.take_back(mark)
+    fn rollback(&mut self, savepoint: SlottedSavepoint) -> Result<()> {
+        self.take_back(savepoint)
     }
 
     #[inline]

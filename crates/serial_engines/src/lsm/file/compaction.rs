@@ -11,7 +11,7 @@
 //! level 0 grows and the share with it.
 
 use super::job::{Input, Job};
-use super::manifest::{Manifest, RunPlace};
+use super::manifest::{Manifest, RunEntry};
 use super::run::KIND;
 use super::store::{LeveledRun, Store, TableTrees};
 use disk::{Directory, File};
@@ -409,7 +409,7 @@ impl<F: File> Compaction<F> {
         };
         let is_empty = run.entries == 0;
         let fresh = LeveledRun { level, run };
-        let mut places: Vec<RunPlace> = store.runs.iter().map(LeveledRun::place).collect();
+        let mut places: Vec<RunEntry> = store.runs.iter().map(LeveledRun::place).collect();
         if !is_empty {
             places.insert(at, fresh.place());
         }
@@ -442,7 +442,7 @@ impl<F: File> Compaction<F> {
         Ok(())
     }
 
-    fn publish<D: Directory>(&self, directory: &D, head: &Head, runs: Vec<RunPlace>) -> Result<()> {
+    fn publish<D: Directory>(&self, directory: &D, head: &Head, runs: Vec<RunEntry>) -> Result<()> {
         let tables = head.tables.iter().map(|entry| {
             let trees = entry.trees.iter().map(|tree| tree.0).collect();
             (entry.table.def.clone(), trees)

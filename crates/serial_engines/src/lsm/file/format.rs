@@ -144,7 +144,7 @@ impl Footer {
 
 /// One block, as the index knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BlockPlace {
+pub(crate) struct BlockHandle {
     pub(crate) tree: TreeId,
     pub(crate) offset: u64,
     pub(crate) bytes: u32,
@@ -152,7 +152,7 @@ pub(crate) struct BlockPlace {
 }
 
 /// Appends a block's line of the index.
-pub(crate) fn push_place(place: &BlockPlace, first: &[u64], bytes: &mut Vec<u8>) {
+pub(crate) fn push_place(place: &BlockHandle, first: &[u64], bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&place.tree.0.to_le_bytes());
     bytes.extend_from_slice(&place.offset.to_le_bytes());
     bytes.extend_from_slice(&place.bytes.to_le_bytes());
@@ -163,10 +163,13 @@ pub(crate) fn push_place(place: &BlockPlace, first: &[u64], bytes: &mut Vec<u8>)
 }
 
 /// Takes the index apart; none if it is no index.
-pub(crate) fn read_places(bytes: &[u8], mut found: impl FnMut(BlockPlace, Vec<u64>)) -> Option<()> {
+pub(crate) fn read_places(
+    bytes: &[u8],
+    mut found: impl FnMut(BlockHandle, Vec<u64>),
+) -> Option<()> {
     let mut at = 0;
     while at < bytes.len() {
-        let place = BlockPlace {
+        let place = BlockHandle {
             tree: TreeId(read_u64(bytes, at)?),
             offset: read_u64(bytes, at + 8)?,
             bytes: read_u32(bytes, at + 16)?,

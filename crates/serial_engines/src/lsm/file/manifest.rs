@@ -45,7 +45,7 @@ const BYTES_MAX: u64 = 1 << 30;
 
 /// One run, as the manifest names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RunPlace {
+pub(crate) struct RunEntry {
     pub(crate) level: u32,
     pub(crate) number: u64,
     pub(crate) bytes: u64,
@@ -58,7 +58,7 @@ pub(crate) struct Manifest {
     pub(crate) ticket: CommitTicket,
     pub(crate) settings: [u64; 2],
     /// Newest first.
-    pub(crate) runs: Vec<RunPlace>,
+    pub(crate) runs: Vec<RunEntry>,
     /// Definitions with the numbers of their trees.
     pub(crate) tables: Vec<(TableDef, Vec<u64>)>,
     /// The number of the next new tree.
@@ -205,7 +205,7 @@ impl Manifest {
         };
         for _ in 0..number(&mut at)? {
             let level = number(&mut at)?;
-            manifest.runs.push(RunPlace {
+            manifest.runs.push(RunEntry {
                 level,
                 number: read_u64(fields, at).ok_or_else(short)?,
                 bytes: read_u64(fields, at + 8).ok_or_else(short)?,
@@ -250,7 +250,7 @@ mod tests {
             partition: 2,
         };
         let columns = vec![Column::new("id", DataType::Int64)];
-        let run = RunPlace {
+        let run = RunEntry {
             level: 1,
             number: 7,
             bytes: 100,

@@ -12,7 +12,9 @@
 use crate::index::{Bptree, IndexShape, OrderedIndex};
 use crate::lsm::entry::EntryKind;
 use crate::lsm::pointer;
-use pmem::{Arena, HeapMark, Memory, Outcome, Owner, POOL_BYTES_MIN, Part, PoolIdentity, PoolKind};
+use pmem::{
+    Arena, HeapSavepoint, Memory, Outcome, Owner, POOL_BYTES_MIN, Part, PoolIdentity, PoolKind,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use storage::Result;
 use storage::engine::VerifyReport;
@@ -31,9 +33,9 @@ pub(crate) struct TreeId(pub(crate) u64);
 
 /// Position of a transaction, to roll back to.
 #[derive(Clone, Copy)]
-pub(crate) struct MemMark {
-    undo: storage::log::VolatileMark,
-    heap: HeapMark,
+pub(crate) struct MemTableSavepoint {
+    undo: storage::log::VolatileSavepoint,
+    heap: HeapSavepoint,
     sizes: MemSizes,
 }
 
@@ -183,19 +185,19 @@ impl<M: Memory> MemTable<M> {
         self.writes.write(&mut self.arena, offset, bytes)
     }
 
-    pub(crate) fn mark(&self) -> MemMark {
-        MemMark {
-            undo: self.writes.mark(),
-            heap: self.arena.heap_mark(),
+    pub(crate) fn savepoint(&self) -> MemTableSavepoint {
+        MemTableSavepoint {
+            undo: self.writes.savepoint(),
+            heap: self.arena.heap_savepoint(),
             sizes: self.sizes,
         }
     }
 
-    /// Undoes all changes since `mark`.
-    pub(crate) fn rollback_to(&mut self, mark: MemMark) -> Result<()> {
-        self.writes.rollback_to(&mut self.arena, mark.undo)?;
-        self.arena.heap_rollback(mark.heap);
-        self.sizes = mark.sizes;
+    /// Undoes all changes since `savepoint`.
+    pub(crate) fn rollback_to(&mut self, savepoint: MemTableSavepoint) -> Result<()> {
+        self.writes.rollback_to(&mut self.arena, savepoint.undo)?;
+        self.arena.heap_rollback(savepoint.heap);
+        self.sizes = savepoint.sizes;
         Ok(())
     }
 

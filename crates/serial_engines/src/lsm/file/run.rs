@@ -10,7 +10,7 @@
 
 use super::block_cache::BlockCache;
 use super::format::{
-    BLOCK_BYTES, Block, BlockBuilder, BlockPlace, FOOTER_BYTES, Footer, damage, push_place,
+    BLOCK_BYTES, Block, BlockBuilder, BlockHandle, FOOTER_BYTES, Footer, damage, push_place,
     read_places,
 };
 use super::mem_table::TreeId;
@@ -52,7 +52,7 @@ pub(crate) struct RunWriter<F: File> {
     filter: Filter,
     block: BlockBuilder,
     tree: TreeId,
-    places: Vec<BlockPlace>,
+    places: Vec<BlockHandle>,
     firsts: Vec<u64>,
     index: Vec<u8>,
     buffer: Vec<u8>,
@@ -127,7 +127,7 @@ impl<F: File> RunWriter<F> {
         let offset = self.bytes();
         let start = self.buffer.len();
         self.block.finish(&mut self.buffer);
-        let place = BlockPlace {
+        let place = BlockHandle {
             tree: self.tree,
             offset,
             bytes: (self.buffer.len() - start) as u32,
@@ -205,7 +205,7 @@ struct Span {
 }
 
 /// The trees of a run whose blocks end at `end`, ascending; none if the blocks are in disorder.
-fn spans(places: &[BlockPlace], end: u64) -> Option<Vec<Span>> {
+fn spans(places: &[BlockHandle], end: u64) -> Option<Vec<Span>> {
     let mut spans: Vec<Span> = Vec::new();
     let (mut at, mut firsts) = (0_u64, 0);
     for (number, place) in places.iter().enumerate() {
@@ -256,7 +256,7 @@ pub(crate) struct Run<F: File> {
     pub(crate) bytes: u64,
     pub(crate) entries: u64,
     pub(crate) filter: Filter,
-    places: Vec<BlockPlace>,
+    places: Vec<BlockHandle>,
     spans: Vec<Span>,
     /// The first key of each block, one after the other.
     firsts: Vec<u64>,

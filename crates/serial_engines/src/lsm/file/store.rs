@@ -11,8 +11,8 @@
 
 use super::block_cache::BlockCache;
 use super::lookup::Runs;
-use super::manifest::RunPlace;
-use super::mem_table::{MemMark, MemTable, TreeId};
+use super::manifest::RunEntry;
+use super::mem_table::{MemTable, MemTableSavepoint, TreeId};
 use super::run::Run;
 use super::sources::{Entry, Range};
 use crate::index::{Bptree, IndexShape};
@@ -43,8 +43,8 @@ pub(crate) struct LeveledRun<F: File> {
 
 impl<F: File> LeveledRun<F> {
     /// Its description in the manifest.
-    pub(crate) fn place(&self) -> RunPlace {
-        RunPlace {
+    pub(crate) fn place(&self) -> RunEntry {
+        RunEntry {
             level: self.level,
             number: self.run.number,
             bytes: self.run.bytes,
@@ -104,7 +104,7 @@ pub(crate) struct Store<S: MemorySource, F: File> {
 }
 
 /// The definitions and trees before a change of the schema.
-pub(crate) struct SchemaMark {
+pub(crate) struct SavedSchema {
     tables: Vec<TableTrees>,
     trees: BTreeMap<TreeId, Bptree>,
 }
@@ -236,12 +236,12 @@ impl<S: MemorySource, F: File> Store<S, F> {
         self.runs.iter().map(|leveled| leveled.run.bytes).sum()
     }
 
-    pub(crate) fn mark(&self) -> MemMark {
-        self.active.mark()
+    pub(crate) fn savepoint(&self) -> MemTableSavepoint {
+        self.active.savepoint()
     }
 
-    pub(crate) fn rollback_to(&mut self, mark: MemMark) -> Result<()> {
-        self.active.rollback_to(mark)
+    pub(crate) fn rollback_to(&mut self, savepoint: MemTableSavepoint) -> Result<()> {
+        self.active.rollback_to(savepoint)
     }
 
     pub(crate) fn commit(&mut self) {
@@ -255,20 +255,20 @@ impl<S: MemorySource, F: File> Store<S, F> {
     }
 
     /// The state that a failed change of the schema has to restore.
-    pub(crate) fn schema(&self) -> SchemaMark {
-        SchemaMark {
+    pub(crate) fn schema(&self) -> SavedSchema {
+        SavedSchema {
             tables: self.catalogue(),
             trees: self.active.handles(),
         }
     }
 
     /// Brings definitions back, after the transaction that changed them was aborted.
-    pub(crate) fn restore_schema(&mut self, mark: SchemaMark) {
+    pub(crate) fn restore_schema(&mut self, saved: SavedSchema) {
         self.tables.clear();
-        for TableTrees { table, trees } in mark.tables {
+        for TableTrees { table, trees } in saved.tables {
             self.put_table(table, trees);
         }
-        self.active.set_trees(mark.trees);
+        self.active.set_trees(saved.trees);
     }
 
     /// Changes columns of the row with this key, which is `before` if the caller has read it; false

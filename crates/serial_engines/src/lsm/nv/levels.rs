@@ -20,7 +20,6 @@
 //! frontier). States are those of [`State`]; `merge` has the transitions.
 
 use super::cursor::{Cursor, Merged};
-use super::refill::{Refill, Target};
 use crate::index::{IndexShape, NvBptree, OrderedIndex, bytes_of};
 use crate::lsm::entry::{EntryKind, apply_delta};
 use crate::lsm::filter::{Filter, Filters, hash};
@@ -106,6 +105,22 @@ impl Level {
     pub(super) fn word(&self, word: Words) -> u64 {
         self.at + word as u64 * 8
     }
+}
+
+/// The tree whose filter is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    Active,
+    /// The run of this level.
+    Run(usize),
+}
+
+/// A filter that is being made.
+pub(super) struct Refill {
+    pub(super) target: Target,
+    pub(super) filter: Filter,
+    /// The smallest key that may be missing.
+    pub(super) low: KeyBuf,
 }
 
 /// All runs of one table.

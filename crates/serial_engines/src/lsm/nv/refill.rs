@@ -9,10 +9,10 @@
 //! that moves a tree to another place gives the filter up ([`Levels::stop_refill`]), and it is
 //! begun again for the place.
 
-use super::levels::{Levels, State};
+use super::levels::{Levels, Refill, State, Target};
 use super::merge::{LevelSizes, collect, mem_table_keys};
 use crate::index::NvBptree;
-use crate::lsm::filter::{Filter, Filters, hash};
+use crate::lsm::filter::{Filters, hash};
 use crate::lsm::keys::increment;
 use pmem::{Arena, Memory};
 use storage::Result;
@@ -20,22 +20,6 @@ use storage::record::KeyBuf;
 
 /// Keys that one operation copies.
 const KEYS: usize = 32;
-
-/// The tree whose filter is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
-    Active,
-    /// The run of this level.
-    Run(usize),
-}
-
-/// A filter that is being made.
-pub(super) struct Refill {
-    pub(super) target: Target,
-    pub(super) filter: Filter,
-    /// The smallest key that may be missing.
-    low: KeyBuf,
-}
 
 impl Levels {
     /// Copies a few keys into a filter that is missing. The MemTable must be visible. Does nothing

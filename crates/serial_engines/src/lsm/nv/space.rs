@@ -108,13 +108,13 @@ impl<M: Memory> Tables<M, NvWriteSet> for NvTables<M> {
             self.pause -= 1;
             return Ok(());
         }
-        let (log_mark, heap_mark) = (log.mark(), arena.heap_mark());
+        let (log_savepoint, heap_savepoint) = (log.savepoint(), arena.heap_savepoint());
         match self.compact(arena, log) {
             Err(error) if error.is_statement_error() => {}
             result => return result,
         }
-        log.rollback_to(arena, log_mark)?;
-        arena.heap_rollback(heap_mark);
+        log.rollback_to(arena, log_savepoint)?;
+        arena.heap_rollback(heap_savepoint);
         log.visible_all(arena)?;
         self.reload(arena)?;
         self.pause = PAUSE_TRANSACTIONS;
@@ -254,7 +254,7 @@ impl<M: Memory> Tables<M, NvWriteSet> for NvTables<M> {
         id: TableId,
         key: &[u64],
     ) -> Result<bool> {
-        let (log_mark, heap_mark) = (log.mark(), arena.heap_mark());
+        let (log_savepoint, heap_savepoint) = (log.savepoint(), arena.heap_savepoint());
         let result = self.bury(arena, log, id, key).and_then(|found| {
             log.end_operation(arena)?;
             Ok(found)
@@ -263,8 +263,8 @@ impl<M: Memory> Tables<M, NvWriteSet> for NvTables<M> {
             return result;
         }
         // There is no space for a tombstone, and none is needed to take the row out of all runs.
-        log.rollback_to(arena, log_mark)?;
-        arena.heap_rollback(heap_mark);
+        log.rollback_to(arena, log_savepoint)?;
+        arena.heap_rollback(heap_savepoint);
         let (mut trees, scratch) = self.trees(arena, log, id)?;
         trees.purges = true;
         rows::delete(&mut trees, scratch, key)

@@ -309,6 +309,10 @@ impl<T: Trees, R: Rows<T>> Space for CowSpace<T, R> {
         self.put_entry(key, &[0; 8])?;
         self.add_touch(tree)?;
         let number = state.secondary.len() - 1;
+        assert_eq!(
+            state.table.def.indexes[number].id, index.id,
+            "a new index is the last one of its table"
+        );
         let primary = state.primary;
         let words = state.table.primary.shape().words;
         let (low, high) = (vec![0; words], vec![u64::MAX; words]);

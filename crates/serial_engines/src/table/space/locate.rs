@@ -36,6 +36,10 @@ impl<I> TableState<I> {
             },
         };
         writes.visible(arena, tuple)?;
+        debug_assert!(
+            !writes.is_touched(tuple),
+            "a row is found whose writes are not in place"
+        );
         Ok(Some(tuple))
     }
 

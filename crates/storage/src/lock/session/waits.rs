@@ -121,11 +121,13 @@ impl LockSession {
     fn withdraw(&mut self, queue: Queue) -> bool {
         let woken = &mut self.woken;
         let has_left = match queue {
-            Queue::Head { shard, entry } => {
-                self.manager.shard(shard).withdraw(entry, self.id, woken)
-            }
-            Queue::Range { tree, range } => self.manager.bucket(tree).withdraw(range, woken),
-            Queue::Writer { tree } => self.manager.bucket(tree).withdraw_writer(self.id),
+            Queue::Head { shard, entry } => self
+                .manager
+                .queues
+                .shard(shard)
+                .withdraw(entry, self.id, woken),
+            Queue::Range { tree, range } => self.manager.queues.bucket(tree).withdraw(range, woken),
+            Queue::Writer { tree } => self.manager.queues.bucket(tree).withdraw_writer(self.id),
         };
         self.wake_all();
         has_left

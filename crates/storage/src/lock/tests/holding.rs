@@ -178,7 +178,7 @@ fn nothing_is_left_of_sessions_that_are_gone() {
     assert!(manager.heads() > 1500 && manager.taken() > 1500);
     drop(sessions);
     assert_eq!((manager.heads(), manager.taken()), (0, 0));
-    assert!(manager.bucket(TREE).is_empty());
+    assert!(manager.queues.bucket(TREE).is_empty());
     // Partition and table were first locked for reading.
     assert_eq!(manager.counters().acquired, 4 * (503 + 2));
 }
@@ -189,7 +189,7 @@ fn read_committed_gives_back_what_it_only_read() {
     let (mut reader, mut writer) = (hasty(&manager), hasty(&manager));
     key(&mut reader, 1, KeyMode::Shared).unwrap();
     range(&mut reader, 100, 200).unwrap();
-    let mark = reader.mark();
+    let savepoint = reader.savepoint();
     key(&mut reader, 1, KeyMode::Shared).unwrap();
     key(&mut reader, 2, KeyMode::Shared).unwrap();
     key(&mut reader, 3, KeyMode::Update).unwrap();
@@ -198,7 +198,7 @@ fn read_committed_gives_back_what_it_only_read() {
     key(&mut reader, 5, KeyMode::Exclusive).unwrap();
     range(&mut reader, 150, 300).unwrap();
     range(&mut reader, 400, 500).unwrap();
-    reader.release_shared(mark);
+    reader.release_shared(savepoint);
     for (number, free) in [
         (1, false),
         (2, true),
@@ -279,7 +279,7 @@ fn many_keys_become_one_table() {
         session.end();
         assert!(granted(other.lock_table(TABLE, excluded)));
         assert_eq!(manager.counters().escalations, 1);
-        assert!(manager.bucket(TREE).is_empty());
+        assert!(manager.queues.bucket(TREE).is_empty());
     }
 }
 

@@ -153,7 +153,7 @@ fn run(options: LockOptions) {
         thread.join().unwrap();
     }
     assert_eq!((manager.heads(), manager.taken()), (0, 0));
-    assert!(manager.bucket(TREE).is_empty());
+    assert!(manager.queues.bucket(TREE).is_empty());
     let counters = manager.counters();
     assert!(
         counters.waits > 100 && counters.deadlocks > 0,

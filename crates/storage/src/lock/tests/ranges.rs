@@ -67,7 +67,7 @@ fn a_range_that_fails_lets_writers_in() {
     let (mut writer, mut reader) = (hasty(&manager), hasty(&manager));
     key(&mut writer, 15, KeyMode::Exclusive).unwrap();
     assert!(!granted(range(&mut reader, 10, 20).map(drop)));
-    assert!(manager.bucket(TREE).is_empty());
+    assert!(manager.queues.bucket(TREE).is_empty());
     assert!(granted(key(&mut hasty(&manager), 16, KeyMode::Exclusive)));
 }
 
@@ -105,7 +105,7 @@ fn ranges_that_touch_become_one() {
         assert!(granted(key(&mut other, number, KeyMode::Exclusive)));
     }
     session.end();
-    assert!(manager.bucket(TREE).is_empty());
+    assert!(manager.queues.bucket(TREE).is_empty());
     assert!(granted(key(&mut other, 35, KeyMode::Exclusive)));
 }
 

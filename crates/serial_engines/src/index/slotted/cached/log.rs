@@ -27,7 +27,7 @@
 
 use crate::index::slotted::header::{LINES_MAX, changed_header, line_at};
 use pmem::{
-    Arena, Block, Counters, HeapMark, Memory, Outcome, Owner, Part, PmemError, RootIndex, site,
+    Arena, Block, Counters, HeapSavepoint, Memory, Outcome, Owner, Part, PmemError, RootIndex, site,
 };
 use storage::Result;
 use storage::engine::{GlobalTxnId, HeaderImages};
@@ -117,10 +117,10 @@ pub(super) trait Differences: Send {
     fn ensure_room(&mut self, bytes: usize) -> Result<()>;
 
     /// Number of kept extensions, and the heap's savepoint.
-    fn mark(&self) -> (usize, HeapMark);
+    fn savepoint(&self) -> (usize, HeapSavepoint);
 
-    /// Gives up extensions that were kept since `mark`.
-    fn rollback(&mut self, mark: (usize, HeapMark));
+    /// Gives up extensions that were kept since `savepoint`.
+    fn rollback(&mut self, savepoint: (usize, HeapSavepoint));
 
     /// Writes the record; durable when it returns. One with a global transaction waits for its
     /// decision.
@@ -405,11 +405,11 @@ impl<M: Memory> Differences for DifferenceLog<M> {
         Ok(())
     }
 
-    fn mark(&self) -> (usize, HeapMark) {
-        (self.extensions.len(), self.arena.heap_mark())
+    fn savepoint(&self) -> (usize, HeapSavepoint) {
+        (self.extensions.len(), self.arena.heap_savepoint())
     }
 
-    fn rollback(&mut self, (extensions, heap): (usize, HeapMark)) {
+    fn rollback(&mut self, (extensions, heap): (usize, HeapSavepoint)) {
         self.extensions.truncate(extensions);
         self.arena.heap_rollback(heap);
     }

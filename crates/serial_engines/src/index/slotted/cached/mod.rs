@@ -34,7 +34,7 @@ pub use home::HomeIdentity;
 use super::header::damaged;
 use home::Home;
 use log::{Differences, entry_bytes_max};
-use pmem::{Arena, Block, Counters, HeapMark, Memory, Owner, Part, RootIndex};
+use pmem::{Arena, Block, Counters, HeapSavepoint, Memory, Owner, Part, RootIndex};
 use redo::Unread;
 use space::Space;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -73,12 +73,12 @@ struct Own {
 
 /// A savepoint of the open transaction.
 #[derive(Clone, Copy)]
-pub(super) struct CacheMark {
+pub(super) struct CacheSavepoint {
     touched: usize,
     taken: usize,
     given: usize,
     now: Space,
-    log: (usize, HeapMark),
+    log: (usize, HeapSavepoint),
 }
 
 /// The pages of a partition, cached over their file.
@@ -412,24 +412,24 @@ impl CachedPages {
         self.given.iter().map(|number| number * bytes).collect()
     }
 
-    pub(super) fn mark(&self) -> CacheMark {
-        CacheMark {
+    pub(super) fn savepoint(&self) -> CacheSavepoint {
+        CacheSavepoint {
             touched: self.touched.len(),
             taken: self.taken.len(),
             given: self.given.len(),
             now: self.now,
-            log: self.log.mark(),
+            log: self.log.savepoint(),
         }
     }
 
-    /// Takes back everything since `mark`. A page that the group had not changed before is again as
-    /// it is committed, also where no header names anything.
+    /// Takes back everything since `savepoint`. A page that the group had not changed before is
+    /// again as it is committed, also where no header names anything.
     pub(super) fn rollback<M: Memory>(
         &mut self,
         arena: &mut Arena<M>,
-        mark: CacheMark,
+        savepoint: CacheSavepoint,
     ) -> Result<()> {
-        for page in self.touched.split_off(mark.touched) {
+        for page in self.touched.split_off(savepoint.touched) {
             let Some(resident) = self.resident(page) else {
                 continue;
             };
@@ -440,12 +440,12 @@ impl CachedPages {
                 self.spare.push(image);
             }
         }
-        for number in self.taken.split_off(mark.taken) {
+        for number in self.taken.split_off(savepoint.taken) {
             self.is_taken.remove(&number);
         }
-        self.given.truncate(mark.given);
-        self.now = mark.now;
-        self.log.rollback(mark.log);
+        self.given.truncate(savepoint.given);
+        self.now = savepoint.now;
+        self.log.rollback(savepoint.log);
         Ok(())
     }
 

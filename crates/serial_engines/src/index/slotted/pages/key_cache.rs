@@ -17,7 +17,6 @@
 
 use super::{LINE, SlottedPages, Source, View};
 use crate::index::slotted::header::{self, damaged};
-use crate::index::slotted::tree::SlottedTree;
 use pmem::{Buffer, Buffers, Memory};
 use std::ops::Range;
 use storage::Result;
@@ -449,11 +448,11 @@ impl<M: Memory> SlottedPages<M> {
     #[inline]
     pub(in crate::index::slotted) fn ensure_outline(
         &mut self,
-        tree: SlottedTree,
+        key_words: usize,
         view: &mut View,
     ) -> Result<()> {
         if view.outline.is_none()
-            && tree.key_words == 1
+            && key_words == 1
             && self.key_cache.leaves.count_max > 0
             && view.count <= self.key_cache.places(view.level).cells_max
         {

@@ -1,21 +1,21 @@
-//! One place of a partitioned log, with what its sessions and the horizon need to know of it.
+//! One stream of a partitioned log, with what its sessions and the horizon need to know of it.
 //!
 //! All sessions read `missing`, without a lock. So it lies apart from the state, which only the
-//! sessions of the place use, under a lock. Invariant: the first record that may be missing has the
-//! number in `missing` or a higher one.
+//! sessions of the stream use, under a lock. Invariant: the first record that may be missing has
+//! the number in `missing` or a higher one.
 
 use crate::buffer::reservations::UndoReservations;
 use storage::log::Lsn;
-use storage::log::numbered::Place;
+use storage::log::numbered::Stream;
 use storage::probe::lock_log;
 use storage::sync::{AtomicU64, CachePadded, Mutex, MutexGuard, Ordering};
 
 /// Nothing of a ring is missing.
 pub(super) const NOTHING: u64 = u64::MAX;
 
-/// A place and what is known of it, alone on its lines.
+/// A stream and what is known of it, alone on its lines.
 #[repr(align(128))]
-pub(in crate::buffer) struct Part<P> {
+pub(in crate::buffer) struct SharedStream<P> {
     /// The first record that may be missing, or an earlier number; [`NOTHING`] if none is.
     pub(super) missing: AtomicU64,
     /// Bytes of objects since the newest checkpoint that has begun, and since the newest one that
@@ -30,13 +30,13 @@ pub(in crate::buffer) struct Part<P> {
 }
 
 pub(in crate::buffer) struct State<P> {
-    pub(in crate::buffer) place: P,
+    pub(in crate::buffer) records: P,
     /// Undo space that the transactions of its sessions have reserved.
     pub(super) reservations: UndoReservations<Lsn>,
     /// How many transactions that the opening has found here have reservations: these have the
     /// numbers from 1 on. Number 0 is for the undo of the opening itself.
     pub(super) unfinished: u32,
-    /// Tail of the place when the newest checkpoint began, and when the newest one that has ended
+    /// Tail of the stream when the newest checkpoint began, and when the newest one that has ended
     /// began.
     pub(super) checkpoint: u64,
     pub(super) ended: u64,
@@ -45,13 +45,13 @@ pub(in crate::buffer) struct State<P> {
     pub(super) is_syncing: bool,
 }
 
-impl<P: Place> Part<P> {
-    pub(super) fn new(place: P) -> Self {
-        let urgent = place.urgent_bytes();
+impl<P: Stream> SharedStream<P> {
+    pub(super) fn new(records: P) -> Self {
+        let urgent = records.urgent_bytes();
         let state = State {
-            checkpoint: place.tail(),
-            ended: place.tail(),
-            place,
+            checkpoint: records.tail(),
+            ended: records.tail(),
+            records,
             reservations: UndoReservations::new(),
             unfinished: 0,
             behind: NOTHING,
@@ -73,7 +73,7 @@ impl<P: Place> Part<P> {
 
     /// Lets others read how much there is since checkpoints.
     pub(super) fn note_since(&self, state: &State<P>) {
-        let tail = state.place.tail();
+        let tail = state.records.tail();
         debug_assert!(
             state.ended <= state.checkpoint && state.checkpoint <= tail,
             "a checkpoint has ended before it began"
