@@ -8,7 +8,7 @@ use crate::catalog::{Attribute, Body, Catalog, OWNER, Oid, store};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::PlanCache;
 use crate::session::Session;
-use crate::state::{Registry, Sequences};
+use crate::state::{Registry, Sequences, Statements};
 use indelible::{Database, Direction, Table, TableId, TransactionOptions};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -29,6 +29,7 @@ pub struct Sql {
     pub(crate) plans: PlanCache,
     sessions: AtomicI32,
     pub(crate) registry: Registry,
+    pub(crate) statements: Statements,
     /// Counts transactions from the moment of the opening, so that numbers grow across openings.
     transactions: AtomicI64,
     /// The moment of its opening, in microseconds since 2000-01-01 UTC.
@@ -65,6 +66,7 @@ impl Sql {
             plans: PlanCache::default(),
             sessions: AtomicI32::new(0),
             registry: Registry::default(),
+            statements: Statements::default(),
             transactions: AtomicI64::new(crate::state::now()),
             opened_at: crate::state::now(),
         }))

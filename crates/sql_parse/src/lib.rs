@@ -36,7 +36,7 @@ pub use own::{
     identity_change,
 };
 pub use place::Places;
-pub use redact::without_constants;
+pub use redact::{with_parameters, without_constants};
 pub use rewrite::{CURRENT_OF, FORCE_ALL, HEADER_MATCH, LIKE, ONLY, WEAKER};
 
 use sql_values::error::{Result, SqlError, SqlState};

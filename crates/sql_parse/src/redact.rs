@@ -6,6 +6,40 @@
 
 /// The text without its constants.
 pub fn without_constants(text: &str) -> String {
+    replaced(text, |out| out.push('?'))
+}
+
+/// The text with parameters in the place of its constants, numbered after those that it has, and
+/// without the semicolon at its end.
+pub fn with_parameters(text: &str) -> String {
+    let mut last = last_parameter(text);
+    let out = replaced(text, |out| {
+        last = last.saturating_add(1);
+        out.push('$');
+        out.push_str(&last.to_string());
+    });
+    out.trim_end_matches([';', ' ']).to_owned()
+}
+
+/// The highest number of a parameter; 0 if there is none.
+fn last_parameter(text: &str) -> u32 {
+    let (mut last, mut rest) = (0, text);
+    while let Some(first) = rest.chars().next() {
+        let (kind, length) = token(rest, first);
+        let (part, after) = rest.split_at(length);
+        if kind == Token::Kept
+            && let Some(number) = part
+                .strip_prefix('$')
+                .and_then(|digits| digits.parse().ok())
+        {
+            last = last.max(number);
+        }
+        rest = after;
+    }
+    last
+}
+
+fn replaced(text: &str, mut constant: impl FnMut(&mut String)) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -13,7 +47,7 @@ pub fn without_constants(text: &str) -> String {
         let (part, after) = rest.split_at(length);
         match kind {
             Token::Kept => out.push_str(part),
-            Token::Constant => out.push('?'),
+            Token::Constant => constant(&mut out),
             Token::Space if out.is_empty() || out.ends_with(' ') => {}
             Token::Space => out.push(' '),
         }
@@ -161,6 +195,18 @@ mod tests {
             ("$ü", "$ü"),
         ] {
             assert_eq!(without_constants(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn parameters_take_the_place_of_constants() {
+        for (text, expected) in [
+            ("SELECT 1 , 'a' ; ", "SELECT $1 , $2"),
+            ("SELECT $2, 5, $1, 'x'", "SELECT $2, $3, $1, $4"),
+            ("SELECT $4294967295, 5", "SELECT $4294967295, $4294967295"),
+            ("SELECT a", "SELECT a"),
+        ] {
+            assert_eq!(with_parameters(text), expected, "{text}");
         }
     }
 

@@ -15,6 +15,7 @@ use crate::types::{Datum, Type};
 use sql_parse::{ident_text, object_name, parse};
 use sqlparser::ast::Statement;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Values of the parameters of a statement, in their order; of the types that
 /// [`Session::describe_statement`] says.
@@ -85,11 +86,22 @@ impl Session {
         };
         let text = bound.parsed.as_ref().map(|parsed| parsed.text.clone());
         self.begin_text(text.as_deref().unwrap_or_default())?;
+        let watch = self.watch();
+        let is_continued = bound.running.is_some();
+        let before = bound.running.as_ref().map_or(0, |running| running.rows);
         let is_deep = bound.parsed.as_ref().is_some_and(|parsed| parsed.is_deep);
         let completion = self.with_stack(is_deep, sink, |session, sink| {
             session.run_portal(&mut bound, rows_max, sink)
         });
         self.end_text();
+        if let (Ok(completion), Some(text)) = (&completion, &text) {
+            // Changes are made before the first row of `RETURNING`.
+            let rows = match completion.rows.unwrap_or(0) {
+                _ if is_continued && completion.command != "SELECT" => 0,
+                rows => rows.saturating_sub(before),
+            };
+            self.note(text, rows, is_continued, watch);
+        }
         // The end of a transaction ends its portals, so it stays only if it can go on.
         let is_suspended = completion
             .as_ref()
@@ -178,10 +190,14 @@ impl Session {
         let text = Arc::clone(&parsed.text);
         self.begin_text(&text)?;
         self.is_alone = false;
+        let watch = self.watch();
         let run = |session: &mut Self| session.run_planned(&planned, values, sink);
         let mut done = self.guarded(|session| session.attempt(run));
         if let Ok(Some(_)) = done {
             done = self.end_implicit().and(done);
+        }
+        if let Ok(Some(completion)) = &done {
+            self.count(Some(&text), &text, completion.rows, &watch);
         }
         self.end_text();
         done
@@ -306,7 +322,9 @@ impl Session {
     ///
     /// Those of the commit.
     pub fn sync(&mut self) -> Result<()> {
+        let begun = Instant::now();
         let ended = self.end_implicit();
+        self.count_noted(begun.elapsed());
         self.end_text();
         ended
     }

@@ -13,6 +13,7 @@
 //! | `explain` | plans, and what running them has cost |
 //! | `extended` | prepared statements and portals |
 //! | `settings` | `SET`, `SHOW` and their kin |
+//! | `statistics` | statements as `pg_stat_statements` counts them |
 //!
 //! Statements that are sent together are one transaction, unless they say otherwise. A statement
 //! that fails is undone alone; the block around it has failed then, and answers nothing but its
@@ -29,6 +30,7 @@ mod explain;
 mod extended;
 mod newest;
 mod settings;
+mod statistics;
 
 pub use describe::Description;
 pub use extended::{Described, Parameters};
@@ -46,8 +48,10 @@ use crate::types::Settings;
 use crate::types::random::Random;
 use indelible::{CommitReport, Connection, Interrupt};
 use sql_parse::{Fingerprint, parse};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// One client of a database: a transaction at a time, prepared statements, cursors and settings.
 ///
@@ -73,6 +77,8 @@ pub struct Session {
     fingerprint: Fingerprint,
     /// The settings that plans are made under, and the version of them all.
     settings_key: (u64, Arc<str>),
+    /// The portal that has run, and is not counted yet.
+    ran: Option<statistics::Ran>,
 }
 
 impl Drop for Session {
@@ -155,6 +161,7 @@ impl Session {
             is_alone: false,
             fingerprint: Fingerprint::default(),
             settings_key: (0, "".into()),
+            ran: None,
             sql: Arc::clone(sql),
         };
         session.apply_role();
@@ -176,10 +183,14 @@ impl Session {
     }
 
     fn run_text(&mut self, text: &str, sink: &mut dyn RowSink) -> Result<()> {
+        let watch = self.watch();
         if let Some(completion) = self.run_cached(text, sink)? {
             self.portals.remove("");
             sink.complete(&completion)?;
-            return self.end_implicit();
+            self.end_implicit()?;
+            let shape = Some(self.fingerprint.shape());
+            self.count(shape, text, completion.rows, &watch);
+            return Ok(());
         }
         let parsed = match parse(text) {
             Ok(parsed) => parsed,
@@ -190,7 +201,8 @@ impl Session {
         };
         self.portals.remove("");
         self.is_alone = parsed.len() == 1;
-        for statement in &parsed {
+        for (place, statement) in (1..).zip(&parsed) {
+            let watch = self.watch();
             let completion = self.with_stack(statement.is_deep, sink, |session, sink| {
                 session.statement(statement, sink)
             })?;
@@ -198,12 +210,24 @@ impl Session {
                 sink.notice(&notice)?;
             }
             sink.complete(&completion)?;
+            if place == parsed.len() {
+                self.end_implicit()?;
+            }
+            let alone = || statement.statement.to_string();
+            let is_whole = self.is_alone || statement.own.is_some() || statement.is_deep;
+            let text = if is_whole {
+                text.into()
+            } else {
+                Cow::from(alone())
+            };
+            self.count(None, &text, completion.rows, &watch);
         }
         self.end_implicit()
     }
 
     /// Others see that the session runs a statement.
     fn begin_text(&mut self, text: &str) -> Result<()> {
+        self.count_noted(Duration::ZERO);
         self.environment.host.peer.begin(text)
     }
 

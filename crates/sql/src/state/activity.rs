@@ -5,6 +5,7 @@
 
 use super::describe::number;
 use super::host::HostCall;
+use crate::catalog::system::DATABASE;
 use crate::catalog::{Body, Object};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Datum;
@@ -74,6 +75,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::host("pg_cancel_backend", &[Int4], Bool),
     Function::host("pg_terminate_backend", &[Int4], Bool),
     Function::host("pg_terminate_backend", &[Int4, Int8], Bool),
+    Function::host("pg_stat_statements_reset", &[OID, OID, Int8], Kind::Void).defaults(3),
 ];
 
 fn numbers(numbers: &[i32]) -> Datum {
@@ -151,6 +153,25 @@ impl HostCall<'_> {
                 let number = arguments[0].int4()?;
                 self.may_end(number, "process is being terminated")?;
                 Datum::Bool(sql.terminate(number))
+            }
+            "pg_stat_statements_reset" => {
+                if !self.names.catalog.is_superuser(self.names.role) {
+                    let message = format!("permission denied for function {function}");
+                    return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+                }
+                // 0 stands for all.
+                let given = |at: usize| match arguments.get(at) {
+                    Some(Datum::Oid(oid)) => Some(i64::from(*oid)),
+                    Some(Datum::Int8(id)) => Some(*id),
+                    _ => None,
+                };
+                let given = |at: usize| given(at).filter(|number| *number != 0);
+                let is_here = given(1).is_none_or(|oid| oid == i64::from(DATABASE));
+                if is_here {
+                    let role = given(0).and_then(|oid| u32::try_from(oid).ok());
+                    sql.statements.reset(role, given(2));
+                }
+                Datum::text("")
             }
             "pg_notification_queue_usage" => Datum::Float8(0.0),
             _ => return Ok(None),

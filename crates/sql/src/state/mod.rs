@@ -10,6 +10,7 @@
 //! | `standard` | functions of `information_schema` |
 //! | `transaction` | the block that is open, its savepoints and its definitions |
 //! | `registry` | the sessions of the database, as others see them, and their notifications |
+//! | `statements` | statistics of statements |
 //! | `prepared` | prepared statements, portals and cursors |
 
 mod activity;
@@ -24,6 +25,7 @@ mod privilege;
 mod registry;
 mod sequence;
 mod standard;
+mod statements;
 mod transaction;
 
 pub(crate) use definitions::Definitions;
@@ -40,6 +42,7 @@ pub(crate) use sql_values::setting::{
     PlanCacheMode, Variables, default_of as default_setting, is_fixed as is_fixed_setting,
     millis_of, unknown as unknown_setting,
 };
+pub(crate) use statements::{Call, Costs, Statements};
 pub(crate) use transaction::{Block, Loose, Savepoint, Transaction};
 
 /// The state of a session's transaction, as clients see it.

@@ -27,10 +27,7 @@ pub(crate) struct Registry {
 
 /// Transactions of a session, and the cost of its commits.
 #[derive(Debug, Default)]
-pub(crate) struct Counts([AtomicU64; COUNTS]);
-
-/// The number of counts.
-const COUNTS: usize = 7;
+pub(crate) struct Counts([AtomicU64; cost::COUNTS]);
 
 /// The places of counts.
 pub(crate) mod cost {
@@ -41,6 +38,8 @@ pub(crate) mod cost {
     pub(crate) const LINES_FLUSHED: usize = 4;
     pub(crate) const BYTES_STORED: usize = 5;
     pub(crate) const BYTES_WRITTEN: usize = 6;
+    /// The number of counts.
+    pub(crate) const COUNTS: usize = 7;
 }
 
 /// A message of `NOTIFY`.
@@ -161,7 +160,7 @@ impl Registry {
     }
 
     /// The counts of all sessions, those that have ended among them.
-    pub(crate) fn counts(&self) -> [u64; COUNTS] {
+    pub(crate) fn counts(&self) -> [u64; cost::COUNTS] {
         let sum = Counts::default();
         sum.add(&self.ended);
         for peer in self.peers() {
@@ -182,6 +181,11 @@ impl Registry {
 }
 
 impl Counts {
+    /// The counts of this moment.
+    pub(crate) fn now(&self) -> [u64; cost::COUNTS] {
+        std::array::from_fn(|place| self.0[place].load(Ordering::Relaxed))
+    }
+
     fn add(&self, other: &Self) {
         for (sum, count) in self.0.iter().zip(&other.0) {
             sum.fetch_add(count.load(Ordering::Relaxed), Ordering::Relaxed);

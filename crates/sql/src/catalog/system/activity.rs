@@ -15,6 +15,8 @@ pub(super) const MAKERS: &[Maker] = &[
     ("pg_stat_database", databases),
     ("pg_settings", settings),
     ("pg_stat_nvm", costs),
+    ("pg_stat_statements", statistics),
+    ("pg_stat_statements_info", statistics_info),
     ("pg_locks", locks),
     ("pg_cursors", cursors),
     ("pg_prepared_statements", statements),
@@ -199,6 +201,55 @@ fn costs(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
         ("lines_flushed", count(cost::LINES_FLUSHED)),
         ("bytes_stored", count(cost::BYTES_STORED)),
         ("bytes_written", count(cost::BYTES_WRITTEN)),
+    ]);
+    Ok(())
+}
+
+/// Statements of all roles; the texts of those of others are for superusers.
+fn statistics(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    for statement in from.session.sql.statements.all() {
+        let numbers = statement.numbers();
+        let whole = |number: u64| Datum::Int8(number.cast_signed());
+        let cost = |place: usize| whole(numbers.costs[place]);
+        let is_shown = may_see(from, statement.role);
+        let (id, shown) = match is_shown {
+            true => (Datum::Int8(statement.id), &*statement.text),
+            false => (Datum::Null, "<insufficient privilege>"),
+        };
+        rows.push([
+            ("userid", Datum::Oid(statement.role)),
+            ("dbid", Datum::Oid(DATABASE)),
+            ("toplevel", Datum::Bool(true)),
+            ("queryid", id),
+            ("query", text(shown)),
+            ("calls", whole(numbers.calls)),
+            ("total_exec_time", Datum::Float8(numbers.total)),
+            ("min_exec_time", Datum::Float8(numbers.least)),
+            ("max_exec_time", Datum::Float8(numbers.most)),
+            ("mean_exec_time", Datum::Float8(numbers.mean())),
+            ("stddev_exec_time", Datum::Float8(numbers.deviation())),
+            ("rows", whole(numbers.rows)),
+            ("commits", cost(cost::COMMITTED)),
+            ("fences", cost(cost::FENCES)),
+            ("lines_flushed", cost(cost::LINES_FLUSHED)),
+            ("bytes_stored", cost(cost::BYTES_STORED)),
+            ("bytes_written", cost(cost::BYTES_WRITTEN)),
+        ]);
+    }
+    Ok(())
+}
+
+fn statistics_info(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    let sql = &from.session.sql;
+    let (forgotten, reset_at) = sql.statements.info();
+    let since = if reset_at == 0 {
+        sql.opened_at()
+    } else {
+        reset_at
+    };
+    rows.push([
+        ("dealloc", Datum::Int8(forgotten.cast_signed())),
+        ("stats_reset", moment(since)),
     ]);
     Ok(())
 }

@@ -1,0 +1,82 @@
+//! Counting the statements of a session for `pg_stat_statements`.
+//!
+//! A statement of the extended protocol is counted when the next one begins, or when what was sent
+//! together ends: the commit then is part of it.
+
+use super::Session;
+use crate::catalog::Oid;
+use crate::state::{Call, Costs};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A statement that runs: when it began, and what its session had spent on commits before.
+#[derive(Clone, Copy)]
+pub(super) struct Watch {
+    begun: Instant,
+    before: Costs,
+}
+
+/// A statement of the extended protocol that has run.
+pub(super) struct Ran {
+    text: Arc<str>,
+    role: Oid,
+    call: Call,
+    watch: Watch,
+}
+
+impl Session {
+    /// A statement begins.
+    pub(super) fn watch(&self) -> Watch {
+        Watch {
+            begun: Instant::now(),
+            before: self.environment.host.peer.counts.now(),
+        }
+    }
+
+    /// Counts a statement that has ended. With `key`, the text without its literals, the text is
+    /// not looked at again.
+    pub(super) fn count(&self, key: Option<&str>, text: &str, rows: Option<u64>, watch: &Watch) {
+        let mut call = Call {
+            took: watch.begun.elapsed(),
+            rows: rows.unwrap_or(0),
+            costs: Costs::default(),
+            is_continued: false,
+        };
+        call.costs = self.spent(watch);
+        let role = self.environment.names.role;
+        self.sql.statements.count(role, key, text, &call);
+    }
+
+    /// Notes a portal that has run, on from where it had stopped before if `is_continued`.
+    pub(super) fn note(&mut self, text: &Arc<str>, rows: u64, is_continued: bool, watch: Watch) {
+        self.ran = Some(Ran {
+            text: Arc::clone(text),
+            role: self.environment.names.role,
+            call: Call {
+                took: watch.begun.elapsed(),
+                rows,
+                costs: Costs::default(),
+                is_continued,
+            },
+            watch,
+        });
+    }
+
+    /// Counts the portal that has run last, with the time of the commit that has ended it.
+    pub(super) fn count_noted(&mut self, commit: Duration) {
+        if let Some(mut ran) = self.ran.take() {
+            ran.call.took += commit;
+            ran.call.costs = self.spent(&ran.watch);
+            let statements = &self.sql.statements;
+            statements.count(ran.role, Some(&ran.text), &ran.text, &ran.call);
+        }
+    }
+
+    fn spent(&self, watch: &Watch) -> Costs {
+        let mut costs = self.environment.host.peer.counts.now();
+        for (cost, before) in costs.iter_mut().zip(&watch.before) {
+            *cost -= before;
+        }
+        costs
+    }
+}
