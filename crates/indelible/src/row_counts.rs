@@ -1,8 +1,9 @@
 //! Numbers of rows, from one opening to the next.
 //!
-//! A table's count is in DRAM (`row_counter`). Once the database has [`HiddenTable::Statistics`], `checkpoint` and
-//! the orderly end save it there, and the next opening loads it: exact after an orderly end, else
-//! an estimate, because commits since then are not in it. Tables that were never counted have none.
+//! A table's count is in DRAM (`row_counter`). Once the database has [`HiddenTable::Statistics`],
+//! `checkpoint` and the orderly end save it there, and the next opening loads it: exact after an
+//! orderly end, else an estimate, because commits since then are not in it. Tables that were
+//! never counted have none.
 
 use crate::core::Core;
 use crate::database::Database;
