@@ -37,7 +37,7 @@ pub use own::{
 };
 pub use place::Places;
 pub use redact::{with_parameters, without_constants};
-pub use rewrite::{CURRENT_OF, FORCE_ALL, HEADER_MATCH, LIKE, ONLY, WEAKER};
+pub use rewrite::{CURRENT_OF, CYCLE, FORCE_ALL, HEADER_MATCH, LIKE, ONLY, SEARCH, WEAKER};
 
 use sql_values::error::{Result, SqlError, SqlState};
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement};

@@ -40,6 +40,13 @@ pub enum Own {
     CreateSchema(Vec<Arc<Statement>>),
     /// `CHECKPOINT`.
     Checkpoint,
+    /// `ALTER INDEX ... ATTACH PARTITION`.
+    AttachIndex {
+        /// The index of the partitioned table.
+        index: Path,
+        /// The index of a partition.
+        partition: Path,
+    },
     /// A comment on a constraint of a table.
     CommentOnConstraint {
         /// The constraint.
@@ -170,6 +177,10 @@ pub(crate) fn parse(tokens: &[TokenWithSpan], places: &Places) -> Option<Result<
     let is_view = words.accept("ALTER") && words.accept("VIEW");
     if is_view || words.accept("TABLE") {
         return words.set_schema(is_view).map(Ok);
+    }
+    let mut words = Words::new(tokens, places);
+    if words.accept("ALTER") && words.accept("INDEX") {
+        return words.attach_index().map(Ok);
     }
     let mut words = Words::new(tokens, places);
     if words.accept("COMMENT") && words.accept("ON") && words.accept("CONSTRAINT") {
@@ -414,6 +425,14 @@ impl<'w> Words<'w> {
             schema,
             is_view,
         })
+    }
+
+    fn attach_index(&mut self) -> Option<Own> {
+        let index = self.path().ok()?;
+        let attaches = self.accept("ATTACH") && self.accept("PARTITION");
+        let partition = self.path().ok().filter(|_| attaches)?;
+        self.end().ok()?;
+        Some(Own::AttachIndex { index, partition })
     }
 
     fn alter_sequence(&mut self) -> Result<Own> {

@@ -12,6 +12,7 @@
 //! | `SET LOCAL SESSION AUTHORIZATION` | without `LOCAL` |
 //! | `USER` in `CREATE`, `ALTER` and `DROP` | `ROLE`; a new one may log in |
 //! | `DROP INDEX CONCURRENTLY` | without `CONCURRENTLY` |
+//! | a view's `WITH CHECK OPTION` | its option `check_option` |
 //! | `SUBSTRING(a SIMILAR b ESCAPE c)` | a call of three arguments |
 //! | `VARIADIC x` | `variadic => x` |
 //! | `ON ONLY table` of an index | a marked name before the table's |
@@ -20,12 +21,16 @@
 //! | `ALTER COLUMN a SET GENERATED` and its kin | `SET DEFAULT` of a marked name |
 //! | an expression as a key of `ON CONFLICT` | a marked name |
 //! | `HEADER MATCH`, `FORCE_QUOTE *` of `COPY` | a marked encoding, a marked column |
+//! | `SEARCH`, `CYCLE` of a query of `WITH` | queries with marked names inside of it |
 //! | `ALL (VALUES ...)` | `ALL (SELECT * FROM (VALUES ...) "values")` |
 //! | `WHERE CURRENT OF cursor` | a marked name |
 //! | `BETWEEN SYMMETRIC a AND b` | `BETWEEN symmetric(a) AND b` |
 //!
 //! A marked name begins with [`MARK`], which no text of a client has, and ends with the tokens that
 //! it stands for.
+
+mod search;
+mod view;
 
 use super::MARK;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -43,6 +48,11 @@ pub const LIKE: &str = "like";
 pub const ONLY: &str = "only";
 /// A mark of `CURRENT OF`; the name of the cursor follows.
 pub const CURRENT_OF: &str = "current of ";
+
+/// A mark of `SEARCH` before the query of `WITH` that it is about.
+pub const SEARCH: &str = "search";
+/// A mark of `CYCLE` before the query of `WITH` that it is about.
+pub const CYCLE: &str = "cycle";
 
 /// Whether a statement is a `MOVE`.
 pub(crate) fn is_move(tokens: &[TokenWithSpan]) -> bool {
@@ -292,41 +302,18 @@ impl<'t> Words<'t> {
             self.recursive_view(at);
             return;
         }
+        if self.is(1, "UNLOGGED") && self.is(2, "SEQUENCE") {
+            self.replace(1..2, &[]);
+        }
+        if (at..at + 2).any(|at| self.is(at, "VIEW")) {
+            self.check_option();
+            return;
+        }
         let is_table = (1..4).any(|at| self.is(at, "TABLE"));
         let open = (1..self.len()).find(|at| self.is_token(*at, &Token::LParen));
         if let (true, Some(open)) = (is_table, open) {
             self.like_elements(open);
         }
-    }
-
-    /// `CREATE RECURSIVE VIEW name (columns) AS query`.
-    fn recursive_view(&mut self, at: usize) {
-        let Some(open) = (at..self.len()).find(|at| self.is_token(*at, &Token::LParen)) else {
-            return;
-        };
-        let close = self.after_bracket(open);
-        if !self.is(close, "AS") || open == at + 2 {
-            return;
-        }
-        let take = |range: Range<usize>| -> Vec<Token> {
-            range.filter_map(|at| self.token(at).cloned()).collect()
-        };
-        let (name, columns) = (take(open - 1..open), take(open..close));
-        let mut before = vec![
-            Token::make_keyword("WITH"),
-            Token::make_keyword("RECURSIVE"),
-        ];
-        before.extend(name.iter().cloned());
-        before.extend(columns.iter().cloned());
-        before.extend([Token::make_keyword("AS"), Token::LParen]);
-        let mut after = vec![Token::RParen, Token::make_keyword("SELECT")];
-        after.extend(columns[1..columns.len() - 1].iter().cloned());
-        after.push(Token::make_keyword("FROM"));
-        after.extend(name);
-        let end = self.len();
-        self.replace(at..at + 1, &[]);
-        self.replace(close + 1..close + 1, &before);
-        self.replace(end..end, &after);
     }
 
     /// `LIKE table` and its options, among the columns of a table.
@@ -512,6 +499,9 @@ impl<'t> Words<'t> {
                 "BETWEEN" => self.symmetric(at + 1),
                 "SUBSTRING" if self.is_token(at + 1, &Token::LParen) => self.similar(at + 1),
                 "FOR" => self.lock(at),
+                "SEARCH" | "CYCLE" if at > 0 && self.is_token(at - 1, &Token::RParen) => {
+                    self.search_clauses(at - 1);
+                }
                 "ALL" | "ANY" | "SOME"
                     if self.is_token(at + 1, &Token::LParen) && self.is(at + 2, "VALUES") =>
                 {

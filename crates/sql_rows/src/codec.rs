@@ -129,6 +129,7 @@ mod class {
     pub(super) const ENUM: u8 = 1;
     pub(super) const ENUM_ARRAY: u8 = 2;
     pub(super) const COMPOSITE: u8 = 3;
+    pub(super) const COMPOSITE_ARRAY: u8 = 4;
 }
 
 fn write_kind(out: &mut Vec<u8>, kind: Kind) {
@@ -136,6 +137,7 @@ fn write_kind(out: &mut Vec<u8>, kind: Kind) {
         Kind::Enum(oid) => (class::ENUM, oid),
         Kind::EnumArray(oid) => (class::ENUM_ARRAY, oid),
         Kind::Composite(oid) => (class::COMPOSITE, oid),
+        Kind::CompositeArray(oid) => (class::COMPOSITE_ARRAY, oid),
         kind => (class::OWN, kind.oid()),
     };
     out.push(class);
@@ -253,6 +255,7 @@ fn read_kind(bytes: &mut &[u8]) -> Option<Kind> {
         class::ENUM => Some(Kind::Enum(oid)),
         class::ENUM_ARRAY => Some(Kind::EnumArray(oid)),
         class::COMPOSITE => Some(Kind::Composite(oid)),
+        class::COMPOSITE_ARRAY => Some(Kind::CompositeArray(oid)),
         _ => None,
     }
 }

@@ -305,7 +305,8 @@ impl Dump<'_> {
         self.statements(&constraints("'f'", &chosen))?;
         // A view can name only views that were there before it, so their numbers are an order.
         self.statements(&format!(
-            "SELECT 'CREATE VIEW ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname) || ' AS ' || \
+            "SELECT 'CREATE VIEW ' || quote_ident(n.nspname) || '.' || quote_ident(c.relname) || \
+             coalesce(' WITH (' || array_to_string(c.reloptions, ', ') || ')', '') || ' AS ' || \
              pg_catalog.pg_get_viewdef(c.oid) FROM pg_catalog.pg_class c \
              JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
              WHERE c.relkind = 'v' AND {OURS}{chosen} ORDER BY c.oid"

@@ -45,7 +45,7 @@ impl Binder<'_> {
             self.check_access(table.named(), Privilege::Select.bit())?;
         }
         let router = self.router(&table, None)?;
-        let root = self.target(&table)?;
+        let root = self.target_below((&table, &table))?;
         self.change_each(&family, |binder, member| {
             let moves = match &router {
                 Some(router) => Some(Moves {
@@ -79,7 +79,7 @@ impl Binder<'_> {
             first.table_oid = Some(Expr::Column(scope.width, Kind::Oid.plain()));
         }
         let (returning, columns) = self.returning(update.returning.as_deref(), scope)?;
-        let target = self.target(member)?;
+        let target = self.target_below((table, member))?;
         let change = Change::Update {
             set,
             recheck,

@@ -9,8 +9,8 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::state::SessionNames;
 use crate::types::{Kind, Type};
 use sqlparser::ast::{
-    ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, IntervalFields, TimezoneInfo,
-    TypeModifier,
+    ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, GeometricTypeKind,
+    IntervalFields, TimezoneInfo, TypeModifier,
 };
 
 /// A type as a statement names it.
@@ -72,6 +72,12 @@ pub(crate) fn type_named(names: &SessionNames, name: &DataType) -> Result<TypeNa
         }
         Name::Interval { fields, precision } => interval(fields.as_ref(), *precision),
         Name::Uuid => plain(Kind::Uuid),
+        Name::GeometricType(GeometricTypeKind::Point) => plain(Kind::Point),
+        Name::GeometricType(GeometricTypeKind::LineSegment) => plain(Kind::Lseg),
+        Name::GeometricType(GeometricTypeKind::GeometricPath) => plain(Kind::Path),
+        Name::GeometricType(GeometricTypeKind::GeometricBox) => plain(Kind::Box),
+        Name::GeometricType(GeometricTypeKind::Polygon) => plain(Kind::Polygon),
+        Name::GeometricType(GeometricTypeKind::Circle) => plain(Kind::Circle),
         Name::JSON => plain(Kind::Json),
         Name::JSONB => plain(Kind::Jsonb),
         Name::Regclass => plain(Kind::Regclass),

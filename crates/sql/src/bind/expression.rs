@@ -404,11 +404,20 @@ impl Binder<'_> {
 
     /// `(a, b)` or `ROW(a, b)`.
     pub(super) fn row(&mut self, parts: &[Tree]) -> Result<Expr> {
-        let mut fields = Vec::with_capacity(parts.len());
-        for part in parts {
-            fields.push(self.expression(part)?);
-        }
+        let fields = self.listed(parts)?;
         self.row_of(fields)
+    }
+
+    /// Values of a list, in which `table.*` stands for all columns.
+    pub(super) fn listed(&mut self, parts: &[Tree]) -> Result<Vec<Expr>> {
+        let mut values = Vec::with_capacity(parts.len());
+        for part in parts {
+            match (part, self.expression(part)?) {
+                (Tree::QualifiedWildcard(..), Expr::Row(columns, _)) => values.extend(columns),
+                (_, value) => values.push(value),
+            }
+        }
+        Ok(values)
     }
 
     /// A row of values.

@@ -70,6 +70,12 @@ impl Binder<'_> {
         {
             return Ok(value);
         }
+        if let [value] = arguments.values.as_slice()
+            && is_user_defined
+            && let Some(cast) = self.function_cast(name, value)
+        {
+            return cast;
+        }
         let kinds: Vec<Kind> = arguments.values.iter().map(Expr::kind).collect();
         let resolved = functions.resolve(name, &kinds, arguments.is_variadic)?;
         if ORDERED_SETS.contains(&name) {
@@ -438,7 +444,15 @@ impl Binder<'_> {
                 let instead = "Cast the value to the type that it should have.";
                 Err(SqlError::unsupported(format!("{tree}"), instead))
             }
-            Tree::Wildcard(_) | Tree::QualifiedWildcard(..) => {
+            Tree::QualifiedWildcard(name, _) => {
+                let (_, alias) = object_name(name)?;
+                if !self.knows_table(&alias) {
+                    let message = format!("missing FROM-clause entry for table \"{alias}\"");
+                    return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
+                }
+                self.whole_row(&alias)
+            }
+            Tree::Wildcard(_) => {
                 let message = "row expansion via \"*\" is not supported here";
                 Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
             }
@@ -552,9 +566,13 @@ impl Binder<'_> {
     fn cast_name(&self, data_type: &ast::DataType) -> String {
         match self.data_type(data_type) {
             Ok(Type {
-                kind: Kind::Enum(_) | Kind::EnumArray(_),
+                kind:
+                    Kind::Enum(_) | Kind::EnumArray(_) | Kind::Composite(_) | Kind::CompositeArray(_),
                 ..
-            }) => data_type.to_string().to_lowercase(),
+            }) => {
+                let name = data_type.to_string().to_lowercase();
+                name.trim_end_matches("[]").to_owned()
+            }
             Ok(data_type) => {
                 let kind = data_type.kind;
                 kind.element()

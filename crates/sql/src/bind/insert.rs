@@ -40,7 +40,7 @@ impl Binder<'_> {
         }
         let places = self.insert_columns(&table, insert)?;
         let (input, given) = self.insert_rows(&table, &places, insert)?;
-        let target = self.target(&table)?;
+        let target = self.target_below((&table, &table))?;
         let values = self.insert_values(&table, &places, &given, insert.overriding.as_ref())?;
         let alias = insert
             .table_alias

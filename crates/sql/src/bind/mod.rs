@@ -38,6 +38,7 @@ mod query;
 mod recursion;
 mod routine;
 mod scope;
+mod search;
 mod select;
 mod subquery;
 mod system;
@@ -49,8 +50,10 @@ mod window;
 pub(crate) use current::{CursorRows, Tracked, not_updatable};
 pub(crate) use data_type::{TypeName, type_named};
 pub(crate) use scope::{Scope, ScopeColumn};
+pub(crate) use search::shown;
 pub(crate) use select::row_scope;
 pub(crate) use table::no_relation;
+pub(crate) use view::updatable;
 
 use crate::catalog::Object;
 use crate::error::{Result, SqlError, SqlState};

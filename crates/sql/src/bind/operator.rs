@@ -38,7 +38,7 @@ impl Binder<'_> {
         let is_of_user = |kind: &Kind| {
             matches!(
                 kind,
-                Kind::Enum(_) | Kind::EnumArray(_) | Kind::Composite(_)
+                Kind::Enum(_) | Kind::EnumArray(_) | Kind::Composite(_) | Kind::CompositeArray(_)
             )
         };
         if !kinds.iter().any(is_of_user) {

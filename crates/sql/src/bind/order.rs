@@ -78,9 +78,9 @@ pub(super) fn sort_key(expression: Expr, options: &OrderByOptions) -> Result<Sor
             }
         },
     };
-    if matches!(expression.kind(), crate::types::Kind::Json) {
-        let message = "could not identify an ordering operator for type json";
-        return Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message));
+    let kind = expression.kind();
+    if kind == crate::types::Kind::Json || kind.is_geometric() {
+        return Err(crate::types::geometry::no_order(kind));
     }
     Ok(SortKey {
         expression,

@@ -164,7 +164,14 @@ impl Binder<'_> {
     pub(super) fn with(&mut self, with: &With) -> Result<()> {
         for cte in &with.cte_tables {
             let name = ident_text(&cte.alias.name);
-            let named = if with.recursive && mentions(&cte.query, &name) {
+            let named = if super::search::has_clauses(&cte.query) {
+                if !with.recursive || !mentions(&cte.query, &name) {
+                    let message = "WITH query is not recursive";
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+                }
+                let cte = self.searched(cte, &name)?;
+                self.common(&cte, &name)?
+            } else if with.recursive && mentions(&cte.query, &name) {
                 self.recursive(cte, &name)?
             } else {
                 self.common(cte, &name)?
@@ -459,11 +466,7 @@ impl Binder<'_> {
         let (bound, _) = self.within(Scope::default(), |binder| {
             binder.scope().clause = Clause::Values;
             for row in &values.rows {
-                let mut bound = Vec::with_capacity(row.content.len());
-                for tree in &row.content {
-                    bound.push(binder.expression(tree)?);
-                }
-                rows.push(bound);
+                rows.push(binder.listed(&row.content)?);
             }
             Ok(())
         });

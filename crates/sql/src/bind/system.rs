@@ -73,6 +73,7 @@ impl Binder<'_> {
     /// The rows of a relation that is a query: columns of the query by their names, others NULL.
     fn system_view(&mut self, relation: &Relation, query: &str) -> Result<Node> {
         let view = ViewBody {
+            options: Vec::new(),
             query: query.to_owned(),
             columns: Vec::new(),
             reads: Vec::new(),

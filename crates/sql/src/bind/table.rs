@@ -186,6 +186,7 @@ impl Binder<'_> {
             schema: schema.map_or_else(|| "public".to_owned(), |schema| schema.name.clone()),
             columns,
             checks,
+            views: Vec::new(),
             generated,
             keys,
             indexed: body

@@ -10,7 +10,7 @@ use super::table::BoundTable;
 use super::{Binder, Bound, object_name};
 use crate::catalog::{Body, Names, Object, ViewBody};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::Expr;
+use crate::plan::{Expr, Target};
 use crate::sink::OutputColumn;
 use sqlparser::ast::{self, GroupByExpr, SetExpr, TableFactor};
 use std::sync::Arc;
@@ -22,6 +22,10 @@ pub(super) struct ViewOf {
     columns: Vec<ViewColumn>,
     /// The condition of its rows.
     condition: Option<Expr>,
+    /// The conditions of its own and of the views below, with their names.
+    levels: Vec<(String, Expr)>,
+    /// Those of them that new rows have to meet.
+    checks: Vec<(String, Expr)>,
     verb: Verb,
 }
 
@@ -86,6 +90,14 @@ impl ViewOf {
         condition
             .map(|condition| moved(condition, &places))
             .transpose()
+    }
+
+    /// The conditions of new rows over those of a member of the table's family.
+    fn checks(&self, table: &BoundTable, member: &BoundTable) -> Result<Vec<(String, Expr)>> {
+        let places = places_in(table.body(), member.body())?;
+        let checks = self.checks.iter();
+        let moved = checks.map(|(view, check)| Ok((view.clone(), moved(check, &places)?)));
+        moved.collect()
     }
 
     /// The column of the table that a column of the view is.
@@ -185,11 +197,19 @@ impl Binder<'_> {
             Ok((items, condition.transpose()?))
         });
         let (items, own) = bound?;
-        let below = match &base.view {
-            Some(view) => view.condition.clone(),
-            None => None,
-        };
-        let conditions: Vec<Expr> = below.into_iter().chain(own).collect();
+        let below = base.view.as_deref();
+        let mut levels = below.map_or_else(Vec::new, |view| view.levels.clone());
+        let mut checks = below.map_or_else(Vec::new, |view| view.checks.clone());
+        if view.option("check_option") == Some("cascaded") {
+            checks.clone_from(&levels);
+        }
+        if let Some(own) = own {
+            if view.option("check_option").is_some() {
+                checks.push((object.name.clone(), own.clone()));
+            }
+            levels.push((object.name.clone(), own));
+        }
+        let conditions: Vec<Expr> = levels.iter().map(|(_, own)| own.clone()).collect();
         let mut columns = Vec::with_capacity(items.len());
         for ((at, item), (name, _)) in (1..).zip(items).zip(&view.columns) {
             let base = match &item.expression {
@@ -211,12 +231,26 @@ impl Binder<'_> {
             object,
             columns,
             verb: change.0,
+            levels,
+            checks,
             condition: (!conditions.is_empty()).then(|| Expr::all(conditions)),
         };
         Ok(BoundTable {
             view: Some(Arc::new(view)),
             ..base
         })
+    }
+
+    /// The rules for changes of a table's member, and those of the views above the table.
+    pub(super) fn target_below(
+        &mut self,
+        (table, member): (&BoundTable, &BoundTable),
+    ) -> Result<Arc<Target>> {
+        let mut target = self.target(member)?;
+        if let Some(view) = table.view.as_deref().filter(|view| !view.checks.is_empty()) {
+            Arc::make_mut(&mut target).views = view.checks(table, member)?;
+        }
+        Ok(target)
     }
 
     /// The rows of a view: its query, bound as it was defined.
@@ -252,7 +286,7 @@ impl Binder<'_> {
 }
 
 /// The query of a view that is changed as its table is; or the reason why it is not.
-fn updatable(view: &ViewBody) -> std::result::Result<ast::Select, &'static str> {
+pub(crate) fn updatable(view: &ViewBody) -> std::result::Result<ast::Select, &'static str> {
     let broken = "Views with a query that cannot be read are not automatically updatable.";
     let parsed = sql_parse::parse_stored(&view.query).map_err(|_| broken)?;
     let Some(ast::Statement::Query(query)) = parsed.first().map(|parsed| &*parsed.statement) else {

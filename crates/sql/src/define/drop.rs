@@ -181,6 +181,13 @@ impl Session {
                 Dependent::Constraint(table, constraint) => {
                     self.drop_constraint(table, constraint)?;
                 }
+                Dependent::Default(table, column) => {
+                    let mut table = self.altered(table)?;
+                    if let Body::Table(body) = &mut table.body {
+                        body.columns[column].default = None;
+                    }
+                    self.put(table, None)?;
+                }
             }
         }
         if let Some(handle) = self.catalog().handle(object.oid).cloned() {
@@ -208,6 +215,14 @@ impl Session {
     /// Everything that needs an object.
     fn dependents(&self, oid: Oid) -> Vec<(String, Dependent)> {
         let mut found = Vec::new();
+        for (table, at) in self.defaults_of(oid) {
+            let column = match &table.body {
+                Body::Table(body) => body.columns[at].name.as_str(),
+                _ => continue,
+            };
+            let what = format!("default value for column {column} of table {}", table.name);
+            found.push((what, Dependent::Default(table.oid, at)));
+        }
         for other in self.catalog().objects() {
             match &other.body {
                 Body::View(view) if view.reads.contains(&oid) => {
@@ -363,10 +378,18 @@ enum Dependent {
     Object(Oid),
     Constraint(Oid, Oid),
     Column(Oid, String),
+    /// The default of a column, which goes without it.
+    Default(Oid, usize),
 }
 
 /// Whether a type is one of users, or an array of them.
 fn is_of(data_type: Type, oid: Oid) -> bool {
     let kind = data_type.kind;
-    kind == Kind::Enum(oid) || kind == Kind::EnumArray(oid) || kind == Kind::Composite(oid)
+    [
+        Kind::Enum(oid),
+        Kind::EnumArray(oid),
+        Kind::Composite(oid),
+        Kind::CompositeArray(oid),
+    ]
+    .contains(&kind)
 }

@@ -26,6 +26,10 @@ use sqlparser::ast::{
 /// Creates an index over the rows that are there.
 pub(super) fn create(session: &mut Session, create: &CreateIndex) -> Result<Completion> {
     refuse(create)?;
+    if create.concurrently && session.transaction.is_block() {
+        let message = "CREATE INDEX CONCURRENTLY cannot run inside a transaction block";
+        return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+    }
     session.begin_definition()?;
     let completion = Completion::new("CREATE INDEX");
     let mut name = create.table_name.clone();
@@ -159,6 +163,7 @@ impl Session {
                     let message = format!("column \"{name}\" does not exist");
                     SqlError::new(SqlState::UNDEFINED_COLUMN, message)
                 })?;
+                check_ordered(body.columns[at].data_type.kind)?;
                 // A key that is there twice adds nothing.
                 let is_known =
                     |key: &IndexKey| matches!(key, IndexKey::Column(own, _) if *own == at);
@@ -169,6 +174,7 @@ impl Session {
             }
             let text = self.kept_text(tree)?;
             let data_type = self.index_expression(&text, object, body)?;
+            check_ordered(data_type.kind)?;
             let label = match tree {
                 Expr::Function(function) => object_name(&function.name)?.1,
                 _ => "expr".to_owned(),
@@ -453,6 +459,17 @@ fn of_build(error: SqlError, name: &str) -> SqlError {
     }
     let message = format!("could not create unique index \"{name}\"");
     SqlError { message, ..error }.named(|names| names.constraint = Some(name.to_owned()))
+}
+
+/// Refuses keys whose values have no order.
+pub(super) fn check_ordered(kind: Kind) -> Result<()> {
+    if kind != Kind::Json && !kind.is_geometric() {
+        return Ok(());
+    }
+    let message =
+        format!("data type {kind} has no default operator class for access method \"btree\"");
+    let hint = "You must specify an operator class for the index or define a default operator class for the data type.";
+    Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message).hint(hint))
 }
 
 fn refuse(create: &CreateIndex) -> Result<()> {

@@ -115,6 +115,7 @@ pub(crate) fn run(
 fn own_statement(session: &mut Session, parsed: &Parsed, own: &Own) -> Result<Completion> {
     match own {
         Own::CreateSchema(parts) => schema::create_with_objects(session, parsed, parts),
+        Own::AttachIndex { index, partition } => reindex::attach(session, index, partition),
         Own::Reindex(reindex) => reindex::reindex(session, reindex),
         Own::AlterSequence {
             if_exists,

@@ -22,6 +22,10 @@ use std::sync::Arc;
 pub(super) fn run(session: &mut Session, statement: &Statement) -> Result<Option<Completion>> {
     let command = match statement {
         Statement::Vacuum(vacuum) => {
+            if session.transaction.is_block() {
+                let message = "VACUUM cannot run inside a transaction block";
+                return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+            }
             if vacuum.recluster {
                 session.analyze(vacuum.table_name.as_ref())?;
             }

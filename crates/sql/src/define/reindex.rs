@@ -25,13 +25,16 @@ pub(super) fn reindex(session: &mut Session, reindex: &Reindex) -> Result<Comple
     }
     match &reindex.target {
         ReindexTarget::Index(path) => {
-            if session.relation_at(path)?.name == path.name {
+            let object = session.relation_at(path)?;
+            check_block(session, &object, "REINDEX INDEX")?;
+            if object.name == path.name {
                 let message = format!("\"{}\" is not an index", path.name);
                 return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
             }
         }
         ReindexTarget::Table(path) => {
             let object = session.relation_at(path)?;
+            check_block(session, &object, "REINDEX TABLE")?;
             if object.name != path.name || !matches!(object.body, Body::Table(_)) {
                 let message = format!("\"{}\" is not a table or materialized view", path.name);
                 return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
@@ -43,6 +46,42 @@ pub(super) fn reindex(session: &mut Session, reindex: &Reindex) -> Result<Comple
         ReindexTarget::Database => {}
     }
     Ok(Completion::new("REINDEX"))
+}
+
+/// Fails in a block for a partitioned table, whose partitions PostgreSQL commits one by one.
+fn check_block(session: &Session, object: &Object, command: &str) -> Result<()> {
+    let is_partitioned = matches!(&object.body, Body::Table(body) if body.lineage.scheme.is_some());
+    if is_partitioned && session.transaction.is_block() {
+        let message = format!("{command} cannot run inside a transaction block");
+        return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+    }
+    Ok(())
+}
+
+/// Checks that an index is one of a partition. Each partition has indexes of its own, which are not
+/// parts of another one, so nothing is left to be done.
+pub(super) fn attach(session: &mut Session, index: &Path, partition: &Path) -> Result<Completion> {
+    let (above, below) = (session.relation_at(index)?, session.relation_at(partition)?);
+    for (path, table) in [(index, &above), (partition, &below)] {
+        if table.name == path.name {
+            let message = format!("\"{}\" is not an index", path.name);
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
+    }
+    session.must_own(&above)?;
+    let is_partition = matches!(&below.body,
+        Body::Table(body) if body.lineage.parents.contains(&above.oid));
+    if !is_partition {
+        let (one, other) = (&partition.name, &index.name);
+        let message = format!("cannot attach index \"{one}\" as a partition of index \"{other}\"");
+        let detail = format!(
+            "Index \"{one}\" is not an index on any partition of table \"{}\".",
+            above.name
+        );
+        let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+        return Err(SqlError::new(state, message).detail(detail));
+    }
+    Ok(Completion::new("ALTER INDEX"))
 }
 
 impl Session {

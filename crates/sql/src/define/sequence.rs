@@ -4,18 +4,28 @@
 //! number is stored when the first one is taken.
 
 use crate::bind::{no_relation, type_named};
-use crate::catalog::{Body, Object, Oid, SequenceBody};
+use crate::catalog::{Body, Names, Object, Oid, SequenceBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
+use crate::state::quoted;
 use crate::types::{Kind, Type};
 use sql_parse::{Choice, Path, SequenceChange, SequenceOptions, ident_text, object_name};
 use sqlparser::ast::{
     Expr, ObjectName, ObjectNamePart, SequenceOptions as Written, UnaryOperator, Value,
 };
+use std::sync::Arc;
 
 /// Options of a sequence that have been read.
 pub(super) type Options = ();
+
+/// Whether a default asks a sequence for a number, and does not look for its name each time.
+fn names(default: &str, call: &str) -> bool {
+    default.match_indices(call).any(|(at, _)| {
+        let rest = &default[at + call.len()..];
+        rest.starts_with(')') || rest.to_lowercase().starts_with("::regclass")
+    })
+}
 
 /// Creates a sequence.
 pub(super) fn create(
@@ -92,11 +102,74 @@ pub(super) fn alter(
             new.body = Body::Sequence(changed);
         }
     }
+    session.follow_sequence(&object, &new)?;
     session.put(new, None)?;
     Ok(completion)
 }
 
 impl Session {
+    /// Columns whose defaults take numbers of a sequence.
+    pub(super) fn defaults_of(&self, sequence: Oid) -> Vec<(Arc<Object>, usize)> {
+        let catalog = self.catalog();
+        let found = catalog.object(sequence);
+        let Some(object) = found.filter(|object| matches!(object.body, Body::Sequence(_))) else {
+            return Vec::new();
+        };
+        let calls = self.calls_of(object);
+        let mut columns = Vec::new();
+        for table in catalog.objects() {
+            let Body::Table(body) = &table.body else {
+                continue;
+            };
+            for (at, column) in body.columns.iter().enumerate() {
+                let default = column.default.as_deref().unwrap_or_default();
+                if calls.iter().any(|call| names(default, call)) {
+                    columns.push((Arc::clone(table), at));
+                }
+            }
+        }
+        columns
+    }
+
+    /// How defaults ask a sequence for a number: with its schema, and without if it is found so.
+    fn calls_of(&self, sequence: &Object) -> Vec<String> {
+        let name = quoted(&sequence.name);
+        let schema = self.catalog().object(sequence.namespace);
+        let schema = schema.map_or_else(String::new, |schema| quoted(&schema.name));
+        let found = self
+            .environment
+            .names
+            .find(Names::Relations, None, &sequence.name);
+        let mut calls = vec![format!("nextval('{schema}.{name}'")];
+        if found.is_some_and(|found| found.oid == sequence.oid) {
+            calls.push(format!("nextval('{name}'"));
+        }
+        calls
+    }
+
+    /// Changes the defaults that name a sequence which gets another name or schema.
+    fn follow_sequence(&mut self, before: &Object, after: &Object) -> Result<()> {
+        if (before.namespace, &before.name) == (after.namespace, &after.name) {
+            return Ok(());
+        }
+        let schema = self.catalog().object(after.namespace);
+        let schema = schema.map_or_else(String::new, |schema| quoted(&schema.name));
+        let new = format!("nextval('{schema}.{}'", quoted(&after.name));
+        let calls = self.calls_of(before);
+        for (table, at) in self.defaults_of(before.oid) {
+            let mut table = self.altered(table.oid)?;
+            if let Body::Table(body) = &mut table.body
+                && let Some(default) = &mut body.columns[at].default
+            {
+                for call in &calls {
+                    *default = default.replace(call.as_str(), &new);
+                }
+            }
+            self.put(table, None)?;
+        }
+        Ok(())
+    }
+
     /// A sequence with other options; its state follows it.
     pub(super) fn change_sequence(
         &mut self,

@@ -238,6 +238,9 @@ impl Session {
                 }
                 self.free_name(namespace, &parts, names)
             });
+            for &at in &places {
+                super::index::check_ordered(columns[at].data_type.kind)?;
+            }
             names.push(own.clone());
             if is_primary {
                 body.key.clone_from(&places);

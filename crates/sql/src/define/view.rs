@@ -4,13 +4,17 @@
 //! dropped without it.
 
 use super::column::Written;
+use crate::bind::updatable;
 use crate::catalog::{Body, Column, Object, Oid, ViewBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::types::Type;
 use sql_parse::{Parsed, ident_text, object_name};
-use sqlparser::ast::{CreateView, Expr, Ident, ObjectName, Query, Select, SetExpr, Statement};
+use sqlparser::ast::{
+    CreateTableOptions, CreateView, Expr, Ident, ObjectName, Query, Select, SetExpr, SqlOption,
+    Statement,
+};
 use std::sync::Arc;
 
 /// Creates a view, or replaces one.
@@ -55,11 +59,20 @@ pub(super) fn create(session: &mut Session, create: &CreateView) -> Result<Compl
         check_replaced(&before.columns, &columns)?;
     }
     let namespace = session.view_namespace((namespace, &name), schema.is_some(), &reads)?;
-    let body = Body::View(ViewBody {
+    let body = ViewBody {
         query,
         columns,
         reads,
-    });
+        options: view_options(&create.options)?,
+    };
+    if body.option("check_option").is_some()
+        && let Err(reason) = updatable(&body)
+    {
+        let message = "WITH CHECK OPTION is supported only on automatically updatable views";
+        let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+        return Err(error.hint(reason));
+    }
+    let body = Body::View(body);
     session.put(
         Object {
             oid,
@@ -97,6 +110,46 @@ impl Session {
         self.environment.host.notice(message);
         Ok(self.temporary_schema())
     }
+}
+
+/// The options of a view: `check_option`, and two which are kept for those who ask.
+fn view_options(options: &CreateTableOptions) -> Result<Vec<(String, String)>> {
+    let bad = |message| Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    let (CreateTableOptions::With(given) | CreateTableOptions::Options(given)) = options else {
+        return Ok(Vec::new());
+    };
+    let mut options = Vec::with_capacity(given.len());
+    for option in given {
+        let (name, value) = match option {
+            SqlOption::Ident(name) => (name.to_string().to_lowercase(), "true".to_owned()),
+            SqlOption::KeyValue { key, value } => {
+                let value = value.to_string();
+                (object_name(key)?.1, value.trim_matches('\'').to_lowercase())
+            }
+            _ => continue,
+        };
+        match name.as_str() {
+            "check_option" => {
+                if !matches!(value.as_str(), "local" | "cascaded") {
+                    let message = "invalid value for enum option \"check_option\"";
+                    let detail = "Valid values are \"local\" and \"cascaded\".";
+                    return bad(format!("{message}: {value}"))
+                        .map_err(|error: SqlError| error.detail(detail));
+                }
+            }
+            "security_barrier" | "security_invoker" => {
+                const SWITCHES: [&str; 8] = ["true", "false", "on", "off", "yes", "no", "1", "0"];
+                if !SWITCHES.contains(&value.as_str()) {
+                    return bad(format!(
+                        "invalid value for boolean option \"{name}\": {value}"
+                    ));
+                }
+            }
+            _ => return bad(format!("unrecognized parameter \"{name}\"")),
+        }
+        options.push((name, value));
+    }
+    Ok(options)
 }
 
 /// Fails unless the columns of a view are there in the one that replaces it, before all others.

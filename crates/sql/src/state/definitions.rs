@@ -109,7 +109,7 @@ impl Definitions<'_> {
     /// The query of a view.
     pub(crate) fn view(&self, oid: Oid) -> Option<String> {
         match &self.names.catalog.object(oid)?.body {
-            Body::View(view) => Some(format!(" {};", view.query)),
+            Body::View(view) => Some(format!(" {};", crate::bind::shown(&view.query))),
             _ => None,
         }
     }

@@ -170,10 +170,15 @@ impl HostCall<'_> {
 
     fn lastval(&mut self) -> Result<Datum> {
         let last = self.session.sequences.last;
-        last.map(|(_, number)| Datum::Int8(number)).ok_or_else(|| {
+        // A sequence that was dropped has no last number.
+        let last = last.filter(|(oid, _)| self.names.catalog.object(*oid).is_some());
+        let Some((oid, number)) = last else {
             let message = "lastval is not yet defined in this session";
-            SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-        })
+            let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            return Err(SqlError::new(state, message));
+        };
+        self.check_sequence(oid, &[Privilege::Usage, Privilege::Select])?;
+        Ok(Datum::Int8(number))
     }
 
     fn setval(&mut self, arguments: &[Datum]) -> Result<Datum> {
@@ -186,6 +191,11 @@ impl HostCall<'_> {
             .set(sql.database(), oid, &sequence, number, is_called)?;
         if is_called {
             self.session.sequences.current.insert(oid, number);
+            if let Some((last, last_number)) = &mut self.session.sequences.last
+                && *last == oid
+            {
+                *last_number = number;
+            }
         }
         Ok(Datum::Int8(number))
     }

@@ -6,6 +6,7 @@
 use crate::catalog::system::{self, Routine};
 use crate::catalog::{Body, Catalog, Names as Group, OWNER, Object, Oid, PG_CATALOG, Privilege};
 use crate::error::{Result, SqlError, SqlState};
+use crate::types::kind::ARRAY_OF_ROWS;
 use crate::types::{EnumLabel, Kind, Names, RecordShape, Type};
 use std::sync::Arc;
 
@@ -133,6 +134,9 @@ impl SessionNames {
         if let Some(object) = self.catalog.object(oid) {
             return Some(self.visible_name(object));
         }
+        if let Some(object) = self.catalog.object(oid & !ARRAY_OF_ROWS) {
+            return Some(self.visible_name(object) + "[]");
+        }
         let object = self.catalog.object(oid.wrapping_sub(1))?;
         matches!(object.body, Body::Enum(_)).then(|| self.visible_name(object) + "[]")
     }
@@ -219,7 +223,7 @@ impl Names for SessionNames {
     fn type_name(&self, kind: Kind) -> Option<String> {
         let (oid, suffix) = match kind {
             Kind::Enum(oid) | Kind::Composite(oid) => (oid, ""),
-            Kind::EnumArray(oid) => (oid, "[]"),
+            Kind::EnumArray(oid) | Kind::CompositeArray(oid) => (oid, "[]"),
             _ => return None,
         };
         let object = self.catalog.object(oid)?;

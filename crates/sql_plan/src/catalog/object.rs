@@ -236,6 +236,17 @@ pub struct ViewBody {
     pub columns: Vec<(String, Type)>,
     /// Tables, views and types that it reads.
     pub reads: Vec<Oid>,
+    /// Options with their values, in the order in which they were given.
+    pub options: Vec<(String, String)>,
+}
+
+impl ViewBody {
+    /// The value of an option.
+    pub fn option(&self, name: &str) -> Option<&str> {
+        let mut options = self.options.iter();
+        let found = options.find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
 }
 
 /// A sequence; its next value is in a table of its own.
@@ -362,6 +373,12 @@ impl Object {
                     write_type(writer, data_type);
                 });
                 writer.list(&view.reads, |writer, oid| writer.number((*oid).into()));
+                if !view.options.is_empty() {
+                    writer.list(&view.options, |writer, (name, value)| {
+                        writer.text(name);
+                        writer.text(value);
+                    });
+                }
             }
             Body::Sequence(sequence) => sequence.write(&mut writer),
             Body::Role(role) => role.write(&mut writer),
@@ -403,6 +420,12 @@ impl Object {
                 query: reader.text()?,
                 columns: reader.list(|reader| Ok((reader.text()?, read_type(reader)?)))?,
                 reads: reader.list(Reader::integer)?,
+                // Views without options have no list of them.
+                options: if reader.is_at_end() {
+                    Vec::new()
+                } else {
+                    reader.list(|reader| Ok((reader.text()?, reader.text()?)))?
+                },
             }),
             4 => Body::Sequence(SequenceBody::read(reader)?),
             7 => Body::Role(RoleBody::read(reader)?),
@@ -746,6 +769,7 @@ pub(super) fn write_type(writer: &mut Writer, data_type: &Type) {
         Kind::Enum(oid) => (1, oid),
         Kind::EnumArray(oid) => (2, oid),
         Kind::Composite(oid) => (3, oid),
+        Kind::CompositeArray(oid) => (4, oid),
         kind => (0, kind.oid()),
     };
     writer.byte(group);
@@ -761,6 +785,7 @@ pub(super) fn read_type(reader: &mut Reader<'_>) -> Result<Type> {
         1 => Kind::Enum(oid),
         2 => Kind::EnumArray(oid),
         3 => Kind::Composite(oid),
+        4 => Kind::CompositeArray(oid),
         _ => return Err(reader.damaged()),
     };
     let modifier = reader.integer()?;

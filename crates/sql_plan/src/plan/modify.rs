@@ -114,6 +114,8 @@ pub struct Target {
     pub visible: usize,
     /// Names and conditions over the row.
     pub checks: Vec<(String, Expr)>,
+    /// Views whose rows the rows have to be, and their conditions over the row.
+    pub views: Vec<(String, Expr)>,
     /// Generated columns: positions, and values over the row.
     pub generated: Vec<(usize, Expr)>,
     /// Unique keys with the names of their constraints.

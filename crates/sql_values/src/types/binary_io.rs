@@ -8,6 +8,7 @@ use super::array::{Array, DIMENSIONS_MAX, Dimension, too_many_dimensions};
 use super::context::Context;
 use super::datetime::calendar::DAY;
 use super::datum::{Datum, Record, RecordShape, Timetz};
+use super::geometry;
 use super::interval::Interval;
 use super::json::Json;
 use super::kind::Kind;
@@ -41,6 +42,10 @@ pub fn print(out: &mut Vec<u8>, datum: &Datum, kind: Kind, context: &Context<'_>
         Datum::Float4(value) => out.extend(value.to_be_bytes()),
         Datum::Float8(value) => out.extend(value.to_be_bytes()),
         Datum::Numeric(number) => print_numeric(out, number),
+        Datum::Text(text) if kind == Kind::Char => {
+            out.push(text.chars().next().map_or(0, |byte| byte as u8));
+        }
+        Datum::Text(text) if kind.is_geometric() => geometry::print_binary(out, kind, text)?,
         Datum::Text(text) | Datum::Bpchar(text) | Datum::Json(text) => {
             out.extend(text.as_bytes());
         }
@@ -258,6 +263,12 @@ fn parse_from(kind: Kind, bytes: &mut Bytes<'_>, context: &Context<'_>) -> Resul
             Datum::Interval(Interval::new(bytes.i32()?, days, micros))
         }
         Kind::Uuid => Datum::Uuid(bytes.array()?),
+        _ if kind.is_geometric() => {
+            let value = geometry::parse_binary(kind, std::mem::take(&mut bytes.rest));
+            value
+                .map(Datum::text)
+                .ok_or_else(|| bad("incorrect binary data format"))?
+        }
         Kind::Jsonb => {
             let [version] = bytes.array()?;
             if version != JSONB_VERSION {
@@ -269,9 +280,11 @@ fn parse_from(kind: Kind, bytes: &mut Bytes<'_>, context: &Context<'_>) -> Resul
             let block = bytes.array().map(u32::from_be_bytes)?;
             Datum::Tid((u64::from(block) << 16) | u64::from(bytes.u16()?))
         }
-        Kind::Array(_) | Kind::EnumArray(_) | Kind::Int2Vector | Kind::OidVector => {
-            parse_array(kind, bytes, context)?
-        }
+        Kind::Array(_)
+        | Kind::EnumArray(_)
+        | Kind::CompositeArray(_)
+        | Kind::Int2Vector
+        | Kind::OidVector => parse_array(kind, bytes, context)?,
         Kind::Record | Kind::Composite(_) => parse_record(kind, bytes, context)?,
         _ if kind.is_object_number() => Datum::Oid(bytes.array().map(u32::from_be_bytes)?),
         _ => {

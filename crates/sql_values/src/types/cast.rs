@@ -185,8 +185,10 @@ fn convert_kind(datum: Datum, from: Kind, to: Kind, context: &Context<'_>) -> Re
         (Datum::Bpchar(text), Kind::Text | Kind::Varchar | Kind::Name) => {
             return Ok(text_of_kind(without_blanks(text), to));
         }
-        (Datum::Text(_), Kind::Text | Kind::Varchar) => return Ok(datum),
-        (Datum::Text(text), Kind::Bpchar) => return Ok(Datum::Bpchar(text.clone())),
+        (Datum::Text(_), Kind::Text | Kind::Varchar) if from != Kind::Char => return Ok(datum),
+        (Datum::Text(text), Kind::Bpchar) if from != Kind::Char => {
+            return Ok(Datum::Bpchar(text.clone()));
+        }
         (Datum::Text(text), Kind::Name | Kind::Char) => return Ok(text_of_kind(text, to)),
         (Datum::Record(record), Kind::Composite(oid)) => return reshaped(record, oid, context),
         (Datum::Record(_), Kind::Record) => return Ok(datum),
@@ -240,10 +242,7 @@ pub fn wrong_width(name: &str, count: usize, wanted: usize) -> SqlError {
 fn text_of_kind(text: &str, kind: Kind) -> Datum {
     match kind {
         Kind::Name => Datum::text(text_io::cut_name(text)),
-        Kind::Char => {
-            let end = text.char_indices().nth(1).map_or(text.len(), |(at, _)| at);
-            Datum::text(&text[..end])
-        }
+        Kind::Char => text_io::parse_byte(text),
         _ => Datum::text(text),
     }
 }

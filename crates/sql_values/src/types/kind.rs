@@ -44,6 +44,18 @@ pub enum Kind {
     Json,
     /// `pg_node_tree`, expressions of the catalogue.
     NodeTree,
+    /// `point`.
+    Point,
+    /// `lseg`.
+    Lseg,
+    /// `path`.
+    Path,
+    /// `box`.
+    Box,
+    /// `polygon`.
+    Polygon,
+    /// `circle`.
+    Circle,
     /// `real`.
     Float4,
     /// `double precision`.
@@ -112,7 +124,12 @@ pub enum Kind {
     Array(&'static Kind),
     /// An array of an enum, by number of the enum; its own number is the next one.
     EnumArray(u32),
+    /// An array of rows of a type of the catalogue, by number of the type.
+    CompositeArray(u32),
 }
+
+/// The bit of the number of an array of rows, which is else that of its element.
+pub const ARRAY_OF_ROWS: u32 = 1 << 31;
 
 /// Groups of types, for the choice between overloads.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -127,6 +144,8 @@ pub enum Category {
     DateTime,
     /// Enums.
     Enum,
+    /// Points and what is made of them.
+    Geometric,
     /// Numbers.
     Numeric,
     /// Types that stand for others.
@@ -174,9 +193,15 @@ pub const KINDS: &[Kind] = &[
     Kind::OidVector,
     Kind::Json,
     Kind::NodeTree,
+    Kind::Point,
+    Kind::Lseg,
+    Kind::Path,
+    Kind::Box,
+    Kind::Polygon,
     Kind::Float4,
     Kind::Float8,
     Kind::Unknown,
+    Kind::Circle,
     Kind::Bpchar,
     Kind::Varchar,
     Kind::Date,
@@ -209,7 +234,7 @@ pub const KINDS: &[Kind] = &[
 impl Kind {
     #[rustfmt::skip]
     fn facts(self) -> Facts {
-        use Category::{Array, Boolean, Composite, DateTime, Enum, Internal, Numeric, Pseudo, String, Timespan, Unknown, User};
+        use Category::{Array, Boolean, Composite, DateTime, Enum, Geometric, Internal, Numeric, Pseudo, String, Timespan, Unknown, User};
         let (oid, array_oid, length, category, name, catalogue_name) = match self {
             Kind::Bool => (16, 1000, 1, Boolean, "boolean", "bool"),
             Kind::Bytea => (17, 1001, -1, User, "bytea", "bytea"),
@@ -228,6 +253,12 @@ impl Kind {
             Kind::OidVector => (30, 1013, -1, Array, "oidvector", "oidvector"),
             Kind::Json => (114, 199, -1, User, "json", "json"),
             Kind::NodeTree => (194, 0, -1, Internal, "pg_node_tree", "pg_node_tree"),
+            Kind::Point => (600, 1017, 16, Geometric, "point", "point"),
+            Kind::Lseg => (601, 1018, 32, Geometric, "lseg", "lseg"),
+            Kind::Path => (602, 1019, -1, Geometric, "path", "path"),
+            Kind::Box => (603, 1020, 32, Geometric, "box", "box"),
+            Kind::Polygon => (604, 1027, -1, Geometric, "polygon", "polygon"),
+            Kind::Circle => (718, 719, 24, Geometric, "circle", "circle"),
             Kind::Float4 => (700, 1021, 4, Numeric, "real", "float4"),
             Kind::Float8 => (701, 1022, 8, Numeric, "double precision", "float8"),
             Kind::Unknown => (705, 0, -2, Unknown, "unknown", "unknown"),
@@ -259,9 +290,10 @@ impl Kind {
             Kind::AnyCompatibleArray => (5078, 0, -1, Pseudo, "anycompatiblearray", "anycompatiblearray"),
             Kind::AnyCompatibleNonArray => (5079, 0, 4, Pseudo, "anycompatiblenonarray", "anycompatiblenonarray"),
             Kind::Enum(oid) => (oid, oid + 1, 4, Enum, "enum", "enum"),
-            Kind::Composite(oid) => (oid, 0, -1, Composite, "record", "record"),
+            Kind::Composite(oid) => (oid, oid | ARRAY_OF_ROWS, -1, Composite, "record", "record"),
             Kind::Array(element) => (element.facts().array_oid, 0, -1, Array, "array", "array"),
             Kind::EnumArray(oid) => (oid + 1, 0, -1, Array, "array", "array"),
+            Kind::CompositeArray(oid) => (oid | ARRAY_OF_ROWS, 0, -1, Array, "array", "array"),
         };
         Facts { oid, array_oid, length, category, name, catalogue_name }
     }
@@ -343,6 +375,7 @@ impl Kind {
         match self {
             Kind::Array(element) => Some(*element),
             Kind::EnumArray(oid) => Some(Kind::Enum(oid)),
+            Kind::CompositeArray(oid) => Some(Kind::Composite(oid)),
             Kind::Int2Vector => Some(Kind::Int2),
             Kind::OidVector => Some(Kind::Oid),
             _ => None,
@@ -353,7 +386,8 @@ impl Kind {
     pub fn array(self) -> Option<Self> {
         match self {
             Kind::Enum(oid) => Some(Kind::EnumArray(oid)),
-            Kind::Array(_) | Kind::EnumArray(_) => None,
+            Kind::Composite(oid) => Some(Kind::CompositeArray(oid)),
+            Kind::Array(_) | Kind::EnumArray(_) | Kind::CompositeArray(_) => None,
             _ if self.facts().array_oid == 0 => None,
             _ => KINDS.iter().find(|kind| **kind == self).map(Kind::Array),
         }
@@ -361,7 +395,10 @@ impl Kind {
 
     /// Whether it is an array that `anyarray` takes.
     pub fn is_array(self) -> bool {
-        matches!(self, Kind::Array(_) | Kind::EnumArray(_))
+        matches!(
+            self,
+            Kind::Array(_) | Kind::EnumArray(_) | Kind::CompositeArray(_)
+        )
     }
 
     /// Whether it is one of the arrays with types of their own, which `anyarray` takes too.
@@ -389,6 +426,11 @@ impl Kind {
             self,
             Kind::Text | Kind::Varchar | Kind::Name | Kind::Char | Kind::Unknown | Kind::NodeTree
         )
+    }
+
+    /// Whether it is a shape: its values are texts that have no order.
+    pub fn is_geometric(self) -> bool {
+        self.category() == Category::Geometric
     }
 
     /// Whether its values are numbers of the catalogue.

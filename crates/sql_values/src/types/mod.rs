@@ -3,8 +3,8 @@
 //! | module | job |
 //! |---|---|
 //! | `kind`, `datum` | types and values |
-//! | `numeric`, `interval`, `datetime`, `json`, `array` | values that take more than a field |
-//! | `text_io`, `binary_io` | the two forms on the wire |
+//! | `numeric`, `interval`, `datetime`, `json`, `array`, `geometry` | values that take more than a field |
+//! | `text_io`, `float_io`, `binary_io` | the two forms on the wire |
 //! | `storage` | values in columns of the database |
 //! | `cast`, `overload`, `operator` | conversions, and the choice between overloads |
 //! | `function`, `aggregate`, `window` | functions |
@@ -27,7 +27,9 @@ pub mod cast;
 pub mod context;
 pub mod datetime;
 pub mod datum;
+mod float_io;
 pub mod function;
+pub mod geometry;
 pub mod interval;
 pub mod json;
 pub mod kind;

@@ -74,6 +74,7 @@ pub fn column_type(of: Type) -> Result<DataType> {
         Kind::Name => DataType::Varchar { max: 64 },
         Kind::Char => DataType::Varchar { max: 4 },
         Kind::Text | Kind::Json | Kind::NodeTree | Kind::Unknown => DataType::Text,
+        kind if kind.is_geometric() => DataType::Text,
         Kind::Bytea | Kind::Jsonb => DataType::Bytes { max: None },
         Kind::Date => DataType::Date,
         Kind::Timestamp | Kind::Timestamptz => DataType::Timestamp,
@@ -104,7 +105,7 @@ pub fn has_exact_keys(of: Type) -> bool {
     match of.kind {
         Kind::Numeric => decimal(of).is_some(),
         Kind::Interval | Kind::Jsonb | Kind::Json | Kind::Composite(_) => false,
-        kind => kind.element().is_none(),
+        kind => kind.element().is_none() && !kind.is_geometric(),
     }
 }
 

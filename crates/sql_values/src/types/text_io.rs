@@ -8,18 +8,18 @@ use super::cast::{CastContext, apply_modifier};
 use super::context::{ByteaOutput, Context};
 use super::datetime::{parse as moment, print as moment_print};
 use super::datum::{Datum, Record};
+pub use super::float_io::{append, bad_text, parse_f32, parse_f64, print_general, trimmed};
+use super::float_io::{print_f32, print_f64};
+use super::geometry;
 use super::interval;
 use super::json::Json;
 use super::kind::{Kind, Type};
 use super::numeric::Numeric;
 use crate::error::{Result, SqlError, SqlState};
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// The most bytes of a `name`.
 const NAME_BYTES_MAX: usize = 63;
-/// Digits that show whether a number lies in the middle between two texts.
-const DIGITS_OF_TIES: usize = 60;
 
 /// The value of a text.
 pub fn parse(kind: Kind, text: &str, context: &Context<'_>) -> Result<Datum> {
@@ -33,9 +33,7 @@ pub fn parse(kind: Kind, text: &str, context: &Context<'_>) -> Result<Datum> {
         Kind::Text | Kind::Varchar | Kind::Unknown | Kind::NodeTree => Ok(Datum::text(text)),
         Kind::Bpchar => Ok(Datum::Bpchar(text.into())),
         Kind::Name => Ok(Datum::text(cut_name(text))),
-        Kind::Char => Ok(Datum::text(
-            &text[..text.chars().next().map_or(0, char::len_utf8)],
-        )),
+        Kind::Char => Ok(parse_byte(text)),
         Kind::Bool => parse_bool(text).map(Datum::Bool),
         Kind::Int2 | Kind::Int4 | Kind::Int8 => parse_integer(kind, text),
         Kind::Float4 => parse_f32(text).map(Datum::Float4),
@@ -53,6 +51,7 @@ pub fn parse(kind: Kind, text: &str, context: &Context<'_>) -> Result<Datum> {
         }
         Kind::Jsonb => Ok(Datum::Jsonb(Arc::new(Json::parse(text)?))),
         Kind::Tid => parse_tid(text),
+        _ if kind.is_geometric() => geometry::parse(kind, text).map(Datum::text),
         Kind::Enum(oid) => context
             .names
             .enum_label(oid, text)
@@ -65,7 +64,7 @@ pub fn parse(kind: Kind, text: &str, context: &Context<'_>) -> Result<Datum> {
                 )
             }),
         Kind::Int2Vector | Kind::OidVector => array::parse_vector(kind, text, context),
-        Kind::Array(_) | Kind::EnumArray(_) => {
+        Kind::Array(_) | Kind::EnumArray(_) | Kind::CompositeArray(_) => {
             let element = kind.element().ok_or_else(|| no_input(kind))?;
             array::parse(element, text, context)
         }
@@ -98,14 +97,6 @@ fn no_input(kind: Kind) -> SqlError {
     )
 }
 
-/// The error of a text that is no value of a type.
-pub fn bad_text(name: &str, text: &str) -> SqlError {
-    SqlError::new(
-        SqlState::INVALID_TEXT_REPRESENTATION,
-        format!("invalid input syntax for type {name}: \"{text}\""),
-    )
-}
-
 /// The text of a value. The kind matters for numbers of the catalogue only: NULL has no text, and
 /// prints as nothing.
 pub fn print(datum: &Datum, kind: Kind, context: &Context<'_>) -> Result<String> {
@@ -130,6 +121,7 @@ pub fn print_into(
         Datum::Float4(value) => print_f32(out, *value, context.settings.extra_float_digits),
         Datum::Float8(value) => print_f64(out, *value, context.settings.extra_float_digits),
         Datum::Numeric(number) => append(out, number),
+        Datum::Text(text) if kind == Kind::Char => print_byte(out, text),
         Datum::Text(text) | Datum::Bpchar(text) | Datum::Json(text) => {
             out.push_str(text);
         }
@@ -163,19 +155,31 @@ pub fn print_into(
     Ok(())
 }
 
-/// Writing to a text cannot fail.
-pub fn append(out: &mut String, value: impl std::fmt::Display) {
-    let _ = write!(out, "{value}");
+/// The first byte of a text, or the one whose number stands there in octal. A byte beyond 127 is
+/// held as the character of its number, and zero as the empty text.
+pub(super) fn parse_byte(text: &str) -> Datum {
+    let bytes = text.as_bytes();
+    let octal = match bytes {
+        [b'\\', digits @ ..] if digits.len() == 3 => std::str::from_utf8(digits).ok(),
+        _ => None,
+    };
+    let octal = octal.and_then(|digits| u8::from_str_radix(digits, 8).ok());
+    match octal.or(bytes.first().copied()) {
+        None | Some(0) => Datum::text(""),
+        Some(byte) => Datum::text(char::from(byte).to_string()),
+    }
+}
+
+fn print_byte(out: &mut String, text: &str) {
+    match text.chars().next() {
+        Some(byte) if !byte.is_ascii() => append(out, format_args!("\\{:03o}", byte as u32)),
+        _ => out.push_str(text),
+    }
 }
 
 /// A text of at most 63 bytes, as a name holds it.
 pub fn cut_name(text: &str) -> &str {
     &text[..text.floor_char_boundary(NAME_BYTES_MAX)]
-}
-
-/// A text without the blanks at both ends.
-pub fn trimmed(text: &str) -> &str {
-    text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b')
 }
 
 fn parse_bool(text: &str) -> Result<bool> {
@@ -205,211 +209,6 @@ fn parse_integer(kind: Kind, text: &str) -> Result<Datum> {
             format!("value \"{text}\" is out of range for type {kind}"),
         )
     })
-}
-
-/// A number, NaN or infinity as `float8` reads it.
-pub fn parse_f64(text: &str) -> Result<f64> {
-    let body = float_body(text, "double precision")?;
-    let value: f64 = body
-        .parse()
-        .map_err(|_| bad_text("double precision", text))?;
-    if is_lost(value.is_infinite(), value == 0.0, body) {
-        return Err(SqlError::new(
-            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-            format!("\"{body}\" is out of range for type double precision"),
-        ));
-    }
-    Ok(value)
-}
-
-/// A number, NaN or infinity as `float4` reads it.
-pub fn parse_f32(text: &str) -> Result<f32> {
-    let body = float_body(text, "real")?;
-    let value: f32 = body.parse().map_err(|_| bad_text("real", text))?;
-    if is_lost(value.is_infinite(), value == 0.0, body) {
-        return Err(SqlError::new(
-            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-            format!("\"{body}\" is out of range for type real"),
-        ));
-    }
-    Ok(value)
-}
-
-/// The text without blanks, if Rust reads it as PostgreSQL does.
-fn float_body<'t>(text: &'t str, name: &str) -> Result<&'t str> {
-    let body = trimmed(text);
-    let unsigned = body.strip_prefix(['+', '-']).unwrap_or(body);
-    let is_word = ["infinity", "inf", "nan"]
-        .iter()
-        .any(|word| unsigned.eq_ignore_ascii_case(word));
-    let is_number = unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.');
-    if is_word || is_number {
-        Ok(body)
-    } else {
-        Err(bad_text(name, text))
-    }
-}
-
-/// Whether a number is none that the type can hold, though its text is one.
-fn is_lost(is_infinite: bool, is_zero: bool, body: &str) -> bool {
-    let mantissa = body.split(['e', 'E']).next().unwrap_or(body);
-    let has_digits = mantissa.bytes().any(|byte| byte.is_ascii_digit());
-    let is_nonzero = mantissa.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
-    (is_infinite && has_digits) || (is_zero && is_nonzero)
-}
-
-fn print_f64(out: &mut String, value: f64, extra_digits: i32) {
-    if print_special(out, value) {
-        return;
-    }
-    if extra_digits > 0 {
-        print_digits(out, &shortest_f64(value), 15);
-    } else {
-        print_general(out, value, (15 + extra_digits).max(1) as usize);
-    }
-}
-
-fn print_f32(out: &mut String, value: f32, extra_digits: i32) {
-    if print_special(out, f64::from(value)) {
-        return;
-    }
-    if extra_digits > 0 {
-        print_digits(out, &shortest_f32(value), 6);
-    } else {
-        print_general(out, f64::from(value), (6 + extra_digits).max(1) as usize);
-    }
-}
-
-/// The fewest digits that read back as the number, by PostgreSQL's rules.
-fn shortest_f64(value: f64) -> String {
-    let text = format!("{value:e}");
-    let next = f64::from_bits(value.abs().to_bits().saturating_add(1)) - value.abs();
-    let print = |digits: usize| format!("{value:.digits$e}");
-    let is_half = |text: &str| next >= 2.0 && is_half(text, value.abs(), next);
-    shortest(text, 17, print, |text| {
-        text.parse() == Ok(value) && !is_half(text)
-    })
-}
-
-/// The same for numbers of 32 bits.
-fn shortest_f32(value: f32) -> String {
-    let text = format!("{value:e}");
-    let next = f32::from_bits(value.abs().to_bits().saturating_add(1)) - value.abs();
-    let (size, gap) = (f64::from(value.abs()), f64::from(next));
-    let print = |digits: usize| format!("{value:.digits$e}");
-    let is_half = |text: &str| gap >= 2.0 && is_half(text, size, gap);
-    shortest(text, 9, print, |text| {
-        text.parse() == Ok(value) && !is_half(text)
-    })
-}
-
-/// Rust's shortest digits, with two corrections. The digits must lie strictly between the halves to
-/// the neighbours, and of two texts that are equally near the one with an even digit is taken.
-fn shortest(
-    text: String,
-    digits_max: usize,
-    print: impl Fn(usize) -> String,
-    is_valid: impl Fn(&str) -> bool,
-) -> String {
-    let count = digit_count(&text);
-    if !is_valid(&text) {
-        let mut more = (count..digits_max).map(&print);
-        return more.find(|text| is_valid(text)).unwrap_or(text);
-    }
-    let longer = print(count);
-    let (mantissa, exponent) = longer.split_once('e').unwrap_or((&longer, "0"));
-    let Some(cut) = mantissa.strip_suffix('5') else {
-        return text;
-    };
-    let is_even = cut.ends_with(['0', '2', '4', '6', '8']);
-    let exact = print(DIGITS_OF_TIES);
-    let rest = exact
-        .strip_prefix(mantissa)
-        .and_then(|rest| rest.split('e').next());
-    let is_tie = rest.is_some_and(|rest| rest.bytes().all(|digit| digit == b'0'));
-    let below = format!("{cut}e{exponent}");
-    if is_tie && is_even && is_valid(&below) {
-        below
-    } else {
-        text
-    }
-}
-
-/// Digits of the mantissa.
-fn digit_count(text: &str) -> usize {
-    let mantissa = text.split('e').next().unwrap_or(text);
-    mantissa.bytes().filter(u8::is_ascii_digit).count()
-}
-
-/// Whether a text is half the gap away from the number, or more. Only integers can be such halves
-/// with few digits.
-fn is_half(text: &str, value: f64, gap: f64) -> bool {
-    if value > 1e36 {
-        return false;
-    }
-    let (value, gap) = (value as i128, gap as i128);
-    let unsigned = text.strip_prefix('-').unwrap_or(text);
-    let written = Numeric::parse(unsigned)
-        .ok()
-        .and_then(|number| number.round(0).small());
-    written.is_some_and(|(written, _)| (written - value).abs() * 2 >= gap)
-}
-
-fn print_special(out: &mut String, value: f64) -> bool {
-    match () {
-        () if value.is_nan() => out.push_str("NaN"),
-        () if value.is_infinite() && value > 0.0 => out.push_str("Infinity"),
-        () if value.is_infinite() => out.push_str("-Infinity"),
-        () => return false,
-    }
-    true
-}
-
-/// C's `%.*g`: so many significant digits, without zeros at the end.
-pub fn print_general(out: &mut String, value: f64, digits: usize) {
-    if print_special(out, value) {
-        return;
-    }
-    let scientific = format!("{value:.*e}", digits - 1);
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let short = if mantissa.contains('.') {
-        mantissa.trim_end_matches('0').trim_end_matches('.')
-    } else {
-        mantissa
-    };
-    print_digits(out, &format!("{short}e{exponent}"), digits as i32);
-}
-
-/// The shortest digits that read back as the number, as `d.ddde10`, in the form that PostgreSQL
-/// gives them: plain while the exponent is at least -4 and below `plain_digits`.
-fn print_digits(out: &mut String, scientific: &str, plain_digits: i32) {
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    let (sign, mantissa) = match mantissa.strip_prefix('-') {
-        Some(rest) => ("-", rest),
-        None => ("", mantissa),
-    };
-    out.push_str(sign);
-    if exponent < -4 || exponent >= plain_digits {
-        let mark = if exponent < 0 { '-' } else { '+' };
-        append(out, format_args!("{mantissa}e{mark}{:02}", exponent.abs()));
-        return;
-    }
-    let digits = mantissa.replace('.', "");
-    if exponent < 0 {
-        let zeros = "0".repeat((-exponent - 1) as usize);
-        append(out, format_args!("0.{zeros}{digits}"));
-        return;
-    }
-    let whole = exponent as usize + 1;
-    if digits.len() <= whole {
-        append(out, format_args!("{digits:0<whole$}"));
-    } else {
-        append(
-            out,
-            format_args!("{}.{}", &digits[..whole], &digits[whole..]),
-        );
-    }
 }
 
 fn parse_bytea(text: &str) -> Result<Vec<u8>> {

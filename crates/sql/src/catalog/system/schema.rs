@@ -8,7 +8,7 @@ use super::relation::all;
 use super::relation::{Maker, Rows, Sources, array, flag, small, text, vector};
 use super::types::storage_of;
 use crate::catalog::{
-    Body, Column, Index, Object, Oid, Origin, PartitionBound, Rule, Strategy, TableBody,
+    Body, Column, Index, Object, Oid, Origin, PartitionBound, Rule, Strategy, TableBody, ViewBody,
     typed_table,
 };
 use crate::error::Result;
@@ -200,6 +200,7 @@ fn classes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                 ("relkind", text("v")),
                 ("relnatts", small(view.columns.len())),
                 ("relhasrules", flag(true)),
+                ("reloptions", view_options(view)),
             ]),
             Body::Sequence(_) => rows.push([
                 ("oid", Datum::Oid(object.oid)),
@@ -217,6 +218,16 @@ fn classes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// `name=value` for each option of a view; NULL without options.
+fn view_options(view: &ViewBody) -> Datum {
+    if view.options.is_empty() {
+        return Datum::Null;
+    }
+    let options = view.options.iter();
+    let texts = options.map(|(name, value)| text(&format!("{name}={value}")));
+    array(Kind::Text, texts)
 }
 
 fn table_class(

@@ -129,6 +129,7 @@ fn category_letter(category: Category) -> &'static str {
         Category::Numeric => "N",
         Category::Pseudo => "P",
         Category::String => "S",
+        Category::Geometric => "G",
         Category::Timespan => "T",
         Category::User => "U",
         Category::Unknown => "X",
@@ -311,6 +312,19 @@ fn domain(from: &Sources<'_>, object: &Object, rows: &mut Rows<'_>) {
 /// The type of a relation's rows.
 fn composite(object: &Object, rows: &mut Rows<'_>) {
     let kind = Kind::Composite(object.oid);
+    let array = Kind::CompositeArray(object.oid);
+    push(
+        &TypeRow {
+            oid: array.oid(),
+            name: &format!("_{}", object.name),
+            namespace: object.namespace,
+            letter: "b",
+            kind: array,
+            element: object.oid,
+            array: 0,
+        },
+        rows,
+    );
     let storage = storage_of(kind);
     let [input, output, receive, send] = input_output(kind);
     rows.push([
@@ -322,6 +336,7 @@ fn composite(object: &Object, rows: &mut Rows<'_>) {
         ("typtype", text("c")),
         ("typcategory", text("C")),
         ("typrelid", Datum::Oid(object.oid)),
+        ("typarray", Datum::Oid(array.oid())),
         ("typinput", Datum::Oid(named_oid(&input))),
         ("typoutput", Datum::Oid(named_oid(&output))),
         ("typreceive", Datum::Oid(named_oid(&receive))),

@@ -95,7 +95,9 @@ WHERE c.relkind IN ('r', 'v')
 CREATE VIEW information_schema.views AS
 SELECT current_database() AS table_catalog, n.nspname AS table_schema, c.relname AS table_name,
   CASE WHEN pg_has_role(c.relowner, 'USAGE') THEN pg_get_viewdef(c.oid) END AS view_definition,
-  'NONE' AS check_option, 'NO' AS is_updatable, 'NO' AS is_insertable_into,
+  CASE WHEN 'check_option=cascaded' = ANY (c.reloptions) THEN 'CASCADED'
+    WHEN 'check_option=local' = ANY (c.reloptions) THEN 'LOCAL' ELSE 'NONE' END AS check_option,
+  'NO' AS is_updatable, 'NO' AS is_insertable_into,
   'NO' AS is_trigger_updatable, 'NO' AS is_trigger_deletable, 'NO' AS is_trigger_insertable_into
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind = 'v'

@@ -4,7 +4,7 @@
 //! newest state, locked, and changed as an update changes it.
 
 use super::change::apply;
-use super::rules::{check, duplicate, generate, of_row, stored_row};
+use super::rules::{check, check_views, duplicate, generate, of_row, stored_row};
 use super::{Noted, Pending, reference, route};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Conflict, Insert, Router, Target, UniqueKey};
@@ -56,7 +56,11 @@ pub(super) fn insert_routed(
     let own = leaf.row_of(row);
     let conflict = leaf.conflict.as_ref();
     let inserted = insert_row(&leaf.target, conflict, own, (pending, &mut noted.seen), run)?;
-    Ok(inserted.map(|own| leaf.row_above(&own, table.source.width())))
+    let inserted = inserted.map(|own| leaf.row_above(&own, table.source.width()));
+    if let Some(row) = &inserted {
+        check_views(table, row, run)?;
+    }
+    Ok(inserted)
 }
 
 /// Inserts a row whose columns have their values; returns it, or the one that was changed in its

@@ -52,7 +52,21 @@ pub(in crate::run) fn check(table: &Target, row: &[Datum], run: &mut Run<'_>) ->
             return Err(named(table, error).named(|names| names.constraint = Some(name.clone())));
         }
     }
-    super::route::check(table, row, run)
+    super::route::check(table, row, run)?;
+    check_views(table, row, run)
+}
+
+/// Checks that a row is one of the views through which it is changed.
+pub(super) fn check_views(table: &Target, row: &[Datum], run: &mut Run<'_>) -> Result<()> {
+    for (view, condition) in &table.views {
+        if evaluate(condition, row, run)? != Datum::Bool(true) {
+            let message = format!("new row violates check option for view \"{view}\"");
+            let detail = failing_row(table, row, &run.environment.context())?;
+            let state = SqlState::WITH_CHECK_OPTION_VIOLATION;
+            return Err(SqlError::new(state, message).detail(detail));
+        }
+    }
+    Ok(())
 }
 
 /// The error with the names of the table.

@@ -353,7 +353,7 @@ impl Reader<'_> {
         match word {
             "now" => set(&mut parts.special, Special::Now),
             "epoch" => set(&mut parts.special, Special::Epoch),
-            "infinity" | "+infinity" => set(&mut parts.special, Special::Infinity),
+            "infinity" => set(&mut parts.special, Special::Infinity),
             "-infinity" => set(&mut parts.special, Special::NegativeInfinity),
             "today" => self.day_from_today(0),
             "yesterday" => self.day_from_today(-1),

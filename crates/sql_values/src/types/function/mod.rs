@@ -9,6 +9,7 @@ pub mod array_assign;
 mod bytes;
 mod digest;
 mod general;
+pub(super) mod geometry;
 pub mod json;
 mod json_make;
 mod keyword;
@@ -21,6 +22,7 @@ pub mod pattern;
 mod regexp;
 mod series;
 pub mod string;
+mod support;
 
 pub use bytes::to_base64;
 
@@ -213,6 +215,8 @@ const TABLES: &[&[Function]] = &[
     moment_form::FUNCTIONS,
     moment_read::FUNCTIONS,
     number_form::FUNCTIONS,
+    support::FUNCTIONS,
+    geometry::FUNCTIONS,
 ];
 
 static BUILT_IN: LazyLock<Functions> = LazyLock::new(|| Functions::with(&[]));

@@ -13,10 +13,18 @@ use super::super::text_io::append;
 use super::{DAY_MICROS, Interval, MONTH_DAYS};
 use crate::error::{Result, SqlError, SqlState};
 
+/// The smallest number of 64 bits, without its sign.
+const SMALLEST: &str = "9223372036854775808";
+/// Digits of a date, and of a time, without signs between their fields.
+const DATE_DIGITS: usize = 8;
+const TIME_DIGITS: usize = 6;
+
 /// The reason that a text is no interval.
 enum Fault {
     Format,
     Range,
+    /// Each field is right, and all of them together are too long.
+    Length,
 }
 
 /// The interval of a text.
@@ -30,13 +38,14 @@ pub fn parse_with_fields(text: &str, fields: i32, context: &Context<'_>) -> Resu
     let standard = context.settings.interval_style == IntervalStyle::SqlStandard;
     let result = read(text, fields, standard).or_else(|fault| match fault {
         Fault::Format => read_iso(text),
-        Fault::Range => Err(fault),
+        Fault::Range | Fault::Length => Err(fault),
     });
     result.map_err(|fault| match fault {
         Fault::Format => SqlError::new(
             SqlState::INVALID_DATETIME_FORMAT,
             format!("invalid input syntax for type interval: \"{text}\""),
         ),
+        Fault::Length => super::out_of_range(),
         Fault::Range => SqlError::new(
             SqlState::INTERVAL_FIELD_OVERFLOW,
             format!("interval field value out of range: \"{text}\""),
@@ -105,24 +114,24 @@ impl Sum {
         add(&mut self.months, months as i64, 1)
     }
 
-    fn negate(&mut self) {
-        self.years = -self.years;
-        self.months = -self.months;
-        self.days = -self.days;
-        self.micros = self.micros.wrapping_neg();
+    fn negate(&mut self) -> Result<(), Fault> {
+        for field in [
+            &mut self.years,
+            &mut self.months,
+            &mut self.days,
+            &mut self.micros,
+        ] {
+            *field = field.checked_neg().ok_or(Fault::Range)?;
+        }
+        Ok(())
     }
 
     fn interval(&self) -> Result<Interval, Fault> {
-        let months = self
-            .years
-            .checked_mul(12)
-            .and_then(|months| months.checked_add(self.months))
-            .and_then(|months| i32::try_from(months).ok());
-        let days = i32::try_from(self.days).ok();
-        match months.zip(days) {
-            Some((months, days)) => Ok(Interval::new(months, days, self.micros)),
-            None => Err(Fault::Range),
-        }
+        let field = |value| i32::try_from(value).map_err(|_| Fault::Range);
+        let (years, months, days) = (field(self.years)?, field(self.months)?, field(self.days)?);
+        let months = i64::from(years) * 12 + i64::from(months);
+        let months = i32::try_from(months).map_err(|_| Fault::Length)?;
+        Ok(Interval::new(months, days, self.micros))
     }
 }
 
@@ -157,6 +166,7 @@ fn read(text: &str, fields: i32, is_standard: bool) -> Result<Interval, Fault> {
                 once(&mut seen, Unit::Hour)?;
                 once(&mut seen, Unit::Minute)?;
                 once(&mut seen, Unit::Second)?;
+                fractions(&mut seen)?;
                 let micros = clock(text, fields)?;
                 add(&mut sum.micros, if one_sign { -micros } else { micros }, 1)?;
                 next = Some(Unit::Day);
@@ -165,6 +175,7 @@ fn read(text: &str, fields: i32, is_standard: bool) -> Result<Interval, Fault> {
                 once(&mut seen, Unit::Hour)?;
                 once(&mut seen, Unit::Minute)?;
                 once(&mut seen, Unit::Second)?;
+                fractions(&mut seen)?;
                 let micros = clock(&text[1..], fields)?;
                 let is_negative = text.starts_with('-');
                 add(
@@ -179,12 +190,12 @@ fn read(text: &str, fields: i32, is_standard: bool) -> Result<Interval, Fault> {
                 let (of, value, rest) = quantity(text, of)?;
                 let sign = if one_sign && place > 0 { -1 } else { 1 };
                 once(&mut seen, of)?;
-                sum.add(of, value * sign, rest * sign as f64)?;
-                next = None;
-                // Numbers before this one need units, unless the type says them.
-                if fields != INTERVAL_ALL_FIELDS {
-                    next = None;
+                if of == Unit::Second && rest != 0.0 {
+                    fractions(&mut seen)?;
                 }
+                sum.add(of, value * sign, rest * sign as f64)?;
+                // A number before hours counts days; others need units, unless the type has them.
+                next = (of == Unit::Hour).then_some(Unit::Day);
             }
         }
     }
@@ -192,7 +203,7 @@ fn read(text: &str, fields: i32, is_standard: bool) -> Result<Interval, Fault> {
         return Err(Fault::Format);
     }
     if is_ago {
-        sum.negate();
+        sum.negate()?;
     }
     sum.interval()
 }
@@ -204,6 +215,12 @@ fn once(seen: &mut Vec<Unit>, unit: Unit) -> Result<(), Fault> {
     }
     seen.push(unit);
     Ok(())
+}
+
+/// Seconds with a fraction leave no room for smaller units.
+fn fractions(seen: &mut Vec<Unit>) -> Result<(), Fault> {
+    once(seen, Unit::Millisecond)?;
+    once(seen, Unit::Microsecond)
 }
 
 /// The unit of a number that has none.
@@ -239,12 +256,17 @@ fn quantity(text: &str, of: Unit) -> Result<(Unit, i64, f64), Fault> {
         return Ok((Unit::Month, sign * total.ok_or(Fault::Range)?, 0.0));
     }
     let (whole, rest) = body.split_at(body.find('.').unwrap_or(body.len()));
-    let value = if whole.is_empty() { 0 } else { int(whole)? };
+    let value = match whole {
+        "" => 0,
+        // The smallest number has no opposite.
+        SMALLEST if is_negative => i64::MIN,
+        _ => sign * int(whole)?,
+    };
     let rest = match rest {
         "" | "." => 0.0,
         _ => rest.parse::<f64>().map_err(|_| Fault::Format)?,
     };
-    Ok((of, sign * value, sign as f64 * rest))
+    Ok((of, value, sign as f64 * rest))
 }
 
 fn int(text: &str) -> Result<i64, Fault> {
@@ -285,70 +307,97 @@ fn clock(text: &str, fields: i32) -> Result<i64, Fault> {
     Ok(total)
 }
 
-/// `P1Y2M3W4DT5H6M7S`, or `P0001-02-03T04:05:06`.
+/// `P1Y2M3W4DT5H6M7S`, or `P0001-02-03T04:05:06`, or one of them for the date and the other for
+/// the time.
 fn read_iso(text: &str) -> Result<Interval, Fault> {
     let body = text.strip_prefix('P').ok_or(Fault::Format)?;
+    let (date, time) = body.split_once('T').unwrap_or((body, ""));
+    if date.is_empty() && time.is_empty() {
+        return Err(Fault::Format);
+    }
     let mut sum = Sum::default();
-    let mut rest = body;
-    let mut in_time = false;
-    let mut any = false;
+    let has_letters =
+        |text: &str| text.contains(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'e' | 'E'));
+    if has_letters(date) {
+        designated(date, date_letter, &mut sum)?;
+    } else {
+        let units = [Unit::Year, Unit::Month, Unit::Day];
+        listed(date, ('-', DATE_DIGITS), units, &mut sum)?;
+    }
+    if has_letters(time) {
+        designated(time, time_letter, &mut sum)?;
+    } else {
+        let units = [Unit::Hour, Unit::Minute, Unit::Second];
+        listed(time, (':', TIME_DIGITS), units, &mut sum)?;
+    }
+    sum.interval()
+}
+
+fn date_letter(letter: char) -> Option<Unit> {
+    Some(match letter {
+        'Y' => Unit::Year,
+        'M' => Unit::Month,
+        'W' => Unit::Week,
+        'D' => Unit::Day,
+        _ => return None,
+    })
+}
+
+fn time_letter(letter: char) -> Option<Unit> {
+    Some(match letter {
+        'H' => Unit::Hour,
+        'M' => Unit::Minute,
+        'S' => Unit::Second,
+        _ => return None,
+    })
+}
+
+/// Numbers with a letter after each.
+fn designated(text: &str, unit: fn(char) -> Option<Unit>, sum: &mut Sum) -> Result<(), Fault> {
+    let mut rest = text;
     while !rest.is_empty() {
-        if let Some(after) = rest.strip_prefix('T') {
-            in_time = true;
-            rest = after;
-            continue;
-        }
-        let end = rest
-            .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+')))
-            .unwrap_or(rest.len());
+        let is_letter = |c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | 'e' | 'E'));
+        let end = rest.find(is_letter).ok_or(Fault::Format)?;
         let (number, after) = rest.split_at(end);
-        let letter = after.chars().next();
-        if matches!(letter, None | Some('T' | ':')) {
-            return alternative_iso(body);
-        }
+        let letter = after.chars().next().ok_or(Fault::Format)?;
         let number: f64 = number.parse().map_err(|_| Fault::Format)?;
-        let unit = match (letter, in_time) {
-            (Some('Y'), false) => Unit::Year,
-            (Some('M'), false) => Unit::Month,
-            (Some('W'), false) => Unit::Week,
-            (Some('D'), false) => Unit::Day,
-            (Some('H'), true) => Unit::Hour,
-            (Some('M'), true) => Unit::Minute,
-            (Some('S'), true) => Unit::Second,
-            _ => return Err(Fault::Format),
-        };
+        let unit = unit(letter).ok_or(Fault::Format)?;
         if number.abs() > 9.2e18 {
             return Err(Fault::Range);
         }
         sum.add(unit, number.trunc() as i64, number.fract())?;
-        any = true;
-        rest = &after[1..];
+        rest = &after[letter.len_utf8()..];
     }
-    if any {
-        sum.interval()
-    } else {
-        Err(Fault::Format)
-    }
+    Ok(())
 }
 
-fn alternative_iso(body: &str) -> Result<Interval, Fault> {
-    let (date, time) = body.split_once('T').unwrap_or((body, ""));
-    let mut sum = Sum::default();
-    let units = [Unit::Year, Unit::Month, Unit::Day];
-    if !date.is_empty() {
-        for (text, unit) in date.split('-').zip(units) {
-            let (unit, value, rest) = quantity(text, unit)?;
-            sum.add(unit, value, rest)?;
-        }
+/// Numbers of the units in their order: with a sign between them, or of two digits each after the
+/// first if so many digits stand there.
+fn listed(
+    text: &str,
+    (between, digits): (char, usize),
+    units: [Unit; 3],
+    sum: &mut Sum,
+) -> Result<(), Fault> {
+    if text.is_empty() {
+        return Ok(());
     }
-    let units = [Unit::Hour, Unit::Minute, Unit::Second];
-    if !time.is_empty() {
-        for (text, unit) in time.split(':').zip(units) {
-            let (unit, value, rest) = quantity(text, unit)?;
-            sum.add(unit, value, rest)?;
-        }
+    let is_packed = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
+    let parts: Vec<&str> = if is_packed {
+        let (first, rest) = text.split_at(digits - 4);
+        let (second, third) = rest.split_at(2);
+        vec![first, second, third]
+    } else {
+        text.split(between).collect()
+    };
+    if parts.len() > units.len() {
+        return Err(Fault::Format);
     }
-    sum.interval()
+    for (text, unit) in parts.into_iter().zip(units) {
+        let (unit, value, rest) = quantity(text, unit)?;
+        sum.add(unit, value, rest)?;
+    }
+    Ok(())
 }
 
 /// An interval taken apart, all with its sign.

@@ -36,6 +36,7 @@ const TABLES: &[&[Function]] = &[
     text::PATTERNS,
     text::OPERATORS,
     container::OPERATORS,
+    super::function::geometry::OPERATORS,
 ];
 
 static OPERATORS: LazyLock<HashMap<&'static str, Vec<&'static Function>>> = LazyLock::new(|| {
