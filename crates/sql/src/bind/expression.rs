@@ -142,6 +142,16 @@ impl Binder<'_> {
         }
     }
 
+    /// `table.*` as a value.
+    pub(super) fn row_of_table(&mut self, name: &ast::ObjectName) -> Result<Expr> {
+        let (_, alias) = super::object_name(name)?;
+        if !self.knows_table(&alias) {
+            let message = format!("missing FROM-clause entry for table \"{alias}\"");
+            return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
+        }
+        self.whole_row(&alias)
+    }
+
     /// The row of a table as a value.
     pub(super) fn whole_row(&mut self, alias: &str) -> Result<Expr> {
         let found = self

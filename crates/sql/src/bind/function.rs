@@ -66,15 +66,9 @@ impl Binder<'_> {
         }
         let is_user_defined = functions.named(name).is_empty() && function.over.is_none();
         if is_user_defined
-            && let Some(value) = self.user_function((schema, name), &arguments.values)?
+            && let Some(value) = self.function_or_cast((schema, name), &arguments.values)?
         {
             return Ok(value);
-        }
-        if let [value] = arguments.values.as_slice()
-            && is_user_defined
-            && let Some(cast) = self.function_cast(name, value)
-        {
-            return cast;
         }
         let kinds: Vec<Kind> = arguments.values.iter().map(Expr::kind).collect();
         let resolved = functions.resolve(name, &kinds, arguments.is_variadic)?;
@@ -142,6 +136,17 @@ impl Binder<'_> {
     }
 
     /// `name(value)` where `name` is a type: a cast.
+    fn function_or_cast(
+        &mut self,
+        (schema, name): (Option<&str>, &str),
+        values: &[Expr],
+    ) -> Result<Option<Expr>> {
+        match (self.user_function((schema, name), values)?, values) {
+            (None, [value]) => self.function_cast(name, value).transpose(),
+            (found, _) => Ok(found),
+        }
+    }
+
     fn function_cast(&mut self, name: &str, value: &Expr) -> Option<Result<Expr>> {
         let kind = Kind::from_name(name)?;
         Some(self.cast_to(value.clone(), kind.plain()))
@@ -444,14 +449,7 @@ impl Binder<'_> {
                 let instead = "Cast the value to the type that it should have.";
                 Err(SqlError::unsupported(format!("{tree}"), instead))
             }
-            Tree::QualifiedWildcard(name, _) => {
-                let (_, alias) = object_name(name)?;
-                if !self.knows_table(&alias) {
-                    let message = format!("missing FROM-clause entry for table \"{alias}\"");
-                    return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
-                }
-                self.whole_row(&alias)
-            }
+            Tree::QualifiedWildcard(name, _) => self.row_of_table(name),
             Tree::Wildcard(_) => {
                 let message = "row expansion via \"*\" is not supported here";
                 Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))

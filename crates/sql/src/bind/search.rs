@@ -6,6 +6,7 @@
 use super::{Binder, ident_text, object_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::state::quoted;
+use crate::types::text_io::append;
 use sql_parse::{CYCLE, SEARCH, mark_of};
 use sqlparser::ast::{
     Cte, Expr as Tree, Ident, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
@@ -115,7 +116,7 @@ fn syntax(message: String) -> SqlError {
     SqlError::new(SqlState::SYNTAX_ERROR, message)
 }
 
-fn not_here(message: String) -> SqlError {
+fn not_here(message: &str) -> SqlError {
     let message = format!("with a SEARCH or CYCLE clause, {message}");
     SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
 }
@@ -191,7 +192,7 @@ impl Clauses {
                 next = format!(", {sequence} || ROW({row})");
                 shown = format!(", {sequence}");
             } else {
-                first = ", 0::bigint".to_owned();
+                first.push_str(", 0::bigint");
                 next = format!(", {sequence} + 1");
                 shown = format!(", ROW({sequence}, {row}) AS {sequence}");
             }
@@ -203,11 +204,17 @@ impl Clauses {
                 quoted(&cycle.path),
             );
             let (to, default) = (&cycle.to, &cycle.default);
-            first += &format!(", CASE WHEN false THEN {to} ELSE {default} END, ARRAY[ROW({row})]");
-            next += &format!(
-                ", CASE WHEN ROW({row}) = ANY ({path}) THEN {to} ELSE {default} END, {path} || ROW({row})"
+            append(
+                &mut first,
+                format_args!(", CASE WHEN false THEN {to} ELSE {default} END, ARRAY[ROW({row})]"),
             );
-            shown += &format!(", {mark}, {path}");
+            append(
+                &mut next,
+                format_args!(
+                    ", CASE WHEN ROW({row}) = ANY ({path}) THEN {to} ELSE {default} END, {path} || ROW({row})"
+                ),
+            );
+            append(&mut shown, format_args!(", {mark}, {path}"));
             end = format!(" WHERE {mark} <> {to}");
         }
         let (name, columns, own) = (quoted(name), list(columns), list(&own));
@@ -232,16 +239,14 @@ impl Binder<'_> {
             return Err(syntax("WITH query is not recursive".to_owned()));
         };
         if matches!(**left, SetExpr::SetOperation { .. } | SetExpr::Query(_)) {
-            return Err(not_here(
-                "the left side of the UNION must be a SELECT".into(),
-            ));
+            return Err(not_here("the left side of the UNION must be a SELECT"));
         }
         let SetExpr::Select(step) = &**right else {
             let message = match &**right {
                 SetExpr::Query(query) if query.with.is_some() => return Err(not_at_top(name)),
                 _ => "the right side of the UNION must be a SELECT",
             };
-            return Err(not_here(message.into()));
+            return Err(not_here(message));
         };
         if query.with.is_some() {
             let instead = "Move it to the WITH of the statement.";
@@ -282,7 +287,7 @@ impl Binder<'_> {
 }
 
 fn not_at_top(name: &str) -> SqlError {
-    not_here(format!(
+    not_here(&format!(
         "the recursive reference to WITH query \"{name}\" must be at the top level of its right-hand SELECT"
     ))
 }
@@ -377,12 +382,18 @@ pub(crate) fn shown(text: &str) -> String {
         if let Some(search) = &clauses.search {
             let order = if search.is_depth { "DEPTH" } else { "BREADTH" };
             let (columns, sequence) = (list(&search.columns), quoted(&search.sequence));
-            text += &format!(" SEARCH {order} FIRST BY {columns} SET {sequence}");
+            append(
+                &mut text,
+                format_args!(" SEARCH {order} FIRST BY {columns} SET {sequence}"),
+            );
         }
         if let Some(cycle) = &clauses.cycle {
             let (columns, mark) = (list(&cycle.columns), quoted(&cycle.mark));
             let (to, default, path) = (&cycle.to, &cycle.default, quoted(&cycle.path));
-            text += &format!(" CYCLE {columns} SET {mark} TO {to} DEFAULT {default} USING {path}");
+            append(
+                &mut text,
+                format_args!(" CYCLE {columns} SET {mark} TO {to} DEFAULT {default} USING {path}"),
+            );
         }
         queries.push(text);
     }

@@ -181,13 +181,7 @@ impl Session {
                 Dependent::Constraint(table, constraint) => {
                     self.drop_constraint(table, constraint)?;
                 }
-                Dependent::Default(table, column) => {
-                    let mut table = self.altered(table)?;
-                    if let Body::Table(body) = &mut table.body {
-                        body.columns[column].default = None;
-                    }
-                    self.put(table, None)?;
-                }
+                Dependent::Default(table, column) => self.drop_default(table, column)?,
             }
         }
         if let Some(handle) = self.catalog().handle(object.oid).cloned() {
@@ -210,6 +204,14 @@ impl Session {
             self.remove(oid)?;
         }
         self.remove(object.oid)
+    }
+
+    fn drop_default(&mut self, table: Oid, column: usize) -> Result<()> {
+        let mut table = self.altered(table)?;
+        if let Body::Table(body) = &mut table.body {
+            body.columns[column].default = None;
+        }
+        self.put(table, None)
     }
 
     /// Everything that needs an object.

@@ -226,7 +226,7 @@ fn view_options(view: &ViewBody) -> Datum {
         return Datum::Null;
     }
     let options = view.options.iter();
-    let texts = options.map(|(name, value)| text(&format!("{name}={value}")));
+    let texts = options.map(|(name, value)| text(format!("{name}={value}")));
     array(Kind::Text, texts)
 }
 

@@ -3,6 +3,12 @@
 //! The values are texts, whose numbers are read for each call. Two numbers are the same if they
 //! differ by less than [`EPSILON`].
 
+#![allow(
+    clippy::float_cmp,
+    clippy::unnecessary_wraps,
+    reason = "infinite numbers are compared exactly, and the table of functions wants results"
+)]
+
 use super::super::datum::Datum;
 use super::super::geometry::{Place, corners, made, shape};
 use super::super::kind::Kind::{
