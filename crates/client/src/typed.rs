@@ -41,6 +41,8 @@ pub struct TypedClient {
     latest: Option<Arc<Statement>>,
     /// Memory for the values of a statement.
     fitted: Vec<Datum>,
+    /// Memory for the values of a statement's rows.
+    together: Vec<Datum>,
     results: HashMap<ResultId, Rows>,
     last_result: u64,
     /// The result whose statement has not ended.
@@ -105,6 +107,7 @@ impl TypedClient {
             prepared: 0,
             latest: None,
             fitted: Vec::new(),
+            together: Vec::new(),
             results: HashMap::new(),
             last_result: 0,
             live: None,
@@ -189,11 +192,73 @@ impl TypedClient {
         self.settle();
         let width = values.len().checked_div(rows).unwrap_or(0);
         let (mut values, mut row) = (values.drain(..), Vec::with_capacity(width));
+        let mut together = std::mem::take(&mut self.together);
         let mut count = 0;
         for _ in 0..rows {
             row.clear();
             row.extend(values.by_ref().take(width));
+            if self.fits_latest(text, &mut row, &mut together) {
+                continue;
+            }
+            count += self.run_together(&mut together)?;
             let statement = self.fitted(text, &mut row)?;
+            let is_latest = |latest: &Arc<Statement>| Arc::ptr_eq(latest, &statement);
+            if width > 0 && self.latest.as_ref().is_some_and(is_latest) {
+                together.append(&mut self.fitted);
+                continue;
+            }
+            let completion = self.run_fitted(&statement, &mut Nowhere)?;
+            count += completion.rows.unwrap_or(0);
+        }
+        count += self.run_together(&mut together)?;
+        self.together = together;
+        Ok(count)
+    }
+
+    /// Adds the values of a row to those that the latest statement is to take together, if it is of
+    /// this text and takes them; otherwise the row stays as it is.
+    fn fits_latest(&mut self, text: &str, row: &mut [Value], together: &mut Vec<Datum>) -> bool {
+        let versions = self.session.description_versions();
+        let Some(statement) = &self.latest else {
+            return false;
+        };
+        let types = &statement.description.parameters;
+        if *statement.text != *text
+            || statement.versions != versions
+            || row.is_empty()
+            || types.len() != row.len()
+        {
+            return false;
+        }
+        let (start, context) = (together.len(), self.session.context());
+        for (value, to) in row.iter_mut().zip(types) {
+            match value.take_fitted(to.kind, &context) {
+                Ok(Some(datum)) => together.push(datum),
+                _ => break,
+            }
+        }
+        if together.len() - start == row.len() {
+            return true;
+        }
+        for (value, taken) in row.iter_mut().zip(together.drain(start..)) {
+            *value = taken.into();
+        }
+        false
+    }
+
+    /// Runs the latest statement for rows of values that fit it.
+    fn run_together(&mut self, rows: &mut Vec<Datum>) -> Result<u64, SqlError> {
+        let Some(statement) = self.latest.clone().filter(|_| !rows.is_empty()) else {
+            return Ok(0);
+        };
+        if let Some(count) = self.session.execute_points(&statement.name, rows)? {
+            return Ok(count);
+        }
+        let width = statement.description.parameters.len();
+        let (mut count, mut rows) = (0, rows.drain(..));
+        while rows.len() > 0 {
+            self.fitted.clear();
+            self.fitted.extend(rows.by_ref().take(width));
             let completion = self.run_fitted(&statement, &mut Nowhere)?;
             count += completion.rows.unwrap_or(0);
         }
@@ -628,6 +693,57 @@ mod tests {
         assert_eq!(done.result, None);
         let count = query(&mut client, "SELECT count(*) FROM t", &[]);
         assert_eq!(count, [[Datum::Int8(3000)]]);
+    }
+
+    #[test]
+    fn rows_of_one_call_are_all_there_or_none() {
+        let (_scratch, mut client) = client("together");
+        let text = |client: &mut TypedClient, text: &str| {
+            client.execute(text, vec![]).unwrap();
+        };
+        let insert = "INSERT INTO t VALUES ($1, $2)";
+        let rows = |numbers: &[i64]| -> Vec<Value> {
+            let row = |number: &i64| [Datum::Int8(*number).into(), Datum::text("x").into()];
+            numbers.iter().flat_map(row).collect()
+        };
+        let all: Vec<i64> = (1..=2500).collect();
+        // A table that others may know, and one that only the transaction knows.
+        for makes_table in [false, true] {
+            let create = "CREATE TABLE t (a bigint PRIMARY KEY, b text CHECK (b <> ''))";
+            if !makes_table {
+                text(&mut client, create);
+            }
+            text(&mut client, "BEGIN");
+            if makes_table {
+                text(&mut client, create);
+            }
+            let mut values = rows(&all);
+            assert_eq!(client.execute_all(insert, 2500, &mut values).unwrap(), 2500);
+            // One that does not fit as it is, between others.
+            let mut values = rows(&[2501, 2502, 2503]);
+            values[2] = Datum::text("2502").into();
+            assert_eq!(client.execute_all(insert, 3, &mut values).unwrap(), 3);
+            text(&mut client, "COMMIT");
+            let found = query(&mut client, "SELECT count(*), sum(a)::bigint FROM t", &[]);
+            assert_eq!(found, [[Datum::Int8(2503), Datum::Int8(2503 * 2504 / 2)]]);
+
+            text(&mut client, "BEGIN");
+            let mut values = rows(&[3001, 3002, 7]);
+            let error = client.execute_all(insert, 3, &mut values).unwrap_err();
+            assert_eq!(error.state, SqlState::UNIQUE_VIOLATION);
+            assert!(client.execute("SELECT 1", vec![]).is_err());
+            text(&mut client, "ROLLBACK");
+            let found = query(&mut client, "SELECT count(*) FROM t WHERE a > 3000", &[]);
+            assert_eq!(found, [[Datum::Int8(0)]]);
+            text(&mut client, "DROP TABLE t");
+        }
+        text(&mut client, "BEGIN");
+        text(&mut client, "CREATE TABLE t (a bigint PRIMARY KEY, b text)");
+        let mut values = rows(&[&all[..], &[9]].concat());
+        let error = client.execute_all(insert, 2501, &mut values).unwrap_err();
+        assert_eq!(error.state, SqlState::UNIQUE_VIOLATION);
+        text(&mut client, "ROLLBACK");
+        assert!(client.execute("SELECT 1 FROM t", vec![]).is_err());
     }
 
     #[test]

@@ -35,6 +35,11 @@ class Ours:
         with self.con.transaction():
             self.cursor.executemany("INSERT INTO t VALUES (?, ?)", rows)
 
+    def new(self, rows: list[tuple[int, str]]) -> None:
+        with self.con.transaction():
+            self.con.execute("CREATE TABLE u (id bigint PRIMARY KEY, v text NOT NULL)")
+            self.cursor.executemany("INSERT INTO u VALUES (?, ?)", rows)
+
 
 class SQLite:
     def __init__(self, directory: Path) -> None:
@@ -48,6 +53,12 @@ class SQLite:
     def many(self, rows: list[tuple[int, str]]) -> None:
         self.con.execute("BEGIN")
         self.cursor.executemany("INSERT INTO t VALUES (?, ?)", rows)
+        self.con.execute("COMMIT")
+
+    def new(self, rows: list[tuple[int, str]]) -> None:
+        self.con.execute("BEGIN")
+        self.con.execute("CREATE TABLE u (id INTEGER PRIMARY KEY, v TEXT NOT NULL)")
+        self.cursor.executemany("INSERT INTO u VALUES (?, ?)", rows)
         self.con.execute("COMMIT")
 
 
@@ -88,9 +99,11 @@ def main(directory: str, rows: str = "100000") -> None:
             for what, work in [
                 (f"{count // 5} inserts, a transaction each", lambda db: inserts(db, count // 5)),
                 (f"executemany of {count} rows", lambda db: db.many(values)),
+                (f"new table and executemany of {count} rows", lambda db: db.new(values)),
             ]:
                 database = kind(root / what.split()[0])
                 own[what] = timed(partial(work, database), own.get(what, NEVER))
+            database.many(values)
             what = f"{count} point selects"
             own[what] = timed(partial(selects, database, count), own.get(what, NEVER))
             database.con.close()
@@ -115,6 +128,8 @@ def main(directory: str, rows: str = "100000") -> None:
     con = indelible.connect(root / "arrow", autocommit=True)
     columns = "g AS a, g * 2 AS b, g * 0.5::float8 AS c"
     text = f"SELECT {columns} FROM generate_series(1, {100 * count}::bigint) g"
+    # The first call imports pyarrow.
+    con.execute("SELECT 1 AS a").fetch_arrow_table()
     start, begun = time.perf_counter(), time.thread_time()
     table = con.execute(text).fetch_arrow_table()
     took, used = time.perf_counter() - start, time.thread_time() - begun

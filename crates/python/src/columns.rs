@@ -24,7 +24,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit};
 use sql::types::datetime::calendar::{DAY, UNIX_EPOCH_DAYS, is_finite, is_finite_date};
 use sql::types::{Context, Datum, Kind, Numeric, Type, text_io};
-use sql::{Batch, Flow, OutputColumn, RowSink, SqlError, SqlState};
+use sql::{Batch, ColumnValues, Columns, Flow, OutputColumn, RowSink, SqlError, SqlState};
 use std::sync::Arc;
 
 /// Bytes of texts in one batch, at most about: offsets have 31 bits.
@@ -142,6 +142,28 @@ impl Column {
                 let mut bytes = 0;
                 for value in values {
                     bytes += column.push(value, context)?;
+                }
+                return Ok(bytes);
+            }
+        }
+        Ok(0)
+    }
+
+    /// Appends the values of a column; the bytes that they have besides their places.
+    fn extend_columns(
+        &mut self,
+        values: &ColumnValues,
+        context: &Context<'_>,
+    ) -> Result<usize, SqlError> {
+        match (&mut *self, values) {
+            (Self::Int4(column), ColumnValues::Int4(values)) => column.append_slice(values),
+            (Self::Int8(column), ColumnValues::Int8(values)) => column.append_slice(values),
+            (Self::Float8(column), ColumnValues::Float8(values)) => column.append_slice(values),
+            (_, ColumnValues::Other(values)) => return self.extend(values.iter(), context),
+            (_, values) => {
+                let mut bytes = 0;
+                for at in 0..values.len() {
+                    bytes += self.push(&values.get(at), context)?;
                 }
                 return Ok(bytes);
             }
@@ -271,6 +293,14 @@ impl Gather {
         self.rows >= self.rows_max || self.text_bytes >= TEXT_BYTES_MAX
     }
 
+    fn flow(&self) -> Flow {
+        if self.is_full() {
+            Flow::Full
+        } else {
+            Flow::More
+        }
+    }
+
     /// The batch, if it has rows.
     pub(crate) fn finish(&mut self) -> Result<Option<RecordBatch>, arrow_schema::ArrowError> {
         if self.rows == 0 {
@@ -295,10 +325,18 @@ impl RowSink for Gather {
             self.text_bytes += column.extend(values, context)?;
         }
         self.rows += batch.len();
-        Ok(if self.is_full() {
-            Flow::Full
-        } else {
-            Flow::More
-        })
+        Ok(self.flow())
+    }
+
+    fn takes_columns(&self) -> bool {
+        true
+    }
+
+    fn columns(&mut self, columns: &Columns, context: &Context<'_>) -> Result<Flow, SqlError> {
+        for (column, values) in self.columns.iter_mut().zip(columns.columns()) {
+            self.text_bytes += column.extend_columns(values, context)?;
+        }
+        self.rows += columns.len();
+        Ok(self.flow())
     }
 }

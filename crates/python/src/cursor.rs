@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Rows of `executemany` that run without the interpreter's lock at a time.
-const CHUNK_ROWS: usize = 1024;
+const CHUNK_ROWS: usize = 4096;
 
 /// A cursor of a connection, without the parts that Python does as well.
 #[pyclass(module = "indelible._core", subclass, frozen)]

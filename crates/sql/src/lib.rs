@@ -43,6 +43,7 @@
 
 mod bind;
 mod catalog;
+mod columns;
 
 mod define;
 mod print;
@@ -52,6 +53,7 @@ mod sink;
 mod sql;
 mod state;
 
+pub use columns::{ColumnValues, Columns};
 pub use session::{Described, Description, Parameters, Session};
 pub use sink::{BATCH_ROWS, Batch, Completion, CopyShape, Flow, OutputColumn, RowSink};
 pub use sql::Sql;

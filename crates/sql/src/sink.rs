@@ -4,6 +4,7 @@
 //! without a cost for each row. It says after each batch whether it wants more; a portal that is
 //! told to stop keeps its place.
 
+use crate::columns::Columns;
 use crate::error::SqlError;
 use crate::state::Notice;
 use crate::types::{Context, Datum};
@@ -120,6 +121,21 @@ pub trait RowSink {
 
     /// The next rows; `context` is that in which their values print.
     fn rows(&mut self, batch: &Batch, context: &Context<'_>) -> Result<Flow, SqlError>;
+
+    /// Whether it would rather have rows column by column, in [`RowSink::columns`]. Statements that
+    /// make only rows hand over rows all the same.
+    fn takes_columns(&self) -> bool {
+        false
+    }
+
+    /// The next rows, column by column; for a sink that [takes](RowSink::takes_columns) them.
+    fn columns(&mut self, columns: &Columns, context: &Context<'_>) -> Result<Flow, SqlError> {
+        let mut batch = Batch::new(columns.columns().len());
+        for at in 0..columns.len() {
+            batch.push(columns.columns().iter().map(|column| column.get(at)));
+        }
+        self.rows(&batch, context)
+    }
 
     /// A statement of [`Session::simple`](crate::Session::simple) is complete.
     fn complete(&mut self, completion: &Completion) -> Result<(), SqlError> {

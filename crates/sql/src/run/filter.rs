@@ -4,9 +4,10 @@
 //! shorter ones are filled up with NULL.
 
 use super::functions::{Set, evaluate_set};
-use super::{Operator, Run, build, evaluate, is_true};
+use super::{Operator, Row, Run, arithmetic, build, evaluate, is_true};
+use crate::columns::Columns;
 use crate::error::Result;
-use crate::plan::{Filter, Project};
+use crate::plan::{Expr, Filter, Project};
 use crate::sink::Batch;
 use std::sync::Arc;
 
@@ -64,13 +65,38 @@ pub(super) fn project(plan: &Arc<Project>) -> Box<dyn Operator> {
             step: 0,
         });
     }
-    Box::new(ProjectRun { plan, input, batch })
+    Box::new(ProjectRun {
+        plan,
+        input,
+        batch,
+        columns: Columns::default(),
+    })
 }
 
 struct ProjectRun {
     plan: Arc<Project>,
     input: Box<dyn Operator>,
     batch: Batch,
+    columns: Columns,
+}
+
+impl ProjectRun {
+    /// The batch of columns, row by row.
+    fn project_rows(&mut self, run: &mut Run<'_>, out: &mut Columns) -> Result<()> {
+        let expressions = &self.plan.expressions;
+        out.reset(expressions.iter().map(Expr::kind));
+        let mut row = Row::new();
+        for at in 0..self.columns.len() {
+            self.columns.read_row(at, &mut row);
+            out.push_with(|columns| -> Result<()> {
+                for (expression, column) in expressions.iter().zip(columns) {
+                    column.push(evaluate(expression, &row, run)?);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
 }
 
 impl Operator for ProjectRun {
@@ -87,6 +113,24 @@ impl Operator for ProjectRun {
             })?;
         }
         Ok(())
+    }
+
+    fn has_columns(&self) -> bool {
+        self.input.has_columns()
+    }
+
+    fn next_columns(&mut self, run: &mut Run<'_>, out: &mut Columns) -> Result<()> {
+        self.input.next_columns(run, &mut self.columns)?;
+        let (input, parameters) = (&self.columns, &run.state.parameters);
+        let expressions = self.plan.expressions.iter();
+        let made = expressions.map(|expression| arithmetic::column(expression, input, parameters));
+        match made.collect::<Option<Vec<_>>>() {
+            Some(columns) => {
+                out.replace(input.len(), columns.into_iter());
+                Ok(())
+            }
+            None => self.project_rows(run, out),
+        }
     }
 
     fn restart(&mut self, run: &mut Run<'_>) -> Result<()> {

@@ -5,11 +5,12 @@
 
 use super::evaluate::{arguments_of, with_call_context};
 use super::{Operator, Row, Run, evaluate};
+use crate::columns::Columns;
 use crate::error::Result;
 use crate::plan::{Call, Expr, Functions};
 use crate::sink::Batch;
-use crate::types::Datum;
 use crate::types::function::{Body, Rows};
+use crate::types::{Datum, Kind};
 use std::sync::Arc;
 
 /// The value of an expression that may give a set.
@@ -159,6 +160,33 @@ impl Operator for FunctionsRun {
         }
         out.reset(self.plan.widths.iter().sum::<usize>() + usize::from(self.plan.has_ordinality));
         run.check()?;
+        let mut row = Row::new();
+        while !out.is_full() && self.next_row(&mut row)? {
+            out.push(row.drain(..));
+        }
+        Ok(())
+    }
+
+    fn has_columns(&self) -> bool {
+        true
+    }
+
+    fn next_columns(&mut self, run: &mut Run<'_>, out: &mut Columns) -> Result<()> {
+        if self.sources.is_none() {
+            self.sources = Some(self.begin(run)?);
+        }
+        let plan = Arc::clone(&self.plan);
+        let calls = plan.calls.iter().zip(&plan.widths);
+        let kinds = calls.flat_map(|(call, width)| std::iter::repeat_n(call.kind(), *width));
+        out.reset(kinds.chain(plan.has_ordinality.then_some(Kind::Int8)));
+        run.check()?;
+        if let (Some([Source::Rows(rows)]), [1], false) = (
+            self.sources.as_deref_mut(),
+            &plan.widths[..],
+            plan.has_ordinality,
+        ) {
+            return out.fill_only(rows);
+        }
         let mut row = Row::new();
         while !out.is_full() && self.next_row(&mut row)? {
             out.push(row.drain(..));

@@ -6,6 +6,7 @@
 //! connection above all, is lent to them for a call by [`Run`].
 
 mod aggregate;
+mod arithmetic;
 mod compare;
 mod counted;
 mod cte;
@@ -33,11 +34,12 @@ pub(crate) use evaluate::{evaluate, is_true};
 pub(crate) use modify::Feed;
 pub(crate) use point::PointMemory;
 
+use crate::columns::Columns;
 use crate::error::Result;
 use crate::plan::{Node, Report};
 use crate::sink::Batch;
 use crate::state::Environment;
-use crate::types::Datum;
+use crate::types::{Datum, Kind};
 use indelible::{Connection, StatementSavepoint};
 pub(crate) use sql_rows::Row;
 use sql_rows::{Memory, Store, bytes_of};
@@ -92,6 +94,22 @@ impl State {
 pub(crate) trait Operator: Send {
     /// Replaces the rows of `out` by the next ones; no rows mean that there are no more.
     fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()>;
+
+    /// Whether it makes its rows column by column as well, at less cost.
+    fn has_columns(&self) -> bool {
+        false
+    }
+
+    /// As [`Operator::next`], column by column. Calls of both may follow each other.
+    fn next_columns(&mut self, run: &mut Run<'_>, out: &mut Columns) -> Result<()> {
+        let mut batch = Batch::default();
+        self.next(run, &mut batch)?;
+        out.reset(std::iter::repeat_n(Kind::Record, batch.width()));
+        for row in batch.rows() {
+            out.push(row.iter().cloned());
+        }
+        Ok(())
+    }
 
     /// Begins again from the first row.
     fn restart(&mut self, run: &mut Run<'_>) -> Result<()>;

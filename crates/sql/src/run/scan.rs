@@ -6,10 +6,11 @@
 
 use super::storage::{clamped, integer_of, key_value, key_values, read_row};
 use super::{Operator, Run, evaluate, is_true};
+use crate::columns::Columns;
 use crate::error::Result;
 use crate::plan::{Access, Bound, Expr, KeyRange, Scan, Source};
 use crate::sink::Batch;
-use crate::types::{Datum, Type};
+use crate::types::{Datum, Kind, Type};
 use indelible::{Direction, Prefix, Row, Value};
 use std::collections::BTreeSet;
 use std::ops::Bound as End;
@@ -262,6 +263,37 @@ impl Operator for ScanRun {
                 &run.environment.context(),
                 &mut values,
             )?;
+            if passes(plan.condition.as_ref(), &values, run)? {
+                out.push(values.drain(..));
+            }
+        }
+        Ok(())
+    }
+
+    fn has_columns(&self) -> bool {
+        true
+    }
+
+    fn next_columns(&mut self, run: &mut Run<'_>, out: &mut Columns) -> Result<()> {
+        let plan = Arc::clone(&self.plan);
+        let source = &plan.source;
+        // Columns that nobody needs are NULL.
+        out.reset((0..source.width()).map(|at| match plan.needed[at] {
+            true => source.column_type(at).kind,
+            false => Kind::Record,
+        }));
+        let mut values: Vec<Datum> = Vec::with_capacity(source.width());
+        while !out.is_full() {
+            let Some(row) = self.rows.get(self.next) else {
+                if !out.is_empty() || !self.refill(run)? {
+                    return Ok(());
+                }
+                continue;
+            };
+            self.next += 1;
+            values.clear();
+            let context = run.environment.context();
+            read_row(source, row, Some(&plan.needed), &context, &mut values)?;
             if passes(plan.condition.as_ref(), &values, run)? {
                 out.push(values.drain(..));
             }

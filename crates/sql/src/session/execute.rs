@@ -8,8 +8,8 @@ use crate::bind::Binder;
 use crate::catalog::Oid;
 use crate::define;
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Node, Plan, PointPlan};
-use crate::run::{Row, Run, State, build, collect};
+use crate::plan::{Modify, Node, Plan, PointPlan};
+use crate::run::{Feed, Row, Run, State, build, collect};
 use crate::sink::{Batch, Completion, Flow, OutputColumn, RowSink};
 use crate::state::Running;
 use crate::types::{Context, Datum, Type};
@@ -138,6 +138,60 @@ impl Session {
         Ok(Completion::with_rows(plan.command, rows))
     }
 
+    /// Runs a point plan for rows of values, which have as many values as there are parameters; the
+    /// sum of its counts.
+    pub(super) fn run_points(
+        &mut self,
+        plan: &Plan,
+        point: &PointPlan,
+        values: &mut Vec<Datum>,
+    ) -> Result<u64> {
+        let width = plan.parameters.len().max(1);
+        let is_in_block = self.transaction.is_block();
+        let mut state = self.begin_run(plan)?;
+        if let Node::Modify(modify) = &plan.root
+            && Feed::passes_write_set(modify, &self.run(&mut state))
+        {
+            return self.feed(modify, &mut state, values, width);
+        }
+        state.parameters = std::mem::take(&mut self.point.parameters);
+        let (mut count, mut values) = (0, values.drain(..));
+        while values.len() > 0 {
+            state.parameters.clear();
+            state.parameters.extend(values.by_ref().take(width));
+            check_count(plan, &state.parameters)?;
+            state.begun = Some(self.connection.mark()?);
+            let mut run = Run {
+                connection: &mut self.connection,
+                environment: &mut self.environment,
+                state: &mut state,
+            };
+            let (rows, _) = self.point.run(point, is_in_block, &mut run)?;
+            run.check()?;
+            count += rows;
+        }
+        self.point.parameters = state.parameters;
+        Ok(count)
+    }
+
+    /// Inserts rows of values into a table that nobody else knows; their number.
+    fn feed(
+        &mut self,
+        modify: &Arc<Modify>,
+        state: &mut State,
+        values: &mut Vec<Datum>,
+        width: usize,
+    ) -> Result<u64> {
+        let mut run = self.run(state);
+        let mut feed = Feed::begin(modify, &mut run);
+        let mut values = values.drain(..);
+        while values.len() > 0 {
+            feed.row(values.by_ref().take(width), &mut run)?;
+        }
+        feed.end(&mut run)?;
+        Ok(run.state.processed)
+    }
+
     /// A plan that is ready to run with values for its parameters.
     pub(super) fn begin_plan(&mut self, plan: &Arc<Plan>, values: Vec<Datum>) -> Result<Running> {
         check_count(plan, &values)?;
@@ -221,9 +275,16 @@ impl Session {
         sink: &mut dyn RowSink,
     ) -> Result<Completion> {
         let mut left = if rows_max == 0 { u64::MAX } else { rows_max };
+        let has_columns = rows_max == 0 && sink.takes_columns() && running.root.has_columns();
         let is_suspended = loop {
             if left == 0 {
                 break true;
+            }
+            if has_columns && running.next >= running.batch.len() {
+                match self.run_columns(running, sink)? {
+                    Some(Flow::More) => continue,
+                    flow => break flow.is_some(),
+                }
             }
             if running.next >= running.batch.len() {
                 let mut run = self.run(&mut running.state);
@@ -262,6 +323,25 @@ impl Session {
             is_suspended,
             ..completion
         })
+    }
+}
+
+impl Session {
+    /// Hands the next batch over column by column; none if there is none.
+    fn run_columns(
+        &mut self,
+        running: &mut Running,
+        sink: &mut dyn RowSink,
+    ) -> Result<Option<Flow>> {
+        let mut run = self.run(&mut running.state);
+        running.root.next_columns(&mut run, &mut running.columns)?;
+        run.check()?;
+        if running.columns.is_empty() {
+            return Ok(None);
+        }
+        running.rows += running.columns.len() as u64;
+        let context = self.environment.context();
+        sink.columns(&running.columns, &context).map(Some)
     }
 }
 

@@ -10,7 +10,7 @@ use super::settings::shown_columns;
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Plan;
 use crate::sink::{Completion, OutputColumn, RowSink};
-use crate::state::{Planned, Portal, Prepared};
+use crate::state::{Planned, Portal, Prepared, TransactionStatus};
 use crate::types::{Datum, Type};
 use sql_parse::{ident_text, object_name, parse};
 use sqlparser::ast::Statement;
@@ -201,6 +201,56 @@ impl Session {
         }
         self.end_text();
         done
+    }
+
+    /// Runs a prepared statement by its point plan once for each row of values, in the open block
+    /// and without the rows that it returns; the sum of its counts. The values of one row come
+    /// after those of another. None, and nothing is done, if [`Session::execute_point`] has to be
+    /// called for each, because the statement has no such plan, or no block is open. Otherwise the
+    /// values are taken. If a row fails none is changed, and the block has failed.
+    ///
+    /// # Errors
+    ///
+    /// That of the first row that fails.
+    pub fn execute_points(
+        &mut self,
+        statement: &str,
+        values: &mut Vec<Datum>,
+    ) -> Result<Option<u64>> {
+        if self.status() != TransactionStatus::Open {
+            return Ok(None);
+        }
+        let prepared = self.prepared.get(statement);
+        let parsed = prepared.and_then(|prepared| prepared.parsed.as_ref());
+        let Some(parsed) = parsed.filter(|parsed| !parsed.is_deep) else {
+            return Ok(None);
+        };
+        let text = Arc::clone(&parsed.text);
+        self.begin_text(&text)?;
+        self.is_alone = false;
+        let run = |session: &mut Self| session.run_prepared_rows(statement, values);
+        let done = self.guarded(|session| session.attempt(run));
+        self.end_text();
+        done
+    }
+
+    /// Runs a prepared statement for rows of values, if it has a point plan that can run in the
+    /// transaction.
+    fn run_prepared_rows(
+        &mut self,
+        statement: &str,
+        values: &mut Vec<Datum>,
+    ) -> Result<Option<u64>> {
+        let Some(mut plan) = self.plan_prepared(statement)? else {
+            return Ok(None);
+        };
+        while self.lock_targets(&plan)? {
+            plan = self.plan_prepared(statement)?.unwrap_or(plan);
+        }
+        let Some(point) = self.point_of(&plan) else {
+            return Ok(None);
+        };
+        self.run_points(&plan, point, values).map(Some)
     }
 
     /// Runs a point plan, if it is of this moment and can run in the transaction.

@@ -3,6 +3,7 @@
 //! A plan is kept with the versions of the catalogue and the settings that it was made under; a
 //! portal keeps the operators of its plan between its rows.
 
+use crate::columns::Columns;
 use crate::plan::Plan;
 use crate::run::{Operator, State, build};
 use crate::sink::Batch;
@@ -65,6 +66,8 @@ pub(crate) struct Running {
     /// Rows that were made and not handed over, from this one on.
     pub(crate) batch: Batch,
     pub(crate) next: usize,
+    /// The same column by column, for sinks that take columns; all of them were handed over.
+    pub(crate) columns: Columns,
     /// Rows handed over.
     pub(crate) rows: u64,
 }
@@ -77,6 +80,7 @@ impl Running {
             state,
             batch: Batch::default(),
             next: 0,
+            columns: Columns::default(),
             rows: 0,
         }
     }

@@ -29,20 +29,24 @@ impl Fill {
     /// For a statement that inserts into a table that nobody else knows and does not read it; none
     /// for all others.
     pub(super) fn begin(plan: &Modify, run: &Run<'_>) -> Option<Self> {
-        let Change::Insert(insert) = &plan.change else {
-            return None;
-        };
-        let id = plan.table.source.table.id();
-        let may_fill = run.environment.host.new_tables.contains(&id)
-            && insert.conflict.is_none()
-            && insert.router.is_none()
-            && plan.returning.is_none()
-            && !plan.input.reads(id);
-        may_fill.then(|| Self {
+        Self::is_possible(plan, run).then(|| Self {
             rows: Vec::with_capacity(ROWS),
             stored: Vec::with_capacity(ROWS),
             is_direct: false,
         })
+    }
+
+    /// Whether a statement is such a one.
+    pub(super) fn is_possible(plan: &Modify, run: &Run<'_>) -> bool {
+        let Change::Insert(insert) = &plan.change else {
+            return false;
+        };
+        let id = plan.table.source.table.id();
+        run.environment.host.new_tables.contains(&id)
+            && insert.conflict.is_none()
+            && insert.router.is_none()
+            && plan.returning.is_none()
+            && !plan.input.reads(id)
     }
 
     /// Adds the row of an input row.

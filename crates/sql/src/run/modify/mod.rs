@@ -182,8 +182,18 @@ impl Feed {
         }
     }
 
-    pub(crate) fn row(&mut self, values: Row, run: &mut Run<'_>) -> Result<()> {
-        run.state.parameters = values;
+    /// Whether rows go past the write set.
+    pub(crate) fn passes_write_set(plan: &Modify, run: &Run<'_>) -> bool {
+        Fill::is_possible(plan, run)
+    }
+
+    pub(crate) fn row(
+        &mut self,
+        values: impl IntoIterator<Item = Datum>,
+        run: &mut Run<'_>,
+    ) -> Result<()> {
+        run.state.parameters.clear();
+        run.state.parameters.extend(values);
         self.modify.input.restart(run)?;
         self.modify.change_batches(&mut self.changing, run)?;
         let pending = &mut self.changing.noted.pending;
