@@ -15,6 +15,7 @@ from os import PathLike
 from typing import Any
 
 from . import _core
+from ._advise import advise
 from ._arrow import join
 from ._connection import Connection, Isolation, Progress, connect, told
 from ._cursor import Cursor
@@ -107,6 +108,7 @@ __all__ = [
     "Timestamp",
     "TimestampFromTicks",
     "Warning",
+    "advise",
     "apilevel",
     "check_backup",
     "connect",
