@@ -11,6 +11,7 @@ use crate::options::TransactionOptions;
 use crate::table::Table;
 use std::hash::{DefaultHasher, Hasher};
 use std::ops::ControlFlow;
+use std::sync::{Arc, PoisonError};
 use storage::engine::Direction;
 use storage::record::{
     DecodeError, Reader, Row, TableId, Value, ValueRef, decode_value, encode_value,
@@ -275,6 +276,7 @@ impl Database {
             }
             Ok(())
         })?;
+        table.keep(&statistics);
         Ok(statistics)
     }
 
@@ -301,7 +303,22 @@ impl Database {
             (statistics.rows, statistics.sampled) = (rows, sampled);
             statistics.columns.push(column);
         }
+        table.keep(&statistics);
         Ok(Some(statistics))
+    }
+}
+
+impl Table {
+    /// The statistics that [`Database::analyze`] or [`Database::table_statistics`] gave last, from
+    /// memory; none if neither was called since the database was opened.
+    pub fn known_statistics(&self) -> Option<Arc<TableStatistics>> {
+        let known = self.entry.statistics.read();
+        known.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn keep(&self, statistics: &TableStatistics) {
+        let known = self.entry.statistics.write();
+        *known.unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(statistics.clone()));
     }
 }
 

@@ -5,6 +5,7 @@
 //! catalogue. Clones are cheap. A handle of a dropped table returns an error at its next use;
 //! indexes may come and go without affecting the handles of their table.
 
+use crate::analyze::TableStatistics;
 use crate::error::{Error, Result};
 use crate::row_counter::Counter;
 use std::fmt;
@@ -45,6 +46,8 @@ pub(crate) struct TableEntry {
     /// Whether a secondary index is unique.
     has_unique: AtomicBool,
     pub(crate) count: Counter,
+    /// Those that were made or read last.
+    pub(crate) statistics: RwLock<Option<Arc<TableStatistics>>>,
     /// With the current indexes.
     current: RwLock<Arc<Shape>>,
 }
@@ -68,6 +71,7 @@ impl TableEntry {
             unique_elsewhere: AtomicBool::new(false),
             has_unique: AtomicBool::new(false),
             count: Counter::unknown(),
+            statistics: RwLock::new(None),
             current: RwLock::new(Arc::clone(&shape)),
             shape,
         };

@@ -96,6 +96,14 @@ impl Batch {
         Ok(())
     }
 
+    /// Moves some values of a row out of it.
+    pub(crate) fn take(&mut self, at: usize, columns: &[usize]) -> impl Iterator<Item = Datum> {
+        let row = &mut self.cells[at * self.width..][..self.width];
+        columns
+            .iter()
+            .map(|&column| std::mem::replace(&mut row[column], Datum::Null))
+    }
+
     /// The rows, owned.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Vec<Datum>> + '_ {
         let width = self.width;

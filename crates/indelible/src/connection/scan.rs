@@ -42,6 +42,8 @@ pub struct Scan {
     ends: Option<KeptEnds>,
     /// The transaction's note of what the scan has read.
     note: Option<usize>,
+    /// Rows that were handed over and came back: their memory is used again.
+    spare: Vec<Row>,
 }
 
 /// The rest of the range in one partition.
@@ -123,6 +125,7 @@ impl Connection {
             parts,
             ends,
             note: None,
+            spare: Vec::new(),
         })
     }
 
@@ -154,14 +157,15 @@ impl Scan {
         Ok(self)
     }
 
-    /// Replaces `rows` by the next ones, 256 at most; false if there are no more.
+    /// Replaces `rows` by the next ones, 256 at most; false if there are no more. Rows that it has
+    /// filled before are filled again, without an allocation.
     ///
     /// # Errors
     ///
     /// [`Error::NoTransaction`] if the scan's transaction is not the connection's open one;
     /// [`Error::SnapshotTooOld`]; `Interrupted`. The scan can be tried again then.
     pub fn next_batch(&mut self, connection: &mut Connection, rows: &mut Vec<Row>) -> Result<bool> {
-        rows.clear();
+        self.spare.append(rows);
         connection.begin_statement()?;
         if connection.transaction() != self.transaction {
             return Err(Error::NoTransaction);
@@ -175,6 +179,14 @@ impl Scan {
             }
             if self.parts.iter().any(Part::needs_rows) {
                 break;
+            }
+            if let [part] = &mut self.parts[..] {
+                let wanted = part.rows.len().min(BATCH_ROWS_MAX - rows.len());
+                rows.extend(part.rows.drain(..wanted).map(|(_, row)| row));
+                if wanted == 0 {
+                    break;
+                }
+                continue;
             }
             let heads = self.parts.iter().enumerate();
             let heads = heads.filter_map(|(at, part)| Some((part.rows.front()?, at)));
@@ -220,13 +232,20 @@ impl Scan {
             high: part.range.high.clone(),
             rows: Vec::with_capacity(wanted),
         };
-        let view = &self.view;
+        let (view, spare) = (&self.view, &mut self.spare);
         connection.read_in(part.partition, |engine| {
             let mut failure = Ok(());
             engine.scan(&part.range, &mut |row| {
                 let mut key = KeyBuf::new();
                 failure = encoder.encode_row(row, &mut key);
-                batch.rows.push((key, row.clone()));
+                let kept = match spare.pop() {
+                    Some(mut kept) => {
+                        kept.clone_from(row);
+                        kept
+                    }
+                    None => row.clone(),
+                };
+                batch.rows.push((key, kept));
                 if failure.is_ok() && batch.rows.len() < wanted {
                     ControlFlow::Continue(())
                 } else {

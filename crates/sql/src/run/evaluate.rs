@@ -216,10 +216,39 @@ pub(super) fn arguments_of(call: &Call, row: &[Datum], run: &mut Run<'_>) -> Res
     Ok(Some(arguments))
 }
 
+/// The value of an expression: where it stands, or in a place that the caller lends.
+fn operand<'v>(
+    expression: &'v Expr,
+    row: &'v [Datum],
+    place: &'v mut Datum,
+    run: &mut Run<'_>,
+) -> Result<&'v Datum> {
+    match expression {
+        Expr::Constant(value, _) => Ok(value),
+        Expr::Column(at, _) => row.get(*at).ok_or_else(|| missing("column", *at)),
+        _ => {
+            *place = evaluate(expression, row, run)?;
+            Ok(place)
+        }
+    }
+}
+
 /// Most arguments that are kept on the stack.
 const ARGUMENTS_MAX: usize = 4;
 
 fn call_function(call: &Call, row: &[Datum], run: &mut Run<'_>) -> Result<Datum> {
+    if let (Body::Comparison(holds), [one, other]) = (call.function.body, &call.arguments[..]) {
+        let (mut one_place, mut other_place) = (Datum::Null, Datum::Null);
+        let one = operand(one, row, &mut one_place, run)?;
+        if one.is_null() {
+            return Ok(Datum::Null);
+        }
+        let other = operand(other, row, &mut other_place, run)?;
+        return Ok(match other {
+            Datum::Null => Datum::Null,
+            other => Datum::Bool(holds(one.compare(other))),
+        });
+    }
     if call.arguments.len() > ARGUMENTS_MAX {
         return match arguments_of(call, row, run)? {
             Some(arguments) => call_with(call, &arguments, run),

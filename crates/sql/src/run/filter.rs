@@ -4,10 +4,12 @@
 //! shorter ones are filled up with NULL.
 
 use super::functions::{Set, evaluate_set};
+use super::join::build_join;
+use super::scan::ScanRun;
 use super::{Operator, Row, Run, arithmetic, build, evaluate, is_true};
 use crate::columns::Columns;
 use crate::error::Result;
-use crate::plan::{Expr, Filter, Project};
+use crate::plan::{Expr, Filter, Node, Project};
 use crate::sink::Batch;
 use std::sync::Arc;
 
@@ -54,6 +56,17 @@ impl Operator for FilterRun {
 
 /// The operator of a projection.
 pub(super) fn project(plan: &Arc<Project>) -> Box<dyn Operator> {
+    if let Some(columns) = different_columns(&plan.expressions) {
+        return match &plan.input {
+            Node::Scan(scan) => Box::new(ScanRun::with_columns(scan, columns)),
+            Node::Join(join) => build_join(join, Some(columns)),
+            input => Box::new(TakeRun {
+                input: build(input),
+                columns,
+                batch: Batch::default(),
+            }),
+        };
+    }
     let (plan, input, batch) = (Arc::clone(plan), build(&plan.input), Batch::default());
     if plan.has_sets {
         return Box::new(SetProjectRun {
@@ -71,6 +84,41 @@ pub(super) fn project(plan: &Arc<Project>) -> Box<dyn Operator> {
         batch,
         columns: Columns::default(),
     })
+}
+
+/// The columns that expressions are, if they are nothing but columns and each is another one.
+fn different_columns(expressions: &[Expr]) -> Option<Vec<usize>> {
+    let columns = expressions.iter().map(|expression| match expression {
+        Expr::Column(at, _) => Some(*at),
+        _ => None,
+    });
+    let columns: Vec<usize> = columns.collect::<Option<_>>()?;
+    let mut sorted = columns.clone();
+    sorted.sort_unstable();
+    let is_repeated = sorted.windows(2).any(|pair| pair[0] == pair[1]);
+    (!is_repeated).then_some(columns)
+}
+
+/// A projection to some columns, whose values are moved.
+struct TakeRun {
+    input: Box<dyn Operator>,
+    columns: Vec<usize>,
+    batch: Batch,
+}
+
+impl Operator for TakeRun {
+    fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
+        self.input.next(run, &mut self.batch)?;
+        out.reset(self.columns.len());
+        for at in 0..self.batch.len() {
+            out.push(self.batch.take(at, &self.columns));
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self, run: &mut Run<'_>) -> Result<()> {
+        self.input.restart(run)
+    }
 }
 
 struct ProjectRun {

@@ -129,7 +129,7 @@ pub(crate) fn build(node: &Node) -> Box<dyn Operator> {
         Node::Functions(plan) => Box::new(functions::FunctionsRun::new(plan)),
         Node::Filter(plan) => Box::new(filter::FilterRun::new(plan)),
         Node::Project(plan) => filter::project(plan),
-        Node::Join(plan) => join::build_join(plan),
+        Node::Join(plan) => join::build_join(plan, None),
         Node::Aggregate(plan) => Box::new(aggregate::AggregateRun::new(plan)),
         Node::Window(plan) => Box::new(window::WindowRun::new(plan)),
         Node::Sort(plan) => Box::new(sort::SortRun::new(plan)),

@@ -4,7 +4,7 @@
 //! plan needs are looked at. Keys are computed when the first row is wanted, so a restart reads
 //! others if the outer rows have changed.
 
-use super::storage::{clamped, integer_of, key_value, key_values, read_row};
+use super::storage::{clamped, integer_of, key_value, key_values, read_columns};
 use super::{Operator, Run, evaluate, is_true};
 use crate::columns::Columns;
 use crate::error::Result;
@@ -21,6 +21,15 @@ pub(super) struct ScanRun {
     reading: Reading,
     rows: Vec<Row>,
     next: usize,
+    /// The plan's condition. What the rows do not change in it is computed when many are read.
+    condition: Option<Expr>,
+    /// The columns that the condition reads, and the others that are needed.
+    tested: Vec<usize>,
+    others: Vec<usize>,
+    /// The columns that are handed over.
+    columns: Vec<usize>,
+    /// The values of the row that is read.
+    values: Vec<Datum>,
 }
 
 /// The rest of what is to be read.
@@ -33,11 +42,27 @@ enum Reading {
 
 impl ScanRun {
     pub(super) fn new(plan: &Arc<Scan>) -> Self {
+        Self::with_columns(plan, (0..plan.source.width()).collect())
+    }
+
+    /// A scan that hands over different columns only.
+    pub(super) fn with_columns(plan: &Arc<Scan>, columns: Vec<usize>) -> Self {
+        let mut is_tested = vec![false; plan.source.width()];
+        if let Some(condition) = &plan.condition {
+            condition.columns(&mut |at| is_tested[at] = true);
+        }
+        let needed = (0..is_tested.len()).filter(|&at| plan.needed[at]);
+        let (tested, others) = needed.partition(|&at| is_tested[at]);
         Self {
             plan: Arc::clone(plan),
             reading: Reading::NotBegun,
             rows: Vec::new(),
             next: 0,
+            condition: plan.condition.clone(),
+            tested,
+            others,
+            columns,
+            values: vec![Datum::Null; plan.source.width()],
         }
     }
 
@@ -100,7 +125,14 @@ impl ScanRun {
         self.next = 0;
         loop {
             match &mut self.reading {
-                Reading::NotBegun => self.reading = self.begin(run)?,
+                Reading::NotBegun => {
+                    self.reading = self.begin(run)?;
+                    if matches!(self.plan.access, Access::All { .. })
+                        && let Some(condition) = &mut self.condition
+                    {
+                        settle(condition, run);
+                    }
+                }
                 Reading::Over => return Ok(false),
                 Reading::Range(scan) => {
                     if scan.next_batch(run.connection, &mut self.rows)? {
@@ -242,10 +274,7 @@ fn fit(value: Datum, data_type: Type) -> (Datum, bool) {
 
 impl Operator for ScanRun {
     fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
-        let plan = Arc::clone(&self.plan);
-        let width = plan.source.width();
-        out.reset(width);
-        let mut values: Vec<Datum> = Vec::with_capacity(width);
+        out.reset(self.columns.len());
         while !out.is_full() {
             let Some(row) = self.rows.get(self.next) else {
                 // Rows that are there go on first: a reader may want no more.
@@ -255,16 +284,13 @@ impl Operator for ScanRun {
                 continue;
             };
             self.next += 1;
-            values.clear();
-            read_row(
-                &plan.source,
-                row,
-                Some(&plan.needed),
-                &run.environment.context(),
-                &mut values,
-            )?;
-            if passes(plan.condition.as_ref(), &values, run)? {
-                out.push(values.drain(..));
+            // Most rows that a condition leaves out cost no more than what it reads.
+            let values = &mut self.values;
+            read_columns(&self.plan.source, row, &self.tested, values, run)?;
+            if passes(self.condition.as_ref(), values, run)? {
+                read_columns(&self.plan.source, row, &self.others, values, run)?;
+                let taken = self.columns.iter();
+                out.push(taken.map(|&at| std::mem::replace(&mut values[at], Datum::Null)));
             }
         }
         Ok(())
@@ -306,6 +332,31 @@ impl Operator for ScanRun {
         self.rows.clear();
         self.next = 0;
         Ok(())
+    }
+}
+
+/// Computes the parts of a condition that do not depend on the row. One that fails stays as it is:
+/// perhaps no row needs it.
+fn settle(condition: &mut Expr, run: &mut Run<'_>) {
+    let walked = condition.walk(0, &mut |part, depth| {
+        let is_computed = matches!(part, Expr::Call(_) | Expr::Cast(..) | Expr::Parameter(..));
+        if !is_computed || part.any(|part, _| depends(part)) {
+            return Ok(depth == 0 && !matches!(part, Expr::Subquery(_)));
+        }
+        if let Ok(value) = evaluate(part, &[], run) {
+            *part = Expr::Constant(value, part.data_type());
+        }
+        Ok(false)
+    });
+    debug_assert!(walked.is_ok(), "the visitor does not fail");
+}
+
+/// Whether a part of an expression may have another value for another row.
+fn depends(part: &Expr) -> bool {
+    match part {
+        Expr::Column(..) | Expr::Outer(..) | Expr::Subquery(_) | Expr::Pending(..) => true,
+        Expr::Call(call) => !call.is_stable(),
+        _ => false,
     }
 }
 

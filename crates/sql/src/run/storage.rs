@@ -27,6 +27,21 @@ pub(crate) fn read_row(
     Ok(())
 }
 
+/// Reads some columns of a row into their places.
+pub(super) fn read_columns(
+    source: &Source,
+    row: &indelible::Row,
+    columns: &[usize],
+    values: &mut [Datum],
+    run: &Run<'_>,
+) -> Result<()> {
+    let context = run.environment.context();
+    for &at in columns {
+        values[at] = storage::load(row.get(at), source.column_type(at), &context)?;
+    }
+    Ok(())
+}
+
 /// The key with these values; none if no row can have it.
 pub(super) fn key_values(values: &[Datum], types: &[Type], run: &Run<'_>) -> Option<Vec<Value>> {
     let values = values.iter().zip(types);

@@ -53,6 +53,8 @@ pub fn load(database: &Database) -> Result<(Catalog, Oid)> {
                 SqlError::new(SqlState::DATA_CORRUPTED, message)
                     .hint("Run `indelible verify`, or restore a backup.")
             })?;
+            // Plans look at the statistics that are in memory.
+            database.table_statistics(&handle)?;
             catalog.set_handle(object.oid, handle);
         }
         catalog.put(object);

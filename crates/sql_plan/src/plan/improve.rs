@@ -9,6 +9,7 @@ use super::factor::implied;
 use super::fold::fold;
 use super::join_order::{is_movable, reorder};
 use super::method::with_method;
+use super::narrow::narrow;
 use super::node::{Aggregate, Filter, Join, JoinKind, JoinMethod, Node, Project, SetOperation};
 use super::order::use_orders;
 use super::prune::prune;
@@ -107,6 +108,7 @@ fn improve_rest(node: Node) -> Node {
     let width = node.width();
     prune(&mut node, &vec![true; width]);
     improve_inside(&mut node);
+    narrow(&mut node);
     node
 }
 

@@ -6,10 +6,11 @@
 //! and pairs without a condition between them come last.
 
 use super::access;
-use super::estimate::estimate;
+use super::estimate::{different, estimate};
 use super::expression::Expr;
 use super::improve::{has_query, nothing};
 use super::node::{Join, JoinKind, JoinMethod, Node, Project};
+use super::selectivity::share_of;
 use crate::types::Type;
 use std::sync::Arc;
 
@@ -76,9 +77,25 @@ pub(super) fn reorder(join: Join, conditions: Vec<Expr>) -> (Node, Vec<Expr>) {
     };
     let weighed: Vec<Condition> = on.iter().map(|one| weigh(one, &inputs)).collect();
     for (at, input) in inputs.iter_mut().enumerate() {
-        let own = weighed.iter().filter(|one| one.reads == 1 << at);
-        input.rows = own.fold(input.rows, |rows, one| (rows * one.share).max(1.0));
+        let own: Vec<usize> = (0..on.len())
+            .filter(|&one| weighed[one].reads == 1 << at)
+            .collect();
+        input.rows = match &input.node {
+            Node::Scan(scan) if !own.is_empty() => {
+                let mut own: Vec<Expr> = own.iter().map(|&one| on[one].clone()).collect();
+                let start = input.start;
+                own.iter_mut()
+                    .for_each(|one| one.shift(0, -(start as isize)));
+                input.rows * share_of(&Expr::all(own), &scan.source)
+            }
+            _ => own
+                .iter()
+                .fold(input.rows, |rows, &one| rows * weighed[one].share),
+        }
+        .max(1.0);
     }
+    // Each condition between inputs is weighed by what its inputs have left.
+    let weighed: Vec<Condition> = on.iter().map(|one| weigh(one, &inputs)).collect();
     let weights = Weights {
         rows: inputs.iter().map(|input| input.rows).collect(),
         conditions: weighed,
@@ -210,7 +227,8 @@ fn weigh(condition: &Expr, inputs: &[Input]) -> Condition {
 
 /// About the number of different values of a column, and whether an index begins with it.
 fn values_of(input: &Input, column: usize) -> (f64, bool) {
-    let some = (input.rows / 10.0).max(1.0);
+    let known = different(&input.node, column).map(|values| values.min(input.rows));
+    let some = known.unwrap_or(input.rows / 10.0).max(1.0);
     let Node::Scan(scan) = &input.node else {
         return (some, false);
     };

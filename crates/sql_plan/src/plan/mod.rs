@@ -5,10 +5,11 @@
 //! | `expression`, `call` | bound expressions |
 //! | `node`, `modify` | operators, and changes of tables |
 //! | `walk` | visiting and renumbering them |
-//! | `improve`, `prune` | rewriting a plan: conditions go down, columns are left out |
+//! | `improve`, `prune`, `narrow` | rewriting a plan: conditions go down, columns are left out |
 //! | `factor`, `unnest`, `decorrelate` | conditions become parts, joins, joins with groups |
 //! | `fold` | constants that are converted when the plan is made |
-//! | `access`, `order`, `method`, `join_order`, `estimate` | indexes of scans, and joins |
+//! | `access`, `order`, `method`, `join_order` | indexes of scans, and joins |
+//! | `estimate`, `selectivity` | numbers of rows, from counts and from the statistics of columns |
 //! | `explain`, `print`, `counted` | descriptions of plans, and of what their operators did |
 //! | `point` | statements on single rows |
 //! | `cache` | plans of statements that differ in their literals |
@@ -27,12 +28,14 @@ mod improve;
 mod join_order;
 mod method;
 mod modify;
+mod narrow;
 mod node;
 mod order;
 mod partition;
 mod point;
 mod print;
 mod prune;
+mod selectivity;
 mod unnest;
 mod walk;
 

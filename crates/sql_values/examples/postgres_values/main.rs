@@ -321,6 +321,9 @@ impl Run {
         }
         let rows = match function.body {
             Body::Scalar(call) => vec![call(&mut context, &arguments)?],
+            Body::Comparison(holds) => {
+                vec![Datum::Bool(holds(arguments[0].compare(&arguments[1])))]
+            }
             Body::Set(call) => call(&mut context, &arguments)?
                 .take(100)
                 .collect::<Result<_, _>>()?,
@@ -580,7 +583,7 @@ fn main() -> ExitCode {
         let function = functions[turns % functions.len()];
         turns += 1;
         cases.extend(match function.body {
-            Body::Scalar(_) | Body::Set(_) => run.function_case(function),
+            Body::Scalar(_) | Body::Comparison(_) | Body::Set(_) => run.function_case(function),
             Body::Aggregate(_) => run.aggregate_case(function),
             _ => None,
         });

@@ -2,18 +2,18 @@
 //!
 //! Rows that find no room in memory are kept in a file.
 
-use super::{Left, end_of_row, width};
+use super::{Left, Output};
 use crate::error::Result;
 use crate::plan::Join;
 use crate::run::{Operator, Row, Run, is_true, store};
 use crate::sink::Batch;
-use crate::types::Datum;
 use sql_rows::{Place, Store};
 use std::sync::Arc;
 
 pub(super) struct AgainRun {
     plan: Arc<Join>,
     left: Left,
+    output: Output,
     right: Box<dyn Operator>,
     kept: Option<Store>,
     place: Place,
@@ -27,10 +27,16 @@ pub(super) struct AgainRun {
 }
 
 impl AgainRun {
-    pub(super) fn new(plan: &Arc<Join>, left: Left, right: Box<dyn Operator>) -> Self {
+    pub(super) fn new(
+        plan: &Arc<Join>,
+        left: Left,
+        right: Box<dyn Operator>,
+        output: Output,
+    ) -> Self {
         Self {
             plan: Arc::clone(plan),
             left,
+            output,
             right,
             kept: None,
             place: Place::default(),
@@ -74,7 +80,8 @@ impl AgainRun {
             if self.plan.kind.ends_at_first() {
                 return Ok(false);
             }
-            out.push(self.pair.iter().cloned());
+            let (left, right) = self.pair.split_at(width);
+            self.output.push(Some(left), Some(right), out);
             if out.is_full() {
                 return Ok(true);
             }
@@ -85,13 +92,11 @@ impl AgainRun {
     /// Hands over right rows that found no partner.
     fn rest(&mut self, kept: &Store, out: &mut Batch) -> Result<()> {
         let at = self.unmatched.get_or_insert(0);
-        let left_width = self.plan.left.width();
         while let Some(matched) = self.matched.get(*at as usize)
             && !out.is_full()
         {
             if !matched && let Some(row) = kept.get(*at, &mut self.place)? {
-                let nulls = std::iter::repeat_n(Datum::Null, left_width);
-                out.push(nulls.chain(row.iter().cloned()));
+                self.output.push(None, Some(row), out);
             }
             *at += 1;
         }
@@ -107,7 +112,7 @@ impl AgainRun {
                 return Ok(());
             }
             let row = self.left.row().unwrap_or_default();
-            end_of_row(&self.plan, row, self.left.is_matched, out);
+            self.output.end_of_row(row, self.left.is_matched, out);
             self.left.advance();
             self.next = 0;
             if out.is_full() {
@@ -120,7 +125,7 @@ impl AgainRun {
 
 impl Operator for AgainRun {
     fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
-        out.reset(width(&self.plan));
+        out.reset(self.output.width());
         let kept = match self.kept.take() {
             Some(kept) => kept,
             None => self.keep(run)?,

@@ -12,7 +12,7 @@
 //! Rows in files have the values of their keys after their own, so that keys are computed once.
 
 use super::table::{NONE, Table};
-use super::{Left, end_of_row, width};
+use super::{Left, Output};
 use crate::error::Result;
 use crate::plan::{Expr, Join, JoinKind, JoinMethod, Report};
 use crate::run::{Operator, Row, Run, evaluate, is_true};
@@ -24,6 +24,7 @@ use std::sync::Arc;
 pub(super) struct HashRun {
     plan: Arc<Join>,
     left: Left,
+    output: Output,
     right: Box<dyn Operator>,
     phase: Phase,
     table: Option<Table>,
@@ -88,10 +89,16 @@ impl Pair {
 }
 
 impl HashRun {
-    pub(super) fn new(plan: &Arc<Join>, left: Left, right: Box<dyn Operator>) -> Self {
+    pub(super) fn new(
+        plan: &Arc<Join>,
+        left: Left,
+        right: Box<dyn Operator>,
+        output: Output,
+    ) -> Self {
         Self {
             plan: Arc::clone(plan),
             left,
+            output,
             right,
             phase: Phase::NotBegun,
             table: None,
@@ -288,10 +295,9 @@ impl HashRun {
             return Ok(NONE);
         };
         let row = self.left.row().unwrap_or_default();
-        let width = self.plan.left.width();
         self.key.clear();
         if self.files.is_some() {
-            self.key.extend_from_slice(&row[width..]);
+            self.key.extend_from_slice(&row[self.output.left..]);
         } else if let JoinMethod::Hash { left, .. } = &self.plan.method {
             add_key(left, row, &mut self.key, run)?;
         }
@@ -299,9 +305,12 @@ impl HashRun {
         if self.left.is_matched && self.plan.kind.ends_at_first() {
             return Ok(NONE);
         }
-        self.pair.clear();
-        self.pair.extend_from_slice(&row[..width]);
-        Ok(table.first(&self.key))
+        let found = table.first(&self.key);
+        if found != NONE && self.plan.condition.is_some() {
+            self.pair.clear();
+            self.pair.extend_from_slice(&row[..self.output.left]);
+        }
+        Ok(found)
     }
 
     /// Hands over pairs of the current left row; true if the batch is full.
@@ -313,7 +322,7 @@ impl HashRun {
         let Some(table) = &self.table else {
             return Ok(false);
         };
-        let (width, mut tried) = (self.plan.left.width(), 0_u32);
+        let mut tried = 0_u32;
         while at != NONE {
             tried += 1;
             if tried.is_multiple_of(BATCH_ROWS as u32) {
@@ -323,7 +332,7 @@ impl HashRun {
             let place = at as usize;
             at = table.after(at, &self.key);
             if let Some(condition) = &self.plan.condition {
-                self.pair.truncate(width);
+                self.pair.truncate(self.output.left);
                 self.pair.extend_from_slice(partner);
                 if !is_true(condition, &self.pair, run)? {
                     continue;
@@ -336,7 +345,7 @@ impl HashRun {
             if self.plan.kind.ends_at_first() {
                 break;
             }
-            out.push(self.pair[..width].iter().chain(partner).cloned());
+            self.output.push(self.left.row(), Some(partner), out);
             if out.is_full() {
                 self.candidate = Candidate::Row(at);
                 return Ok(true);
@@ -353,7 +362,7 @@ impl HashRun {
         let is_last = current.as_ref().is_none_or(|pair| pair.is_last_piece());
         if is_last {
             let row = self.left.row().unwrap_or_default();
-            end_of_row(&self.plan, &row[..self.plan.left.width()], is_matched, out);
+            self.output.end_of_row(row, is_matched, out);
         } else if let Some(pair) = current {
             let place = pair.left_at + self.left.at;
             if let Some(noted) = pair.left_matched.get_mut(place) {
@@ -368,13 +377,11 @@ impl HashRun {
         let Some(table) = &self.table else {
             return at;
         };
-        let left_width = self.plan.left.width();
         while let Some(matched) = self.matched.get(at)
             && !out.is_full()
         {
             if !matched {
-                let nulls = std::iter::repeat_n(Datum::Null, left_width);
-                out.push(nulls.chain(table.row(at).iter().cloned()));
+                self.output.push(None, Some(table.row(at)), out);
             }
             at += 1;
         }
@@ -467,7 +474,7 @@ fn add_key(keys: &[Expr], row: &[Datum], out: &mut Row, run: &mut Run<'_>) -> Re
 
 impl Operator for HashRun {
     fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
-        out.reset(width(&self.plan));
+        out.reset(self.output.width());
         loop {
             match self.phase {
                 Phase::NotBegun => self.begin(run)?,

@@ -2,32 +2,41 @@
 //!
 //! Nothing is kept but a batch of each input.
 
-use super::{Left, end_of_row, width};
+use super::{Left, Output};
 use crate::error::Result;
 use crate::plan::Join;
-use crate::run::{Operator, Run, is_true};
+use crate::run::{Operator, Row, Run, is_true};
 use crate::sink::Batch;
 use std::sync::Arc;
 
 pub(super) struct LateralRun {
     plan: Arc<Join>,
     left: Left,
+    output: Output,
     right: Box<dyn Operator>,
     /// Rows of the right input for the current left row, and the next of them.
     inner: Batch,
     inner_at: usize,
     is_running: bool,
+    pair: Row,
 }
 
 impl LateralRun {
-    pub(super) fn new(plan: &Arc<Join>, left: Left, right: Box<dyn Operator>) -> Self {
+    pub(super) fn new(
+        plan: &Arc<Join>,
+        left: Left,
+        right: Box<dyn Operator>,
+        output: Output,
+    ) -> Self {
         Self {
             plan: Arc::clone(plan),
             left,
+            output,
             right,
             inner: Batch::default(),
             inner_at: 0,
             is_running: false,
+            pair: Row::new(),
         }
     }
 
@@ -56,22 +65,22 @@ impl LateralRun {
                     return Ok(false);
                 }
             }
-            let mut pair = self.left.row().unwrap_or_default().to_vec();
-            let width = pair.len();
             while self.inner_at < self.inner.len() {
-                pair.truncate(width);
-                pair.extend(self.inner.row(self.inner_at).iter().cloned());
+                let right = self.inner.row(self.inner_at);
                 self.inner_at += 1;
-                if let Some(condition) = &self.plan.condition
-                    && !is_true(condition, &pair, run)?
-                {
-                    continue;
+                if let Some(condition) = &self.plan.condition {
+                    self.pair.clear();
+                    let left = self.left.row().unwrap_or_default();
+                    self.pair.extend(left.iter().chain(right).cloned());
+                    if !is_true(condition, &self.pair, run)? {
+                        continue;
+                    }
                 }
                 self.left.is_matched = true;
                 if self.plan.kind.ends_at_first() {
                     return Ok(false);
                 }
-                out.push(pair.iter().cloned());
+                self.output.push(self.left.row(), Some(right), out);
                 if out.is_full() {
                     return Ok(true);
                 }
@@ -82,13 +91,13 @@ impl LateralRun {
 
 impl Operator for LateralRun {
     fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
-        out.reset(width(&self.plan));
+        out.reset(self.output.width());
         while self.left.fill(run)? {
             if self.pairs(run, out)? {
                 return Ok(());
             }
             let row = self.left.row().unwrap_or_default();
-            end_of_row(&self.plan, row, self.left.is_matched, out);
+            self.output.end_of_row(row, self.left.is_matched, out);
             self.left.advance();
             self.is_running = false;
             self.inner.reset(0);

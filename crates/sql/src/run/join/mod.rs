@@ -21,14 +21,67 @@ use crate::sink::Batch;
 use crate::types::Datum;
 use std::sync::Arc;
 
-/// The operator of a join.
-pub(super) fn build_join(plan: &Arc<Join>) -> Box<dyn Operator> {
+/// The operator of a join, which hands over all columns if none are named.
+pub(super) fn build_join(plan: &Arc<Join>, columns: Option<Vec<usize>>) -> Box<dyn Operator> {
     let left = Left::new(build(&plan.left));
     let right = build(&plan.right);
+    let output = Output::new(plan, columns);
     match plan.method {
-        JoinMethod::Lateral => Box::new(lateral::LateralRun::new(plan, left, right)),
-        JoinMethod::Hash { .. } => Box::new(hash::HashRun::new(plan, left, right)),
-        JoinMethod::Loop => Box::new(again::AgainRun::new(plan, left, right)),
+        JoinMethod::Lateral => Box::new(lateral::LateralRun::new(plan, left, right, output)),
+        JoinMethod::Hash { .. } => Box::new(hash::HashRun::new(plan, left, right, output)),
+        JoinMethod::Loop => Box::new(again::AgainRun::new(plan, left, right, output)),
+    }
+}
+
+/// The columns that a join hands over.
+struct Output {
+    kind: JoinKind,
+    /// Columns of a left row.
+    left: usize,
+    /// Positions in a left row followed by a right one.
+    columns: Vec<usize>,
+}
+
+impl Output {
+    fn new(plan: &Join, columns: Option<Vec<usize>>) -> Self {
+        let left = plan.left.width();
+        let width = match plan.kind {
+            JoinKind::Semi | JoinKind::Anti => left,
+            _ => left + plan.right.width(),
+        };
+        Self {
+            kind: plan.kind,
+            left,
+            columns: columns.unwrap_or_else(|| (0..width).collect()),
+        }
+    }
+
+    /// Columns of a row that is handed over.
+    fn width(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Hands over a pair; a row that is not there has NULLs.
+    fn push(&self, left: Option<&[Datum]>, right: Option<&[Datum]>, out: &mut Batch) {
+        out.push(self.columns.iter().map(|&at| {
+            let value = match at.checked_sub(self.left) {
+                Some(at) => right.and_then(|row| row.get(at)),
+                None => left.and_then(|row| row.get(at)),
+            };
+            value.cloned().unwrap_or(Datum::Null)
+        }));
+    }
+
+    /// Hands over a left row if its kind of join wants it, after all its partners.
+    fn end_of_row(&self, row: &[Datum], is_matched: bool, out: &mut Batch) {
+        let is_wanted = match self.kind {
+            JoinKind::Left | JoinKind::Full | JoinKind::Anti => !is_matched,
+            JoinKind::Semi => is_matched,
+            JoinKind::Inner | JoinKind::Right => false,
+        };
+        if is_wanted {
+            self.push(Some(row), None, out);
+        }
     }
 }
 
@@ -80,26 +133,5 @@ impl Left {
         self.batch.reset(0);
         self.at = 0;
         self.is_matched = false;
-    }
-}
-
-/// Hands over a left row if its kind of join wants it, after all its partners.
-fn end_of_row(plan: &Join, row: &[Datum], is_matched: bool, out: &mut Batch) {
-    match plan.kind {
-        JoinKind::Left | JoinKind::Full if !is_matched => {
-            let nulls = std::iter::repeat_n(Datum::Null, plan.right.width());
-            out.push(row.iter().cloned().chain(nulls));
-        }
-        JoinKind::Semi if is_matched => out.push(row.iter().cloned()),
-        JoinKind::Anti if !is_matched => out.push(row.iter().cloned()),
-        _ => {}
-    }
-}
-
-/// Columns of the rows of a join.
-fn width(plan: &Join) -> usize {
-    match plan.kind {
-        JoinKind::Semi | JoinKind::Anti => plan.left.width(),
-        _ => plan.left.width() + plan.right.width(),
     }
 }

@@ -33,6 +33,7 @@ use super::kind::Kind;
 use super::overload::{self, Resolved};
 use super::window::WindowFunction;
 use crate::error::Result;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -48,6 +49,8 @@ pub type SetFunction = fn(&mut CallContext<'_>, &[Datum]) -> Result<Rows>;
 pub enum Body {
     /// Arguments in, a value out.
     Scalar(Scalar),
+    /// Whether an order of two values is among those that are wanted.
+    Comparison(fn(Ordering) -> bool),
     /// Arguments in, rows out.
     Set(SetFunction),
     /// The session runs it, by this name.

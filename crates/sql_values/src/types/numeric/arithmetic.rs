@@ -30,6 +30,21 @@ fn divided(units: &BigInt, divisor: &BigInt) -> BigInt {
     quotient + if is_negative { -1 } else { 1 }
 }
 
+/// As [`divided`], of numbers that fit 128 bits.
+fn divided_small(units: i128, divisor: i128) -> i128 {
+    let (quotient, rest) = match (i64::try_from(units), i64::try_from(divisor)) {
+        // One word is divided in a fraction of the time of two.
+        (Ok(units), Ok(divisor)) if divisor != -1 => {
+            (i128::from(units / divisor), i128::from(units % divisor))
+        }
+        _ => (units / divisor, units % divisor),
+    };
+    if rest.unsigned_abs() < divisor.unsigned_abs() - rest.unsigned_abs() {
+        return quotient;
+    }
+    quotient + if (units < 0) == (divisor < 0) { 1 } else { -1 }
+}
+
 impl Numeric {
     /// The number, if it is not larger than a number may be.
     fn checked(self) -> Result<Self> {
@@ -51,6 +66,11 @@ impl Numeric {
     /// The number with the opposite sign.
     #[must_use]
     pub fn negated(&self) -> Self {
+        if let Some((units, scale)) = self.small()
+            && let Some(units) = units.checked_neg()
+        {
+            return Self::new(units, scale);
+        }
         match self.class() {
             Class::NaN => Self::NAN,
             Class::Infinity => Self::NEGATIVE_INFINITY,
@@ -136,6 +156,14 @@ impl Numeric {
 
     /// The quotient with the given scale.
     pub fn divide_to(&self, other: &Self, scale: u16) -> Result<Self> {
+        if let (Some((a, a_scale)), Some((b, b_scale))) = (self.small(), other.small())
+            && b != 0
+            && a != i128::MIN
+            && let Some(more) = (scale + b_scale).checked_sub(a_scale)
+            && let Some(units) = rescaled(a, more)
+        {
+            return Ok(Self::new(divided_small(units, b), scale));
+        }
         let (Some((a, a_scale)), Some((b, b_scale))) = (self.parts(), other.parts()) else {
             return Ok(Self::NAN);
         };
@@ -214,6 +242,16 @@ impl Numeric {
     /// away from zero.
     #[must_use]
     pub fn round(&self, scale: i32) -> Self {
+        if let Some((units, old)) = self.small()
+            && let Ok(new) = u16::try_from(scale)
+            && new <= old
+        {
+            return match 10_i128.checked_pow(u32::from(old - new)) {
+                Some(1) => self.clone(),
+                Some(divisor) => Self::new(divided_small(units, divisor), new),
+                None => Self::new(0, new),
+            };
+        }
         self.rescale(scale, divided)
     }
 
@@ -261,22 +299,33 @@ impl Numeric {
 
 /// The weight of the first digit to the base of 10,000 and that digit, as PostgreSQL keeps them.
 pub(super) fn leading(number: &Numeric) -> (i64, f64) {
+    if number.is_zero() {
+        return (0, 0.0);
+    }
+    if let Some((units, scale)) = number.small() {
+        let units = units.unsigned_abs();
+        let digits = units.ilog10() + 1;
+        let (weight, wanted) = first_group(i64::from(digits), scale);
+        let first = match digits.checked_sub(wanted) {
+            Some(more) => units / 10_u128.pow(more),
+            None => units * 10_u128.pow(wanted - digits),
+        };
+        return (weight, first as f64);
+    }
     let Some((units, scale)) = number.parts() else {
         return (0, 0.0);
     };
-    if units.sign() == Sign::NoSign {
-        return (0, 0.0);
-    }
     let digits = units.magnitude().to_str_radix(10);
-    let exponent = digits.len() as i64 - i64::from(scale) - 1;
+    let (weight, wanted) = first_group(digits.len() as i64, scale);
+    (weight, digits[..wanted as usize].parse().unwrap_or(0.0))
+}
+
+/// The weight of the first digit to the base of 10,000 of a number with so many decimal digits,
+/// and how many of these are in it.
+fn first_group(digits: i64, scale: u16) -> (i64, u32) {
+    let exponent = digits - i64::from(scale) - 1;
     let weight = exponent.div_euclid(4);
-    let wanted = (exponent - weight * 4 + 1) as usize;
-    let first: String = digits
-        .chars()
-        .chain(std::iter::repeat('0'))
-        .take(wanted)
-        .collect();
-    (weight, first.parse().unwrap_or(0.0))
+    (weight, (exponent - weight * 4 + 1) as u32)
 }
 
 /// The scale of a quotient: at least 16 significant digits, and the scales of both numbers.

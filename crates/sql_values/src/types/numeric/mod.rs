@@ -159,6 +159,10 @@ impl Numeric {
     /// The same number without zeros at its end.
     #[must_use]
     pub fn trimmed(&self) -> Self {
+        if let Some((units, scale)) = self.small() {
+            let (units, scale) = trim(units, scale);
+            return Self::new(units, scale);
+        }
         let Some((mut units, mut scale)) = self.parts() else {
             return self.clone();
         };
@@ -205,6 +209,24 @@ impl Numeric {
             None => None,
         }
     }
+}
+
+/// Units and scale without zeros at their end.
+fn trim(units: i128, mut scale: u16) -> (i128, u16) {
+    // Nearly all numbers fit one word, which is divided in a tenth of the time.
+    if let Ok(mut short) = i64::try_from(units) {
+        while scale > 0 && short % 10 == 0 {
+            short /= 10;
+            scale -= 1;
+        }
+        return (i128::from(short), scale);
+    }
+    let mut units = units;
+    while scale > 0 && units % 10 == 0 {
+        units /= 10;
+        scale -= 1;
+    }
+    (units, scale)
 }
 
 fn join(high: i64, low: u64) -> i128 {
@@ -290,6 +312,12 @@ fn rescaled(units: i128, more: u16) -> Option<i128> {
 
 impl Hash for Numeric {
     fn hash<H: Hasher>(&self, state: &mut H) {
+        // A larger number is never equal to one that is small without its zeros.
+        if let Some((units, scale)) = self.trimmed().small() {
+            state.write_u64(units as u64);
+            state.write_u64((units >> 64) as u64 ^ (u64::from(scale) << 48));
+            return;
+        }
         match self.trimmed().class() {
             Class::Finite(units, scale) => {
                 units.hash(state);

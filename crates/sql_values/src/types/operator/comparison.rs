@@ -6,7 +6,7 @@
 use super::super::context::CallContext;
 use super::super::datetime::convert;
 use super::super::datum::Datum;
-use super::super::function::Function;
+use super::super::function::{Body, Function};
 use super::super::kind::Kind::{
     self, AnyArray, AnyEnum, Bool, Bpchar, Bytea, Char, Date, Float4, Float8, Int2, Int4, Int8,
     Interval, Jsonb, Name, Numeric, Oid, OidVector, Record, Text, Tid, Time, Timestamp,
@@ -33,10 +33,7 @@ macro_rules! comparisons {
      $($left:ident $right:ident),*; $($early:ident $late:ident),*) => {
         #[doc = concat!("The operators `", $name, "`.")]
         pub(super) const $table: &[Function] = &[
-            $(Function::scalar($name, &[$left, $right], Bool, |_, arguments| {
-                let holds: fn(Ordering) -> bool = $holds;
-                Ok(Datum::Bool(holds(arguments[0].compare(&arguments[1]))))
-            }),)*
+            $(Function::with_body($name, &[$left, $right], Bool, Body::Comparison($holds)),)*
             $(Function::scalar($name, &[$early, $late], Bool, |context, arguments| {
                 let holds: fn(Ordering) -> bool = $holds;
                 Ok(Datum::Bool(holds(compare_moments(context, arguments)?)))
