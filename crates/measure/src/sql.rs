@@ -132,7 +132,10 @@ impl PointRows {
             Interface::Prepared => {
                 let mut session = self.sql.connect()?;
                 session.prepare("", statement.with_parameters(), &[])?;
-                self.clocked(time, |rows| rows.prepared(statement, &mut session))
+                let mut values = Vec::new();
+                self.clocked(time, |rows| {
+                    rows.prepared(statement, &mut session, &mut values)
+                })
             }
             Interface::Text => {
                 let mut session = self.sql.connect()?;
@@ -235,22 +238,31 @@ impl PointRows {
         Ok(())
     }
 
-    fn prepared(&mut self, statement: Statement, session: &mut Session) -> Result<()> {
+    fn prepared(
+        &mut self,
+        statement: Statement,
+        session: &mut Session,
+        values: &mut Vec<Datum>,
+    ) -> Result<()> {
         let account = Datum::Int4(self.account());
         let mut rows = Sum::default();
+        values.clear();
         match statement {
-            Statement::Select => session.bind("", "", &[account])?,
+            Statement::Select => values.push(account),
             Statement::Update => {
                 self.added += 1;
-                session.bind("", "", &[Datum::Int8(1), account])?;
+                values.extend([Datum::Int8(1), account]);
             }
             Statement::Insert => {
                 let number = Datum::Int8(self.next_payment());
-                session.bind("", "", &[number, account, Datum::Int8(1)])?;
+                values.extend([number, account, Datum::Int8(1)]);
             }
         }
-        session.execute_portal("", 0, &mut rows)?;
-        session.sync()?;
+        if session.execute_point("", values, &mut rows)?.is_none() {
+            session.bind("", "", values)?;
+            session.execute_portal("", 0, &mut rows)?;
+            session.sync()?;
+        }
         Ok(())
     }
 

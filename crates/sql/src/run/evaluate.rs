@@ -233,21 +233,39 @@ fn operand<'v>(
     }
 }
 
+/// The result of a strict function of two values.
+fn with_operands(
+    one: &Expr,
+    other: &Expr,
+    row: &[Datum],
+    run: &mut Run<'_>,
+    function: impl FnOnce(&Datum, &Datum) -> Result<Datum>,
+) -> Result<Datum> {
+    let (mut one_place, mut other_place) = (Datum::Null, Datum::Null);
+    let one = operand(one, row, &mut one_place, run)?;
+    if one.is_null() {
+        return Ok(Datum::Null);
+    }
+    match operand(other, row, &mut other_place, run)? {
+        Datum::Null => Ok(Datum::Null),
+        other => function(one, other),
+    }
+}
+
 /// Most arguments that are kept on the stack.
 const ARGUMENTS_MAX: usize = 4;
 
 fn call_function(call: &Call, row: &[Datum], run: &mut Run<'_>) -> Result<Datum> {
-    if let (Body::Comparison(holds), [one, other]) = (call.function.body, &call.arguments[..]) {
-        let (mut one_place, mut other_place) = (Datum::Null, Datum::Null);
-        let one = operand(one, row, &mut one_place, run)?;
-        if one.is_null() {
-            return Ok(Datum::Null);
+    if let [one, other] = &call.arguments[..] {
+        match call.function.body {
+            Body::Comparison(holds) => {
+                let compare =
+                    |one: &Datum, other: &Datum| Ok(Datum::Bool(holds(one.compare(other))));
+                return with_operands(one, other, row, run, compare);
+            }
+            Body::Pair(function) => return with_operands(one, other, row, run, function),
+            _ => {}
         }
-        let other = operand(other, row, &mut other_place, run)?;
-        return Ok(match other {
-            Datum::Null => Datum::Null,
-            other => Datum::Bool(holds(one.compare(other))),
-        });
     }
     if call.arguments.len() > ARGUMENTS_MAX {
         return match arguments_of(call, row, run)? {

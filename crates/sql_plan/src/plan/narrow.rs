@@ -1,4 +1,4 @@
-//! Rows that operators keep or hand on without the columns that nothing above them reads.
+//! Rows that operators keep or hand on, without the columns that nothing above them reads.
 //!
 //! A scan or a join below a join, a group or a sort gets a projection to the columns that are read;
 //! what stands above it reads them at their new places. Only nodes that make columns of their own
@@ -131,6 +131,17 @@ fn inside(node: &mut Node, read: &[bool]) -> Places {
             let places = inside(input, &below);
             places.renumber(keys.iter_mut().map(|key| &mut key.expression));
             places
+        }
+        Node::Project(project) if !project.has_sets => {
+            let project = Arc::make_mut(project);
+            let parts = project.expressions.iter().zip(read);
+            // Others may fail, or have effects.
+            let kept = parts.map(|(one, read)| *read || !matches!(one, Expr::Column(..)));
+            let kept: Vec<bool> = kept.collect();
+            let mut keeps = kept.iter();
+            project.expressions.retain(|_| keeps.next() == Some(&true));
+            narrow(node);
+            Places::of(&kept)
         }
         Node::Limit(limit) if limit.ties.is_none() => inside(&mut Arc::make_mut(limit).input, read),
         Node::Join(join) => {

@@ -35,10 +35,12 @@ pub(super) fn prune(node: &mut Node, needed: &[bool]) {
         Node::Project(project) => {
             let project = Arc::make_mut(project);
             let mut below = vec![false; project.input.width()];
-            project
-                .expressions
-                .iter()
-                .for_each(|one| mark(&mut below, one));
+            for (expression, needed) in project.expressions.iter().zip(needed) {
+                // What computes a value may count on what it reads.
+                if *needed || !matches!(expression, Expr::Column(..)) {
+                    mark(&mut below, expression);
+                }
+            }
             prune(&mut project.input, &below);
         }
         Node::Aggregate(aggregate) => {

@@ -231,14 +231,18 @@ fn constant(expression: &Expr) -> Option<Datum> {
             cast::cast(value, operand.kind(), *target, *how, &context).ok()
         }
         Expr::Call(call) if call.function.volatility == Volatility::Immutable => {
-            let Body::Scalar(function) = call.function.body else {
-                return None;
-            };
             let arguments: Vec<Datum> =
                 call.arguments.iter().map(constant).collect::<Option<_>>()?;
             if arguments.iter().any(Datum::is_null) {
                 return None;
             }
+            let function = match call.function.body {
+                Body::Scalar(function) => function,
+                Body::Pair(function) => {
+                    return function(arguments.first()?, arguments.get(1)?).ok();
+                }
+                _ => return None,
+            };
             let mut context = CallContext {
                 context,
                 argument_types: &call.argument_types,

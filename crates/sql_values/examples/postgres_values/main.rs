@@ -324,6 +324,7 @@ impl Run {
             Body::Comparison(holds) => {
                 vec![Datum::Bool(holds(arguments[0].compare(&arguments[1])))]
             }
+            Body::Pair(call) => vec![call(&arguments[0], &arguments[1])?],
             Body::Set(call) => call(&mut context, &arguments)?
                 .take(100)
                 .collect::<Result<_, _>>()?,
@@ -583,7 +584,9 @@ fn main() -> ExitCode {
         let function = functions[turns % functions.len()];
         turns += 1;
         cases.extend(match function.body {
-            Body::Scalar(_) | Body::Comparison(_) | Body::Set(_) => run.function_case(function),
+            Body::Scalar(_) | Body::Comparison(_) | Body::Pair(_) | Body::Set(_) => {
+                run.function_case(function)
+            }
             Body::Aggregate(_) => run.aggregate_case(function),
             _ => None,
         });

@@ -4,7 +4,7 @@
 //! use files. They are handed to the aggregate when all of them have come.
 
 use crate::error::Result;
-use crate::plan::AggregateCall;
+use crate::plan::{AggregateCall, Expr};
 use crate::run::compare::keys_of;
 use crate::run::evaluate::with_types;
 use crate::run::{Row, Run, evaluate, is_true};
@@ -43,6 +43,15 @@ impl State {
             && !is_true(filter, row, run)?
         {
             return Ok(());
+        }
+        // The value of a column is taken where it stands.
+        if let ([Expr::Column(at, _)], None) = (&call.arguments[..], &self.sorter)
+            && let Some(value) = row.get(*at)
+        {
+            if call.function.function.is_strict && value.is_null() {
+                return Ok(());
+            }
+            return self.take(call, std::slice::from_ref(value), run);
         }
         arguments.clear();
         for argument in &call.arguments {

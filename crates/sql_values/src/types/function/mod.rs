@@ -39,6 +39,8 @@ use std::sync::LazyLock;
 
 /// The code of a function of one value.
 pub type Scalar = fn(&mut CallContext<'_>, &[Datum]) -> Result<Datum>;
+/// The code of a function of two values that needs nothing else.
+pub type Pair = fn(&Datum, &Datum) -> Result<Datum>;
 /// The rows of a function that returns a set.
 pub type Rows = Box<dyn Iterator<Item = Result<Datum>> + Send>;
 /// The code of a function that returns a set.
@@ -51,6 +53,8 @@ pub enum Body {
     Scalar(Scalar),
     /// Whether an order of two values is among those that are wanted.
     Comparison(fn(Ordering) -> bool),
+    /// Two arguments in, a value out, whatever the surroundings.
+    Pair(Pair),
     /// Arguments in, rows out.
     Set(SetFunction),
     /// The session runs it, by this name.
@@ -107,6 +111,16 @@ impl Function {
         call: Scalar,
     ) -> Self {
         Self::with_body(name, arguments, result, Body::Scalar(call))
+    }
+
+    /// A function of two values that needs nothing else.
+    pub const fn pair(
+        name: &'static str,
+        arguments: &'static [Kind],
+        result: Kind,
+        call: Pair,
+    ) -> Self {
+        Self::with_body(name, arguments, result, Body::Pair(call))
     }
 
     /// A function that returns a set.

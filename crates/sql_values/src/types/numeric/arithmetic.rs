@@ -349,3 +349,68 @@ pub(super) fn bounded_scale(scale: i64, numbers: &[&Numeric]) -> u16 {
         .map_or(0, i64::from);
     scale.max(least).clamp(0, DISPLAY_SCALE_MAX) as u16
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers on both sides of the limits of one word and of two.
+    fn numbers() -> Vec<Numeric> {
+        let mut units = vec![
+            0,
+            1,
+            5,
+            9,
+            10,
+            99,
+            12_345,
+            10_000,
+            123_456_789,
+            i128::from(i64::MAX),
+        ];
+        units.extend([1_i128 << 64, 10_i128.pow(30) + 7, 10_i128.pow(37)]);
+        let both = units.into_iter().flat_map(|units| [units, -units]);
+        both.flat_map(|units| [0, 1, 2, 5, 12].map(|scale| Numeric::new(units, scale)))
+            .collect()
+    }
+
+    #[test]
+    fn short_numbers_are_divided_and_rounded_as_long_ones() {
+        for a in numbers() {
+            let (a_units, a_scale) = a.parts().unwrap();
+            for scale in 0..14 {
+                let less = i64::from(a_scale) - scale;
+                let (up, down) = (ten_to((-less).max(0) as u32), ten_to(less.max(0) as u32));
+                let wanted = Numeric::from_big(divided(&(&a_units * up), &down), scale as u16);
+                let rounded = a.round(scale as i32);
+                assert_eq!(rounded.to_string(), wanted.to_string(), "{a} to {scale}");
+            }
+            for b in numbers().into_iter().filter(|b| !b.is_zero()) {
+                let (b_units, b_scale) = b.parts().unwrap();
+                for scale in [0_u16, 3, 16] {
+                    let up = ten_to(u32::from(scale) + u32::from(b_scale));
+                    let down = &b_units * ten_to(u32::from(a_scale));
+                    let wanted = Numeric::from_big(divided(&(&a_units * up), &down), scale);
+                    let quotient = a.divide_to(&b, scale).unwrap();
+                    assert_eq!(quotient.to_string(), wanted.to_string(), "{a} / {b}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn equal_numbers_have_one_hash_and_one_first_group() {
+        let hash = |number: &Numeric| {
+            let mut state = std::hash::DefaultHasher::new();
+            std::hash::Hash::hash(number, &mut state);
+            std::hash::Hasher::finish(&state)
+        };
+        for a in numbers() {
+            let (units, scale) = a.parts().unwrap();
+            let longer = Numeric::from_big(units * ten_to(20), scale + 20);
+            assert_eq!(a, longer);
+            assert_eq!(hash(&a), hash(&longer), "{a}");
+            assert_eq!(leading(&a), leading(&longer), "{a}");
+        }
+    }
+}

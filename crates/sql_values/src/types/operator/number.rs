@@ -12,16 +12,26 @@ use super::super::numeric::division_by_zero;
 use crate::error::Result;
 
 /// An operation of two integers, with the kind of the result.
-fn whole(a: &[Datum], kind: Kind, operation: fn(i64, i64) -> Option<i64>) -> Result<Datum> {
-    let result = operation(a[0].int()?, a[1].int()?);
+fn whole(
+    a: &Datum,
+    b: &Datum,
+    kind: Kind,
+    operation: fn(i64, i64) -> Option<i64>,
+) -> Result<Datum> {
+    let result = operation(a.int()?, b.int()?);
     integer(result.ok_or_else(|| out_of_range(&kind.name()))?, kind)
 }
 
-fn divided(a: &[Datum], kind: Kind, operation: fn(i64, i64) -> Option<i64>) -> Result<Datum> {
-    if a[1].int()? == 0 {
+fn divided(
+    a: &Datum,
+    b: &Datum,
+    kind: Kind,
+    operation: fn(i64, i64) -> Option<i64>,
+) -> Result<Datum> {
+    if b.int()? == 0 {
         return Err(division_by_zero());
     }
-    whole(a, kind, operation)
+    whole(a, b, kind, operation)
 }
 
 fn one(a: &[Datum], kind: Kind, operation: fn(i64) -> Option<i64>) -> Result<Datum> {
@@ -95,17 +105,17 @@ macro_rules! integers {
     ($($left:ident $right:ident $result:ident),* $(,)?) => {
         &[
             $(
-                Function::scalar("+", &[$left, $right], $result, |_, a| {
-                    whole(a, $result, i64::checked_add)
+                Function::pair("+", &[$left, $right], $result, |a, b| {
+                    whole(a, b, $result, i64::checked_add)
                 }),
-                Function::scalar("-", &[$left, $right], $result, |_, a| {
-                    whole(a, $result, i64::checked_sub)
+                Function::pair("-", &[$left, $right], $result, |a, b| {
+                    whole(a, b, $result, i64::checked_sub)
                 }),
-                Function::scalar("*", &[$left, $right], $result, |_, a| {
-                    whole(a, $result, i64::checked_mul)
+                Function::pair("*", &[$left, $right], $result, |a, b| {
+                    whole(a, b, $result, i64::checked_mul)
                 }),
-                Function::scalar("/", &[$left, $right], $result, |_, a| {
-                    divided(a, $result, i64::checked_div)
+                Function::pair("/", &[$left, $right], $result, |a, b| {
+                    divided(a, b, $result, i64::checked_div)
                 }),
             )*
         ]
@@ -116,15 +126,17 @@ macro_rules! alike {
     ($($kind:ident),*) => {
         &[
             $(
-                Function::scalar("%", &[$kind, $kind], $kind, |_, a| divided(a, $kind, |x, y| Some(x.wrapping_rem(y)))),
-                Function::scalar("&", &[$kind, $kind], $kind, |_, a| {
-                    whole(a, $kind, |x, y| Some(x & y))
+                Function::pair("%", &[$kind, $kind], $kind, |a, b| {
+                    divided(a, b, $kind, |x, y| Some(x.wrapping_rem(y)))
                 }),
-                Function::scalar("|", &[$kind, $kind], $kind, |_, a| {
-                    whole(a, $kind, |x, y| Some(x | y))
+                Function::pair("&", &[$kind, $kind], $kind, |a, b| {
+                    whole(a, b, $kind, |x, y| Some(x & y))
                 }),
-                Function::scalar("#", &[$kind, $kind], $kind, |_, a| {
-                    whole(a, $kind, |x, y| Some(x ^ y))
+                Function::pair("|", &[$kind, $kind], $kind, |a, b| {
+                    whole(a, b, $kind, |x, y| Some(x | y))
+                }),
+                Function::pair("#", &[$kind, $kind], $kind, |a, b| {
+                    whole(a, b, $kind, |x, y| Some(x ^ y))
                 }),
                 Function::scalar("<<", &[$kind, Int4], $kind, |_, a| shifted(a, true)),
                 Function::scalar(">>", &[$kind, Int4], $kind, |_, a| shifted(a, false)),
@@ -195,29 +207,23 @@ pub(super) const OPERATORS: &[Function] = &[
     Function::scalar("||/", &[Float8], Float8, |_, a| {
         Ok(Datum::Float8(a[0].float8()?.cbrt()))
     }),
-    Function::scalar("+", &[Numeric, Numeric], Numeric, |_, a| {
-        a[0].numeric()?.add(a[1].numeric()?).map(Datum::Numeric)
+    Function::pair("+", &[Numeric, Numeric], Numeric, |a, b| {
+        a.numeric()?.add(b.numeric()?).map(Datum::Numeric)
     }),
-    Function::scalar("-", &[Numeric, Numeric], Numeric, |_, a| {
-        a[0].numeric()?
-            .subtract(a[1].numeric()?)
-            .map(Datum::Numeric)
+    Function::pair("-", &[Numeric, Numeric], Numeric, |a, b| {
+        a.numeric()?.subtract(b.numeric()?).map(Datum::Numeric)
     }),
-    Function::scalar("*", &[Numeric, Numeric], Numeric, |_, a| {
-        a[0].numeric()?
-            .multiply(a[1].numeric()?)
-            .map(Datum::Numeric)
+    Function::pair("*", &[Numeric, Numeric], Numeric, |a, b| {
+        a.numeric()?.multiply(b.numeric()?).map(Datum::Numeric)
     }),
-    Function::scalar("/", &[Numeric, Numeric], Numeric, |_, a| {
-        a[0].numeric()?.divide(a[1].numeric()?).map(Datum::Numeric)
+    Function::pair("/", &[Numeric, Numeric], Numeric, |a, b| {
+        a.numeric()?.divide(b.numeric()?).map(Datum::Numeric)
     }),
-    Function::scalar("%", &[Numeric, Numeric], Numeric, |_, a| {
-        a[0].numeric()?
-            .remainder(a[1].numeric()?)
-            .map(Datum::Numeric)
+    Function::pair("%", &[Numeric, Numeric], Numeric, |a, b| {
+        a.numeric()?.remainder(b.numeric()?).map(Datum::Numeric)
     }),
-    Function::scalar("^", &[Numeric, Numeric], Numeric, |_, a| {
-        a[0].numeric()?.power(a[1].numeric()?).map(Datum::Numeric)
+    Function::pair("^", &[Numeric, Numeric], Numeric, |a, b| {
+        a.numeric()?.power(b.numeric()?).map(Datum::Numeric)
     }),
     Function::scalar("-", &[Numeric], Numeric, |_, a| {
         Ok(Datum::Numeric(a[0].numeric()?.negated()))
