@@ -217,7 +217,7 @@ pub(super) fn arguments_of(call: &Call, row: &[Datum], run: &mut Run<'_>) -> Res
 }
 
 /// The value of an expression: where it stands, or in a place that the caller lends.
-fn operand<'v>(
+pub(super) fn operand<'v>(
     expression: &'v Expr,
     row: &'v [Datum],
     place: &'v mut Datum,

@@ -339,7 +339,10 @@ impl Operator for ScanRun {
 /// perhaps no row needs it.
 fn settle(condition: &mut Expr, run: &mut Run<'_>) {
     let walked = condition.walk(0, &mut |part, depth| {
-        let is_computed = matches!(part, Expr::Call(_) | Expr::Cast(..) | Expr::Parameter(..));
+        let is_computed = matches!(
+            part,
+            Expr::Call(_) | Expr::Cast(..) | Expr::Parameter(..) | Expr::Array(..)
+        );
         if !is_computed || part.any(|part, _| depends(part)) {
             return Ok(depth == 0 && !matches!(part, Expr::Subquery(_)));
         }

@@ -113,7 +113,7 @@ fn candidates(source: &Source) -> Vec<Candidate> {
 }
 
 /// The column that an expression is, if converting it changes no value.
-fn column_of(expression: &Expr) -> Option<usize> {
+pub(super) fn column_of(expression: &Expr) -> Option<usize> {
     match expression {
         Expr::Column(at, _) => Some(*at),
         Expr::Cast(inner, target, _) if target.modifier < 0 => match (&**inner, target.kind) {

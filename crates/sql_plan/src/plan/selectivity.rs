@@ -4,6 +4,7 @@
 //! the form of the condition. Conditions count as independent of each other, except both ends of a
 //! range of one column.
 
+use super::access::column_of;
 use super::expression::Expr;
 use super::node::{Node, Source};
 use crate::types::function::{Body, Volatility};
@@ -47,6 +48,7 @@ pub(super) fn known_of(node: &Node, column: usize) -> Option<Known> {
         Node::Scan(scan) => statistics_of(&scan.source, column),
         Node::Filter(plan) => known_of(&plan.input, column),
         Node::Sort(plan) => known_of(&plan.input, column),
+        Node::Counted(plan) => known_of(&plan.input, column),
         Node::Project(plan) => match plan.expressions.get(column)? {
             Expr::Column(at, _) => known_of(&plan.input, *at),
             _ => None,
@@ -112,13 +114,16 @@ fn share_of_part(part: &Expr, source: &Source) -> f64 {
                 (None, _) => OTHER,
             }
         }
-        Expr::Quantified(test) if !test.is_all => match (&test.left, constant(&test.array)) {
-            (Expr::Column(at, _), Some(Datum::Array(array))) => {
-                let one = statistics_of(source, *at).map_or(EQUAL, |column| average(&column));
-                (one * array.elements.len() as f64).min(1.0)
-            }
-            _ => OTHER,
-        },
+        Expr::Quantified(test) if !test.is_all => {
+            let elements = match &test.array {
+                Expr::Array(elements, _) => elements.len(),
+                Expr::Constant(Datum::Array(array), _) => array.elements.len(),
+                _ => return OTHER,
+            };
+            let column = column_of(&test.left).and_then(|at| statistics_of(source, at));
+            let one = column.map_or(EQUAL, |column| average(&column));
+            (one * elements as f64).min(1.0)
+        }
         Expr::Call(call) if call.is_operator => match call.function.name {
             "=" => equal(&call.arguments, source),
             "<>" => 1.0 - equal(&call.arguments, source),
@@ -140,8 +145,9 @@ fn equal(arguments: &[Expr], source: &Source) -> f64 {
     let [one, other] = arguments else {
         return EQUAL;
     };
-    let (at, value) = match (one, other) {
-        (Expr::Column(at, _), value) | (value, Expr::Column(at, _)) => (*at, value),
+    let (at, value) = match (column_of(one), column_of(other)) {
+        (Some(at), _) => (at, other),
+        (_, Some(at)) => (at, one),
         _ => return EQUAL,
     };
     let Some(column) = statistics_of(source, at) else {
@@ -174,9 +180,9 @@ fn end_of_range(part: &Expr, source: &Source) -> Option<Range> {
     let ([one, other], true) = (&call.arguments[..], call.is_operator) else {
         return None;
     };
-    let (at, value, is_left) = match (one, other) {
-        (Expr::Column(at, _), value) => (*at, value, true),
-        (value, Expr::Column(at, _)) => (*at, value, false),
+    let (at, value, is_left) = match (column_of(one), column_of(other)) {
+        (Some(at), _) => (at, other, true),
+        (_, Some(at)) => (at, one, false),
         _ => return None,
     };
     let is_below = match call.function.name {
