@@ -272,14 +272,14 @@ fn fit(value: Datum, data_type: Type) -> (Datum, bool) {
     }
 }
 
-impl Operator for ScanRun {
-    fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
-        out.reset(self.columns.len());
-        while !out.is_full() {
+impl ScanRun {
+    /// Reads the values of the next row that passes. False if there is none; or if it would have to
+    /// be fetched and there are rows, which go on first, as a reader may want no more.
+    fn read(&mut self, run: &mut Run<'_>, has_rows: bool) -> Result<bool> {
+        loop {
             let Some(row) = self.rows.get(self.next) else {
-                // Rows that are there go on first: a reader may want no more.
-                if !out.is_empty() || !self.refill(run)? {
-                    return Ok(());
+                if has_rows || !self.refill(run)? {
+                    return Ok(false);
                 }
                 continue;
             };
@@ -289,9 +289,24 @@ impl Operator for ScanRun {
             read_columns(&self.plan.source, row, &self.tested, values, run)?;
             if passes(self.condition.as_ref(), values, run)? {
                 read_columns(&self.plan.source, row, &self.others, values, run)?;
-                let taken = self.columns.iter();
-                out.push(taken.map(|&at| std::mem::replace(&mut values[at], Datum::Null)));
+                return Ok(true);
             }
+        }
+    }
+
+    /// The values that are handed over of the row that was read.
+    fn taken(&mut self) -> impl Iterator<Item = Datum> {
+        let (columns, values) = (&self.columns, &mut self.values);
+        let taken = columns.iter();
+        taken.map(|&at| std::mem::replace(&mut values[at], Datum::Null))
+    }
+}
+
+impl Operator for ScanRun {
+    fn next(&mut self, run: &mut Run<'_>, out: &mut Batch) -> Result<()> {
+        out.reset(self.columns.len());
+        while !out.is_full() && self.read(run, !out.is_empty())? {
+            out.push(self.taken());
         }
         Ok(())
     }
@@ -301,28 +316,14 @@ impl Operator for ScanRun {
     }
 
     fn next_columns(&mut self, run: &mut Run<'_>, out: &mut Columns) -> Result<()> {
-        let plan = Arc::clone(&self.plan);
-        let source = &plan.source;
+        let plan = &self.plan;
         // Columns that nobody needs are NULL.
-        out.reset((0..source.width()).map(|at| match plan.needed[at] {
-            true => source.column_type(at).kind,
+        out.reset(self.columns.iter().map(|&at| match plan.needed[at] {
+            true => plan.source.column_type(at).kind,
             false => Kind::Record,
         }));
-        let mut values: Vec<Datum> = Vec::with_capacity(source.width());
-        while !out.is_full() {
-            let Some(row) = self.rows.get(self.next) else {
-                if !out.is_empty() || !self.refill(run)? {
-                    return Ok(());
-                }
-                continue;
-            };
-            self.next += 1;
-            values.clear();
-            let context = run.environment.context();
-            read_row(source, row, Some(&plan.needed), &context, &mut values)?;
-            if passes(plan.condition.as_ref(), &values, run)? {
-                out.push(values.drain(..));
-            }
+        while !out.is_full() && self.read(run, !out.is_empty())? {
+            out.push(self.taken());
         }
         Ok(())
     }
