@@ -1,7 +1,7 @@
 //! Operators and functions of points, segments, paths, boxes, polygons and circles.
 //!
 //! The values are texts, whose numbers are read for each call. Two numbers are the same if they
-//! differ by less than [`EPSILON`].
+//! differ by less than `EPSILON`.
 
 #![allow(
     clippy::float_cmp,
