@@ -20,7 +20,7 @@ const LONG: &[(&str, usize)] = &[
     ("join", 10),
     ("server", 10),
     ("sql", 56),
-    ("sql_plan", 18),
+    ("sql_plan", 7),
     ("sql_values", 8),
 ];
 

@@ -162,7 +162,7 @@ fn comparison<'e>(
         (_, Some(at)) if !left.reads_row() => (at, mirrored(call.function.name)?, left),
         _ => return None,
     };
-    let is_fixed = !has_volatile(value);
+    let is_fixed = !Expr::has_volatile(value);
     (is_fixed && fits(type_of(column), value.kind())).then_some((column, name, value))
 }
 
@@ -176,11 +176,6 @@ fn mirrored(name: &str) -> Option<&'static str> {
         ">=" => "<=",
         _ => return None,
     })
-}
-
-/// Whether an expression may have another value each time.
-pub(super) fn has_volatile(expression: &Expr) -> bool {
-    expression.any(|part, _| matches!(part, Expr::Call(call) if !call.is_stable()))
 }
 
 /// A value for the column, by a condition of equality.
@@ -277,7 +272,7 @@ fn by_elements(source: &Source, candidate: &Candidate, conditions: &[Expr]) -> O
             && column_of(&test.left) == Some(first)
             && fits(source.column_type(first), element)
             && !test.array.reads_row()
-            && !has_volatile(&test.array);
+            && !Expr::has_volatile(&test.array);
         is_it.then(|| Choice {
             access: Access::Elements {
                 index: candidate.index.clone(),

@@ -216,6 +216,6 @@ pub fn counted(mut node: Node) -> Node {
 }
 
 fn wrap(node: &mut Node) {
-    let inner = std::mem::replace(node, super::improve::nothing());
+    let inner = std::mem::replace(node, Node::nothing());
     *node = counted(inner);
 }

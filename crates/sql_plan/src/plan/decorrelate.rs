@@ -14,7 +14,7 @@
 use super::access;
 use super::estimate::estimate;
 use super::expression::{Expr, Subquery, SubqueryTest};
-use super::improve::{has_query, keep, push};
+use super::improve::{keep, push};
 use super::join_order::types_of;
 use super::method::{has_one_hash, with_method};
 use super::node::{Aggregate, AggregateCall, Join, JoinKind, JoinMethod, Node, Project, Scan};
@@ -89,8 +89,8 @@ fn groups_of(subquery: &Subquery, outer: &Node) -> Option<Groups> {
     let is_fit = aggregate.keys.is_empty()
         && aggregate.calls.iter().all(is_null_over_none)
         && !reads_outer(value)
-        && !has_query(value)
-        && !access::has_volatile(value);
+        && !Expr::has_query(value)
+        && !Expr::has_volatile(value);
     if !is_fit {
         return None;
     }
@@ -146,7 +146,7 @@ fn key_of(condition: Expr, width: usize, column: usize) -> Option<(Expr, Expr)> 
     let (key, outer) = (call.arguments[own].clone(), call.arguments[1 - own].clone());
     let is_plain = !reads_outer(&key)
         && key.reads_row()
-        && !has_query(&key)
+        && !Expr::has_query(&key)
         && matches!(outer, Expr::Outer(1, ..));
     if !is_plain {
         return None;

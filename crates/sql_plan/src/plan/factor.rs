@@ -8,9 +8,7 @@
 //! Both are true in the logic of three values, so an equality of a join in each branch makes a join
 //! by hash, and each input is read only as far as a branch wants it.
 
-use super::access::has_volatile;
 use super::expression::Expr;
-use super::improve::has_query;
 
 /// The conditions of an `OR`: the parts that all branches have, and the rest.
 pub(super) fn factored(parts: Vec<Expr>) -> Vec<Expr> {
@@ -18,7 +16,9 @@ pub(super) fn factored(parts: Vec<Expr>) -> Vec<Expr> {
     let mut branches: Vec<Vec<Expr>> = branches.collect();
     let has = |branch: &[Expr], part: &Expr| branch.iter().any(|one| one.is_same(part));
     let is_common = |part: &&Expr| {
-        !has_volatile(part) && !has_query(part) && branches.iter().all(|branch| has(branch, part))
+        !Expr::has_volatile(part)
+            && !Expr::has_query(part)
+            && branches.iter().all(|branch| has(branch, part))
     };
     let first = branches.first().into_iter().flatten();
     let mut common: Vec<Expr> = first.filter(is_common).cloned().collect();
@@ -47,7 +47,7 @@ pub(super) fn implied(
     let of_input = branches.iter().map(|branch| {
         let parts = branch.clone().conjuncts().into_iter();
         let parts: Vec<Expr> = parts
-            .filter(|part| is_of_input(part) && !has_volatile(part) && !has_query(part))
+            .filter(|part| is_of_input(part) && !Expr::has_volatile(part) && !Expr::has_query(part))
             .collect();
         (!parts.is_empty()).then(|| Expr::all(parts))
     });

@@ -28,7 +28,7 @@ impl Plan {
         for node in self.before.iter_mut().chain([&mut self.root]) {
             inline(node, &uses);
             fold(node);
-            let whole = std::mem::replace(node, nothing());
+            let whole = std::mem::replace(node, Node::nothing());
             *node = improve_rest(whole);
         }
         self.keepers = 0;
@@ -117,21 +117,13 @@ fn improve_inside(node: &mut Node) {
     let walked = node.walk(0, &mut |part, _| {
         if let Expr::Subquery(subquery) = part {
             let subquery = Arc::make_mut(subquery);
-            let inner = std::mem::replace(&mut subquery.node, nothing());
+            let inner = std::mem::replace(&mut subquery.node, Node::nothing());
             subquery.node = improve_rest(inner);
             return Ok(false);
         }
         Ok(true)
     });
     debug_assert!(walked.is_ok(), "the visitor does not fail");
-}
-
-pub(super) fn nothing() -> Node {
-    super::node::Values {
-        rows: Vec::new(),
-        width: 0,
-    }
-    .into()
 }
 
 /// The content of a node's shared part.
@@ -151,14 +143,14 @@ pub(super) fn push(node: Node, mut conditions: Vec<Expr>) -> Node {
         Node::Scan(scan) => {
             let mut scan = own(scan);
             let (queries, plain): (Vec<Expr>, Vec<Expr>) =
-                conditions.into_iter().partition(has_query);
+                conditions.into_iter().partition(Expr::has_query);
             access::choose(&mut scan, plain);
             tested(scan.into(), queries)
         }
         Node::System(system) => {
             let mut system = own(system);
             let (queries, plain): (Vec<Expr>, Vec<Expr>) =
-                conditions.into_iter().partition(has_query);
+                conditions.into_iter().partition(Expr::has_query);
             access::choose_key(&mut system, plain);
             tested(system.into(), queries)
         }
@@ -195,7 +187,7 @@ pub(super) fn push(node: Node, mut conditions: Vec<Expr>) -> Node {
         }
         mut other => {
             let pushed = other.inputs(&mut |input, _| {
-                let inner = std::mem::replace(input, nothing());
+                let inner = std::mem::replace(input, Node::nothing());
                 *input = push(inner, Vec::new());
                 Ok(())
             });
@@ -208,7 +200,8 @@ pub(super) fn push(node: Node, mut conditions: Vec<Expr>) -> Node {
 /// Conditions of a tree of inner joins, which may get another order.
 fn push_tree(join: Join, conditions: Vec<Expr>) -> Node {
     // Queries are tested on the rows of the whole tree, in whichever order it is joined.
-    let (queries, plain): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(has_query);
+    let (queries, plain): (Vec<Expr>, Vec<Expr>) =
+        conditions.into_iter().partition(Expr::has_query);
     let (node, mut rest) = reorder(join, plain);
     rest.extend(queries);
     match node {
@@ -219,11 +212,7 @@ fn push_tree(join: Join, conditions: Vec<Expr>) -> Node {
 
 /// Conditions that must stay where they are, because each test may differ, and the others.
 fn split(conditions: Vec<Expr>) -> (Vec<Expr>, Vec<Expr>) {
-    conditions.into_iter().partition(access::has_volatile)
-}
-
-pub(super) fn has_query(condition: &Expr) -> bool {
-    condition.any(|part, depth| depth == 0 && matches!(part, Expr::Subquery(_)))
+    conditions.into_iter().partition(Expr::has_volatile)
 }
 
 /// The node with conditions that are tested on its rows.
@@ -287,7 +276,7 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
         }
     }
     for condition in on {
-        let side = if access::has_volatile(&condition) {
+        let side = if Expr::has_volatile(&condition) {
             Side::Both
         } else {
             side(&condition, width)
@@ -299,7 +288,7 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
             (Side::Right, JoinKind::Inner | JoinKind::Left | JoinKind::Semi | JoinKind::Anti) => {
                 for_right.push(shifted(condition, width));
             }
-            (_, JoinKind::Inner) if has_query(&condition) => above.push(condition),
+            (_, JoinKind::Inner) if Expr::has_query(&condition) => above.push(condition),
             _ => both.push(condition),
         }
     }
@@ -369,7 +358,8 @@ fn push_project(mut project: Project, conditions: Vec<Expr>) -> Node {
         let mut plain = !project.has_sets;
         condition.columns(&mut |at| {
             let expression = project.expressions.get(at);
-            plain &= expression.is_some_and(|one| !access::has_volatile(one) && !has_query(one));
+            plain &=
+                expression.is_some_and(|one| !Expr::has_volatile(one) && !Expr::has_query(one));
         });
         plain
     };
@@ -414,7 +404,7 @@ fn push_aggregate(mut aggregate: Aggregate, conditions: Vec<Expr>) -> Node {
         keys > 0
             && condition.reads_row()
             && condition.columns_are_below(keys)
-            && !has_query(condition)
+            && !Expr::has_query(condition)
     };
     let (down, stay): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(is_of_keys);
     let down = down

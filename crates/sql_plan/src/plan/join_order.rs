@@ -8,7 +8,6 @@
 use super::access;
 use super::estimate::{different, estimate};
 use super::expression::Expr;
-use super::improve::{has_query, nothing};
 use super::node::{Join, JoinKind, JoinMethod, Node, Project};
 use super::selectivity::share_of;
 use crate::types::Type;
@@ -69,7 +68,7 @@ pub(super) fn reorder(join: Join, conditions: Vec<Expr>) -> (Node, Vec<Expr>) {
     let is_fit = inputs.len() <= INPUTS_MAX
         && !on
             .iter()
-            .any(|one| access::has_volatile(one) || has_query(one));
+            .any(|one| Expr::has_volatile(one) || Expr::has_query(one));
     let types = inputs.iter().map(|input| types_of(&input.node));
     let types: Option<Vec<Vec<Type>>> = types.collect();
     let (true, Some(types)) = (is_fit, types) else {
@@ -84,8 +83,9 @@ pub(super) fn reorder(join: Join, conditions: Vec<Expr>) -> (Node, Vec<Expr>) {
             Node::Scan(scan) if !own.is_empty() => {
                 let mut own: Vec<Expr> = own.iter().map(|&one| on[one].clone()).collect();
                 let start = input.start;
-                own.iter_mut()
-                    .for_each(|one| one.shift(0, -(start as isize)));
+                for one in &mut own {
+                    one.shift(0, -(start as isize));
+                }
                 input.rows * share_of(&Expr::all(own), &scan.source)
             }
             _ => own
@@ -371,7 +371,7 @@ fn build(order: &Order, inputs: &mut [Input], next: &mut usize, places: &mut [us
                 places[input.start + column] = *next + column;
             }
             *next += input.width;
-            std::mem::replace(&mut input.node, nothing())
+            std::mem::replace(&mut input.node, Node::nothing())
         }
         Order::Join(pair) => {
             let left = build(&pair.0, inputs, next, places);

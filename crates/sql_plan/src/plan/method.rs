@@ -6,7 +6,7 @@
 use super::access;
 use super::estimate::estimate;
 use super::expression::Expr;
-use super::improve::{Side, has_query, shifted, side};
+use super::improve::{Side, shifted, side};
 use super::node::{Access, Join, JoinKind, JoinMethod, Node, Scan};
 
 /// The join with the method that suits its conditions.
@@ -63,7 +63,7 @@ fn equality(condition: &Expr, width: usize) -> Option<(Expr, Expr)> {
         return None;
     };
     // Values of one kind have one hash.
-    if !call.is_equality() || has_query(condition) || !has_one_hash(one, other) {
+    if !call.is_equality() || Expr::has_query(condition) || !has_one_hash(one, other) {
         return None;
     }
     match (side(one, width), side(other, width)) {

@@ -126,8 +126,9 @@ fn inside(node: &mut Node, read: &[bool]) -> Places {
         Node::Sort(sort) => {
             let Sort { input, keys, .. } = Arc::make_mut(sort);
             let mut below = read.to_vec();
-            keys.iter()
-                .for_each(|key| note(&key.expression, &mut below));
+            for key in keys.iter() {
+                note(&key.expression, &mut below);
+            }
             let places = inside(input, &below);
             places.renumber(keys.iter_mut().map(|key| &mut key.expression));
             places
@@ -180,7 +181,7 @@ fn projected(node: &mut Node, kept: &[bool]) -> Places {
         expressions: columns
             .map(|(at, (kind, _))| Expr::Column(at, kind))
             .collect(),
-        input: std::mem::replace(node, super::improve::nothing()),
+        input: std::mem::replace(node, Node::nothing()),
         has_sets: false,
     };
     *node = project.into();
@@ -202,8 +203,12 @@ fn sides(join: &mut Join, read: &[bool]) -> Places {
         right: others,
     } = &join.method
     {
-        keys.iter().for_each(|key| note(key, for_left));
-        others.iter().for_each(|key| note(key, for_right));
+        for key in keys {
+            note(key, for_left);
+        }
+        for key in others {
+            note(key, for_right);
+        }
     }
     if is_lateral {
         each_outer(&mut join.right, &mut |at| for_left[*at] = true);

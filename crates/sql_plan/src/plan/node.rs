@@ -517,6 +517,15 @@ pub enum Busy {
 }
 
 impl Node {
+    /// A node without rows, for the place of one that moves.
+    pub fn nothing() -> Self {
+        Values {
+            rows: Vec::new(),
+            width: 0,
+        }
+        .into()
+    }
+
     /// Columns of its rows.
     pub fn width(&self) -> usize {
         match self {

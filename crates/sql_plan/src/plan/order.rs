@@ -6,7 +6,6 @@
 
 use super::access::is_ordered;
 use super::expression::Expr;
-use super::improve::nothing;
 use super::node::{Access, Aggregate, JoinKind, JoinMethod, KeyRange, Limit, Node, Scan, SortKey};
 use crate::types::{Datum, Kind};
 use std::sync::Arc;
@@ -16,7 +15,7 @@ pub(super) fn use_orders(node: &mut Node) {
     if let Node::Sort(sort) = node {
         let sort = Arc::make_mut(sort);
         if give_order(&mut sort.input, &sort.keys, sort.wanted.is_some()) {
-            *node = std::mem::replace(&mut sort.input, nothing());
+            *node = std::mem::replace(&mut sort.input, Node::nothing());
         }
     } else if let Node::Aggregate(aggregate) = node {
         read_end(Arc::make_mut(aggregate));
@@ -50,7 +49,7 @@ fn read_end(aggregate: &mut Aggregate) {
         nulls_first: descends,
     };
     if give_order(&mut aggregate.input, &[key], true) {
-        let input = std::mem::replace(&mut aggregate.input, nothing());
+        let input = std::mem::replace(&mut aggregate.input, Node::nothing());
         let one = Expr::Constant(Datum::Int8(1), Kind::Int8.plain());
         aggregate.input = Limit {
             input,

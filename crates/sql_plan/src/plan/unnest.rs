@@ -4,7 +4,7 @@
 //! rows can be kept in a table of hashes.
 
 use super::expression::{Expr, Subquery, SubqueryTest};
-use super::improve::{has_query, keep, push};
+use super::improve::{keep, push};
 use super::method::with_method;
 use super::node::{Filter, Join, JoinKind, JoinMethod, Node};
 use std::sync::Arc;
@@ -62,7 +62,7 @@ fn exists(subquery: &Subquery, width: usize) -> Option<(Node, Expr)> {
         .conjuncts()
         .into_iter()
         .partition(|one| reads_level(one, 1));
-    if up.is_empty() || up.iter().any(has_query) {
+    if up.is_empty() || up.iter().any(Expr::has_query) {
         return None;
     }
     let inner = freed(keep(input, stay))?;
@@ -116,7 +116,7 @@ fn any(subquery: &Subquery, width: usize) -> Option<(Node, Expr)> {
     if subquery.is_correlated && reads_row(&subquery.node) {
         return None;
     }
-    if test.left.iter().any(has_query) {
+    if test.left.iter().any(Expr::has_query) {
         return None;
     }
     let mut node = subquery.node.clone();

@@ -76,6 +76,16 @@ impl Expr {
         found
     }
 
+    /// Whether it may have another value each time.
+    pub fn has_volatile(&self) -> bool {
+        self.any(|part, _| matches!(part, Self::Call(call) if !call.is_stable()))
+    }
+
+    /// Whether there is a query in it.
+    pub fn has_query(&self) -> bool {
+        self.any(|part, depth| depth == 0 && matches!(part, Self::Subquery(_)))
+    }
+
     /// Moves the columns of the row by as many places.
     pub fn shift(&mut self, from: usize, by: isize) {
         self.renumber(&mut |at| {
