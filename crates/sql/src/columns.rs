@@ -109,6 +109,11 @@ impl Columns {
         self.rows >= BATCH_ROWS
     }
 
+    /// A column, which has no values then until the next reset.
+    pub(crate) fn take(&mut self, at: usize) -> ColumnValues {
+        std::mem::replace(&mut self.columns[at], ColumnValues::Other(Vec::new()))
+    }
+
     /// Removes all rows, and has columns for values of these kinds from now on.
     pub(crate) fn reset(&mut self, kinds: impl IntoIterator<Item = Kind>) {
         self.rows = 0;

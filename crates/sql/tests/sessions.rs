@@ -322,3 +322,151 @@ fn a_snapshot_is_that_of_the_first_statement() {
         run(&mut reader, "COMMIT");
     }
 }
+
+fn fails(session: &mut Session, text: &str) -> &'static str {
+    let failed = session.simple(text, &mut Last::default());
+    failed.unwrap_err().state.0
+}
+
+/// `ON CONFLICT DO NOTHING` would leave a row out for one that nobody can see.
+#[test]
+fn a_row_that_the_snapshot_does_not_see_is_no_reason_to_do_nothing() {
+    let (_scratch, sql) = Scratch::open("unseen");
+    let (mut one, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(
+        &mut one,
+        "CREATE TABLE t (a int PRIMARY KEY, b int UNIQUE); INSERT INTO t VALUES (1, 1)",
+    );
+    let inserts = |row: &str| format!("INSERT INTO t VALUES {row} ON CONFLICT DO NOTHING");
+    for (row, seen) in [("(2, 20)", "(1, 7)"), ("(30, 3)", "(7, 1)")] {
+        for level in ["REPEATABLE READ", "SERIALIZABLE"] {
+            run(&mut one, &format!("BEGIN ISOLATION LEVEL {level}"));
+            run(&mut one, "SELECT count(*) FROM t");
+            run(&mut one, &inserts(seen));
+            run(&mut other, &format!("INSERT INTO t VALUES {row}"));
+            assert_eq!(fails(&mut one, &inserts(row)), "40001", "{row}, {level}");
+            run(&mut one, "ROLLBACK");
+            run(&mut other, "DELETE FROM t WHERE a > 1");
+        }
+        run(&mut one, "BEGIN; SELECT count(*) FROM t");
+        run(&mut other, &format!("INSERT INTO t VALUES {row}"));
+        run(&mut one, &inserts(row));
+        run(&mut one, "COMMIT");
+    }
+    assert_eq!(run(&mut one, "SELECT count(*) FROM t"), Some("2".into()));
+}
+
+/// Nothing but its end can follow, unless there is a savepoint to go back to.
+#[test]
+fn a_block_that_has_failed_keeps_no_locks() {
+    let (_scratch, sql) = Scratch::open("failed");
+    let (mut one, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(&mut one, "CREATE TABLE t (a int PRIMARY KEY)");
+    let takes = "BEGIN; LOCK TABLE t NOWAIT; INSERT INTO t VALUES (1); COMMIT; DELETE FROM t";
+    run(&mut one, "BEGIN; LOCK TABLE t; INSERT INTO t VALUES (1)");
+    assert_eq!(fails(&mut one, "SELECT 1 / 0"), "22012");
+    run(&mut other, takes);
+    for refused in ["SELECT 1", "SAVEPOINT s", "ROLLBACK TO s"] {
+        let state = fails(&mut one, refused);
+        assert!(["25P02", "3B001"].contains(&state), "{refused}: {state}");
+    }
+    run(&mut one, "COMMIT");
+    assert_eq!(run(&mut one, "SELECT count(*) FROM t"), Some("0".into()));
+    // What it has defined is gone, and others define while it waits for its end.
+    run(
+        &mut one,
+        "BEGIN; CREATE TABLE u (a int); INSERT INTO u VALUES (1)",
+    );
+    assert_eq!(fails(&mut one, "SELECT 1 / 0"), "22012");
+    run(
+        &mut other,
+        "CREATE TABLE u (a text); INSERT INTO u VALUES ('mine')",
+    );
+    run(&mut one, "ROLLBACK");
+    assert_eq!(run(&mut one, "SELECT a FROM u"), Some("mine".into()));
+    run(
+        &mut one,
+        "BEGIN; LOCK TABLE t; SAVEPOINT s; INSERT INTO t VALUES (1)",
+    );
+    assert_eq!(fails(&mut one, "SELECT 1 / 0"), "22012");
+    assert_eq!(fails(&mut other, takes), "55P03");
+    run(&mut other, "ROLLBACK");
+    run(&mut one, "ROLLBACK TO s; INSERT INTO t VALUES (2); COMMIT");
+    assert_eq!(run(&mut one, "SELECT a FROM t"), Some("2".into()));
+}
+
+#[test]
+fn statements_are_counted_without_their_constants() {
+    let (_scratch, sql) = Scratch::open("statements");
+    let (mut one, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(&mut one, "CREATE TABLE t (a int PRIMARY KEY, b text)");
+    run(&mut one, "SELECT pg_stat_statements_reset()");
+    for number in 0..5 {
+        // The same, by the plan cache and without it, of both sessions.
+        let insert = format!("INSERT INTO t VALUES ({number}, 'text {number}')");
+        run(if number < 3 { &mut one } else { &mut other }, &insert);
+    }
+    run(&mut one, "BEGIN; UPDATE t SET b = 'x' WHERE a < 4; COMMIT");
+    let found = |session: &mut Session, what: &str, query: &str| {
+        let text = format!("SELECT {what} FROM pg_stat_statements WHERE query = '{query}'");
+        run(session, &text).unwrap_or_default()
+    };
+    let insert = "INSERT INTO t VALUES ($1, $2)";
+    let looked = found(&mut one, "calls || ' ' || rows || ' ' || commits", insert);
+    assert_eq!(looked, "5 5 5");
+    let costs = "fences >= 5 AND bytes_stored > 0 AND min_exec_time > 0";
+    let times = "total_exec_time BETWEEN calls * min_exec_time AND calls * max_exec_time";
+    assert_eq!(
+        found(&mut one, &format!("{costs} AND {times}"), insert),
+        "t"
+    );
+    let update = "UPDATE t SET b = $1 WHERE a < $2";
+    assert_eq!(found(&mut one, "calls || ' ' || rows", update), "1 4");
+    // The commit of a block is a statement of its own.
+    assert_eq!(found(&mut one, "fences", update), "0");
+    assert_eq!(found(&mut one, "commits", "COMMIT"), "1");
+    // Statements of the extended protocol, with the commit that follows.
+    one.prepare("p", "INSERT INTO t VALUES ($1, 'p')", &[])
+        .unwrap();
+    for number in [10, 11] {
+        one.bind("", "p", &[sql::types::Datum::Int4(number)])
+            .unwrap();
+        one.execute_portal("", 0, &mut Last::default()).unwrap();
+        one.sync().unwrap();
+    }
+    let prepared = "INSERT INTO t VALUES ($1, $2)";
+    assert_eq!(found(&mut one, "calls || ' ' || commits", prepared), "7 7");
+    // A portal that stops and goes on is one call.
+    one.prepare("q", "SELECT a AS parts FROM t", &[]).unwrap();
+    one.bind("c", "q", &[]).unwrap();
+    for _ in 0..4 {
+        one.execute_portal("c", 2, &mut Last::default()).unwrap();
+    }
+    one.sync().unwrap();
+    let parts = "SELECT a AS parts FROM t";
+    assert_eq!(found(&mut one, "calls || ' ' || rows", parts), "1 7");
+    // Statements that fail are not counted; texts of others are for superusers.
+    assert_eq!(fails(&mut one, "SELECT 1 / 0 AS failed"), "22012");
+    assert_eq!(found(&mut one, "calls", "SELECT $1 / $2 AS failed"), "");
+    run(&mut one, "CREATE ROLE clerk LOGIN PASSWORD 'secret'");
+    let role = "CREATE ROLE clerk LOGIN PASSWORD $1";
+    assert_eq!(found(&mut one, "calls", role), "1");
+    let mut clerk = sql.connect_as("clerk").unwrap();
+    let hidden = "SELECT count(*) FROM pg_stat_statements
+        WHERE query <> '<insufficient privilege>' AND userid <> 'clerk'::regrole";
+    assert_eq!(run(&mut clerk, hidden), Some("0".into()));
+    assert_eq!(
+        fails(&mut clerk, "SELECT pg_stat_statements_reset()"),
+        "42501"
+    );
+    run(
+        &mut one,
+        "SELECT pg_stat_statements_reset(0, 0, queryid) FROM pg_stat_statements WHERE query = 'COMMIT'",
+    );
+    assert_eq!(found(&mut one, "calls", "COMMIT"), "");
+    assert_eq!(found(&mut one, "calls || ''", insert), "7");
+    run(&mut one, "SELECT pg_stat_statements_reset()");
+    assert_eq!(found(&mut one, "calls", insert), "");
+    let info = "SELECT dealloc || ' ' || (stats_reset <= now()) FROM pg_stat_statements_info";
+    assert_eq!(run(&mut one, info), Some("0 true".into()));
+}

@@ -64,6 +64,7 @@ pub(super) fn project(plan: &Arc<Project>) -> Box<dyn Operator> {
                 input: build(input),
                 columns,
                 batch: Batch::default(),
+                all: Columns::default(),
             }),
         };
     }
@@ -104,6 +105,7 @@ struct TakeRun {
     input: Box<dyn Operator>,
     columns: Vec<usize>,
     batch: Batch,
+    all: Columns,
 }
 
 impl Operator for TakeRun {
@@ -113,6 +115,17 @@ impl Operator for TakeRun {
         for at in 0..self.batch.len() {
             out.push(self.batch.take(at, &self.columns));
         }
+        Ok(())
+    }
+
+    fn has_columns(&self) -> bool {
+        self.input.has_columns()
+    }
+
+    fn next_columns(&mut self, run: &mut Run<'_>, out: &mut Columns) -> Result<()> {
+        self.input.next_columns(run, &mut self.all)?;
+        let (rows, all) = (self.all.len(), &mut self.all);
+        out.replace(rows, self.columns.iter().map(|&at| all.take(at)));
         Ok(())
     }
 

@@ -68,6 +68,9 @@ pub(crate) struct State {
     pub(crate) parameters: Vec<Datum>,
     /// The beginning of the statement: its reads see none of its own changes.
     pub(crate) begun: Option<StatementSavepoint>,
+    /// Whether its transaction reads one snapshot, so that a statement does not see what others
+    /// commit before it.
+    pub(crate) is_of_snapshot: bool,
     /// Rows of the queries around the one that is running, the next one last.
     pub(crate) outer: Vec<Row>,
     subqueries: std::collections::HashMap<usize, subquery::Slot>,

@@ -43,7 +43,13 @@ impl Session {
     /// Every statement that fails does this; callers do it for failures of their own.
     pub fn fail(&mut self) {
         match self.transaction.block {
-            Block::Open | Block::Failed => self.transaction.block = Block::Failed,
+            Block::Open | Block::Failed => {
+                // Nothing but its end can follow, so nobody waits for its locks.
+                if self.transaction.savepoints.is_empty() {
+                    self.connection.abort();
+                }
+                self.transaction.block = Block::Failed;
+            }
             Block::Implicit | Block::Idle => self.abort(),
         }
     }

@@ -218,6 +218,7 @@ impl Session {
         self.connection.set_wait(self.environment.wait());
         let mut state = State::new(self.environment.host.memory(plan.keepers));
         state.begun = Some(self.connection.mark()?);
+        state.is_of_snapshot = self.transaction.isolation != Isolation::ReadCommitted;
         Ok(state)
     }
 

@@ -10,9 +10,9 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Conflict, Insert, Router, Target, UniqueKey};
 use crate::run::evaluate::all;
 use crate::run::lock::{Newest, lock_row};
-use crate::run::storage::{key_value, read_row};
+use crate::run::storage::{key_value, key_values, read_row};
 use crate::run::{Row, Run, is_true};
-use crate::types::Datum;
+use crate::types::{Datum, Type};
 use indelible::{Prefix, RowLock};
 use std::collections::HashSet;
 
@@ -89,6 +89,7 @@ fn insert_row(
         match conflict {
             Conflict::Nothing(keys) => {
                 if keys.is_empty() || is_named || is_any_there(table, keys, &row, run)? {
+                    check_seen(table, key, &row, run)?;
                     return Ok(None);
                 }
                 return Err(of_row(table, error, &row, run));
@@ -145,6 +146,31 @@ fn is_any_there(
         }
     }
     Ok(false)
+}
+
+/// Fails if the row in the way was committed after the snapshot of the transaction, which would
+/// leave its own row out for one that it cannot see.
+fn check_seen(table: &Target, key: &UniqueKey, row: &[Datum], run: &mut Run<'_>) -> Result<()> {
+    if !run.state.is_of_snapshot {
+        return Ok(());
+    }
+    let is_seen = match &key.index {
+        Some(_) => find(table, key, row, run)?.is_some(),
+        None => {
+            let values = key_datums(table, row);
+            let types = table.source.key.iter();
+            let types: Vec<Type> = types.map(|&at| table.source.column_type(at)).collect();
+            match key_values(&values, &types, run) {
+                Some(key) => run.connection.get(&table.source.table, key)?.is_some(),
+                None => false,
+            }
+        }
+    };
+    if is_seen {
+        return Ok(());
+    }
+    let message = "could not serialize access due to concurrent update";
+    Err(SqlError::new(SqlState::SERIALIZATION_FAILURE, message))
 }
 
 /// The values of a row's key.
