@@ -14,7 +14,7 @@
 //! | `operation` | backups and checks of the whole database |
 //! | `results`, `status` | rows, notices and settings become answers |
 //! | [`config`] | settings from flags, the environment and a file |
-//! | `log` | events, a line each |
+//! | `log`, `lock_log` | events, a line each; long waits for locks among them |
 //! | `http`, `page` | health and counts for machines, a status page for people |
 //! | `registry` | the connections, and what others end: statements, idle sessions |
 //! | `tls`, `certificate` | encryption, and the parts of a certificate that the server looks at |
@@ -28,6 +28,7 @@ mod extended;
 mod floor;
 mod http;
 mod link;
+mod lock_log;
 mod log;
 mod message;
 mod operation;

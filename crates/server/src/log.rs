@@ -27,6 +27,8 @@ pub struct LogOptions {
     pub connections: bool,
     /// Statements that take so long are logged.
     pub min_duration: Option<Duration>,
+    /// Waits for locks that take so long are logged.
+    pub lock_waits: Option<Duration>,
 }
 
 /// The log of a server. Dropping it writes what is left.
@@ -176,6 +178,7 @@ mod tests {
                 is_json,
                 connections: true,
                 min_duration: Some(Duration::from_millis(5)),
+                lock_waits: None,
             };
             let memory = Memory::default();
             let log = Log::new(&options, Box::new(memory.clone())).unwrap();

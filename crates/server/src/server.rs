@@ -6,6 +6,7 @@
 
 use crate::http::{self, Counts};
 use crate::link::Link;
+use crate::lock_log::LockLog;
 use crate::log::Log;
 use crate::page::Page;
 use crate::registry::Registry;
@@ -38,6 +39,7 @@ pub(crate) struct Shared {
     pub(crate) sql: Arc<Sql>,
     options: RwLock<Arc<Options>>,
     pub(crate) log: Log,
+    lock_log: LockLog,
     pub(crate) registry: Arc<Registry>,
     /// The operating system's user that owns the database.
     pub(crate) owner: u32,
@@ -64,6 +66,7 @@ pub struct Server {
     socket: Option<PathBuf>,
     threads: Vec<JoinHandle<()>>,
     deadlines: Option<JoinHandle<()>>,
+    lock_waits: Option<JoinHandle<()>>,
 }
 
 enum Listener {
@@ -114,6 +117,7 @@ impl Server {
             registry: Arc::new(Registry::new(&sql)),
             sql,
             log,
+            lock_log: LockLog::new(options.log.lock_waits),
             options: RwLock::new(Arc::new(options)),
             owner,
             secret,
@@ -125,6 +129,10 @@ impl Server {
         let deadlines = Builder::new()
             .name("deadlines".into())
             .spawn(move || registry.keep_deadlines());
+        let watching = Arc::clone(&shared);
+        let lock_waits = Builder::new()
+            .name("lock waits".into())
+            .spawn(move || watching.lock_log.watch(&watching.sql, &watching.log));
         let mut server = Self {
             shared,
             address,
@@ -133,6 +141,7 @@ impl Server {
             socket: path,
             threads: Vec::new(),
             deadlines: Some(deadlines.map_err(ServeError::Thread)?),
+            lock_waits: Some(lock_waits.map_err(ServeError::Thread)?),
         };
         // Before there are sessions, since it looks at the whole database.
         server.start_http()?;
@@ -202,6 +211,7 @@ impl Server {
         let identity = options.tls.as_ref().map(Identity::read).transpose()?;
         let shared = &self.shared;
         shared.log.set(&options.log);
+        shared.lock_log.set(options.log.lock_waits);
         let is_local = |address: SocketAddr| address.ip().is_loopback();
         // Other machines that cannot encrypt any more are refused one by one.
         if identity.is_none() && !self.address.is_none_or(is_local) {
@@ -255,7 +265,10 @@ impl Server {
             }
         }
         registry.stop();
-        let _ = deadlines.join();
+        self.shared.lock_log.end();
+        for thread in [Some(deadlines), self.lock_waits.take()] {
+            let _ = thread.map(JoinHandle::join);
+        }
     }
 
     /// Lets threads that accept see that the server ends: by a connection, which they drop.

@@ -56,7 +56,7 @@ mod state;
 pub use columns::{ColumnValues, Columns};
 pub use session::{Described, Description, Parameters, Session};
 pub use sink::{BATCH_ROWS, Batch, Completion, CopyShape, Flow, OutputColumn, RowSink};
-pub use sql::Sql;
+pub use sql::{LockWait, Sql};
 pub use sql_parse::without_constants;
 use sql_plan::plan;
 pub use sql_values::error::{SqlError, SqlState};

@@ -36,6 +36,19 @@ pub struct Sql {
     opened_at: i64,
 }
 
+/// A session that waits for locks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockWait {
+    /// Its number.
+    pub session: i32,
+    /// The numbers of the sessions that it waits for.
+    pub waits_for: Vec<i32>,
+    /// Its statement: at most the first KiB.
+    pub statement: String,
+    /// The begin of its statement, in microseconds since 2000-01-01 UTC.
+    pub statement_begun_at: i64,
+}
+
 /// Gives the numbers of sequences back that nobody has taken. Nobody would get an error, nor wait
 /// for a partition that another handle of the database holds: it is a gap then.
 impl Drop for Sql {
@@ -178,6 +191,21 @@ impl Sql {
     pub fn terminate(&self, session: i32) -> bool {
         let peer = self.registry.peer(session);
         peer.map(|peer| peer.terminate()).is_some()
+    }
+
+    /// The sessions that wait for locks of others now.
+    pub fn lock_waits(&self) -> Vec<LockWait> {
+        let waits = self.registry.waits(&self.database).into_iter();
+        let named = waits.filter_map(|(session, waits_for)| {
+            let shown = self.registry.peer(session)?.shown();
+            Some(LockWait {
+                session,
+                waits_for,
+                statement: shown.text,
+                statement_begun_at: shown.text_begun_at,
+            })
+        });
+        named.collect()
     }
 
     /// The catalogue of all transactions that have committed.

@@ -270,6 +270,7 @@ impl Configuration {
                 is_json: self.given("log_format").value == Value::Word("json"),
                 connections: self.switch("log_connections"),
                 min_duration: self.time("log_min_duration"),
+                lock_waits: self.time("log_lock_waits"),
             },
             session: {
                 let pairs = self.sessions.iter();

@@ -169,6 +169,11 @@ pub static SETTINGS: &[Setting] = &[
         ("TIME", Form::Limit, "off"),
         "Log statements that take so long, with their constants removed",
     ),
+    setting(
+        "log_lock_waits",
+        ("TIME", Form::Limit, "off"),
+        "Log statements that wait for a lock for so long, and the end of such a wait",
+    ),
 ];
 
 impl Form {

@@ -528,18 +528,15 @@ impl Binder<'_> {
             }
             Tree::Cast {
                 expr, data_type, ..
-            } => match self.column_name(expr) {
-                name if name == "?column?" || is_weak_name(expr) => self.cast_name(data_type),
-                name => name,
+            } => match self.is_weakly_named(expr) {
+                true => self.cast_name(data_type),
+                false => self.column_name(expr),
             },
             Tree::TypedString(typed) => self.cast_name(&typed.data_type),
             Tree::Interval(_) => "interval".to_owned(),
             Tree::Case { else_result, .. } => match else_result {
-                Some(otherwise) => match self.column_name(otherwise) {
-                    name if name == "?column?" || is_weak_name(otherwise) => "case".to_owned(),
-                    name => name,
-                },
-                None => "case".to_owned(),
+                Some(otherwise) if !self.is_weakly_named(otherwise) => self.column_name(otherwise),
+                _ => "case".to_owned(),
             },
             Tree::Exists { negated: false, .. } => "exists".to_owned(),
             Tree::Subquery(query) => self.subquery_name(query),
@@ -558,6 +555,20 @@ impl Binder<'_> {
                 _ => "btrim".to_owned(),
             },
             _ => "?column?".to_owned(),
+        }
+    }
+
+    /// Whether an expression gives its column no name, or that of a type, which one around it
+    /// replaces.
+    fn is_weakly_named(&self, tree: &Tree) -> bool {
+        match tree {
+            Tree::Nested(inner) => self.is_weakly_named(inner),
+            Tree::Collate { expr, .. } | Tree::Cast { expr, .. } => self.is_weakly_named(expr),
+            Tree::TypedString(_) | Tree::Interval(_) => true,
+            Tree::Case { else_result, .. } => else_result
+                .as_deref()
+                .is_none_or(|otherwise| self.is_weakly_named(otherwise)),
+            other => self.column_name(other) == "?column?",
         }
     }
 
@@ -580,26 +591,6 @@ impl Binder<'_> {
             }
             Err(_) => "?column?".to_owned(),
         }
-    }
-}
-
-/// Whether an expression gives its column a name that one around it replaces: that of a type.
-fn is_weak_name(tree: &Tree) -> bool {
-    match tree {
-        Tree::Nested(inner) => is_weak_name(inner),
-        Tree::TypedString(_) | Tree::Interval(_) => true,
-        Tree::Value(value) => matches!(value.value, ast::Value::Boolean(_)),
-        Tree::Cast { expr, .. } => match &**expr {
-            Tree::Value(_) | Tree::UnaryOp { .. } | Tree::BinaryOp { .. } => true,
-            inner => is_weak_name(inner),
-        },
-        Tree::Case { else_result, .. } => {
-            else_result.as_deref().is_none_or(is_weak_name)
-                || else_result
-                    .as_deref()
-                    .is_some_and(|tree| matches!(tree, Tree::Value(_)))
-        }
-        _ => false,
     }
 }
 
