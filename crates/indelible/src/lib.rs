@@ -81,7 +81,7 @@
 //! | `definitions`, `table`, `key`, `row_source` | tables, indexes; how keys and rows are written |
 //! | `alter` | changing a table by a rewrite into a new one |
 //! | `hidden` | tables of the database's own |
-//! | `row_counts`, `analyze` | numbers of rows; statistics of columns |
+//! | `row_counts`, `analyze`, `column_statistics` | numbers of rows; statistics of columns |
 //! | `snapshot` | reading one moment of the database while it changes |
 //! | `operations`, `scan` | routing of operations to partitions; merged scans |
 //! | `session`, `partition` | the partitions that a transaction holds, waiting for durability |
@@ -100,6 +100,7 @@ mod alter;
 mod analyze;
 mod backup;
 mod clues;
+mod column_statistics;
 mod commit_pool;
 mod commit_table;
 mod connection;
@@ -151,7 +152,7 @@ mod transaction;
 mod worker;
 
 pub use alter::TableChange;
-pub use analyze::{ColumnStatistics, TableStatistics};
+pub use column_statistics::{ColumnStatistics, TableStatistics};
 pub use backup::{
     CopyProgress, CopyReport, CopyStage, CopyWatch, Existing, Replay, ReplayEnd, ReplayReport,
 };

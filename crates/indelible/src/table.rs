@@ -5,7 +5,7 @@
 //! catalogue. Clones are cheap. A handle of a dropped table returns an error at its next use;
 //! indexes may come and go without affecting the handles of their table.
 
-use crate::analyze::TableStatistics;
+use crate::column_statistics::TableStatistics;
 use crate::error::{Error, Result};
 use crate::row_counter::Counter;
 use std::fmt;

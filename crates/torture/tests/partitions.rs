@@ -2,9 +2,9 @@
 //!
 //! Goal: a transfer between accounts in different partitions is there whole or not at all, at every
 //! crash point. Method: transfers through the embedded database on the simulated device, typed ones
-//! and ones of connections that are open at once, where the partitions' pools or logs and the commit
-//! table share one world; at each crash point a few images are opened and compared with the allowed
-//! states.
+//! and ones of connections that are open at once, where the partitions' pools or logs and the
+//! commit table share one world; at each crash point a few images are opened and compared with the
+//! allowed states.
 
 mod common;
 

@@ -1,7 +1,7 @@
 //! `SEARCH` and `CYCLE` after a query of `WITH`, which the parser does not know.
 //!
-//! They become queries with marked names, of one row of literals each, inside of the query that they
-//! are about and before the rest of it.
+//! They become queries with marked names, of one row of literals each, inside of the query that
+//! they are about and before the rest of it.
 
 use super::{CYCLE, SEARCH, Words, marked};
 use sqlparser::tokenizer::Token;

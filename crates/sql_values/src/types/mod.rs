@@ -3,7 +3,7 @@
 //! | module | job |
 //! |---|---|
 //! | `kind`, `datum` | types and values |
-//! | `numeric`, `interval`, `datetime`, `json`, `array`, `geometry` | values that take more than a field |
+//! | `numeric`, `interval`, `datetime`, `json`, `array`, `geometry` | values of several parts |
 //! | `text_io`, `float_io`, `binary_io` | the two forms on the wire |
 //! | `storage` | values in columns of the database |
 //! | `cast`, `overload`, `operator` | conversions, and the choice between overloads |

@@ -3,7 +3,7 @@
 //!
 //! ```sh
 //! tests/sql/with-postgres sh -c \
-//!     'cargo run --release -p sql --example tpch -- --scale 0.1 --postgres "$POSTGRES"'
+//!     'cargo run --release -p client --example tpch -- --scale 0.1 --postgres "$POSTGRES"'
 //! ```
 //!
 //! `--query N` runs one of them, `--explain` shows its plan with what each part did, `--rounds N`
