@@ -1,4 +1,7 @@
-//! Statistics of tables and their columns.
+//! Statistics of tables and their columns, for those who plan queries.
+//!
+//! They are estimates of the moment at which they were made, and change with the next analysis
+//! alone.
 
 use storage::record::Value;
 

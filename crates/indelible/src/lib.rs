@@ -152,10 +152,10 @@ mod transaction;
 mod worker;
 
 pub use alter::TableChange;
-pub use column_statistics::{ColumnStatistics, TableStatistics};
 pub use backup::{
     CopyProgress, CopyReport, CopyStage, CopyWatch, Existing, Replay, ReplayEnd, ReplayReport,
 };
+pub use column_statistics::{ColumnStatistics, TableStatistics};
 pub use connection::{
     AdvisoryKey, AdvisoryMode, CommitReport, Connection, Found, RowLock, Scan, Scope,
     StatementSavepoint, Wait,

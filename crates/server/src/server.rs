@@ -107,9 +107,7 @@ impl Server {
             .map_err(|error| ServeError::Directory(options.directory.clone(), error))?
             .uid();
         let log = Log::new(&options.log, Box::new(io::stderr())).map_err(ServeError::Thread)?;
-        let mut secret = [0; 32];
-        getrandom(&mut secret, GetRandomFlags::empty())
-            .map_err(|error| ServeError::Random(error.into()))?;
+        let secret = random_secret()?;
         let shared = Arc::new(Shared {
             awake: Arc::new(Awake::new(options.polls)),
             identity: RwLock::new(identity.map(Arc::new)),
@@ -286,6 +284,13 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.end_within(Duration::ZERO, || true);
     }
+}
+
+fn random_secret() -> Result<[u8; 32], ServeError> {
+    let mut secret = [0; 32];
+    getrandom(&mut secret, GetRandomFlags::empty())
+        .map_err(|error| ServeError::Random(error.into()))?;
+    Ok(secret)
 }
 
 fn listen_on(address: SocketAddr) -> Result<TcpListener, ServeError> {

@@ -288,7 +288,7 @@ fn run_connections(subject: Subject, seed: u64, disabled: Option<&str>) -> Watch
         let transfer = &mut open[owner];
         if !transfer.connection.is_open() {
             let level = LEVELS[(random >> 24) as usize % LEVELS.len()];
-            transfer.begin(level, owner as i64, random);
+            transfer.begin(level, owner.cast_signed() as i64, random);
         } else if !transfer.step(&bank.accounts, random >> 32) {
             ended += 1;
             if random.is_multiple_of(7) {

@@ -83,6 +83,16 @@ fn numbers(numbers: &[i32]) -> Datum {
     Datum::Array(Arc::new(Array::new(Int4, values)))
 }
 
+/// Whether one of the sessions that a session waits for is among others; NULL without others.
+fn is_one_of(blockers: Option<&Vec<i32>>, others: &Datum) -> Datum {
+    let Datum::Array(others) = others else {
+        return Datum::Null;
+    };
+    let others: Vec<i32> = others.elements.iter().flat_map(Datum::int4).collect();
+    let mut blockers = blockers.into_iter().flatten();
+    Datum::Bool(blockers.any(|blocker| others.contains(blocker)))
+}
+
 /// About the bytes of a value of a type without a length.
 const VARYING_BYTES: u64 = 32;
 
@@ -134,15 +144,7 @@ impl HostCall<'_> {
             "pg_isolation_test_session_is_blocked" => {
                 let waits = sql.registry.waits(sql.database());
                 let blockers = waits.get(&arguments[0].int4()?);
-                let Datum::Array(others) = &arguments[1] else {
-                    return Ok(Some(Datum::Null));
-                };
-                let others: Vec<i32> = others.elements.iter().flat_map(Datum::int4).collect();
-                let is_blocked = |blockers: &Vec<i32>| {
-                    let mut blockers = blockers.iter();
-                    blockers.any(|blocker| others.contains(blocker))
-                };
-                Datum::Bool(blockers.is_some_and(is_blocked))
+                is_one_of(blockers, &arguments[1])
             }
             "pg_cancel_backend" => {
                 let number = arguments[0].int4()?;
@@ -154,28 +156,29 @@ impl HostCall<'_> {
                 self.may_end(number, "process is being terminated")?;
                 Datum::Bool(sql.terminate(number))
             }
-            "pg_stat_statements_reset" => {
-                if !self.names.catalog.is_superuser(self.names.role) {
-                    let message = format!("permission denied for function {function}");
-                    return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
-                }
-                // 0 stands for all.
-                let given = |at: usize| match arguments.get(at) {
-                    Some(Datum::Oid(oid)) => Some(i64::from(*oid)),
-                    Some(Datum::Int8(id)) => Some(*id),
-                    _ => None,
-                };
-                let given = |at: usize| given(at).filter(|number| *number != 0);
-                let is_here = given(1).is_none_or(|oid| oid == i64::from(DATABASE));
-                if is_here {
-                    let role = given(0).and_then(|oid| u32::try_from(oid).ok());
-                    sql.statements.reset(role, given(2));
-                }
-                Datum::text("")
-            }
+            "pg_stat_statements_reset" => self.reset_statements(arguments)?,
             "pg_notification_queue_usage" => Datum::Float8(0.0),
             _ => return Ok(None),
         }))
+    }
+
+    /// Forgets statistics of statements: of a role, of a database, with a number; 0 is any.
+    fn reset_statements(&self, arguments: &[Datum]) -> Result<Datum> {
+        if !self.names.catalog.is_superuser(self.names.role) {
+            let message = "permission denied for function pg_stat_statements_reset";
+            return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+        }
+        let given = |at: usize| match arguments.get(at) {
+            Some(Datum::Oid(oid)) => Some(i64::from(*oid)),
+            Some(Datum::Int8(id)) => Some(*id),
+            _ => None,
+        };
+        let given = |at: usize| given(at).filter(|number| *number != 0);
+        if given(1).is_none_or(|oid| oid == i64::from(DATABASE)) {
+            let role = given(0).and_then(|oid| u32::try_from(oid).ok());
+            self.session.sql.statements.reset(role, given(2));
+        }
+        Ok(Datum::text(""))
     }
 
     /// Sessions are ended by superusers, and by members of their roles.

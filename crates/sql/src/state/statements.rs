@@ -261,7 +261,7 @@ mod tests {
             numbers.add(&call(milliseconds, false));
         }
         let times = [numbers.total, numbers.mean(), numbers.least, numbers.most];
-        assert_eq!(times, [9.0, 3.0, 1.0, 6.0]);
+        assert_eq!(format!("{times:?}"), "[9.0, 3.0, 1.0, 6.0]");
         // The square root of 14 / 3.
         assert!((numbers.deviation() - 2.160_246_9).abs() < 1e-6);
         assert_eq!((numbers.rows, numbers.costs[cost::FENCES]), (6, 9));
