@@ -372,7 +372,7 @@ fn a_block_that_has_failed_keeps_no_locks() {
     }
     run(&mut one, "COMMIT");
     assert_eq!(run(&mut one, "SELECT count(*) FROM t"), Some("0".into()));
-    // What it has defined is gone, and others define while it waits for its end.
+    // Its definitions are gone, and others define while it waits for its end.
     run(
         &mut one,
         "BEGIN; CREATE TABLE u (a int); INSERT INTO u VALUES (1)",

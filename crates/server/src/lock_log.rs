@@ -156,9 +156,8 @@ fn tell(log: &Log, event: &Event<'_>) {
 mod tests {
     use super::*;
     use crate::log::LogOptions;
+    use crate::log::tests::Memory;
     use indelible::{Database, Method, Options};
-    use std::io::Write;
-    use std::sync::Arc;
 
     fn wait(session: i32, statement_begun_at: i64) -> LockWait {
         LockWait {
@@ -196,31 +195,16 @@ mod tests {
         assert_eq!(look(&[], 30), []);
     }
 
-    /// A log that the test reads.
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    impl Lines {
-        fn wait_for(&self, what: &str) -> String {
-            loop {
-                let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-                if text.contains(what) {
-                    return text;
-                }
-                std::thread::sleep(Duration::from_millis(2));
+    /// Waits for a line of the log, but not for ever; the log so far.
+    fn wait_for(lines: &Memory, what: &str) -> String {
+        for _ in 0..30_000 {
+            let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+            if text.contains(what) {
+                return text;
             }
+            std::thread::sleep(Duration::from_millis(2));
         }
+        String::new()
     }
 
     struct Nothing;
@@ -249,26 +233,27 @@ mod tests {
                      SET lock_timeout = 0";
         waiter.simple(setup, &mut Nothing).unwrap();
         holder.simple("BEGIN; DELETE FROM t", &mut Nothing).unwrap();
-        let lines = Lines::default();
+        let lines = Memory::default();
         let log = Log::new(&LogOptions::default(), Box::new(lines.clone())).unwrap();
         let lock_log = LockLog::new(None);
-        let holder_number = holder.number();
-        std::thread::scope(|scope| {
+        let (begun, ended) = std::thread::scope(|scope| {
             scope.spawn(|| lock_log.watch(&sql, &log));
             lock_log.set(Some(Duration::from_millis(20)));
             let deleted = scope.spawn(move || {
                 let text = "DELETE FROM t WHERE a = 1";
                 waiter.simple(text, &mut Nothing).unwrap();
             });
-            let text = lines.wait_for("waits for a lock");
-            let fields =
-                format!("waits_for=[{holder_number}] statement=\"DELETE FROM t WHERE a = ?\"");
-            assert!(text.contains(&fields), "{text}");
+            let begun = wait_for(&lines, "waits for a lock");
             holder.simple("ROLLBACK", &mut Nothing).unwrap();
-            deleted.join().unwrap();
-            lines.wait_for("no longer waits for a lock");
+            let ended = wait_for(&lines, "no longer waits for a lock");
             lock_log.end();
+            deleted.join().unwrap();
+            (begun, ended)
         });
+        let (number, statement) = (holder.number(), "DELETE FROM t WHERE a = ?");
+        let fields = format!("waits_for=[{number}] statement=\"{statement}\"");
+        assert!(begun.contains(&fields), "{begun}");
+        assert!(!ended.is_empty(), "{begun}");
         drop((holder, sql));
         let _ = std::fs::remove_dir_all(&path);
     }

@@ -153,12 +153,13 @@ fn line(is_json: bool, event: &str, fields: &[(&str, Value)]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::sync::Mutex;
 
+    /// A log that a test reads.
     #[derive(Clone, Default)]
-    struct Memory(Arc<Mutex<Vec<u8>>>);
+    pub(crate) struct Memory(pub(crate) Arc<Mutex<Vec<u8>>>);
 
     impl Write for Memory {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

@@ -36,7 +36,7 @@ pub(super) fn prune(node: &mut Node, needed: &[bool]) {
             let project = Arc::make_mut(project);
             let mut below = vec![false; project.input.width()];
             for (expression, needed) in project.expressions.iter().zip(needed) {
-                // What computes a value may count on what it reads.
+                // An expression is computed even if nobody reads its value.
                 if *needed || !matches!(expression, Expr::Column(..)) {
                     mark(&mut below, expression);
                 }

@@ -231,7 +231,7 @@ pub(super) fn parse_binary(kind: Kind, bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// What the text of a value says.
+/// The shape that a text stands for.
 pub(super) fn shape(kind: Kind, text: &str) -> Result<Shape> {
     read(kind, text).ok_or_else(|| bad_text(&kind.name(), text))?
 }

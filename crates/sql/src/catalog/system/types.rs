@@ -237,18 +237,7 @@ fn types(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                     },
                     rows,
                 );
-                push(
-                    &TypeRow {
-                        oid: array.oid(),
-                        name: &format!("_{}", object.name),
-                        namespace: object.namespace,
-                        letter: "b",
-                        kind: array,
-                        element: object.oid,
-                        array: 0,
-                    },
-                    rows,
-                );
+                push_array(&object, array, rows);
             }
             Body::Domain(_) => domain(from, &object, rows),
             Body::Table(_) | Body::View(_) | Body::Composite(_) => composite(&object, rows),
@@ -309,10 +298,8 @@ fn domain(from: &Sources<'_>, object: &Object, rows: &mut Rows<'_>) {
     ]);
 }
 
-/// The type of a relation's rows.
-fn composite(object: &Object, rows: &mut Rows<'_>) {
-    let kind = Kind::Composite(object.oid);
-    let array = Kind::CompositeArray(object.oid);
+/// The type of arrays of a type.
+fn push_array(object: &Object, array: Kind, rows: &mut Rows<'_>) {
     push(
         &TypeRow {
             oid: array.oid(),
@@ -325,6 +312,13 @@ fn composite(object: &Object, rows: &mut Rows<'_>) {
         },
         rows,
     );
+}
+
+/// The type of a relation's rows.
+fn composite(object: &Object, rows: &mut Rows<'_>) {
+    let kind = Kind::Composite(object.oid);
+    let array = Kind::CompositeArray(object.oid);
+    push_array(object, array, rows);
     let storage = storage_of(kind);
     let [input, output, receive, send] = input_output(kind);
     rows.push([

@@ -94,7 +94,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-/// What the last of so many values adds to a sum of products.
+/// The share of the last of so many values in a sum of products.
 fn scaled(product: f64, count: f64) -> f64 {
     if count > 1.0 {
         product / (count * (count - 1.0))
