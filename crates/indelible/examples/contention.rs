@@ -15,7 +15,7 @@
 
 #![allow(clippy::print_stdout, reason = "an example talks to its reader")]
 
-#[path = "../tests/common/transfers.rs"]
+#[path = "../tests/database/transfers.rs"]
 mod transfers;
 
 use indelible::{Database, Method, MethodOption, Options};

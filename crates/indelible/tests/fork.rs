@@ -8,6 +8,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+#[path = "database/common/mod.rs"]
 mod common;
 
 use common::{Directory, methods, people};

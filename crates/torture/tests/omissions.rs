@@ -6,7 +6,7 @@
 //! because a step is left out in the whole process; with none left out, the same histories and
 //! searches are right.
 //!
-//! `cargo test -p torture --features omissions --test omissions`
+//! `cargo test --features torture/omissions --test omissions`
 
 use indelible::{
     DataType, Database, Durability, Error, Isolation, Method, MethodOption, Omission, Options,

@@ -1,0 +1,450 @@
+//! Sessions that act on each other: notifications, and ends from outside.
+//!
+//! Each test has sessions of one database in one thread, or a thread that waits.
+
+use crate::scratch::Scratch;
+use indelible::{Database, Durability};
+use sql::types::Context;
+use sql::{Batch, Flow, Notification, OutputColumn, RowSink, Session, Sql, SqlError, WakeReason};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// The first value of the last row, as text.
+#[derive(Default)]
+struct Last(Option<String>);
+
+impl RowSink for Last {
+    fn describe(&mut self, _: &[OutputColumn]) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn rows(&mut self, batch: &Batch, context: &Context<'_>) -> Result<Flow, SqlError> {
+        for row in batch.rows() {
+            let text = sql::types::text_io::print(&row[0], row[0].kind(), context)?;
+            self.0 = Some(text);
+        }
+        Ok(Flow::More)
+    }
+}
+
+fn run(session: &mut Session, text: &str) -> Option<String> {
+    let mut last = Last::default();
+    session.simple(text, &mut last).unwrap();
+    last.0
+}
+
+fn texts(notifications: &[Notification]) -> Vec<(&str, &str)> {
+    let pairs = notifications.iter();
+    pairs
+        .map(|one| (one.channel.as_str(), one.payload.as_str()))
+        .collect()
+}
+
+#[test]
+fn notifications_come_at_commit_and_once() {
+    let (_scratch, sql) = Scratch::open("between-notify");
+    let (mut listener, mut sender) = (sql.connect().unwrap(), sql.connect().unwrap());
+    let woken = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&woken);
+    listener.on_wake(Arc::new(move |reason| {
+        assert_eq!(reason, WakeReason::Notifications);
+        count.fetch_add(1, Ordering::SeqCst);
+    }));
+    assert!(!listener.is_listening());
+    run(&mut listener, "LISTEN news; LISTEN \"Other\"");
+    assert!(listener.is_listening());
+    assert_eq!(
+        run(
+            &mut listener,
+            "SELECT string_agg(c, ',') FROM pg_listening_channels() c"
+        ),
+        Some("Other,news".to_owned())
+    );
+    run(
+        &mut sender,
+        "BEGIN; NOTIFY news, 'a'; NOTIFY news, 'a'; SELECT pg_notify('Other', 'b')",
+    );
+    assert!(listener.take_notifications().is_empty());
+    run(
+        &mut sender,
+        "SAVEPOINT s; NOTIFY news, 'undone'; ROLLBACK TO s; COMMIT",
+    );
+    let come = listener.take_notifications();
+    assert_eq!(texts(&come), [("news", "a"), ("Other", "b")]);
+    assert_eq!(come[0].sender, sender.number());
+    assert_eq!(woken.load(Ordering::SeqCst), 1);
+    run(&mut sender, "BEGIN; NOTIFY news, 'never'; ROLLBACK");
+    run(&mut listener, "UNLISTEN news");
+    run(&mut sender, "NOTIFY news, 'nobody'; NOTIFY \"Other\"");
+    assert_eq!(texts(&listener.take_notifications()), [("Other", "")]);
+    assert!(sender.take_notifications().is_empty());
+}
+
+#[test]
+fn a_session_that_listens_hears_itself() {
+    let (_scratch, sql) = Scratch::open("between-itself");
+    let mut session = sql.connect().unwrap();
+    run(&mut session, "LISTEN c; NOTIFY c, 'x'");
+    assert_eq!(texts(&session.take_notifications()), [("c", "x")]);
+    let long = "y".repeat(8000);
+    let error = session
+        .simple(&format!("NOTIFY c, '{long}'"), &mut Last::default())
+        .unwrap_err();
+    assert_eq!(error.state.0, "22023");
+}
+
+#[test]
+fn statements_and_sessions_are_ended_by_others() {
+    let (_scratch, sql) = Scratch::open("between-end");
+    let mut victim = sql.connect().unwrap();
+    let number = victim.number();
+    let sleeper = std::thread::spawn(move || {
+        let mut errors = Vec::new();
+        for _ in 0..2 {
+            let slept = victim.simple("SELECT pg_sleep(60)", &mut Last::default());
+            errors.push(slept.unwrap_err().state.0.to_owned());
+        }
+        let refused = victim.simple("SELECT 1", &mut Last::default());
+        errors.push(refused.unwrap_err().state.0.to_owned());
+        (errors, victim.is_terminated())
+    });
+    let mut other = sql.connect().unwrap();
+    // Nothing runs, so there is nothing to cancel: the next statement is not meant.
+    assert!(sql.cancel(other.number()));
+    let is_asleep = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE pid = {number} AND state = 'active' \
+         AND query LIKE '%pg_sleep%'"
+    );
+    let mut wait = || {
+        while run(&mut other, &is_asleep) != Some("1".to_owned()) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    wait();
+    assert!(sql.cancel(number));
+    // The second statement begins after the first one has ended.
+    std::thread::sleep(Duration::from_millis(200));
+    wait();
+    let mut other = sql.connect().unwrap();
+    let ended = run(
+        &mut other,
+        &format!("SELECT pg_terminate_backend({number})"),
+    );
+    assert_eq!(ended, Some("t".to_owned()));
+    let (errors, is_terminated) = sleeper.join().unwrap();
+    assert_eq!(errors, ["57014", "57P01", "57P01"]);
+    assert!(is_terminated);
+    assert!(!sql.cancel(number));
+}
+
+#[test]
+fn others_see_who_waits_for_whom() {
+    let (_scratch, sql) = Scratch::open("between-waits");
+    let (mut holder, mut waiter) = (sql.connect().unwrap(), sql.connect().unwrap());
+    let (held, waiting) = (holder.number(), waiter.number());
+    run(
+        &mut holder,
+        "CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1)",
+    );
+    run(&mut holder, "BEGIN; UPDATE t SET a = 2");
+    let update = std::thread::spawn(move || {
+        run(&mut waiter, "UPDATE t SET a = 3");
+    });
+    let mut other = sql.connect().unwrap();
+    let blocking = format!("SELECT pg_blocking_pids({waiting})");
+    while run(&mut other, &blocking) == Some("{}".to_owned()) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    for (question, answer) in [
+        (blocking, format!("{{{held}}}")),
+        (format!("SELECT pg_blocking_pids({held})"), "{}".to_owned()),
+        (
+            format!("SELECT pg_isolation_test_session_is_blocked({waiting}, '{{77,{held}}}')"),
+            "t".to_owned(),
+        ),
+        (
+            format!("SELECT pg_isolation_test_session_is_blocked({waiting}, '{{77}}')"),
+            "f".to_owned(),
+        ),
+        (
+            "SELECT string_agg(pid || ' ' || mode, ',') FROM pg_locks WHERE NOT granted".to_owned(),
+            format!("{waiting} ShareLock"),
+        ),
+        (
+            format!("SELECT granted FROM pg_locks WHERE pid = {held}"),
+            "t".to_owned(),
+        ),
+    ] {
+        assert_eq!(run(&mut other, &question), Some(answer), "{question}");
+    }
+    run(&mut holder, "COMMIT");
+    update.join().unwrap();
+    let nobody = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+    assert_eq!(run(&mut other, nobody), Some("0".to_owned()));
+}
+
+#[test]
+fn others_see_what_a_session_does() {
+    let (_scratch, sql) = Scratch::open("between-activity");
+    let (mut one, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
+    one.set_client("127.0.0.1", 4321);
+    run(&mut one, "SET application_name = 'shop'; BEGIN; SELECT 1");
+    let seen = "SELECT state || ' ' || application_name || ' ' || client_addr || ' ' || query \
+                FROM pg_stat_activity WHERE client_port = 4321";
+    assert_eq!(
+        run(&mut other, seen),
+        Some(
+            "idle in transaction shop 127.0.0.1 \
+             SET application_name = 'shop'; BEGIN; SELECT 1"
+                .to_owned()
+        )
+    );
+    one.set_database("warehouse");
+    let names = "SELECT current_database() || ' ' || datname FROM pg_database";
+    assert_eq!(run(&mut one, names), Some("warehouse warehouse".to_owned()));
+    drop(one);
+    assert_eq!(
+        run(&mut other, "SELECT count(*) FROM pg_stat_activity"),
+        Some("1".to_owned())
+    );
+}
+
+#[test]
+fn sequences_go_on_without_a_gap_after_an_orderly_end() {
+    let (scratch, sql) = Scratch::open("between-sequences");
+    let mut session = sql.connect().unwrap();
+    run(&mut session, "CREATE SEQUENCE one; CREATE SEQUENCE gone");
+    let next = "SELECT nextval('one')";
+    run(&mut session, "SELECT nextval('gone')");
+    run(&mut session, "DROP SEQUENCE gone");
+    assert_eq!(run(&mut session, next), Some("1".to_owned()));
+    drop(session);
+    sql.close().unwrap();
+
+    let open = || Sql::open(Database::open(scratch.directory()).unwrap()).unwrap();
+    let sql = open();
+    let mut session = sql.connect().unwrap();
+    assert_eq!(run(&mut session, next), Some("2".to_owned()));
+    drop((session, sql));
+
+    // A handle that holds the partition is not waited for: the rest of the reservation is a gap.
+    let sql = open();
+    let mut session = sql.connect().unwrap();
+    assert_eq!(run(&mut session, next), Some("3".to_owned()));
+    let database = sql.database().clone();
+    let worker = database.worker(&[0], Durability::Immediate).unwrap();
+    drop((session, sql));
+    drop(worker);
+    drop(database);
+    let mut session = open().connect().unwrap();
+    assert_eq!(run(&mut session, next), Some("35".to_owned()));
+}
+
+/// The schema of temporary objects was rolled back with the first of them, and those that followed
+/// were in none.
+#[test]
+fn temporary_objects_have_a_schema_after_a_rollback() {
+    let (_scratch, sql) = Scratch::open("between-temporary");
+    let mut session = sql.connect().unwrap();
+    run(
+        &mut session,
+        "BEGIN; CREATE TEMP TABLE a (a integer); ROLLBACK",
+    );
+    run(&mut session, "CREATE TEMP TABLE b (a integer)");
+    let schema = "SELECT n.nspname LIKE 'pg_temp_%' FROM pg_class c \
+                  JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = 'b'";
+    assert_eq!(run(&mut session, schema), Some("t".to_owned()));
+}
+
+#[test]
+fn a_session_has_the_rights_of_its_role() {
+    let (_scratch, sql) = Scratch::open("between-roles");
+    let mut owner = sql.connect().unwrap();
+    run(
+        &mut owner,
+        "CREATE TABLE t (a integer); INSERT INTO t VALUES (7); CREATE ROLE clerk; \
+         CREATE ROLE maria LOGIN PASSWORD 'secret' CONNECTION LIMIT 1; GRANT clerk TO maria",
+    );
+    let code = |role: &str| sql.connect_as(role).err().map(|error| error.state.0);
+    assert_eq!(code("clerk"), Some("28000"));
+    assert_eq!(code("nobody"), Some("28000"));
+    let mut maria = sql.connect_as("maria").unwrap();
+    assert_eq!(code("maria"), Some("53300"));
+    let refused = maria.simple("SELECT a FROM t", &mut Last::default());
+    assert_eq!(
+        refused.unwrap_err().message,
+        "permission denied for table t"
+    );
+    run(&mut owner, "GRANT SELECT ON t TO clerk");
+    assert_eq!(run(&mut maria, "SELECT a FROM t"), Some("7".to_owned()));
+    let verifier = sql.password_verifier("maria").unwrap();
+    assert!(verifier.starts_with("SCRAM-SHA-256$4096:"));
+    assert_eq!(sql.password_verifier("clerk"), None);
+    run(&mut owner, "ALTER ROLE maria VALID UNTIL '2001-01-01'");
+    assert_eq!(sql.password_verifier("maria"), None);
+}
+
+#[test]
+fn a_snapshot_is_that_of_the_first_statement() {
+    let (_scratch, sql) = Scratch::open("between-snapshot");
+    let (mut reader, mut writer) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(&mut writer, "CREATE TABLE t (a int)");
+    for (first, seen) in [("SELECT 1", "0"), ("", "1")] {
+        run(&mut writer, "DELETE FROM t");
+        run(&mut reader, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+        run(&mut reader, first);
+        run(&mut writer, "INSERT INTO t VALUES (1)");
+        let count = run(&mut reader, "SELECT count(*) FROM t");
+        assert_eq!(count.as_deref(), Some(seen), "after {first:?}");
+        run(&mut reader, "COMMIT");
+    }
+}
+
+fn fails(session: &mut Session, text: &str) -> &'static str {
+    let failed = session.simple(text, &mut Last::default());
+    failed.unwrap_err().state.0
+}
+
+/// `ON CONFLICT DO NOTHING` would leave a row out for one that nobody can see.
+#[test]
+fn a_row_that_the_snapshot_does_not_see_is_no_reason_to_do_nothing() {
+    let (_scratch, sql) = Scratch::open("between-unseen");
+    let (mut one, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(
+        &mut one,
+        "CREATE TABLE t (a int PRIMARY KEY, b int UNIQUE); INSERT INTO t VALUES (1, 1)",
+    );
+    let inserts = |row: &str| format!("INSERT INTO t VALUES {row} ON CONFLICT DO NOTHING");
+    for (row, seen) in [("(2, 20)", "(1, 7)"), ("(30, 3)", "(7, 1)")] {
+        for level in ["REPEATABLE READ", "SERIALIZABLE"] {
+            run(&mut one, &format!("BEGIN ISOLATION LEVEL {level}"));
+            run(&mut one, "SELECT count(*) FROM t");
+            run(&mut one, &inserts(seen));
+            run(&mut other, &format!("INSERT INTO t VALUES {row}"));
+            assert_eq!(fails(&mut one, &inserts(row)), "40001", "{row}, {level}");
+            run(&mut one, "ROLLBACK");
+            run(&mut other, "DELETE FROM t WHERE a > 1");
+        }
+        run(&mut one, "BEGIN; SELECT count(*) FROM t");
+        run(&mut other, &format!("INSERT INTO t VALUES {row}"));
+        run(&mut one, &inserts(row));
+        run(&mut one, "COMMIT");
+    }
+    assert_eq!(run(&mut one, "SELECT count(*) FROM t"), Some("2".into()));
+}
+
+/// Nothing but its end can follow, unless there is a savepoint to go back to.
+#[test]
+fn a_block_that_has_failed_keeps_no_locks() {
+    let (_scratch, sql) = Scratch::open("between-failed");
+    let (mut one, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(&mut one, "CREATE TABLE t (a int PRIMARY KEY)");
+    let takes = "BEGIN; LOCK TABLE t NOWAIT; INSERT INTO t VALUES (1); COMMIT; DELETE FROM t";
+    run(&mut one, "BEGIN; LOCK TABLE t; INSERT INTO t VALUES (1)");
+    assert_eq!(fails(&mut one, "SELECT 1 / 0"), "22012");
+    run(&mut other, takes);
+    for refused in ["SELECT 1", "SAVEPOINT s", "ROLLBACK TO s"] {
+        let state = fails(&mut one, refused);
+        assert!(["25P02", "3B001"].contains(&state), "{refused}: {state}");
+    }
+    run(&mut one, "COMMIT");
+    assert_eq!(run(&mut one, "SELECT count(*) FROM t"), Some("0".into()));
+    // Its definitions are gone, and others define while it waits for its end.
+    run(
+        &mut one,
+        "BEGIN; CREATE TABLE u (a int); INSERT INTO u VALUES (1)",
+    );
+    assert_eq!(fails(&mut one, "SELECT 1 / 0"), "22012");
+    run(
+        &mut other,
+        "CREATE TABLE u (a text); INSERT INTO u VALUES ('mine')",
+    );
+    run(&mut one, "ROLLBACK");
+    assert_eq!(run(&mut one, "SELECT a FROM u"), Some("mine".into()));
+    run(
+        &mut one,
+        "BEGIN; LOCK TABLE t; SAVEPOINT s; INSERT INTO t VALUES (1)",
+    );
+    assert_eq!(fails(&mut one, "SELECT 1 / 0"), "22012");
+    assert_eq!(fails(&mut other, takes), "55P03");
+    run(&mut other, "ROLLBACK");
+    run(&mut one, "ROLLBACK TO s; INSERT INTO t VALUES (2); COMMIT");
+    assert_eq!(run(&mut one, "SELECT a FROM t"), Some("2".into()));
+}
+
+#[test]
+fn statements_are_counted_without_their_constants() {
+    let (_scratch, sql) = Scratch::open("between-statements");
+    let (mut one, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(&mut one, "CREATE TABLE t (a int PRIMARY KEY, b text)");
+    run(&mut one, "SELECT pg_stat_statements_reset()");
+    for number in 0..5 {
+        // The same, by the plan cache and without it, of both sessions.
+        let insert = format!("INSERT INTO t VALUES ({number}, 'text {number}')");
+        run(if number < 3 { &mut one } else { &mut other }, &insert);
+    }
+    run(&mut one, "BEGIN; UPDATE t SET b = 'x' WHERE a < 4; COMMIT");
+    let found = |session: &mut Session, what: &str, query: &str| {
+        let text = format!("SELECT {what} FROM pg_stat_statements WHERE query = '{query}'");
+        run(session, &text).unwrap_or_default()
+    };
+    let insert = "INSERT INTO t VALUES ($1, $2)";
+    let looked = found(&mut one, "calls || ' ' || rows || ' ' || commits", insert);
+    assert_eq!(looked, "5 5 5");
+    let costs = "fences >= 5 AND bytes_stored > 0 AND min_exec_time > 0";
+    let times = "total_exec_time BETWEEN calls * min_exec_time AND calls * max_exec_time";
+    assert_eq!(
+        found(&mut one, &format!("{costs} AND {times}"), insert),
+        "t"
+    );
+    let update = "UPDATE t SET b = $1 WHERE a < $2";
+    assert_eq!(found(&mut one, "calls || ' ' || rows", update), "1 4");
+    // The commit of a block is a statement of its own.
+    assert_eq!(found(&mut one, "fences", update), "0");
+    assert_eq!(found(&mut one, "commits", "COMMIT"), "1");
+    // Statements of the extended protocol, with the commit that follows.
+    one.prepare("p", "INSERT INTO t VALUES ($1, 'p')", &[])
+        .unwrap();
+    for number in [10, 11] {
+        one.bind("", "p", &[sql::types::Datum::Int4(number)])
+            .unwrap();
+        one.execute_portal("", 0, &mut Last::default()).unwrap();
+        one.sync().unwrap();
+    }
+    let prepared = "INSERT INTO t VALUES ($1, $2)";
+    assert_eq!(found(&mut one, "calls || ' ' || commits", prepared), "7 7");
+    // A portal that stops and goes on is one call.
+    one.prepare("q", "SELECT a AS parts FROM t", &[]).unwrap();
+    one.bind("c", "q", &[]).unwrap();
+    for _ in 0..4 {
+        one.execute_portal("c", 2, &mut Last::default()).unwrap();
+    }
+    one.sync().unwrap();
+    let parts = "SELECT a AS parts FROM t";
+    assert_eq!(found(&mut one, "calls || ' ' || rows", parts), "1 7");
+    // Statements that fail are not counted; texts of others are for superusers.
+    assert_eq!(fails(&mut one, "SELECT 1 / 0 AS failed"), "22012");
+    assert_eq!(found(&mut one, "calls", "SELECT $1 / $2 AS failed"), "");
+    run(&mut one, "CREATE ROLE clerk LOGIN PASSWORD 'secret'");
+    let role = "CREATE ROLE clerk LOGIN PASSWORD $1";
+    assert_eq!(found(&mut one, "calls", role), "1");
+    let mut clerk = sql.connect_as("clerk").unwrap();
+    let hidden = "SELECT count(*) FROM pg_stat_statements
+        WHERE query <> '<insufficient privilege>' AND userid <> 'clerk'::regrole";
+    assert_eq!(run(&mut clerk, hidden), Some("0".into()));
+    assert_eq!(
+        fails(&mut clerk, "SELECT pg_stat_statements_reset()"),
+        "42501"
+    );
+    run(
+        &mut one,
+        "SELECT pg_stat_statements_reset(0, 0, queryid) FROM pg_stat_statements WHERE query = 'COMMIT'",
+    );
+    assert_eq!(found(&mut one, "calls", "COMMIT"), "");
+    assert_eq!(found(&mut one, "calls || ''", insert), "7");
+    run(&mut one, "SELECT pg_stat_statements_reset()");
+    assert_eq!(found(&mut one, "calls", insert), "");
+    let info = "SELECT dealloc || ' ' || (stats_reset <= now()) FROM pg_stat_statements_info";
+    assert_eq!(run(&mut one, info), Some("0 true".into()));
+}

@@ -1,0 +1,13 @@
+//! Sessions of one process, without a server between them and their test.
+//!
+//! All of them are one program, because each program of tests is linked with the whole database.
+
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod between;
+mod columns;
+mod lifted_plans;
+mod plan_cache;
+mod scratch;
+mod scripts;
+mod spill;
