@@ -141,3 +141,33 @@ with psycopg.connect() as con:
     con.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
     assert con.execute("SELECT count(*) FROM c").fetchone() == (1000,)
     assert con.info.server_version >= 150000 and con.info.encoding == "utf-8"
+
+# Two-phase commit: one session prepares, another one ends it; what is prepared has its locks.
+with psycopg.connect() as con, psycopg.connect() as other:
+    con.tpc_begin(con.xid(7, "global", "branch"))
+    con.execute("INSERT INTO c VALUES (-2, 'x')")
+    con.tpc_prepare()
+    con.close()
+    (xid,) = other.tpc_recover()
+    assert (xid.format_id, xid.gtrid, xid.bqual, xid.database) == (7, "global", "branch", other.info.dbname), xid
+    other.rollback()
+    try:
+        other.execute("SET lock_timeout = '50ms'")
+        other.execute("LOCK TABLE c")
+        raise AssertionError("it has no locks")
+    except errors.LockNotAvailable:
+        other.rollback()
+    other.tpc_commit(xid)
+    assert other.tpc_recover() == []
+    assert other.execute("SELECT count(*) FROM c WHERE id = -2").fetchone() == (1,)
+    other.rollback()
+    other.tpc_begin("plain")
+    other.execute("DELETE FROM c")
+    other.tpc_prepare()
+    other.tpc_rollback()
+    assert other.execute("SELECT count(*) FROM c").fetchone() == (1001,)
+    other.rollback()
+    other.tpc_begin("at once")
+    other.execute("DELETE FROM c WHERE id = -2")
+    other.tpc_commit()
+    assert other.execute("SELECT count(*) FROM c").fetchone() == (1000,)

@@ -10,7 +10,7 @@ use crate::failure::Usage;
 use crate::output::{Format, Listing};
 use anyhow::{Context, Result};
 use client::{Address, Client, LocalClient, WireClient};
-use indelible::Database;
+use indelible::{Database, Options};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server::Server;
 use server::config::{ConfigError, Configuration};
@@ -36,7 +36,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).context("cannot handle signals")?;
     let configuration = configuration(args)?;
     allow_many_files();
-    let database = Database::open(&args.path)?;
+    let options = Options::new().prepared_max(configuration.prepared_max());
+    let database = Database::open_with(&args.path, &options)?;
     let sql = Sql::open(database)?;
     configuration.check_sessions(&sql)?;
     let options = configuration.options();

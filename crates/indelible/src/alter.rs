@@ -226,6 +226,7 @@ impl Database {
         let core = &*self.core;
         let mut session = self.hold_all()?;
         table.check(core.serial)?;
+        core.shared.prepared.check_unused(table)?;
         if def.name != table.name() && self.table(&def.name).is_ok() {
             return Err(Error::TableExists { table: def.name });
         }

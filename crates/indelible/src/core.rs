@@ -174,6 +174,7 @@ impl Core {
     /// In a forked child everything belongs to the parent: no engine stores, syncs or waits for
     /// threads that are not there, and the lock of the directory stays.
     fn forget(&mut self) {
+        self.shared.prepared.forget();
         let no_words = Box::new(VolatileWords::new());
         std::mem::forget((
             std::mem::take(&mut self.partitions),

@@ -148,6 +148,7 @@ impl Database {
     pub fn drop_table(&self, name: &str) -> Result<()> {
         let mut session = self.hold_all()?;
         let table = self.table(name)?;
+        self.core.shared.prepared.check_unused(&table)?;
         let id = table.entry.id;
         leave(&mut session, &table)?;
         self.core.tables().remove(name);
@@ -170,6 +171,7 @@ impl Database {
         let core = &*self.core;
         let mut session = self.hold_all()?;
         let entry = table.check(core.serial)?;
+        core.shared.prepared.check_unused(table)?;
         let mut def = entry.current().def.clone();
         if def.index(name).is_some() {
             let table = def.name;
@@ -219,6 +221,7 @@ impl Database {
         let core = &*self.core;
         let mut session = self.hold_all()?;
         let entry = table.check(core.serial)?;
+        core.shared.prepared.check_unused(table)?;
         let shape = entry.current();
         let Some(index) = shape.def.index(name) else {
             let table = table.name().to_owned();

@@ -343,6 +343,54 @@ pub enum Error {
         /// The limit.
         connections_max: u32,
     },
+    /// As many transactions are prepared as may be. End one, or raise the limit.
+    #[error(
+        "{prepared_max} transactions are prepared, which is all that `prepared_max` allows; end one, or raise the limit"
+    )]
+    TooManyPrepared {
+        /// The limit.
+        prepared_max: u32,
+    },
+    /// The name of a prepared transaction is taken. Choose another one, or end that transaction.
+    #[error("a transaction is prepared as `{name}` already; choose another name, or end it")]
+    PreparedExists {
+        /// The name.
+        name: String,
+    },
+    /// No transaction is prepared under this name, or no longer.
+    #[error("no transaction is prepared as `{name}`")]
+    NoSuchPrepared {
+        /// The name.
+        name: String,
+    },
+    /// Somebody else is ending the prepared transaction, or preparing it.
+    #[error("somebody else is busy with the prepared transaction `{name}`; look again later")]
+    PreparedBusy {
+        /// The name.
+        name: String,
+    },
+    /// A prepared transaction cannot be committed. It can be undone.
+    #[error("the prepared transaction `{name}` cannot be committed ({problem}); undo it")]
+    PreparedUnusable {
+        /// The name.
+        name: String,
+        /// The reason.
+        problem: String,
+    },
+    /// A definition that a prepared transaction needs as it is. End the transaction first.
+    #[error("the prepared transaction `{name}` uses table `{table}`; end it first")]
+    PreparedInTheWay {
+        /// The transaction.
+        name: String,
+        /// The table.
+        table: String,
+    },
+    /// A transaction that cannot be prepared. It was undone.
+    #[error("the transaction cannot be prepared: {reason}")]
+    NotPreparable {
+        /// The reason.
+        reason: &'static str,
+    },
     /// A connection has locked a row that a closure wants to change. The transaction was undone;
     /// retry it.
     #[error("a connection has locked a row of table `{table}`; retry the transaction")]

@@ -32,7 +32,7 @@ pub enum HiddenTable {
     Sequences = 2,
     /// Statistics of tables: name of the table, position of the column or -1, and a body.
     Statistics = 3,
-    /// Prepared transactions: name, and their changes.
+    /// Prepared transactions: name, number of the part, and their changes and locks.
     Prepared = 4,
     /// Settings: number of their owner or 0, name, value.
     Settings = 5,
@@ -71,7 +71,15 @@ impl HiddenTable {
                 ],
                 2,
             ),
-            Self::Prepared => ("prepared", &[("name", KEY_NAME), ("body", bytes)], 1),
+            Self::Prepared => (
+                "prepared",
+                &[
+                    ("name", KEY_NAME),
+                    ("part", DataType::Int32),
+                    ("body", bytes),
+                ],
+                2,
+            ),
             Self::Settings => (
                 "setting",
                 &[

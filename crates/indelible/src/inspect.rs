@@ -6,6 +6,7 @@
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::scan::whole_table;
+use crate::session::Session;
 use disk::DiskCounters;
 use pmem::{Counters, Domain};
 use std::ops::ControlFlow;
@@ -74,7 +75,47 @@ pub struct Statistics {
     pub checkpoints: CheckpointCounters,
 }
 
+/// Cost of a partition on its devices since the database was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PartitionWear {
+    /// Fences.
+    pub fences: u64,
+    /// Cache lines flushed.
+    pub lines_flushed: u64,
+    /// Bytes stored to memory devices.
+    pub bytes_stored: u64,
+    /// Bytes written to files.
+    pub bytes_written: u64,
+    /// Syncs of files.
+    pub syncs: u64,
+    /// Writes of the most written line of the log, as [`Statistics::log_line_writes`].
+    pub log_line_writes: f64,
+}
+
 impl Database {
+    /// The cost of each partition since the database was opened. It takes a slot of one after the
+    /// other, so the database goes on meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if one is not free within the wait limit.
+    pub fn wear(&self) -> Result<Vec<PartitionWear>> {
+        let partitions = 0..self.core.descriptor.partitions;
+        let wear = partitions.map(|partition| {
+            let mut session = Session::new(&self.core, self.core.lock_policy)?;
+            let status = session.idle_engine(partition)?.status();
+            let memory = status.memory.total();
+            Ok(PartitionWear {
+                fences: status.memory.fences,
+                lines_flushed: memory.lines_flushed,
+                bytes_stored: memory.bytes_stored,
+                bytes_written: status.disk.bytes_written,
+                syncs: status.disk.syncs,
+                log_line_writes: status.log_line_writes,
+            })
+        });
+        wear.collect()
+    }
+
     /// The settings, contents and counters of the database since it was opened.
     pub fn statistics(&self) -> Result<Statistics> {
         let core = &*self.core;
@@ -178,6 +219,7 @@ impl Database {
             report.damage.extend(named);
         }
         drop(session);
+        report.damage.extend(self.core.shared.prepared.problems());
         if report.damage.is_empty() {
             self.verify_placement(&mut report)?;
             self.count_truncated(&mut report)?;

@@ -157,8 +157,8 @@ pub use backup::{
 };
 pub use column_statistics::{ColumnStatistics, TableStatistics};
 pub use connection::{
-    AdvisoryKey, AdvisoryMode, CommitReport, Connection, Found, RowLock, Scan, Scope,
-    StatementSavepoint, Wait,
+    AdvisoryKey, AdvisoryMode, CommitReport, Connection, Found, PreparedTransaction, RowLock, Scan,
+    Scope, StatementSavepoint, Wait,
 };
 #[cfg(feature = "omissions")]
 pub use connection::{Omission, leave_out};
@@ -168,14 +168,14 @@ pub use emulated::{Disks, EmulatedPlatform};
 pub use error::{Advice, Error, Result};
 pub use hidden::HiddenTable;
 pub use holder::Holder;
-pub use inspect::Statistics;
+pub use inspect::{PartitionWear, Statistics};
 pub use key::{IntoColumn, IntoKey, IntoKeyRange, KEY_COLUMNS_MAX, Prefix};
 pub use key_value::{KEY_BYTES_MAX, KeyValue};
 pub use limits::ProcessLimit;
 pub use options::{
     AREA_BYTES, AREA_BYTES_MIN, BUFFER_BYTES, CACHE_BYTES, CONNECTIONS_MAX, Choice,
-    DIRECT_BYTES_MIN, LOCKS_MAX, MethodOption, Mode, Options, PARTITIONS_MAX, RINGS_MAX,
-    SESSIONS_MAX, SNAPSHOT_MEMORY_MAX, TRANSACTION_MEMORY_MAX, TransactionOptions,
+    DIRECT_BYTES_MIN, LOCKS_MAX, MethodOption, Mode, Options, PARTITIONS_MAX, PREPARED_MAX,
+    RINGS_MAX, SESSIONS_MAX, SNAPSHOT_MEMORY_MAX, TRANSACTION_MEMORY_MAX, TransactionOptions,
 };
 pub use repair::{Effect, Repair, Repaired};
 pub use retry::Retry;
@@ -200,7 +200,7 @@ pub use storage::engine::{
     LogImages, LogKind, Method, PageAxes, PageWrites, PagesKind, Persist, Persisted, Shrunk,
     VerifyReport,
 };
-pub use storage::lock::{Interrupt, LockWait, Mode as TableLock};
+pub use storage::lock::{Interrupt, LockWait, Mode as TableLock, TableClaim};
 pub use storage::probe::{Activity, Inserts, Probe};
 pub use storage::record::{
     Changes, Column, DataType, Date, Decimal, IndexDef, IndexId, KeyRule, LayoutKind, Owner,

@@ -206,6 +206,8 @@ impl Database {
         };
         let database = Self::assemble(parts, options, start, Box::new(Kept(platform)))?;
         database.load_counts(roster.is_some_and(|roster| roster.is_closed()))?;
+        // Before anybody else comes to the rows that they have locked.
+        database.find_prepared()?;
         Ok(database)
     }
 

@@ -37,6 +37,7 @@ const WAITS: &str = "
     FROM pg_stat_activity
     WHERE pid IN (SELECT pid FROM pg_locks WHERE NOT granted) ORDER BY pid LIMIT 1000";
 const COSTS: &str = "SELECT * FROM pg_stat_nvm";
+const WEAR: &str = "SELECT * FROM pg_stat_nvm_partitions";
 
 /// The status page of a server.
 pub(crate) struct Page {
@@ -97,6 +98,7 @@ impl Page {
             "sessions": relation(&mut session, SESSIONS)?,
             "waits": relation(&mut session, WAITS)?,
             "costs": relation(&mut session, COSTS)?,
+            "wear": relation(&mut session, WEAR)?,
             "recovery": self.recovery,
         }))
     }

@@ -9,7 +9,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::plan::PlanCache;
 use crate::session::Session;
 use crate::state::{Registry, Sequences, Statements};
-use indelible::{Database, Direction, Table, TableId, TransactionOptions};
+use indelible::{Database, Direction, Row, Table, TableId, TransactionOptions};
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -266,14 +266,19 @@ impl Sql {
 
 /// The highest hidden number of a table's rows, or 0.
 fn highest_number(database: &Database, table: &Table) -> Result<i64> {
+    let column = table.definition().primary_key.first().copied();
+    let number = |row: &Row| column.and_then(|column| row.get(column).as_i64());
+    // Whoever has been committed since is found among the rows.
+    let mut prepared = 0;
+    database.visit_prepared(table, &mut |row| {
+        prepared = prepared.max(number(row).unwrap_or(0));
+    });
     let mut highest = 0;
     database.read(|reader| {
         reader.scan(table, .., Direction::Backward, |row| {
-            let last = table.definition().primary_key.first().copied();
-            let number = last.and_then(|column| row.get(column).as_i64());
-            highest = number.unwrap_or(0);
+            highest = number(row).unwrap_or(0);
             ControlFlow::Break(())
         })
     })?;
-    Ok(highest)
+    Ok(highest.max(prepared))
 }

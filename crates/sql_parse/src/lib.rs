@@ -33,7 +33,7 @@ pub use depth::too_deep;
 pub use fingerprint::{Class, Fingerprint, Literal};
 pub use own::{
     Choice, IdentityChange, Own, Path, Reindex, ReindexTarget, SequenceChange, SequenceOptions,
-    identity_change,
+    TwoPhase, identity_change,
 };
 pub use place::Places;
 pub use redact::{with_parameters, without_constants};

@@ -1,5 +1,5 @@
 //! Statements that the parser does not know at all: `REINDEX`, `CHECKPOINT`, `ALTER SEQUENCE`, `SET
-//! SCHEMA`, and `COMMENT` on parts of a table.
+//! SCHEMA`, `COMMENT` on parts of a table, and the steps of a commit in two phases.
 //!
 //! They are read word by word. Options of sequences are also those of identity columns, which
 //! reach `ALTER TABLE` as text.
@@ -47,6 +47,13 @@ pub enum Own {
         /// The index of a partition.
         partition: Path,
     },
+    /// `PREPARE TRANSACTION`, and the two ends of such a transaction.
+    TwoPhase {
+        /// The step.
+        phase: TwoPhase,
+        /// The name of the transaction.
+        name: String,
+    },
     /// A comment on a constraint of a table.
     CommentOnConstraint {
         /// The constraint.
@@ -56,6 +63,17 @@ pub enum Own {
         /// The comment; none removes it.
         comment: Option<String>,
     },
+}
+
+/// A step of a commit in two phases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TwoPhase {
+    /// `PREPARE TRANSACTION`.
+    Prepare,
+    /// `COMMIT PREPARED`.
+    Commit,
+    /// `ROLLBACK PREPARED`.
+    RollBack,
 }
 
 /// A name with its schema, if it has one.
@@ -178,6 +196,9 @@ pub(crate) fn parse(tokens: &[TokenWithSpan], places: &Places) -> Option<Result<
     if is_view || words.accept("TABLE") {
         return words.set_schema(is_view).map(Ok);
     }
+    if let Some(parsed) = two_phase(tokens, places) {
+        return Some(parsed);
+    }
     let mut words = Words::new(tokens, places);
     if words.accept("ALTER") && words.accept("INDEX") {
         return words.attach_index().map(Ok);
@@ -185,6 +206,26 @@ pub(crate) fn parse(tokens: &[TokenWithSpan], places: &Places) -> Option<Result<
     let mut words = Words::new(tokens, places);
     if words.accept("COMMENT") && words.accept("ON") && words.accept("CONSTRAINT") {
         return Some(words.comment());
+    }
+    None
+}
+
+/// A step of a commit in two phases. `PREPARE transaction AS ...` is another statement.
+fn two_phase(tokens: &[TokenWithSpan], places: &Places) -> Option<Result<Own>> {
+    for (first, second, phase) in [
+        ("PREPARE", "TRANSACTION", TwoPhase::Prepare),
+        ("COMMIT", "PREPARED", TwoPhase::Commit),
+        ("ROLLBACK", "PREPARED", TwoPhase::RollBack),
+    ] {
+        let mut words = Words::new(tokens, places);
+        if words.accept(first) && words.accept(second) {
+            if words.peek() == Some(&Token::LParen) || words.accept("AS") {
+                return None;
+            }
+            let name = words.string();
+            let ended = name.and_then(|name| words.end().map(|()| name));
+            return Some(ended.map(|name| Own::TwoPhase { phase, name }));
+        }
     }
     None
 }
@@ -329,6 +370,18 @@ impl<'w> Words<'w> {
         };
         self.advance();
         Ok(cut(name))
+    }
+
+    fn string(&mut self) -> Result<String> {
+        let text = match self.peek() {
+            Some(Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text)) => {
+                text.clone()
+            }
+            Some(Token::DollarQuotedString(quoted)) => quoted.value.clone(),
+            _ => return Err(self.unexpected()),
+        };
+        self.advance();
+        Ok(text)
     }
 
     fn names(&mut self) -> Result<Vec<String>> {

@@ -380,9 +380,36 @@ impl From<Error> for SqlError {
                 state,
                 "current transaction is aborted, commands ignored until end of transaction block",
             ),
-            _ => result,
+            _ => of_prepared(&error, state).unwrap_or(result),
         }
     }
+}
+
+/// PostgreSQL's errors of prepared transactions.
+fn of_prepared(error: &Error, state: SqlState) -> Option<SqlError> {
+    let message = match error {
+        Error::TooManyPrepared { prepared_max: 0 } => {
+            let message = "prepared transactions are disabled";
+            let hint = "Set max_prepared_transactions to a nonzero value.";
+            return Some(SqlError::new(state, message).hint(hint));
+        }
+        Error::TooManyPrepared { prepared_max } => {
+            let message = "maximum number of prepared transactions reached";
+            let hint = format!("Increase max_prepared_transactions (currently {prepared_max}).");
+            return Some(SqlError::new(state, message).hint(hint));
+        }
+        Error::PreparedExists { name } => {
+            format!("transaction identifier \"{name}\" is already in use")
+        }
+        Error::NoSuchPrepared { name } => {
+            format!("prepared transaction with identifier \"{name}\" does not exist")
+        }
+        Error::PreparedBusy { name } => {
+            format!("prepared transaction with identifier \"{name}\" is busy")
+        }
+        _ => return None,
+    };
+    Some(SqlError::new(state, message))
 }
 
 /// PostgreSQL's message of a key that is there already; the session replaces the names by those
@@ -448,7 +475,17 @@ fn state_of(error: &Error) -> SqlState {
             SqlState::SERIALIZATION_FAILURE
         }
         Error::SnapshotTooOld { .. } => SqlState::SNAPSHOT_TOO_OLD,
-        Error::TransactionMemory { .. } | Error::TooManyLocks { .. } => SqlState::OUT_OF_MEMORY,
+        Error::TooManyPrepared { prepared_max: 0 } | Error::PreparedBusy { .. } => {
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE
+        }
+        Error::TransactionMemory { .. }
+        | Error::TooManyLocks { .. }
+        | Error::TooManyPrepared { .. } => SqlState::OUT_OF_MEMORY,
+        Error::PreparedExists { .. } => SqlState::DUPLICATE_OBJECT,
+        Error::NoSuchPrepared { .. } => SqlState::UNDEFINED_OBJECT,
+        Error::PreparedUnusable { .. } => SqlState::DATA_CORRUPTED,
+        Error::PreparedInTheWay { .. } => SqlState::OBJECT_IN_USE,
+        Error::NotPreparable { .. } => SqlState::FEATURE_NOT_SUPPORTED,
         Error::TooManyConnections { .. } => SqlState::TOO_MANY_CONNECTIONS,
         Error::TransactionOpen | Error::TransactionBegun => SqlState::ACTIVE_SQL_TRANSACTION,
         Error::NoTransaction => SqlState::NO_ACTIVE_SQL_TRANSACTION,

@@ -103,6 +103,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("max_parallel_maintenance_workers", "0"),
     ("max_parallel_workers", "8"),
     ("max_parallel_workers_per_gather", "0"),
+    ("max_prepared_transactions", "64"),
     ("max_stack_depth", "2MB"),
     ("min_parallel_index_scan_size", "512kB"),
     ("min_parallel_table_scan_size", "8MB"),
@@ -158,6 +159,7 @@ const FIXED: &[&str] = &[
     "is_superuser",
     "max_identifier_length",
     "max_index_keys",
+    "max_prepared_transactions",
     "server_encoding",
     "server_version",
     "server_version_num",
@@ -325,13 +327,13 @@ impl Variables {
         Ok(())
     }
 
-    /// Tells whether the role of the session is a superuser, which no statement can set.
-    pub fn tell_superuser(&mut self, is_superuser: bool) {
-        let name = "is_superuser".to_owned();
-        let changed = if is_superuser {
-            self.values.remove(&name).is_some()
+    /// Tells the value of a setting that no statement can set.
+    pub fn tell(&mut self, name: &str, value: &str) {
+        let changed = if default_of(name) == Some(value) {
+            self.values.remove(name).is_some()
         } else {
-            self.values.insert(name, "off".to_owned()).is_none()
+            let before = self.values.insert(name.to_owned(), value.to_owned());
+            before.as_deref() != Some(value)
         };
         self.version += u64::from(changed);
     }

@@ -317,6 +317,7 @@ impl Database {
             }
         }
         let (totals, bytes) = (filled?, reader.file_bytes());
+        self.find_prepared()?;
         Ok(CopyReport::new(
             self.method(),
             &totals,

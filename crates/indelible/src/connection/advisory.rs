@@ -81,6 +81,16 @@ impl Advisory {
         })
     }
 
+    /// Belongs to the transactions of other locks from now on.
+    pub(super) fn act_for(&mut self, locks: &LockSession) {
+        self.locks.act_for(Some(locks.owner()));
+    }
+
+    /// Whether locks end with the transaction.
+    pub(super) fn has_of_transaction(&self) -> bool {
+        self.held.values().any(|claims| claims.by_transaction)
+    }
+
     /// The transaction has ended.
     pub(super) fn end_transaction(&mut self) {
         let Self { locks, held } = self;

@@ -20,7 +20,7 @@ use std::fmt;
 use std::sync::Arc;
 use storage::StorageError;
 use storage::engine::{Engine, Isolation};
-use storage::lock::{Interrupt, LockSession, LockWait, Mode as TableLock};
+use storage::lock::{Interrupt, LockSession, LockWait, Mode as TableLock, TableClaim};
 use storage::record::{KeyBuf, TableId};
 
 /// One client of a database: a transaction at a time, which may last over any number of calls.
@@ -151,6 +151,12 @@ impl Database {
             is_unchecked: false,
             database: self.clone(),
         })
+    }
+
+    /// The locks of tables that connections, and prepared transactions, hold or wait for now, by
+    /// [`Connection::lock_owner`].
+    pub fn table_claims(&self) -> Vec<TableClaim> {
+        self.core.shared.locks.table_claims()
     }
 
     /// The connections that wait for locks of others now, by [`Connection::lock_owner`].
@@ -329,7 +335,8 @@ impl Connection {
         self.interrupt.clone()
     }
 
-    /// The number by which [`Database::lock_waits`] knows the connection.
+    /// The number by which [`Database::lock_waits`] knows the connection. It has another one after
+    /// [`Connection::prepare`].
     pub fn lock_owner(&self) -> u32 {
         let locks = self.locks.as_ref();
         let locks = locks.expect("only the drop of the connection takes them out");
@@ -376,6 +383,22 @@ impl Connection {
             }
         };
         (&database.core, end)
+    }
+
+    /// The locks of the transaction, whose place an empty session takes.
+    pub(super) fn take_locks(&mut self) -> LockSession {
+        let successor = self.locks().successor();
+        if let Some(advisory) = &mut self.advisory {
+            advisory.act_for(&successor);
+        }
+        let locks = self.locks.replace(successor);
+        locks.expect("only the drop of the connection takes them out")
+    }
+
+    /// Whether advisory locks end with the transaction.
+    pub(super) fn has_advisory_locks(&self) -> bool {
+        let advisory = self.advisory.as_ref();
+        advisory.is_some_and(|advisory| advisory.has_of_transaction())
     }
 
     /// The session of the transaction's locks, and the advisory locks.

@@ -116,48 +116,15 @@ fn commit(
         open.touched = partitions;
         return Ok(CommitReport::default());
     }
-    let writes = &open.writes;
-    let mut pending = core.has_many_slots().then(Pending::default);
-    if let Some(pending) = &mut pending
-        && !is_left_out(Omission::ImagesInTime)
-    {
-        core.shared.clock.announce(pending, writes.changes());
-    }
-    let mut retry = core.retry(policy);
-    let (mut session, report, acks) = loop {
-        let mut session = Session::of_connection(core, policy)?;
-        let attempt = attempt(
-            &mut session,
-            &partitions,
-            writes,
-            &mut pending,
-            reads
-                .as_ref()
-                .map(|(view, intervals)| Reads { view, intervals }),
-            durability,
-        );
-        match attempt {
-            Ok((report, acks)) => break (session, report, acks),
-            // Engines with many slots have locks of their own, also between keys. The write set is
-            // still there, so it is applied again.
-            Err(error)
-                if is_conflict(&error)
-                    && retry.failures() < core.retries_max
-                    && pending.as_ref().is_some_and(Pending::is_open) =>
-            {
-                drop(session);
-                retry.pause();
-            }
-            Err(error) => {
-                // Readers look at rows and then for their images, so the rows go back first.
-                drop(session);
-                if let Some(pending) = pending {
-                    core.shared.clock.cancel(pending);
-                }
-                return Err(error);
-            }
-        }
+    let work = Work {
+        partitions: &partitions,
+        writes: &open.writes,
+        reads: reads
+            .as_ref()
+            .map(|(view, intervals)| Reads { view, intervals }),
+        also: None,
     };
+    let (mut session, report, acks) = work.commit(core, policy, durability)?;
     session.release();
     give_back();
     if !acks.is_empty() {
@@ -167,48 +134,105 @@ fn commit(
     Ok(report)
 }
 
-/// One try to make the changes and to commit them.
-fn attempt(
-    session: &mut Session<'_>,
-    partitions: &[u32],
-    writes: &WriteSet,
-    pending: &mut Option<Pending>,
-    reads: Option<Reads<'_>>,
-    durability: Durability,
-) -> Result<(CommitReport, PendingAcks)> {
-    let clock = &session.core.shared.clock;
-    session.declare(partitions)?;
-    for &partition in partitions {
-        // Those that are only read are made durable first, if others have committed there.
-        session.engine(partition)?;
+/// A step of an engine transaction beside its changes.
+pub(super) type Also<'w> = &'w dyn Fn(&mut Session<'_>) -> Result<()>;
+
+/// The content of an engine transaction.
+pub(super) struct Work<'w> {
+    /// Partitions that take part, ascending: at least those in which there are changes.
+    pub(super) partitions: &'w [u32],
+    pub(super) writes: &'w WriteSet,
+    pub(super) reads: Option<Reads<'w>>,
+    /// Done after the changes; done again where they are.
+    pub(super) also: Option<Also<'w>>,
+}
+
+impl Work<'_> {
+    /// Commits it in the engines. The session still has its partitions, and the promises are to be
+    /// waited for.
+    pub(super) fn commit<'db>(
+        &self,
+        core: &'db Core,
+        policy: LockPolicy,
+        durability: Durability,
+    ) -> Result<(Session<'db>, CommitReport, PendingAcks)> {
+        let writes = self.writes;
+        let mut pending = core.has_many_slots().then(Pending::default);
+        if let Some(pending) = &mut pending
+            && !is_left_out(Omission::ImagesInTime)
+        {
+            core.shared.clock.announce(pending, writes.changes());
+        }
+        let mut retry = core.retry(policy);
+        loop {
+            let mut session = Session::of_connection(core, policy)?;
+            match self.attempt(&mut session, &mut pending, durability) {
+                Ok((report, acks)) => return Ok((session, report, acks)),
+                // Engines with many slots have locks of their own, also between keys. The write set
+                // is still there, so it is applied again.
+                Err(error)
+                    if is_conflict(&error)
+                        && retry.failures() < core.retries_max
+                        && pending.as_ref().is_some_and(Pending::is_open) =>
+                {
+                    drop(session);
+                    retry.pause();
+                }
+                Err(error) => {
+                    // Readers look at rows and then for their images, so the rows go back first.
+                    drop(session);
+                    if let Some(pending) = pending {
+                        core.shared.clock.cancel(pending);
+                    }
+                    return Err(error);
+                }
+            }
+        }
     }
-    let before = session.counts();
-    if pending.is_none() {
-        clock.commit(reads, writes.changes())?;
+
+    /// One try to make the changes and to commit them.
+    fn attempt(
+        &self,
+        session: &mut Session<'_>,
+        pending: &mut Option<Pending>,
+        durability: Durability,
+    ) -> Result<(CommitReport, PendingAcks)> {
+        let Work { writes, reads, .. } = *self;
+        let clock = &session.core.shared.clock;
+        session.declare(self.partitions)?;
+        for &partition in self.partitions {
+            // Those that are only read are made durable first, if others have committed there.
+            session.engine(partition)?;
+        }
+        let before = session.counts();
+        if pending.is_none() {
+            clock.commit(reads, writes.changes())?;
+        }
+        session.without_memory_limit(|session| {
+            let mut changes = writes.changes();
+            changes.try_for_each(|change| apply(session, change))?;
+            self.also.map_or(Ok(()), |also| also(session))
+        })?;
+        let in_time = !is_left_out(Omission::ImagesInTime);
+        if let Some(pending) = pending.as_mut().filter(|_| in_time) {
+            clock.settle(pending, reads)?;
+        }
+        let acks = session.commit(durability)?;
+        if let Some(pending) = pending.as_mut().filter(|_| !in_time) {
+            clock.announce(pending, writes.changes());
+            clock.settle(pending, reads)?;
+        }
+        let (memory, disk) = session.counts();
+        let (total, total_before) = (memory.total(), before.0.total());
+        let report = CommitReport {
+            changes: writes.changes().count() as u64,
+            fences: memory.fences - before.0.fences,
+            lines_flushed: total.lines_flushed - total_before.lines_flushed,
+            bytes_stored: total.bytes_stored - total_before.bytes_stored,
+            bytes_written: disk.bytes_written - before.1.bytes_written,
+        };
+        Ok((report, acks))
     }
-    session.without_memory_limit(|session| {
-        let mut changes = writes.changes();
-        changes.try_for_each(|change| apply(session, change))
-    })?;
-    let in_time = !is_left_out(Omission::ImagesInTime);
-    if let Some(pending) = pending.as_mut().filter(|_| in_time) {
-        clock.settle(pending, reads)?;
-    }
-    let acks = session.commit(durability)?;
-    if let Some(pending) = pending.as_mut().filter(|_| !in_time) {
-        clock.announce(pending, writes.changes());
-        clock.settle(pending, reads)?;
-    }
-    let (memory, disk) = session.counts();
-    let (total, total_before) = (memory.total(), before.0.total());
-    let report = CommitReport {
-        changes: writes.changes().count() as u64,
-        fences: memory.fences - before.0.fences,
-        lines_flushed: total.lines_flushed - total_before.lines_flushed,
-        bytes_stored: total.bytes_stored - total_before.bytes_stored,
-        bytes_written: disk.bytes_written - before.1.bytes_written,
-    };
-    Ok((report, acks))
 }
 
 /// Makes one change in the engines.
@@ -231,7 +255,7 @@ fn apply(session: &mut Session<'_>, change: &Change) -> Result<()> {
 }
 
 /// Adds the partitions in which changes are made, in any order.
-fn add_written(core: &Core, writes: &WriteSet, partitions: &mut Vec<u32>) -> Result<()> {
+pub(super) fn add_written(core: &Core, writes: &WriteSet, partitions: &mut Vec<u32>) -> Result<()> {
     for change in writes.changes() {
         let Some(row) = change.before.as_ref().or(change.after.as_ref()) else {
             continue;

@@ -39,6 +39,9 @@ mod merge;
 mod modify;
 mod omission;
 mod pool;
+mod prepare;
+mod prepared;
+mod prepared_body;
 mod read;
 mod row_locks;
 mod scan;
@@ -54,6 +57,7 @@ pub use client::Connection;
 pub use commit::CommitReport;
 #[cfg(feature = "omissions")]
 pub use omission::{Omission, leave_out};
+pub use prepared::PreparedTransaction;
 pub use read::Found;
 pub use row_locks::{RowLock, Wait};
 pub use scan::Scan;

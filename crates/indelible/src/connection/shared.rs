@@ -9,11 +9,12 @@
 
 use super::clock::Clock;
 use super::omission::{Omission, is_left_out};
+use super::prepared::PreparedSet;
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::mark::OpenMark;
-use crate::options::{CONNECTIONS_MAX, LOCKS_MAX, Options, SNAPSHOT_MEMORY_MAX};
-use crate::sync::{AtomicU64, Mutex, Ordering};
+use crate::options::{CONNECTIONS_MAX, LOCKS_MAX, Options, PREPARED_MAX, SNAPSHOT_MEMORY_MAX};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use std::sync::{Arc, PoisonError};
 use storage::lock::{LockManager, LockOptions};
 
@@ -24,6 +25,7 @@ const ESCALATE_AT_MAX: usize = 100_000;
 pub(crate) struct Shared {
     pub(crate) clock: Arc<Clock>,
     pub(super) locks: Arc<LockManager>,
+    pub(crate) prepared: PreparedSet,
     connections_max: u32,
     /// Number of the period in which connections are open; 0 if none is.
     period: AtomicU64,
@@ -33,6 +35,8 @@ pub(crate) struct Shared {
 #[derive(Default)]
 struct Connections {
     open: u32,
+    /// Prepared transactions, whose locks typed transactions have to respect too.
+    prepared: u32,
     periods: u64,
 }
 
@@ -47,6 +51,7 @@ impl Shared {
                 escalate_at: ESCALATE_AT_MAX.min(locks_max / 2),
                 ..LockOptions::default()
             }),
+            prepared: PreparedSet::new(options.prepared_max.unwrap_or(PREPARED_MAX)),
             connections_max: options.connections_max.unwrap_or(CONNECTIONS_MAX),
             period: AtomicU64::new(0),
             connections: Mutex::default(),
@@ -63,15 +68,12 @@ impl Shared {
     pub(super) fn enter(&self, core: &Core) -> Result<()> {
         // The wait could be for this thread's own transaction.
         drop(OpenMark::set(core.mark_bit)?);
-        let mut connections = self
-            .connections
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut connections = self.connections();
         if connections.open >= self.connections_max {
             let connections_max = self.connections_max;
             return Err(Error::TooManyConnections { connections_max });
         }
-        if connections.open == 0 {
+        if connections.open == 0 && connections.prepared == 0 {
             connections.periods += 1;
             self.period.store(connections.periods, Ordering::SeqCst);
             let limit = core.lock_policy.wait_limit;
@@ -89,13 +91,37 @@ impl Shared {
 
     /// A connection has closed, with everything that it had registered.
     pub(super) fn leave(&self) {
-        let mut connections = self
-            .connections
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut connections = self.connections();
         connections.open -= 1;
-        if connections.open == 0 {
+        self.end_period(&connections);
+    }
+
+    /// A prepared transaction stays, while the connection that has prepared it is open, or before
+    /// anybody else has the database.
+    pub(super) fn enter_prepared(&self) {
+        let mut connections = self.connections();
+        connections.prepared += 1;
+        if self.period() == 0 {
+            connections.periods += 1;
+            self.period.store(connections.periods, Ordering::SeqCst);
+        }
+    }
+
+    /// A prepared transaction has ended.
+    pub(super) fn leave_prepared(&self) {
+        let mut connections = self.connections();
+        connections.prepared -= 1;
+        self.end_period(&connections);
+    }
+
+    fn end_period(&self, connections: &Connections) {
+        if connections.open == 0 && connections.prepared == 0 {
             self.period.store(0, Ordering::SeqCst);
         }
+    }
+
+    fn connections(&self) -> MutexGuard<'_, Connections> {
+        let connections = self.connections.lock();
+        connections.unwrap_or_else(PoisonError::into_inner)
     }
 }

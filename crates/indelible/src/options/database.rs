@@ -26,6 +26,8 @@ pub const SNAPSHOT_MEMORY_MAX: u64 = 256 << 20;
 pub const LOCKS_MAX: usize = 1 << 22;
 /// Default of [`Options::connections_max`].
 pub const CONNECTIONS_MAX: u32 = 10_000;
+/// Default of [`Options::prepared_max`].
+pub const PREPARED_MAX: u32 = 64;
 
 /// Choice of the method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -109,6 +111,7 @@ pub struct Options {
     pub(crate) snapshot_memory_max: Option<u64>,
     pub(crate) locks_max: Option<usize>,
     pub(crate) connections_max: Option<u32>,
+    pub(crate) prepared_max: Option<u32>,
     pub(crate) retries_max: Option<u32>,
     pub(crate) exact_keys: bool,
     pub(crate) identity: Option<u128>,
@@ -442,6 +445,14 @@ impl Options {
     /// [`CONNECTIONS_MAX`].
     pub fn connections_max(mut self, connections: u32) -> Self {
         self.connections_max = Some(connections);
+        self
+    }
+
+    /// Most [prepared transactions](crate::PreparedTransaction) that there may be at once; one more
+    /// fails with [`Error::TooManyPrepared`](crate::Error::TooManyPrepared). With 0 none can be
+    /// prepared; those that there are stay, and can be ended. Default [`PREPARED_MAX`].
+    pub fn prepared_max(mut self, transactions: u32) -> Self {
+        self.prepared_max = Some(transactions);
         self
     }
 

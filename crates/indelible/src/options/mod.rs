@@ -21,7 +21,8 @@ mod transaction;
 
 pub use check::{AREA_BYTES_MIN, DIRECT_BYTES_MIN, PARTITIONS_MAX, RINGS_MAX, SESSIONS_MAX};
 pub use database::{
-    CONNECTIONS_MAX, Choice, LOCKS_MAX, Mode, Options, SNAPSHOT_MEMORY_MAX, TRANSACTION_MEMORY_MAX,
+    CONNECTIONS_MAX, Choice, LOCKS_MAX, Mode, Options, PREPARED_MAX, SNAPSHOT_MEMORY_MAX,
+    TRANSACTION_MEMORY_MAX,
 };
 pub use method_option::MethodOption;
 pub(crate) use recorded::random_identity;

@@ -10,6 +10,7 @@ mod fill;
 mod isolation;
 mod locks;
 mod onlookers;
+mod prepared;
 mod random;
 mod threads;
 

@@ -282,6 +282,12 @@ impl Configuration {
         }
     }
 
+    /// Most transactions that may be prepared at once.
+    pub fn prepared_max(&self) -> u32 {
+        let count = self.count("max_prepared_transactions");
+        count.try_into().unwrap_or(u32::MAX)
+    }
+
     /// The time that transactions have to end.
     pub fn shutdown_grace(&self) -> Duration {
         self.time("shutdown_grace").unwrap_or_default()

@@ -42,6 +42,8 @@ pub(super) enum Form {
     Path,
     Switch,
     Count,
+    /// A count that may be 0.
+    Whole,
     Bytes,
     /// 0 is no time at all.
     Time,
@@ -134,6 +136,11 @@ pub static SETTINGS: &[Setting] = &[
         ("COUNT", Form::Count, "100"),
         "Most connections",
     ),
+    fixed(
+        "max_prepared_transactions",
+        ("COUNT", Form::Whole, "64"),
+        "Most transactions that are prepared at once; 0 lets nobody prepare one",
+    ),
     setting(
         "max_message_bytes",
         ("BYTES", Form::Bytes, "64MB"),
@@ -192,6 +199,7 @@ impl Form {
                 .ok()
                 .filter(|count| *count > 0)
                 .map(Value::Count),
+            Self::Whole => text.parse().ok().map(Value::Count),
             Self::Bytes => bytes(text).map(Value::Count),
             Self::Time | Self::Limit => time(text).map(Value::Time),
             Self::Word(words) => {
@@ -211,6 +219,7 @@ impl fmt::Display for Form {
             Self::Path => "a path",
             Self::Switch => "on or off",
             Self::Count => "a whole number from 1 on",
+            Self::Whole => "a whole number",
             Self::Bytes => "a size such as 64MB (units are B, kB, MB and GB)",
             Self::Time => "a time such as 10s (units are ms, s, min and h)",
             Self::Limit => "a time such as 250ms (units are ms, s, min and h), or off",

@@ -37,7 +37,7 @@ mod view;
 pub(crate) use role::no_role;
 pub(crate) use view::select_into;
 
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::session::Session;
 use crate::sink::Completion;
 use sql_parse::{Own, Parsed};
@@ -126,6 +126,7 @@ fn own_statement(session: &mut Session, parsed: &Parsed, own: &Own) -> Result<Co
             session.sql.database().checkpoint()?;
             Ok(Completion::new("CHECKPOINT"))
         }
+        Own::TwoPhase { .. } => Err(SqlError::internal("a step of two phases")),
         Own::SetSchema {
             if_exists,
             name,

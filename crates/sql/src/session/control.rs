@@ -10,8 +10,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::sink::{Completion, RowSink};
 use crate::state::{Announced, Block, Loose, Savepoint, Transaction};
 use indelible::{Isolation, Mode};
-use sql_parse::Parsed;
-use sql_parse::ident_text;
+use sql_parse::{Own, Parsed, ident_text};
 use sqlparser::ast::{
     Ident, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
 };
@@ -166,7 +165,7 @@ impl Session {
         self.end();
     }
 
-    fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         self.environment.host.announced = Announced::default();
         let loose = std::mem::take(&mut self.transaction.loose);
         self.transaction = Transaction::idle();
@@ -211,6 +210,9 @@ impl Session {
 
     /// Statements that begin and end transactions; none for all others.
     pub(super) fn control(&mut self, parsed: &Parsed) -> Result<Option<Completion>> {
+        if let Some(Own::TwoPhase { phase, name }) = parsed.own.as_deref() {
+            return self.two_phase(*phase, name).map(Some);
+        }
         let command = match &*parsed.statement {
             Statement::StartTransaction { modes, begin, .. } => {
                 self.begin_block(modes)?;

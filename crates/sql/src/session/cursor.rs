@@ -393,6 +393,13 @@ impl Session {
         Ok(())
     }
 
+    /// Whether the transaction has a cursor that is to outlive it.
+    pub(super) fn has_held_cursors(&self) -> bool {
+        self.cursors
+            .values()
+            .any(|cursor| cursor.life == Life::Held)
+    }
+
     /// Closes the cursors that end with their transaction.
     pub(super) fn close_cursors(&mut self) {
         self.cursors.retain(|_, cursor| cursor.life == Life::Kept);

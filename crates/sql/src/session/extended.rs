@@ -12,7 +12,7 @@ use crate::plan::Plan;
 use crate::sink::{Completion, OutputColumn, RowSink};
 use crate::state::{Planned, Portal, Prepared, TransactionStatus};
 use crate::types::{Datum, Type};
-use sql_parse::{ident_text, object_name, parse};
+use sql_parse::{Own, Parsed, ident_text, object_name, parse};
 use sqlparser::ast::Statement;
 use std::sync::Arc;
 use std::time::Instant;
@@ -287,7 +287,7 @@ impl Session {
             return Err(no_statement(statement));
         };
         let parsed = prepared.parsed.clone();
-        let Some(parsed) = parsed.filter(|parsed| !ends_transaction(&parsed.statement)) else {
+        let Some(parsed) = parsed.filter(|parsed| !ends_transaction(parsed)) else {
             return Ok(Described::default());
         };
         self.with_stack(
@@ -410,11 +410,14 @@ impl Described {
 }
 
 /// Whether a statement is answered in a block that has failed.
-fn ends_transaction(statement: &Statement) -> bool {
-    matches!(
-        statement,
-        Statement::Commit { .. } | Statement::Rollback { .. }
-    )
+fn ends_transaction(parsed: &Parsed) -> bool {
+    let is_end = |statement: &Statement| {
+        matches!(
+            statement,
+            Statement::Commit { .. } | Statement::Rollback { .. }
+        )
+    };
+    is_end(&parsed.statement) || matches!(parsed.own.as_deref(), Some(Own::TwoPhase { .. }))
 }
 
 fn no_statement(name: &str) -> SqlError {

@@ -14,6 +14,7 @@
 //! | `extended` | prepared statements and portals |
 //! | `settings` | `SET`, `SHOW` and their kin |
 //! | `statistics` | statements as `pg_stat_statements` counts them |
+//! | `two_phase` | transactions that are prepared, and committed or undone by name |
 //!
 //! Statements that are sent together are one transaction, unless they say otherwise. A statement
 //! that fails is undone alone; the block around it has failed then, and answers nothing but its
@@ -31,6 +32,7 @@ mod extended;
 mod newest;
 mod settings;
 mod statistics;
+mod two_phase;
 
 pub use describe::Description;
 pub use extended::{Described, Parameters};

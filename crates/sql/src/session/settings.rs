@@ -214,7 +214,9 @@ impl Session {
         self.environment.names.role = role;
         let is_superuser = self.catalog().is_superuser(role);
         let variables = &mut self.environment.host.variables;
-        variables.tell_superuser(is_superuser);
+        variables.tell("is_superuser", if is_superuser { "on" } else { "off" });
+        let prepared_max = self.sql.database().prepared_max().to_string();
+        variables.tell("max_prepared_transactions", &prepared_max);
     }
 
     /// `SET SESSION AUTHORIZATION`: a superuser becomes another role altogether.

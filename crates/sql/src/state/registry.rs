@@ -9,7 +9,7 @@ use super::{Block, now};
 use crate::error::{Result, SqlError, SqlState};
 use indelible::{CommitReport, Connection, Database, Interrupt};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// Bytes of a statement's text that others see, as in PostgreSQL's `track_activity_query_size`.
@@ -72,7 +72,7 @@ pub(crate) struct Peer {
     pub(crate) started_at: i64,
     pub(crate) interrupt: Interrupt,
     /// The number by which the database knows its locks.
-    lock_owner: u32,
+    lock_owner: AtomicU32,
     pub(crate) counts: Counts,
     is_terminated: AtomicBool,
     shown: Mutex<Shown>,
@@ -114,7 +114,7 @@ impl Registry {
             number,
             started_at: now(),
             interrupt: connection.interrupt(),
-            lock_owner: connection.lock_owner(),
+            lock_owner: connection.lock_owner().into(),
             counts: Counts::default(),
             is_terminated: AtomicBool::new(false),
             shown: Mutex::default(),
@@ -148,7 +148,7 @@ impl Registry {
     /// The sessions that wait for locks, with those that they wait for.
     pub(crate) fn waits(&self, database: &Database) -> BTreeMap<i32, Vec<i32>> {
         let peers = self.peers();
-        let numbers = peers.iter().map(|peer| (peer.lock_owner, peer.number));
+        let numbers = peers.iter().map(|peer| (peer.lock_owner(), peer.number));
         let numbers: BTreeMap<u32, i32> = numbers.collect();
         let number = |owner: &u32| numbers.get(owner).copied();
         let waits = database.lock_waits().into_iter();
@@ -233,6 +233,16 @@ impl Peer {
         shown.text_begun_at = moment;
         shown.state_changed_at = moment;
         Ok(())
+    }
+
+    /// The number by which the database knows its locks.
+    pub(crate) fn lock_owner(&self) -> u32 {
+        self.lock_owner.load(Ordering::Relaxed)
+    }
+
+    /// A prepared transaction has the locks that the session had.
+    pub(crate) fn change_lock_owner(&self, owner: u32) {
+        self.lock_owner.store(owner, Ordering::Relaxed);
     }
 
     /// The session waits for its client.

@@ -188,6 +188,19 @@ impl Head {
         );
     }
 
+    /// Visits the transactions that hold it, which `true` is for, and those that wait.
+    pub(super) fn claims(&self, visit: &mut dyn FnMut(SessionId, Strength, bool)) {
+        for holder in &self.holders {
+            let word = holder.inheritance.as_ref();
+            if word.is_none_or(|word| word.is_active()) {
+                visit(holder.session, holder.strength, true);
+            }
+        }
+        for waiter in &self.queue {
+            visit(waiter.session, waiter.strength, false);
+        }
+    }
+
     /// Nobody holds it and nobody waits.
     #[inline]
     pub(super) fn is_unused(&self) -> bool {

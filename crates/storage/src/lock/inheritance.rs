@@ -36,6 +36,11 @@ impl Inheritance {
         Self(AtomicU32::new(ACTIVE))
     }
 
+    /// Whether a transaction has the lock.
+    pub(super) fn is_active(&self) -> bool {
+        matches!(self.0.load(Ordering::Acquire), ACTIVE | WANTED)
+    }
+
     fn swap(&self, from: u32, to: u32) -> bool {
         self.0
             .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)

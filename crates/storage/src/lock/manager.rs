@@ -7,12 +7,14 @@
 use super::counters::LockCounters;
 use super::graph::{LockWait, WaitGraph};
 use super::head::SessionId;
+use super::mode::Mode;
 use super::queues::Queues;
 use super::session::LockSession;
 #[cfg(test)]
 use super::shard::Shard;
 use super::wait::Visible;
 use crate::error::{Result, StorageError};
+use crate::record::TableId;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, lock};
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +49,19 @@ impl Default for LockOptions {
             graph: WaitGraph::default(),
         }
     }
+}
+
+/// A lock of a table, of a transaction that holds it or waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableClaim {
+    /// The number of the transaction's owner.
+    pub owner: u32,
+    /// The table.
+    pub table: TableId,
+    /// The mode; of one that waits, with what it holds already.
+    pub mode: Mode,
+    /// Whether it holds the lock.
+    pub is_held: bool,
 }
 
 /// The locks of one partition.
@@ -119,6 +134,27 @@ impl LockManager {
     /// The transactions that wait for locks now, of all managers of its graph.
     pub fn waits(&self) -> Vec<LockWait> {
         self.options.graph.waits()
+    }
+
+    /// The locks of tables that transactions hold or wait for. Each part of them is looked at by
+    /// itself, so together they need not be of one moment.
+    pub fn table_claims(&self) -> Vec<TableClaim> {
+        let mut claims = Vec::new();
+        for shard in self.queues.shards() {
+            shard.table_claims(&mut |table, session, strength, is_held| {
+                claims.push(TableClaim {
+                    owner: session,
+                    table,
+                    mode: strength.of_whole(),
+                    is_held,
+                });
+            });
+        }
+        for claim in &mut claims {
+            let owner = std::slice::from_mut(&mut claim.owner);
+            self.options.graph.find_owners(owner);
+        }
+        claims
     }
 
     pub(super) fn is_stopped(&self) -> bool {

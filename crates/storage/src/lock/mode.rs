@@ -127,6 +127,28 @@ impl Strength {
         }
     }
 
+    /// As the mode of a whole. None has *update*.
+    pub(super) const fn of_whole(self) -> Mode {
+        match self {
+            Self::IntentShared => Mode::IntentShared,
+            Self::IntentExclusive => Mode::IntentExclusive,
+            Self::Shared => Mode::Shared,
+            Self::SharedIntentExclusive => Mode::SharedIntentExclusive,
+            Self::Update | Self::Exclusive => Mode::Exclusive,
+        }
+    }
+
+    /// As the mode of a key. None has an intention.
+    pub(super) const fn of_key(self) -> KeyMode {
+        match self {
+            Self::IntentShared | Self::Shared => KeyMode::Shared,
+            Self::Update => KeyMode::Update,
+            Self::IntentExclusive | Self::SharedIntentExclusive | Self::Exclusive => {
+                KeyMode::Exclusive
+            }
+        }
+    }
+
     /// Whether two owners cannot have these modes at once.
     #[inline]
     pub(super) const fn conflicts(self, other: Self) -> bool {

@@ -12,7 +12,10 @@
 //! | key | its head | other owners there; exclusive ones then for ranges around it |
 //! | range | its tree's bucket | exclusive keys inside of it |
 
+mod held;
 mod waits;
+
+pub use held::HeldLock;
 
 use super::counters::LockCounters;
 use super::graph::LockOwner;

@@ -10,6 +10,7 @@
 use super::head::{Answer, Head, Request, SessionId, Woken};
 use super::mode::Strength;
 use super::name::{Name, NameTable, Space};
+use crate::record::TableId;
 use crate::sync::{AtomicU32, Mutex, Ordering, lock};
 use crate::vocabulary::PageId;
 
@@ -141,6 +142,20 @@ impl Shard {
                     entry: *entry,
                 });
             }
+        }
+    }
+
+    /// Visits the transactions that hold or want locks of tables here, as [`Head::claims`].
+    pub(super) fn table_claims(&self, visit: &mut dyn FnMut(TableId, SessionId, Strength, bool)) {
+        let locks = lock(&self.locks);
+        for entry in locks.table.numbers() {
+            let Space::Table(table) = locks.table.name(entry).space else {
+                continue;
+            };
+            let head = &locks.table.get(entry).head;
+            head.claims(&mut |session, strength, is_held| {
+                visit(table, session, strength, is_held);
+            });
         }
     }
 

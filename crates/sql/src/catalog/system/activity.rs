@@ -5,20 +5,24 @@
 
 use super::DATABASE;
 use super::relation::{Maker, Rows, Sources, array, flag, text};
+use crate::catalog::Oid;
 use crate::error::Result;
 use crate::state::{Block, cost};
 use crate::types::{Datum, Kind};
-use indelible::Method;
+use indelible::{Method, TableId, TableLock};
+use std::collections::HashMap;
 
 pub(super) const MAKERS: &[Maker] = &[
     ("pg_stat_activity", sessions),
     ("pg_stat_database", databases),
     ("pg_settings", settings),
     ("pg_stat_nvm", costs),
+    ("pg_stat_nvm_partitions", wear),
     ("pg_stat_statements", statistics),
     ("pg_stat_statements_info", statistics_info),
     ("pg_locks", locks),
     ("pg_cursors", cursors),
+    ("pg_prepared_xacts", prepared),
     ("pg_prepared_statements", statements),
 ];
 
@@ -42,6 +46,21 @@ fn cursors(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             ("is_binary", flag(cursor.is_binary)),
             ("is_scrollable", flag(cursor.is_scrollable)),
             ("creation_time", moment(cursor.made_at)),
+        ]);
+    }
+    Ok(())
+}
+
+fn prepared(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    for one in from.session.sql.database().prepared_transactions() {
+        let owner = u32::try_from(one.owner).unwrap_or_default();
+        let owner = from.names.catalog.role_name(owner);
+        rows.push([
+            ("transaction", Datum::Oid(one.transaction as u32)),
+            ("gid", text(one.name)),
+            ("prepared", moment(one.prepared_at)),
+            ("owner", owner.map_or(Datum::Null, text)),
+            ("database", text(one.database)),
         ]);
     }
     Ok(())
@@ -109,30 +128,74 @@ fn sessions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Transactions, which hold the lock of their own end, and those that wait for the end of another
-/// one. The locks of rows and tables are not listed.
+/// Transactions, which hold the lock of their own end, those that wait for the end of another one,
+/// and the locks of tables. The locks of rows are not listed.
 fn locks(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     let sql = &from.session.sql;
     let waits = sql.registry.waits(sql.database());
-    let mut push = |number: i32, mode: &str, is_granted: bool| {
+    let mut push = |holder: (String, Datum), relation: Datum, mode: &str, is_granted: bool| {
+        let kind = match relation {
+            Datum::Null => "transactionid",
+            _ => "relation",
+        };
         rows.push([
-            ("locktype", text("transactionid")),
-            ("virtualtransaction", text(format!("{number}/0"))),
-            ("pid", Datum::Int4(number)),
+            ("locktype", text(kind)),
+            (
+                "database",
+                if kind == "relation" {
+                    Datum::Oid(DATABASE)
+                } else {
+                    Datum::Null
+                },
+            ),
+            ("relation", relation),
+            ("virtualtransaction", text(holder.0)),
+            ("pid", holder.1),
             ("mode", text(mode)),
             ("granted", Datum::Bool(is_granted)),
             ("fastpath", Datum::Bool(false)),
         ]);
     };
+    let session = |number: i32| (format!("{number}/0"), Datum::Int4(number));
+    let mut owners = HashMap::new();
     for peer in sql.registry.peers() {
+        owners.insert(peer.lock_owner(), peer.number);
         let shown = peer.shown();
         let is_open = matches!(shown.block, Some(Block::Open | Block::Failed));
         if shown.is_active || is_open {
-            push(peer.number, "ExclusiveLock", true);
+            push(session(peer.number), Datum::Null, "ExclusiveLock", true);
         }
         if waits.contains_key(&peer.number) {
-            push(peer.number, "ShareLock", false);
+            push(session(peer.number), Datum::Null, "ShareLock", false);
         }
+    }
+    for one in sql.database().prepared_transactions() {
+        let holder = (format!("-1/{}", one.transaction as u32), Datum::Null);
+        push(holder, Datum::Null, "ExclusiveLock", true);
+    }
+    let catalog = &from.names.catalog;
+    let handles = catalog.objects().filter_map(|object| {
+        let handle = catalog.handle(object.oid)?;
+        Some((handle.id(), object.oid))
+    });
+    let relations: HashMap<TableId, Oid> = handles.collect();
+    for claim in sql.database().table_claims() {
+        let Some(relation) = relations.get(&claim.table) else {
+            continue;
+        };
+        // Prepared transactions have no session.
+        let holder = match owners.get(&claim.owner) {
+            Some(number) => session(*number),
+            None => ("-1/0".to_owned(), Datum::Null),
+        };
+        let mode = match claim.mode {
+            TableLock::IntentShared => "RowShareLock",
+            TableLock::IntentExclusive => "RowExclusiveLock",
+            TableLock::Shared => "ShareLock",
+            TableLock::SharedIntentExclusive => "ShareRowExclusiveLock",
+            TableLock::Exclusive => "AccessExclusiveLock",
+        };
+        push(holder, Datum::Oid(*relation), mode, claim.is_held);
     }
     Ok(())
 }
@@ -202,6 +265,23 @@ fn costs(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
         ("bytes_stored", count(cost::BYTES_STORED)),
         ("bytes_written", count(cost::BYTES_WRITTEN)),
     ]);
+    Ok(())
+}
+
+/// The cost of each partition, whoever has caused it.
+fn wear(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    let count = |count: u64| Datum::Int8(count.cast_signed());
+    for (partition, wear) in (0..).zip(from.session.sql.database().wear()?) {
+        rows.push([
+            ("partition", Datum::Int4(partition)),
+            ("fences", count(wear.fences)),
+            ("lines_flushed", count(wear.lines_flushed)),
+            ("bytes_stored", count(wear.bytes_stored)),
+            ("bytes_written", count(wear.bytes_written)),
+            ("syncs", count(wear.syncs)),
+            ("log_line_writes", Datum::Float8(wear.log_line_writes)),
+        ]);
+    }
     Ok(())
 }
 

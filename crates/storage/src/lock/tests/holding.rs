@@ -324,3 +324,67 @@ fn errors_name_the_thing_and_the_mend() {
     second.end();
     assert_eq!(manager.counters().timeouts, 3);
 }
+
+#[test]
+fn a_list_of_locks_excludes_the_same_when_it_is_taken_again() {
+    let manager = manager();
+    let mut first = hasty(&manager);
+    first.lock_table(TableId(3), Mode::Shared).unwrap();
+    key(&mut first, 5, KeyMode::Shared).unwrap();
+    key(&mut first, 6, KeyMode::Exclusive).unwrap();
+    let list = first.held_locks();
+    let other = self::manager();
+    let mut again = hasty(&other);
+    for held in &list {
+        again.lock_again(held).unwrap();
+    }
+    assert_eq!(again.held_locks(), list);
+    for manager in [&manager, &other] {
+        let mut second = hasty(manager);
+        assert!(granted(key(&mut second, 5, KeyMode::Shared)));
+        assert!(!granted(key(&mut second, 5, KeyMode::Exclusive)));
+        assert!(!granted(key(&mut second, 6, KeyMode::Shared)));
+        assert!(!granted(
+            second.lock_table(TableId(3), Mode::IntentExclusive)
+        ));
+        assert!(granted(second.lock_table(TableId(3), Mode::IntentShared)));
+    }
+}
+
+#[test]
+fn a_successor_holds_nothing_and_the_locks_stay() {
+    let manager = manager();
+    let mut first = hasty(&manager);
+    key(&mut first, 5, KeyMode::Exclusive).unwrap();
+    let mut second = first.successor();
+    second.set_wait_limit(std::time::Duration::ZERO);
+    assert_eq!(second.held(), 0);
+    assert!(!granted(key(&mut second, 5, KeyMode::Shared)));
+    drop(first);
+    assert!(granted(key(&mut second, 5, KeyMode::Shared)));
+}
+
+#[test]
+fn claims_of_tables_are_those_of_open_transactions() {
+    let manager = manager();
+    let (mut first, mut second) = (hasty(&manager), hasty(&manager));
+    key(&mut first, 5, KeyMode::Exclusive).unwrap();
+    second.lock_table(TableId(2), Mode::Shared).unwrap();
+    let modes = |manager: &LockManager| -> Vec<_> {
+        let claims = manager.table_claims().into_iter();
+        let mut claims: Vec<_> = claims
+            .map(|claim| (claim.table.0, claim.owner, claim.mode, claim.is_held))
+            .collect();
+        claims.sort_by_key(|claim| claim.0);
+        claims
+    };
+    let expected = [
+        (TABLE.0, first.owner().number(), Mode::IntentExclusive, true),
+        (2, second.owner().number(), Mode::Shared, true),
+    ];
+    assert_eq!(modes(&manager), expected);
+    // An intention that stays with its session is nobody's.
+    first.end();
+    second.end();
+    assert!(modes(&manager).is_empty());
+}
