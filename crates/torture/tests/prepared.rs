@@ -51,7 +51,10 @@ struct Watch {
 
 fn options(method: Method) -> Options {
     let sessions = [MethodOption::Sessions(2)];
-    common::options(method, PARTITIONS).fitting(method, sessions)
+    // A name takes more of a node than the numbers of other tests.
+    common::options(method, PARTITIONS)
+        .node_bytes(2048)
+        .fitting(method, sessions)
 }
 
 fn balances(db: &Database, accounts: &Table) -> Result<Vec<i64>, String> {
