@@ -11,5 +11,6 @@ mod faults;
 mod openings;
 mod partitions;
 mod planted;
+mod prepared;
 mod rewrite;
 mod search;

@@ -6,8 +6,6 @@
 //! commits; at each crash point a few images are opened. One that finds a prepared transaction
 //! asks for its rows, which must be locked, and then ends it.
 
-mod common;
-
 use indelible::{
     Connection, DataType, Database, Durability, Isolation, Method, MethodOption, Options,
     Partitioning, PreparedTransaction, Table, Wait,
@@ -52,7 +50,7 @@ struct Watch {
 fn options(method: Method) -> Options {
     let sessions = [MethodOption::Sessions(2)];
     // A name takes more of a node than the numbers of other tests.
-    common::options(method, PARTITIONS)
+    crate::common::options(method, PARTITIONS)
         .node_bytes(2048)
         .fitting(method, sessions)
 }
@@ -162,7 +160,7 @@ fn observe(world: &SimulatedWorld, method: Method, watch: &Arc<Mutex<Watch>>) {
             *prepared += u64::from(check(image, method, allowed)?);
             Ok(())
         };
-        match common::look_at_images(world, setting(POINT_IMAGES), &mut scratch, look) {
+        match crate::common::look_at_images(world, setting(POINT_IMAGES), &mut scratch, look) {
             Ok(images) => watch.images += images,
             Err(error) => watch.failure = Some(format!("{point:?}: {error}")),
         }
