@@ -10,6 +10,7 @@
 //! | `code`, `error` | the codes of calls; the error of the last call |
 //! | `edge` | pointers of the caller, and panics |
 //! | `database` | opening, connections, whole texts of statements |
+//! | `arrow` | results as streams of Arrow |
 //! | `statement`, `column` | prepared statements; the values of their rows |
 //!
 //! Invariants:
@@ -32,6 +33,7 @@
     reason = "only C calls these functions, and the head of the header says what pointers must be"
 )]
 
+mod arrow;
 mod code;
 mod column;
 mod database;
@@ -40,6 +42,7 @@ mod error;
 mod handle;
 mod statement;
 
+pub use arrow::{ArrowArrayStream, indelible_arrow_stream};
 pub use code::*;
 pub use column::*;
 pub use database::*;

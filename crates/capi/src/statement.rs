@@ -12,7 +12,7 @@ use crate::code::{INDELIBLE_DONE, INDELIBLE_OK, INDELIBLE_ROW};
 use crate::edge::{bytes, call, out, text, utf8};
 use crate::error::Failure;
 use crate::handle::{self, Connection, Object, alone, indelible_connection, indelible_statement};
-use client::{Placeholders, ResultId, TypedClient, Value};
+use client::{Executed, Placeholders, ResultId, TypedClient, Value};
 use sql::types::datetime::calendar::{DAY, UNIX_EPOCH_DAYS};
 use sql::types::{Datum, Numeric};
 use sql::{Batch, OutputColumn, SqlState};
@@ -139,6 +139,19 @@ impl Statement {
         running.taken += 1;
         self.texts.resize(self.columns.len(), None);
         Ok(INDELIBLE_ROW)
+    }
+
+    /// Runs the statement as far as its first rows, for a reader of its own.
+    pub(crate) fn run_whole(&mut self) -> Result<(Arc<Connection>, Executed), Failure> {
+        if self.running.is_some() {
+            let message = "the statement is running; reset it before its rows become a stream";
+            return Err(Failure::misuse(message));
+        }
+        let connection = Arc::clone(&self.connection);
+        let done = connection
+            .client()?
+            .execute(&self.placeholders.text, self.values.clone())?;
+        Ok((connection, done))
     }
 
     /// Ends what runs; bound values stay.

@@ -11,7 +11,14 @@ use std::path::Path;
 fn the_header_is_that_of_the_code() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(root.join("cbindgen.toml")).unwrap();
-    let sources = ["code", "error", "database", "statement", "column"];
+    let sources = [
+        "code",
+        "error",
+        "database",
+        "statement",
+        "column",
+        "arrow/mod",
+    ];
     let mut builder = cbindgen::Builder::new().with_config(config);
     for source in sources {
         builder = builder.with_src(root.join(format!("src/{source}.rs")));

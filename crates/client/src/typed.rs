@@ -193,15 +193,18 @@ impl TypedClient {
         let width = values.len().checked_div(rows).unwrap_or(0);
         let (mut values, mut row) = (values.drain(..), Vec::with_capacity(width));
         let mut together = std::mem::take(&mut self.together);
-        let mut count = 0;
+        let (mut count, mut known) = (0, self.latest_of(text));
         for _ in 0..rows {
             row.clear();
             row.extend(values.by_ref().take(width));
-            if self.fits_latest(text, &mut row, &mut together) {
+            if let Some(known) = &known
+                && self.fits(known, &mut row, &mut together)
+            {
                 continue;
             }
             count += self.run_together(&mut together)?;
             let statement = self.fitted(text, &mut row)?;
+            known = self.latest_of(text);
             let is_latest = |latest: &Arc<Statement>| Arc::ptr_eq(latest, &statement);
             if width > 0 && self.latest.as_ref().is_some_and(is_latest) {
                 together.append(&mut self.fitted);
@@ -215,19 +218,19 @@ impl TypedClient {
         Ok(count)
     }
 
-    /// Adds the values of a row to those that the latest statement is to take together, if it is of
-    /// this text and takes them; otherwise the row stays as it is.
-    fn fits_latest(&mut self, text: &str, row: &mut [Value], together: &mut Vec<Datum>) -> bool {
+    /// The latest statement, if it is of this text and of this moment.
+    fn latest_of(&mut self, text: &str) -> Option<Arc<Statement>> {
         let versions = self.session.description_versions();
-        let Some(statement) = &self.latest else {
-            return false;
-        };
+        let is_known =
+            |latest: &&Arc<Statement>| *latest.text == *text && latest.versions == versions;
+        self.latest.as_ref().filter(is_known).cloned()
+    }
+
+    /// Adds the values of a row to those that a statement is to take together, if it takes them;
+    /// otherwise the row stays as it is.
+    fn fits(&self, statement: &Statement, row: &mut [Value], together: &mut Vec<Datum>) -> bool {
         let types = &statement.description.parameters;
-        if *statement.text != *text
-            || statement.versions != versions
-            || row.is_empty()
-            || types.len() != row.len()
-        {
+        if row.is_empty() || types.len() != row.len() {
             return false;
         }
         let (start, context) = (together.len(), self.session.context());

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::key::IntoKey;
 use crate::session::Session;
 use crate::table::{Table, TableEntry};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -415,6 +416,30 @@ impl Session<'_> {
         self.row_changes.add(&table.entry.count, 1);
         if self.notes.is_some() {
             self.note_insert(&table.entry, row);
+        }
+        Ok(())
+    }
+
+    /// Inserts rows of one table for a connection, as [`Session::insert_checked`].
+    pub(crate) fn insert_many_checked(&mut self, table: &Table, rows: &[&Row]) -> Result<()> {
+        let entry = &*table.entry;
+        if self.core.partitions.len() == 1 {
+            self.change(0, |engine| engine.insert_many(entry.id, rows))?;
+        } else {
+            let mut parts: BTreeMap<u32, Vec<&Row>> = BTreeMap::new();
+            for row in rows {
+                match entry.place(row.get(entry.shape.def.primary_key[0]))? {
+                    Placement::One(partition) => parts.entry(partition).or_default().push(row),
+                    Placement::All => self.insert_placed(entry, row)?,
+                }
+            }
+            for (partition, rows) in parts {
+                self.change(partition, |engine| engine.insert_many(entry.id, &rows))?;
+            }
+        }
+        self.row_changes.add(&entry.count, rows.len() as i64);
+        if self.notes.is_some() {
+            rows.iter().for_each(|row| self.note_insert(entry, row));
         }
         Ok(())
     }

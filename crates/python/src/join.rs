@@ -18,7 +18,7 @@ use arrow_array::types::{
     TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{
-    Array, ArrayRef, PrimitiveArray, RecordBatch, RecordBatchIterator, RecordBatchReader,
+    Array, ArrayRef, Int64Array, PrimitiveArray, RecordBatch, RecordBatchIterator, RecordBatchReader,
     UInt32Array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
@@ -75,8 +75,8 @@ pub(crate) fn join(
 struct Side {
     batch: RecordBatch,
     key: usize,
-    /// Keys as numbers; those of NULLs say nothing.
-    keys: Vec<i64>,
+    /// Keys as numbers; those of NULLs say nothing. Those of a column of int64 are not copied.
+    keys: Int64Array,
 }
 
 /// Groups of key types whose numbers mean the same.
@@ -154,7 +154,7 @@ impl Side {
             let key = key.wrapping_sub(lowest).cast_unsigned();
             T::new(T::Word::truncate(key), T::Word::truncate(row as u64))
         };
-        let rows = self.keys.iter().enumerate();
+        let rows = self.keys.values().iter().enumerate();
         match nulls {
             None => rows.map(tuple).collect(),
             Some(nulls) => rows
@@ -178,19 +178,20 @@ fn names(schema: &Schema) -> String {
 }
 
 /// Keys as numbers.
-fn keys_of(array: &ArrayRef) -> Option<Vec<i64>> {
+fn keys_of(array: &ArrayRef) -> Option<Int64Array> {
     fn of<T: ArrowPrimitiveType>(
         array: &ArrayRef,
         to: impl Fn(T::Native) -> i64,
-    ) -> Option<Vec<i64>> {
+    ) -> Option<Int64Array> {
         let array: &PrimitiveArray<T> = array.as_primitive_opt()?;
-        Some(array.values().iter().map(|value| to(*value)).collect())
+        let keys = array.values().iter().map(|value| to(*value));
+        Some(Int64Array::from_iter_values(keys))
     }
     match array.data_type() {
         DataType::Int8 => of::<Int8Type>(array, i64::from),
         DataType::Int16 => of::<Int16Type>(array, i64::from),
         DataType::Int32 => of::<Int32Type>(array, i64::from),
-        DataType::Int64 => of::<Int64Type>(array, |key| key),
+        DataType::Int64 => array.as_primitive_opt::<Int64Type>().cloned(),
         DataType::UInt8 => of::<UInt8Type>(array, i64::from),
         DataType::UInt16 => of::<UInt16Type>(array, i64::from),
         DataType::UInt32 => of::<UInt32Type>(array, i64::from),
@@ -207,6 +208,14 @@ fn keys_of(array: &ArrayRef) -> Option<Vec<i64>> {
     }
 }
 
+/// The lowest and the highest key; of none the highest number comes first.
+fn bounds(keys: &[i64]) -> (i64, i64) {
+    let none = (i64::MAX, i64::MIN);
+    keys.iter().fold(none, |(lowest, highest), key| {
+        (lowest.min(*key), highest.max(*key))
+    })
+}
+
 /// Row numbers of both sides, a pair for each row of the result.
 struct Pairs {
     left: Vec<u32>,
@@ -219,9 +228,9 @@ fn matched(
     is_left: bool,
     threads: Option<usize>,
 ) -> Result<Pairs, SqlError> {
-    let both = || left.keys.iter().chain(&right.keys);
-    let lowest = both().copied().min().unwrap_or(0);
-    let highest = both().copied().max().unwrap_or(0);
+    let both = [bounds(left.keys.values()), bounds(right.keys.values())];
+    let lowest = both[0].0.min(both[1].0);
+    let highest = both[0].1.max(both[1].1);
     let mut pairs = if highest.abs_diff(lowest) < u64::from(u32::MAX) {
         pairs_of::<Tuple8>(left, right, lowest, threads)
     } else {

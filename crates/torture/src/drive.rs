@@ -207,7 +207,15 @@ impl Driver {
         self.engine
             .begin()
             .map_err(|error| Failure::new("begin", error))?;
-        for (number, step) in steps.iter().enumerate() {
+        let mut number = 0;
+        while let Some(step) = steps.get(number) {
+            let together = insertions(&next, &steps[number..]);
+            if !together.is_empty() {
+                insert_many(&mut *self.engine, together)?;
+                together.iter().for_each(|step| _ = next.apply(step));
+                number += together.len();
+                continue;
+            }
             let expected = next.apply(step);
             let found = perform(&mut *self.engine, step)?;
             // The work that a background thread of the engine would do at some time.
@@ -223,6 +231,7 @@ impl Driver {
                     "{step:?}: expected {expected}, found {found}"
                 )));
             }
+            number += 1;
         }
         Ok(next)
     }
@@ -315,6 +324,57 @@ pub(crate) fn change(oracle: &SharedOracle, change: impl FnOnce(&mut Oracle)) {
     change(&mut oracle);
 }
 
+/// Fewest insertions that are performed together.
+const TOGETHER_MIN: usize = 4;
+
+/// The first steps, if they are several insertions in one table that all succeed.
+fn insertions<'s>(state: &State, steps: &'s [Step]) -> &'s [Step] {
+    let table_of = |step: &Step| match step {
+        Step::Insert(table, _) => Some(*table),
+        _ => None,
+    };
+    let first = steps.first().and_then(table_of);
+    let is_next = |step: &&Step| first.is_some() && table_of(step) == first;
+    let count = steps.iter().take_while(is_next).count();
+    if count < TOGETHER_MIN {
+        return &[];
+    }
+    let mut state = state.clone();
+    let succeed = steps[..count].iter().take_while(|step| state.apply(step));
+    match succeed.count() {
+        count if count < TOGETHER_MIN => &[],
+        count => &steps[..count],
+    }
+}
+
+/// Performs insertions in one table together.
+fn insert_many(engine: &mut dyn Engine, steps: &[Step]) -> Result<(), Failure> {
+    let (mut rows, mut id) = (Vec::new(), None);
+    for step in steps {
+        let Step::Insert(table, values) = step else {
+            continue;
+        };
+        let table = find_table(engine, *table)?;
+        id = Some(table.def.id);
+        rows.push(row_of(&table, values)?);
+    }
+    let Some(id) = id else {
+        return Ok(());
+    };
+    let rows: Vec<&Row> = rows.iter().collect();
+    let inserted = engine.insert_many(id, &rows);
+    inserted.map_err(|error| Failure::new("insertions", error))
+}
+
+fn row_of(table: &Table, values: &[Value]) -> Result<Row, Failure> {
+    let mut row = Row::new(Arc::clone(&table.layout));
+    for (column, value) in values.iter().enumerate() {
+        row.set(column, value)
+            .map_err(|error| Failure::new("row", error))?;
+    }
+    Ok(row)
+}
+
 /// Performs a step; false if the engine refuses it.
 pub(crate) fn perform(engine: &mut dyn Engine, step: &Step) -> Result<bool, Failure> {
     try_step(engine, step)?.map_err(|error| Failure::new("operation", error))
@@ -328,11 +388,7 @@ pub(crate) fn try_step(
     let result = match step {
         Step::Insert(id, values) => {
             let table = find_table(engine, *id)?;
-            let mut row = Row::new(Arc::clone(&table.layout));
-            for (column, value) in values.iter().enumerate() {
-                row.set(column, value)
-                    .map_err(|error| Failure::new("row", error))?;
-            }
+            let row = row_of(&table, values)?;
             engine.insert(table.def.id, &row).map(|()| true)
         }
         Step::Update(key, list) => {

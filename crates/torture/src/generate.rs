@@ -134,6 +134,8 @@ pub(crate) fn action(random: &mut Random, state: &State) -> Action {
         4 | 5 if !has_index(CODE_INDEX.0) => Action::CreateIndex(CODE_INDEX),
         6 => Action::Checkpoint,
         7 => Action::Commit(large(random, MAIN)),
+        58 => Action::Abort(many(random, state)),
+        59 => Action::Commit(many(random, state)),
         choice => {
             let count = if random.one_in(3) {
                 1 + random.below(6)
@@ -149,6 +151,25 @@ pub(crate) fn action(random: &mut Random, state: &State) -> Action {
             }
         }
     }
+}
+
+/// Insertions that all succeed, of most keys between two, ascending or not.
+pub(crate) fn many(random: &mut Random, state: &State) -> Vec<Step> {
+    let first = random.below(KEYS);
+    let last = first + 4 + random.below(60);
+    let is_free = |key: &i64| state.rows(MAIN).is_none_or(|rows| !rows.contains_key(key));
+    let keys = (first.cast_signed()..last.cast_signed()).filter(is_free);
+    let mut steps: Vec<Step> = keys
+        .map(|key| {
+            let mut values = row(random, key);
+            values[CODE] = Value::Int64(-key - 1);
+            Step::Insert(MAIN, values)
+        })
+        .collect();
+    if random.one_in(2) {
+        steps.reverse();
+    }
+    steps
 }
 
 /// A transaction that makes the pool grow: one row that is longer than all that a small pool has

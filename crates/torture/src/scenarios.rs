@@ -88,6 +88,13 @@ pub const ALL: &[Scenario] = &[
     }),
     indexed("insert-splits-inner", 30, |r| ascending(r, 61, 7)),
     indexed("insert-splits-middle", 40, |r| ascending(r, 31, 5)),
+    indexed("insert-many-into-empty", 0, |r| vec![many(r, 0..9)]),
+    indexed("insert-many-at-right-edge", 6, |r| vec![many(r, 100..112)]),
+    indexed("insert-many-between", 30, |r| vec![many(r, 20..40)]),
+    indexed("abort-many", 6, |r| match many(r, 1..30) {
+        Action::Commit(steps) => vec![Action::Abort(steps), insert(r, 3)],
+        other => vec![other],
+    }),
     indexed("insert-duplicate", 5, |r| vec![insert(r, 2), insert(r, 1)]),
     indexed("insert-duplicate-code", 5, |r| {
         vec![duplicate_code(r), insert(r, 1)]
@@ -299,6 +306,12 @@ fn new(random: &mut Random, key: i64) -> Step {
     let mut values = row(random, key);
     values[CODE] = Value::Int64(-key - 1);
     Step::Insert(MAIN, values)
+}
+
+/// The keys of a range that the first rows do not have.
+fn many(random: &mut Random, keys: std::ops::Range<i64>) -> Action {
+    let odd = keys.filter(|key| key % 2 == 1 || *key >= 100);
+    Action::Commit(odd.map(|key| new(random, key)).collect())
 }
 
 fn insert(random: &mut Random, key: i64) -> Action {

@@ -63,7 +63,7 @@ impl Beside {
     }
 
     /// Locks the row of a change and its unique keys, without waiting.
-    fn lock(&mut self, change: &Change) -> Result<()> {
+    fn lock(&mut self, core: &Core, change: &Change) -> Result<()> {
         let mut unique = Vec::new();
         if let Some(shape) = change.table.entry.with_unique() {
             for row in [&change.before, &change.after].into_iter().flatten() {
@@ -76,7 +76,8 @@ impl Beside {
         } else {
             RowLock::Update
         };
-        lock_row(&mut self.locks, change.table.id(), &change.key, strength)?;
+        let row = (change.table.id(), &change.key);
+        lock_row(&mut self.locks, &core.shared.lists, row, strength)?;
         unique.iter().try_for_each(|unique| {
             lock_unique(
                 &mut self.locks,
@@ -124,7 +125,7 @@ impl Session<'_> {
         };
         let core = self.core;
         let beside = self.beside.get_or_insert_with(|| Beside::new(core));
-        if let Err(error) = beside.lock(&change) {
+        if let Err(error) = beside.lock(core, &change) {
             return Err(if is_busy(&error) {
                 self.failed(Error::RowLocked {
                     table: table.name().to_owned(),

@@ -7,6 +7,7 @@ use super::advisory::Advisory;
 use super::change::Version;
 use super::clock::{Purpose, View};
 use super::interval::Interval;
+use super::lists::Lists;
 use super::row_locks::{Wait, lock_error};
 use super::writes::{StatementSavepoint, WriteSet};
 use crate::core::Core;
@@ -360,6 +361,13 @@ impl Connection {
         locks.expect("only the drop of the connection takes them out")
     }
 
+    /// The session of the transaction's locks, and the lists of rows that stand beside it.
+    pub(super) fn locks_and_lists(&mut self) -> (&mut LockSession, &Lists) {
+        let locks = self.locks.as_mut();
+        let locks = locks.expect("only the drop of the connection takes them out");
+        (locks, &self.database.core.shared.lists)
+    }
+
     /// Gives the transaction's locks back.
     pub(super) fn end_locks(&mut self) {
         let (_, end) = self.core_and_end();
@@ -376,7 +384,9 @@ impl Connection {
         } = self;
         let locks = locks.as_mut();
         let locks = locks.expect("only the drop of the connection takes them out");
+        let lists = &database.core.shared.lists;
         let end = move || {
+            lists.end(locks);
             locks.end();
             if let Some(advisory) = advisory {
                 advisory.end_transaction();
@@ -528,6 +538,7 @@ impl Drop for Connection {
     fn drop(&mut self) {
         if self.core().process.is_here() {
             self.open = None;
+            self.end_locks();
             self.advisory = None;
             self.locks = None;
             self.core().shared.leave();

@@ -6,7 +6,8 @@
 //! the engine at once, in transactions of their own, and take no memory until the commit.
 
 use super::client::Connection;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::operations::check_layout;
 use crate::session::Session;
 use crate::table::Table;
 use std::sync::atomic::Ordering;
@@ -25,23 +26,60 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// [`Error::DuplicateKey`](crate::Error::DuplicateKey); the row is the last one that was taken
-    /// from the iterator.
-    pub fn fill<'r>(
-        &mut self,
-        table: &Table,
-        rows: impl IntoIterator<Item = &'r Row>,
-    ) -> Result<()> {
-        self.begin_change(table)?;
-        let mut rows = rows.into_iter();
-        let has_own = !self.open()?.writes.is_empty_in(table.id());
-        if has_own || table.entry.unique_elsewhere.load(Ordering::Acquire) {
-            return rows.try_for_each(|row| self.insert(table, row));
+    /// That of the first row that fails, and the number of the rows before it.
+    pub fn fill(&mut self, table: &Table, rows: &[Row]) -> Result<(), (usize, Error)> {
+        let begun = self.begin_fill(table).map_err(|error| (0, error))?;
+        if !begun {
+            return one_by_one(rows, |row| self.insert(table, row));
         }
+        one_by_one(rows, |row| check_whole(table, row))?;
+        let filled = self.fill_with(|session| {
+            let rows: Vec<&Row> = rows.iter().collect();
+            session.insert_many_checked(table, &rows)
+        });
+        match filled {
+            // Nothing of that is there. The row that was in the way is found by another try.
+            Err(Error::DuplicateKey(_)) => {}
+            filled => return filled.map_err(|error| (0, error)),
+        }
+        let mut count = 0;
+        let filled = self.fill_with(|session| {
+            rows.iter().try_for_each(|row| {
+                session.insert(table, row)?;
+                count += 1;
+                Ok(())
+            })
+        });
+        filled.map_err(|error| (count, error))
+    }
+
+    /// Whether rows of a table may go past the write set.
+    fn begin_fill(&mut self, table: &Table) -> Result<bool> {
+        self.begin_change(table)?;
+        let has_own = !self.open()?.writes.is_empty_in(table.id());
+        Ok(!has_own && !table.entry.unique_elsewhere.load(Ordering::Acquire))
+    }
+
+    /// Runs a transaction of the engine.
+    fn fill_with(&self, run: impl FnOnce(&mut Session<'_>) -> Result<()>) -> Result<()> {
         let mut session = Session::of_connection(self.core(), self.policy())?;
         session.declare_all()?;
-        session
-            .without_memory_limit(|session| rows.try_for_each(|row| session.insert(table, row)))?;
+        session.without_memory_limit(run)?;
         session.finish(Durability::Immediate)
     }
+}
+
+/// Fails unless a row is of the table and has all values that it must have.
+pub(super) fn check_whole(table: &Table, row: &Row) -> Result<()> {
+    check_layout(&table.entry, row.layout())?;
+    Ok(row.check_complete()?)
+}
+
+/// Does a step for one row after the other; an error comes with the number of rows before.
+pub(super) fn one_by_one(
+    rows: &[Row],
+    mut step: impl FnMut(&Row) -> Result<()>,
+) -> Result<(), (usize, Error)> {
+    let mut rows = rows.iter().enumerate();
+    rows.try_for_each(|(at, row)| step(row).map_err(|error| (at, error)))
 }

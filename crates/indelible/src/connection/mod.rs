@@ -35,6 +35,7 @@ mod commit;
 mod fill;
 mod images;
 mod interval;
+mod lists;
 mod merge;
 mod modify;
 mod omission;
@@ -49,6 +50,7 @@ mod scan;
 #[cfg(test)]
 mod schedule_tests;
 mod shared;
+mod together;
 mod unique;
 mod writes;
 

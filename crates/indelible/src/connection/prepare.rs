@@ -20,6 +20,7 @@ use super::change::{Change, Version};
 use super::client::{Connection, Open};
 use super::clock::Reads;
 use super::commit::{CommitReport, Work, add_written};
+use super::lists::Lists;
 use super::prepared::{Holder, PreparedTransaction};
 use super::prepared_body::{self, Body, Written};
 use super::read::partition_to_read;
@@ -112,6 +113,7 @@ impl Connection {
         }
         let kept = self.database.hidden_table(HiddenTable::Prepared)?;
         self.lock_reads(open)?;
+        self.lock_listed(&open.writes)?;
         let locks = self.locks().held_locks();
         let tables = tables_of(&open.writes, &locks);
         self.core().shared.prepared.reserve(facts.clone(), tables)?;
@@ -144,6 +146,20 @@ impl Connection {
             let locked = locks.lock_table(table, TableLock::Shared);
             locked.map_err(lock_error)
         })
+    }
+
+    /// Gives each row that stands in a list a lock of its own: the record has locks only.
+    fn lock_listed(&mut self, writes: &WriteSet) -> Result<()> {
+        let wait = self.wait.limit();
+        let (locks, lists) = self.locks_and_lists();
+        if !lists.has_any_of(locks) {
+            return Ok(());
+        }
+        locks.set_wait_limit(wait);
+        let mut changes = writes.changes();
+        changes.try_for_each(|change| lock_change(locks, lists, change))?;
+        lists.replace(locks);
+        Ok(())
     }
 }
 
@@ -286,7 +302,7 @@ impl Database {
                 holder.problem = changes_of(core, &body, &mut writes)?;
                 tables = tables_of(&writes, &body.locks);
                 let mut locks = core.shared.locks.session();
-                match lock_all(&mut locks, &body.locks, &writes) {
+                match lock_all(&mut locks, &core.shared.lists, &body.locks, &writes) {
                     Err(error) if is_busy(&error) => {
                         let problem = "another prepared transaction has its locks";
                         holder.problem = Some(problem.to_owned());
@@ -463,18 +479,23 @@ fn changes_of(core: &Core, body: &Body, writes: &mut WriteSet) -> Result<Option<
 
 /// Takes the locks of a prepared transaction: those of its list; and, since a restored database
 /// encodes keys and numbers indexes in its own way, those of the rows that it changes.
-fn lock_all(locks: &mut LockSession, list: &[HeldLock], writes: &WriteSet) -> Result<()> {
+fn lock_all(
+    locks: &mut LockSession,
+    lists: &Lists,
+    held: &[HeldLock],
+    writes: &WriteSet,
+) -> Result<()> {
     locks.set_wait_limit(Duration::ZERO);
-    for lock in list {
+    for lock in held {
         locks.lock_again(lock).map_err(lock_error)?;
     }
     writes
         .changes()
-        .try_for_each(|change| lock_change(locks, change))
+        .try_for_each(|change| lock_change(locks, lists, change))
 }
 
 /// Locks the row of a change, and the unique keys that it takes and frees.
-fn lock_change(locks: &mut LockSession, change: &Change) -> Result<()> {
+fn lock_change(locks: &mut LockSession, lists: &Lists, change: &Change) -> Result<()> {
     let table = change.table.id();
     let mut keys = Vec::new();
     if let Some(shape) = change.table.entry.with_unique() {
@@ -497,7 +518,7 @@ fn lock_change(locks: &mut LockSession, change: &Change) -> Result<()> {
     } else {
         RowLock::Update
     };
-    lock_row(locks, table, &change.key, strength)?;
+    lock_row(locks, lists, (table, &change.key), strength)?;
     keys.iter()
         .try_for_each(|unique| lock_unique(locks, table, unique.index, &unique.key))
 }

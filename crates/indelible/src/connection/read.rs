@@ -127,9 +127,9 @@ impl Connection {
         strength: RowLock,
         wait: Wait,
     ) -> Result<()> {
-        let locks = self.locks();
+        let (locks, lists) = self.locks_and_lists();
         locks.set_wait_limit(wait.limit());
-        lock_row(locks, table.id(), key, strength)
+        lock_row(locks, lists, (table.id(), key), strength)
     }
 
     /// The newest version of a row that is locked: the transaction's own, or the committed one.

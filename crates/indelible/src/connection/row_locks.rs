@@ -16,13 +16,14 @@
 //! Order: the key before the content. Nobody waits for a lock here while holding a session slot of
 //! a partition or the clock.
 
+use super::lists::Lists;
 use super::omission::{Omission, is_left_out};
 use crate::error::{Error, Result};
 use std::time::Duration;
 use storage::StorageError;
 use storage::engine::PageId;
 use storage::lock::{KeyMode, LockSession};
-use storage::record::{IndexId, KeyBuf, MAX_KEY_WORDS, TableId};
+use storage::record::{IndexId, KeyBuf, MAX_KEY_WORDS, TableId, key_hash};
 
 /// Strength of a row lock, weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,16 +61,44 @@ const KEY: u64 = 0;
 const CONTENT: u64 = 1;
 const UNIQUE: u64 = 2;
 
-/// Locks a row.
+/// Locks a row, which another transaction may have listed as locked.
 pub(super) fn lock_row(
     locks: &mut LockSession,
-    table: TableId,
-    key: &KeyBuf,
+    lists: &Lists,
+    (table, key): (TableId, &KeyBuf),
     strength: RowLock,
 ) -> Result<()> {
     if is_left_out(Omission::RowLocks) {
         return Ok(());
     }
+    loop {
+        lock_names(locks, table, key, strength)?;
+        let Some(holder) = lists.holder(locks, table, listed_name(key)) else {
+            return Ok(());
+        };
+        // They are new: who had locks here before kept others from listing. Whoever waits must not
+        // be in the way of the other transaction's next change of its row.
+        for kind in [CONTENT, KEY] {
+            locks.unlock_key(PageId(table.0), &name_of(kind, key));
+        }
+        Lists::wait_for(locks, holder)?;
+    }
+}
+
+/// The name of a row in a list. Two keys with one name exclude each other needlessly.
+pub(super) fn listed_name(key: &KeyBuf) -> u64 {
+    match **key {
+        [word] => word,
+        _ => key_hash(key),
+    }
+}
+
+fn lock_names(
+    locks: &mut LockSession,
+    table: TableId,
+    key: &KeyBuf,
+    strength: RowLock,
+) -> Result<()> {
     let (of_key, of_content) = match strength {
         RowLock::KeyShare => (Some(KeyMode::Shared), None),
         RowLock::Share => (Some(KeyMode::Shared), Some(KeyMode::Shared)),
@@ -105,6 +134,12 @@ fn lock_name(
     key: &KeyBuf,
     mode: KeyMode,
 ) -> Result<()> {
+    locks
+        .lock_key(table, PageId(table.0), &name_of(kind, key), mode)
+        .map_err(lock_error)
+}
+
+fn name_of(kind: u64, key: &KeyBuf) -> KeyBuf {
     let mut name = KeyBuf::new();
     // A key of full length has its last words mixed. Two keys that become one name exclude each
     // other needlessly, and no more.
@@ -115,9 +150,7 @@ fn lock_name(
         .iter()
         .fold(0, |mixed: u64, word| mixed.rotate_left(7) ^ word);
     words[kept] = kind ^ rest.rotate_left(32);
-    locks
-        .lock_key(table, PageId(table.0), &name, mode)
-        .map_err(lock_error)
+    name
 }
 
 /// The error of a lock that was not granted. The limit of locks is that of connections.

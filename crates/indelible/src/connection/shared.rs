@@ -8,6 +8,7 @@
 //! orders the two. The last connection ends the period.
 
 use super::clock::Clock;
+use super::lists::Lists;
 use super::omission::{Omission, is_left_out};
 use super::prepared::PreparedSet;
 use crate::core::Core;
@@ -26,6 +27,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<Clock>,
     pub(super) locks: Arc<LockManager>,
     pub(crate) prepared: PreparedSet,
+    pub(super) lists: Lists,
     connections_max: u32,
     /// Number of the period in which connections are open; 0 if none is.
     period: AtomicU64,
@@ -52,6 +54,7 @@ impl Shared {
                 ..LockOptions::default()
             }),
             prepared: PreparedSet::new(options.prepared_max.unwrap_or(PREPARED_MAX)),
+            lists: Lists::default(),
             connections_max: options.connections_max.unwrap_or(CONNECTIONS_MAX),
             period: AtomicU64::new(0),
             connections: Mutex::default(),

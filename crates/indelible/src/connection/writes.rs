@@ -39,12 +39,81 @@ const SEARCHED_MAX: usize = 16;
 /// Longest log whose memory is kept for the next transaction.
 const KEPT_MAX: usize = 1024;
 
+/// The newest change of each changed row of a table.
+#[derive(Default)]
+struct Newest {
+    /// First changes of rows, as far as their keys ascended; a map of them would take longer than
+    /// all else where many rows are inserted.
+    ascending: Vec<usize>,
+    /// All others, which count before those.
+    map: BTreeMap<KeyBuf, usize>,
+}
+
+impl Newest {
+    fn is_empty(&self) -> bool {
+        self.ascending.is_empty() && self.map.is_empty()
+    }
+
+    fn find(&self, log: &[Entry], key: &KeyBuf) -> Option<usize> {
+        if let Some(at) = self.map.get(key) {
+            return Some(*at);
+        }
+        let key_of = |at: &usize| &log[*at].change.key;
+        if self.ascending.last().is_none_or(|last| key_of(last) < key) {
+            return None;
+        }
+        let found = self.ascending.binary_search_by_key(&key, key_of);
+        found.ok().map(|place| self.ascending[place])
+    }
+
+    /// Notes that a change is the newest one of its row.
+    fn note(&mut self, log: &[Entry], at: usize) {
+        let key = &log[at].change.key;
+        let last = self.ascending.last();
+        if last.is_none_or(|last| log[*last].change.key < *key) && !self.map.contains_key(key) {
+            self.ascending.push(at);
+        } else {
+            self.map.insert(key.clone(), at);
+        }
+    }
+
+    /// Visits the newest changes of rows, those of a range of keys if one is given.
+    fn visit(
+        &self,
+        log: &[Entry],
+        keys: Option<(&KeyBuf, &KeyBuf)>,
+        mut visit: impl FnMut(&KeyBuf, usize),
+    ) {
+        let key_of = |at: &usize| &log[*at].change.key;
+        let mut ascending = &self.ascending[..];
+        if let Some((low, high)) = keys {
+            let start = ascending.partition_point(|at| key_of(at) < low);
+            let end = ascending.partition_point(|at| key_of(at) <= high);
+            ascending = ascending.get(start..end).unwrap_or(&[]);
+        }
+        for at in ascending {
+            let key = key_of(at);
+            if self.map.is_empty() || !self.map.contains_key(key) {
+                visit(key, *at);
+            }
+        }
+        match keys {
+            Some((low, high)) if low <= high => {
+                let mut rows = self.map.range(low..=high);
+                rows.by_ref().for_each(|(key, at)| visit(key, *at));
+            }
+            Some(_) => {}
+            None => self.map.iter().for_each(|(key, at)| visit(key, *at)),
+        }
+    }
+}
+
 /// Changes of one transaction; used again by the next one.
 #[derive(Default)]
 pub(super) struct WriteSet {
     log: Vec<Entry>,
-    /// The newest change of each row, once the log has become too long to be searched.
-    newest: Option<BTreeMap<TableId, BTreeMap<KeyBuf, usize>>>,
+    /// The newest changes of rows, once the log has become too long to be searched.
+    newest: Option<BTreeMap<TableId, Newest>>,
     /// Unique keys that the transaction has locked: rows of the set have got no others.
     unique_keys: BTreeSet<(TableId, IndexId, KeyBuf)>,
     number: u64,
@@ -99,16 +168,15 @@ impl WriteSet {
 
     /// Notes that a change is the newest one of its row.
     fn map(&mut self, at: usize) {
-        let change = &self.log[at].change;
         let tables = self.newest.get_or_insert_default();
-        let rows = tables.entry(change.table.id()).or_default();
-        rows.insert(change.key.clone(), at);
+        let rows = tables.entry(self.log[at].change.table.id()).or_default();
+        rows.note(&self.log, at);
     }
 
     /// The newest change of a row.
     fn find(&self, table: TableId, key: &KeyBuf) -> Option<usize> {
         match &self.newest {
-            Some(tables) => tables.get(&table)?.get(key).copied(),
+            Some(tables) => tables.get(&table)?.find(&self.log, key),
             None => self
                 .log
                 .iter()
@@ -145,9 +213,14 @@ impl WriteSet {
             let Some(rows) = tables.and_then(|tables| tables.get_mut(&change.table.id())) else {
                 continue;
             };
+            if rows.ascending.last() == Some(&self.log.len()) {
+                rows.ascending.pop();
+                rows.map.remove(&change.key);
+                continue;
+            }
             match previous {
-                Some(previous) => rows.insert(change.key, previous),
-                None => rows.remove(&change.key),
+                Some(previous) => rows.map.insert(change.key, previous),
+                None => rows.map.remove(&change.key),
             };
         }
         true
@@ -161,7 +234,7 @@ impl WriteSet {
     /// Whether no row of the table has changed.
     pub(super) fn is_empty_in(&self, table: TableId) -> bool {
         match &self.newest {
-            Some(tables) => tables.get(&table).is_none_or(BTreeMap::is_empty),
+            Some(tables) => tables.get(&table).is_none_or(Newest::is_empty),
             None => self
                 .log
                 .iter()
@@ -211,10 +284,23 @@ impl WriteSet {
         let Some(rows) = tables.get(&table) else {
             return;
         };
-        match keys {
-            Some((low, high)) => rows.range(low..=high).for_each(|(key, at)| visit(key, *at)),
-            None => rows.iter().for_each(|(key, at)| visit(key, *at)),
+        rows.visit(&self.log, keys, visit);
+    }
+
+    /// Whether a row of a table with a key in a range has changed.
+    pub(super) fn meets(&self, table: TableId, low: &KeyBuf, high: &KeyBuf) -> bool {
+        let mut meets = false;
+        match &self.newest {
+            Some(tables) => {
+                if let Some(rows) = tables.get(&table) {
+                    rows.visit(&self.log, Some((low, high)), |_, _| meets = true);
+                }
+            }
+            None => self.visit(table, Some((low, high)), self.number, &mut |_, _| {
+                meets = true;
+            }),
         }
+        meets
     }
 
     /// Whether a row of the set may have got this unique key.

@@ -13,6 +13,7 @@ mod onlookers;
 mod prepared;
 mod random;
 mod threads;
+mod together;
 
 use crate::common::{Directory, methods, people, small_options};
 use indelible::{

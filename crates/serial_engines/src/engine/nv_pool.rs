@@ -68,6 +68,9 @@ pub(crate) trait PoolTables<P: Platform>: Tables<DeviceOf<P>, NvWriteSet> + Size
     /// Kind of the method's pools.
     const POOL_KIND: PoolKind;
 
+    /// See [`Policy::INSERTS_TOGETHER`].
+    const INSERTS_TOGETHER: bool;
+
     /// The tables whose list starts at the word `directory`.
     fn open(
         arena: &mut Arena<DeviceOf<P>>,
@@ -80,6 +83,7 @@ pub(crate) trait PoolTables<P: Platform>: Tables<DeviceOf<P>, NvWriteSet> + Size
 
 impl<P: Platform> PoolTables<P> for TableSpace<DeviceOf<P>, NvWriteSet, NvBptree> {
     const POOL_KIND: PoolKind = PoolKind(0x6e76_6970);
+    const INSERTS_TOGETHER: bool = true;
 
     fn open(
         arena: &mut Arena<DeviceOf<P>>,
@@ -95,6 +99,7 @@ impl<P: Platform> PoolTables<P> for TableSpace<DeviceOf<P>, NvWriteSet, NvBptree
 
 impl<P: Platform> PoolTables<P> for NvTables<DeviceOf<P>> {
     const POOL_KIND: PoolKind = PoolKind(0x6e76_6c67);
+    const INSERTS_TOGETHER: bool = false;
 
     fn open(
         arena: &mut Arena<DeviceOf<P>>,
@@ -252,6 +257,7 @@ impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
 impl<P: Platform, T: PoolTables<P>> Policy for NvPool<P, T> {
     type Space = InArena<DeviceOf<P>, NvWriteSet, T>;
     type Savepoint = (UndoSavepoint, HeapSavepoint);
+    const INSERTS_TOGETHER: bool = T::INSERTS_TOGETHER;
 
     fn space(&self) -> &Self::Space {
         &self.space

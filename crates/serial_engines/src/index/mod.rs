@@ -4,6 +4,7 @@
 //! above them is written once. Keys are unique; a non-unique index has the primary key appended by
 //! its encoder.
 
+mod allocations;
 pub mod bptree;
 mod bptree_node;
 pub mod cow;
@@ -13,6 +14,7 @@ mod nv_node;
 pub mod slotted;
 pub mod trees;
 
+pub(crate) use allocations::Allocations;
 pub use bptree::Bptree;
 pub use nv_bptree::NvBptree;
 pub use nv_node::NodeShape;
@@ -93,6 +95,25 @@ pub trait OrderedIndex<M: Memory, W>: Send + Sized {
         key: &[u64],
         value: u64,
     ) -> Result<bool>;
+
+    /// Adds entries in the order of their keys, each `key_words` words and a value; none, or the
+    /// number of one whose key is there, or comes before it in `entries` as well. Some of the
+    /// others may have been added then.
+    fn insert_many(
+        &mut self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        key_words: usize,
+        entries: &[u64],
+    ) -> Result<Option<usize>> {
+        for (number, entry) in entries.chunks_exact(key_words + 1).enumerate() {
+            let (key, value) = entry.split_at(key_words);
+            if !self.insert(arena, writes, key, value[0])? {
+                return Ok(Some(number));
+            }
+        }
+        Ok(None)
+    }
 
     /// Takes a key out and returns its value.
     fn remove(&mut self, arena: &mut Arena<M>, writes: &mut W, key: &[u64]) -> Result<Option<u64>>;

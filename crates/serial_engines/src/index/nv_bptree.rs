@@ -20,12 +20,15 @@
 
 #[path = "nv_bulk.rs"]
 mod bulk;
+#[path = "nv_many.rs"]
+mod many;
 
 use super::nv_node::{
     HEADER_WORDS, Node, NodeShape, bitmap_delta, bytes_of, damaged, entry_sum, fingerprint,
-    inner_checksum, inner_image, leaf_image,
+    inner_checksum, leaf_image,
 };
 use super::{Ahead, IndexShape, OrderedIndex, Visit};
+use many::Inserted;
 use pmem::{Arena, Memory, Owner, Part};
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -370,63 +373,6 @@ impl NvBptree {
         self.replace_child(arena, writes, path, &[left, right], &separator)
     }
 
-    fn is_right_edge<M: Memory>(&self, arena: &Arena<M>, path: &[Step]) -> Result<bool> {
-        for step in path {
-            if step.child != Node::open(arena, &self.shape, step.node)?.key_count()? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Puts two nodes and the separator between them in the place of the child that the path ends
-    /// with.
-    fn replace_child<M: Memory, W: WriteSet<M>>(
-        &self,
-        arena: &mut Arena<M>,
-        writes: &mut W,
-        path: &[Step],
-        pair: &[u64; 2],
-        separator: &[u64],
-    ) -> Result<()> {
-        let Some((step, above)) = path.split_last() else {
-            let old = arena.word(self.root_word)?;
-            let level = Node::open(arena, &self.shape, old)?.level + 1;
-            let image = inner_image(&self.shape, level, separator, pair);
-            let root = self.new_node(arena, writes, &image)?;
-            return self.write_root(arena, writes, root);
-        };
-        let words = self.shape.key_words;
-        let node = Node::open(arena, &self.shape, step.node)?;
-        let (level, count) = (node.level, node.key_count()?);
-        let mut keys = node.keys(count)?.to_vec();
-        let mut children = node.children(count)?.to_vec();
-        children.splice(step.child..=step.child, pair.iter().copied());
-        keys.splice(
-            step.child * words..step.child * words,
-            separator.iter().copied(),
-        );
-        if count < self.shape.inner_keys {
-            return self.write_inner(arena, writes, step, (level, &keys, &children));
-        }
-        let middle = if self.is_right_edge(arena, path)? {
-            count - 1
-        } else {
-            children.len() / 2 - 1
-        };
-        let (left_keys, rest) = keys.split_at(middle * words);
-        let (up, right_keys) = rest.split_at(words);
-        let (left_children, right_children) = children.split_at(middle + 1);
-        let images = [
-            inner_image(&self.shape, level, left_keys, left_children),
-            inner_image(&self.shape, level, right_keys, right_children),
-        ];
-        let left = self.new_node(arena, writes, &images[0])?;
-        let right = self.new_node(arena, writes, &images[1])?;
-        Self::free_node(arena, writes, step.node)?;
-        self.replace_child(arena, writes, above, &[left, right], up)
-    }
-
     /// Puts a node in the place of the child that the path ends with.
     fn swap_child<M: Memory, W: WriteSet<M>>(
         &self,
@@ -699,6 +645,24 @@ impl<M: Memory, W: WriteSet<M>> OrderedIndex<M, W> for NvBptree {
             }
         }
         Ok(true)
+    }
+
+    fn insert_many(
+        &mut self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        key_words: usize,
+        entries: &[u64],
+    ) -> Result<Option<usize>> {
+        let entries: Vec<&[u64]> = entries.chunks_exact(key_words + 1).collect();
+        let mut added = 0;
+        while added < entries.len() {
+            match self.insert_next(arena, writes, &entries[added..])? {
+                Inserted::All(count) => added += count,
+                Inserted::Taken(at) => return Ok(Some(added + at)),
+            }
+        }
+        Ok(None)
     }
 
     fn remove(&mut self, arena: &mut Arena<M>, writes: &mut W, key: &[u64]) -> Result<Option<u64>> {

@@ -80,6 +80,13 @@ impl Bench {
         assert!(self.tree.insert(arena, log, &[key], key).unwrap());
     }
 
+    /// Inserts keys together; the number of one that is there.
+    fn insert_many(&mut self, keys: &[u64]) -> Option<usize> {
+        let (arena, log) = (&mut self.arena, &mut self.log);
+        let entries: Vec<u64> = keys.iter().flat_map(|key| [*key, *key]).collect();
+        self.tree.insert_many(arena, log, 1, &entries).unwrap()
+    }
+
     fn remove(&mut self, key: u64) {
         let (arena, log) = (&mut self.arena, &mut self.log);
         assert_eq!(
@@ -143,4 +150,64 @@ fn removed_leaves_survive_a_drain_between_their_writes() {
         bench.commit();
         bench.expect(std::iter::once(1).chain(2 * slots + 1..8 * slots));
     }
+}
+
+#[test]
+fn many_keys_at_once_are_what_they_are_one_by_one() {
+    let mut state = 5_u64;
+    let mut next = |bound: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(7);
+        (state >> 33) % bound
+    };
+    for node_bytes in [128, 512, 2048] {
+        for round in 0..40 {
+            let mut bench = Bench::new(node_bytes);
+            let mut all = std::collections::BTreeSet::new();
+            for _ in 0..6 {
+                let (first, step) = (next(3000), 1 + next(3));
+                let range = (first..first + 1 + next(900)).step_by(step as usize);
+                let new: Vec<u64> = range.filter(|key| !all.contains(key)).collect();
+                bench.write_elsewhere(next(OTHER_WORDS as u64) as usize);
+                assert_eq!(bench.insert_many(&new), None);
+                all.extend(new);
+                let gone: Vec<u64> = all.iter().copied().filter(|_| next(7) == 0).collect();
+                for key in gone {
+                    bench.remove(key);
+                    all.remove(&key);
+                }
+                if next(2) == 0 {
+                    bench.commit();
+                }
+            }
+            bench.commit();
+            bench.expect(all.iter().copied());
+            assert!(!all.is_empty(), "round {round}");
+        }
+    }
+}
+
+#[test]
+fn a_key_that_is_there_is_named() {
+    let mut bench = Bench::new(128);
+    assert_eq!(bench.insert_many(&[2, 4, 6]), None);
+    assert_eq!(bench.insert_many(&[1, 3, 4, 5]), Some(2));
+    bench.log.abort(&mut bench.arena).unwrap();
+    bench.arena.settle(Outcome::Aborted);
+    assert_eq!(bench.insert_many(&[7, 8, 8, 9]), Some(2));
+    bench.log.abort(&mut bench.arena).unwrap();
+    bench.arena.settle(Outcome::Aborted);
+    bench.expect(std::iter::empty());
+}
+
+#[test]
+fn many_keys_build_all_levels_of_a_tree() {
+    let mut bench = Bench::new(128);
+    let keys: Vec<u64> = (0..4000).collect();
+    assert_eq!(bench.insert_many(&keys[2000..]), None);
+    bench.commit();
+    assert_eq!(bench.insert_many(&keys[..2000]), None);
+    bench.commit();
+    bench.expect(keys.into_iter());
 }

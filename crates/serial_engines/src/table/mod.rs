@@ -93,6 +93,18 @@ pub trait Tables<M: Memory, W>: Send {
         row: &Row,
     ) -> Result<()>;
 
+    /// Inserts rows of one table. If one fails, some of the others may be there.
+    fn insert_many(
+        &mut self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        id: TableId,
+        rows: &[&Row],
+    ) -> Result<()> {
+        rows.iter()
+            .try_for_each(|row| self.insert(arena, writes, id, row))
+    }
+
     /// Changes columns of the row with this primary key.
     fn update(
         &mut self,
@@ -178,6 +190,11 @@ pub trait Space {
     /// Inserts a row.
     fn insert(&mut self, id: TableId, row: &Row) -> Result<()>;
 
+    /// Inserts rows of one table. If one fails, some of the others may be there.
+    fn insert_many(&mut self, id: TableId, rows: &[&Row]) -> Result<()> {
+        rows.iter().try_for_each(|row| self.insert(id, row))
+    }
+
     /// Changes columns of the row with this primary key; false if there is none.
     fn update(&mut self, id: TableId, key: &[u64], changes: &Changes) -> Result<bool>;
 
@@ -251,6 +268,11 @@ impl<M: Memory, W, T: Tables<M, W>> Space for InArena<M, W, T> {
     fn insert(&mut self, id: TableId, row: &Row) -> Result<()> {
         self.tables
             .insert(&mut self.arena, &mut self.writes, id, row)
+    }
+
+    fn insert_many(&mut self, id: TableId, rows: &[&Row]) -> Result<()> {
+        self.tables
+            .insert_many(&mut self.arena, &mut self.writes, id, rows)
     }
 
     #[inline]

@@ -5,6 +5,7 @@
 //! where the statement began.
 
 mod locate;
+mod many;
 
 use super::Tables;
 use super::directory::{self, Directory, NewDescriptor, RootsCounted};
@@ -336,6 +337,17 @@ impl<M: Memory, W: WriteSet<M>, I: OrderedIndex<M, W>> Tables<M, W> for TableSpa
             self.inserted.rows.push((id, hash, tuple));
         }
         Ok(())
+    }
+
+    fn insert_many(
+        &mut self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+        id: TableId,
+        rows: &[&Row],
+    ) -> Result<()> {
+        self.inserted.has_any = true;
+        find_mut(&mut self.tables, id)?.insert_many(arena, writes, rows)
     }
 
     fn update(

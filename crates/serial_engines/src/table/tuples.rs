@@ -7,6 +7,7 @@
 //! where the write set prefers that and the new content takes a block of the same size.
 
 mod copies;
+mod many;
 mod views;
 
 use pmem::{Arena, ClassId, Memory, NvPtr, Owner, Part, PmemError, block_bytes};
@@ -233,6 +234,15 @@ impl Tuples {
         self.scratch.image = image;
         self.scratch.field = field;
         Ok(tuple)
+    }
+
+    /// Reserves the block of a tuple.
+    #[inline]
+    fn reserve<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<u64> {
+        match self.class {
+            Some(class) => Ok(arena.reserve_class(class)?),
+            None => self.reserve_first(arena),
+        }
     }
 
     #[cold]

@@ -8,13 +8,13 @@
 //! keep the key of one that is not there.
 
 use super::modify::rules;
-use super::storage::{clamped, column_value, integer_of, read_row};
+use super::storage::{clamped, integer_of, read_row};
 use super::{Row, Run, evaluate, is_true};
 use crate::error::Result;
 use crate::plan::{Expr, PointChange, PointInsert, PointPlan, PointRow, Source, Target};
 use crate::sink::Batch;
 use crate::types::{Datum, storage};
-use indelible::{Changes, Error, Found, KEY_COLUMNS_MAX, RecordError, TableId, ValueRef};
+use indelible::{Changes, Found, KEY_COLUMNS_MAX, TableId, ValueRef};
 use std::collections::HashMap;
 
 /// Tables whose memory is kept.
@@ -155,7 +155,7 @@ impl PointRun<'_> {
             }
             self.row.clear();
             for (at, value) in work.values.iter().enumerate() {
-                store(table, (at, value), run, |value| self.row.set(at, value))?;
+                rules::store(table, (at, value), run, |value| self.row.set(at, value))?;
             }
             let inserted = run.connection.insert(&table.source.table, &*self.row);
             inserted.map_err(|error| rules::of_row(table, error, &work.values, run))?;
@@ -220,7 +220,7 @@ impl PointRun<'_> {
         self.changes.clear();
         for (at, _) in set {
             let value = &work.values[*at];
-            store(table, (*at, value), run, |value| {
+            rules::store(table, (*at, value), run, |value| {
                 self.changes.set(*at, value)
             })?;
         }
@@ -271,25 +271,6 @@ fn with_key<R>(
         }
     }
     body(&key[..values.len()], run).map(Some)
-}
-
-/// Gives a column the value that it has below.
-fn store(
-    table: &Target,
-    (at, value): (usize, &Datum),
-    run: &Run<'_>,
-    set: impl FnOnce(ValueRef<'_>) -> Result<(), RecordError>,
-) -> Result<()> {
-    let source = &table.source;
-    let stored = match storage::lend(value, source.column_type(at))? {
-        Some(lent) => set(lent),
-        None => {
-            let context = run.environment.context();
-            let is_key = rules::is_key(table, at);
-            set(column_value(source, at, value, is_key, &context)?.as_ref())
-        }
-    };
-    stored.map_err(|error| rules::named(table, Error::from(error).into()))
 }
 
 /// Whether the columns that are set break a rule of the table.

@@ -17,6 +17,9 @@ use sql_parse::copy::{
 use sql_parse::{ident_text, object_name, parse};
 use sqlparser::ast::{CopySource, CopyTarget, Ident, ObjectName, Statement};
 
+/// Rows that are read before they are inserted.
+const TOGETHER: usize = 64;
+
 impl Session {
     pub(super) fn copy(
         &mut self,
@@ -196,16 +199,29 @@ impl Session {
         };
         let mut state = self.begin_run(&plan)?;
         let mut feed = Feed::begin(modify, &mut self.run(&mut state));
-        let mut rows = 0;
-        while let Some(record) = records.next(&mut more)? {
-            let values = match record {
-                Record::Texts(texts) => self.values_of(texts, columns, format)?,
-                Record::Bytes(fields) => self.binary_values(&fields, columns)?,
-            };
-            feed.row(values, &mut self.run(&mut state))?;
+        let (mut rows, mut values, width) = (0, Vec::new(), columns.len());
+        let read = loop {
+            let record = records.next(&mut more).and_then(|record| match record {
+                Some(Record::Texts(texts)) => self.values_of(texts, columns, format).map(Some),
+                Some(Record::Bytes(fields)) => self.binary_values(&fields, columns).map(Some),
+                None => Ok(None),
+            });
+            match record {
+                Ok(Some(record)) => values.extend(record),
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
             rows += 1;
-        }
+            if width == 0 {
+                feed.row([], &mut self.run(&mut state))?;
+            } else if values.len() >= TOGETHER * width {
+                feed.rows(&mut values, width, &mut self.run(&mut state))?;
+            }
+        };
+        // An error of an earlier row comes first.
+        feed.rows(&mut values, width.max(1), &mut self.run(&mut state))?;
         feed.end(&mut self.run(&mut state))?;
+        read?;
         Ok(Completion::with_rows("COPY", rows))
     }
 

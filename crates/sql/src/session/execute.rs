@@ -150,7 +150,8 @@ impl Session {
         let is_in_block = self.transaction.is_block();
         let mut state = self.begin_run(plan)?;
         if let Node::Modify(modify) = &plan.root
-            && Feed::passes_write_set(modify, &self.run(&mut state))
+            && Feed::is_possible(modify)
+            && values.len().is_multiple_of(width)
         {
             return self.feed(modify, &mut state, values, width);
         }
@@ -174,7 +175,7 @@ impl Session {
         Ok(count)
     }
 
-    /// Inserts rows of values into a table that nobody else knows; their number.
+    /// Inserts rows of values together; their number.
     fn feed(
         &mut self,
         modify: &Arc<Modify>,
@@ -184,10 +185,7 @@ impl Session {
     ) -> Result<u64> {
         let mut run = self.run(state);
         let mut feed = Feed::begin(modify, &mut run);
-        let mut values = values.drain(..);
-        while values.len() > 0 {
-            feed.row(values.by_ref().take(width), &mut run)?;
-        }
+        feed.rows(values, width, &mut run)?;
         feed.end(&mut run)?;
         Ok(run.state.processed)
     }

@@ -100,6 +100,12 @@ pub trait Engine: Reads {
     /// Inserts a row; `DuplicateKey` if its primary key or a unique secondary key is taken.
     fn insert(&mut self, table: TableId, row: &Row) -> Result<()>;
 
+    /// Inserts rows of one table in any order; fails as [`Engine::insert`] does. Some of the others
+    /// may have been inserted then, so the caller aborts the transaction.
+    fn insert_many(&mut self, table: TableId, rows: &[&Row]) -> Result<()> {
+        rows.iter().try_for_each(|row| self.insert(table, row))
+    }
+
     /// Changes columns of the row with this primary key; false if there is none. Primary key
     /// columns must not change.
     fn update(&mut self, table: TableId, key: &[u64], changes: &Changes) -> Result<bool>;

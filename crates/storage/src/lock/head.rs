@@ -201,6 +201,13 @@ impl Head {
         }
     }
 
+    /// Whether nobody but a session holds it or waits; idle locks of others are revoked.
+    pub(super) fn is_alone(&mut self, session: SessionId) -> bool {
+        self.holders
+            .retain(|holder| holder.session == session || !holder.is_revocable());
+        self.queue.is_empty() && self.holders.iter().all(|holder| holder.session == session)
+    }
+
     /// Nobody holds it and nobody waits.
     #[inline]
     pub(super) fn is_unused(&self) -> bool {

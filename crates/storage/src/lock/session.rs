@@ -360,6 +360,27 @@ impl LockSession {
         self.finish();
     }
 
+    /// Takes the intention to change rows of a table; whether nobody else has a lock in it, or of it,
+    /// or waits for one. Idle intentions of others are revoked, so whoever locks something in the
+    /// table later does so after this look at it.
+    ///
+    /// # Errors
+    ///
+    /// Those of a lock on the table that others have.
+    pub fn is_alone_in(&mut self, table: TableId) -> Result<bool> {
+        let Some(whole) = self.lock_above(table, Strength::Exclusive)? else {
+            return Ok(true);
+        };
+        let entry = self.owned.wholes.get(whole).entry;
+        let shard = Queues::shard_of(self.owned.wholes.name(whole).hash);
+        Ok(self.manager.queues.shard(shard).is_alone(entry, self.id))
+    }
+
+    /// Its number, unique among the sessions that there are.
+    pub fn number(&self) -> u32 {
+        self.id
+    }
+
     /// Number of locks of the transaction, intention locks included.
     pub fn held(&self) -> usize {
         self.owned.count()

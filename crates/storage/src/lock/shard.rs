@@ -89,6 +89,12 @@ impl Shard {
         strength == Some(Strength::Exclusive)
     }
 
+    /// Whether a session is the only one that holds a lock or waits for it, without idle locks.
+    pub(super) fn is_alone(&self, entry: u32, session: SessionId) -> bool {
+        let mut locks = lock(&self.locks);
+        locks.table.get_mut(entry).head.is_alone(session)
+    }
+
     /// Takes a conversion to exclusive back.
     pub(super) fn weaken(
         &self,

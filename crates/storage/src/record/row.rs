@@ -21,7 +21,66 @@ pub struct Row {
     /// The tuple, then contents.
     buffer: Vec<u8>,
     /// A bit for each column that has been set since the last `clear`.
-    assigned: Box<[u64]>,
+    assigned: Columns,
+}
+
+/// A set of columns; for up to 64 of them without memory of its own.
+#[derive(Debug)]
+struct Columns {
+    first: u64,
+    more: Box<[u64]>,
+}
+
+impl Columns {
+    fn none_of(columns: usize) -> Self {
+        Self {
+            first: 0,
+            more: vec![0; columns.saturating_sub(1) / 64].into(),
+        }
+    }
+
+    /// Sets or unsets all of them.
+    #[inline]
+    fn fill(&mut self, word: u64) {
+        self.first = word;
+        self.more.fill(word);
+    }
+
+    #[inline]
+    fn insert(&mut self, column: usize) {
+        let bit = 1 << (column % 64);
+        match column / 64 {
+            0 => self.first |= bit,
+            word => self.more[word - 1] |= bit,
+        }
+    }
+
+    #[inline]
+    fn contains(&self, column: usize) -> bool {
+        let word = match column / 64 {
+            0 => self.first,
+            word => self.more[word - 1],
+        };
+        word >> (column % 64) & 1 == 1
+    }
+
+    fn bytes(&self) -> usize {
+        (1 + self.more.len()) * size_of::<u64>()
+    }
+}
+
+impl Clone for Columns {
+    fn clone(&self) -> Self {
+        Self {
+            first: self.first,
+            more: self.more.clone(),
+        }
+    }
+
+    fn clone_from(&mut self, source: &Self) {
+        self.first = source.first;
+        self.more.clone_from(&source.more);
+    }
 }
 
 impl Clone for Row {
@@ -47,12 +106,12 @@ impl Clone for Row {
 impl Row {
     /// Bytes of memory that its values take.
     pub fn bytes(&self) -> usize {
-        self.buffer.len() + self.assigned.len() * size_of::<u64>()
+        self.buffer.len() + self.assigned.bytes()
     }
 
     /// A row in which nothing is set.
     pub fn new(layout: Arc<TupleLayout>) -> Self {
-        let assigned = vec![0; layout.fields().len().div_ceil(64)].into();
+        let assigned = Columns::none_of(layout.fields().len());
         let mut row = Self {
             buffer: vec![0; layout.tuple_bytes()],
             layout,
@@ -97,7 +156,7 @@ impl Row {
             }
         })?;
         field.set_null(buffer, fitted.is_null());
-        assigned[column / 64] |= 1 << (column % 64);
+        assigned.insert(column);
         Ok(())
     }
 
@@ -122,8 +181,7 @@ impl Row {
     /// not.
     pub fn check_complete(&self) -> Result<()> {
         for (column, field) in self.layout.fields().iter().enumerate() {
-            let is_assigned = self.assigned[column / 64] >> (column % 64) & 1 == 1;
-            if field.null_bit.is_none() && !is_assigned {
+            if field.null_bit.is_none() && !self.assigned.contains(column) {
                 return Err(not_null(&self.layout, field));
             }
         }

@@ -2,6 +2,7 @@
 //! of the connection and the database meanwhile. Method: every method; connections that would wait
 //! fail at once; a copy of the open database's files is a killed process.
 
+use super::together::rows;
 use super::*;
 use crate::common::durable_methods;
 use indelible::{Error, PreparedTransaction, RowLock, TableLock, Uniqueness, Wait};
@@ -304,4 +305,26 @@ fn a_backup_has_it_with_its_locks() {
     let table = db.table("accounts").unwrap();
     check_locked(&db, &table, isolation);
     check_ends(&db, &table, "one");
+}
+
+/// Rows that were inserted together have no locks of their own before.
+#[test]
+fn rows_that_were_inserted_together_stay_locked() {
+    everywhere(|db| {
+        let table = filled(db, 5);
+        let mut one = begun(db, Isolation::ReadCommitted);
+        one.insert_all(&table, &rows(&table, 10..200)).unwrap();
+        one.prepare(&facts("many")).unwrap();
+        let mut other = begun(db, Isolation::ReadCommitted);
+        assert!(other.insert(&table, (10_i64, 0_i64)).is_err());
+        assert!(other.insert(&table, (199_i64, 0_i64)).is_err());
+        other.insert(&table, (200_i64, 0_i64)).unwrap();
+        other.abort();
+        let found = db.prepared_transaction("many").unwrap();
+        assert_eq!(db.commit_prepared(&found).unwrap().changes, 190);
+        other.begin(Isolation::ReadCommitted).unwrap();
+        assert!(set(&mut other, &table, 10, 1).unwrap());
+        other.commit(Durability::Immediate).unwrap();
+        assert_eq!(db.read(|r| r.count(&table, ..)).unwrap(), 195);
+    });
 }

@@ -71,10 +71,7 @@ impl Tuples {
             "a tuple is staged that is not whole"
         );
         image.resize(self.block_bytes, 0);
-        let tuple = match self.class {
-            Some(class) => arena.reserve_class(class)?,
-            None => self.reserve_first(arena)?,
-        };
+        let tuple = self.reserve(arena)?;
         writes.stage_final(arena, tuple, image)?;
         let change = arena.activate(tuple)?;
         writes.change(arena, change)?;

@@ -3,7 +3,7 @@
 //! | module | job |
 //! |---|---|
 //! | `insert` | new rows, and conflicts with those that are there |
-//! | `fill` | new rows of a table that nobody else knows, past the write set |
+//! | `fill` | new rows, many at a time |
 //! | `change` | updates and deletions |
 //! | `route` | the way to partitions |
 //! | `rules` | NOT NULL, checks, generated columns, names in errors |
@@ -104,7 +104,7 @@ impl Noted {
 /// A statement that changes rows, so far.
 struct Changing {
     noted: Noted,
-    /// Rows for a table that nobody else knows.
+    /// New rows that go to the table together.
     fill: Option<Fill>,
     results: Store,
 }
@@ -182,9 +182,33 @@ impl Feed {
         }
     }
 
-    /// Whether rows go past the write set.
-    pub(crate) fn passes_write_set(plan: &Modify, run: &Run<'_>) -> bool {
-        Fill::is_possible(plan, run)
+    /// Whether rows go to the table together.
+    pub(crate) fn is_possible(plan: &Modify) -> bool {
+        Fill::is_possible(plan)
+    }
+
+    /// Takes rows of `width` values each, which is not 0.
+    pub(crate) fn rows(
+        &mut self,
+        values: &mut Vec<Datum>,
+        width: usize,
+        run: &mut Run<'_>,
+    ) -> Result<()> {
+        if let (Some(places), Some(fill)) =
+            (fill::parameters(&self.modify.plan), &mut self.changing.fill)
+        {
+            for row in values.chunks_exact(width) {
+                fill.add_values(&self.modify.plan.table, (&places, row), run)?;
+                run.state.processed += 1;
+            }
+            values.clear();
+            return Ok(());
+        }
+        let mut values = values.drain(..);
+        while values.len() > 0 {
+            self.row(values.by_ref().take(width), run)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn row(

@@ -6,8 +6,8 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Target, UniqueKey};
 use crate::run::storage::column_value;
 use crate::run::{Row, Run, evaluate};
-use crate::types::{Context, Datum, text_io};
-use indelible::Error;
+use crate::types::{Context, Datum, storage, text_io};
+use indelible::{Error, RecordError, ValueRef};
 
 /// Computes the generated columns of a row.
 pub(in crate::run) fn generate(table: &Target, row: &mut Row, run: &mut Run<'_>) -> Result<()> {
@@ -160,6 +160,25 @@ pub(in crate::run) fn is_key(table: &Target, at: usize) -> bool {
     table.source.key.contains(&at)
         || table.keys.iter().any(|(_, key)| key.columns.contains(&at))
         || table.indexed.contains(&at)
+}
+
+/// Gives a column the value that it has below.
+pub(in crate::run) fn store(
+    table: &Target,
+    (at, value): (usize, &Datum),
+    run: &Run<'_>,
+    set: impl FnOnce(ValueRef<'_>) -> Result<(), RecordError>,
+) -> Result<()> {
+    let source = &table.source;
+    let stored = match storage::lend(value, source.column_type(at))? {
+        Some(lent) => set(lent),
+        None => {
+            let context = run.environment.context();
+            let is_key = is_key(table, at);
+            set(column_value(source, at, value, is_key, &context)?.as_ref())
+        }
+    };
+    stored.map_err(|error| named(table, Error::from(error).into()))
 }
 
 /// The row below of a row.
