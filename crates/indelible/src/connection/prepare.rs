@@ -150,7 +150,8 @@ impl Connection {
 
     /// Gives each row that stands in a list a lock of its own: the record has locks only.
     fn lock_listed(&mut self, writes: &WriteSet) -> Result<()> {
-        let wait = self.wait.limit();
+        // Others may have such a lock for the moment in which they look at the lists.
+        let wait = self.policy().wait_limit;
         let (locks, lists) = self.locks_and_lists();
         if !lists.has_any_of(locks) {
             return Ok(());
