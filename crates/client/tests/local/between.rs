@@ -448,3 +448,75 @@ fn statements_are_counted_without_their_constants() {
     let info = "SELECT dealloc || ' ' || (stats_reset <= now()) FROM pg_stat_statements_info";
     assert_eq!(run(&mut one, info), Some("0 true".into()));
 }
+
+#[test]
+fn a_prepared_transaction_belongs_to_its_owner() {
+    let (_scratch, sql) = Scratch::open("prepared-owner");
+    let mut owner = sql.connect().unwrap();
+    run(
+        &mut owner,
+        "CREATE TABLE t (a integer); CREATE ROLE maria LOGIN; CREATE ROLE anna LOGIN; \
+         GRANT INSERT ON t TO maria",
+    );
+    let mut maria = sql.connect_as("maria").unwrap();
+    let mut anna = sql.connect_as("anna").unwrap();
+    for name in ["one", "two"] {
+        let prepare = format!("BEGIN; INSERT INTO t VALUES (1); PREPARE TRANSACTION '{name}'");
+        run(&mut maria, &prepare);
+    }
+    let whose = "SELECT owner FROM pg_prepared_xacts WHERE gid = 'one'";
+    assert_eq!(run(&mut anna, whose), Some("maria".to_owned()));
+    assert_eq!(fails(&mut anna, "COMMIT PREPARED 'one'"), "42501");
+    assert_eq!(fails(&mut anna, "ROLLBACK PREPARED 'one'"), "42501");
+    run(&mut maria, "COMMIT PREPARED 'one'");
+    run(&mut owner, "COMMIT PREPARED 'two'");
+    let count = run(&mut owner, "SELECT count(*) FROM t");
+    assert_eq!(count, Some("2".to_owned()));
+}
+
+/// After a restart the numbers of rows without a key began after the highest committed row, and so
+/// did those of rows that wait to be committed.
+#[test]
+fn rows_of_a_prepared_transaction_keep_their_hidden_numbers() {
+    let (scratch, sql) = Scratch::open("prepared-numbers");
+    let mut session = sql.connect().unwrap();
+    run(&mut session, "CREATE TABLE t (a integer)");
+    run(&mut session, "INSERT INTO t VALUES (1)");
+    run(
+        &mut session,
+        "BEGIN; INSERT INTO t VALUES (2), (3); PREPARE TRANSACTION 'one'",
+    );
+    drop(session);
+    sql.close().unwrap();
+    let sql = Sql::open(Database::open(&scratch.0).unwrap()).unwrap();
+    let mut session = sql.connect().unwrap();
+    run(
+        &mut session,
+        "SET lock_timeout = '1ms'; INSERT INTO t VALUES (4)",
+    );
+    run(&mut session, "COMMIT PREPARED 'one'");
+    let rows = run(&mut session, "SELECT string_agg(a::text, ' ') FROM t");
+    assert_eq!(rows, Some("1 2 3 4".to_owned()));
+}
+
+#[test]
+fn without_room_nothing_is_prepared() {
+    let (scratch, sql) = Scratch::open("prepared-off");
+    sql.close().unwrap();
+    let options = Options::new().prepared_max(0);
+    let database = Database::open_with(&scratch.0, &options).unwrap();
+    let sql = Sql::open(database).unwrap();
+    let mut session = sql.connect().unwrap();
+    let shown = run(&mut session, "SHOW max_prepared_transactions");
+    assert_eq!(shown, Some("0".to_owned()));
+    let refused = fails(&mut session, "BEGIN; PREPARE TRANSACTION 'one'");
+    assert_eq!(refused, "55000");
+    assert_eq!(
+        fails(&mut session, "SET max_prepared_transactions = 5"),
+        "55P02"
+    );
+    // In a failed block it only ends it.
+    fails(&mut session, "BEGIN; SELECT 1 / 0");
+    run(&mut session, "PREPARE TRANSACTION 'one'");
+    assert_eq!(session.status(), sql::TransactionStatus::Idle);
+}
