@@ -324,8 +324,8 @@ fn end(bank: &mut Bank, random: u64, moves: Vec<(i64, i64)>) {
 #[test]
 fn prepared_transactions_are_whole() {
     // Pages that nothing guards must not be torn, and these have several sectors.
-    let methods = Method::distinct()
-        .filter(|method| method.is_durable() && method.survives_torn_pages());
+    let methods =
+        Method::distinct().filter(|method| method.is_durable() && method.survives_torn_pages());
     // Without `LONG_TESTS` every third method has to do.
     for (seed, method) in (1..).zip(methods.step_by(setting([1, 3]))) {
         let watch = run(method, seed, None);
