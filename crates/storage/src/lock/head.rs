@@ -4,13 +4,19 @@
 //! 2. A request is granted when it conflicts with no other holder and no waiter before it. A
 //!    request that is compatible with all of them passes the waiters, which delays nobody.
 //! 3. A conversion is queued after other conversions and before new requests.
-//! 4. The first waiter of a queue conflicts with a holder: every release, withdrawal and grant
-//!    calls `promote`.
+//! 4. The first waiter of a queue conflicts with a holder, or has been woken and is going to claim
+//!    the lock: every release, withdrawal and grant calls `promote`.
+//! 5. A lock without holders goes to whoever is awake: to be awake takes a sleeper as long as many
+//!    short transactions. The first waiter is passed so [`PASSES_MAX`] times at most, and then it
+//!    has the lock before it is awake.
 
 use super::inheritance::Inheritance;
 use super::mode::Strength;
 use super::parker::Parker;
 use std::sync::Arc;
+
+/// How often those who are awake may pass a first waiter that sleeps.
+pub(super) const PASSES_MAX: u32 = 16;
 
 /// The number of a session, unique in its wait-for graph.
 pub(super) type SessionId = u32;
@@ -61,8 +67,8 @@ pub(super) enum Answer {
 pub(super) struct Woken {
     /// They can go on.
     pub(super) granted: Vec<Arc<Parker>>,
-    /// They sleep, and can go on when those have ended. To be awake then takes them as long as some
-    /// short transactions.
+    /// They sleep, and can claim the lock, or can do so when those have ended. To be awake then
+    /// takes them as long as some short transactions.
     pub(super) next: Vec<Arc<Parker>>,
 }
 
@@ -71,6 +77,8 @@ pub(super) struct Woken {
 pub(super) struct Head {
     holders: Vec<Holder>,
     queue: Vec<Waiter>,
+    /// How often the first waiter was passed.
+    passes: u32,
 }
 
 impl Head {
@@ -94,10 +102,10 @@ impl Head {
         } else {
             self.queue.len()
         };
-        let in_front = self.queue[..behind]
-            .iter()
-            .fold(0, |set, waiter| set | waiter.strength.bit());
-        if self.is_free_for(request.session, request.strength, in_front) {
+        let in_front = self.strengths_before(behind);
+        if self.is_free_for(request.session, request.strength, in_front)
+            || self.may_pass(behind, request.strength)
+        {
             self.hold(request.session, request.strength, request.inheritance);
             return Answer::Granted;
         }
@@ -158,7 +166,25 @@ impl Head {
         else {
             return false;
         };
-        self.queue.remove(at);
+        self.take_waiter(at);
+        self.promote(woken);
+        true
+    }
+
+    /// Grants the request of a session that has been woken, if that is possible now; false if it is
+    /// not, or if it was granted before.
+    pub(super) fn claim(&mut self, session: SessionId, woken: &mut Woken) -> bool {
+        let queue = self.queue.iter();
+        let at = queue.take_while(|waiter| waiter.session != session).count();
+        let Some(waiter) = self.queue.get(at) else {
+            return false;
+        };
+        let (strength, in_front) = (waiter.strength, self.strengths_before(at));
+        if !self.is_free_for(session, strength, in_front) && !self.may_pass(at, strength) {
+            return false;
+        }
+        let waiter = self.take_waiter(at);
+        self.hold(session, strength, waiter.inheritance.as_ref());
         self.promote(woken);
         true
     }
@@ -270,20 +296,53 @@ impl Head {
             .retain(|holder| holder.inheritance.as_ref().is_none_or(|word| word.want()));
     }
 
-    /// Grants what can be granted.
+    /// Strengths that the first waiters want.
+    fn strengths_before(&self, waiters: usize) -> u8 {
+        let in_front = self.queue[..waiters].iter();
+        in_front.fold(0, |set, waiter| set | waiter.strength.bit())
+    }
+
+    /// Lets somebody who is awake pass the first waiters, if nobody has the lock and those whom it
+    /// delays sleep.
+    fn may_pass(&mut self, waiters: usize, strength: Strength) -> bool {
+        let mut delayed = self.queue[..waiters].iter();
+        let may_pass = self.holders.is_empty()
+            && self.passes < PASSES_MAX
+            && delayed.all(|waiter| {
+                strength.excluded() & waiter.strength.bit() == 0 || !waiter.parker.is_awake()
+            });
+        self.passes += u32::from(may_pass);
+        may_pass
+    }
+
+    fn take_waiter(&mut self, at: usize) -> Waiter {
+        if at == 0 {
+            self.passes = 0;
+        }
+        self.queue.remove(at)
+    }
+
+    /// Grants what can be granted to those who are awake, and wakes those who can claim the rest.
     fn promote(&mut self, woken: &mut Woken) {
         let (mut at, mut in_front, mut has_granted) = (0, 0, false);
         while at < self.queue.len() {
-            let (session, strength) = (self.queue[at].session, self.queue[at].strength);
-            if self.is_free_for(session, strength, in_front) {
-                let waiter = self.queue.remove(at);
+            let waiter = &self.queue[at];
+            let (session, strength) = (waiter.session, waiter.strength);
+            let is_ready = waiter.parker.is_awake() || self.passes >= PASSES_MAX;
+            let is_free = self.is_free_for(session, strength, in_front);
+            if is_ready && (is_free || self.may_pass(at, strength)) {
+                let waiter = self.take_waiter(at);
                 self.hold(session, strength, waiter.inheritance.as_ref());
                 woken.granted.push(waiter.parker);
                 has_granted = true;
-            } else {
-                in_front |= strength.bit();
-                at += 1;
+                continue;
             }
+            let parker = &self.queue[at].parker;
+            if is_free && parker.is_asleep() {
+                woken.next.push(Arc::clone(parker));
+            }
+            in_front |= strength.bit();
+            at += 1;
         }
         let next = self.queue.first().map(|waiter| &waiter.parker);
         if let Some(next) = next.filter(|next| has_granted && next.is_asleep()) {

@@ -58,7 +58,20 @@ impl Parker {
         self.word.load(Ordering::Relaxed) == ASLEEP
     }
 
-    /// Wakes the session if it sleeps, because its request is going to be granted soon.
+    /// Whether the session looks at its word all the time. One that is being woken is not awake,
+    /// and looks at its queue before it says so.
+    pub(super) fn is_awake(&self) -> bool {
+        self.word.load(Ordering::Relaxed) == WAITING
+    }
+
+    /// As a session that sleeps, for tests without threads.
+    #[cfg(test)]
+    #[cfg(not(feature = "schedules"))]
+    pub(super) fn pretend_sleep(&self) {
+        self.word.store(ASLEEP, Ordering::Release);
+    }
+
+    /// Wakes the session if it sleeps, because its request can be granted, or will be soon.
     pub(super) fn stir(&self) {
         if self.change(ASLEEP, ROUSED) {
             drop(lock(&self.mutex));
@@ -109,7 +122,8 @@ impl Parker {
         if !is_stopped() && !self.is_interrupted() {
             drop(self.signal.wait_timeout(guard, limit));
         }
-        self.change(ASLEEP, WAITING);
+        // It checks all reasons to wait now, so a rousing has had its effect.
+        let _ = self.change(ASLEEP, WAITING) || self.change(ROUSED, WAITING);
         self.is_granted()
     }
 

@@ -117,6 +117,14 @@ impl Shard {
         withdrawn
     }
 
+    /// Grants a request in the queue if that is possible now, as [`Head::claim`].
+    pub(super) fn claim(&self, entry: u32, session: SessionId, woken: &mut Woken) -> bool {
+        let mut locks = lock(&self.locks);
+        let is_granted = locks.table.get_mut(entry).head.claim(session, woken);
+        self.tidy(&mut locks, entry);
+        is_granted
+    }
+
     /// Sessions that a session waits for in the queue of this entry.
     pub(super) fn blockers(&self, entry: u32, session: SessionId, found: &mut Vec<SessionId>) {
         let locks = lock(&self.locks);

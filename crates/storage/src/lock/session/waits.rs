@@ -109,12 +109,28 @@ impl LockSession {
             {
                 return Outcome::Granted;
             }
+            // Free locks are left to those who are awake.
+            if self.claim(queue) {
+                return Outcome::Granted;
+            }
             // Its turn may be next.
             if self.parker.spin() {
                 return Outcome::Granted;
             }
             search_again = search_again.saturating_mul(2);
         }
+    }
+
+    /// Takes the lock if it is free; false if not, or if the request has been granted, of which the
+    /// parker will know.
+    fn claim(&mut self, queue: Queue) -> bool {
+        let Queue::Head { shard, entry } = queue else {
+            return false;
+        };
+        let heads = self.manager.queues.shard(shard);
+        let is_granted = heads.claim(entry, self.id, &mut self.woken);
+        self.wake_all();
+        is_granted
     }
 
     /// Leaves the queue; false if the request has been granted.

@@ -1,15 +1,18 @@
-//! Waiters are granted in order, and none is forgotten.
+//! Waiters are granted in order or because they are awake, and none is forgotten.
 //!
 //! Threads ask one after the other, each once the one before is waiting.
 
 use super::{TABLE, finish, granted, hasty, key, manager, range, start};
 use crate::error::StorageError;
+use crate::lock::head::{Answer, Head, PASSES_MAX, Request, SessionId, Woken};
+use crate::lock::mode::Strength;
+use crate::lock::parker::Parker;
 use crate::lock::{KeyMode, Mode};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 #[test]
-fn first_come_first_served() {
+fn everybody_is_served() {
     let manager = manager();
     let mut holder = manager.session();
     key(&mut holder, 1, KeyMode::Exclusive).unwrap();
@@ -29,7 +32,107 @@ fn first_come_first_served() {
     for thread in threads {
         drop(finish(thread));
     }
-    assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4]);
+    let mut served = order.lock().unwrap().clone();
+    served.sort_unstable();
+    assert_eq!(served, [0, 1, 2, 3, 4]);
+}
+
+/// A head, the parkers of its sessions, and those that it has signalled.
+#[derive(Default)]
+struct Line {
+    head: Head,
+    parkers: Vec<Arc<Parker>>,
+    woken: Woken,
+}
+
+impl Line {
+    /// A new session asks for the lock alone.
+    fn ask(&mut self) -> (SessionId, Answer) {
+        let session = self.parkers.len() as SessionId;
+        let parker = Arc::new(Parker::new());
+        parker.set_back();
+        let answer = self.head.request(&Request {
+            session,
+            strength: Strength::Exclusive,
+            inheritance: None,
+            parker: Some(&parker),
+        });
+        self.parkers.push(parker);
+        (session, answer)
+    }
+
+    fn release(&mut self, session: SessionId) {
+        self.woken = Woken::default();
+        assert!(self.head.release(session, &mut self.woken).is_some());
+    }
+
+    /// Whether the last release has granted the lock to this session, and to nobody else.
+    fn has_granted(&self, session: SessionId) -> bool {
+        let granted = self.woken.granted.iter();
+        let own = &self.parkers[session as usize];
+        let own: Vec<bool> = granted.map(|parker| Arc::ptr_eq(parker, own)).collect();
+        own == [true]
+    }
+}
+
+#[test]
+fn those_who_are_awake_are_granted_in_order() {
+    let mut line = Line::default();
+    let (holder, answer) = line.ask();
+    assert_eq!(answer, Answer::Granted);
+    let waiters = [(); 3].map(|()| line.ask());
+    assert!(waiters.iter().all(|(_, answer)| *answer == Answer::Queued));
+    let mut before = holder;
+    for (waiter, _) in waiters {
+        line.release(before);
+        assert!(line.has_granted(waiter));
+        before = waiter;
+    }
+}
+
+#[test]
+fn a_sleeper_is_passed_until_it_is_its_turn() {
+    let mut line = Line::default();
+    let (mut holder, _) = line.ask();
+    let (sleeper, _) = line.ask();
+    line.parkers[sleeper as usize].pretend_sleep();
+    for number in 0..PASSES_MAX {
+        // While there is a holder a request has to wait as well, but is awake.
+        let is_held = number % 2 == 0;
+        if !is_held {
+            line.release(holder);
+            assert!(line.woken.granted.is_empty() && line.woken.next.len() == 1);
+        }
+        let (passing, answer) = line.ask();
+        if is_held {
+            assert_eq!(answer, Answer::Queued);
+            line.release(holder);
+            assert!(line.has_granted(passing));
+        } else {
+            assert_eq!(answer, Answer::Granted);
+        }
+        assert!(!line.head.claim(sleeper, &mut line.woken));
+        holder = passing;
+    }
+    line.release(holder);
+    assert!(line.has_granted(sleeper));
+    let (late, answer) = line.ask();
+    assert_eq!(answer, Answer::Queued);
+    line.release(sleeper);
+    assert!(line.has_granted(late));
+}
+
+#[test]
+fn a_sleeper_claims_a_free_lock_when_it_is_awake() {
+    let mut line = Line::default();
+    let (holder, _) = line.ask();
+    let (sleeper, _) = line.ask();
+    line.parkers[sleeper as usize].pretend_sleep();
+    line.release(holder);
+    assert!(line.head.claim(sleeper, &mut line.woken));
+    assert_eq!(line.head.exclusive_holder(), Some(sleeper));
+    line.release(sleeper);
+    assert!(line.head.is_unused());
 }
 
 #[test]
