@@ -490,7 +490,8 @@ impl Partition {
         self.synced.notify_all();
     }
 
-    fn is_stopped(&self) -> bool {
+    /// Whether nobody may enter it any more.
+    pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::SeqCst)
     }
 

@@ -134,6 +134,7 @@ impl Session<'_> {
                 error
             });
         }
+        core.shared.recent.forget(table.id(), &change.key);
         if core.has_many_slots() {
             // Readers may look at the row as soon as it changes.
             let pending = beside.pending.get_or_insert_default();

@@ -508,16 +508,22 @@ impl Connection {
         Ok(Some(open.reads.len() - 1))
     }
 
+    /// Notes that the transaction has seen something of a partition.
+    pub(super) fn touch(&mut self, partition: u32) -> Result<()> {
+        let touched = &mut self.open()?.touched;
+        if let Err(at) = touched.binary_search(&partition) {
+            touched.insert(at, partition);
+        }
+        Ok(())
+    }
+
     /// Reads in a partition, while holding a session slot of it for the time of the call.
     pub(super) fn read_in<R>(
         &mut self,
         partition: u32,
         read: impl FnOnce(&mut dyn Engine) -> Result<R>,
     ) -> Result<R> {
-        let open = self.open()?;
-        if let Err(at) = open.touched.binary_search(&partition) {
-            open.touched.insert(at, partition);
-        }
+        self.touch(partition)?;
         let mut session = Session::of_connection(self.core(), self.policy())?;
         let value = read(session.engine(partition)?)?;
         session.end_reading()?;

@@ -55,6 +55,11 @@ impl Connection {
         let (core, end) = self.core_and_end();
         let committed = commit(core, policy, &mut open, durability, end);
         if committed.is_err() {
+            let recent = &core.shared.recent;
+            for change in open.writes.changes() {
+                // The outcome may be in doubt.
+                recent.forget(change.table.id(), &change.key);
+            }
             // It may not have been called.
             self.end_locks();
         }
@@ -126,6 +131,7 @@ fn commit(
     };
     let (mut session, report, acks) = work.commit(core, policy, durability)?;
     session.release();
+    open.writes.note_committed(&core.shared.recent);
     give_back();
     if !acks.is_empty() {
         session.await_acks(&acks)?;

@@ -5,7 +5,8 @@
 //!   ├─ LockSession  rows, unique keys, tables, advisory keys  row_locks.rs over storage::lock
 //!   ├─ WriteSet     changes to come, in DRAM                  writes.rs, pool.rs
 //!   ├─ View         its snapshot, registered in the clock     clock.rs, images.rs
-//!   └─ reads        engine rows, own writes, before images    merge.rs
+//!   ├─ reads        engine rows, own writes, before images    merge.rs
+//!   └─ locked rows  as the last commit has left them          recent.rs
 //! ```
 //!
 //! The layer is above the engines and durable nowhere. A transaction's writes wait in DRAM until it
@@ -44,6 +45,7 @@ mod prepare;
 mod prepared;
 mod prepared_body;
 mod read;
+mod recent;
 mod row_locks;
 mod scan;
 #[cfg(feature = "schedules")]

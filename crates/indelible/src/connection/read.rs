@@ -98,11 +98,11 @@ impl Connection {
             locked => locked?,
         }
         self.note_key(table, &key)?;
-        let newest = self.newest(table, &key, partition)?;
-        if strength == RowLock::KeyShare {
-            // Its content may change.
-            self.open()?.latest = None;
-        }
+        let newest = if strength == RowLock::KeyShare {
+            self.newest_changing(table, &key, partition)?
+        } else {
+            self.newest(table, &key, partition)?
+        };
         Ok(if copy(&newest, row) {
             Found::Yes
         } else {
@@ -132,9 +132,8 @@ impl Connection {
         lock_row(locks, lists, (table.id(), key), strength)
     }
 
-    /// The newest version of a row that is locked: the transaction's own, or the committed one.
-    /// Fails if it has changed since the snapshot and the isolation forbids that. The content of
-    /// the row is locked, or the caller forgets what was noted of it.
+    /// The newest version of a row whose content is locked: the transaction's own, or the committed
+    /// one. Fails if it has changed since the snapshot and the isolation forbids that.
     pub(super) fn newest(
         &mut self,
         table: &Table,
@@ -152,20 +151,44 @@ impl Connection {
         {
             return Ok(latest.version.clone());
         }
-        if let Some(view) = self.strict_view()?
-            && view.has_changed(id, key)?
-        {
-            return Err(Error::Serialization {
-                reason: "another transaction has changed the row since this one's snapshot",
-            });
-        }
-        let version = self.read_committed(table, key, partition)?;
+        self.check_unchanged(table, key)?;
+        let shared = &self.core().shared;
+        let recent = shared.recent.find(table, key);
+        let version =
+            if recent.is_some() && !self.core().partitions[partition as usize].is_stopped() {
+                self.touch(partition)?;
+                recent
+            } else {
+                self.read_committed(table, key, partition)?
+            };
         self.open()?.latest = Some(Latest {
             table: id,
             key: key.clone(),
             version: version.clone(),
         });
         Ok(version)
+    }
+
+    /// As [`Connection::newest`], of a row whose key alone is locked.
+    fn newest_changing(&mut self, table: &Table, key: &KeyBuf, partition: u32) -> Result<Version> {
+        let open = self.open()?;
+        if let Some(own) = open.writes.version(table.id(), key, open.writes.number()) {
+            return Ok(own.clone());
+        }
+        self.check_unchanged(table, key)?;
+        self.read_committed(table, key, partition)
+    }
+
+    /// Fails if a row has changed since the snapshot and the isolation forbids that.
+    fn check_unchanged(&mut self, table: &Table, key: &KeyBuf) -> Result<()> {
+        if let Some(view) = self.strict_view()?
+            && view.has_changed(table.id(), key)?
+        {
+            return Err(Error::Serialization {
+                reason: "another transaction has changed the row since this one's snapshot",
+            });
+        }
+        Ok(())
     }
 
     /// The committed row, whatever the snapshot.

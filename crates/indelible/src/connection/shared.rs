@@ -11,6 +11,7 @@ use super::clock::Clock;
 use super::lists::Lists;
 use super::omission::{Omission, is_left_out};
 use super::prepared::PreparedSet;
+use super::recent::Recent;
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::mark::OpenMark;
@@ -28,6 +29,7 @@ pub(crate) struct Shared {
     pub(super) locks: Arc<LockManager>,
     pub(crate) prepared: PreparedSet,
     pub(super) lists: Lists,
+    pub(super) recent: Recent,
     connections_max: u32,
     /// Number of the period in which connections are open; 0 if none is.
     period: AtomicU64,
@@ -55,6 +57,7 @@ impl Shared {
             }),
             prepared: PreparedSet::new(options.prepared_max.unwrap_or(PREPARED_MAX)),
             lists: Lists::default(),
+            recent: Recent::default(),
             connections_max: options.connections_max.unwrap_or(CONNECTIONS_MAX),
             period: AtomicU64::new(0),
             connections: Mutex::default(),
@@ -87,6 +90,7 @@ impl Shared {
                 self.period.store(0, Ordering::SeqCst);
                 return Err(error);
             }
+            self.recent.clear();
         }
         connections.open += 1;
         Ok(())

@@ -12,6 +12,7 @@
 
 use super::change::{Change, Version};
 use super::pool::Pool;
+use super::recent::Recent;
 use std::collections::{BTreeMap, BTreeSet};
 use storage::record::{IndexId, KeyBuf, TableId};
 
@@ -122,6 +123,15 @@ pub(super) struct WriteSet {
 }
 
 impl WriteSet {
+    /// Leaves the rows to those who lock them next.
+    pub(super) fn note_committed(&mut self, recent: &Recent) {
+        for Entry { change, .. } in &self.log {
+            if let Some(row) = recent.note(change) {
+                self.pool.keep_row(row);
+            }
+        }
+    }
+
     /// Forgets everything, and keeps the memory of the last changes.
     pub(super) fn clear(&mut self) {
         let mut log = std::mem::take(&mut self.log);

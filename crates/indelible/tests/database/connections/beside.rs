@@ -4,7 +4,9 @@
 //! waits for rows that the other has changed. Method: steps in turn, threads where one waits.
 
 use super::{accounts, begun, everywhere, filled, get, pairs, set};
-use indelible::{Durability, Error, Isolation, Table, Transaction};
+use indelible::{
+    Connection, Durability, Error, Found, Isolation, RowLock, Table, Transaction, Wait,
+};
 use std::time::Duration;
 
 fn add(t: &mut Transaction<'_>, table: &Table, id: i64, more: i64) -> indelible::Result<()> {
@@ -96,6 +98,63 @@ fn a_closure_waits_for_a_row_that_a_connection_has_locked() {
                 .unwrap(),
             [(0, 2), (1, 101)]
         );
+    });
+}
+
+/// The newest amount, as somebody finds it who is going to change it.
+fn newest(connection: &mut Connection, table: &Table, id: i64) -> Option<i64> {
+    let mut row = table.row();
+    connection.begin(Isolation::ReadCommitted).unwrap();
+    let found = connection.get_locked(table, id, RowLock::Update, Wait::Never, &mut row);
+    connection.abort();
+    (found.unwrap() == Found::Yes).then(|| super::amount(&row))
+}
+
+#[test]
+fn a_row_that_is_locked_is_as_the_last_commit_has_left_it() {
+    everywhere(|db| {
+        let table = filled(db, 2);
+        let (mut one, mut two) = (db.connect().unwrap(), db.connect().unwrap());
+        let mut set_by_one = |table: &Table, amount| {
+            one.begin(Isolation::ReadCommitted).unwrap();
+            set(&mut one, table, 0, amount).unwrap();
+            let mark = one.statement().unwrap();
+            set(&mut one, table, 0, amount + 1000).unwrap();
+            one.roll_back_to(mark).unwrap();
+            one.commit(Durability::Immediate).unwrap();
+        };
+        set_by_one(&table, 1);
+        assert_eq!(newest(&mut two, &table, 0), Some(1));
+        db.transaction(|t| add(t, &table, 0, 5)).unwrap();
+        assert_eq!(newest(&mut two, &table, 0), Some(6));
+        set_by_one(&table, 7);
+        let undone: indelible::Result<()> = db.transaction(|t| {
+            add(t, &table, 0, 7)?;
+            Err(Error::rejected("a reason"))
+        });
+        assert!(undone.is_err());
+        assert_eq!(newest(&mut two, &table, 0), Some(7));
+        set_by_one(&table, 8);
+        db.transaction(|t| t.delete(&table, 0_i64)).unwrap();
+        assert_eq!(newest(&mut two, &table, 0), None);
+        two.begin(Isolation::ReadCommitted).unwrap();
+        two.insert(&table, (0_i64, 9_i64)).unwrap();
+        two.commit(Durability::Immediate).unwrap();
+        set_by_one(&table, 10);
+        assert_eq!(newest(&mut two, &table, 0), Some(10));
+        two.begin(Isolation::ReadCommitted).unwrap();
+        assert!(two.delete(&table, 0_i64).unwrap());
+        two.commit(Durability::Immediate).unwrap();
+        assert_eq!(newest(&mut two, &table, 0), None);
+        two.begin(Isolation::ReadCommitted).unwrap();
+        two.insert(&table, (0_i64, 9_i64)).unwrap();
+        two.commit(Durability::Immediate).unwrap();
+        set_by_one(&table, 12);
+        // Nobody is connected, so the closure locks nothing.
+        drop((one, two));
+        db.transaction(|t| add(t, &table, 0, 1)).unwrap();
+        let mut three = db.connect().unwrap();
+        assert_eq!(newest(&mut three, &table, 0), Some(13));
     });
 }
 

@@ -1,0 +1,119 @@
+//! Rows that were committed last, for those who lock them next.
+//!
+//! A few rows are changed by everybody: branches, counters, heads of queues. Each change looks at
+//! the row first, and would take the partition for that look. Here it finds what the last commit
+//! has left, in ordinary memory.
+//!
+//! Invariants:
+//! 1. A row here is the newest committed one, or its content is locked by a transaction that is
+//!    about to replace or to forget it. So only those who have locked the content look.
+//! 2. Nobody changes a row without the lock of its content while there are rows here: typed
+//!    transactions lock too while connections are open, and the first connection empties this when
+//!    those that do not have ended.
+//!
+//! A key has one place. Another key's row takes it if the one there was not found since the last
+//! attempt; so rows that nobody comes back to do not drive the others out.
+
+use super::change::{Change, Version};
+use crate::table::Table;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use storage::record::{KeyBuf, Row, TableId, key_hash};
+
+/// Places of keys; a power of two.
+const PLACES: usize = 1024;
+/// Largest row that is kept, so that all of them take little memory.
+const ROW_BYTES_MAX: usize = 1024;
+
+/// The rows, each under a mutex that is held for a look.
+#[derive(Default)]
+pub(crate) struct Recent(OnceLock<Box<[Place]>>);
+
+/// Alone on its cache lines: neighbours are rows of other transactions.
+#[derive(Default)]
+#[repr(align(128))]
+struct Place(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    key: KeyBuf,
+    row: Option<(TableId, Arc<Row>)>,
+    /// Whether it was found since another key wanted the place.
+    is_wanted: bool,
+}
+
+impl Kept {
+    fn is_of(&self, table: TableId, key: &KeyBuf) -> bool {
+        self.row.as_ref().is_some_and(|(of, _)| *of == table) && self.key == *key
+    }
+}
+
+impl Recent {
+    /// Forgets all. Nobody changes rows meanwhile without their locks.
+    pub(super) fn clear(&self) {
+        for place in self.places() {
+            place.lock().row = None;
+        }
+    }
+
+    /// The row, if it is kept. The caller has locked its content.
+    pub(super) fn find(&self, table: &Table, key: &KeyBuf) -> Version {
+        let mut kept = self.place(table.id(), key).lock();
+        if !kept.is_of(table.id(), key) {
+            return None;
+        }
+        let (_, row) = kept.row.as_ref()?;
+        // A number may be that of another table by now, and then its rows have another layout.
+        let is_same = Arc::ptr_eq(row.layout(), &table.entry.shape.layout);
+        let row = is_same.then(|| Arc::clone(row));
+        kept.is_wanted |= is_same;
+        row
+    }
+
+    /// Notes a change that was committed, before the lock of its row is given back. Returns a row
+    /// that is not kept any more.
+    pub(super) fn note(&self, change: &Change) -> Version {
+        // A row that was not there is not here; and most new rows are not changed soon.
+        change.before.as_ref()?;
+        let table = change.table.id();
+        let after = change.after.as_ref();
+        let Some(after) = after.filter(|row| row.bytes() <= ROW_BYTES_MAX) else {
+            return self.forget(table, &change.key);
+        };
+        let mut kept = self.place(table, &change.key).lock();
+        if !kept.is_of(table, &change.key) {
+            if std::mem::take(&mut kept.is_wanted) {
+                return None;
+            }
+            kept.key.assign(&change.key);
+        }
+        let old = kept.row.replace((table, Arc::clone(after)));
+        old.map(|(_, row)| row)
+    }
+
+    /// Forgets a row that is going to change, or has perhaps.
+    pub(super) fn forget(&self, table: TableId, key: &KeyBuf) -> Version {
+        let mut kept = self.place(table, key).lock();
+        if !kept.is_of(table, key) {
+            return None;
+        }
+        kept.row.take().map(|(_, row)| row)
+    }
+
+    fn place(&self, table: TableId, key: &KeyBuf) -> &Place {
+        let hash = key_hash(key) ^ u64::from(table.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        &self.places()[(hash >> 32) as usize % PLACES]
+    }
+
+    /// Made for the first connection.
+    fn places(&self) -> &[Place] {
+        self.0
+            .get_or_init(|| (0..PLACES).map(|_| Place::default()).collect())
+    }
+}
+
+impl Place {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        // It is whole after each step of its holder.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
