@@ -238,6 +238,9 @@ impl Database {
             let name = transaction.name.as_str();
             end(core, &kept, (name, holder.parts), writes)
         });
+        for change in holder.writes.changes() {
+            core.shared.recent.forget(change.table.id(), &change.key);
+        }
         let (mut session, report, acks) = match ended {
             Ok(ended) => ended,
             Err(error) => {

@@ -5,7 +5,7 @@
 use super::together::rows;
 use super::*;
 use crate::common::durable_methods;
-use indelible::{Error, PreparedTransaction, RowLock, TableLock, Uniqueness, Wait};
+use indelible::{Error, Found, PreparedTransaction, RowLock, TableLock, Uniqueness, Wait};
 
 fn facts(name: &str) -> PreparedTransaction {
     PreparedTransaction {
@@ -326,5 +326,24 @@ fn rows_that_were_inserted_together_stay_locked() {
         assert!(set(&mut other, &table, 10, 1).unwrap());
         other.commit(Durability::Immediate).unwrap();
         assert_eq!(db.read(|r| r.count(&table, ..)).unwrap(), 195);
+    });
+}
+
+/// Whoever locks a row next finds it as the prepared transaction has left it.
+#[test]
+fn its_rows_are_the_newest_for_those_who_lock_them() {
+    everywhere(|db| {
+        let table = filled(db, 5);
+        let mut other = begun(db, Isolation::ReadCommitted);
+        set(&mut other, &table, 1, 3).unwrap();
+        other.commit(Durability::Immediate).unwrap();
+        prepare(db, &table, "one", Isolation::ReadCommitted);
+        let prepared = db.prepared_transaction("one").unwrap();
+        db.commit_prepared(&prepared).unwrap();
+        other.begin(Isolation::ReadCommitted).unwrap();
+        let mut row = table.row();
+        let found = other.get_locked(&table, 1_i64, RowLock::Update, Wait::Never, &mut row);
+        assert_eq!((found.unwrap(), amount(&row)), (Found::Yes, 7));
+        other.abort();
     });
 }
