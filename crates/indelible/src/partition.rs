@@ -194,10 +194,11 @@ pub(crate) struct Partition {
     /// How often a slot was put back while somebody waited. Alone on its cache lines: those who
     /// wait look at it, and leave the lines of the slot to its holder.
     puts: CachePadded<AtomicU64>,
-    /// Threads that wait for the slot.
-    waiting: AtomicU32,
+    /// Threads that wait for the slot. It has cache lines of its own, as `asleep` and `durable` do:
+    /// everybody reads the other fields, which seldom change.
+    waiting: CachePadded<AtomicU32>,
     /// Those of them that sleep, or are about to.
-    asleep: AtomicU32,
+    asleep: CachePadded<AtomicU32>,
     /// Whether one that slept has been woken and has not looked for a slot yet. Stored under the
     /// queue's mutex.
     is_waking: AtomicBool,
@@ -208,7 +209,7 @@ pub(crate) struct Partition {
     /// Signalled when `durable` grows.
     synced: Condvar,
     /// Newest ticket known to be durable. Only holders of slots store it.
-    durable: AtomicU64,
+    durable: CachePadded<AtomicU64>,
     /// Threads that wait for `durable` to grow. Signalling nobody would still cost a system call.
     unacknowledged: AtomicU32,
 }
@@ -251,13 +252,13 @@ impl Partition {
             unmarked: AtomicBool::new(true),
             next: AtomicU64::new(NO_TURN),
             puts: CachePadded(AtomicU64::new(0)),
-            waiting: AtomicU32::new(0),
-            asleep: AtomicU32::new(0),
+            waiting: CachePadded(AtomicU32::new(0)),
+            asleep: CachePadded(AtomicU32::new(0)),
             is_waking: AtomicBool::new(false),
             queue: Mutex::default(),
             freed: Condvar::new(),
             synced: Condvar::new(),
-            durable: AtomicU64::new(durable.0),
+            durable: CachePadded(AtomicU64::new(durable.0)),
             unacknowledged: AtomicU32::new(0),
         }
     }

@@ -8,7 +8,7 @@ use super::change::Version;
 use super::clock::{Purpose, View};
 use super::interval::Interval;
 use super::lists::Lists;
-use super::row_locks::{Wait, lock_error};
+use super::row_locks::{RowLock, Wait, lock_error};
 use super::writes::{StatementSavepoint, WriteSet};
 use crate::core::Core;
 use crate::database::Database;
@@ -106,6 +106,8 @@ pub(super) struct Latest {
     pub(super) table: TableId,
     pub(super) key: KeyBuf,
     pub(super) version: Version,
+    /// The lock that it was read under.
+    pub(super) strength: RowLock,
 }
 
 /// Memory that transactions use one after the other.

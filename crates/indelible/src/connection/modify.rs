@@ -108,9 +108,9 @@ impl Connection {
         } else {
             RowLock::NoKeyUpdate
         };
-        self.lock(table, &key, strength, self.wait)?;
+        self.lock_to_change(table, &key, strength)?;
         self.note_key(table, &key)?;
-        let Some(before) = self.newest(table, &key, partition)? else {
+        let Some(before) = self.newest(table, &key, partition, strength)? else {
             return Ok(false);
         };
         let pool = &mut self.open()?.writes.pool;
@@ -163,9 +163,9 @@ impl Connection {
     pub fn delete(&mut self, table: &Table, key: impl IntoKey) -> Result<bool> {
         self.begin_change(table)?;
         let (key, partition) = self.locate(table, &key)?;
-        self.lock(table, &key, RowLock::Update, self.wait)?;
+        self.lock_to_change(table, &key, RowLock::Update)?;
         self.note_key(table, &key)?;
-        let Some(before) = self.newest(table, &key, partition)? else {
+        let Some(before) = self.newest(table, &key, partition, RowLock::Update)? else {
             return Ok(false);
         };
         self.free_unique_keys(table, &before)?;

@@ -101,7 +101,7 @@ impl Connection {
         let newest = if strength == RowLock::KeyShare {
             self.newest_changing(table, &key, partition)?
         } else {
-            self.newest(table, &key, partition)?
+            self.newest(table, &key, partition, strength)?
         };
         Ok(if copy(&newest, row) {
             Found::Yes
@@ -132,6 +132,23 @@ impl Connection {
         lock_row(locks, lists, (table.id(), key), strength)
     }
 
+    /// Locks a row that is going to change, unless the look at it before has done so.
+    pub(super) fn lock_to_change(
+        &mut self,
+        table: &Table,
+        key: &KeyBuf,
+        strength: RowLock,
+    ) -> Result<()> {
+        let latest = self.open()?.latest.as_ref();
+        let is_locked = latest.is_some_and(|latest| {
+            latest.strength == strength && latest.key == *key && latest.table == table.id()
+        });
+        if is_locked {
+            return Ok(());
+        }
+        self.lock(table, key, strength, self.wait)
+    }
+
     /// The newest version of a row whose content is locked: the transaction's own, or the committed
     /// one. Fails if it has changed since the snapshot and the isolation forbids that.
     pub(super) fn newest(
@@ -139,6 +156,7 @@ impl Connection {
         table: &Table,
         key: &KeyBuf,
         partition: u32,
+        strength: RowLock,
     ) -> Result<Version> {
         let id = table.id();
         let open = self.open()?;
@@ -165,6 +183,7 @@ impl Connection {
             table: id,
             key: key.clone(),
             version: version.clone(),
+            strength,
         });
         Ok(version)
     }
