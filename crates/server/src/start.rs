@@ -118,7 +118,7 @@ fn begin(
         session.set_client(&address.ip().to_string(), address.port());
     }
     for (name, value) in shared.options().session.iter().chain(&beginning.settings) {
-        session.set_setting(name, value)?;
+        session.begin_with_setting(name, value)?;
     }
     link.answers.authentication_ok();
     if shared.log.has_connections() {

@@ -25,6 +25,7 @@
 //! | `ALL (VALUES ...)` | `ALL (SELECT * FROM (VALUES ...) "values")` |
 //! | `WHERE CURRENT OF cursor` | a marked name |
 //! | `BETWEEN SYMMETRIC a AND b` | `BETWEEN symmetric(a) AND b` |
+//! | `NOT EXISTS (...)`, which would bind more closely than `IS` and `::` | `NOT (EXISTS (...))` |
 //!
 //! A marked name begins with [`MARK`], which no text of a client has, and ends with the tokens that
 //! it stands for.
@@ -486,7 +487,8 @@ impl<'t> Words<'t> {
 
     /// Forms that may be anywhere in a statement.
     fn anywhere(&mut self) {
-        for at in 0..self.len() {
+        let mut at = 0;
+        while at < self.len() {
             match self.word(at).as_str() {
                 "VARIADIC" if at > 0 && !self.is_token(at + 1, &Token::RArrow) => {
                     let is_argument = self.is_token(at - 1, &Token::LParen)
@@ -497,6 +499,11 @@ impl<'t> Words<'t> {
                     }
                 }
                 "BETWEEN" => self.symmetric(at + 1),
+                "NOT" if self.is(at + 1, "EXISTS") && self.is_token(at + 2, &Token::LParen) => {
+                    let end = self.after_bracket(at + 2);
+                    self.replace(end..end, &[Token::RParen]);
+                    self.replace(at + 1..at + 1, &[Token::LParen]);
+                }
                 "SUBSTRING" if self.is_token(at + 1, &Token::LParen) => self.similar(at + 1),
                 "FOR" => self.lock(at),
                 "SEARCH" | "CYCLE" if at > 0 && self.is_token(at - 1, &Token::RParen) => {
@@ -524,6 +531,7 @@ impl<'t> Words<'t> {
                 }
                 _ => {}
             }
+            at += 1;
         }
     }
 

@@ -229,6 +229,8 @@ const WORK_MEM: u64 = 64 << 20;
 pub struct Variables {
     modes: Modes,
     values: BTreeMap<String, String>,
+    /// Values that the session has begun with, which `RESET` goes back to.
+    begun: BTreeMap<String, String>,
     /// Values from before `SET LOCAL`, for the end of the transaction.
     later: BTreeMap<String, Option<String>>,
     /// Counts changes, so that plans made under other settings are made again.
@@ -313,6 +315,7 @@ impl Variables {
             let message = format!("parameter \"{name}\" cannot be changed");
             return Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message));
         }
+        let value = value.or(self.begun.get(&name).map(String::as_str));
         let text = apply(settings, &name, value.unwrap_or(default))?;
         self.version += 1;
         match value {
@@ -325,6 +328,14 @@ impl Variables {
         }
         self.read_modes();
         Ok(())
+    }
+
+    /// Makes the value of a setting the one that the session begins with.
+    pub fn begin_with(&mut self, name: &str) {
+        let name = name.to_lowercase();
+        if let Some(value) = self.values.get(&name) {
+            self.begun.insert(name, value.clone());
+        }
     }
 
     /// Tells the value of a setting that no statement can set.
@@ -358,7 +369,11 @@ impl Variables {
     /// Sets all to their defaults.
     pub fn reset(&mut self, settings: &mut Settings) {
         *settings = Settings::default();
-        self.values.clear();
+        self.values = self.begun.clone();
+        for (name, value) in &self.begun {
+            // They have been applied before, so none fails.
+            let _ = apply(settings, name, value);
+        }
         self.version += 1;
         self.read_modes();
     }
@@ -578,6 +593,25 @@ mod tests {
         assert_eq!(variables.modes().wait, limit);
         variables.reset(&mut settings);
         assert_eq!(variables.modes(), Modes::default());
+    }
+
+    #[test]
+    fn reset_goes_back_to_what_the_session_began_with() {
+        let (mut variables, mut settings) = (Variables::default(), Settings::default());
+        let mut set = |variables: &mut Variables, value: Option<&str>| {
+            variables.set(&mut settings, "TimeZone", value).unwrap();
+            settings.zone_name.clone()
+        };
+        set(&mut variables, Some("Asia/Tokyo"));
+        variables.begin_with("TimeZone");
+        assert_eq!(set(&mut variables, Some("UTC")), "UTC");
+        assert_eq!(set(&mut variables, None), "Asia/Tokyo");
+        assert_eq!(variables.get("timezone"), Some("Asia/Tokyo"));
+        set(&mut variables, Some("UTC"));
+        let mut settings = Settings::default();
+        variables.reset(&mut settings);
+        assert_eq!(settings.zone_name, "Asia/Tokyo");
+        assert_eq!(variables.get("timezone"), Some("Asia/Tokyo"));
     }
 
     #[test]

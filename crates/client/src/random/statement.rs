@@ -50,7 +50,7 @@ pub(super) const TEMPLATES: &[Template] = &[
     template(&["GROUP BY number"], 8, "SELECT {x}, count(*), sum({i}), min({t}), max({d}) FROM {A} WHERE {b} GROUP BY 1 ORDER BY 1, 2"),
     template(&["GROUP BY expression", "HAVING"], 5, "SELECT {A.}.id % 3, count(*), bool_or({b}) FROM {A} GROUP BY {A.}.id % 3 HAVING count(*) > 1 ORDER BY 1"),
     template(&["aggregate"], 6, "SELECT count(*), count({t}), sum({n}), avg({i}), min({s}), max({v}), bool_and({b}) FROM {A} WHERE {b}"),
-    template(&["aggregate with ORDER BY", "FILTER"], 5, "SELECT string_agg({t}, ',' ORDER BY {A.}.id), array_agg({i} ORDER BY {A.}.id DESC), count(*) FILTER (WHERE {b}) FROM {A}"),
+    template(&["aggregate with ORDER BY", "FILTER"], 5, "SELECT string_agg({t}, ',' ORDER BY {A.}.id), array_agg({i}::integer ORDER BY {A.}.id DESC), count(*) FILTER (WHERE {b}) FROM {A}"),
     template(&["aggregate"], 2, "SELECT count(DISTINCT {x}), stddev({n}), variance({i}), bit_or({A.}.id), every({b}) FROM {A}"),
     template(&["aggregate"], 2, "SELECT jsonb_agg({i} ORDER BY {A.}.id), jsonb_object_agg({A.}.id, {t}) FROM {A}"),
     template(&["DISTINCT"], 5, "SELECT DISTINCT {x} FROM {A} WHERE {b} ORDER BY 1"),

@@ -414,6 +414,16 @@ fn statements_are_counted_without_their_constants() {
     }
     let prepared = "INSERT INTO t VALUES ($1, $2)";
     assert_eq!(found(&mut one, "calls || ' ' || commits", prepared), "7 7");
+    // EXECUTE counts under the text of PREPARE, which is not counted itself.
+    let kept = "PREPARE kept AS SELECT a AS one FROM t WHERE a = $1";
+    run(&mut one, kept);
+    run(&mut one, "EXECUTE kept(1)");
+    run(&mut one, "EXECUTE kept(2); DEALLOCATE kept");
+    let shown = "calls || ' ' || rows";
+    assert_eq!(found(&mut one, shown, kept), "2 2");
+    let others = "SELECT count(*) FROM pg_stat_statements
+        WHERE query LIKE 'EXECUTE%' OR query LIKE 'DEALLOCATE%'";
+    assert_eq!(run(&mut one, others), Some("0".into()));
     // A portal that stops and goes on is one call.
     one.prepare("q", "SELECT a AS parts FROM t", &[]).unwrap();
     one.bind("c", "q", &[]).unwrap();

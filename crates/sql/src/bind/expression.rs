@@ -472,7 +472,6 @@ impl Binder<'_> {
 
     fn collate(&mut self, operand: &Tree, collation: &ast::ObjectName) -> Result<Expr> {
         let operand = self.expression(operand)?;
-        let operand = self.settle(operand)?;
         let (_, name) = super::object_name(collation)?;
         if matches!(name.as_str(), "C" | "POSIX" | "default" | "ucs_basic") {
             return Ok(operand);

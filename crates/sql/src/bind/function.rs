@@ -10,7 +10,7 @@ use super::{Binder, ident_text, object_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{AggregateCall, AggregateFunction, Call, Expr, OverWindow, Pending, WindowCall};
 use crate::state::functions;
-use crate::types::function::{Body, Function};
+use crate::types::function::{Body, Function, Functions};
 use crate::types::{Datum, Kind, Type};
 use sqlparser::ast::{self, Expr as Tree, FunctionArg, FunctionArguments, Spanned, TrimWhereField};
 use std::sync::Arc;
@@ -120,6 +120,8 @@ impl Binder<'_> {
         if arguments.is_null && name.starts_with("concat") {
             return Ok(Expr::null(result.plain()));
         }
+        let of_c = Functions::of_c(name).filter(|_| values.iter().any(Expr::has_c_collation));
+        let function = of_c.unwrap_or(function);
         Ok(scalar_call((function, result), values, false))
     }
 
@@ -542,6 +544,9 @@ impl Binder<'_> {
             Tree::Subquery(query) => self.subquery_name(query),
             Tree::Array(_) => "array".to_owned(),
             Tree::Tuple(_) => "row".to_owned(),
+            Tree::BinaryOp { op, .. } if *op == ast::BinaryOperator::Overlaps => {
+                "overlaps".to_owned()
+            }
             Tree::Extract { .. } => "extract".to_owned(),
             Tree::AtTimeZone { .. } => "timezone".to_owned(),
             Tree::Ceil { .. } => "ceil".to_owned(),

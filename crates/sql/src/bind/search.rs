@@ -244,6 +244,10 @@ impl Binder<'_> {
         let SetExpr::Select(step) = &**right else {
             let message = match &**right {
                 SetExpr::Query(query) if query.with.is_some() => return Err(not_at_top(name)),
+                SetExpr::Query(query) if matches!(*query.body, SetExpr::SetOperation { .. }) => {
+                    let error = not_here("the right side of the UNION must be a SELECT");
+                    return Err(syntax(error.message));
+                }
                 _ => "the right side of the UNION must be a SELECT",
             };
             return Err(not_here(message));

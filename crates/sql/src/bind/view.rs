@@ -45,6 +45,14 @@ pub(super) enum Verb {
 }
 
 impl Verb {
+    /// The error of a view that cannot be changed.
+    fn refused(self, view: &str, detail: &str) -> SqlError {
+        let (verb, hint) = self.words();
+        let message = format!("cannot {verb} view \"{view}\"");
+        let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+        SqlError::new(state, message).detail(detail).hint(hint)
+    }
+
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Insert => (
@@ -153,12 +161,7 @@ impl Binder<'_> {
             return Ok(table);
         };
         self.check_access(&object, privileges)?;
-        let select = updatable(&view).map_err(|detail| {
-            let (verb, hint) = verb.words();
-            let message = format!("cannot {verb} view \"{name}\"");
-            let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
-            SqlError::new(state, message).detail(detail).hint(hint)
-        })?;
+        let select = updatable(&view).map_err(|detail| verb.refused(name, detail))?;
         self.views.push(object.oid);
         let scopes = std::mem::take(&mut self.scopes);
         let lateral = std::mem::take(&mut self.lateral);
@@ -188,7 +191,7 @@ impl Binder<'_> {
             .map_or(name, |alias| super::ident_text(&alias.name));
         let mut scope = Scope::default();
         add_member(&mut scope, &base, &base, &alias)?;
-        let (bound, _) = self.within(scope, |binder| {
+        let (bound, scope) = self.within(scope, |binder| {
             binder.scope().clause = Clause::Select;
             let items = binder.items(&select.projection)?;
             binder.scope().clause = Clause::Where;
@@ -197,6 +200,16 @@ impl Binder<'_> {
             Ok((items, condition.transpose()?))
         });
         let (items, own) = bound?;
+        let returned = match () {
+            () if !scope.aggregates.is_empty() => Some("aggregate functions"),
+            () if !scope.windows.is_empty() => Some("window functions"),
+            () if scope.has_sets => Some("set-returning functions"),
+            () => None,
+        };
+        if let Some(returned) = returned {
+            let detail = format!("Views that return {returned} are not automatically updatable.");
+            return Err(change.0.refused(&object.name, &detail));
+        }
         let below = base.view.as_deref();
         let mut levels = below.map_or_else(Vec::new, |view| view.levels.clone());
         let mut checks = below.map_or_else(Vec::new, |view| view.checks.clone());

@@ -94,7 +94,9 @@ impl Session {
             session.run_portal(&mut bound, rows_max, sink)
         });
         self.end_text();
-        if let (Ok(completion), Some(text)) = (&completion, &text) {
+        let counted = bound.parsed.as_ref();
+        let counted = counted.and_then(|parsed| self.counted_as(parsed));
+        if let (Ok(completion), Some(text)) = (&completion, &counted) {
             // Changes are made before the first row of `RETURNING`.
             let rows = match completion.rows.unwrap_or(0) {
                 _ if is_continued && completion.command != "SELECT" => 0,

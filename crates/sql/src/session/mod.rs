@@ -215,12 +215,15 @@ impl Session {
             if place == parsed.len() {
                 self.end_implicit()?;
             }
-            let alone = || statement.statement.to_string();
+            let Some(counted) = self.counted_as(statement) else {
+                continue;
+            };
+            let is_other = !Arc::ptr_eq(&counted, &statement.text);
             let is_whole = self.is_alone || statement.own.is_some() || statement.is_deep;
-            let text = if is_whole {
-                text.into()
+            let text = if is_other || is_whole {
+                Cow::from(&*counted)
             } else {
-                Cow::from(alone())
+                Cow::from(statement.statement.to_string())
             };
             self.count(None, &text, completion.rows, &watch);
         }
@@ -334,6 +337,17 @@ impl Session {
     /// A setting that does not exist or cannot be changed; a value that it cannot have.
     pub fn set_setting(&mut self, name: &str, value: &str) -> Result<()> {
         self.set_variable(name, Some(value), false)
+    }
+
+    /// Gives a setting the value that the session begins with, and that `RESET` goes back to.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Session::set_setting`].
+    pub fn begin_with_setting(&mut self, name: &str, value: &str) -> Result<()> {
+        self.set_setting(name, value)?;
+        self.environment.host.variables.begin_with(name);
+        Ok(())
     }
 
     /// The surroundings in which values are printed and read: settings and names of the session.

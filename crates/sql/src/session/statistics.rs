@@ -6,6 +6,8 @@
 use super::Session;
 use crate::catalog::Oid;
 use crate::state::{Call, Costs};
+use sql_parse::{Parsed, object_name};
+use sqlparser::ast::Statement;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -45,6 +47,22 @@ impl Session {
         call.costs = self.spent(watch);
         let role = self.environment.names.role;
         self.sql.statements.count(role, key, text, &call);
+    }
+
+    /// The text that a statement is counted under: `EXECUTE` under that of `PREPARE`, and none under
+    /// those that keep or forget a statement.
+    pub(super) fn counted_as(&self, parsed: &Parsed) -> Option<Arc<str>> {
+        let own = &parsed.text;
+        match &*parsed.statement {
+            Statement::Prepare { .. } | Statement::Deallocate { .. } => None,
+            Statement::Execute { name, .. } => {
+                let name = name.as_ref().and_then(|name| object_name(name).ok());
+                let prepared = name.and_then(|(_, name)| self.prepared.get(&name));
+                let parsed = prepared.and_then(|prepared| prepared.parsed.as_ref());
+                Some(Arc::clone(parsed.map_or(own, |parsed| &parsed.text)))
+            }
+            _ => Some(Arc::clone(own)),
+        }
     }
 
     /// Notes a portal that has run, on from where it had stopped before if `is_continued`.

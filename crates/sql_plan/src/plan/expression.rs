@@ -122,6 +122,26 @@ pub struct RowTest {
 }
 
 impl Expr {
+    /// Whether its collation is `C`: that of names, and of what is made of them. Columns of inner
+    /// queries that are no names themselves have lost theirs.
+    pub fn has_c_collation(&self) -> bool {
+        let any = |parts: &[Self]| parts.iter().any(Self::has_c_collation);
+        let kind = self.kind();
+        if !(kind.is_text() || kind == Kind::Bpchar) {
+            return false;
+        }
+        kind == Kind::Name
+            || match self {
+                Self::Call(call) => any(&call.arguments),
+                Self::Cast(inner, ..) => inner.has_c_collation(),
+                Self::Case(arms, otherwise) => {
+                    otherwise.has_c_collation() || arms.iter().any(|(_, one)| one.has_c_collation())
+                }
+                Self::Coalesce(parts) | Self::Extreme(parts, _) => any(parts),
+                _ => false,
+            }
+    }
+
     /// NULL of a type.
     pub fn null(data_type: Type) -> Self {
         Self::Constant(Datum::Null, data_type)

@@ -249,7 +249,13 @@ pub fn load(value: ValueRef<'_>, of: Type, context: &Context<'_>) -> Result<Datu
 
 fn load_bytes(bytes: &[u8], kind: Kind, of: Type, context: &Context<'_>) -> Result<Datum> {
     let loaded = match kind {
-        Kind::Numeric => order::read_numeric(bytes).map(Datum::Numeric),
+        // A key has no zeros at its end; the type tells how many there were.
+        Kind::Numeric => order::read_numeric(bytes).map(|number| {
+            Datum::Numeric(match of.precision() {
+                Some((_, scale)) => number.round(i32::from(scale.max(0))),
+                None => number,
+            })
+        }),
         Kind::Interval => order::read_interval(bytes).map(Datum::Interval),
         Kind::Timetz => order::read_timetz(bytes).map(Datum::Timetz),
         Kind::Jsonb => Json::from_bytes(bytes).map(|json| Datum::Jsonb(Arc::new(json))),

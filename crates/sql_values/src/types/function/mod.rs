@@ -259,6 +259,11 @@ impl Functions {
         self.by_name.get(name).map_or(&[], Vec::as_slice)
     }
 
+    /// The function of a name on texts of the collation `C`, where that is another one.
+    pub fn of_c(name: &str) -> Option<&'static Function> {
+        string::OF_C.iter().find(|function| function.name == name)
+    }
+
     /// All functions.
     pub fn all(&self) -> impl Iterator<Item = &'static Function> {
         self.by_name.values().flatten().copied()

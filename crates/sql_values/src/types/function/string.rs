@@ -70,6 +70,28 @@ fn upper(text: &str) -> String {
     text.chars().map(|c| simple(c, c.to_uppercase())).collect()
 }
 
+/// The cases of letters under the collation `C`, which knows those of ASCII only.
+pub(super) static OF_C: [Function; 3] = [
+    Function::scalar("lower", &[Text], Text, |_, a| {
+        Ok(Datum::text(a[0].str()?.to_ascii_lowercase()))
+    }),
+    Function::scalar("upper", &[Text], Text, |_, a| {
+        Ok(Datum::text(a[0].str()?.to_ascii_uppercase()))
+    }),
+    Function::scalar("initcap", &[Text], Text, |_, a| {
+        let mut in_word = false;
+        let each = a[0].str()?.chars().map(|c| {
+            let is_inside = std::mem::replace(&mut in_word, c.is_ascii_alphanumeric());
+            if is_inside {
+                c.to_ascii_lowercase()
+            } else {
+                c.to_ascii_uppercase()
+            }
+        });
+        Ok(Datum::text(each.collect::<String>()))
+    }),
+];
+
 /// Letters whose other case has several characters stay.
 fn simple(character: char, mut mapped: impl Iterator<Item = char>) -> char {
     match (mapped.next(), mapped.next()) {
