@@ -120,7 +120,7 @@ impl Connection {
         let policy = self.policy();
         let record = Record::new(&self.database, &kept, facts, &open.writes, &locks);
         let stored = record.and_then(|record| {
-            *parts = record.rows.len() as i32;
+            *parts = i32::try_from(record.rows.len()).unwrap_or(i32::MAX);
             record.store(self.core(), policy, open)
         });
         match &stored {
@@ -285,9 +285,13 @@ impl Database {
     /// Takes up a prepared transaction from its record.
     fn take_up(&self, name: &str, parts: i32, bytes: &[u8]) -> Result<()> {
         let core = &*self.core;
-        let find = |id: TableId, name: &str| match crate::hidden::is_hidden(id) {
-            true => self.all_tables().into_iter().find(|table| table.id() == id),
-            false => self.table(name).ok(),
+        let find = |id: TableId, name: &str| {
+            if crate::hidden::is_hidden(id) {
+                let mut tables = self.all_tables().into_iter();
+                tables.find(|table| table.id() == id)
+            } else {
+                self.table(name).ok()
+            }
         };
         let mut writes = WriteSet::default();
         let mut holder = Holder {
@@ -438,15 +442,15 @@ fn changes_of(core: &Core, body: &Body, writes: &mut WriteSet) -> Result<Option<
         let shape = &table.entry.shape;
         let mut key = KeyBuf::new();
         shape.primary.encode_row(row, &mut key)?;
-        let before: Version = match writes.version(table.id(), &key, writes.number()) {
-            Some(own) => own.clone(),
-            None => {
-                let partition = partition_to_read(table, row.get(shape.def.primary_key[0]))?;
-                let mut found = table.row();
-                let engine = session.engine(partition)?;
-                let is_there = engine.get(table.id(), &key, &mut found)?;
-                is_there.then(|| Arc::new(found))
-            }
+        let own = writes.version(table.id(), &key, writes.number());
+        let before: Version = if let Some(own) = own {
+            own.clone()
+        } else {
+            let partition = partition_to_read(table, row.get(shape.def.primary_key[0]))?;
+            let mut found = table.row();
+            let engine = session.engine(partition)?;
+            let is_there = engine.get(table.id(), &key, &mut found)?;
+            is_there.then(|| Arc::new(found))
         };
         let mut update = None;
         let (before, after) = match (written, before) {
