@@ -137,7 +137,7 @@ impl Head {
             b"nvco" => &[Method::NvmCow],
             b"nvlg" => &[Method::NvmLog],
             b"slot" => &[Method::Fash, Method::Fast],
-            b"nvwl" => &[Method::Nvwal],
+            b"nvwl" => &[Method::Nvwal, Method::SlotHeaderJournal],
             _ => return None,
         })
     }

@@ -538,7 +538,8 @@ fn memories(method: Method) -> Vec<&'static str> {
             | Method::NvmLog
             | Method::Fash
             | Method::Fast
-            | Method::Nvwal => vec!["pool"],
+            | Method::Nvwal
+            | Method::SlotHeaderJournal => vec!["pool"],
             _ => Vec::new(),
         };
     };

@@ -135,8 +135,7 @@ pub enum HeaderImages {
     /// The difference to the header before it, if that is shorter.
     #[default]
     Shortest,
-    /// The whole header, as in the paper. Before pages in a file (`nvwal`) this is its journal of
-    /// slot headers.
+    /// The whole header, as in the paper.
     Whole,
 }
 

@@ -122,7 +122,7 @@ fn is_slotted_page(rest: &[u8]) -> bool {
 
 /// Whether its pages have a list of their cells.
 fn is_slotted(method: Method) -> bool {
-    matches!(method, Method::Fash | Method::Fast | Method::Nvwal)
+    method.is_slotted()
 }
 
 /// Whether its trees have nodes in durable memory that change there.
@@ -152,10 +152,11 @@ fn undetected_percent(method: Method, kind: &str) -> Option<u64> {
         (Method::NvmInp | Method::NvmLog, LEAF) => 50,
         // A page has few cells here, and between them and its header nothing counts. Other parts of
         // the file are long values, and free pages that never had a header.
-        (Method::Fash | Method::Fast | Method::Nvwal, LEAF) | (Method::Nvwal, "nvwal") => 80,
-        (Method::Fash | Method::Fast | Method::Nvwal, INNER) => 87,
-        // The same, and the heap's free blocks. In nvwal it has only the log, which is empty at the
-        // end.
+        (_, LEAF) if is_slotted(method) => 80,
+        (_, INNER) if is_slotted(method) => 87,
+        (_, "nvwal") => 80,
+        // The same, and the heap's free blocks. Where pages lie in a file it has only the log,
+        // which is empty at the end.
         (Method::Fash | Method::Fast, "pool") => 92,
         (_, INNER | LEAF | LONG) if method.is_paged() => 10,
         // Pages that are changed in their place, with free ones between them.
@@ -243,7 +244,7 @@ mod tests {
         let found = judged(Method::Dwb, LEAF, &[(0, 16), (16, 0), (16, 0)]);
         assert!(found[0].contains("16 of 48 changes"), "{found:?}");
         // Cells whose checksums nobody compares; and free room as it is.
-        for method in [Method::Fash, Method::Fast, Method::Nvwal] {
+        for method in Method::ALL.into_iter().filter(|&method| is_slotted(method)) {
             assert_eq!(judged(method, LEAF, &[(8, 24), (8, 24)]), [""; 0]);
             let found = judged(method, LEAF, &[(1, 31), (1, 31)]);
             assert!(found[0].contains("62 of 64 changes"), "{found:?}");

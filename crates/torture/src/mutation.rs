@@ -56,19 +56,19 @@ const EXPLAINED_IF_UNNOTICED: &[(&str, &[Method], &str)] = &[
     ),
     (
         "pool.repair",
-        &[Method::NvmCow, Method::Nvwal],
+        &[Method::NvmCow, Method::Nvwal, Method::SlotHeaderJournal],
         "needed by a second cut in the writing of a header; the searches of nvm-inp and nvm-log come there, and pmem's own crash \
          tests (a_root_never_goes_back)",
     ),
     (
         "pool.found",
-        &[Method::Nvwal],
+        BEHIND_FRAMES,
         "the log's pool gets its root once, when it is made; pmem's own crash tests come there \
          (a_root_that_the_next_process_shows_never_goes_back)",
     ),
     (
         "pool.found-fence",
-        &[Method::NvmCow, Method::Nvwal],
+        &[Method::NvmCow, Method::Nvwal, Method::SlotHeaderJournal],
         "needed where a process dies between the store of a root and its fence; pmem's own crash tests come there \
          (a_root_that_the_next_process_shows_never_goes_back)",
     ),
@@ -155,6 +155,7 @@ const DIED_WITH_A_RECORD: &str = "needed where a process dies between its record
      tests do (a_record_that_is_found_is_durable_before_it_is_done)";
 const WITH_THE_MASTER: &str = "needed where a checkpoint finds nothing else to sync, and its master record becomes durable before the page does; the guards' own tests come there \
      (guard/guard_tests.rs, a_page_that_goes_home_by_itself_without_an_area_is_durable_there)";
+const BEHIND_FRAMES: &[Method] = &[Method::Nvwal, Method::SlotHeaderJournal];
 const SLOTTED: &[Method] = &[Method::Fash, Method::Fast];
 const ASKED_AFTERWARDS: &str = "needed where the database forgets a transaction that has committed, and the power fails before the next one; the engine's own tests come there \
      (a_committed_transaction_needs_its_number_no_more)";

@@ -38,11 +38,10 @@ impl Scenario {
 /// these are the ones without secondary indexes. A method of the page engine has none: its
 /// checkpoints leave the writes of many pages undecided at the same time.
 pub fn enumerable(method: Method) -> impl Iterator<Item = &'static Scenario> {
-    let is_slotted = matches!(method, Method::Fash | Method::Fast | Method::Nvwal);
     let scenarios = if method.is_paged() { &[] } else { ALL };
     scenarios
         .iter()
-        .filter(move |scenario| scenario.is_bare() == is_slotted)
+        .filter(move |scenario| scenario.is_bare() == method.is_slotted())
 }
 
 type Script = fn(&mut Random) -> Vec<Action>;

@@ -370,7 +370,7 @@ pub(crate) fn options(method: Method, seed: u64) -> EngineOptions {
             // So small that some batches are closed early, and some need more room.
             Method::GroupCommit => 16 << 10,
             // So small that a round has several checkpoints.
-            Method::Nvwal => 12 << 10,
+            _ if method.has_frames() => 12 << 10,
             _ => 2 << 20,
         },
         // If a round has three sessions, two of them share a ring.

@@ -213,7 +213,7 @@ fn options(method: Method) -> Options {
     let ring_bytes = match method {
         Method::GroupCommit => 32 << 10,
         // So small that there are checkpoints.
-        Method::Nvwal => 64 << 10,
+        _ if method.has_frames() => 64 << 10,
         _ if rings.fits(method) => 1 << 20,
         _ => 2 << 20,
     };

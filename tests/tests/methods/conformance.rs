@@ -192,6 +192,11 @@ fn nvwal_keeps_every_script() {
 }
 
 #[test]
+fn slot_header_journal_keeps_every_script() {
+    run_everywhere(Method::SlotHeaderJournal);
+}
+
+#[test]
 fn every_method_has_its_test() {
     let tested = [
         Method::Volatile,
@@ -216,6 +221,7 @@ fn every_method_has_its_test() {
         Method::Fash,
         Method::Fast,
         Method::Nvwal,
+        Method::SlotHeaderJournal,
     ];
     for method in Method::distinct() {
         assert!(tested.contains(&method), "{method} has no test here");

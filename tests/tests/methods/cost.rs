@@ -88,6 +88,7 @@ fn variants(method: Method) -> &'static [Variant] {
         | Method::NvmDwbLogOpt
         | Method::Fash
         | Method::Nvwal
+        | Method::SlotHeaderJournal
         | Method::Combined(_) => IN_VOLATILE_MEMORY,
     }
 }
@@ -253,6 +254,11 @@ fn fast_costs_what_the_scripts_say() {
 #[test]
 fn nvwal_costs_what_the_scripts_say() {
     check(Method::Nvwal);
+}
+
+#[test]
+fn slot_header_journal_costs_what_the_scripts_say() {
+    check(Method::SlotHeaderJournal);
 }
 
 #[test]

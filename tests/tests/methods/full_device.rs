@@ -86,6 +86,7 @@ fn a_full_device_stops_growth_and_nothing_else() {
         Method::Fash,
         Method::Fast,
         Method::Nvwal,
+        Method::SlotHeaderJournal,
     ] {
         for statement in GROWERS {
             // The volatile memory of `inp` does not matter here; its log does. Methods that log

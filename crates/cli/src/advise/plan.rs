@@ -298,9 +298,9 @@ fn possible_cache(bytes: u64) -> (u64, u32) {
     (sets * ways * LINE_BYTES, ways as u32)
 }
 
-/// The methods to compare, in the order of reports. The page methods and `nvwal` take part only if
-/// they are named: their buffers are ordinary memory, so on a slower device the comparison would
-/// not be like with like.
+/// The methods to compare, in the order of reports. The page methods, `nvwal` and
+/// `slot-header-journal` take part only if they are named: their buffers are ordinary memory, so on
+/// a slower device the comparison would not be like with like.
 fn methods(chosen: &[Method]) -> Result<Vec<Method>> {
     if chosen.contains(&Method::Volatile) {
         return Err(Usage::error(
@@ -308,7 +308,7 @@ fn methods(chosen: &[Method]) -> Result<Vec<Method>> {
         ));
     }
     let wanted = |method: &Method| {
-        let has_buffers = method.is_paged() || *method == Method::Nvwal;
+        let has_buffers = method.is_paged() || method.has_frames();
         let by_default = method.is_durable() && !has_buffers;
         chosen.contains(method) || chosen.is_empty() && by_default
     };

@@ -166,7 +166,7 @@ pub(crate) struct TpccArgs {
 /// `bench btree-insert`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BtreeArgs {
-    /// Methods, separated by commas: fast, fash, nvwal, nvm-cow and so on
+    /// Methods, separated by commas: fast, fash, nvwal, slot-header-journal, nvm-cow and so on
     #[arg(long, value_delimiter = ',', required_unless_present_any = AXES, conflicts_with_all = AXES)]
     pub(crate) method: Vec<Method>,
     /// Bytes of a row: a key of 8 and a payload
@@ -429,7 +429,7 @@ pub(crate) struct RunArgs {
     /// a search reads the pages alone, as in the paper. 64 MiB by default
     #[arg(long, value_name = "BYTES")]
     pub(crate) outlines: Option<usize>,
-    /// Headers of pages in the log of fash, fast and nvwal: shortest, what differs from the header
+    /// Headers of pages in the log of fash and fast: shortest, what differs from the header
     /// before where that is shorter; or whole, as in the paper
     #[arg(long, value_enum, default_value_t = HeaderLogName::Shortest)]
     pub(crate) header_log: HeaderLogName,

@@ -102,6 +102,10 @@ const GROUPS: [Group; 3] = [
                 "slotted pages; a commit logs the bytes that differ in durable memory",
             ),
             (
+                "slot-header-journal",
+                "the same; a commit logs headers of pages and new cells, in 1 MiB",
+            ),
+            (
                 "nv-disk",
                 "dwb-batched with its log in a filesystem on durable memory",
             ),

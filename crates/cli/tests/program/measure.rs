@@ -250,7 +250,7 @@ fn quickstart_survives_its_own_kill() {
     let page = place.read("page.html");
     assert!(page.contains("</html>") && page.contains("<svg"));
     // Three methods are shown, in the page and on the terminal; the others fold away.
-    let (shown, folded) = page.split_once("<details><summary>All 22 methods").unwrap();
+    let (shown, folded) = page.split_once("<details><summary>All 23 methods").unwrap();
     for (method, is_shown) in [
         ("nvm-inp", true),
         ("full-page-writes", true),

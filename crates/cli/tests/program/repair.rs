@@ -135,6 +135,7 @@ const METHODS: [&str; 24] = [
     "fash",
     "fast",
     "nvwal",
+    "slot-header-journal",
 ];
 
 #[test]

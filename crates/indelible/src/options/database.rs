@@ -184,8 +184,8 @@ impl Options {
         self.with(MethodOption::OutlineBytes(bytes))
     }
 
-    /// Form of the headers of pages in the log of `fash`, `fast` or `nvwal`; each opening may
-    /// choose again. Default: the difference to the header before, where that is shorter.
+    /// Form of the headers of pages in the log of `fash` or `fast`; each opening may choose again.
+    /// Default: the difference to the header before, where that is shorter.
     pub fn header_images(self, images: HeaderImages) -> Self {
         self.with(MethodOption::HeaderImages(images))
     }
@@ -268,7 +268,8 @@ impl Options {
     }
 
     /// Bytes of the buffer pool of each partition of the page methods, at least 64 pages, and of
-    /// the frames of `nvwal`, at least 48. Each opening may choose again. Default [`BUFFER_BYTES`].
+    /// the frames of `nvwal` and `slot-header-journal`, at least 48. Each opening may choose again.
+    /// Default [`BUFFER_BYTES`].
     ///
     /// [`BUFFER_BYTES`]: crate::BUFFER_BYTES
     pub fn buffer_bytes(self, bytes: u64) -> Self {
@@ -293,8 +294,8 @@ impl Options {
     /// of `distributed-log`. A checkpoint is due when three eighths of it are used, and sessions
     /// wait for it at half; transactions can use the rest. In `group-commit` the bytes that a batch
     /// may change until it is closed, 4 MiB by default, read when the database is created; a
-    /// transaction that needs more makes more. In `nvwal` its log, 16 MiB by default, fixed when
-    /// the database is created.
+    /// transaction that needs more makes more. In `nvwal` its log, 16 MiB by default, and in
+    /// `slot-header-journal` the journal, 1 MiB, fixed when the database is created.
     pub fn ring_bytes(self, bytes: u64) -> Self {
         self.with(MethodOption::RingBytes(bytes))
     }

@@ -37,7 +37,7 @@ pub enum MethodOption {
     PageCacheBytes(usize),
     /// Images of a changed row in a write-ahead log of rows.
     LogImages(LogImages),
-    /// Bytes of a buffer pool, or of the frames of `nvwal`.
+    /// Bytes of a buffer pool, or of the frames of slotted pages in a file.
     BufferBytes(u64),
     /// Transfers of pages between their file and a buffer pool.
     Io(IoMode),
@@ -100,17 +100,17 @@ impl MethodOption {
             }
             Self::PowerFailAtomicity(_) => method == Method::Fast,
             Self::OutlineBytes(_) => matches!(method, Method::Fash | Method::Fast),
-            Self::HeaderImages(_) => matches!(method, Method::Fash | Method::Fast | Method::Nvwal),
+            Self::HeaderImages(_) => matches!(method, Method::Fash | Method::Fast),
             Self::HintBytes(_) => method == Method::NvmInp,
             Self::MemtableBytes(_) | Self::GrowthFactor(_) => {
                 matches!(method, Method::Log | Method::NvmLog)
             }
             Self::PageCacheBytes(_) => method == Method::Cow,
             Self::LogImages(_) => method.has_log_images(),
-            Self::BufferBytes(_) => method.has_buffer_pool() || method == Method::Nvwal,
+            Self::BufferBytes(_) => method.has_buffer_pool() || method.has_frames(),
             Self::Io(_) | Self::LogDirectory(_) | Self::Archive(_) => method.has_buffer_pool(),
             Self::RingBytes(_) => {
-                method.has_rings() || matches!(method, Method::GroupCommit | Method::Nvwal)
+                method.has_rings() || method == Method::GroupCommit || method.has_frames()
             }
             Self::Rings(_) => log == Some(LogKind::Distributed),
             Self::Persist(_) | Self::CommitOrder(_) => {

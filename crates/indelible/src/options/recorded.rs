@@ -27,6 +27,8 @@ const SHARED_RING_BYTES: u64 = 16 << 20;
 const BATCH_BYTES: u64 = 4 << 20;
 /// The log of `nvwal`.
 const DIFFERENCES_BYTES: u64 = 16 << 20;
+/// The journal of `slot-header-journal`: a small memory before block storage.
+const JOURNAL_BYTES: u64 = 1 << 20;
 
 impl Options {
     /// The descriptor of a new database with these options. `auto` means `nvm-inp`.
@@ -132,6 +134,7 @@ impl Options {
                 Some(LogKind::Distributed) => SHARED_RING_BYTES,
                 Some(LogKind::Volatile) => BATCH_BYTES,
                 Some(_) => RING_BYTES,
+                None if recorded.method == Method::SlotHeaderJournal => JOURNAL_BYTES,
                 None => DIFFERENCES_BYTES,
             },
             area_bytes: match axes.map(|axes| axes.guard) {

@@ -29,7 +29,9 @@ pub fn create<P: Platform>(
         Method::Cow => Box::new(cow::create_in_file(platform, options)?),
         Method::NvmCow => Box::new(cow::create_in_pool(platform, options)?),
         Method::Fash | Method::Fast => Box::new(cow::create_slotted(platform, method, options)?),
-        Method::Nvwal => Box::new(cow::create_behind_cache(platform, options)?),
+        Method::Nvwal | Method::SlotHeaderJournal => {
+            Box::new(cow::create_behind_cache(platform, method, options)?)
+        }
         Method::Log => Box::new(log_structured::create(platform, options)?),
         Method::NvmLog => Box::new(nv_pool::NvLogStructured::<P>::create(platform, options)?),
         _ => {
@@ -71,7 +73,9 @@ fn open_engine<P: Platform>(
         Method::Fash | Method::Fast => {
             Box::new(cow::open_slotted(platform, method, options, decide)?)
         }
-        Method::Nvwal => Box::new(cow::open_behind_cache(platform, options, decide)?),
+        Method::Nvwal | Method::SlotHeaderJournal => {
+            Box::new(cow::open_behind_cache(platform, method, options, decide)?)
+        }
         Method::Log => Box::new(log_structured::open(platform, options, decide)?),
         Method::NvmLog => Box::new(nv_pool::NvLogStructured::<P>::open(
             platform, options, decide,

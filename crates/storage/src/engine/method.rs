@@ -81,13 +81,16 @@ pub enum Method {
     /// The same pages in frames of volatile memory, with a file; a commit logs the differences of
     /// changed pages in durable memory (`NVWAL`).
     Nvwal,
+    /// The same, but a commit logs the headers of changed pages and the cells that are new (the
+    /// slot-header journal of `FAST` and `FASH`, in a small memory before block storage).
+    SlotHeaderJournal,
     /// Another combination of the same parts, from [`PageAxes::method`].
     Combined(Combination),
 }
 
 impl Method {
     /// All published methods, in the order of reports.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Volatile,
         Self::Inp,
         Self::NvmInp,
@@ -113,6 +116,7 @@ impl Method {
         Self::Fash,
         Self::Fast,
         Self::Nvwal,
+        Self::SlotHeaderJournal,
     ];
 
     /// The methods that differ in their work. The others are `dwb-batched` or `in-place` under a
@@ -154,6 +158,7 @@ impl Method {
             Self::Fash => "fash",
             Self::Fast => "fast",
             Self::Nvwal => "nvwal",
+            Self::SlotHeaderJournal => "slot-header-journal",
             Self::Combined(combination) => combination.name(),
         }
     }
@@ -163,7 +168,8 @@ impl Method {
     pub fn node_bytes_default(self) -> u32 {
         let options = EngineOptions::default();
         match self {
-            Self::Cow | Self::Fash | Self::Fast | Self::Nvwal => options.page_bytes,
+            Self::Cow => options.page_bytes,
+            _ if self.is_slotted() => options.page_bytes,
             Self::NvmCow => 1024,
             _ if self.is_paged() => 8192,
             _ => options.node_bytes,
@@ -206,6 +212,17 @@ impl Method {
     pub fn has_buffer_pool(self) -> bool {
         let pages = self.axes().map(|axes| axes.pages);
         pages == Some(PagesKind::Ssd)
+    }
+
+    /// Whether its trees have pages of which a header names the cells that count.
+    pub fn is_slotted(self) -> bool {
+        matches!(self, Self::Fash | Self::Fast) || self.has_frames()
+    }
+
+    /// Whether such pages lie in a file, behind frames of volatile memory and a log of their
+    /// changes in durable memory.
+    pub fn has_frames(self) -> bool {
+        matches!(self, Self::Nvwal | Self::SlotHeaderJournal)
     }
 
     /// Whether its log is rings in durable memory.
@@ -281,6 +298,7 @@ impl Method {
             Self::Fash => 23,
             Self::Fast => 24,
             Self::Nvwal => 25,
+            Self::SlotHeaderJournal => 26,
             Self::Combined(combination) => combination.code(),
         }
     }

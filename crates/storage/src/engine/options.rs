@@ -35,7 +35,7 @@ pub struct EngineOptions {
     /// Most bytes of DRAM for the keys of slotted pages in durable memory; with 0 a search reads
     /// the pages alone.
     pub outline_bytes: usize,
-    /// The form of headers in the log of slotted pages.
+    /// The form of headers in the log of slotted pages in durable memory.
     pub header_images: HeaderImages,
     /// Most bytes of DRAM for hints of `nvm-inp`, which say where rows lie; with 0 the trees alone
     /// are searched.
@@ -55,7 +55,7 @@ pub struct EngineOptions {
     pub log_images: LogImages,
     /// Bytes of changes after which a MemTable of the log-structured methods is full.
     pub memtable_bytes: u64,
-    /// Bytes of the buffer pool of the page engine, and of the frames of `nvwal`.
+    /// Bytes of the buffer pool of the page engine, and of the frames of slotted pages in a file.
     pub buffer_bytes: u64,
     /// Bytes of the page cache of `cow`.
     pub page_cache_bytes: usize,
@@ -72,8 +72,8 @@ pub struct EngineOptions {
     /// rows.
     pub page_cells_max: usize,
     /// Bytes of log records that a ring of the page engine has room for in durable memory. In
-    /// `group-commit`: bytes of a batch's changes, at first; a larger batch makes more room. In
-    /// `nvwal`: bytes of its log, fixed when the partition is created.
+    /// `group-commit`: bytes of a batch's changes, at first; a larger batch makes more room. Before
+    /// slotted pages in a file: bytes of their log, fixed when the partition is created.
     pub ring_bytes: u64,
     /// Rings of a log that sessions share. Fixed when the partition is created.
     pub rings: u32,

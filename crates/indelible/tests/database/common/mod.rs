@@ -73,7 +73,7 @@ pub(crate) fn small(method: Method, partitions: u32) -> Options {
         return match method {
             Method::Log | Method::NvmLog => options.memtable_bytes(16 << 10),
             Method::Inp => options.checkpoint_log_bytes(64 << 10),
-            Method::Nvwal => options.pool_bytes(1 << 20).ring_bytes(1 << 20),
+            _ if method.has_frames() => options.pool_bytes(1 << 20).ring_bytes(1 << 20),
             _ => options.pool_bytes(1 << 20),
         };
     };

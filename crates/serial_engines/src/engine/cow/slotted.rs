@@ -1,6 +1,6 @@
 //! `fash` and `fast`: groups of transactions over slotted pages in durable memory, which change
-//! where they are; and `nvwal`: the same pages in frames of volatile memory, with a log of
-//! differences in durable memory (`index::slotted::cached`).
+//! where they are; and `nvwal` and `slot-header-journal`: the same pages in frames of volatile
+//! memory, with a log of their changes in durable memory (`index::slotted::cached`).
 //!
 //! | when | what is written |
 //! |---|---|
@@ -37,7 +37,7 @@ use storage::{Platform, Result, StorageError};
 
 /// Kind of the pools of `fash` and `fast`. They have one format.
 const POOL_KIND: PoolKind = PoolKind(0x736c_6f74);
-/// Kind of the pools with the log of `nvwal`.
+/// Kind of the pools with the log of `nvwal` and `slot-header-journal`. They have one format.
 const LOG_KIND: PoolKind = PoolKind(0x6e76_776c);
 /// Kind of the memories with frames, which end with their process.
 const FRAMES_KIND: PoolKind = PoolKind(0x6672_736c);
@@ -47,7 +47,8 @@ const LINE_BYTES: usize = 64;
 
 /// One partition of `fash` or `fast`.
 pub(in crate::engine) type Slotted<P> = Serial<CowEngine<SlottedPages<DeviceOf<P>>, ImageRows>>;
-/// One partition of `nvwal`, whose frames are in ordinary memory on every device.
+/// One partition of `nvwal` or `slot-header-journal`, whose frames are in ordinary memory on every
+/// device.
 pub(super) type BehindCache = Serial<CowEngine<SlottedPages<NativeMemory>, ImageRows>>;
 
 impl<M: Memory> TreeStore for SlottedPages<M> {
@@ -197,9 +198,10 @@ pub(in crate::engine) fn open_slotted<P: Platform>(
     CowEngine::over(pages, layout, options, undone)
 }
 
-/// Makes the file and the log of a partition of `nvwal`.
+/// Makes the file and the log of a partition of `nvwal` or `slot-header-journal`.
 pub(in crate::engine) fn create_behind_cache<P: Platform>(
     platform: &P,
+    method: Method,
     options: &EngineOptions,
 ) -> Result<BehindCache> {
     check_size(options)?;
@@ -215,15 +217,18 @@ pub(in crate::engine) fn create_behind_cache<P: Platform>(
     pages.set_root(FIRST_ROOT, block)?;
     let frames = frames()?;
     let geometry = geometry(options.page_bytes as usize, options);
-    let mut pages = SlottedPages::behind(pages, frames, cache.salt, geometry);
-    pages.log_headers(options.header_images);
+    if method == Method::SlotHeaderJournal {
+        pages.log_headers_and_cells(geometry);
+    }
+    let pages = SlottedPages::behind(pages, frames, cache.salt, geometry);
     CowEngine::over(pages, options.layout, options, false)
 }
 
-/// Opens a partition of `nvwal`. Its log is applied in volatile memory, page by page. With
-/// [`Access::Read`] nothing is stored, flushed or written.
+/// Opens a partition of `nvwal` or `slot-header-journal`. Its log is applied in volatile memory,
+/// page by page. With [`Access::Read`] nothing is stored, flushed or written.
 pub(in crate::engine) fn open_behind_cache<P: Platform>(
     platform: &P,
+    method: Method,
     options: &EngineOptions,
     decide: Decide<'_>,
 ) -> Result<BehindCache> {
@@ -233,7 +238,7 @@ pub(in crate::engine) fn open_behind_cache<P: Platform>(
     let cache = cache_options(options, found.node_bytes, log_bytes);
     let files = platform.files(options.partition)?;
     let frames = frames()?;
-    let (pages, undone) = CachedPages::open(
+    let (mut pages, undone) = CachedPages::open(
         found.arena,
         found.first_root,
         files,
@@ -243,8 +248,10 @@ pub(in crate::engine) fn open_behind_cache<P: Platform>(
         decide,
     )?;
     let geometry = geometry(found.node_bytes, options);
-    let mut pages = SlottedPages::behind(pages, frames, cache.salt, geometry);
-    pages.log_headers(options.header_images);
+    if method == Method::SlotHeaderJournal {
+        pages.log_headers_and_cells(geometry);
+    }
+    let pages = SlottedPages::behind(pages, frames, cache.salt, geometry);
     CowEngine::over(pages, found.layout, options, undone)
 }
 

@@ -21,7 +21,8 @@
 //! | `trees` | the trees as tables see them |
 //! | `versions` | superseded headers that snapshots show |
 //! | `snapshot` | the trees as a snapshot sees them |
-//! | `cached` | pages in volatile memory, over a file and a log of their changes (`nvwal`) |
+//! | `cached` | pages in volatile memory, over a file and a log of their changes (`nvwal`,
+//! | | `slot-header-journal`) |
 //!
 //! After ASPLOS 2017 (Failure-Atomic Slotted Paging); docs/methods.md says where we differ.
 

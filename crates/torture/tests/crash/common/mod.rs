@@ -10,7 +10,7 @@ use pmem::device::simulated::{ImageChoices, SimulatedWorld, mix};
 pub(crate) fn options(method: Method, partitions: u32) -> Options {
     let ring_bytes = match method {
         Method::GroupCommit => 32 << 10,
-        Method::Nvwal => 16 << 10,
+        _ if method.has_frames() => 16 << 10,
         Method::DistributedLog => 1 << 20,
         _ => 2 << 20,
     };

@@ -1,4 +1,4 @@
-//! The end of a group of `nvwal`, its checkpoint, and its recovery.
+//! The end of a group of `nvwal` or `slot-header-journal`, its checkpoint, and its recovery.
 //!
 //! ```text
 //! commit      differences into the log, flushed; fence; the mark, flushed; fence   [commit point]
@@ -7,8 +7,9 @@
 //!             memory, when a page is read first
 //! ```
 
+use super::difference::apply;
 use super::home::{HomeFile, HomeIdentity};
-use super::log::{DifferenceLog, Differences, Found, apply, records_bytes};
+use super::log::{DifferenceLog, Differences, Found, records_bytes};
 use super::redo::Unread;
 use super::space::{self, MASTER, Space};
 use super::{CachedPages, FRAMES_MIN, Own, damaged};
@@ -228,7 +229,7 @@ impl CachedPages {
                 let bytes = frames.bytes(resident.frame, self.page_bytes)?;
                 self.log
                     .record()
-                    .add_page(page, resident.is_fresh, image, bytes);
+                    .add_page(page, resident.is_fresh, image, bytes)?;
             }
         }
         let zeros = vec![0; self.page_bytes];
@@ -236,7 +237,7 @@ impl CachedPages {
             let at = number * self.page_bytes as u64;
             if let Some(own) = self.own.get(number) {
                 let old = if own.is_fresh { &zeros } else { &own.bytes };
-                self.log.record().add_page(at, own.is_fresh, old, bytes);
+                self.log.record().add_own(at, own.is_fresh, old, bytes);
             }
         }
         if !self.log.fits() {

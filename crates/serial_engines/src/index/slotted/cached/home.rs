@@ -1,4 +1,4 @@
-//! The file where the pages of `nvwal` are at home.
+//! The file where the pages of `nvwal` and `slot-header-journal` are at home.
 //!
 //! ```text
 //! file         [identity, 256 bytes][the same, with the stamp of the database in its last 8 bytes]

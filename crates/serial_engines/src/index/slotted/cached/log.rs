@@ -1,4 +1,5 @@
-//! The log of `nvwal`: the bytes that groups of transactions changed in pages, in durable memory.
+//! The log of `nvwal` and `slot-header-journal`: what groups of transactions changed in pages, in
+//! durable memory.
 //!
 //! ```text
 //! block       [generation u64][generation again u64][end u64][zeros to 64][records]
@@ -25,12 +26,12 @@
 //! A body that does not fit into the block continues in extensions, which the heap keeps without
 //! allocating them; so the log has to be freed before anything else is requested from the heap.
 
-use crate::index::slotted::header::{LINES_MAX, changed_header, line_at};
+use super::difference::{Form, append_differences, append_header_and_cells};
 use pmem::{
     Arena, Block, Counters, HeapSavepoint, Memory, Outcome, Owner, Part, PmemError, RootIndex, site,
 };
 use storage::Result;
-use storage::engine::{GlobalTxnId, HeaderImages};
+use storage::engine::GlobalTxnId;
 use storage::probe::{self, Activity};
 
 const LINE: u64 = 64;
@@ -47,13 +48,7 @@ const COMMITTED: u64 = 0x1c3a_77d0_9be2_4f01;
 const PREPARED: u64 = 0x8b52_06ee_d471_93a6;
 /// The page takes nothing from home: it begins with zeros.
 pub(super) const FRESH: u32 = 1;
-const ENTRY_BYTES: usize = 16;
-/// Bytes of a difference before its new ones.
-const DIFFERENCE_BYTES: usize = 4;
-/// Equal bytes between two differences that are one for that reason: they take as many as the head
-/// of another.
-const GAP_BYTES: usize = 4;
-
+pub(super) const ENTRY_BYTES: usize = 16;
 /// A block that a record goes on in.
 type Extension = (u64, usize);
 
@@ -164,8 +159,8 @@ pub(super) trait Differences: Send {
 /// A record in the making: its body, and the global transaction that it waits for, or 0.
 #[derive(Default)]
 pub(super) struct Record {
-    /// The form of headers of slotted pages.
-    pub(super) headers: HeaderImages,
+    /// What it has of a slotted page.
+    pub(super) form: Form,
     body: Vec<u8>,
     global: u64,
 }
@@ -177,16 +172,42 @@ impl Record {
         self.global = global;
     }
 
-    /// Adds what is different in a page, if anything is. A fresh one is added in any case.
-    pub(super) fn add_page(&mut self, page: u64, is_fresh: bool, old: &[u8], new: &[u8]) {
+    /// Adds what has changed in a slotted page or a page of a long value, if anything has. A fresh
+    /// one is added in any case, as what is different from zeros.
+    pub(super) fn add_page(
+        &mut self,
+        page: u64,
+        is_fresh: bool,
+        old: &[u8],
+        new: &[u8],
+    ) -> Result<()> {
+        match self.form {
+            Form::HeaderAndCells(geometry) if !is_fresh => {
+                let at = self.begin_entry(page);
+                append_header_and_cells(geometry, (page, old, new), &mut self.body)?;
+                self.end_entry(at, is_fresh);
+            }
+            _ => self.add_own(page, is_fresh, old, new),
+        }
+        Ok(())
+    }
+
+    /// Adds what is different in a page of any content.
+    pub(super) fn add_own(&mut self, page: u64, is_fresh: bool, old: &[u8], new: &[u8]) {
+        let at = self.begin_entry(page);
+        append_differences(old, new, &mut self.body);
+        self.end_entry(at, is_fresh);
+    }
+
+    fn begin_entry(&mut self, page: u64) -> usize {
         let at = self.body.len();
         self.body.extend_from_slice(&page.to_le_bytes());
         self.body.extend_from_slice(&[0; 8]);
-        let rest = match self.headers {
-            HeaderImages::Shortest => 0,
-            HeaderImages::Whole => append_header(old, new, &mut self.body),
-        };
-        append_differences(rest, old, new, &mut self.body);
+        at
+    }
+
+    /// Ends the entry that begins at `at`; takes it out if it says nothing.
+    fn end_entry(&mut self, at: usize, is_fresh: bool) {
         let bytes = self.body.len() - at - ENTRY_BYTES;
         if bytes == 0 && !is_fresh {
             return self.body.truncate(at);
@@ -196,13 +217,6 @@ impl Record {
         self.body[at + 8..at + 16].copy_from_slice(&lengths.to_le_bytes());
         self.body.resize(self.body.len().next_multiple_of(8), 0);
     }
-}
-
-/// Bytes that a page takes in a record at most.
-pub(super) fn entry_bytes_max(page_bytes: usize) -> usize {
-    // Each difference but the last is followed by more equal bytes than its head is long; a line of
-    // a header is followed by none.
-    page_bytes + ENTRY_BYTES + 16 + 2 * LINES_MAX * DIFFERENCE_BYTES
 }
 
 /// Bytes for records if `asked` are requested.
@@ -570,84 +584,6 @@ impl<M: Memory> Differences for DifferenceLog<M> {
     }
 }
 
-/// Makes differences in the bytes of a page, which is at `page` at home.
-pub(super) fn apply(page: u64, differences: &[u8], bytes: &mut [u8]) -> Result<()> {
-    let wrong = || damaged(page, "the differences of a page are damaged");
-    let mut rest = differences;
-    while !rest.is_empty() {
-        let (head, more) = rest.split_at_checked(4).ok_or_else(wrong)?;
-        let at = usize::from(u16::from_le_bytes([head[0], head[1]]));
-        let count = usize::from(u16::from_le_bytes([head[2], head[3]]));
-        let (content, more) = more.split_at_checked(count).ok_or_else(wrong)?;
-        let place = bytes.get_mut(at..at + count).ok_or_else(wrong)?;
-        place.copy_from_slice(content);
-        rest = more;
-    }
-    Ok(())
-}
-
-/// Appends the header of a slotted page that differs from the one before it, all its lines in any
-/// case, and what differs beside them. Says where the rest of the page begins; 0 if no header
-/// differs.
-fn append_header(old: &[u8], new: &[u8], out: &mut Vec<u8>) -> usize {
-    let Some((place, lines)) = changed_header(old, new) else {
-        return 0;
-    };
-    for at in (0..line_at(0, lines)).step_by(LINE as usize) {
-        let end = at + LINE as usize;
-        if at % line_at(0, 1) == line_at(place, 0) {
-            append_difference(at, &new[at..end], out);
-        } else {
-            append_differences(at, &old[..end], &new[..end], out);
-        }
-    }
-    line_at(0, lines)
-}
-
-/// Appends where `new` differs from `old`, which is as long, and how, from a place on.
-fn append_differences(from: usize, old: &[u8], new: &[u8], out: &mut Vec<u8>) {
-    let mut at = next_difference(old, new, from);
-    while at < new.len() {
-        let mut end = at + 1;
-        loop {
-            while end < new.len() && old[end] != new[end] {
-                end += 1;
-            }
-            let next = next_difference(old, new, end);
-            if next >= new.len() || next - end > GAP_BYTES {
-                break;
-            }
-            end = next + 1;
-        }
-        append_difference(at, &new[at..end], out);
-        at = next_difference(old, new, end);
-    }
-}
-
-fn append_difference(at: usize, new: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&(at as u16).to_le_bytes());
-    out.extend_from_slice(&(new.len() as u16).to_le_bytes());
-    out.extend_from_slice(new);
-}
-
-/// The first place from `at` on where two pages differ, or their length.
-fn next_difference(old: &[u8], new: &[u8], mut at: usize) -> usize {
-    while at < new.len() && !at.is_multiple_of(8) {
-        if old[at] != new[at] {
-            return at;
-        }
-        at += 1;
-    }
-    while at + 8 <= new.len() {
-        let different = read_u64(old, at) ^ read_u64(new, at);
-        if different != 0 {
-            return at + (different.trailing_zeros() / 8) as usize;
-        }
-        at += 8;
-    }
-    new.len()
-}
-
 pub(super) fn damaged(at: u64, text: &str) -> storage::StorageError {
     PmemError::corrupted("log of differences", at, text).into()
 }
@@ -680,47 +616,4 @@ fn sum_of(salt: u32, place: u64, head: [u64; 2], body: &[u8]) -> u32 {
 pub(super) fn read_u64(bytes: &[u8], at: usize) -> u64 {
     let word = bytes.get(at..at + 8).and_then(|word| word.try_into().ok());
     word.map_or(0, u64::from_le_bytes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn differences_make_a_page_of_any_mixture_of_the_old_and_the_new_one() {
-        let mut random = 7_u64;
-        let mut next = || {
-            random = pmem::device::simulated::mix(random.wrapping_add(1));
-            random
-        };
-        for _ in 0..200 {
-            let old: Vec<u8> = (0..1024).map(|_| next() as u8 & 3).collect();
-            let mut new = old.clone();
-            for _ in 0..next() % 20 {
-                let (at, bytes) = (next() as usize % 1024, next() as usize % 64);
-                for byte in new.iter_mut().skip(at).take(bytes) {
-                    *byte = next() as u8 & 3;
-                }
-            }
-            let mut differences = Vec::new();
-            if next() % 2 == 0 {
-                append_differences(0, &old, &new, &mut differences);
-            } else {
-                // A header's magic number, and slots for up to four lines.
-                new[2] = 0x5d;
-                new[1] = next() as u8;
-                let rest = append_header(&old, &new, &mut differences);
-                append_differences(rest, &old, &new, &mut differences);
-            }
-            let mut torn = old.clone();
-            if next() % 2 == 0 {
-                torn[512..].copy_from_slice(&new[512..]);
-            } else {
-                torn[..512].copy_from_slice(&new[..512]);
-            }
-            apply(0, &differences, &mut torn).unwrap();
-            assert_eq!(torn, new);
-            assert!(differences.len() + ENTRY_BYTES <= entry_bytes_max(1024));
-        }
-    }
 }

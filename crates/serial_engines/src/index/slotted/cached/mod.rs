@@ -1,8 +1,10 @@
-//! Slotted pages in frames of volatile memory, over a file, with a log of differences in durable
-//! memory (`nvwal`).
+//! Slotted pages in frames of volatile memory, over a file, with a log of their changes in durable
+//! memory (`nvwal`, `slot-header-journal`).
 //!
-//! A page that a group changes keeps a copy of its committed content. The end of the group compares
-//! both, byte by byte, and appends the differences to the log. A checkpoint writes the pages that
+//! A page that a group changes keeps a copy of its committed content. In `nvwal` the end of the
+//! group compares both, byte by byte, and appends the differences to the log; in
+//! `slot-header-journal` it appends the page's header and the cells that the header before did not
+//! name. A checkpoint writes the pages that
 //! the log has to the file, as the last group left them, syncs it, and frees the log; it comes when
 //! the log is full, or half of the frames wait for it.
 //!
@@ -14,15 +16,21 @@
 //! in a frame are reverted as well; and a page that comes into use anew begins with zeros,
 //! regardless of the old content of its place.
 //!
+//! With a journal of headers this is true of the bytes that a header names, and others do not
+//! matter: each header has been logged whole since the last checkpoint or has stayed, and so has
+//! each cell.
+//!
 //! | file | job |
 //! |---|---|
 //! | `log` | records of differences, and their marks |
+//! | `difference` | what a record has of a page: bytes that differ, or header and cells |
 //! | `redo` | differences in the log of pages that are not read yet |
 //! | `home` | the file |
 //! | `space` | which of its pages are in use |
 //! | `commit` | the end of a group, checkpoint, recovery |
 
 mod commit;
+mod difference;
 mod home;
 mod log;
 mod redo;
@@ -31,15 +39,16 @@ mod space;
 pub(crate) use commit::{CacheOptions, log_bytes};
 pub use home::HomeIdentity;
 
-use super::header::damaged;
+use super::header::{Geometry, damaged};
+use difference::Form;
 use home::Home;
-use log::{Differences, entry_bytes_max};
+use log::Differences;
 use pmem::{Arena, Block, Counters, HeapSavepoint, Memory, Owner, Part, RootIndex};
 use redo::Unread;
 use space::Space;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use storage::Result;
-use storage::engine::{HeaderImages, VerifyReport};
+use storage::engine::VerifyReport;
 
 /// Frames that are reserved together.
 const BATCH: usize = 16;
@@ -129,9 +138,9 @@ impl CachedPages {
         self.committed.root
     }
 
-    /// Chooses the form of headers in the log.
-    pub(super) fn log_headers(&mut self, headers: HeaderImages) {
-        self.log.record().headers = headers;
+    /// Logs headers and new cells of pages that are divided like this, from the next group on.
+    pub(crate) fn log_headers_and_cells(&mut self, geometry: Geometry) {
+        self.log.record().form = Form::HeaderAndCells(geometry);
     }
 
     fn number_of(&self, page: u64) -> u64 {
@@ -454,8 +463,8 @@ impl CachedPages {
         // A map and the master besides the pages; each page in use or given up changes a bit of its
         // own.
         let pages = self.touched.len() + 2 + self.given.len().min(self.own.len());
-        let bytes =
-            pages * entry_bytes_max(self.page_bytes) + 24 * (self.taken.len() + self.given.len());
+        let entry = self.log.record().form.entry_bytes_max(self.page_bytes);
+        let bytes = pages * entry + 24 * (self.taken.len() + self.given.len());
         self.log.ensure_room(bytes)
     }
 

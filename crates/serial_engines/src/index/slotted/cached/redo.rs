@@ -10,8 +10,9 @@
 //! stay in the log, which is not freed before all of it is home; only those of records with
 //! extensions are copied.
 
+use super::difference::apply;
 use super::home::Home;
-use super::log::{Differences, Entry, apply};
+use super::log::{Differences, Entry};
 use std::collections::HashMap;
 use std::ops::Range;
 use storage::Result;

@@ -1,4 +1,4 @@
-//! Allocation maps: the pages of the file of `nvwal` that are in use.
+//! Allocation maps: the pages of the file of `nvwal` or `slot-header-journal` that are in use.
 //!
 //! ```text
 //! page 1   crc32c u32 | magic u32 | root of the directory u64 | end u64 | free u64 | zeros

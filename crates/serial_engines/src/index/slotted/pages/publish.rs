@@ -19,9 +19,6 @@ impl<M: Memory> SlottedPages<M> {
     /// Chooses the form of headers in the log.
     pub fn log_headers(&mut self, images: HeaderImages) {
         self.log.images = images;
-        if let Some(cache) = self.cache() {
-            cache.log_headers(images);
-        }
     }
 
     /// Starts the write-back of all that is staged, each line once, and waits for it. The changes
