@@ -118,6 +118,7 @@ fn wrong_images(method: Method) -> Vec<String> {
     let acknowledged = Arc::new(Mutex::new(0_i64));
     let wrong = Arc::new(Mutex::new(Vec::new()));
     let (judge, findings) = (Arc::clone(&acknowledged), Arc::clone(&wrong));
+    let mut scratch = None;
     world.observe(move |world, point| {
         // Where pages are on their way; the log's own syncs and fences are others' business.
         let is_of_pages = match point {
@@ -130,7 +131,7 @@ fn wrong_images(method: Method) -> Vec<String> {
         }
         let sum = *judge.lock().unwrap();
         for choice in ImageChoices::bounded(world, sum.unsigned_abs(), IMAGES) {
-            let found = content(&world.image(&choice).unwrap(), method);
+            let found = content(world.image_in(&choice, &mut scratch).unwrap(), method);
             if !found
                 .as_ref()
                 .is_ok_and(|found| (sum..=sum + 1).contains(found))

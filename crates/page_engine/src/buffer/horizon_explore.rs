@@ -188,6 +188,7 @@ fn watch<K: Kind>(
 ) {
     let (known, count) = (Arc::clone(known), Arc::clone(count));
     let mut points = 0_u64;
+    let mut scratch = None;
     world.observe(move |world, point| {
         points += 1;
         let often = if depth == 1 { 3 } else { 40 };
@@ -198,9 +199,16 @@ fn watch<K: Kind>(
         }
         let known = lock(&known).clone();
         for choice in ImageChoices::bounded(world, points, if depth == 1 { 6 } else { 8 }) {
-            let image = world.image(&choice).expect("the simulated device works");
+            let image = world.image_in(&choice, &mut scratch);
             count.fetch_add(1, Ordering::Relaxed);
-            live_on(&image, kind, &known, depth, points, &count);
+            live_on(
+                image.expect("the simulated device works"),
+                kind,
+                &known,
+                depth,
+                points,
+                &count,
+            );
         }
     });
 }

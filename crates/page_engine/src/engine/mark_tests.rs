@@ -127,16 +127,16 @@ fn a_power_cut_leaves_one_moment_that_both_archives_have() {
             Arc::clone(&images),
             Arc::clone(&copies),
         );
-        let mut points = 0;
+        let (mut points, mut scratch) = (0, None);
         world.observe(move |world, point| {
             points += 1;
             if !matches!(point, CrashPoint::Sync(_)) {
                 return;
             }
             for choice in ImageChoices::bounded(world, points, 2) {
-                let image = world.image(&choice).unwrap();
+                let image = world.image_in(&choice, &mut scratch).unwrap();
                 let mut moments = known.lock().unwrap().clone();
-                go_on(&image, method, &*mine, &mut moments);
+                go_on(image, method, &*mine, &mut moments);
                 *count.lock().unwrap() += 1;
             }
         });

@@ -193,11 +193,12 @@ struct Actor {
 fn recovered_twice(image: &SimulatedWorld, case: Case, seed: u64) -> Result<Content, String> {
     let inner = Arc::new(Mutex::new(Vec::new()));
     let (cuts, mut points) = (Arc::clone(&inner), 0);
+    let mut scratch = None;
     image.observe(move |world, point| {
         if matches!(point, CrashPoint::Sync(_) | CrashPoint::Fence(_)) {
             points += 1;
             for choice in ImageChoices::bounded(world, seed ^ points, 2) {
-                let found = recovered(&world.image(&choice).unwrap(), case);
+                let found = recovered(world.image_in(&choice, &mut scratch).unwrap(), case);
                 cuts.lock().unwrap().push(found);
             }
         }
@@ -314,6 +315,7 @@ impl Play {
         let images = Arc::new(Mutex::new(0_u64));
         let image_count = Arc::clone(&images);
         let (mut number, mut looked_at) = (0_u64, 0_u64);
+        let mut scratch = None;
         self.world.observe(move |world, point| {
             if !matches!(point, CrashPoint::Sync(_) | CrashPoint::Fence(_)) {
                 return;
@@ -328,11 +330,11 @@ impl Play {
             let expected = &judge.lock().unwrap().0;
             for choice in ImageChoices::bounded(world, seed ^ number, if is_long() { 3 } else { 2 })
             {
-                let image = world.image(&choice).unwrap();
+                let image = world.image_in(&choice, &mut scratch).unwrap();
                 let found = if looked_at.is_multiple_of(10) {
-                    recovered_twice(&image, case, seed ^ number)
+                    recovered_twice(image, case, seed ^ number)
                 } else {
-                    recovered(&image, case)
+                    recovered(image, case)
                 };
                 let found = found.unwrap_or_else(|error| {
                     panic!("{case:?}, seed {seed}, crash point {number}: {error}")

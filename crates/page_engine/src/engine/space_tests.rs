@@ -103,7 +103,7 @@ fn a_file_of_pages_takes_the_place_of_log_files_that_are_kept() {
     let rows = Arc::new(Mutex::new(ROWS));
     let (acknowledged, images) = (Arc::clone(&rows), Arc::new(Mutex::new(0)));
     let image_count = Arc::clone(&images);
-    let mut points = 0;
+    let (mut points, mut scratch) = (0, None);
     world.observe(move |world, point| {
         if !matches!(point, CrashPoint::Sync(_)) {
             return;
@@ -111,10 +111,10 @@ fn a_file_of_pages_takes_the_place_of_log_files_that_are_kept() {
         points += 1;
         let least = *acknowledged.lock().unwrap();
         for choice in ImageChoices::bounded(world, points, 4) {
-            let image = world.image(&choice).unwrap();
+            let image = world.image_in(&choice, &mut scratch).unwrap();
             // It may have room again, as on a disk that somebody has tidied up.
-            SimulatedDirectory::new(&image).limit_space(None);
-            let found = recovered(&image);
+            SimulatedDirectory::new(image).limit_space(None);
+            let found = recovered(image);
             assert!((least..=least + 1).contains(&found), "{found}, {least}");
             *image_count.lock().unwrap() += 1;
         }

@@ -144,6 +144,7 @@ fn explore(guard: Guard, disabled: Option<&str>, steps: u32) -> (u64, Vec<String
     let least = Arc::new(Mutex::new(vec![1; PAGES as usize]));
     let found = Arc::new(Mutex::new((0_u64, Vec::new())));
     let (promised, seen) = (Arc::clone(&least), Arc::clone(&found));
+    let mut scratch = None;
     world.observe(move |world, point| {
         if !matches!(point, CrashPoint::Sync(_) | CrashPoint::Fence(_)) {
             return;
@@ -151,7 +152,8 @@ fn explore(guard: Guard, disabled: Option<&str>, steps: u32) -> (u64, Vec<String
         let (mut seen, promised) = (seen.lock().unwrap(), promised.lock().unwrap());
         for choice in ImageChoices::bounded(world, seen.0, IMAGES) {
             seen.0 += 1;
-            let looked = look(&world.image(&choice).unwrap(), guard, &promised);
+            let image = world.image_in(&choice, &mut scratch).unwrap();
+            let looked = look(image, guard, &promised);
             seen.1
                 .extend(looked.err().map(|what| format!("{point:?}: {what}")));
         }
@@ -190,12 +192,14 @@ fn repair_after_death(disabled: Option<&'static str>) -> Vec<String> {
             next.disable(site);
         }
         let seen = Arc::clone(&all);
+        let mut scratch = None;
         next.observe(move |next, point| {
             let mut seen = seen.lock().unwrap();
             if matches!(point, CrashPoint::Sync(_) | CrashPoint::Fence(_)) {
                 for choice in ImageChoices::bounded(next, 3, REPAIR_IMAGES) {
                     seen.0 += 1;
-                    let looked = look(&next.image(&choice).unwrap(), guard, &[1; PAGES as usize]);
+                    let image = next.image_in(&choice, &mut scratch).unwrap();
+                    let looked = look(image, guard, &[1; PAGES as usize]);
                     seen.1
                         .extend(looked.err().map(|what| format!("{point:?}: {what}")));
                 }

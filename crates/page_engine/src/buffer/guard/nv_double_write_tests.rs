@@ -58,11 +58,12 @@ fn an_older_copy_below_a_newer_header_is_not_taken_for_the_page() {
     }
     let lsns = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&lsns);
+    let mut scratch = None;
     world.observe(move |world, point| {
         if matches!(point, CrashPoint::Fence(_)) {
             for choice in ImageChoices::bounded(world, 3, 400) {
-                let image = world.image(&choice).unwrap();
-                seen.lock().unwrap().push(found(&image));
+                let image = world.image_in(&choice, &mut scratch).unwrap();
+                seen.lock().unwrap().push(found(image));
             }
         }
     });

@@ -413,6 +413,7 @@ fn explore(seed: u64, disabled: &[&str]) -> (u64, Vec<String>) {
     let images = Arc::new(Mutex::new((0_u64, Vec::new())));
     let (seen_made, seen_begun) = (Arc::clone(&made), Arc::clone(&begun));
     let found = Arc::clone(&images);
+    let mut scratch = None;
     world.observe(move |world, point| {
         if !matches!(point, CrashPoint::Fence(_) | CrashPoint::Sync(_)) {
             return;
@@ -424,9 +425,11 @@ fn explore(seed: u64, disabled: &[&str]) -> (u64, Vec<String>) {
         }
         for choice in ImageChoices::bounded(world, found.0, IMAGES) {
             found.0 += 1;
-            let image = world.image(&choice).unwrap();
-            let opened = die_while_opening(&world.image(&choice).unwrap());
-            let looked = opened.and_then(|()| look(&image, &made, &begun));
+            let opened = die_while_opening(world.image_in(&choice, &mut scratch).unwrap());
+            let looked = opened.and_then(|()| {
+                let image = world.image_in(&choice, &mut scratch).unwrap();
+                look(image, &made, &begun)
+            });
             found
                 .1
                 .extend(looked.err().map(|what| format!("{point:?}: {what}")));

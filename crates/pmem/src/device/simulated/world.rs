@@ -273,6 +273,19 @@ impl SimulatedWorld {
         })
     }
 
+    /// As [`SimulatedWorld::image_into`], into `scratch`; the first image makes it.
+    pub fn image_in<'a>(
+        &self,
+        choice: &ImageChoice,
+        scratch: &'a mut Option<Self>,
+    ) -> Result<&'a Self> {
+        match scratch {
+            Some(image) => self.image_into(choice, image)?,
+            None => *scratch = Some(self.image(choice)?),
+        }
+        Ok(scratch.as_ref().expect("just made"))
+    }
+
     /// The world as the next process finds it if everything that runs here dies now and the power
     /// stays on. Every store and write is visible; those that no fence or sync has made certain may
     /// be lost by a later power cut, each line and write by itself. A write-back that was started

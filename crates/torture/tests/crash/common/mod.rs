@@ -47,13 +47,9 @@ pub(crate) fn look_at_images(
 ) -> Result<u64, String> {
     let mut images = 0;
     for choice in ImageChoices::bounded(world, mix(world.events()), most) {
-        let made = match scratch {
-            Some(image) => world.image_into(&choice, image),
-            None => world.image(&choice).map(|image| *scratch = Some(image)),
-        };
-        made.map_err(|error| error.to_string())?;
-        let image = scratch.as_ref().expect("just made");
-        look(image).map_err(|error| format!("{error}; {}", world.describe(&choice)))?;
+        let image = world.image_in(&choice, scratch);
+        look(image.map_err(|error| error.to_string())?)
+            .map_err(|error| format!("{error}; {}", world.describe(&choice)))?;
         images += 1;
     }
     Ok(images)
