@@ -84,7 +84,7 @@ fn check(image: &SimulatedWorld, method: Method, allowed: &[State]) -> Result<bo
     let found = balances(&db, &accounts)?;
     let prepared = db.prepared_transactions();
     let fits = |state: &&State| {
-        state.balances == found && state.prepared.is_some() == !prepared.is_empty()
+        state.balances == found && state.prepared.is_some() != prepared.is_empty()
     };
     let Some(state) = allowed.iter().find(fits) else {
         return Err(format!(
@@ -246,7 +246,7 @@ fn run(method: Method, seed: u64, disabled: Option<&str>) -> Watch {
         let level = LEVELS[(random >> 8) as usize % 2];
         prepare(&mut bank, level, &moves, number);
         transfer(&mut bank, random);
-        end(&mut bank, random, moves);
+        end(&mut bank, random, &moves);
         if bank.watch().failure.is_some() {
             break;
         }
@@ -300,12 +300,12 @@ fn transfer(bank: &mut Bank, random: u64) {
 }
 
 /// Ends the prepared transaction: two of three times it is committed.
-fn end(bank: &mut Bank, random: u64, moves: Vec<(i64, i64)>) {
+fn end(bank: &mut Bank, random: u64, moves: &[(i64, i64)]) {
     let commits = !random.is_multiple_of(3);
     let balances = &bank.state.balances;
     let next = State {
         balances: if commits {
-            after(balances, &moves)
+            after(balances, moves)
         } else {
             balances.clone()
         },
