@@ -6,7 +6,7 @@ stay closed:
 - `computed_columns` and its kin: SQLAlchemy warns of each column without a kind before version 18.
 - `constraint_comment_reflection`: comments on constraints are not kept.
 - `index_reflects_included_columns`: columns of INCLUDE are not kept.
-- `two_phase_transactions`: there is no PREPARE TRANSACTION.
+- `two_phase_transactions`: the dialect does not send PREPARE TRANSACTION yet.
 - `materialized_views`, `fetch_percent`, `fetch_offset_with_options`, `nvarchar_types`,
   `legacy_unconditional_json_extract`, `emulated_lastrowid`, `dbapi_lastrowid`, `async_dialect`,
   `unique_index_reflect_as_unique_constraints`, `foreign_keys_reflect_as_index`: they are closed
