@@ -3,7 +3,7 @@
 //! Each test has sessions of one database in one thread, or a thread that waits.
 
 use crate::scratch::Scratch;
-use indelible::{Database, Durability};
+use indelible::{Database, Durability, Options};
 use sql::types::Context;
 use sql::{Batch, Flow, Notification, OutputColumn, RowSink, Session, Sql, SqlError, WakeReason};
 use std::sync::Arc;
@@ -498,7 +498,7 @@ fn rows_of_a_prepared_transaction_keep_their_hidden_numbers() {
     );
     drop(session);
     sql.close().unwrap();
-    let sql = Sql::open(Database::open(&scratch.0).unwrap()).unwrap();
+    let sql = Sql::open(Database::open(scratch.directory()).unwrap()).unwrap();
     let mut session = sql.connect().unwrap();
     run(
         &mut session,
@@ -514,7 +514,7 @@ fn without_room_nothing_is_prepared() {
     let (scratch, sql) = Scratch::open("prepared-off");
     sql.close().unwrap();
     let options = Options::new().prepared_max(0);
-    let database = Database::open_with(&scratch.0, &options).unwrap();
+    let database = Database::open_with(scratch.directory(), &options).unwrap();
     let sql = Sql::open(database).unwrap();
     let mut session = sql.connect().unwrap();
     let shown = run(&mut session, "SHOW max_prepared_transactions");
