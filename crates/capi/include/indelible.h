@@ -27,6 +27,10 @@ typedef struct indelible_database indelible_database;
 typedef struct indelible_connection indelible_connection;
 typedef struct indelible_statement indelible_statement;
 
+/* Of Arrow's C stream interface, for indelible_arrow_stream. A program that calls it has the
+ * structure from a header of an Arrow library, or from the interface's page. */
+struct ArrowArrayStream;
+
 /*
  The call did what it should.
  */
@@ -462,6 +466,17 @@ int indelible_column_timestamp(indelible_statement *statement, int column, int64
  A UUID, as 16 bytes that are written to value. NULL is 16 zeros.
  */
 int indelible_column_uuid(indelible_statement *statement, int column, uint8_t *value);
+
+/*
+ Runs a statement, which must not be running, with its bound values, and makes its rows a stream
+ of Arrow's C stream interface in *stream, which is not released before. Its columns have the
+ formats that docs/c.md lists. The program releases the stream, and until then the connection
+ cannot be closed. The statement is free again at once.
+
+ The functions of the stream are for one thread at a time, as the connection is. They return 0,
+ or EIO with a text that begins with the SQLSTATE.
+ */
+int indelible_arrow_stream(indelible_statement *statement, struct ArrowArrayStream *stream);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -18,8 +18,8 @@ use arrow_array::types::{
     TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{
-    Array, ArrayRef, Int64Array, PrimitiveArray, RecordBatch, RecordBatchIterator, RecordBatchReader,
-    UInt32Array,
+    Array, ArrayRef, Int64Array, PrimitiveArray, RecordBatch, RecordBatchIterator,
+    RecordBatchReader, UInt32Array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
 use pyo3::prelude::*;

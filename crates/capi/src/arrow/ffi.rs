@@ -17,7 +17,7 @@ const NULLABLE: i64 = 2;
 
 /// A type with the names of its columns.
 #[repr(C)]
-pub struct ArrowSchema {
+pub(super) struct ArrowSchema {
     format: *const c_char,
     name: *const c_char,
     metadata: *const c_char,
@@ -31,7 +31,7 @@ pub struct ArrowSchema {
 
 /// Values of a column, or columns of a batch.
 #[repr(C)]
-pub struct ArrowArray {
+pub(super) struct ArrowArray {
     length: i64,
     null_count: i64,
     offset: i64,

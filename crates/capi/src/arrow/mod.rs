@@ -34,8 +34,8 @@ const TEXT_BYTES_MAX: usize = 1 << 28;
 /// formats that docs/c.md lists. The program releases the stream, and until then the connection
 /// cannot be closed. The statement is free again at once.
 ///
-/// The functions of the stream are for one thread at a time, as the connection is. They return 0, or
-/// EIO with a text that begins with the SQLSTATE.
+/// The functions of the stream are for one thread at a time, as the connection is. They return 0,
+/// or EIO with a text that begins with the SQLSTATE.
 #[unsafe(no_mangle)]
 pub extern "C" fn indelible_arrow_stream(
     statement: *mut indelible_statement,

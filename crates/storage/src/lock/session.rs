@@ -360,9 +360,9 @@ impl LockSession {
         self.finish();
     }
 
-    /// Takes the intention to change rows of a table; whether nobody else has a lock in it, or of it,
-    /// or waits for one. Idle intentions of others are revoked, so whoever locks something in the
-    /// table later does so after this look at it.
+    /// Takes the intention to change rows of a table; whether nobody else has a lock in it, or of
+    /// it, or waits for one. Idle intentions of others are revoked, so whoever locks something in
+    /// the table later does so after this look at it.
     ///
     /// # Errors
     ///

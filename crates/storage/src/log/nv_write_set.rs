@@ -612,6 +612,8 @@ impl NvWriteSet {
     /// Logs the before images of all pending writes, then applies them.
     fn drain<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
         if self.changes.len() == self.applied {
+            // An update that changes nothing touches its row too.
+            self.touched.clear();
             return Ok(());
         }
         if self.named < self.committed {
