@@ -49,7 +49,7 @@ impl Session {
         self.sql.statements.count(role, key, text, &call);
     }
 
-    /// The text that a statement is counted under: `EXECUTE` under that of `PREPARE`, and none under
+    /// The text that a statement is counted under: that of `PREPARE` for `EXECUTE`, and none for
     /// those that keep or forget a statement.
     pub(super) fn counted_as(&self, parsed: &Parsed) -> Option<Arc<str>> {
         let own = &parsed.text;
