@@ -83,9 +83,8 @@ fn check(image: &SimulatedWorld, method: Method, allowed: &[State]) -> Result<bo
     let (db, accounts) = open(image, method)?;
     let found = balances(&db, &accounts)?;
     let prepared = db.prepared_transactions();
-    let fits = |state: &&State| {
-        state.balances == found && state.prepared.is_some() != prepared.is_empty()
-    };
+    let fits =
+        |state: &&State| state.balances == found && state.prepared.is_some() != prepared.is_empty();
     let Some(state) = allowed.iter().find(fits) else {
         return Err(format!(
             "found {found:?}, {prepared:?}, allowed {allowed:?}"
