@@ -110,7 +110,7 @@ fn rows_of(db: &str) -> usize {
         .count()
 }
 
-const METHODS: [&str; 24] = [
+const METHODS: [&str; 25] = [
     "inp",
     "nvm-inp",
     "cow",
