@@ -437,9 +437,12 @@ impl Session<'_> {
                 self.change(partition, |engine| engine.insert_many(entry.id, &rows))?;
             }
         }
-        self.row_changes.add(&entry.count, rows.len() as i64);
+        self.row_changes
+            .add(&entry.count, rows.len().cast_signed() as i64);
         if self.notes.is_some() {
-            rows.iter().for_each(|row| self.note_insert(entry, row));
+            for row in rows {
+                self.note_insert(entry, row);
+            }
         }
         Ok(())
     }

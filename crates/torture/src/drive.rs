@@ -212,7 +212,9 @@ impl Driver {
             let together = insertions(&next, &steps[number..]);
             if !together.is_empty() {
                 insert_many(&mut *self.engine, together)?;
-                together.iter().for_each(|step| _ = next.apply(step));
+                for step in together {
+                    next.apply(step);
+                }
                 number += together.len();
                 continue;
             }

@@ -126,36 +126,17 @@ impl Column {
     }
 
     pub(super) fn length(&self) -> i64 {
-        self.length as i64
+        self.length.cast_signed() as i64
     }
 
     pub(super) fn nulls(&self) -> i64 {
-        self.nulls as i64
+        self.nulls.cast_signed() as i64
     }
 
     /// Adds a value; the bytes that it has besides its place.
     pub(super) fn push(&mut self, value: &Datum, context: &Context<'_>) -> Result<usize, SqlError> {
         let bytes = match &mut self.values {
-            Values::Long(ends, bytes) => {
-                let before = bytes.len();
-                match value {
-                    Datum::Null => {}
-                    Datum::Text(text) => bytes.extend_from_slice(text.as_bytes()),
-                    Datum::Bytea(content) => bytes.extend_from_slice(content),
-                    other => {
-                        let text = text_io::print(other, self.of.kind, context)?;
-                        bytes.extend_from_slice(text.as_bytes());
-                    }
-                }
-                let end = i32::try_from(bytes.len()).map_err(|_| {
-                    let message =
-                        "a batch has more than 2 GiB of texts; select fewer or shorter ones";
-                    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
-                })?;
-                ends.push(end);
-                self.note(!value.is_null());
-                return Ok(bytes_since(before, end));
-            }
+            Values::Long(..) => return self.push_long(value, context),
             Values::Bits(bits) => {
                 let value = value.bool().ok();
                 push_bit(bits, self.length, value == Some(true));
@@ -195,19 +176,42 @@ impl Column {
                     nanos: span.micros.saturating_mul(1000),
                 }),
             ),
-            Values::Fixed(values) => match value {
-                Datum::Uuid(bytes) => {
-                    values.extend_from_slice(bytes);
-                    true
-                }
-                _ => {
-                    values.extend_from_slice(&[0; 16]);
-                    false
-                }
-            },
+            Values::Fixed(values) => {
+                let uuid = match value {
+                    Datum::Uuid(bytes) => Some(bytes),
+                    _ => None,
+                };
+                values.extend_from_slice(uuid.unwrap_or(&[0; 16]));
+                uuid.is_some()
+            }
         };
         self.note(bytes);
         Ok(0)
+    }
+
+    /// Adds the bytes of a value.
+    fn push_long(&mut self, value: &Datum, context: &Context<'_>) -> Result<usize, SqlError> {
+        let Values::Long(ends, bytes) = &mut self.values else {
+            return Ok(0);
+        };
+        let before = bytes.len();
+        match value {
+            Datum::Null => {}
+            Datum::Text(text) => bytes.extend_from_slice(text.as_bytes()),
+            Datum::Bytea(octets) => bytes.extend_from_slice(octets),
+            other => {
+                let text = text_io::print(other, self.of.kind, context)?;
+                bytes.extend_from_slice(text.as_bytes());
+            }
+        }
+        let added = bytes.len() - before;
+        let end = i32::try_from(bytes.len()).map_err(|_| {
+            let message = "a batch has more than 2 GiB of texts; select fewer or shorter ones";
+            SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+        })?;
+        ends.push(end);
+        self.note(!value.is_null());
+        Ok(added)
     }
 
     /// Notes whether the value that was added is one.
@@ -243,10 +247,6 @@ impl Column {
 
 fn address<T>(values: &[T]) -> *const c_void {
     values.as_ptr().cast()
-}
-
-fn bytes_since(before: usize, end: i32) -> usize {
-    usize::try_from(end).map_or(0, |end| end - before)
 }
 
 /// Adds a value, or a place for none; whether it is one.

@@ -108,7 +108,7 @@ fn schema(format: &str, name: CString, children: Vec<ArrowSchema>) -> ArrowSchem
         } else {
             0
         },
-        n_children: parts.children.len() as i64,
+        n_children: parts.children.len().cast_signed() as i64,
         children: parts.children.as_mut_ptr(),
         dictionary: ptr::null_mut(),
         release: Some(release_schema),
@@ -135,8 +135,8 @@ fn array(
         length,
         null_count: nulls,
         offset: 0,
-        n_buffers: parts.buffers.len() as i64,
-        n_children: parts.children.len() as i64,
+        n_buffers: parts.buffers.len().cast_signed() as i64,
+        n_children: parts.children.len().cast_signed() as i64,
         buffers: parts.buffers.as_mut_ptr(),
         children: parts.children.as_mut_ptr(),
         dictionary: ptr::null_mut(),
@@ -211,7 +211,7 @@ unsafe extern "C" fn get_next(stream: *mut ArrowArrayStream, to: *mut ArrowArray
                 let columns = columns.map(|column| {
                     array((column.length(), column.nulls()), Some(column), Vec::new())
                 });
-                array((rows as i64, 0), None, columns.collect())
+                array((rows.cast_signed() as i64, 0), None, columns.collect())
             });
         // SAFETY: as in `get_schema`.
         unsafe { to.write(next) };

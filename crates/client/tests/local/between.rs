@@ -373,6 +373,12 @@ fn a_block_that_has_failed_keeps_no_locks() {
     assert_eq!(run(&mut one, "SELECT a FROM t"), Some("2".into()));
 }
 
+/// What `pg_stat_statements` has of a statement.
+fn found(session: &mut Session, what: &str, query: &str) -> String {
+    let text = format!("SELECT {what} FROM pg_stat_statements WHERE query = '{query}'");
+    run(session, &text).unwrap_or_default()
+}
+
 #[test]
 fn statements_are_counted_without_their_constants() {
     let (_scratch, sql) = Scratch::open("between-statements");
@@ -385,10 +391,6 @@ fn statements_are_counted_without_their_constants() {
         run(if number < 3 { &mut one } else { &mut other }, &insert);
     }
     run(&mut one, "BEGIN; UPDATE t SET b = 'x' WHERE a < 4; COMMIT");
-    let found = |session: &mut Session, what: &str, query: &str| {
-        let text = format!("SELECT {what} FROM pg_stat_statements WHERE query = '{query}'");
-        run(session, &text).unwrap_or_default()
-    };
     let insert = "INSERT INTO t VALUES ($1, $2)";
     let looked = found(&mut one, "calls || ' ' || rows || ' ' || commits", insert);
     assert_eq!(looked, "5 5 5");
@@ -414,16 +416,6 @@ fn statements_are_counted_without_their_constants() {
     }
     let prepared = "INSERT INTO t VALUES ($1, $2)";
     assert_eq!(found(&mut one, "calls || ' ' || commits", prepared), "7 7");
-    // EXECUTE counts under the text of PREPARE, which is not counted itself.
-    let kept = "PREPARE kept AS SELECT a AS one FROM t WHERE a = $1";
-    run(&mut one, kept);
-    run(&mut one, "EXECUTE kept(1)");
-    run(&mut one, "EXECUTE kept(2); DEALLOCATE kept");
-    let shown = "calls || ' ' || rows";
-    assert_eq!(found(&mut one, shown, kept), "2 2");
-    let others = "SELECT count(*) FROM pg_stat_statements
-        WHERE query LIKE 'EXECUTE%' OR query LIKE 'DEALLOCATE%'";
-    assert_eq!(run(&mut one, others), Some("0".into()));
     // A portal that stops and goes on is one call.
     one.prepare("q", "SELECT a AS parts FROM t", &[]).unwrap();
     one.bind("c", "q", &[]).unwrap();
@@ -457,6 +449,24 @@ fn statements_are_counted_without_their_constants() {
     assert_eq!(found(&mut one, "calls", insert), "");
     let info = "SELECT dealloc || ' ' || (stats_reset <= now()) FROM pg_stat_statements_info";
     assert_eq!(run(&mut one, info), Some("0 true".into()));
+}
+
+#[test]
+fn execute_counts_under_the_text_of_its_prepare() {
+    let (_scratch, sql) = Scratch::open("between-execute");
+    let mut one = sql.connect().unwrap();
+    run(&mut one, "CREATE TABLE t (a int PRIMARY KEY)");
+    run(&mut one, "INSERT INTO t SELECT generate_series(0, 4)");
+    // PREPARE is not counted itself.
+    let kept = "PREPARE kept AS SELECT a AS one FROM t WHERE a = $1";
+    run(&mut one, kept);
+    run(&mut one, "EXECUTE kept(1)");
+    run(&mut one, "EXECUTE kept(2); DEALLOCATE kept");
+    let shown = "calls || ' ' || rows";
+    assert_eq!(found(&mut one, shown, kept), "2 2");
+    let others = "SELECT count(*) FROM pg_stat_statements
+        WHERE query LIKE 'EXECUTE%' OR query LIKE 'DEALLOCATE%'";
+    assert_eq!(run(&mut one, others), Some("0".into()));
 }
 
 #[test]

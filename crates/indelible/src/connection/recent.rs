@@ -11,8 +11,9 @@
 //!    transactions lock too while connections are open, and the first connection empties this when
 //!    those that do not have ended.
 //!
-//! A key has one place. Another key's row takes it if the one there was not found since the last
-//! attempt; so rows that nobody comes back to do not drive the others out.
+//! A key has one place, which keys win by votes: a commit of the key there is one for it, a commit
+//! of another key one against it. Only rows that have some votes are kept, so those that nobody
+//! comes back to cost no memory, and do not drive the others out.
 
 use super::change::{Change, Version};
 use crate::table::Table;
@@ -23,6 +24,9 @@ use storage::record::{KeyBuf, Row, TableId, key_hash};
 const PLACES: usize = 1024;
 /// Largest row that is kept, so that all of them take little memory.
 const ROW_BYTES_MAX: usize = 1024;
+/// Votes of a key whose row is kept.
+const VOTES_KEPT: u8 = 4;
+const VOTES_MAX: u8 = 16;
 
 /// The rows, each under a mutex that is held for a look.
 #[derive(Default)]
@@ -35,15 +39,16 @@ struct Place(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
+    /// The table of the key that has the place.
+    table: Option<TableId>,
     key: KeyBuf,
-    row: Option<(TableId, Arc<Row>)>,
-    /// Whether it was found since another key wanted the place.
-    is_wanted: bool,
+    votes: u8,
+    row: Option<Arc<Row>>,
 }
 
 impl Kept {
     fn is_of(&self, table: TableId, key: &KeyBuf) -> bool {
-        self.row.as_ref().is_some_and(|(of, _)| *of == table) && self.key == *key
+        self.table == Some(table) && self.key == *key
     }
 }
 
@@ -57,16 +62,14 @@ impl Recent {
 
     /// The row, if it is kept. The caller has locked its content.
     pub(super) fn find(&self, table: &Table, key: &KeyBuf) -> Version {
-        let mut kept = self.place(table.id(), key).lock();
+        let kept = self.place(table.id(), key).lock();
         if !kept.is_of(table.id(), key) {
             return None;
         }
-        let (_, row) = kept.row.as_ref()?;
+        let row = kept.row.as_ref()?;
         // A number may be that of another table by now, and then its rows have another layout.
         let is_same = Arc::ptr_eq(row.layout(), &table.entry.shape.layout);
-        let row = is_same.then(|| Arc::clone(row));
-        kept.is_wanted |= is_same;
-        row
+        is_same.then(|| Arc::clone(row))
     }
 
     /// Notes a change that was committed, before the lock of its row is given back. Returns a row
@@ -80,14 +83,21 @@ impl Recent {
             return self.forget(table, &change.key);
         };
         let mut kept = self.place(table, &change.key).lock();
-        if !kept.is_of(table, &change.key) {
-            if std::mem::take(&mut kept.is_wanted) {
-                return None;
-            }
-            kept.key.assign(&change.key);
+        if kept.is_of(table, &change.key) {
+            kept.votes = VOTES_MAX.min(kept.votes + 1);
+            return if kept.votes < VOTES_KEPT {
+                kept.row.take()
+            } else {
+                kept.row.replace(Arc::clone(after))
+            };
         }
-        let old = kept.row.replace((table, Arc::clone(after)));
-        old.map(|(_, row)| row)
+        if kept.votes > 1 {
+            kept.votes -= 1;
+            return None;
+        }
+        kept.key.assign(&change.key);
+        (kept.table, kept.votes) = (Some(table), 1);
+        kept.row.take()
     }
 
     /// Forgets a row that is going to change, or has perhaps.
@@ -96,7 +106,7 @@ impl Recent {
         if !kept.is_of(table, key) {
             return None;
         }
-        kept.row.take().map(|(_, row)| row)
+        kept.row.take()
     }
 
     fn place(&self, table: TableId, key: &KeyBuf) -> &Place {

@@ -53,6 +53,18 @@ impl Verb {
         SqlError::new(state, message).detail(detail).hint(hint)
     }
 
+    /// Refuses a view whose rows are not rows of its table.
+    fn check_scope(self, view: &str, scope: &Scope) -> Result<()> {
+        let returned = match () {
+            () if !scope.aggregates.is_empty() => "aggregate functions",
+            () if !scope.windows.is_empty() => "window functions",
+            () if scope.has_sets => "set-returning functions",
+            () => return Ok(()),
+        };
+        let detail = format!("Views that return {returned} are not automatically updatable.");
+        Err(self.refused(view, &detail))
+    }
+
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Insert => (
@@ -200,16 +212,7 @@ impl Binder<'_> {
             Ok((items, condition.transpose()?))
         });
         let (items, own) = bound?;
-        let returned = match () {
-            () if !scope.aggregates.is_empty() => Some("aggregate functions"),
-            () if !scope.windows.is_empty() => Some("window functions"),
-            () if scope.has_sets => Some("set-returning functions"),
-            () => None,
-        };
-        if let Some(returned) = returned {
-            let detail = format!("Views that return {returned} are not automatically updatable.");
-            return Err(change.0.refused(&object.name, &detail));
-        }
+        change.0.check_scope(&object.name, &scope)?;
         let below = base.view.as_deref();
         let mut levels = below.map_or_else(Vec::new, |view| view.levels.clone());
         let mut checks = below.map_or_else(Vec::new, |view| view.checks.clone());

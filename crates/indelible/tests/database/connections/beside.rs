@@ -115,13 +115,16 @@ fn a_row_that_is_locked_is_as_the_last_commit_has_left_it() {
     everywhere(|db| {
         let table = filled(db, 2);
         let (mut one, mut two) = (db.connect().unwrap(), db.connect().unwrap());
-        let mut set_by_one = |table: &Table, amount| {
-            one.begin(Isolation::ReadCommitted).unwrap();
-            set(&mut one, table, 0, amount).unwrap();
-            let mark = one.statement().unwrap();
-            set(&mut one, table, 0, amount + 1000).unwrap();
-            one.roll_back_to(mark).unwrap();
-            one.commit(Durability::Immediate).unwrap();
+        // So often that the row is kept for those who lock it next.
+        let mut set_by_one = |table: &Table, amount: i64| {
+            for early in (0..5).rev() {
+                one.begin(Isolation::ReadCommitted).unwrap();
+                set(&mut one, table, 0, amount - early).unwrap();
+                let mark = one.statement().unwrap();
+                set(&mut one, table, 0, amount + 1000).unwrap();
+                one.roll_back_to(mark).unwrap();
+                one.commit(Durability::Immediate).unwrap();
+            }
         };
         set_by_one(&table, 1);
         assert_eq!(newest(&mut two, &table, 0), Some(1));

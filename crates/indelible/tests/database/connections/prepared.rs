@@ -335,8 +335,13 @@ fn its_rows_are_the_newest_for_those_who_lock_them() {
     everywhere(|db| {
         let table = filled(db, 5);
         let mut other = begun(db, Isolation::ReadCommitted);
-        set(&mut other, &table, 1, 3).unwrap();
-        other.commit(Durability::Immediate).unwrap();
+        // So often that the row is kept for those who lock it next.
+        for amount in 0..5 {
+            set(&mut other, &table, 1, amount).unwrap();
+            other.commit(Durability::Immediate).unwrap();
+            other.begin(Isolation::ReadCommitted).unwrap();
+        }
+        other.abort();
         prepare(db, &table, "one", Isolation::ReadCommitted);
         let prepared = db.prepared_transaction("one").unwrap();
         db.commit_prepared(&prepared).unwrap();

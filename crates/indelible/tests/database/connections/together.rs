@@ -23,7 +23,7 @@ pub(super) fn rows(table: &Table, ids: impl IntoIterator<Item = i64>) -> Vec<Row
     ids.into_iter().map(row).collect()
 }
 
-fn is_busy(result: indelible::Result<()>) -> bool {
+fn is_busy(result: &indelible::Result<()>) -> bool {
     matches!(
         result,
         Err(Error::Storage(StorageError::LockTimeout { .. }))
@@ -41,7 +41,7 @@ fn others_wait_for_rows_that_are_listed_and_for_no_others() {
         let mut two = begun(db, Isolation::ReadCommitted);
         two.set_wait(Wait::Never);
         assert_eq!(get(&mut two, &table, 10), None);
-        assert!(is_busy(two.insert(&table, (10_i64, 0_i64))));
+        assert!(is_busy(&two.insert(&table, (10_i64, 0_i64))));
         let mut row = table.row();
         let strengths = [RowLock::KeyShare, RowLock::NoKeyUpdate, RowLock::Update];
         for strength in strengths {
@@ -52,7 +52,7 @@ fn others_wait_for_rows_that_are_listed_and_for_no_others() {
         assert!(set(&mut two, &table, 4, 1).unwrap());
         // Beside others each row has locks.
         one.insert_all(&table, &rows(&table, 300..400)).unwrap();
-        assert!(is_busy(two.insert(&table, (399_i64, 0_i64))));
+        assert!(is_busy(&two.insert(&table, (399_i64, 0_i64))));
         one.insert_all(&table, &rows(&table, (400..420).rev()))
             .unwrap();
         // The transaction changes its own rows, whoever waits for them.

@@ -232,7 +232,7 @@ mod tests {
             store_header(&mut page, 1, &named, word);
             let home = page.clone();
             let mut records = Vec::new();
-            for _ in 0..1 + random.below(5) {
+            for _ in 0..=random.below(5) {
                 let old = page.clone();
                 let before = named.clone();
                 for _ in 0..random.below(6) {
