@@ -1,7 +1,7 @@
 //! Tests that hold for every method.
 //!
-//! All of them are one program, because each program of tests is linked with all methods, and because
-//! its tests then keep all cores busy.
+//! All of them are one program, because each program of tests is linked with all methods, and
+//! because its tests then keep all cores busy.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

@@ -1,7 +1,7 @@
 //! Searches for states after a crash or a fault that no recovery can bring in order.
 //!
-//! All of them are one program, because each program of tests is linked with all methods, and because
-//! its tests then keep all cores busy.
+//! All of them are one program, because each program of tests is linked with all methods, and
+//! because its tests then keep all cores busy.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
