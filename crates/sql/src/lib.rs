@@ -43,7 +43,6 @@
 
 mod bind;
 mod catalog;
-mod columns;
 
 mod define;
 mod print;
@@ -53,12 +52,12 @@ mod sink;
 mod sql;
 mod state;
 
-pub use columns::{ColumnValues, Columns};
 pub use session::{Described, Description, Parameters, Session};
-pub use sink::{BATCH_ROWS, Batch, Completion, CopyShape, Flow, OutputColumn, RowSink};
+pub use sink::{Batch, Completion, CopyShape, Flow, OutputColumn, RowSink};
 pub use sql::{LockWait, Sql};
 pub use sql_parse::without_constants;
 use sql_plan::plan;
+pub use sql_rows::{BATCH_ROWS, ColumnValues, Columns};
 pub use sql_values::error::{SqlError, SqlState};
 pub use sql_values::{error, types};
 pub use state::{Notice, Notification, Severity, TransactionStatus, Wake, WakeReason};

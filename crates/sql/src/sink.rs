@@ -4,16 +4,13 @@
 //! without a cost for each row. It says after each batch whether it wants more; a portal that is
 //! told to stop keeps its place.
 
-use crate::columns::Columns;
 use crate::error::SqlError;
 use crate::state::Notice;
 use crate::types::{Context, Datum};
+use sql_rows::{BATCH_ROWS, Columns};
 use std::fmt;
 
 pub use sql_plan::plan::OutputColumn;
-
-/// Rows of one batch, at most.
-pub const BATCH_ROWS: usize = 1024;
 
 /// Rows of one width, one after the other.
 #[derive(Clone, Debug, Default)]

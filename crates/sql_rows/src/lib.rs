@@ -17,6 +17,7 @@
 //! | `budget` | bytes of memory, shared by the operators of a statement |
 //! | `files`, `chain` | temporary files, and sequences of rows in their blocks |
 //! | `codec` | rows as bytes |
+//! | `columns` | batches column by column |
 //! | `sort` | rows in an order, by merging sorted runs |
 //! | `store` | rows in the order in which they came, read by their numbers |
 //! | `partition`, `hash` | rows divided by the hashes of their keys |
@@ -29,6 +30,7 @@
 mod budget;
 mod chain;
 mod codec;
+mod columns;
 mod files;
 mod hash;
 mod partition;
@@ -37,6 +39,7 @@ mod store;
 
 pub use budget::{Memory, Share, bytes_of};
 pub use chain::{Chain, Reader};
+pub use columns::{BATCH_ROWS, ColumnValues, Columns};
 pub use files::{Blocks, Files};
 pub use hash::{BuildRowHasher, hash_of};
 pub use partition::{LEVELS_MAX, Partitions};

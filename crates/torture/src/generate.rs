@@ -153,13 +153,14 @@ pub(crate) fn action(random: &mut Random, state: &State) -> Action {
     }
 }
 
-/// Insertions that all succeed, of most keys between two, ascending or not.
+/// Insertions that all succeed, of keys that are free from some place on, ascending or not.
 pub(crate) fn many(random: &mut Random, state: &State) -> Vec<Step> {
-    let first = random.below(KEYS);
-    let last = first + 4 + random.below(60);
+    let first = random.below(KEYS).cast_signed();
+    let count = 4 + random.below(60) as usize;
     let is_free = |key: &i64| state.rows(MAIN).is_none_or(|rows| !rows.contains_key(key));
-    let keys = (first.cast_signed()..last.cast_signed()).filter(is_free);
+    let keys = (first..).filter(is_free);
     let mut steps: Vec<Step> = keys
+        .take(count)
         .map(|key| {
             let mut values = row(random, key);
             values[CODE] = Value::Int64(-key - 1);

@@ -7,10 +7,10 @@ use super::functions::{Set, evaluate_set};
 use super::join::build_join;
 use super::scan::ScanRun;
 use super::{Operator, Row, Run, arithmetic, build, evaluate, is_true};
-use crate::columns::Columns;
 use crate::error::Result;
 use crate::plan::{Expr, Filter, Node, Project};
 use crate::sink::Batch;
+use sql_rows::Columns;
 use std::sync::Arc;
 
 pub(super) struct FilterRun {

@@ -5,12 +5,12 @@
 
 use super::evaluate::{arguments_of, with_call_context};
 use super::{Operator, Row, Run, evaluate};
-use crate::columns::Columns;
 use crate::error::Result;
 use crate::plan::{Call, Expr, Functions};
 use crate::sink::Batch;
 use crate::types::function::{Body, Rows};
 use crate::types::{Datum, Kind};
+use sql_rows::Columns;
 use std::sync::Arc;
 
 /// The value of an expression that may give a set.

@@ -34,13 +34,13 @@ pub(crate) use evaluate::{evaluate, is_true};
 pub(crate) use modify::Feed;
 pub(crate) use point::PointMemory;
 
-use crate::columns::Columns;
 use crate::error::Result;
 use crate::plan::{Node, Report};
 use crate::sink::Batch;
 use crate::state::Environment;
 use crate::types::{Datum, Kind};
 use indelible::{Connection, StatementSavepoint};
+use sql_rows::Columns;
 pub(crate) use sql_rows::Row;
 use sql_rows::{Memory, Store, bytes_of};
 use std::sync::Arc;

@@ -6,12 +6,12 @@
 
 use super::storage::{clamped, integer_of, key_value, key_values, read_columns};
 use super::{Operator, Run, evaluate, is_true};
-use crate::columns::Columns;
 use crate::error::Result;
 use crate::plan::{Access, Bound, Expr, KeyRange, Scan, Source};
 use crate::sink::Batch;
 use crate::types::{Datum, Kind, Type};
 use indelible::{Direction, Prefix, Row, Value};
+use sql_rows::Columns;
 use std::collections::BTreeSet;
 use std::ops::Bound as End;
 use std::sync::Arc;

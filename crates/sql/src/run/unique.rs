@@ -120,7 +120,7 @@ impl Unique {
             };
             let mut read = 0;
             while !out.is_full()
-                && read < crate::sink::BATCH_ROWS
+                && read < sql_rows::BATCH_ROWS
                 && let Some(row) = chain.take(&mut reader)?
             {
                 read += 1;

@@ -3,12 +3,12 @@
 //! A plan is kept with the versions of the catalogue and the settings that it was made under; a
 //! portal keeps the operators of its plan between its rows.
 
-use crate::columns::Columns;
 use crate::plan::Plan;
 use crate::run::{Operator, State, build};
 use crate::sink::Batch;
 use crate::types::{Datum, Type};
 use sql_parse::Parsed;
+use sql_rows::Columns;
 use std::sync::Arc;
 
 /// A statement that is parsed, and its plan.

@@ -16,8 +16,9 @@ use super::{Left, Output};
 use crate::error::Result;
 use crate::plan::{Expr, Join, JoinKind, JoinMethod, Report};
 use crate::run::{Operator, Row, Run, evaluate, is_true};
-use crate::sink::{BATCH_ROWS, Batch};
+use crate::sink::Batch;
 use crate::types::Datum;
+use sql_rows::BATCH_ROWS;
 use sql_rows::{Blocks, Chain, LEVELS_MAX, Partitions, Reader};
 use std::sync::Arc;
 

@@ -3,8 +3,10 @@
 //! A column whose values are all of one plain type is an array of them. The first NULL, or value of
 //! another type, makes it a list of values of any type, so a column says of itself what it holds.
 
-use crate::sink::BATCH_ROWS;
-use crate::types::{Datum, Kind};
+use sql_values::types::{Datum, Kind};
+
+/// Most rows of a batch.
+pub const BATCH_ROWS: usize = 1024;
 
 /// The values of a column of a batch.
 #[derive(Clone, Debug)]
@@ -41,6 +43,7 @@ impl ColumnValues {
     }
 
     /// Number of values.
+    #[inline]
     pub fn len(&self) -> usize {
         match self {
             Self::Int4(values) => values.len(),
@@ -51,11 +54,13 @@ impl ColumnValues {
     }
 
     /// Whether there are no values.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The value of a row.
+    #[inline]
     pub fn get(&self, at: usize) -> Datum {
         match self {
             Self::Int4(values) => Datum::Int4(values[at]),
@@ -66,7 +71,8 @@ impl ColumnValues {
     }
 
     /// Adds a value.
-    pub(crate) fn push(&mut self, value: Datum) {
+    #[inline]
+    pub fn push(&mut self, value: Datum) {
         match (&mut *self, value) {
             (Self::Int4(values), Datum::Int4(value)) => values.push(value),
             (Self::Int8(values), Datum::Int8(value)) => values.push(value),
@@ -90,32 +96,37 @@ pub struct Columns {
 
 impl Columns {
     /// Number of rows.
+    #[inline]
     pub fn len(&self) -> usize {
         self.rows
     }
 
     /// Whether there are no rows.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
     /// The columns in their order; each has a value for each row.
+    #[inline]
     pub fn columns(&self) -> &[ColumnValues] {
         &self.columns
     }
 
     /// Whether an operator has to hand the batch over before it adds another row.
-    pub(crate) fn is_full(&self) -> bool {
+    #[inline]
+    pub fn is_full(&self) -> bool {
         self.rows >= BATCH_ROWS
     }
 
     /// A column, which has no values then until the next reset.
-    pub(crate) fn take(&mut self, at: usize) -> ColumnValues {
+    #[inline]
+    pub fn take(&mut self, at: usize) -> ColumnValues {
         std::mem::replace(&mut self.columns[at], ColumnValues::Other(Vec::new()))
     }
 
     /// Removes all rows, and has columns for values of these kinds from now on.
-    pub(crate) fn reset(&mut self, kinds: impl IntoIterator<Item = Kind>) {
+    pub fn reset(&mut self, kinds: impl IntoIterator<Item = Kind>) {
         self.rows = 0;
         let mut width = 0;
         for kind in kinds {
@@ -129,7 +140,7 @@ impl Columns {
     }
 
     /// Adds a row whose values `fill` adds, one to each column.
-    pub(crate) fn push_with<E>(
+    pub fn push_with<E>(
         &mut self,
         fill: impl FnOnce(&mut [ColumnValues]) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -143,7 +154,7 @@ impl Columns {
     }
 
     /// Adds a row of the width.
-    pub(crate) fn push(&mut self, row: impl IntoIterator<Item = Datum>) {
+    pub fn push(&mut self, row: impl IntoIterator<Item = Datum>) {
         let mut count = 0;
         for (column, value) in self.columns.iter_mut().zip(row) {
             column.push(value);
@@ -154,7 +165,7 @@ impl Columns {
     }
 
     /// Adds values of the only column, until the batch is full or there are no more.
-    pub(crate) fn fill_only<E>(
+    pub fn fill_only<E>(
         &mut self,
         values: &mut dyn Iterator<Item = Result<Datum, E>>,
     ) -> Result<(), E> {
@@ -170,14 +181,14 @@ impl Columns {
     }
 
     /// Replaces all columns by others, which have a value for each of so many rows.
-    pub(crate) fn replace(&mut self, rows: usize, columns: impl Iterator<Item = ColumnValues>) {
+    pub fn replace(&mut self, rows: usize, columns: impl Iterator<Item = ColumnValues>) {
         self.columns.clear();
         self.columns.extend(columns);
         self.rows = rows;
     }
 
     /// Puts the values of a row into `row`.
-    pub(crate) fn read_row(&self, at: usize, row: &mut Vec<Datum>) {
+    pub fn read_row(&self, at: usize, row: &mut Vec<Datum>) {
         row.clear();
         row.extend(self.columns.iter().map(|column| column.get(at)));
     }
