@@ -1,5 +1,5 @@
 //! Point plans allocate at their first run only; below them an index may, as it does for the typed
-//! interface.
+//! interface, and a part of the lock table when it has more locks at once than ever.
 //!
 //! The allocator of this program counts. One test only, because the count is of all threads.
 
@@ -13,6 +13,10 @@ use std::alloc::System;
 
 #[global_allocator]
 static COUNTING: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// Allocations of 200 runs by which parts of the lock table grow, at most; which part a lock is in
+/// depends on the numbers of tables.
+const GROWTH_MAX: usize = 12;
 
 /// Counts the rows.
 #[derive(Default)]
@@ -116,7 +120,7 @@ fn point_plans_do_not_allocate_after_their_first_run() {
         let values = [Datum::Int8(1), int(at % 1000 + 1)];
         assert_eq!(execute(&mut session, "update", &values), 1);
     });
-    assert_eq!(updated, 0, "update");
+    assert!(updated <= GROWTH_MAX, "update: {updated}");
     let mut values = Vec::with_capacity(2);
     let without_portals = allocations(0..400, |at| {
         values.push(int(at % 1000 + 1));
@@ -124,7 +128,10 @@ fn point_plans_do_not_allocate_after_their_first_run() {
         values.extend([Datum::Int8(1), int(at % 1000 + 1)]);
         assert_eq!(execute_point(&mut session, "update", &mut values), 1);
     });
-    assert_eq!(without_portals, 0, "without portals");
+    assert!(
+        without_portals <= GROWTH_MAX,
+        "without portals: {without_portals}"
+    );
     let owner = Datum::text("somebody");
     let inserted = allocations(2000..2400, |at| {
         let values = [int(at), int(1), Datum::Int8(5), owner.clone()];
@@ -141,12 +148,12 @@ fn point_plans_do_not_allocate_after_their_first_run() {
         let text = texts.next().unwrap();
         session.simple(&text, &mut Rows::default()).unwrap();
     });
-    assert_eq!(inlined, 0, "text");
+    assert!(inlined <= GROWTH_MAX, "text: {inlined}");
     // Without a connection typed transactions leave nothing for others.
     drop(session);
     let typed = typed_allocations(sql.database());
     assert!(
-        inserted <= typed.0 && deleted <= typed.1,
+        inserted <= typed.0 + GROWTH_MAX && deleted <= typed.1 + GROWTH_MAX,
         "insert, delete: {inserted} {deleted}, typed: {typed:?}"
     );
     drop(sql);
