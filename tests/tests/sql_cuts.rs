@@ -73,7 +73,7 @@ fn ask(session: &mut Session, text: &str) -> Result<Vec<String>, String> {
     Ok(lines.0)
 }
 
-/// What SQL shows of a database.
+/// A database as SQL shows it.
 fn state_of(sql: &Arc<Sql>) -> Result<Vec<String>, String> {
     let mut session = sql.connect().map_err(|error| error.to_string())?;
     let mut state = Vec::new();

@@ -268,7 +268,7 @@ impl Sql {
 fn highest_number(database: &Database, table: &Table) -> Result<i64> {
     let column = table.definition().primary_key.first().copied();
     let number = |row: &Row| column.and_then(|column| row.get(column).as_i64());
-    // Whoever has been committed since is found among the rows.
+    // Transactions that have been committed since are found among the rows.
     let mut prepared = 0;
     database.visit_prepared(table, &mut |row| {
         prepared = prepared.max(number(row).unwrap_or(0));

@@ -373,7 +373,7 @@ fn a_block_that_has_failed_keeps_no_locks() {
     assert_eq!(run(&mut one, "SELECT a FROM t"), Some("2".into()));
 }
 
-/// What `pg_stat_statements` has of a statement.
+/// A value of `pg_stat_statements` for a statement.
 fn found(session: &mut Session, what: &str, query: &str) -> String {
     let text = format!("SELECT {what} FROM pg_stat_statements WHERE query = '{query}'");
     run(session, &text).unwrap_or_default()

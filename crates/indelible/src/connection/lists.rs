@@ -13,8 +13,8 @@ use super::row_locks::lock_error;
 use crate::error::Result;
 use crate::sync::{Mutex, MutexGuard};
 use std::sync::PoisonError;
-// Whoever has to see a list comes after it by a mutex, so no schedule of this number is worth a
-// test.
+// Sessions that have to see a list come after it by a mutex, so no schedule of this number is worth
+// a test.
 use std::sync::atomic::{AtomicUsize, Ordering};
 use storage::engine::PageId;
 use storage::lock::{KeyMode, LockSession};

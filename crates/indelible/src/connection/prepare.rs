@@ -387,7 +387,7 @@ impl Record {
         partitions.dedup();
         let also = |session: &mut Session<'_>| {
             for change in open.writes.changes() {
-                // Whoever drops a table looks for prepared transactions first.
+                // The drop of a table looks for prepared transactions first.
                 change.table.check(core.serial)?;
             }
             let mut rows = self.rows.iter();

@@ -1,7 +1,7 @@
 //! The catalogue after a wait: a statement that changes rows waits for the locks of its tables
 //! first.
 //!
-//! Whoever had them may have changed their definitions, so the plan is made again if the catalogue
+//! Their holder may have changed definitions, so the plan is made again if the catalogue
 //! has changed meanwhile, and the statement sees the rows of that moment.
 
 use super::Session;

@@ -198,7 +198,7 @@ fn unique_keys_stay_locked() {
     });
 }
 
-/// What it has read stays as it is until it is committed, so nothing needs to be looked at then.
+/// Its reads stay valid until it is committed, so the commit does not look at them again.
 #[test]
 fn reads_of_a_serializable_one_are_validated_and_kept() {
     everywhere(|db| {
@@ -329,7 +329,7 @@ fn rows_that_were_inserted_together_stay_locked() {
     });
 }
 
-/// Whoever locks a row next finds it as the prepared transaction has left it.
+/// The next to lock a row finds it as the prepared transaction has left it.
 #[test]
 fn its_rows_are_the_newest_for_those_who_lock_them() {
     everywhere(|db| {

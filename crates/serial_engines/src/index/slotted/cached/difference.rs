@@ -1,4 +1,4 @@
-//! What a record has of a page: `difference { at u16 | bytes u16 | the new bytes }`, any number.
+//! The content of a page in a record: `difference { at u16 | bytes u16 | the new bytes }`, any number.
 //!
 //! In `nvwal` these are the bytes that differ from the committed page. In `slot-header-journal`
 //! they are the lines of a page's new header, and each cell that it names and the header before did
@@ -19,7 +19,7 @@ const GAP_BYTES: usize = 4;
 /// The shortest cell: its first word and a key of one.
 const CELL_BYTES_MIN: usize = 16;
 
-/// What a record has of a slotted page that it does not bring into use.
+/// The part of a slotted page that a record stores, unless it brings the page into use.
 #[derive(Clone, Copy, Default)]
 pub(super) enum Form {
     /// The bytes that differ.

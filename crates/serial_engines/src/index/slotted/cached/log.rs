@@ -159,7 +159,7 @@ pub(super) trait Differences: Send {
 /// A record in the making: its body, and the global transaction that it waits for, or 0.
 #[derive(Default)]
 pub(super) struct Record {
-    /// What it has of a slotted page.
+    /// The part of a slotted page that it stores.
     pub(super) form: Form,
     body: Vec<u8>,
     global: u64,
