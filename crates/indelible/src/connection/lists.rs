@@ -21,7 +21,7 @@ use storage::lock::{KeyMode, LockSession};
 use storage::record::TableId;
 
 /// No table has this number; the locks that stand for lists are here.
-const TABLE: TableId = TableId(u32::MAX - 1);
+pub(super) const TABLE: TableId = TableId(u32::MAX - 1);
 const TREE: PageId = PageId(u32::MAX - 1);
 
 /// The lists of all transactions.

@@ -20,7 +20,7 @@ use super::change::{Change, Version};
 use super::client::{Connection, Open};
 use super::clock::Reads;
 use super::commit::{CommitReport, Work, add_written};
-use super::lists::Lists;
+use super::lists::{self, Lists};
 use super::prepared::{Holder, PreparedTransaction};
 use super::prepared_body::{self, Body, Written};
 use super::read::partition_to_read;
@@ -88,7 +88,7 @@ impl Connection {
 
     /// The tables that the open transaction has changed or locked, or rows of them.
     pub fn used_tables(&mut self) -> Result<BTreeSet<TableId>> {
-        let locks = self.locks().held_locks();
+        let locks = self.held_locks();
         Ok(tables_of(&self.open()?.writes, &locks))
     }
 
@@ -114,7 +114,7 @@ impl Connection {
         let kept = self.database.hidden_table(HiddenTable::Prepared)?;
         self.lock_reads(open)?;
         self.lock_listed(&open.writes)?;
-        let locks = self.locks().held_locks();
+        let locks = self.held_locks();
         let tables = tables_of(&open.writes, &locks);
         self.core().shared.prepared.reserve(facts.clone(), tables)?;
         let policy = self.policy();
@@ -146,6 +146,13 @@ impl Connection {
             let locked = locks.lock_table(table, TableLock::Shared);
             locked.map_err(lock_error)
         })
+    }
+
+    /// The locks of the transaction on tables and keys that exist.
+    fn held_locks(&mut self) -> Vec<HeldLock> {
+        let mut held = self.locks().held_locks();
+        held.retain(|lock| table_of(lock) != lists::TABLE);
+        held
     }
 
     /// Gives each row that stands in a list a lock of its own: the record has locks only.
@@ -331,11 +338,15 @@ fn unknown_outcome() -> String {
     "the medium has failed, and only the next opening of the database knows its outcome".to_owned()
 }
 
+fn table_of(lock: &HeldLock) -> TableId {
+    match lock {
+        HeldLock::Table { table, .. } | HeldLock::Key { table, .. } => *table,
+    }
+}
+
 /// The tables of changes and locks.
 fn tables_of(writes: &WriteSet, locks: &[HeldLock]) -> BTreeSet<TableId> {
-    let of_locks = locks.iter().map(|lock| match lock {
-        HeldLock::Table { table, .. } | HeldLock::Key { table, .. } => *table,
-    });
+    let of_locks = locks.iter().map(table_of);
     let of_changes = writes.changes().map(|change| change.table.id());
     of_locks.chain(of_changes).collect()
 }

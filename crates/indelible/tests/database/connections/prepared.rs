@@ -352,3 +352,34 @@ fn its_rows_are_the_newest_for_those_who_lock_them() {
         other.abort();
     });
 }
+
+#[test]
+fn rows_that_were_inserted_together_are_there_after_an_opening() {
+    for method in durable_methods() {
+        let directory = Directory::new();
+        let db = database(&directory, method, 3, |options| options);
+        let table = filled(&db, 5);
+        let mut one = begun(&db, Isolation::ReadCommitted);
+        one.insert_all(&table, &rows(&table, 10..200)).unwrap();
+        // Somebody has waited for rows of a list, and prepares nothing that knows of it.
+        let mut other = begun(&db, Isolation::ReadCommitted);
+        assert!(other.insert(&table, (10_i64, 0_i64)).is_err());
+        set(&mut other, &table, 1, 7).unwrap();
+        one.prepare(&facts("many")).unwrap();
+        other.prepare(&facts("waited")).unwrap();
+        drop((one, other, table));
+        db.close().unwrap();
+        let db = Database::open(directory.path()).unwrap();
+        assert!(db.verify().unwrap().damage.is_empty(), "{method}");
+        let table = db.table("accounts").unwrap();
+        let mut other = begun(&db, Isolation::ReadCommitted);
+        assert!(other.insert(&table, (199_i64, 0_i64)).is_err());
+        assert!(set(&mut other, &table, 1, 8).is_err());
+        other.abort();
+        for (name, changes) in [("many", 190), ("waited", 1)] {
+            let found = db.prepared_transaction(name).unwrap();
+            assert_eq!(db.commit_prepared(&found).unwrap().changes, changes);
+        }
+        assert_eq!(db.read(|r| r.count(&table, ..)).unwrap(), 195);
+    }
+}
