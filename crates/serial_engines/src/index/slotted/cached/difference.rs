@@ -1,4 +1,5 @@
-//! The content of a page in a record: `difference { at u16 | bytes u16 | the new bytes }`, any number.
+//! The content of a page in a record: `difference { at u16 | bytes u16 | the new bytes }`, any
+//! number.
 //!
 //! In `nvwal` these are the bytes that differ from the committed page. In `slot-header-journal`
 //! they are the lines of a page's new header, and each cell that it names and the header before did
