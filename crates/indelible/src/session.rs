@@ -549,10 +549,20 @@ impl<'db> Session<'db> {
         let settled = self
             .all_mut()
             .filter_map(Held::read_ahead)
-            .try_for_each(|held| {
-                held.committed = true;
-                held.enter(State::Reading, State::Entered, |engine| engine.force())
-            });
+            .try_for_each(Held::settle_read);
+        settled.map_err(|error| self.abandon(error.into()))
+    }
+
+    /// Before the commit of a transaction that has written nothing, because its changes leave every
+    /// row as it was: makes what was committed before it durable, as its own record would have.
+    pub(crate) fn settle_without_writes(&mut self) -> Result<()> {
+        if self.writers().next().is_some() {
+            return Ok(());
+        }
+        let settled = self
+            .all_mut()
+            .filter(|held| held.state == State::Reading)
+            .try_for_each(Held::settle_read);
         settled.map_err(|error| self.abandon(error.into()))
     }
 

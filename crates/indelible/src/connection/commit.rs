@@ -222,6 +222,9 @@ impl Work<'_> {
         if let Some(pending) = pending.as_mut().filter(|_| in_time) {
             clock.settle(pending, reads)?;
         }
+        if durability == Durability::Immediate {
+            session.settle_without_writes()?;
+        }
         let acks = session.commit(durability)?;
         if let Some(pending) = pending.as_mut().filter(|_| !in_time) {
             clock.announce(pending, writes.changes());

@@ -141,6 +141,12 @@ impl Held<'_> {
         (self.state == State::Reading && self.slot.is_ahead()).then_some(self)
     }
 
+    /// Makes durable what was committed before in this partition, which was only read.
+    pub(super) fn settle_read(&mut self) -> storage::Result<()> {
+        self.committed = true;
+        self.enter(State::Reading, State::Entered, |engine| engine.force())
+    }
+
     /// Adds the commit that must be durable before a transaction that has touched this partition is
     /// acknowledged.
     #[inline]

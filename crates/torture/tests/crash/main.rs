@@ -8,6 +8,7 @@
 mod common;
 mod damage;
 mod faults;
+mod no_changes;
 mod openings;
 mod partitions;
 mod planted;
