@@ -1,9 +1,11 @@
 //! The commit table's words on durable memory: a pool with one block.
 //!
 //! The pool has the database's identity, so that a foreign one is refused, and the rest of the
-//! descriptor, so that the descriptor can be rebuilt; older pools have zeros there. The block is
-//! made before the descriptor, so a crash in between leaves an incomplete database and never a
-//! leak.
+//! descriptor, so that the descriptor can be rebuilt; older pools have zeros there.
+//!
+//! The block is made before the partitions and the descriptor, and a root says until then that the
+//! creation has not ended. So a crash in between never leaves a leak, but a database of which is
+//! known that it holds no data.
 
 use crate::commit_table::{COMMIT_TABLE, Step, WORDS, Words};
 use crate::descriptor::Descriptor;
@@ -19,6 +21,8 @@ const KIND: PoolKind = PoolKind(0x434D_4954);
 /// First size of the pool in bytes: its header, one chunk table and some chunks.
 const POOL_BYTES: u64 = 128 << 10;
 const TABLE_ROOT: RootIndex = RootIndex::new(0);
+/// 0 once the database is complete, and in pools of earlier versions.
+const CREATION_ROOT: RootIndex = RootIndex::new(1);
 const WORD_BYTES: usize = 8;
 const TABLE_BYTES: usize = WORDS * WORD_BYTES;
 const OWNER: Owner = Owner {
@@ -33,7 +37,8 @@ pub(crate) struct PoolWords<M: Memory> {
 }
 
 impl<M: Memory> PoolWords<M> {
-    /// Makes the pool with all words zero; durable when it returns.
+    /// Makes the pool with all words zero; durable when it returns. The database is incomplete
+    /// until [`PoolWords::end_creation`].
     pub(crate) fn create(
         memories: &impl MemorySource<Memory = M>,
         recorded: &Descriptor,
@@ -65,8 +70,18 @@ impl<M: Memory> PoolWords<M> {
         arena.flush(change.offset, WORD_BYTES, site!("commit-table.activate"))?;
         arena.fence(site!("commit-table.create"))?;
         arena.settle(Outcome::Committed);
+        arena.set_root(CREATION_ROOT, offset)?;
         arena.set_root(TABLE_ROOT, offset)?;
         Ok(Self { arena, offset })
+    }
+
+    /// Says that the database is complete; durable when it returns. Nothing may have been committed
+    /// before.
+    pub(crate) fn end_creation(&mut self) -> Result<()> {
+        if self.arena.root(CREATION_ROOT) != 0 {
+            self.arena.set_root(CREATION_ROOT, 0)?;
+        }
+        Ok(())
     }
 
     /// Opens the pool. It stores nothing, but makes durable the words that recovery will rely on.
@@ -100,11 +115,43 @@ impl<M: Memory> PoolWords<M> {
             arena.flush(offset, TABLE_BYTES, site!("commit-table.confirm"))?;
             arena.fence(site!("commit-table.confirm-fence"))?;
         }
-        Ok(Self { arena, offset })
+        let mut words = Self { arena, offset };
+        if access == Access::Write {
+            // The descriptor is there, so the creation was cut off in its last step.
+            words.end_creation()?;
+        }
+        Ok(words)
     }
 
     fn word_offset(&self, index: usize) -> u64 {
         self.offset + (index * WORD_BYTES) as u64
+    }
+}
+
+/// How far the creation of the database has come, by its commit table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Creation {
+    /// No whole commit table is there.
+    Unknown,
+    /// It was cut off, so the database holds no data.
+    CutOff,
+    /// It has ended, or an earlier version has begun it.
+    Ended,
+}
+
+/// See [`Creation`].
+pub(crate) fn creation(memories: &impl MemorySource) -> Creation {
+    let memory = memories.open(COMMIT_TABLE, Access::Read);
+    let arena = memory.and_then(|memory| Arena::open_read_only(memory, Path::new(COMMIT_TABLE)));
+    match arena {
+        Ok(arena) if arena.identity().kind == KIND => {
+            if arena.root(TABLE_ROOT) == 0 || arena.root(CREATION_ROOT) != 0 {
+                Creation::CutOff
+            } else {
+                Creation::Ended
+            }
+        }
+        _ => Creation::Unknown,
     }
 }
 

@@ -64,11 +64,9 @@ pub enum Error {
         /// The content found there, and the remedy.
         reason: String,
     },
-    /// The creation of the database was interrupted before a partition was made, so it holds no
-    /// data. Remove the files and create it again.
+    /// The creation of the database was interrupted, so it holds no data. Create it again.
     #[error(
-        "the creation of the database was interrupted before the first of its partitions was made, so it holds no \
-         data; remove the files ({files}) and create it again"
+        "the creation of the database was interrupted, so it holds no data; create it again, which replaces its files ({files})"
     )]
     Incomplete {
         /// The files that are there.

@@ -1,7 +1,8 @@
 //! Creation and opening of databases: from files to a database that is ready.
 //!
-//! Creation: commit table → partitions → descriptor. A crash before the last step leaves files
-//! without a descriptor, which [`Database::open`] reports as an interrupted creation.
+//! Creation: commit table → partitions → descriptor → a mark in the commit table that all is there.
+//! A crash before the descriptor leaves files of which the commit table says that they hold no
+//! data: [`Database::open`] reports an interrupted creation, and the next one replaces them.
 //!
 //! Opening: descriptor, whose roster tells whether a file is missing or an older copy → the next
 //! generation → commit table → each partition recovers and asks the commit table for the fate of
@@ -47,7 +48,8 @@ const RETRIES_MAX: u32 = 100;
 static SERIAL: AtomicU64 = AtomicU64::new(1);
 
 impl Database {
-    /// Creates a database in a new or empty directory and opens it.
+    /// Creates a database in a new or empty directory and opens it. Files of a creation that was
+    /// interrupted are replaced.
     pub fn create(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
         let path = path.as_ref();
         options.check()?;
@@ -100,7 +102,7 @@ impl Database {
     pub fn open_or_create(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
         let path = path.as_ref();
         match Self::open_with(path, options) {
-            Err(Error::Missing { .. }) => Self::create(path, options),
+            Err(Error::Missing { .. } | Error::Incomplete { .. }) => Self::create(path, options),
             Err(Error::NotADatabase { .. }) if platform::is_empty_directory(path) => {
                 Self::create(path, options)
             }
@@ -137,12 +139,10 @@ impl Database {
             });
         }
         let recorded = options.descriptor();
-        let words: Box<dyn Words> = if recorded.method.is_durable() {
-            let memories = platform.memories(0);
-            Box::new(PoolWords::create(&memories, &recorded)?)
-        } else {
-            Box::new(VolatileWords::new())
-        };
+        let memories = platform.memories(0);
+        let durable = recorded.method.is_durable();
+        let pool = durable.then(|| PoolWords::create(&memories, &recorded));
+        let mut pool = pool.transpose()?;
         let engine_options = options.engine(&recorded);
         let engines =
             limits::for_each_partition(recorded.partitions, Purpose::Create, |partition| {
@@ -154,6 +154,13 @@ impl Database {
             })?;
         let roster = Roster::first(&platform, &recorded)?;
         recorded.write(&files, &roster)?;
+        if let Some(pool) = &mut pool {
+            pool.end_creation()?;
+        }
+        let words: Box<dyn Words> = match pool {
+            Some(pool) => Box::new(pool),
+            None => Box::new(VolatileWords::new()),
+        };
         let commits = CommitTable::new(words);
         let parts = Parts {
             engines,

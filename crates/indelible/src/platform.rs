@@ -11,6 +11,8 @@
 //! [`ARCHIVE_LINK`] points to the directory to which the log of a page method moves records that
 //! recovery no longer needs, instead of discarding them.
 
+use crate::commit_pool::{self, Creation};
+use crate::commit_table::COMMIT_TABLE;
 use crate::descriptor::{self, Descriptor};
 use crate::error::{Error, Result};
 use crate::holder::Holder;
@@ -30,6 +32,11 @@ use storage::{EngineSource, Platform};
 const LOG_LINK: &str = "log";
 /// The link to the archive of the log.
 const ARCHIVE_LINK: &str = "archive";
+/// Beginnings of the names of files that find out what a new database's directory allows; the
+/// number of the process follows.
+const PROBE_MEDIUM: &str = ".indelible-medium-";
+const PROBE_DOMAIN: &str = ".indelible-domain-";
+const PROBE_WRITE: &str = ".indelible-write-";
 /// Bytes of the file that tests the medium.
 const PROBE_BYTES: u64 = 4096;
 
@@ -63,6 +70,7 @@ impl NativePlatform {
     /// Makes and locks the directory of a new database, and checks that one can be made there.
     pub(crate) fn prepare(path: &Path, options: &Options) -> Result<Self> {
         make_directory(path)?;
+        clear_cut_off(path)?;
         // An existing database keeps its log: the checks below report it.
         let is_new = is_empty_directory(path);
         if let Some(log) = options.log_path().filter(|_| is_new) {
@@ -102,13 +110,21 @@ impl NativePlatform {
         self.devices.log.is_some()
     }
 
-    /// Reads the descriptor. If it is missing, the directory of the log is searched as well before
-    /// the error says that there is no data.
+    /// Reads the descriptor. If it is missing, the commit table and the directory of the log are
+    /// asked as well before the error says that there is no data.
     pub(crate) fn descriptor(&self) -> Result<Descriptor> {
         let read = Descriptor::read(&self.files(0)?);
-        let (Err(Error::Incomplete { .. } | Error::NotADatabase { .. }), Some(log)) =
-            (&read, &self.devices.log)
-        else {
+        let files = match &read {
+            Err(Error::Incomplete { files } | Error::NoDescriptor { files }) => files.clone(),
+            Err(Error::NotADatabase { .. }) => String::new(),
+            _ => return read,
+        };
+        match commit_pool::creation(&self.memories(0)) {
+            Creation::CutOff => return Err(Error::Incomplete { files }),
+            Creation::Ended if !files.is_empty() => return Err(Error::NoDescriptor { files }),
+            _ => {}
+        }
+        let Some(log) = &self.devices.log else {
             return read;
         };
         let names = own_files(log).map_err(|source| io_error("read", log, source))?;
@@ -193,7 +209,7 @@ impl NativePlatform {
     /// The medium of the directory, found out with a small file that is removed at once.
     pub(crate) fn medium(&self) -> Result<Medium> {
         let source = NativeSource::new(self.devices.memory_path(), NativeOptions::default());
-        let name = format!(".indelible-medium-{}", std::process::id());
+        let name = format!("{PROBE_MEDIUM}{}", std::process::id());
         let memory = source.create(&name, PROBE_BYTES)?;
         let medium = memory.medium();
         drop(memory);
@@ -205,7 +221,7 @@ impl NativePlatform {
     /// is made.
     fn check_domain(&self) -> Result<()> {
         let source = NativeSource::new(self.devices.memory_path(), self.devices.options);
-        let name = format!(".indelible-domain-{}", std::process::id());
+        let name = format!("{PROBE_DOMAIN}{}", std::process::id());
         let made = source.create(&name, PROBE_BYTES).map(drop);
         let removed = match fs::exists(self.devices.memory_path().join(&name)) {
             Ok(true) => source.remove(&name),
@@ -238,7 +254,7 @@ impl NativePlatform {
     /// Fails with the reason if files cannot be made here.
     fn check_writable(&self) -> Result<()> {
         for path in [self.devices.path.as_path(), self.devices.memory_path()] {
-            let probe = path.join(format!(".indelible-write-{}", std::process::id()));
+            let probe = path.join(format!("{PROBE_WRITE}{}", std::process::id()));
             let made = File::create_new(&probe).and_then(|_| fs::remove_file(&probe));
             made.map_err(|source| io_error("create files in", path, source))?;
         }
@@ -299,6 +315,76 @@ pub(crate) fn make_directory(path: &Path) -> Result<()> {
             sync_parent(path)
         }
     }
+}
+
+/// Removes what is left of a creation that was cut off: its probes, and its files if nothing could
+/// be stored in them. The commit table goes last, because it says so.
+fn clear_cut_off(path: &Path) -> Result<()> {
+    if is_empty_directory(path) {
+        return Ok(());
+    }
+    let native = NativePlatform::new(path, Access::Write, NativeOptions::default())?;
+    let directories = [Some(path), native.devices.log.as_deref()];
+    let directories: Vec<&Path> = directories.into_iter().flatten().collect();
+    for directory in &directories {
+        remove_where(directory, |name| {
+            let probes = [PROBE_MEDIUM, PROBE_DOMAIN, PROBE_WRITE];
+            probes.iter().any(|probe| name.starts_with(probe))
+        })?;
+    }
+    let mut has_partitions = false;
+    for directory in &directories {
+        let names = own_files(directory).map_err(|source| io_error("read", directory, source))?;
+        for name in names.iter().filter_map(|path| path.file_name()?.to_str()) {
+            if name == descriptor::DESCRIPTOR {
+                return Ok(());
+            }
+            has_partitions |= descriptor::partition_of(name).is_some();
+        }
+    }
+    let is_cut_off = match commit_pool::creation(&native.memories(0)) {
+        Creation::CutOff => true,
+        // It comes first, and was cut off itself.
+        Creation::Unknown => !has_partitions,
+        Creation::Ended => false,
+    };
+    if !is_cut_off {
+        return Ok(());
+    }
+    for directory in &directories {
+        remove_where(directory, |name| {
+            descriptor::is_ours(name) && name != COMMIT_TABLE
+        })?;
+    }
+    for directory in &directories {
+        remove_where(directory, |name| name == COMMIT_TABLE)?;
+    }
+    Ok(())
+}
+
+/// Removes files of a directory, durably.
+fn remove_where(directory: &Path, is_meant: impl Fn(&str) -> bool) -> Result<()> {
+    let removed = fs::read_dir(directory).and_then(|entries| {
+        let mut is_changed = false;
+        for entry in entries {
+            let entry = entry?;
+            if entry.file_name().to_str().is_some_and(&is_meant) {
+                fs::remove_file(entry.path())?;
+                is_changed = true;
+            }
+        }
+        if is_changed {
+            File::open(directory)?.sync_all()?;
+        }
+        Ok(())
+    });
+    removed.map_err(|source| {
+        io_error(
+            "remove files of an interrupted creation in",
+            directory,
+            source,
+        )
+    })
 }
 
 /// Gives the log of a new database a directory of its own, which is made if it does not exist, and

@@ -401,6 +401,7 @@ fn write_table(
     }
     let mut words = PoolWords::create_as(COMMIT_TABLE_NEW, &memories, recorded)?;
     commit_table::begin_anew(&mut words, generation(), next_identifier)?;
+    words.end_creation()?;
     drop(words);
     if let Some(offset) = stamp::place(COMMIT_TABLE) {
         let stamp = roster.stamp(recorded).to_le_bytes();

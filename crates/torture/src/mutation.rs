@@ -323,9 +323,9 @@ fn try_site(config: &MutationConfig, found: &Found) -> SiteVerdict {
     // Sites whose removal is known to go unnoticed, or that do nothing, are not searched by all
     // means.
     let is_wanted = reason.is_none() && site.useful > 0;
-    let scenarios = || {
+    let scenarios = |size: Size| {
         is_wanted
-            .then(|| try_scenarios(config, site.name))
+            .then(|| try_scenarios(config, site.name, size))
             .flatten()
     };
     let rounds = |plan: Plan| run(plan, &mut |_| {}).failure.map(|failure| failure.what);
@@ -339,11 +339,13 @@ fn try_site(config: &MutationConfig, found: &Found) -> SiteVerdict {
     };
     let (verdict, what) = if let Some(what) = if found.seeds.is_empty() {
         // Sites of recoveries only: the scenarios reach all of them sooner.
-        scenarios().or_else(|| rounds(plan.clone())).or_else(long)
+        let first = scenarios(Size::Small).or_else(|| rounds(plan.clone()));
+        first.or_else(long).or_else(|| scenarios(Size::Large))
     } else {
         let faults = || try_faults(config, &site);
         let first = rounds(plan.clone()).or_else(faults);
-        first.or_else(scenarios).or_else(long)
+        let first = first.or_else(|| scenarios(Size::Small));
+        first.or_else(long).or_else(|| scenarios(Size::Large))
     } {
         (Verdict::Caught, what)
     } else if site.useful == 0 {
@@ -370,13 +372,22 @@ fn reason_if_unnoticed(site: &str, method: Method) -> Option<&'static str> {
         .map(|(.., reason)| *reason)
 }
 
+/// How many images scenarios have.
+#[derive(Clone, Copy, PartialEq)]
+enum Size {
+    /// Few: their tables have no indexes.
+    Small,
+    Large,
+}
+
 /// The failure of the first scenario that notices the removal of a site.
-fn try_scenarios(config: &MutationConfig, site: &str) -> Option<String> {
+fn try_scenarios(config: &MutationConfig, site: &str, size: Size) -> Option<String> {
     let disabled = [site.to_owned()];
     let mut left = SCENARIO_IMAGES_MAX;
-    // Those with few images come first.
-    let (bare, indexed): (Vec<_>, _) = scenarios::ALL.iter().partition(|it| it.is_bare());
-    bare.into_iter().chain(indexed).find_map(|scenario| {
+    let mut meant = scenarios::ALL
+        .iter()
+        .filter(|it| it.is_bare() == (size == Size::Small));
+    meant.find_map(|scenario| {
         let subject = (config.method, config.atomicity);
         let report = exhaustive::run(scenario, subject, config.seed, &disabled, left);
         left = left.saturating_sub(report.images);

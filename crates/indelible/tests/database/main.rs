@@ -12,6 +12,7 @@ mod backup;
 mod behaviour;
 mod common;
 mod connections;
+mod creation;
 mod deadlocks;
 mod direct;
 mod log_directory;
