@@ -32,6 +32,9 @@ pub(crate) struct Imported {
 
 /// Runs the command.
 pub(crate) fn run(args: &ImportArgs, format: Format) -> Result<()> {
+    if !args.from.is_empty() {
+        return crate::sqlite::run(args, format);
+    }
     let mut options = Options::new();
     if let Some(bytes) = args.transaction_memory_max {
         options = options.transaction_memory_max(bytes);
@@ -39,12 +42,12 @@ pub(crate) fn run(args: &ImportArgs, format: Format) -> Result<()> {
     let database = Database::open_with(&args.path, &options)?;
     let imported = import(&database, args)?;
     let mut facts = Facts::default();
-    facts.add("table", args.table.as_str());
+    facts.add("table", args.table());
     facts.add("created", Cell::Flag(imported.created));
     facts.add("rows", Cell::Whole(imported.rows));
     facts.add("skipped", Cell::Whole(imported.skipped));
     facts.add("seconds", Cell::number(imported.seconds, 3));
-    let def = database.table(&args.table)?.definition();
+    let def = database.table(args.table())?.definition();
     let columns: Vec<String> = def.columns.iter().map(columns::print).collect();
     facts.add("columns", columns.join(","));
     database.close()?;
@@ -57,18 +60,22 @@ pub(crate) fn import(database: &Database, args: &ImportArgs) -> Result<Imported>
     let existing = database
         .tables()
         .into_iter()
-        .find(|table| table.name() == args.table);
+        .find(|table| table.name() == args.table());
     let created = existing.is_none();
     if !created && (args.types.is_some() || !args.primary_key.is_empty()) {
         return Err(Usage::error(format!(
             "table `{}` exists, so its types and key are given; leave out --types and --primary-key",
-            args.table
+            args.table()
         )));
     }
     let reading = reading(&args.text, existing.as_ref())?;
     let rejects = rejects(args)?;
     let passes = if created { Passes::Two } else { Passes::One };
-    let mut input = Input::open(&args.file, reading, passes)?;
+    let mut input = Input::open(
+        args.file.as_deref().unwrap_or(Path::new("-")),
+        reading,
+        passes,
+    )?;
     let bar = progress::bytes("reading", input.file_bytes());
     let table = match existing {
         Some(table) => table,
@@ -78,7 +85,7 @@ pub(crate) fn import(database: &Database, args: &ImportArgs) -> Result<Imported>
     bar.finish_and_clear();
     if inserted.is_err() && created {
         // The table is empty; the first error is the one to report.
-        let _ = database.drop_table(&args.table);
+        let _ = database.drop_table(args.table());
     }
     let (rows, skipped) = inserted?;
     Ok(Imported {
@@ -186,7 +193,7 @@ fn create_table(
         note(&format!("{}: {hint}", input.name()));
     }
     input.restart()?;
-    build(database, &args.table, &columns, &args.primary_key)
+    build(database, args.table(), &columns, &args.primary_key)
 }
 
 /// Says why a column of numbers, dates and the like is text.
@@ -236,7 +243,7 @@ fn check_primary_key(args: &ImportArgs, input: &Input) -> Result<()> {
     let problem = if args.primary_key.is_empty() {
         format!(
             "table `{}` does not exist yet; name the columns of its primary key",
-            args.table
+            args.table()
         )
     } else if let Some(name) = args.primary_key.iter().find(|name| !header.contains(name)) {
         format!(

@@ -34,6 +34,7 @@ mod scratch;
 mod serve;
 mod sheet;
 mod sql;
+mod sqlite;
 mod streams;
 mod tables;
 mod torture;

@@ -14,10 +14,11 @@ Examples:
   indelible import ./shop orders orders.tbl --no-header --columns id,customer,total --primary-key id --separator '|'
   indelible import ./shop visits visits.tsv.gz --primary-key id --separator tab --null NA
   curl -s https://example.org/prices.csv | indelible import ./shop prices - --skip-bad-rows --rejects bad.csv
+  indelible import ./shop --from sqlite shop.sqlite --table orders --table customers
 
 An empty field is NULL, \"\" is the empty text. Types are inferred from the whole file unless they are given or the table exists. Files \
 that are compressed with gzip or Zstandard are read as they are. All rows are imported or none, unless --skip-bad-rows is given; then \
-the exit code is 1 only if all rows are bad. More is in docs/csv.md.";
+the exit code is 1 only if all rows are bad. More is in docs/csv.md, and in docs/sqlite.md for files of SQLite.";
 
 /// `import`.
 #[derive(Debug, Args)]
@@ -25,13 +26,24 @@ pub(crate) struct ImportArgs {
     /// Directory of the database
     pub(crate) path: PathBuf,
     /// The table; created if it does not exist
-    pub(crate) table: String,
+    #[arg(required_unless_present = "from")]
+    pub(crate) table: Option<String>,
     /// The CSV file, or a pipe; `-` for standard input
-    pub(crate) file: PathBuf,
+    #[arg(required_unless_present = "from")]
+    pub(crate) file: Option<PathBuf>,
+    /// Import the tables of another database instead: `sqlite` and its file. The program sqlite3
+    /// must be installed
+    #[arg(long, num_args = 2, value_names = ["FORMAT", "FILE"],
+          conflicts_with_all = ["table", "file", "primary_key", "rejects"])]
+    pub(crate) from: Vec<PathBuf>,
+    /// A table to import with --from; all without it. Can be given several times
+    #[arg(long = "table", value_name = "NAME", requires = "from")]
+    pub(crate) tables: Vec<String>,
     /// Columns of the primary key of a new table, most significant first
     #[arg(long, value_delimiter = ',')]
     pub(crate) primary_key: Vec<String>,
-    /// Types of columns of a new table, `name:type,...`; the others are inferred
+    /// Types of columns of a new table, `name:type,...`; the others are inferred. With --from they
+    /// are types of SQL, `table.column:type,...`
     #[arg(long)]
     pub(crate) types: Option<String>,
     /// Import the good rows and report the bad ones instead of importing nothing
@@ -49,8 +61,15 @@ pub(crate) struct ImportArgs {
     pub(crate) text: TextArgs,
 }
 
+impl ImportArgs {
+    /// The table of a CSV file.
+    pub(crate) fn table(&self) -> &str {
+        self.table.as_deref().unwrap_or_default()
+    }
+}
+
 /// Interpretation of the text of a file.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Default, PartialEq, Eq, Args)]
 pub(crate) struct TextArgs {
     /// Field separator, one ASCII character, or tab, comma, semicolon, pipe or space; by default
     /// that of a first line `sep=;`, or a comma

@@ -75,7 +75,7 @@ pub(crate) enum Command {
     /// Create a database
     #[command(after_help = CREATE_EXAMPLES, after_long_help = methods::after(CREATE_EXAMPLES))]
     Create(CreateArgs),
-    /// Import a CSV file into a table; all rows or none
+    /// Import a CSV file into a table, or the tables of a file of SQLite; all rows or none
     #[command(after_help = import::EXAMPLES)]
     Import(ImportArgs),
     /// Export a table as CSV that imports to the same rows

@@ -42,8 +42,10 @@ pub(crate) fn import_airports(database: &Database, scratch: &Scratch) -> Result<
     std::fs::write(&file, AIRPORTS_CSV)?;
     let args = ImportArgs {
         path: scratch.path().to_owned(),
-        table: AIRPORTS.into(),
-        file,
+        table: Some(AIRPORTS.into()),
+        file: Some(file),
+        from: Vec::new(),
+        tables: Vec::new(),
         primary_key: vec!["iata".into()],
         types: None,
         skip_bad_rows: false,

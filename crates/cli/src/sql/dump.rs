@@ -310,6 +310,27 @@ impl Dump<'_> {
              pg_catalog.pg_get_viewdef(c.oid) FROM pg_catalog.pg_class c \
              JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
              WHERE c.relkind = 'v' AND {OURS}{chosen} ORDER BY c.oid"
+        ))?;
+        self.comments()
+    }
+
+    fn comments(&mut self) -> Result<()> {
+        let chosen = self.chosen();
+        self.statements(&format!(
+            "SELECT 'COMMENT ON ' || CASE WHEN d.objsubid > 0 THEN 'COLUMN' WHEN c.relkind = 'v' THEN 'VIEW' \
+             WHEN c.relkind = 'S' THEN 'SEQUENCE' WHEN c.relkind = 'i' THEN 'INDEX' ELSE 'TABLE' END || ' ' || \
+             quote_ident(n.nspname) || '.' || quote_ident(c.relname) || coalesce('.' || quote_ident(a.attname), '') || \
+             ' IS ' || quote_literal(d.description) FROM pg_catalog.pg_description d \
+             JOIN pg_catalog.pg_class c ON c.oid = d.objoid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.objsubid AND d.objsubid > 0 \
+             WHERE d.classoid = 1259 AND {OURS}{chosen} ORDER BY n.nspname, c.relname, d.objsubid"
+        ))?;
+        self.statements(&format!(
+            "SELECT 'COMMENT ON CONSTRAINT ' || quote_ident(r.conname) || ' ON ' || quote_ident(n.nspname) || '.' || \
+             quote_ident(c.relname) || ' IS ' || quote_literal(d.description) FROM pg_catalog.pg_description d \
+             JOIN pg_catalog.pg_constraint r ON r.oid = d.objoid JOIN pg_catalog.pg_class c ON c.oid = r.conrelid \
+             JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+             WHERE d.classoid = 2606 AND {OURS}{chosen} ORDER BY n.nspname, c.relname, r.conname"
         ))
     }
 
@@ -384,7 +405,7 @@ impl Sink for CopyOut<'_> {
 }
 
 /// A text as a literal.
-pub(super) fn literal(text: &str) -> String {
+pub(crate) fn literal(text: &str) -> String {
     let quotes = text.replace('\'', "''");
     if text.contains('\\') {
         return format!("E'{}'", quotes.replace('\\', "\\\\"));
@@ -393,7 +414,7 @@ pub(super) fn literal(text: &str) -> String {
 }
 
 /// A name as an identifier. Quotes are always right, so no list of words is needed.
-fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     let is_plain = name.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_')
         && name
             .chars()

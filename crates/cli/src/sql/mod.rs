@@ -18,6 +18,7 @@ mod report;
 mod shell;
 mod test;
 
+pub(crate) use dump::{literal, quoted};
 pub(crate) use interrupt::cancel as cancel_statement;
 
 use crate::args::SqlArgs;

@@ -19,6 +19,7 @@
 //! | `recovery` | the opening after a kill with a long log |
 //! | `repair` | lost and damaged files: no advice that loses more, and what can be rebuilt |
 //! | `shown` | what people read is short, safe and helpful |
+//! | `sqlite` | tables of a file of SQLite |
 //! | `standard` | TPC-B and TATP from the command line, and the standard benchmarks killed |
 //! | `sysbench` | the OLTP scripts of sysbench from the command line |
 
@@ -42,6 +43,7 @@ mod recovery;
 mod repair;
 mod shown;
 mod sql;
+mod sqlite;
 mod standard;
 mod sysbench;
 mod tpcc;
