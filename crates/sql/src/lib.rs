@@ -17,7 +17,6 @@
 //! | `catalog` | relations of the system, over the catalogue of the room `sql_plan` |
 //! | `bind` | names become positions, and statements plans |
 //! | `plan` | from the room `sql_plan`: plans and their improvement |
-//! | `print` | texts of bound expressions, for the catalogue |
 //! | `run` | operators: plans become rows and changes |
 //! | `define` | statements that define objects |
 //! | `state` | what a session keeps between statements |
@@ -43,9 +42,7 @@
 
 mod bind;
 mod catalog;
-
 mod define;
-mod print;
 mod run;
 mod session;
 mod sink;

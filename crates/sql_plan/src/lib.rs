@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `catalog` | schemas, tables, views and the rest, and their rows |
 //! | `plan` | plans and their improvement |
+//! | `print` | texts of bound expressions, for those who read the catalogue |
 
 #![allow(
     clippy::cast_possible_wrap,
@@ -24,5 +25,6 @@
 
 pub mod catalog;
 pub mod plan;
+pub mod print;
 
 use sql_values::{error, types};

@@ -570,6 +570,12 @@ impl Binder<'_> {
             Tree::Nested(inner) => self.is_weakly_named(inner),
             Tree::Collate { expr, .. } | Tree::Cast { expr, .. } => self.is_weakly_named(expr),
             Tree::TypedString(_) | Tree::Interval(_) => true,
+            // A subscript names nothing; a field and the column of a subquery do.
+            Tree::CompoundFieldAccess { root, access_chain } => {
+                let is_field = |access: &_| matches!(access, ast::AccessExpr::Dot(_));
+                !access_chain.iter().any(is_field) && self.is_weakly_named(root)
+            }
+            Tree::Subquery(_) => false,
             Tree::Case { else_result, .. } => else_result
                 .as_deref()
                 .is_none_or(|otherwise| self.is_weakly_named(otherwise)),

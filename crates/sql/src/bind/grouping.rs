@@ -68,9 +68,13 @@ impl Binder<'_> {
                 self.settle(key)?
             }
         };
-        if key
-            .any(|part, depth| depth == 0 && matches!(part, Expr::Pending(Pending::Aggregate, ..)))
-        {
+        let is_aggregate = key.any(|part, depth| match part {
+            Expr::Pending(Pending::Aggregate, ..) => depth == 0,
+            // A subquery may have one of this query.
+            Expr::Pending(Pending::Outer(level), ..) => *level == depth,
+            _ => false,
+        });
+        if is_aggregate {
             let message = "aggregate functions are not allowed in GROUP BY";
             return Err(self.at(
                 tree.span(),

@@ -53,7 +53,6 @@ pub(crate) use scope::{Scope, ScopeColumn};
 pub(crate) use search::shown;
 pub(crate) use select::row_scope;
 pub(crate) use table::no_relation;
-pub(crate) use view::updatable;
 
 use crate::catalog::Object;
 use crate::error::{Result, SqlError, SqlState};

@@ -133,6 +133,7 @@ impl Binder<'_> {
             table,
             types,
             key,
+            kept: body.kept().collect(),
         })
     }
 
@@ -193,6 +194,7 @@ impl Binder<'_> {
                 .indexes
                 .iter()
                 .flat_map(|index| index.columns.clone())
+                .chain(body.kept().map(|(column, _)| column))
                 .collect(),
             parents: self.parents(body)?,
             children: self.children(object.oid)?,
@@ -224,12 +226,13 @@ impl Binder<'_> {
             });
         }
         for (at, hidden) in (body.columns.len()..).zip(&body.hidden) {
-            let value = match &hidden.value {
-                Some(text) => {
+            let value = match (&hidden.value, hidden.keeps) {
+                (Some(text), _) => {
                     let value = self.stored(text, scope()?)?;
                     self.coerce(value, hidden.data_type)?
                 }
-                None => Expr::null(hidden.data_type),
+                (None, Some(column)) => Expr::Column(column, hidden.data_type),
+                (None, None) => Expr::null(hidden.data_type),
             };
             generated.push((at, value));
             columns.push(TargetColumn {

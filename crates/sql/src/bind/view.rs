@@ -257,6 +257,36 @@ impl Binder<'_> {
         })
     }
 
+    /// Refuses the option to check rows of a view that is not changed as a table is.
+    pub(crate) fn check_option(&mut self, object: &Object) -> Result<()> {
+        let Body::View(view) = &object.body else {
+            return Ok(());
+        };
+        if view.option("check_option").is_none() {
+            return Ok(());
+        }
+        let reason = match updatable(view) {
+            Err(reason) => Some(reason.to_owned()),
+            Ok(select) => {
+                let own = Arc::new(object.clone());
+                match self.view_of(own, view, &select, (Verb::Insert, 0)) {
+                    Err(error) => error.detail.or(Some(error.message)),
+                    Ok(table) => table.view.and_then(|view| {
+                        let has_column = view.columns.iter().any(|column| column.base.is_some());
+                        let reason =
+                            "Views that have no updatable columns are not automatically updatable.";
+                        (!has_column).then(|| reason.to_owned())
+                    }),
+                }
+            }
+        };
+        let Some(reason) = reason else {
+            return Ok(());
+        };
+        let message = "WITH CHECK OPTION is supported only on automatically updatable views";
+        Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).hint(reason))
+    }
+
     /// The rules for changes of a table's member, and those of the views above the table.
     pub(super) fn target_below(
         &mut self,
@@ -302,7 +332,7 @@ impl Binder<'_> {
 }
 
 /// The query of a view that is changed as its table is; or the reason why it is not.
-pub(crate) fn updatable(view: &ViewBody) -> std::result::Result<ast::Select, &'static str> {
+fn updatable(view: &ViewBody) -> std::result::Result<ast::Select, &'static str> {
     let broken = "Views with a query that cannot be read are not automatically updatable.";
     let parsed = sql_parse::parse_stored(&view.query).map_err(|_| broken)?;
     let Some(ast::Statement::Query(query)) = parsed.first().map(|parsed| &*parsed.statement) else {

@@ -232,7 +232,13 @@ impl Session {
         if has_keys {
             let values =
                 (0..body.columns.len()).map(|at| Expr::Column(at, body.columns[at].data_type));
-            return self.rewrite(&body, object, values.collect());
+            return self
+                .rewrite(&body, object, values.collect())
+                .map_err(|error| {
+                    let names = error.names.as_ref();
+                    let name = names.and_then(|names| names.constraint.clone());
+                    super::index::of_build(error, &name.unwrap_or_default())
+                });
         }
         self.put(object, None)
     }
@@ -509,17 +515,13 @@ impl Session {
         let old = table_body(&mut object)?.clone();
         let body = table_body(&mut object)?;
         body.columns.remove(at);
+        body.forget_column(at);
         let moved = |place: &mut usize| {
             if *place > at {
                 *place -= 1;
             }
         };
         body.key.iter_mut().for_each(moved);
-        body.indexes.retain(|index| !index.columns.contains(&at));
-        body.indexes
-            .iter_mut()
-            .flat_map(|index| &mut index.columns)
-            .for_each(moved);
         for constraint in &mut body.constraints {
             match &mut constraint.rule {
                 Rule::Primary { columns } | Rule::Unique { columns } => {

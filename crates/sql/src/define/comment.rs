@@ -1,10 +1,10 @@
 //! `COMMENT ON`.
 //!
-//! Tables, views, sequences, schemas, types and columns keep their comments; those on indexes,
-//! constraints and the database are checked for their names and forgotten.
+//! Tables, views, sequences, schemas, types, columns, indexes and constraints keep their comments;
+//! those on the database and on roles are forgotten.
 
 use crate::bind::no_relation;
-use crate::catalog::{Body, Names, Object};
+use crate::catalog::{Body, Names, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
@@ -35,11 +35,16 @@ pub(super) fn comment(
     let object = match kind {
         CommentObject::Table | CommentObject::View | CommentObject::Sequence => relation()?,
         CommentObject::Index => {
-            if relation()?.name == name {
+            let object = relation()?;
+            let indexes = match &object.body {
+                Body::Table(body) => body.indexes.as_slice(),
+                _ => &[],
+            };
+            let Some(index) = indexes.iter().find(|index| index.name == name) else {
                 let message = format!("\"{name}\" is not an index");
                 return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
-            }
-            return Ok(completion);
+            };
+            return session.comment_on_part(&object, index.oid, comment);
         }
         CommentObject::Schema => {
             let oid = names.schema(&name)?;
@@ -80,19 +85,21 @@ pub(super) fn comment(
     Ok(completion)
 }
 
-/// Checks the names of a comment on a constraint.
+/// Gives a constraint a comment, or takes it away.
 pub(super) fn on_constraint(
     session: &mut Session,
     (constraint, table): (&str, &Path),
-    _comment: Option<&str>,
+    comment: Option<&str>,
 ) -> Result<Completion> {
+    session.begin_definition()?;
     let object = session.relation_at(table)?;
-    let is_there = match &object.body {
-        Body::Table(body) => body.constraints.iter().any(|own| own.name == constraint),
-        _ => false,
+    let constraints = match &object.body {
+        Body::Table(body) => body.constraints.as_slice(),
+        _ => &[],
     };
-    if is_there {
-        return Ok(Completion::new("COMMENT"));
+    if let Some(found) = constraints.iter().find(|own| own.name == constraint) {
+        let comment = comment.filter(|text| !text.is_empty()).map(str::to_owned);
+        return session.comment_on_part(&object, found.oid, comment);
     }
     let message = format!(
         "constraint \"{constraint}\" for table \"{}\" does not exist",
@@ -102,6 +109,21 @@ pub(super) fn on_constraint(
 }
 
 impl Session {
+    /// Gives an index or a constraint of a table a comment, or takes it away.
+    fn comment_on_part(
+        &mut self,
+        table: &Object,
+        part: Oid,
+        comment: Option<String>,
+    ) -> Result<Completion> {
+        let mut object = table.clone();
+        if let Body::Table(body) = &mut object.body {
+            body.set_comment(part, comment);
+        }
+        self.put(object, None)?;
+        Ok(Completion::new("COMMENT"))
+    }
+
     fn comment_on_column(&mut self, name: &ObjectName, comment: Option<String>) -> Result<()> {
         let mut parts = name.0.clone();
         let column = match parts.pop() {

@@ -15,7 +15,7 @@ use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::{Loose, quoted};
 use crate::types::function::Volatility;
-use crate::types::{Kind, Type};
+use crate::types::{Kind, Type, storage};
 use indelible::{TableLock, Uniqueness};
 use sql_parse::{ONLY, Places, ident_text, mark_of, object_name};
 use sqlparser::ast::{
@@ -58,7 +58,11 @@ pub(super) fn create(session: &mut Session, create: &CreateIndex) -> Result<Comp
         });
         session.check_partition_key(body, ("UNIQUE", &columns.collect::<Vec<_>>()))?;
     }
-    let labels: Vec<String> = keys.iter().map(IndexKey::label).collect();
+    let mut labels: Vec<String> = keys.iter().map(IndexKey::label).collect();
+    labels.extend(create.include.iter().map(ident_text));
+    let included = create.include.iter();
+    let included = included.map(|name| column_of(body, &ident_text(name)));
+    let included: Vec<usize> = included.collect::<Result<_>>()?;
     let Some(name) = session.index_name(create, &object, &labels)? else {
         return Ok(completion);
     };
@@ -67,18 +71,29 @@ pub(super) fn create(session: &mut Session, create: &CreateIndex) -> Result<Comp
         let descends = matches!(options.sort, Some(OrderBySort::Desc));
         (descends, options.nulls_first.unwrap_or(descends))
     });
+    let oid = session.sql.next_oid(1);
     let index = Index {
-        oid: session.sql.next_oid(1),
+        oid,
         physical: Some(name.clone()),
         name,
         columns: Vec::new(),
         is_unique: create.unique,
         options: options.collect(),
     };
-    let is_plain = keys.iter().all(|key| matches!(key, IndexKey::Column(..)));
+    // Values of some types need another column, so the rows are written anew.
+    let is_plain = keys
+        .iter()
+        .all(|key| matches!(key, IndexKey::Column(at, _) if !body.loses_form(*at)));
     match &create.predicate {
         None if is_plain => session.build_index(&object, body, index, &keys)?,
         predicate => session.build_hidden(&object, index, &keys, predicate.as_ref())?,
+    }
+    if !included.is_empty() {
+        let mut object = session.altered(object.oid)?;
+        if let Body::Table(body) = &mut object.body {
+            body.included.push((oid, included));
+        }
+        session.put(object, None)?;
     }
     if body.lineage.scheme.is_some() && !is_only {
         for heir in session.catalog().heirs(object.oid) {
@@ -159,10 +174,7 @@ impl Session {
             }
             if let Expr::Identifier(name) = tree {
                 let name = ident_text(name);
-                let at = body.column(&name).ok_or_else(|| {
-                    let message = format!("column \"{name}\" does not exist");
-                    SqlError::new(SqlState::UNDEFINED_COLUMN, message)
-                })?;
+                let at = column_of(body, &name)?;
                 check_ordered(body.columns[at].data_type.kind)?;
                 // A key that is there twice adds nothing.
                 let is_known =
@@ -250,8 +262,8 @@ impl Session {
         self.put(object, None)
     }
 
-    /// Builds an index of expressions, or of a part of the rows: its keys are hidden columns, which
-    /// are NULL for rows that are not in it, so the table is written anew.
+    /// Builds an index that needs hidden columns. Keys that are expressions, or of a part of the
+    /// rows, are NULL for rows that are not in it, so the table is written anew.
     fn build_hidden(
         &mut self,
         object: &Object,
@@ -299,13 +311,17 @@ impl Session {
                 data_type,
                 value: Some(value),
                 label,
+                keeps: None,
             });
         }
-        body.forms.push(IndexForm {
-            index: index.oid,
-            keys: keys.iter().map(IndexKey::text).collect(),
-            predicate,
-        });
+        let is_expression = |key: &IndexKey| matches!(key, IndexKey::Expression(..));
+        if predicate.is_some() || keys.iter().any(is_expression) {
+            body.forms.push(IndexForm {
+                index: index.oid,
+                keys: keys.iter().map(IndexKey::text).collect(),
+                predicate,
+            });
+        }
         let name = index.name.clone();
         body.indexes.push(index);
         let values = old.columns.iter().enumerate();
@@ -396,6 +412,9 @@ impl Session {
         for hidden in &mut body.hidden {
             if let Some(text) = &hidden.value {
                 hidden.data_type = self.index_expression(text, &before, old)?;
+            } else if let Some(at) = hidden.keeps {
+                hidden.data_type = old.columns[at].data_type;
+                hidden.keeps = (!storage::keys_keep_form(hidden.data_type)).then_some(at);
             }
         }
         Ok(())
@@ -452,13 +471,28 @@ impl Session {
     }
 }
 
+fn column_of(body: &TableBody, name: &str) -> Result<usize> {
+    body.column(name).ok_or_else(|| {
+        let message = format!("column \"{name}\" does not exist");
+        SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+    })
+}
+
 /// The error of rows that an index cannot have.
-fn of_build(error: SqlError, name: &str) -> SqlError {
+pub(super) fn of_build(error: SqlError, name: &str) -> SqlError {
     if error.state != SqlState::UNIQUE_VIOLATION {
         return error;
     }
     let message = format!("could not create unique index \"{name}\"");
-    SqlError { message, ..error }.named(|names| names.constraint = Some(name.to_owned()))
+    let detail = error
+        .detail
+        .map(|detail| detail.replace(") already exists.", ") is duplicated."));
+    SqlError {
+        message,
+        detail,
+        ..error
+    }
+    .named(|names| names.constraint = Some(name.to_owned()))
 }
 
 /// Refuses keys whose values have no order.
@@ -473,7 +507,6 @@ pub(super) fn check_ordered(kind: Kind) -> Result<()> {
 }
 
 fn refuse(create: &CreateIndex) -> Result<()> {
-    // Columns of INCLUDE are found in the table, which is looked at anyway.
     if let None | Some(IndexType::BTree | IndexType::Hash) = &create.using {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use crate::bind::no_relation;
 use crate::catalog::{Body, Column, Names, Oid, Origin, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
-use crate::state::parts_of;
+use crate::state::{index_columns, parts_of};
 use sql_parse::parse_expression;
 
 /// Words of what comes with the columns.
@@ -158,21 +158,20 @@ pub(super) fn keys_like(body: &TableBody, written: &mut Written) {
         }
     }
     for index in &body.indexes {
-        if let Some(form) = body.form(index.oid) {
-            let keys = form.keys.iter();
-            let keys: Vec<String> = keys.map(|key| format!("({key})")).collect();
-            let mut rest = format!("({})", keys.join(", "));
-            if let Some(predicate) = &form.predicate {
-                rest = format!("{rest} WHERE {predicate}");
-            }
-            written.forms.push((index.is_unique, rest));
+        if body.constraints.iter().any(|own| own.name == index.name) {
             continue;
         }
-        let is_constraint = body.constraints.iter().any(|own| own.name == index.name);
-        if !is_constraint {
-            written
-                .indexes
-                .push((names(&index.columns), index.is_unique));
+        let form = body.form(index.oid);
+        let is_ordered = index.options.iter().any(|order| *order != (false, false));
+        if form.is_none() && !is_ordered && body.included_of(index.oid).is_empty() {
+            let columns = names(&index.columns);
+            written.indexes.push((columns, index.is_unique));
+            continue;
         }
+        let mut rest = index_columns(body, index);
+        if let Some(predicate) = form.and_then(|form| form.predicate.as_ref()) {
+            rest = format!("{rest} WHERE {predicate}");
+        }
+        written.forms.push((index.is_unique, rest));
     }
 }

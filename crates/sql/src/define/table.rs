@@ -414,6 +414,7 @@ impl Session {
         } else {
             format!("#{oid}.{}", self.sql.next_oid(1))
         };
+        body.keep_forms();
         let definition = definition_below(body)?;
         self.transaction
             .loose

@@ -4,7 +4,6 @@
 //! dropped without it.
 
 use super::column::Written;
-use crate::bind::updatable;
 use crate::catalog::{Body, Column, Object, Oid, ViewBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
@@ -65,24 +64,15 @@ pub(super) fn create(session: &mut Session, create: &CreateView) -> Result<Compl
         reads,
         options: view_options(&create.options)?,
     };
-    if body.option("check_option").is_some()
-        && let Err(reason) = updatable(&body)
-    {
-        let message = "WITH CHECK OPTION is supported only on automatically updatable views";
-        let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
-        return Err(error.hint(reason));
-    }
-    let body = Body::View(body);
-    session.put(
-        Object {
-            oid,
-            namespace,
-            name,
-            comment: None,
-            body,
-        },
-        None,
-    )?;
+    let object = Object {
+        oid,
+        namespace,
+        name,
+        comment: None,
+        body: Body::View(body),
+    };
+    session.binding(|binder| binder.check_option(&object))?;
+    session.put(object, None)?;
     Ok(Completion::new("CREATE VIEW"))
 }
 

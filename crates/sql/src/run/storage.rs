@@ -1,6 +1,7 @@
 //! Rows of tables below as values, and values as keys and rows there.
 //!
-//! Columns of keys hold one form of equal values, because an index compares bytes.
+//! Columns of keys hold one form of equal values, because an index compares bytes; where that
+//! matters, a hidden column has them as they were written.
 
 use super::{Row, Run};
 use crate::error::Result;
@@ -19,7 +20,11 @@ pub(crate) fn read_row(
     for at in 0..source.width() {
         let is_needed = needed.is_none_or(|needed| needed[at]);
         values.push(if is_needed {
-            storage::load(row.get(at), source.column_type(at), context)?
+            storage::load(
+                row.get(source.place_of(at)),
+                source.column_type(at),
+                context,
+            )?
         } else {
             Datum::Null
         });
@@ -37,7 +42,11 @@ pub(super) fn read_columns(
 ) -> Result<()> {
     let context = run.environment.context();
     for &at in columns {
-        values[at] = storage::load(row.get(at), source.column_type(at), &context)?;
+        values[at] = storage::load(
+            row.get(source.place_of(at)),
+            source.column_type(at),
+            &context,
+        )?;
     }
     Ok(())
 }

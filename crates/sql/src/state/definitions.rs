@@ -11,10 +11,10 @@ use crate::catalog::{
 };
 use crate::error::Result;
 use crate::plan::Expr;
-use crate::print::Printer;
 use crate::types::{Context, Kind, Type};
 use indelible::Database;
 use sql_parse::Places;
+use sql_plan::print::Printer;
 
 /// Everything that texts of definitions are made of.
 #[derive(Clone, Copy)]
@@ -78,7 +78,9 @@ impl Definitions<'_> {
             return None;
         };
         if let Some(at) = column.checked_sub(1) {
-            let keys = index_keys(table, index);
+            let mut keys = index_keys(table, index);
+            let included = table.included_of(oid).iter();
+            keys.extend(included.map(|at| list(table, &[*at])));
             return Some(keys.into_iter().nth(at).unwrap_or_default());
         }
         let name = if self.pretty {
@@ -94,7 +96,7 @@ impl Definitions<'_> {
             format!(" WHERE {}", bracketed(&self.printed(bound, &columns, text)))
         });
         Some(format!(
-            "CREATE {}INDEX {} ON {}{name} USING btree ({}){predicate}",
+            "CREATE {}INDEX {} ON {}{name} USING btree {}{predicate}",
             if index.is_unique { "UNIQUE " } else { "" },
             quoted(&index.name),
             if table.lineage.scheme.is_some() {
@@ -240,7 +242,8 @@ fn bracketed(text: &str) -> String {
     }
 }
 
-fn index_columns(table: &TableBody, index: &Index) -> String {
+/// The columns of an index in their order, and those of INCLUDE.
+pub(crate) fn index_columns(table: &TableBody, index: &Index) -> String {
     let keys = index_keys(table, index);
     let columns = keys.iter().zip(&index.options);
     let columns = columns.map(|(key, (descends, nulls_first))| {
@@ -252,7 +255,11 @@ fn index_columns(table: &TableBody, index: &Index) -> String {
         };
         format!("{key}{order}")
     });
-    columns.collect::<Vec<_>>().join(", ")
+    let columns = columns.collect::<Vec<_>>().join(", ");
+    match table.included_of(index.oid) {
+        [] => format!("({columns})"),
+        included => format!("({columns}) INCLUDE ({})", list(table, included)),
+    }
 }
 
 fn list(table: &TableBody, columns: &[usize]) -> String {

@@ -390,7 +390,15 @@ impl HostCall<'_> {
 
     /// The comment on an object, or on a column of one.
     fn comment(&self, oid: Oid, part: usize) -> Option<String> {
-        let object = self.names.catalog.object(oid)?;
+        let catalog = &self.names.catalog;
+        let Some(object) = catalog.object(oid) else {
+            let of_index = catalog.index(oid).map(|(table, _)| table);
+            let of_constraint = || catalog.constraint(oid).map(|(table, _)| table);
+            return match &of_index.or_else(of_constraint)?.body {
+                Body::Table(table) => table.comment_on(oid).map(str::to_owned),
+                _ => None,
+            };
+        };
         match (part.checked_sub(1), &object.body) {
             (None, _) => object.comment.clone(),
             (Some(at), Body::Table(table)) => table.columns.get(at)?.comment.clone(),

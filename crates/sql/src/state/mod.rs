@@ -28,7 +28,7 @@ mod standard;
 mod statements;
 mod transaction;
 
-pub(crate) use definitions::Definitions;
+pub(crate) use definitions::{Definitions, index_columns};
 pub(crate) use environment::{Environment, HostState, ShownCursor, ShownStatement, now};
 pub(crate) use functions::functions;
 pub(crate) use host::HostCall;

@@ -8,6 +8,7 @@ use crate::catalog::{Body, Catalog, Names as Group, OWNER, Object, Oid, PG_CATAL
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::kind::ARRAY_OF_ROWS;
 use crate::types::{EnumLabel, Kind, Names, RecordShape, Type};
+pub(crate) use sql_plan::print::quoted;
 use std::sync::Arc;
 
 /// The catalogue as a session sees it.
@@ -156,20 +157,6 @@ impl SessionNames {
             Some(schema) => format!("{}.{name}", quoted(&schema.name)),
             None => name,
         }
-    }
-}
-
-/// A name as it has to be written in a statement.
-pub(crate) fn quoted(name: &str) -> String {
-    let mut characters = name.chars();
-    let is_plain = characters
-        .next()
-        .is_some_and(|first| first.is_ascii_lowercase() || first == '_')
-        && characters.all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_');
-    if is_plain {
-        name.to_owned()
-    } else {
-        format!("\"{}\"", name.replace('"', "\"\""))
     }
 }
 

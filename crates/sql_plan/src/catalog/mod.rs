@@ -6,6 +6,7 @@
 //! gone with its transaction.
 
 mod access;
+mod hidden;
 mod lineage;
 mod object;
 mod routine;

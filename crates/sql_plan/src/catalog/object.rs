@@ -80,23 +80,30 @@ pub struct TableBody {
     pub constraints: Vec<Constraint>,
     /// Its indexes, those of constraints included.
     pub indexes: Vec<Index>,
-    /// Columns that follow those of clients, for indexes of expressions and parts of the rows.
+    /// Columns that follow those of clients, for indexes.
     pub hidden: Vec<Hidden>,
-    /// Definitions of the indexes that have hidden columns.
+    /// Definitions of the indexes of expressions and of parts of the rows.
     pub forms: Vec<IndexForm>,
     /// The tables that it inherits from, and its partitions.
     pub lineage: Lineage,
+    /// Comments on its indexes and constraints, by the numbers of these.
+    pub comments: Vec<(Oid, String)>,
+    /// Columns of INCLUDE, by the numbers of indexes.
+    pub included: Vec<(Oid, Vec<usize>)>,
 }
 
-/// A column that is computed for an index.
+/// A column that an index needs: a computed key, or the values of a column of keys as they were
+/// written. Such a column itself holds one form of equal values, because an index compares bytes.
 #[derive(Clone, Debug)]
 pub struct Hidden {
     /// Type of the value.
     pub data_type: Type,
-    /// Its value over the row; none if its index is gone.
+    /// Its value over the row; none if its index is gone, and for values of a column.
     pub value: Option<String>,
     /// The key that it stands for, in messages.
     pub label: String,
+    /// The column whose values it has as they were written.
+    pub keeps: Option<usize>,
 }
 
 /// The definition of an index with hidden columns.
@@ -472,36 +479,9 @@ impl TableBody {
             hidden: Vec::new(),
             forms: Vec::new(),
             lineage: Lineage::alone(),
+            comments: Vec::new(),
+            included: Vec::new(),
         }
-    }
-
-    /// Adds a column after those of clients; hidden ones stay after it.
-    pub fn push_column(&mut self, column: Column) {
-        let count = self.columns.len();
-        for place in self.indexes.iter_mut().flat_map(|index| &mut index.columns) {
-            *place += usize::from(*place >= count);
-        }
-        self.columns.push(column);
-    }
-
-    /// Forgets the definition of an index that goes; its hidden columns hold nothing from now on.
-    pub fn forget_form(&mut self, index: Oid) {
-        if self.form(index).is_none() {
-            return;
-        }
-        self.forms.retain(|form| form.index != index);
-        let first = self.columns.len();
-        let own = self.indexes.iter().find(|own| own.oid == index);
-        for place in own.iter().flat_map(|own| &own.columns) {
-            if let Some(at) = place.checked_sub(first) {
-                self.hidden[at].value = None;
-            }
-        }
-    }
-
-    /// The definition of an index with hidden columns; none if it has none.
-    pub fn form(&self, index: Oid) -> Option<&IndexForm> {
-        self.forms.iter().find(|form| form.index == index)
     }
 
     fn write(&self, writer: &mut Writer) {
@@ -525,10 +505,11 @@ impl TableBody {
             writer.option(form.predicate.as_ref(), |writer, text| writer.text(text));
         });
         self.lineage.write(writer);
+        self.write_parts(writer);
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self> {
-        Ok(Self {
+        let mut table = Self {
             physical: reader.text()?,
             columns: reader.list(Column::read)?,
             key: read_positions(reader)?,
@@ -546,6 +527,7 @@ impl TableBody {
                     data_type: read_type(reader)?,
                     value: reader.option(Reader::text)?,
                     label: reader.text()?,
+                    keeps: None,
                 })
             })?,
             forms: reader.rest(|reader| {
@@ -556,7 +538,10 @@ impl TableBody {
                 })
             })?,
             lineage: Lineage::read(reader)?,
-        })
+            ..Self::empty()
+        };
+        table.read_parts(reader)?;
+        Ok(table)
     }
 
     /// The numbers of its indexes and constraints.
@@ -753,13 +738,13 @@ impl SequenceBody {
     }
 }
 
-fn write_positions(writer: &mut Writer, positions: &[usize]) {
+pub(super) fn write_positions(writer: &mut Writer, positions: &[usize]) {
     writer.list(positions, |writer, position| {
         writer.number(*position as i64);
     });
 }
 
-fn read_positions(reader: &mut Reader<'_>) -> Result<Vec<usize>> {
+pub(super) fn read_positions(reader: &mut Reader<'_>) -> Result<Vec<usize>> {
     reader.list(Reader::integer)
 }
 

@@ -61,9 +61,7 @@ pub fn typed_table(table: &Table) -> Option<Object> {
             }],
             key,
             indexes: std::iter::once(primary).chain(others).collect(),
-            hidden: Vec::new(),
-            forms: Vec::new(),
-            lineage: super::Lineage::alone(),
+            ..TableBody::empty()
         }),
     })
 }

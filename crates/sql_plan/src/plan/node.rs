@@ -88,6 +88,8 @@ pub struct Source {
     pub types: Arc<[Type]>,
     /// Positions of the columns of the key of the table below; the hidden number's is the width.
     pub key: Arc<[usize]>,
+    /// Columns of keys, each with the one below that has its values as they were written.
+    pub kept: Arc<[(usize, usize)]>,
 }
 
 impl Source {
@@ -95,6 +97,12 @@ impl Source {
     pub fn column_type(&self, column: usize) -> Type {
         let of_sql = self.types.get(column).copied();
         of_sql.unwrap_or(Kind::Int8.plain())
+    }
+
+    /// The column below that has a column's values as they were written.
+    pub fn place_of(&self, column: usize) -> usize {
+        let kept = self.kept.iter().find(|(at, _)| *at == column);
+        kept.map_or(column, |(_, place)| *place)
     }
 
     /// Columns of a row, the hidden number included.

@@ -236,6 +236,20 @@ pub fn without_blanks(content: &str) -> &str {
     content.trim_end_matches(' ')
 }
 
+impl Datum {
+    /// Whether another value is equal to this one and written alike: `1.50` is not as `1.5`.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        let is_written_alike = match (self, other) {
+            (Self::Numeric(one), Self::Numeric(other)) => one.scale() == other.scale(),
+            (Self::Interval(one), Self::Interval(other)) => {
+                (one.months, one.days) == (other.months, other.days)
+            }
+            _ => true,
+        };
+        is_written_alike && self == other
+    }
+}
+
 impl PartialEq for Datum {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

@@ -109,6 +109,15 @@ pub fn has_exact_keys(of: Type) -> bool {
     }
 }
 
+/// Whether [`canonical`] values of the type are read as all values that are equal to them were
+/// written.
+pub fn keys_keep_form(of: Type) -> bool {
+    match of.kind {
+        Kind::Numeric => of.precision().is_some(),
+        kind => kind != Kind::Interval,
+    }
+}
+
 /// The form that all values equal to this one share, for keys. Only numbers and intervals have
 /// several.
 pub fn canonical(datum: &Datum) -> Datum {

@@ -40,17 +40,16 @@ fn indexes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             });
             let collations = kinds().map(|kind| Datum::Oid(storage_of(kind).collation));
             let classes = kinds().map(|kind| Datum::Oid(operator_class(kind)));
+            let included = table.included_of(index.oid);
+            let numbers = key_numbers(table, index).chain(included.iter().map(|at| at + 1));
             rows.push([
                 ("indexrelid", Datum::Oid(index.oid)),
                 ("indrelid", Datum::Oid(object.oid)),
-                ("indnatts", small(index.columns.len())),
+                ("indnatts", small(index.columns.len() + included.len())),
                 ("indnkeyatts", small(index.columns.len())),
                 ("indisunique", flag(index.is_unique)),
                 ("indisprimary", flag(is_primary)),
-                (
-                    "indkey",
-                    vector(Kind::Int2, key_numbers(table, index).map(small)),
-                ),
+                ("indkey", vector(Kind::Int2, numbers.map(small))),
                 ("indpred", predicate.map_or(Datum::Null, text)),
                 ("indcollation", vector(Kind::Oid, collations)),
                 ("indclass", vector(Kind::Oid, classes)),

@@ -41,6 +41,7 @@ pub(super) const NAMESPACE: Oid = 2615;
 const AUTHID: Oid = 1260;
 const PROC: Oid = 1255;
 pub(super) const REWRITE: Oid = 2618;
+const CONSTRAINT: Oid = 2606;
 
 impl Sources<'_> {
     /// The tables that foreign keys refer to.
@@ -282,7 +283,8 @@ fn table_class(
         ("relreplident", text("d")),
     ]);
     for index in &table.indexes {
-        index_class(object, index, persistence, rows);
+        let width = index.columns.len() + table.included_of(index.oid).len();
+        index_class(object, (index, width), persistence, rows);
     }
 }
 
@@ -290,7 +292,12 @@ fn namespace_of(from: &Sources<'_>, relation: &Relation) -> Datum {
     Datum::Oid(from.names.catalog.schema(relation.schema).unwrap_or(0))
 }
 
-fn index_class(object: &Object, index: &Index, persistence: &Datum, rows: &mut Rows<'_>) {
+fn index_class(
+    object: &Object,
+    (index, width): (&Index, usize),
+    persistence: &Datum,
+    rows: &mut Rows<'_>,
+) {
     rows.push([
         ("oid", Datum::Oid(index.oid)),
         ("relname", text(&index.name)),
@@ -299,7 +306,7 @@ fn index_class(object: &Object, index: &Index, persistence: &Datum, rows: &mut R
         ("relfilenode", Datum::Oid(index.oid)),
         ("relpersistence", persistence.clone()),
         ("relkind", text("i")),
-        ("relnatts", small(index.columns.len())),
+        ("relnatts", small(width)),
     ]);
 }
 
@@ -323,7 +330,8 @@ fn attributes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                     table_attribute((object.oid, at), column, rows);
                 }
                 for index in &table.indexes {
-                    let columns = index.columns.iter().filter_map(|at| table.columns.get(*at));
+                    let columns = index.columns.iter().chain(table.included_of(index.oid));
+                    let columns = columns.filter_map(|at| table.columns.get(*at));
                     for (at, column) in columns.enumerate() {
                         attribute((index.oid, at), &column.name, column.data_type, rows);
                     }
@@ -474,6 +482,11 @@ fn descriptions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                 if let Some(comment) = &column.comment {
                     describe(object.oid, CLASS, at + 1, comment);
                 }
+            }
+            for (part, comment) in &table.comments {
+                let is_index = table.indexes.iter().any(|index| index.oid == *part);
+                let class = if is_index { CLASS } else { CONSTRAINT };
+                describe(*part, class, 0, comment);
             }
         }
     }

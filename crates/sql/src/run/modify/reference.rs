@@ -51,7 +51,7 @@ pub(super) fn note_children(
             reference
                 .columns
                 .iter()
-                .all(|&column| before[column] == after[column])
+                .all(|&column| before[column].is_alike(&after[column]))
         });
         if !is_same {
             pending.children.push((at, before.to_vec(), after.cloned()));

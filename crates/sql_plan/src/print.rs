@@ -1,22 +1,33 @@
-//! Expressions.
+//! Texts of bound expressions, as PostgreSQL prints those of its catalogue.
 //!
-//! The plain form puts brackets around every operator and every operand of a conversion. The pretty
-//! form asks of each operand whether it can stand alone under its parent; the answers are those of
+//! The catalogue keeps expressions as they were written. `pg_get_expr` and its kin print them as
+//! they were understood: with the types of literals and the conversions that were added. Tools read
+//! these texts back and compare them, so their form is PostgreSQL's, in its two variants. The plain
+//! form puts brackets around every operator and every operand of a conversion. The pretty form asks
+//! of each operand whether it can stand alone under its parent; the answers are those of
 //! PostgreSQL, which knows the precedence of `+ - * / %` and of AND, OR and NOT only.
 
 use crate::error::Result;
 use crate::plan::{Call, Expr, Quantified};
-use crate::state::quoted;
 use crate::types::cast::CastContext;
 use crate::types::{Context, Datum, Kind, Type, text_io};
 use std::fmt::Write as _;
 
 /// Prints expressions.
-pub(crate) struct Printer<'p> {
-    pub(crate) context: Context<'p>,
+#[derive(Clone, Copy)]
+pub struct Printer<'p> {
+    /// The names of types, and the settings that texts of values depend on.
+    pub context: Context<'p>,
     /// The text of a column of the row.
-    pub(crate) column: &'p dyn Fn(usize) -> String,
-    pub(crate) pretty: bool,
+    pub column: &'p dyn Fn(usize) -> String,
+    /// Whether brackets that are not needed are left out.
+    pub pretty: bool,
+}
+
+impl std::fmt::Debug for Printer<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Printer").finish_non_exhaustive()
+    }
 }
 
 /// The expression around an operand.
@@ -34,7 +45,7 @@ enum Parent {
 
 impl Printer<'_> {
     /// The text of an expression.
-    pub(crate) fn print(&self, expression: &Expr) -> Result<String> {
+    pub fn print(&self, expression: &Expr) -> Result<String> {
         let mut out = String::new();
         self.expression(&mut out, expression, false)?;
         Ok(out)
@@ -446,4 +457,18 @@ fn binds_tighter(own: Option<char>, parent: Option<char>, is_first: bool) -> boo
 fn write_text(out: &mut String, text: impl std::fmt::Display) -> Result<()> {
     let _ = write!(out, "{text}");
     Ok(())
+}
+
+/// A name as it has to be written in a statement.
+pub fn quoted(name: &str) -> String {
+    let mut characters = name.chars();
+    let is_plain = characters
+        .next()
+        .is_some_and(|first| first.is_ascii_lowercase() || first == '_')
+        && characters.all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_');
+    if is_plain {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
 }
