@@ -9,6 +9,8 @@
 //! | `plan` | from options to a workload, a device and scales |
 //! | `measure` | one method at one scale: counts, times, an open after a crash |
 //! | `model` | from three scales to the user's rows, with the spread of the rounds |
+//! | `line` | straight lines through measurements |
+//! | `wear` | the most written line of many rows, from those of few |
 //! | `choose` | objective, scores, and a sentence of reasons a method |
 //! | `output` | text, JSON and CSV |
 //! | `page` | the HTML page |
@@ -16,11 +18,13 @@
 //! Always true: the recommendation follows from the printed numbers and weights alone.
 
 mod choose;
+mod line;
 mod measure;
 mod model;
 mod output;
 mod page;
 mod plan;
+mod wear;
 
 use crate::args::AdviseArgs;
 use crate::files::{Existing, OutputFile};

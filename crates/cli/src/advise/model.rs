@@ -3,13 +3,14 @@
 //! | quantity | model over rows *n* | why |
 //! |---|---|---|
 //! | lines read, bytes written | a + b log2 *n*, b not negative | as many misses; trees grow |
+//! | most written line | a + b / *n*, neither negative | rows share the writes (`wear`) |
 //! | time, p99 | as the lines read and written | growth is theirs: equal work on each line |
 //! | footprint | a + b *n* | each row takes its room |
 //! | time to open after a crash | a + b *n*; a if no growth is measurable | log grows with rows |
 //!
-//! The first two rows are for one transaction. The share of misses stays, and trees grow in height.
-//! Counts have no noise. The log and the checkpoint that an opening reads grow with the rows that
-//! they cover.
+//! The first three rows are for one transaction. The share of misses stays, and trees grow in
+//! height. Counts have no noise. The log and the checkpoint that an opening reads grow with the
+//! rows that they cover.
 //!
 //! On this machine's own memory, samples fit into the processor's cache and a large database does
 //! not. There each line that a transaction waits for takes the measured time of a read miss in
@@ -20,8 +21,10 @@
 //! measurement, not of the model: docs/advise.md compares the model with runs at larger scales.
 
 use super::MethodSamples;
+use super::line::Line;
 use super::measure::{Counted, Timed};
 use super::plan::Plan;
+use super::wear::{self, MostWritten};
 use indelible::Method;
 
 /// Recovery grows measurably if it takes this many times longer with four times the rows.
@@ -166,12 +169,15 @@ impl Model<'_> {
     /// Writes of the most written line: those of a row fall with the number of rows unless some
     /// rows are hot, those of a root do not. A log comes around too seldom to be seen in a run.
     fn hottest_writes(&self, rows: u64) -> f64 {
-        let counted = self.samples.counted.iter();
-        let points = self
-            .rows()
-            .zip(counted)
-            .map(|(rows, c)| (1.0 / rows, c.hottest_writes));
-        let of_rows = Line::rising(points).at(1.0 / rows as f64);
+        let scales = self.plan.fitted().iter().zip(&self.samples.counted);
+        let runs: Vec<MostWritten> = scales
+            .map(|(scale, counted)| MostWritten {
+                rows: scale.rows as f64,
+                transactions: scale.measured as f64,
+                writes: counted.hottest_writes * scale.measured as f64,
+            })
+            .collect();
+        let of_rows = wear::expected(&runs, rows as f64);
         of_rows.max(self.counted(rows, |counted| counted.log_line_writes))
     }
 
@@ -249,54 +255,9 @@ impl Model<'_> {
     }
 }
 
-/// A straight line.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Line {
-    start: f64,
-    slope: f64,
-}
-
-impl Line {
-    /// The line of least squares through points; flat at their mean if it would fall.
-    fn rising(points: impl Iterator<Item = (f64, f64)>) -> Self {
-        let points: Vec<(f64, f64)> = points.collect();
-        let count = points.len().max(1) as f64;
-        let mean_x = points.iter().map(|(x, _)| x).sum::<f64>() / count;
-        let mean_y = points.iter().map(|(_, y)| y).sum::<f64>() / count;
-        let products = points.iter().map(|(x, y)| (x - mean_x) * (y - mean_y));
-        let squares = points
-            .iter()
-            .map(|(x, _)| (x - mean_x).powi(2))
-            .sum::<f64>();
-        let slope = if squares > 0.0 {
-            (products.sum::<f64>() / squares).max(0.0)
-        } else {
-            0.0
-        };
-        Self {
-            start: mean_y - slope * mean_x,
-            slope,
-        }
-    }
-
-    fn at(self, x: f64) -> f64 {
-        self.start + self.slope * x
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_line_goes_through_its_points_and_never_falls() {
-        let line = Line::rising([(1.0, 3.0), (2.0, 5.0), (3.0, 7.0)].into_iter());
-        assert!((line.at(10.0) - 21.0).abs() < 1e-9);
-        let flat = Line::rising([(1.0, 7.0), (2.0, 5.0), (3.0, 3.0)].into_iter());
-        assert!((flat.at(10.0) - 5.0).abs() < 1e-9 && flat.slope == 0.0);
-        let single = Line::rising([(4.0, 2.0)].into_iter());
-        assert!((single.at(100.0) - 2.0).abs() < 1e-9);
-    }
 
     #[test]
     fn a_spread_has_the_median_and_both_ends() {
