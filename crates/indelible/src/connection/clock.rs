@@ -20,7 +20,7 @@
 //! The mutex is the last one in the order of locks: its holder takes no other and does not wait.
 
 use super::change::{Change, Version};
-use super::images::{Active, Images, Need, Stamp};
+use super::images::{Active, Images, Need};
 use super::interval::Interval;
 use super::omission::{Omission, is_left_out};
 use crate::error::{Error, Result};
@@ -94,18 +94,13 @@ impl Drop for View {
 
 /// Images of changes whose commit has no number yet. To be given to [`Clock::settle`] or
 /// [`Clock::cancel`].
+#[derive(Default)]
 pub(super) struct Pending {
-    stamp: Arc<Stamp>,
-    rows: Vec<(TableId, KeyBuf)>,
-}
-
-impl Default for Pending {
-    fn default() -> Self {
-        Self {
-            stamp: Stamp::pending(),
-            rows: Vec::new(),
-        }
-    }
+    /// The number that stands for the commit, once changes are announced.
+    announced: Option<u64>,
+    /// Numbers of the rows that have an image of it.
+    rows: Vec<u32>,
+    is_settled: bool,
 }
 
 /// Reads of a transaction, which its commit must find unchanged.
@@ -152,10 +147,15 @@ impl Clock {
         state.validate(reads)?;
         state.last += 1;
         if !state.active.is_empty() && !is_left_out(Omission::Images) {
-            let State { images, active, .. } = state;
-            let mut pending = Pending::default();
-            changes.for_each(|change| pending.add(images, change, Need::Of(active)));
-            images.stamp(&pending.stamp, state.last, pending.rows);
+            let State {
+                images,
+                active,
+                last,
+                ..
+            } = state;
+            let kept = changes.filter_map(|change| images.add(*last, change, Need::Of(active)));
+            let kept = kept.collect();
+            images.note(*last, kept);
             state.shrink(self.images_bytes_max);
         }
         Ok(())
@@ -167,16 +167,18 @@ impl Clock {
         pending: &mut Pending,
         changes: impl Iterator<Item = &'c Change>,
     ) {
-        let state = &mut *self.lock();
-        changes.for_each(|change| pending.add(&mut state.images, change, Need::Any));
+        let images = &mut self.lock().images;
+        let announced = *pending.announced.get_or_insert_with(|| images.announce());
+        let kept = changes.filter_map(|change| images.add(announced, change, Need::Any));
+        pending.rows.extend(kept);
     }
 
     /// Validates, and gives announced changes their number. If it fails they stay announced.
     pub(super) fn settle(&self, pending: &mut Pending, reads: Option<Reads<'_>>) -> Result<()> {
         let state = &mut *self.lock();
         state.validate(reads)?;
-        state.last += 1;
-        state.stamp(&pending.stamp, std::mem::take(&mut pending.rows));
+        pending.is_settled = true;
+        state.stamp(pending.announced, std::mem::take(&mut pending.rows));
         state.shrink(self.images_bytes_max);
         Ok(())
     }
@@ -189,9 +191,10 @@ impl Clock {
             return;
         }
         let state = &mut *self.lock();
-        state.last += 1;
-        state.images.undo(&pending.stamp, &pending.rows);
-        state.stamp(&pending.stamp, pending.rows);
+        if let Some(announced) = pending.announced {
+            state.images.undo(announced, &pending.rows);
+        }
+        state.stamp(pending.announced, pending.rows);
     }
 
     /// Bytes of memory that images take.
@@ -226,10 +229,15 @@ impl View {
         Ok(has_changed && !is_left_out(Omission::FirstChange))
     }
 
-    /// Lends the images of this moment, with the snapshot's number.
-    pub(super) fn with_images<R>(&self, look: impl FnOnce(&Images, u64) -> R) -> Result<R> {
-        let state = self.clock.lock();
+    /// Lends the images of this moment, with the snapshot's number, to a scan of a table.
+    pub(super) fn with_images<R>(
+        &self,
+        table: TableId,
+        look: impl FnOnce(&Images, u64) -> R,
+    ) -> Result<R> {
+        let mut state = self.clock.lock();
         state.check(self.number, self.clock.images_bytes_max)?;
+        state.images.order(table);
         Ok(look(&state.images, self.number))
     }
 }
@@ -237,13 +245,7 @@ impl View {
 impl Pending {
     /// Whether its commit has no number yet.
     pub(super) fn is_open(&self) -> bool {
-        self.stamp.is_pending()
-    }
-
-    fn add(&mut self, images: &mut Images, change: &Change, need: Need<'_>) {
-        if images.add(&self.stamp, change, need) {
-            self.rows.push((change.table.id(), change.key.clone()));
-        }
+        !self.is_settled
     }
 }
 
@@ -256,7 +258,7 @@ impl State {
         Ok(())
     }
 
-    fn validate(&self, reads: Option<Reads<'_>>) -> Result<()> {
+    fn validate(&mut self, reads: Option<Reads<'_>>) -> Result<()> {
         let Some(Reads { view, intervals }) = reads else {
             return Ok(());
         };
@@ -272,9 +274,12 @@ impl State {
         Ok(())
     }
 
-    /// Gives a commit the newest number, and frees its images if no snapshot needs them.
-    fn stamp(&mut self, stamp: &Stamp, rows: Vec<(TableId, KeyBuf)>) {
-        self.images.stamp(stamp, self.last, rows);
+    /// Gives a commit a new number, and frees its images if no snapshot needs them.
+    fn stamp(&mut self, announced: Option<u64>, rows: Vec<u32>) {
+        self.last += 1;
+        if let Some(announced) = announced {
+            self.images.renumber(announced, self.last, rows);
+        }
         let (low, high) = (self.last - 1, self.last);
         self.images.free(low, high, &self.active, usize::MAX);
     }

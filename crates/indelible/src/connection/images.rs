@@ -15,13 +15,13 @@
 //! | `Chain::after` | the row since its newest commit; kept if validated snapshots may need it |
 
 use super::change::{Change, Version};
+use super::image_rows::ImageRows;
 use super::interval::Interval;
 use super::omission::{Omission, is_left_out};
 use crate::error::Result;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use storage::record::{KeyBuf, TableId};
 
 /// Numbers of snapshots that are registered, and how often each is.
@@ -29,46 +29,31 @@ pub(super) type Active = BTreeMap<u64, u32>;
 
 /// Memory of an image and its key beside the row.
 const IMAGE_BYTES: u64 = 192;
-/// Above every snapshot.
-const PENDING: u64 = u64::MAX;
-
-/// The number of a commit, which all of its images share.
-#[derive(Debug)]
-pub(super) struct Stamp(AtomicU64);
-
-impl Stamp {
-    pub(super) fn pending() -> Arc<Self> {
-        Arc::new(Self(AtomicU64::new(PENDING)))
-    }
-
-    pub(super) fn is_pending(&self) -> bool {
-        self.number() == PENDING
-    }
-
-    /// Relaxed: numbers are read and stored under the clock's mutex.
-    fn number(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
+/// Above every snapshot: the numbers of commits that have none yet begin here.
+const PENDING: u64 = 1 << 63;
 
 struct Image {
     /// The commit before this one.
     since: u64,
-    stamp: Arc<Stamp>,
+    /// The commit that has changed the row.
+    number: u64,
     before: Version,
 }
 
 impl Image {
     fn is_needed(&self, active: &Active) -> bool {
-        let number = self.stamp.number();
-        self.stamp.is_pending() || active.range(self.since..number).next().is_some()
+        self.number >= PENDING || active.range(self.since..self.number).next().is_some()
     }
 }
 
 /// The images of one row.
+#[derive(Default)]
 struct Chain {
-    images: Vec<Image>,
-    last: Arc<Stamp>,
+    /// Apart from the others, because most rows have one image.
+    oldest: Option<Image>,
+    later: Vec<Image>,
+    /// The newest commit that has changed the row; 0 is none.
+    last: u64,
     after: Option<Version>,
 }
 
@@ -84,15 +69,50 @@ pub(super) enum Need<'a> {
 impl Chain {
     /// The row as of a snapshot, if it has changed since.
     fn version(&self, snapshot: u64) -> Option<&Version> {
-        let image = self.images.iter();
-        let mut later = image.filter(|image| image.stamp.number() > snapshot);
+        let mut later = self.images().filter(|image| image.number > snapshot);
         later.next().map(|image| &image.before)
+    }
+
+    fn images(&self) -> impl Iterator<Item = &Image> {
+        self.oldest.iter().chain(&self.later)
+    }
+
+    fn newest(&self) -> Option<&Image> {
+        self.later.last().or(self.oldest.as_ref())
+    }
+
+    fn add(&mut self, image: Image) {
+        if self.oldest.is_none() {
+            self.oldest = Some(image);
+        } else {
+            self.later.push(image);
+        }
+    }
+
+    /// Takes an image out.
+    fn take(&mut self, at: usize) -> Option<Image> {
+        if at > 0 {
+            return Some(self.later.remove(at - 1));
+        }
+        let next = (!self.later.is_empty()).then(|| self.later.remove(0));
+        std::mem::replace(&mut self.oldest, next)
+    }
+
+    /// Gives what the row's newest commit has changed another number.
+    fn renumber(&mut self, from: u64, to: u64) {
+        let newest = self.later.last_mut().or(self.oldest.as_mut());
+        if let Some(image) = newest.filter(|image| image.number == from) {
+            image.number = to;
+        }
+        if self.last == from {
+            self.last = to;
+        }
     }
 
     /// The row as of the newest commit that has a number, if it is kept.
     fn committed(&self) -> Option<&Version> {
-        match self.images.last() {
-            Some(image) if image.stamp.is_pending() => Some(&image.before),
+        match self.newest() {
+            Some(image) if image.number >= PENDING => Some(&image.before),
             _ => self.after.as_ref(),
         }
     }
@@ -108,34 +128,27 @@ impl Chain {
         };
         (!is_same).then_some((before, now))
     }
+
+    /// Whether commits with a number have changed a row that was read by its primary key.
+    fn is_conflict(&self, snapshot: u64) -> bool {
+        let is_phantom = |before: &Version| before.is_none() && is_left_out(Omission::Phantoms);
+        let change = self.change_since(snapshot);
+        change.is_some_and(|(before, _)| !is_phantom(before))
+    }
 }
 
-type Rows = BTreeMap<KeyBuf, Chain>;
-
 /// The images of all tables.
+#[derive(Default)]
 pub(super) struct Images {
-    tables: BTreeMap<TableId, Rows>,
+    rows: ImageRows<Chain>,
     /// Rows that have an image of a commit, by its number.
-    commits: BTreeMap<u64, Vec<(TableId, KeyBuf)>>,
+    commits: BTreeMap<u64, Vec<u32>>,
+    /// Commits that had images before they had numbers.
+    announced: u64,
     count: u64,
     bytes: u64,
     /// Snapshots whose reads will be validated.
     validating: u32,
-    /// The stamp of no commit, before all snapshots.
-    never: Arc<Stamp>,
-}
-
-impl Default for Images {
-    fn default() -> Self {
-        Self {
-            tables: BTreeMap::new(),
-            commits: BTreeMap::new(),
-            count: 0,
-            bytes: 0,
-            validating: 0,
-            never: Arc::new(Stamp(AtomicU64::new(0))),
-        }
-    }
 }
 
 impl Images {
@@ -156,60 +169,63 @@ impl Images {
         self.validating -= 1;
     }
 
+    /// A number for a commit that gets its own one later.
+    pub(super) fn announce(&mut self) -> u64 {
+        self.announced += 1;
+        PENDING + self.announced
+    }
+
     /// Keeps what a row is before a commit. Only the first change of a row by this commit makes an
-    /// image, and only if it is needed; true for that one.
-    pub(super) fn add(&mut self, stamp: &Arc<Stamp>, change: &Change, need: Need<'_>) -> bool {
-        let rows = self.tables.entry(change.table.id()).or_default();
-        let chain = rows.entry(change.key.clone()).or_insert_with(|| Chain {
-            images: Vec::with_capacity(1),
-            last: Arc::clone(&self.never),
-            after: None,
-        });
+    /// image, and only if it is needed; the row's number then.
+    pub(super) fn add(&mut self, number: u64, change: &Change, need: Need<'_>) -> Option<u32> {
+        let row = self.rows.find_or_add(change.table.id(), &change.key);
+        let chain = self.rows.get_mut(row);
         self.bytes -= bytes_after(chain);
         let is_kept = self.validating > 0 || matches!(need, Need::Any);
         chain.after = is_kept.then(|| change.after.clone());
         self.bytes += bytes_after(chain);
-        if Arc::ptr_eq(&chain.last, stamp) {
-            return false;
+        let since = std::mem::replace(&mut chain.last, number);
+        if since == number {
+            return None;
         }
-        let since = chain.last.number();
-        chain.last = Arc::clone(stamp);
         if let Need::Of(active) = need
             && active.range(since..).next().is_none()
         {
-            return false;
+            return None;
         }
-        chain.images.push(Image {
+        chain.add(Image {
             since,
-            stamp: Arc::clone(stamp),
+            number,
             before: change.before.clone(),
         });
         self.count += 1;
         self.bytes += IMAGE_BYTES + bytes(&change.before);
-        true
+        Some(row)
     }
 
-    /// Gives a commit its number.
-    pub(super) fn stamp(&mut self, stamp: &Stamp, number: u64, rows: Vec<(TableId, KeyBuf)>) {
-        stamp.0.store(number, Ordering::Relaxed);
+    /// Notes the rows that have an image of a commit.
+    pub(super) fn note(&mut self, number: u64, rows: Vec<u32>) {
         if !rows.is_empty() {
             self.commits.insert(number, rows);
         }
     }
 
+    /// Gives a commit that was announced its own number.
+    pub(super) fn renumber(&mut self, announced: u64, number: u64, rows: Vec<u32>) {
+        for &row in &rows {
+            self.rows.get_mut(row).renumber(announced, number);
+        }
+        self.note(number, rows);
+    }
+
     /// The rows of a commit are as its images say.
-    pub(super) fn undo(&mut self, stamp: &Arc<Stamp>, undone: &[(TableId, KeyBuf)]) {
-        for (table, key) in undone {
-            let chain = self
-                .tables
-                .get_mut(table)
-                .and_then(|rows| rows.get_mut(key));
-            let Some(chain) = chain else { continue };
-            let image = chain.images.last();
-            let Some(image) = image.filter(|image| Arc::ptr_eq(&image.stamp, stamp)) else {
+    pub(super) fn undo(&mut self, announced: u64, undone: &[u32]) {
+        for &row in undone {
+            let chain = self.rows.get_mut(row);
+            let image = chain.newest().filter(|image| image.number == announced);
+            let Some(before) = image.map(|image| image.before.clone()) else {
                 continue;
             };
-            let before = image.before.clone();
             self.bytes -= bytes_after(chain);
             chain.after = Some(before);
             self.bytes += bytes_after(chain);
@@ -234,7 +250,7 @@ impl Images {
             let Some(mut rows) = self.commits.remove(&number) else {
                 continue;
             };
-            rows.retain(|(table, key)| self.free_image(*table, key, number, active));
+            rows.retain(|row| !self.free_image(*row, number, active));
             if !rows.is_empty() {
                 self.commits.insert(number, rows);
             }
@@ -242,51 +258,45 @@ impl Images {
         last.filter(|_| has_more)
     }
 
-    /// Frees a row's image of this commit unless it is needed; false if it is gone.
-    fn free_image(&mut self, table: TableId, key: &KeyBuf, number: u64, active: &Active) -> bool {
-        let Some(rows) = self.tables.get_mut(&table) else {
+    /// Frees a row's image of this commit unless it is needed; whether it is gone.
+    fn free_image(&mut self, row: u32, number: u64, active: &Active) -> bool {
+        let chain = self.rows.get_mut(row);
+        let at = chain.images().position(|image| image.number == number);
+        let image = at.and_then(|at| chain.images().nth(at));
+        if image.is_some_and(|image| image.is_needed(active)) {
             return false;
-        };
-        let Some(chain) = rows.get_mut(key) else {
-            return false;
-        };
-        let Some(at) = chain
-            .images
-            .iter()
-            .position(|image| image.stamp.number() == number)
-        else {
-            return false;
-        };
-        if chain.images[at].is_needed(active) {
-            return true;
         }
-        let image = chain.images.remove(at);
+        let Some(image) = at.and_then(|at| chain.take(at)) else {
+            return true;
+        };
         self.count -= 1;
         self.bytes -= IMAGE_BYTES + bytes(&image.before);
-        if chain.images.is_empty() {
-            self.bytes -= bytes_after(chain);
-            rows.remove(key);
-            if rows.is_empty() {
-                self.tables.remove(&table);
-            }
+        if chain.oldest.is_none() {
+            let chain = self.rows.remove(row);
+            self.bytes -= bytes_after(&chain);
         }
-        false
+        true
     }
 
     /// The row as of a snapshot, if an image has it.
     pub(super) fn version(&self, table: TableId, key: &KeyBuf, snapshot: u64) -> Option<&Version> {
-        self.tables.get(&table)?.get(key)?.version(snapshot)
+        self.rows.get(self.rows.find(table, key)?).version(snapshot)
     }
 
     /// Whether a commit has changed a row since a snapshot.
     pub(super) fn has_changed(&self, table: TableId, key: &KeyBuf, snapshot: u64) -> bool {
-        let chain = self.tables.get(&table).and_then(|rows| rows.get(key));
-        chain.is_some_and(|chain| chain.change_since(snapshot).is_some())
+        let row = self.rows.find(table, key);
+        row.is_some_and(|row| self.rows.get(row).change_since(snapshot).is_some())
     }
 
     /// Whether the table has no image.
     pub(super) fn is_empty(&self, table: TableId) -> bool {
-        !self.tables.contains_key(&table)
+        !self.rows.has_any(table)
+    }
+
+    /// Makes visits to ranges of primary keys of a table quick.
+    pub(super) fn order(&mut self, table: TableId) {
+        self.rows.order(table);
     }
 
     /// Visits the rows of a table that have changed since a snapshot, as of then; only those with
@@ -298,53 +308,53 @@ impl Images {
         snapshot: u64,
         visit: &mut dyn FnMut(&KeyBuf, &Version),
     ) {
-        let Some(rows) = self.tables.get(&table) else {
-            return;
-        };
-        let visit = |(key, chain): (&KeyBuf, &Chain)| {
+        for (key, chain) in self.rows.range(table, keys) {
             if let Some(version) = chain.version(snapshot) {
                 visit(key, version);
             }
-        };
-        match keys {
-            Some((low, high)) => rows.range(low..=high).for_each(visit),
-            None => rows.iter().for_each(visit),
         }
     }
 
     /// Whether one of the intervals that a transaction has read at a snapshot would be read
     /// differently now.
-    pub(super) fn conflicts(&self, snapshot: u64, reads: &[Interval]) -> Result<bool> {
+    pub(super) fn conflicts(&mut self, snapshot: u64, reads: &[Interval]) -> Result<bool> {
         for interval in reads {
-            let Some(rows) = self.tables.get(&interval.table.id()) else {
-                continue;
-            };
-            if interval.index.is_none() {
-                // Primary keys never change, so the key tells whether a change matters.
-                let inside = rows.range(&interval.low..=&interval.high);
-                let mut changes = inside.filter_map(|(_, chain)| chain.change_since(snapshot));
-                let is_phantom =
-                    |before: &Version| before.is_none() && is_left_out(Omission::Phantoms);
-                if changes.any(|(before, _)| !is_phantom(before)) {
-                    return Ok(true);
-                }
+            let table = interval.table.id();
+            if !self.rows.has_any(table) {
                 continue;
             }
-            let since = (Bound::Excluded(snapshot), Bound::Unbounded);
-            for (table, key) in self.commits.range(since).flat_map(|(_, rows)| rows) {
-                let chain = (*table == interval.table.id())
-                    .then(|| rows.get(key))
-                    .flatten();
-                let Some((before, now)) = chain.and_then(|chain| chain.change_since(snapshot))
-                else {
-                    continue;
-                };
-                // It is kept if these reads were registered when it was written, or could be.
-                let has_come = !is_left_out(Omission::Phantoms)
-                    && now.map_or(Ok(true), |now| interval.holds(now))?;
-                if has_come || interval.holds(before)? {
-                    return Ok(true);
-                }
+            let has_changed = if interval.index.is_some() {
+                self.has_changed_in_index(snapshot, interval)?
+            } else if interval.low == interval.high {
+                let row = self.rows.find(table, &interval.low);
+                row.is_some_and(|row| self.rows.get(row).is_conflict(snapshot))
+            } else {
+                // Primary keys never change, so the key tells whether a change matters.
+                self.rows.order(table);
+                let inside = Some((&interval.low, &interval.high));
+                let mut inside = self.rows.range(table, inside);
+                inside.any(|(_, chain)| chain.is_conflict(snapshot))
+            };
+            if has_changed {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn has_changed_in_index(&self, snapshot: u64, interval: &Interval) -> Result<bool> {
+        let table = interval.table.id();
+        let since = (Bound::Excluded(snapshot), Bound::Unbounded);
+        for row in self.commits.range(since).flat_map(|(_, rows)| rows) {
+            let chain = (self.rows.table(*row) == table).then(|| self.rows.get(*row));
+            let Some((before, now)) = chain.and_then(|chain| chain.change_since(snapshot)) else {
+                continue;
+            };
+            // It is kept if these reads were registered when it was written, or could be.
+            let has_come = !is_left_out(Omission::Phantoms)
+                && now.map_or(Ok(true), |now| interval.holds(now))?;
+            if has_come || interval.holds(before)? {
+                return Ok(true);
             }
         }
         Ok(false)

@@ -4,7 +4,7 @@
 //! Connection (Send, one transaction at a time)
 //!   ├─ LockSession  rows, unique keys, tables, advisory keys  row_locks.rs over storage::lock
 //!   ├─ WriteSet     changes to come, in DRAM                  writes.rs, pool.rs
-//!   ├─ View         its snapshot, registered in the clock     clock.rs, images.rs
+//!   ├─ View         its snapshot, registered in the clock     clock.rs, images.rs, image_rows.rs
 //!   ├─ reads        engine rows, own writes, before images    merge.rs
 //!   └─ locked rows  as the last commit has left them          recent.rs
 //! ```
@@ -34,6 +34,7 @@ mod client;
 mod clock;
 mod commit;
 mod fill;
+mod image_rows;
 mod images;
 mod interval;
 mod lists;

@@ -261,7 +261,9 @@ impl Scan {
                     Direction::Backward => batch.low = last.clone(),
                 }
             }
-            view.with_images(|images, snapshot| batch.cover(&ImageLayer { images, snapshot }))?
+            view.with_images(batch.table.id(), |images, snapshot| {
+                batch.cover(&ImageLayer { images, snapshot })
+            })?
         })?;
         let open = connection.open()?;
         batch.cover(&WriteLayer {
