@@ -123,6 +123,7 @@ impl ScanRun {
     /// Reads the next rows of the table below; false if there are none.
     fn refill(&mut self, run: &mut Run<'_>) -> Result<bool> {
         self.next = 0;
+        self.rows.clear();
         loop {
             match &mut self.reading {
                 Reading::NotBegun => {
