@@ -111,9 +111,11 @@ fn begin(
         Client::Trusted if !shared.sql.has_role(&beginning.role) => shared.sql.connect()?,
         _ => shared.sql.connect_as(&beginning.role)?,
     };
-    if let Some(database) = &beginning.database {
-        session.set_database(database);
-    }
+    let options = shared.options();
+    let own = options.directory.file_name();
+    let own = own.map_or("indelible".into(), |name| name.to_string_lossy());
+    session.set_own_database(&own);
+    session.set_database(beginning.database.as_deref().unwrap_or(&own));
     if let Some(address) = link.socket().peer_address() {
         session.set_client(&address.ip().to_string(), address.port());
     }

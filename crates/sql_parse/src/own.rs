@@ -1,5 +1,6 @@
 //! Statements that the parser does not know at all: `REINDEX`, `CHECKPOINT`, `ALTER SEQUENCE`, `SET
-//! SCHEMA`, `COMMENT` on parts of a table, and the steps of a commit in two phases.
+//! SCHEMA`, `SET CONSTRAINTS`, `COMMENT` on parts of a table, and the steps of a commit in two
+//! phases.
 //!
 //! They are read word by word. Options of sequences are also those of identity columns, which
 //! reach `ALTER TABLE` as text.
@@ -54,6 +55,8 @@ pub enum Own {
         /// The name of the transaction.
         name: String,
     },
+    /// `SET CONSTRAINTS`: all are checked at the end of each statement, so it changes nothing.
+    SetConstraints,
     /// A comment on a constraint of a table.
     CommentOnConstraint {
         /// The constraint.
@@ -202,6 +205,10 @@ pub(crate) fn parse(tokens: &[TokenWithSpan], places: &Places) -> Option<Result<
     let mut words = Words::new(tokens, places);
     if words.accept("ALTER") && words.accept("INDEX") {
         return words.attach_index().map(Ok);
+    }
+    let mut words = Words::new(tokens, places);
+    if words.accept("SET") && words.accept("CONSTRAINTS") {
+        return Some(words.set_constraints());
     }
     let mut words = Words::new(tokens, places);
     if words.accept("COMMENT") && words.accept("ON") && words.accept("CONSTRAINT") {
@@ -582,6 +589,20 @@ impl<'w> Words<'w> {
             name,
         };
         Ok(Some((path, column)))
+    }
+
+    fn set_constraints(&mut self) -> Result<Own> {
+        if !self.accept("ALL") {
+            self.path()?;
+            while self.accept_token(&Token::Comma) {
+                self.path()?;
+            }
+        }
+        if !self.accept("DEFERRED") {
+            self.expect("IMMEDIATE")?;
+        }
+        self.end()?;
+        Ok(Own::SetConstraints)
     }
 
     fn comment(&mut self) -> Result<Own> {

@@ -24,6 +24,8 @@
 //! | `SEARCH`, `CYCLE` of a query of `WITH` | queries with marked names inside of it |
 //! | `ALL (VALUES ...)` | `ALL (SELECT * FROM (VALUES ...) "values")` |
 //! | `WHERE CURRENT OF cursor` | a marked name |
+//! | `type ARRAY` | `type[]` |
+//! | `SEQUENCE NAME` of an identity column | nothing: the name is the usual one |
 //! | `BETWEEN SYMMETRIC a AND b` | `BETWEEN symmetric(a) AND b` |
 //! | `NOT EXISTS (...)`, which would bind more closely than `IS` and `::` | `NOT (EXISTS (...))` |
 //!
@@ -486,6 +488,29 @@ impl<'t> Words<'t> {
     }
 
     /// Forms that may be anywhere in a statement.
+    /// Whether `ARRAY` follows a type, and neither makes a value nor is a name.
+    fn ends_type(&self, at: usize) -> bool {
+        let follows = at > 0
+            && matches!(
+                self.token(at - 1),
+                Some(Token::Word(_) | Token::RParen | Token::RBracket)
+            );
+        let is_value =
+            self.is_token(at + 1, &Token::LBracket) || self.is_token(at + 1, &Token::LParen);
+        follows && !is_value && !self.is(at - 1, "AS")
+    }
+
+    /// Leaves out `SEQUENCE NAME name` of an identity column.
+    fn sequence_name(&mut self, at: usize) {
+        let has_schema = self.is_token(at + 3, &Token::Period);
+        let end = if has_schema { at + 5 } else { at + 3 };
+        if self.is_token(end, &Token::RParen) {
+            self.replace(at - 1..end + 1, &[]);
+        } else {
+            self.replace(at..end, &[]);
+        }
+    }
+
     fn anywhere(&mut self) {
         let mut at = 0;
         while at < self.len() {
@@ -499,6 +524,17 @@ impl<'t> Words<'t> {
                     }
                 }
                 "BETWEEN" => self.symmetric(at + 1),
+                "ARRAY" if self.ends_type(at) => {
+                    self.replace(at..at + 1, &[Token::LBracket, Token::RBracket]);
+                }
+                "SEQUENCE"
+                    if at > 1
+                        && self.is(at - 2, "IDENTITY")
+                        && self.is_token(at - 1, &Token::LParen)
+                        && self.is(at + 1, "NAME") =>
+                {
+                    self.sequence_name(at);
+                }
                 "NOT" if self.is(at + 1, "EXISTS") && self.is_token(at + 2, &Token::LParen) => {
                     let end = self.after_bracket(at + 2);
                     self.replace(end..end, &[Token::RParen]);

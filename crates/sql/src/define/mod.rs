@@ -126,6 +126,7 @@ fn own_statement(session: &mut Session, parsed: &Parsed, own: &Own) -> Result<Co
             session.sql.database().checkpoint()?;
             Ok(Completion::new("CHECKPOINT"))
         }
+        Own::SetConstraints => Ok(Completion::new("SET CONSTRAINTS")),
         Own::TwoPhase { .. } => Err(SqlError::internal("a step of two phases")),
         Own::SetSchema {
             if_exists,

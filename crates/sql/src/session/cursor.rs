@@ -6,6 +6,7 @@
 
 use super::Session;
 use super::control::needs_block;
+use super::extended::Parameters;
 use crate::bind::{Binder, Tracked, not_updatable, type_named};
 use crate::catalog::Oid;
 use crate::error::{Result, SqlError, SqlState};
@@ -13,7 +14,7 @@ use crate::plan::Plan;
 use crate::run::{Row, Run, evaluate};
 use crate::sink::{Batch, Completion, OutputColumn, RowSink};
 use crate::state::{Prepared, Running, ShownCursor, ShownStatement};
-use crate::types::Datum;
+use crate::types::{Datum, Type};
 use sql_parse::{Parsed, Places, ident_text, object_name};
 use sql_rows::{Place, Store};
 use sqlparser::ast::{
@@ -103,7 +104,7 @@ impl Session {
         sink: &mut dyn RowSink,
     ) -> Result<Option<Completion>> {
         let completion = match &*parsed.statement {
-            Statement::Declare { stmts, .. } => self.declare(parsed, stmts)?,
+            Statement::Declare { stmts, .. } => self.declare(parsed, stmts, (&[], &[]))?,
             Statement::Fetch {
                 name, direction, ..
             } if parsed.is_move => {
@@ -148,7 +149,13 @@ impl Session {
         Ok(Some(completion))
     }
 
-    fn declare(&mut self, parsed: &Parsed, declared: &[Declare]) -> Result<Completion> {
+    /// Declares a cursor; its query may have parameters, with their types and values.
+    pub(super) fn declare(
+        &mut self,
+        parsed: &Parsed,
+        declared: &[Declare],
+        (types, values): (&[Option<Type>], &Parameters),
+    ) -> Result<Completion> {
         let [
             Declare {
                 names,
@@ -181,12 +188,16 @@ impl Session {
             return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
         }
         let statement = Statement::Query(query.clone());
-        let (plan, tracked) = self.plan_cursor(parsed, &statement)?;
+        let (plan, tracked) = self.plan_cursor(parsed, &statement, types)?;
+        if plan.parameters.len() > values.len() {
+            let message = format!("there is no parameter ${}", values.len() + 1);
+            return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, message));
+        }
         if !plan.before.is_empty() {
             let message = "DECLARE CURSOR must not contain data-modifying statements in WITH";
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
-        let mut running = self.begin_plan(&plan, Vec::new())?;
+        let mut running = self.begin_plan(&plan, values.to_vec())?;
         let rows = Store::new(running.state.memory.share());
         let cursor = Cursor {
             running,
@@ -218,15 +229,17 @@ impl Session {
     }
 
     /// The plan of a cursor, and the tables whose keys are in its rows.
-    fn plan_cursor(
+    pub(super) fn plan_cursor(
         &self,
         parsed: &Parsed,
         statement: &Statement,
+        types: &[Option<Type>],
     ) -> Result<(Arc<Plan>, Vec<Tracked>)> {
         let places = Places::new(&parsed.text);
         let environment = &self.environment;
         let database = self.sql.database();
         let mut binder = Binder::new(&environment.names, database, environment.context(), &places);
+        binder.declare(types);
         let bound = binder.cursor(statement)?;
         let (mut plan, tracked) = bound.ok_or_else(|| SqlError::internal("a query has a plan"))?;
         plan.improve();

@@ -143,6 +143,10 @@ impl Session {
                     None
                 };
                 let Some(mut plan) = plan else {
+                    if let Statement::Declare { stmts, .. } = &*parsed.statement {
+                        let types = session.declared(&portal.statement);
+                        return session.declare(&parsed, stmts, (&types, &portal.values));
+                    }
                     return session.execute(&parsed, sink);
                 };
                 while session.lock_targets(&plan)? {
@@ -298,16 +302,38 @@ impl Session {
             |session, _| {
                 session.guarded(|session| {
                     session.attempt(|session| {
+                        if let Statement::Declare { stmts, .. } = &*parsed.statement
+                            && let Some(query) = stmts.first().and_then(|one| one.for_query.clone())
+                        {
+                            let types = session.declared(statement);
+                            let query = Statement::Query(query);
+                            let (plan, _) = session.plan_cursor(&parsed, &query, &types)?;
+                            return Ok(Described {
+                                plan: Some(plan),
+                                columns: None,
+                                is_cursor: true,
+                            });
+                        }
                         let plan = session.plan_prepared(statement)?;
                         let columns = match plan {
                             Some(_) => None,
                             None => session.columns_of(&parsed.statement)?,
                         };
-                        Ok(Described { plan, columns })
+                        Ok(Described {
+                            plan,
+                            columns,
+                            is_cursor: false,
+                        })
                     })
                 })
             },
         )
+    }
+
+    /// The types that were declared for the parameters of a prepared statement.
+    fn declared(&self, statement: &str) -> Vec<Option<Type>> {
+        let prepared = self.prepared.get(statement);
+        prepared.map_or_else(Vec::new, |prepared| prepared.declared.to_vec())
     }
 
     /// The columns of the result of a statement that has no plan.
@@ -394,6 +420,8 @@ pub struct Described {
     plan: Option<Arc<Plan>>,
     /// Of a statement without a plan.
     columns: Option<Vec<OutputColumn>>,
+    /// Whether the plan is a cursor's, so that its columns are no result of the statement.
+    is_cursor: bool,
 }
 
 impl Described {
@@ -405,8 +433,8 @@ impl Described {
     /// Columns of the result; none if it has no result.
     pub fn columns(&self) -> Option<&[OutputColumn]> {
         match &self.plan {
-            Some(plan) => plan.columns.as_deref(),
-            None => self.columns.as_deref(),
+            Some(plan) if !self.is_cursor => plan.columns.as_deref(),
+            _ => self.columns.as_deref(),
         }
     }
 }

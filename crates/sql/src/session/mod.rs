@@ -140,6 +140,7 @@ impl Session {
                     changes: Vec::new(),
                     deadline: None,
                     database: crate::catalog::OWNER_NAME.to_owned(),
+                    own_database: crate::catalog::OWNER_NAME.to_owned(),
                     login_role: role,
                     session_role: role,
                     peer,
@@ -271,9 +272,15 @@ impl Session {
         self.environment.host.peer.is_terminated()
     }
 
-    /// Sets the name by which the client knows the database; `current_database()` returns it.
+    /// Sets the name by which the client knows the database; `current_database()` returns it, and
+    /// `pg_database` has it beside the database's own name.
     pub fn set_database(&mut self, name: &str) {
         name.clone_into(&mut self.environment.host.database);
+    }
+
+    /// Sets the database's own name.
+    pub fn set_own_database(&mut self, name: &str) {
+        name.clone_into(&mut self.environment.host.own_database);
     }
 
     /// Says where the session's client is, for `pg_stat_activity`.

@@ -25,6 +25,7 @@ const fn about(name: &'static str, arguments: &'static [Kind], result: Kind) -> 
 /// The functions of this module.
 pub(super) const FUNCTIONS: &[Function] = &[
     about("format_type", &[OID, Int4], Text).nullable(),
+    about("oidvectortypes", &[Kind::OidVector], Text),
     about("pg_get_expr", &[NodeTree, OID], Text),
     about("pg_get_expr", &[NodeTree, OID, Bool], Text),
     about("pg_get_constraintdef", &[OID], Text),
@@ -143,6 +144,16 @@ impl HostCall<'_> {
         let first = arguments.first().unwrap_or(&Datum::Null);
         Ok(Some(match function {
             "format_type" => self.type_name(arguments)?,
+            "oidvectortypes" => {
+                let Datum::Array(types) = first else {
+                    return Ok(None);
+                };
+                let named = types.elements.iter().map(|oid| {
+                    let name = self.type_name(&[oid.clone(), Datum::Null])?;
+                    Ok(name.str()?.to_owned())
+                });
+                Datum::text(named.collect::<Result<Vec<_>>>()?.join(", "))
+            }
             "pg_get_expr" => match (first, number(&arguments[1])) {
                 (Datum::Text(text), Some(relation)) => Datum::text(texts.reprinted(text, relation)),
                 _ => Datum::Null,

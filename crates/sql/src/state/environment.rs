@@ -66,6 +66,8 @@ pub(crate) struct HostState {
     pub(crate) deadline: Option<Instant>,
     /// The name by which the client knows the database.
     pub(crate) database: String,
+    /// The name that the database has of its own.
+    pub(crate) own_database: String,
     /// The role that has connected, and the one that it acts as.
     pub(crate) login_role: u32,
     pub(crate) session_role: u32,

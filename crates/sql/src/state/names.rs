@@ -278,7 +278,8 @@ impl Names for SessionNames {
         let parts = parts_of(name);
         let (schema, last) = match parts.as_slice() {
             [name] => (None, name.as_str()),
-            [schema, name] => (Some(schema.as_str()), name.as_str()),
+            // Every name of a database means this one.
+            [schema, name] | [_, schema, name] => (Some(schema.as_str()), name.as_str()),
             _ => {
                 let message = format!("invalid name syntax: {name}");
                 return Err(SqlError::new(SqlState::INVALID_NAME, message));

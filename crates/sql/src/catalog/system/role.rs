@@ -1,7 +1,7 @@
 //! Roles, their members, and the database that they own.
 //!
 //! The role that owns the database is no object of the catalogue; it is the first row. The name of
-//! the database is the one by which the session's client knows it.
+//! the database is the one by which the session's client knows it; its own one is another row.
 
 use super::relation::{Maker, Rows, Sources, flag, text};
 use crate::catalog::{Attribute, Body, OWNER, OWNER_NAME, RoleBody};
@@ -77,10 +77,14 @@ fn members(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
 }
 
 fn databases(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
-    rows.push([
-        ("oid", Datum::Oid(DATABASE)),
-        ("datname", text(&from.session.database)),
-        ("datdba", Datum::Oid(OWNER)),
-    ]);
+    let (shown, own) = (&from.session.database, &from.session.own_database);
+    let own = (own != shown).then_some((DATABASE - 1, own));
+    for (oid, name) in [Some((DATABASE, shown)), own].into_iter().flatten() {
+        rows.push([
+            ("oid", Datum::Oid(oid)),
+            ("datname", text(name)),
+            ("datdba", Datum::Oid(OWNER)),
+        ]);
+    }
     Ok(())
 }

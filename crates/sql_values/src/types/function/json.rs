@@ -230,7 +230,7 @@ fn row(shape: &Arc<RecordShape>, key: &str, value: Datum) -> Datum {
     }))
 }
 
-fn shape_of(columns: &[(&str, Kind)]) -> Arc<RecordShape> {
+pub(super) fn shape_of(columns: &[(&str, Kind)]) -> Arc<RecordShape> {
     Arc::new(RecordShape {
         names: columns.iter().map(|(name, _)| (*name).into()).collect(),
         types: columns.iter().map(|(_, kind)| kind.plain()).collect(),

@@ -221,6 +221,7 @@ const TABLES: &[&[Function]] = &[
     regexp::FUNCTIONS,
     json::FUNCTIONS,
     json_make::FUNCTIONS,
+    keyword::FUNCTIONS,
     array::FUNCTIONS,
     series::FUNCTIONS,
     bytes::FUNCTIONS,
