@@ -158,7 +158,7 @@ pub use backup::{
 pub use column_statistics::{ColumnStatistics, TableStatistics};
 pub use connection::{
     AdvisoryKey, AdvisoryMode, CommitReport, Connection, Found, PreparedTransaction, RowLock, Scan,
-    Scope, StatementSavepoint, Wait,
+    Scope, StatementMoment, StatementSavepoint, Wait,
 };
 #[cfg(feature = "omissions")]
 pub use connection::{Omission, leave_out};

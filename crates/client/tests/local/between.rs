@@ -138,6 +138,84 @@ fn statements_and_sessions_are_ended_by_others() {
     assert!(!sql.cancel(number));
 }
 
+/// A session waits for another one in the midst of a statement; its reads are of the moment of its
+/// beginning nevertheless.
+#[test]
+fn a_statement_that_waits_reads_its_own_moment() {
+    let (_scratch, sql) = Scratch::open("between-moment");
+    let (mut holder, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(
+        &mut holder,
+        "CREATE TABLE t (id int PRIMARY KEY, name text UNIQUE, n int); CREATE TABLE child (id int REFERENCES t);
+         INSERT INTO t VALUES (1, 'one', 0), (2, 'two', 0)",
+    );
+    let seen = "SELECT string_agg(id || name || n, ',' ORDER BY id) FROM t";
+    for (change, answer) in [
+        (
+            "INSERT INTO t VALUES (1, 'x', 5) ON CONFLICT (id) DO UPDATE SET n = t.n + 10",
+            "1one0,2two0",
+        ),
+        (
+            "INSERT INTO t VALUES (9, 'one', 5) ON CONFLICT (name) DO UPDATE SET n = t.n + 10",
+            "1one10,2two7",
+        ),
+        ("INSERT INTO child VALUES (1)", "1one20,2two14"),
+    ] {
+        run(
+            &mut holder,
+            "BEGIN; UPDATE t SET n = n + 7 WHERE id = 2; SELECT 1 FROM t WHERE id = 1 FOR UPDATE",
+        );
+        let mut waiter = sql.connect().unwrap();
+        let number = waiter.number();
+        let text = format!("WITH c AS ({change}) {seen}");
+        let waits = std::thread::spawn(move || run(&mut waiter, &text));
+        while run(&mut other, &format!("SELECT pg_blocking_pids({number})"))
+            == Some("{}".to_owned())
+        {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        run(&mut holder, "COMMIT");
+        assert_eq!(waits.join().unwrap().as_deref(), Some(answer), "{change}");
+    }
+    assert_eq!(run(&mut other, seen).as_deref(), Some("1one20,2two21"));
+}
+
+/// `FOR KEY SHARE` returns the row that it has seen, unless a key of it has changed.
+#[test]
+fn a_share_of_the_key_keeps_the_row_that_was_seen() {
+    let (_scratch, sql) = Scratch::open("between-key-share");
+    let (mut holder, mut other) = (sql.connect().unwrap(), sql.connect().unwrap());
+    run(
+        &mut holder,
+        "CREATE TABLE t (id int PRIMARY KEY, name text UNIQUE, n int); INSERT INTO t VALUES (1, 'one', 0)",
+    );
+    for (strength, change, answer) in [
+        ("KEY SHARE", "n = n + 1", "one0"),
+        ("SHARE", "n = n + 1", "one2"),
+        ("KEY SHARE", "name = 'new'", "new2"),
+    ] {
+        run(&mut holder, "SELECT pg_advisory_lock(5)");
+        let mut waiter = sql.connect().unwrap();
+        let number = waiter.number();
+        let text = format!(
+            "SELECT name || n FROM t WHERE id = 1 AND pg_advisory_xact_lock(5) IS NOT NULL FOR {strength}"
+        );
+        let waits = std::thread::spawn(move || run(&mut waiter, &text));
+        while run(&mut other, &format!("SELECT pg_blocking_pids({number})"))
+            == Some("{}".to_owned())
+        {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        run(&mut holder, &format!("UPDATE t SET {change}"));
+        run(&mut holder, "SELECT pg_advisory_unlock(5)");
+        assert_eq!(
+            waits.join().unwrap().as_deref(),
+            Some(answer),
+            "{strength} {change}"
+        );
+    }
+}
+
 #[test]
 fn others_see_who_waits_for_whom() {
     let (_scratch, sql) = Scratch::open("between-waits");

@@ -85,6 +85,16 @@ pub struct Connection {
     is_unchecked: bool,
 }
 
+/// The moment that the reads of a statement see.
+#[must_use = "the statement goes on from the newest moment unless this one comes back"]
+pub struct StatementMoment(Option<Arc<View>>);
+
+impl std::fmt::Debug for StatementMoment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StatementMoment").finish_non_exhaustive()
+    }
+}
+
 /// The open transaction.
 pub(super) struct Open {
     pub(super) isolation: Isolation,
@@ -233,6 +243,27 @@ impl Connection {
             open.view = None;
         }
         Ok(open.writes.mark(transaction))
+    }
+
+    /// Lets the statement read the newest committed rows, with read committed, until
+    /// [`Connection::return_to`] brings its own moment back.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoTransaction`].
+    pub fn leave_moment(&mut self) -> Result<StatementMoment> {
+        self.core().check_process()?;
+        let open = self.open()?;
+        let is_newest = open.isolation == Isolation::ReadCommitted;
+        Ok(StatementMoment(open.view.take_if(|_| is_newest)))
+    }
+
+    /// Goes back to the moment that the statement has left. A statement that had not read before
+    /// goes on from the newest one.
+    pub fn return_to(&mut self, moment: StatementMoment) {
+        if let (Some(open), Some(view)) = (&mut self.open, moment.0) {
+            open.view = Some(view);
+        }
     }
 
     /// Begins the snapshot of the statement, or of the transaction above read committed, unless it

@@ -58,7 +58,7 @@ mod unique;
 mod writes;
 
 pub use advisory::{AdvisoryKey, AdvisoryMode, Scope};
-pub use client::Connection;
+pub use client::{Connection, StatementMoment};
 pub use commit::CommitReport;
 #[cfg(feature = "omissions")]
 pub use omission::{Omission, leave_out};

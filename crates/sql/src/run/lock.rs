@@ -98,13 +98,25 @@ fn lock_target(
             Err(SqlError::new(SqlState::LOCK_NOT_AVAILABLE, message))
         }
         Newest::Row(newest) => {
-            if newest[..] != row[place.clone()] {
+            // `FOR KEY SHARE` lets others change the rest of the row, and returns what it has seen.
+            let is_as_seen = target.strength == RowLock::KeyShare
+                && has_same_keys(&target.source, &row[place.clone()], &newest);
+            if !is_as_seen && newest[..] != row[place.clone()] {
                 *changed = true;
                 row.splice(place, newest);
             }
             Ok(true)
         }
     }
+}
+
+/// Whether two versions of a row have the same unique keys.
+fn has_same_keys(source: &Source, one: &[Datum], other: &[Datum]) -> bool {
+    let indexes = source.table.definition().indexes.into_iter();
+    let mut unique = indexes
+        .filter(|index| index.unique)
+        .flat_map(|index| index.columns);
+    unique.all(|at| one[at] == other[at])
 }
 
 impl Operator for LockRun {

@@ -208,15 +208,17 @@ impl Session {
             let message = format!("cannot execute {} in a read-only transaction", plan.command);
             return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
         }
-        // At READ COMMITTED a statement sees what is committed when it first reads.
-        if !self.transaction.has_read && self.transaction.isolation != Isolation::ReadCommitted {
+        // At READ COMMITTED a statement sees what is committed when it first reads. One with
+        // changes in WITH may wait before that.
+        let is_of_snapshot = self.transaction.isolation != Isolation::ReadCommitted;
+        if !plan.before.is_empty() || (is_of_snapshot && !self.transaction.has_read) {
             self.connection.take_snapshot()?;
         }
         self.transaction.has_read = true;
         self.connection.set_wait(self.environment.wait());
         let mut state = State::new(self.environment.host.memory(plan.keepers));
         state.begun = Some(self.connection.mark()?);
-        state.is_of_snapshot = self.transaction.isolation != Isolation::ReadCommitted;
+        state.is_of_snapshot = is_of_snapshot;
         Ok(state)
     }
 

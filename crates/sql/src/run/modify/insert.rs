@@ -243,12 +243,13 @@ fn find(table: &Target, key: &UniqueKey, row: &[Datum], run: &mut Run<'_>) -> Re
         return Ok(None);
     };
     // The other row may have been committed after the statement began.
-    run.connection.statement()?;
+    let moment = run.connection.leave_moment()?;
     let scan = run
         .connection
         .scan_index(&index, Prefix(values), indelible::Direction::Forward);
     let mut rows = Vec::new();
     let is_there = scan?.next_batch(run.connection, &mut rows)?;
+    run.connection.return_to(moment);
     let Some(stored) = rows.first().filter(|_| is_there) else {
         return Ok(None);
     };

@@ -72,7 +72,7 @@ fn settle_at(table: &Target, pending: Pending, depth: usize, run: &mut Run<'_>) 
         return Err(sql_parse::too_deep());
     }
     // Reads see the newest committed rows, and the statement's own changes.
-    run.connection.statement()?;
+    let moment = run.connection.leave_moment()?;
     for (at, before, after) in pending.children {
         let reference = &table.children[at];
         follow(table, reference, (&before, after.as_ref()), depth, run)?;
@@ -80,6 +80,7 @@ fn settle_at(table: &Target, pending: Pending, depth: usize, run: &mut Run<'_>) 
     for (at, row) in pending.parents {
         require(table, &table.parents[at], &row, run)?;
     }
+    run.connection.return_to(moment);
     Ok(())
 }
 
