@@ -94,6 +94,15 @@ impl Printer<'_> {
             }
             Expr::Parameter(at, _) => write_text(out, format_args!("${}", at + 1)),
             Expr::Call(call) => self.call(out, call),
+            Expr::Cast(operand, target, CastContext::Explicit)
+                if operand.data_type() == *target =>
+            {
+                self.bracketed(out, |out| {
+                    self.operand(out, operand, Parent::Cast)?;
+                    out.push_str(" COLLATE \"C\"");
+                    Ok(())
+                })
+            }
             Expr::Cast(operand, target, how) => {
                 if *how != CastContext::Explicit && !shows_implicit {
                     return self.expression(out, operand, false);

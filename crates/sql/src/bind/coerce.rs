@@ -72,6 +72,12 @@ impl Binder<'_> {
             Expr::Constant(Datum::Text(text), data_type) if data_type.kind == Kind::Unknown => {
                 return self.literal_of(&text, target, how);
             }
+            // A literal with a collation.
+            Expr::Cast(literal, data_type, _) if data_type.kind == Kind::Unknown => {
+                let value = self.convert(*literal, target, how)?;
+                let is_text = matches!(value.kind(), Kind::Text | Kind::Varchar);
+                return Ok(if is_text { value.collated() } else { value });
+            }
             Expr::Array(elements, _) if target.kind.is_array() => {
                 let element = target.kind.element().unwrap_or(Kind::Text);
                 let is_nested = elements.iter().any(|one| one.kind().is_array());

@@ -474,7 +474,9 @@ impl Binder<'_> {
         let operand = self.expression(operand)?;
         let (_, name) = super::object_name(collation)?;
         if matches!(name.as_str(), "C" | "POSIX" | "default" | "ucs_basic") {
-            return Ok(operand);
+            let is_text = matches!(operand.kind(), Kind::Text | Kind::Varchar | Kind::Unknown);
+            let is_told = name != "default" && is_text && !operand.has_c_collation();
+            return Ok(if is_told { operand.collated() } else { operand });
         }
         Err(SqlError::new(
             SqlState::UNDEFINED_OBJECT,

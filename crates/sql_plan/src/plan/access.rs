@@ -7,6 +7,7 @@
 
 use super::expression::Expr;
 use super::node::{Access, Bound, KeyRange, Scan, Source, System};
+use crate::types::cast::CastContext;
 use crate::types::{Kind, Type, storage};
 
 /// An index, or the primary key.
@@ -116,6 +117,10 @@ fn candidates(source: &Source) -> Vec<Candidate> {
 pub(super) fn column_of(expression: &Expr) -> Option<usize> {
     match expression {
         Expr::Column(at, _) => Some(*at),
+        // `COLLATE "C"`, which all keys have.
+        Expr::Cast(inner, target, CastContext::Explicit) if inner.data_type() == *target => {
+            column_of(inner)
+        }
         Expr::Cast(inner, target, _) if target.modifier < 0 => match (&**inner, target.kind) {
             (
                 Expr::Column(

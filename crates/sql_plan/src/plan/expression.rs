@@ -122,8 +122,8 @@ pub struct RowTest {
 }
 
 impl Expr {
-    /// Whether its collation is `C`: that of names, and of what is made of them. Columns of inner
-    /// queries that are no names themselves have lost theirs.
+    /// Whether its collation is `C`: that of names, of what has `COLLATE "C"`, and of what is made
+    /// of them. Columns of inner queries that are no names themselves have lost theirs.
     pub fn has_c_collation(&self) -> bool {
         let any = |parts: &[Self]| parts.iter().any(Self::has_c_collation);
         let kind = self.kind();
@@ -133,6 +133,11 @@ impl Expr {
         kind == Kind::Name
             || match self {
                 Self::Call(call) => any(&call.arguments),
+                Self::Cast(inner, target, CastContext::Explicit)
+                    if inner.data_type() == *target =>
+                {
+                    true
+                }
                 Self::Cast(inner, ..) => inner.has_c_collation(),
                 Self::Case(arms, otherwise) => {
                     otherwise.has_c_collation() || arms.iter().any(|(_, one)| one.has_c_collation())
@@ -140,6 +145,13 @@ impl Expr {
                 Self::Coalesce(parts) | Self::Extreme(parts, _) => any(parts),
                 _ => false,
             }
+    }
+
+    /// The expression with `COLLATE "C"`: a conversion to its own type, which no other one is.
+    #[must_use]
+    pub fn collated(self) -> Self {
+        let data_type = self.data_type();
+        Self::Cast(Box::new(self), data_type, CastContext::Explicit)
     }
 
     /// NULL of a type.
