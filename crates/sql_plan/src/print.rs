@@ -463,6 +463,10 @@ fn binds_tighter(own: Option<char>, parent: Option<char>, is_first: bool) -> boo
 }
 
 /// Writing to a text cannot fail.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the parts of a text are written by calls of one form"
+)]
 fn write_text(out: &mut String, text: impl std::fmt::Display) -> Result<()> {
     let _ = write!(out, "{text}");
     Ok(())

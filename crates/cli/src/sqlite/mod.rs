@@ -258,8 +258,9 @@ fn execute(client: &mut dyn Client, text: &str) -> Result<Answers> {
 fn of_report(report: &Report) -> anyhow::Error {
     let more = [&report.detail, &report.hint];
     let more = more.into_iter().flatten();
-    let more: String = more.map(|text| format!("; {text}")).collect();
-    anyhow!("{}{more}", report.message)
+    let texts = std::iter::once(&report.message).chain(more);
+    let texts: Vec<&str> = texts.map(String::as_str).collect();
+    anyhow!("{}", texts.join("; "))
 }
 
 /// Copies the rows of a table; returns how many, and how many were bad.

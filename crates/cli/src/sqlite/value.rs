@@ -161,9 +161,9 @@ impl ColumnType {
         }
     }
 
-    /// The text of a value for a column of this type, NULL excepted; none if it does not fit.
+    /// The text of a value for a column of this type; none for NULL, and if it does not fit.
     pub(super) fn text_of(&self, value: &SqliteValue) -> Option<String> {
-        use SqliteValue::{Blob, Integer, Null, Real, Text};
+        use SqliteValue::{Blob, Integer, Real, Text};
         let text = match value {
             Text(bytes) => Some(String::from_utf8(bytes.clone()).ok()?),
             _ => None,
@@ -172,7 +172,6 @@ impl ColumnType {
             return None;
         }
         Some(match (self, value) {
-            (_, Null) => return None,
             (Self::Integer | Self::Double | Self::Numeric | Self::Given(_), Integer(number)) => {
                 number.to_string()
             }

@@ -88,25 +88,25 @@ pub(super) fn create(session: &mut Session, create: &CreateIndex) -> Result<Comp
         None if is_plain => session.build_index(&object, body, index, &keys)?,
         predicate => session.build_hidden(&object, index, &keys, predicate.as_ref())?,
     }
-    if !included.is_empty() {
-        let mut object = session.altered(object.oid)?;
-        if let Body::Table(body) = &mut object.body {
-            body.included.push((oid, included));
-        }
-        session.put(object, None)?;
-    }
+    session.keep_included(object.oid, oid, included)?;
     if body.lineage.scheme.is_some() && !is_only {
-        for heir in session.catalog().heirs(object.oid) {
-            let table_name = session.path_of(&session.altered(heir)?);
-            let heirs = CreateIndex {
-                name: None,
-                table_name,
-                ..create.clone()
-            };
-            self::create(session, &heirs)?;
-        }
+        create_below(session, create, object.oid)?;
     }
     Ok(completion)
+}
+
+/// Creates the index of each table that inherits from one.
+fn create_below(session: &mut Session, create: &CreateIndex, above: Oid) -> Result<()> {
+    for heir in session.catalog().heirs(above) {
+        let table_name = session.path_of(&session.altered(heir)?);
+        let heirs = CreateIndex {
+            name: None,
+            table_name,
+            ..create.clone()
+        };
+        self::create(session, &heirs)?;
+    }
+    Ok(())
 }
 
 /// Creates indexes of expressions and of parts of the rows, from the texts of their keys.
@@ -128,6 +128,18 @@ pub(super) fn create_forms(
 }
 
 impl Session {
+    /// Notes the columns of INCLUDE of a new index.
+    fn keep_included(&mut self, table: Oid, index: Oid, columns: Vec<usize>) -> Result<()> {
+        if columns.is_empty() {
+            return Ok(());
+        }
+        let mut object = self.altered(table)?;
+        if let Body::Table(body) = &mut object.body {
+            body.included.push((index, columns));
+        }
+        self.put(object, None)
+    }
+
     /// The name of an object with its schema.
     fn path_of(&self, object: &Object) -> ObjectName {
         let schema = self.catalog().object(object.namespace);

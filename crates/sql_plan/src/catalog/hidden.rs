@@ -74,13 +74,13 @@ impl TableBody {
 
     /// Forgets a column with the indexes that have it; those after it move.
     pub fn forget_column(&mut self, gone: usize) {
-        let included = &self.included;
-        let includes = |index: &Index| {
-            let mut own = included.iter().filter(|(oid, _)| *oid == index.oid);
+        let lists = &self.included;
+        let has_it = |index: &Index| {
+            let mut own = lists.iter().filter(|(oid, _)| *oid == index.oid);
             own.any(|(_, columns)| columns.contains(&gone))
         };
         self.indexes
-            .retain(|index| !index.columns.contains(&gone) && !includes(index));
+            .retain(|index| !index.columns.contains(&gone) && !has_it(index));
         let of_indexes = self.indexes.iter_mut().map(|index| &mut index.columns);
         let included = self.included.iter_mut().map(|(_, columns)| columns);
         for place in of_indexes.chain(included).flatten() {

@@ -44,6 +44,10 @@ pub struct Object {
 
 /// The kinds of objects.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most objects are tables, and each object has an allocation of its own"
+)]
 pub enum Body {
     /// A schema.
     Schema,
