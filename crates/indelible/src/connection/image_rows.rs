@@ -30,7 +30,7 @@ const UNORDERED_MAX: usize = 64;
 /// Rows of all tables, with a value each.
 pub(super) struct ImageRows<T> {
     chunks: Vec<Vec<Entry<T>>>,
-    /// First rows of the chains. Their number grows by one, as in linear hashing.
+    /// First rows of the chains, two for each row. Their number grows by one, as in linear hashing.
     chains: Vec<u32>,
     /// First of the numbers that have no row, which are linked as chains are.
     free: u32,
@@ -38,6 +38,9 @@ pub(super) struct ImageRows<T> {
     tables: BTreeMap<TableId, TableRows>,
 }
 
+/// In this order, and on cache lines of its own: a look at one that is not in the cache waits for
+/// two lines, which come together.
+#[repr(C, align(64))]
 struct Entry<T> {
     hash: u64,
     next: u32,
@@ -183,10 +186,10 @@ impl<T: Default> ImageRows<T> {
     }
 
     fn add(&mut self, hash: u64, table: TableId, key: &KeyBuf) -> u32 {
-        if self.count >= self.chains.len() {
+        self.count += 1;
+        while self.chains.len() < 2 * self.count {
             self.split();
         }
-        self.count += 1;
         let number = if self.free == NONE {
             self.add_entry(table)
         } else {

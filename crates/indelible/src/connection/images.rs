@@ -48,13 +48,14 @@ impl Image {
 
 /// The images of one row.
 #[derive(Default)]
+#[repr(C)]
 struct Chain {
-    /// Apart from the others, because most rows have one image.
-    oldest: Option<Image>,
-    later: Vec<Image>,
     /// The newest commit that has changed the row; 0 is none.
     last: u64,
     after: Option<Version>,
+    /// Apart from the others, because most rows have one image.
+    oldest: Option<Image>,
+    later: Vec<Image>,
 }
 
 /// Need of a commit's changes for images.
@@ -189,7 +190,9 @@ impl Images {
             return None;
         }
         if let Need::Of(active) = need
-            && active.range(since..).next().is_none()
+            && active
+                .last_key_value()
+                .is_none_or(|(newest, _)| *newest < since)
         {
             return None;
         }
