@@ -151,12 +151,25 @@ with psycopg.connect() as con, psycopg.connect() as other:
     (xid,) = other.tpc_recover()
     assert (xid.format_id, xid.gtrid, xid.bqual, xid.database) == (7, "global", "branch", other.info.dbname), xid
     other.rollback()
+    blockers = []
+
+    def look(waiting):
+        with psycopg.connect(autocommit=True) as third:
+            while not blockers:
+                found = third.execute("SELECT pg_blocking_pids(%s)", (waiting,)).fetchone()[0]
+                blockers.extend(found)
+                time.sleep(0.01)
+
+    looking = threading.Thread(target=look, args=(other.info.backend_pid,), daemon=True)
     try:
-        other.execute("SET lock_timeout = '50ms'")
+        other.execute("SET lock_timeout = '3s'")
+        looking.start()
         other.execute("LOCK TABLE c")
         raise AssertionError("it has no locks")
     except errors.LockNotAvailable:
         other.rollback()
+    looking.join(5)
+    assert blockers == [0], blockers
     other.tpc_commit(xid)
     assert other.tpc_recover() == []
     assert other.execute("SELECT count(*) FROM c WHERE id = -2").fetchone() == (1,)

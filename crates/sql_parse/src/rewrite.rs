@@ -24,6 +24,8 @@
 //! | `SEARCH`, `CYCLE` of a query of `WITH` | queries with marked names inside of it |
 //! | `ALL (VALUES ...)` | `ALL (SELECT * FROM (VALUES ...) "values")` |
 //! | `WHERE CURRENT OF cursor` | a marked name |
+//! | `FETCH FIRST (count) ROWS ONLY` | `LIMIT (count)` |
+//! | `EXPLAIN (query)` | `EXPLAIN (FORMAT TEXT) (query)` |
 //! | `type ARRAY` | `type[]` |
 //! | `SEQUENCE NAME` of an identity column | nothing: the name is the usual one |
 //! | `BETWEEN SYMMETRIC a AND b` | `BETWEEN symmetric(a) AND b` |
@@ -90,6 +92,7 @@ pub(crate) fn rewrite(tokens: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
         "ALTER" if words.is(1, "TABLE") => words.identity(),
         "INSERT" | "UPDATE" | "WITH" => words.targets(),
         "VACUUM" => words.vacuum(),
+        "EXPLAIN" => words.explained(),
         "TABLE" => {
             let all = ["SELECT", "*", "FROM"].map(|word| match word {
                 "*" => Token::Mul,
@@ -488,6 +491,29 @@ impl<'t> Words<'t> {
     }
 
     /// Forms that may be anywhere in a statement.
+    /// `FETCH FIRST (count) ROWS ONLY` of a query, whose count is no number.
+    fn fetched(&mut self, at: usize) {
+        if at == 0 || !self.is_token(at + 2, &Token::LParen) {
+            return;
+        }
+        let end = self.after_bracket(at + 2);
+        if self.is_any(end, &["ROW", "ROWS"]) && self.is(end + 1, "ONLY") {
+            self.replace(at..at + 2, &[Token::make_keyword("LIMIT")]);
+            self.replace(end..end + 2, &[]);
+        }
+    }
+
+    /// Gives `EXPLAIN` of a query in brackets options before them, which the parser looks for.
+    fn explained(&mut self) {
+        let first = (1..self.len()).find(|at| !self.is_token(*at, &Token::LParen));
+        let is_query = |at: &usize| *at > 1 && self.is_any(*at, &["SELECT", "WITH", "VALUES"]);
+        if first.filter(is_query).is_some() {
+            let options = ["FORMAT", "TEXT"].map(Token::make_keyword);
+            let [format, text] = options;
+            self.replace(1..1, &[Token::LParen, format, text, Token::RParen]);
+        }
+    }
+
     /// Whether `ARRAY` follows a type, and neither makes a value nor is a name.
     fn ends_type(&self, at: usize) -> bool {
         let follows = at > 0
@@ -524,6 +550,7 @@ impl<'t> Words<'t> {
                     }
                 }
                 "BETWEEN" => self.symmetric(at + 1),
+                "FETCH" if self.is_any(at + 1, &["FIRST", "NEXT"]) => self.fetched(at),
                 "ARRAY" if self.ends_type(at) => {
                     self.replace(at..at + 1, &[Token::LBracket, Token::RBracket]);
                 }

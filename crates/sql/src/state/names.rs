@@ -287,7 +287,9 @@ impl Names for SessionNames {
         };
         let (found, state, what) = match kind {
             Kind::Regtype => {
-                let built_in = Kind::from_name(name.trim()).map(Kind::oid);
+                let of_system = schema.is_none_or(|schema| schema == "pg_catalog");
+                let quoted = || Kind::from_name(last).filter(|_| of_system);
+                let built_in = Kind::from_name(name.trim()).or_else(quoted).map(Kind::oid);
                 let of_rows = || {
                     let object = self.find(Group::Relations, schema, last)?;
                     matches!(object.body, Body::Table(_) | Body::View(_)).then_some(object.oid)

@@ -145,7 +145,8 @@ impl Registry {
         peers.get(&number).cloned()
     }
 
-    /// The sessions that wait for locks, with those that they wait for.
+    /// The sessions that wait for locks, with those that they wait for; 0 stands for a transaction
+    /// without a session, which is a prepared one.
     pub(crate) fn waits(&self, database: &Database) -> BTreeMap<i32, Vec<i32>> {
         let peers = self.peers();
         let numbers = peers.iter().map(|peer| (peer.lock_owner(), peer.number));
@@ -153,7 +154,9 @@ impl Registry {
         let number = |owner: &u32| numbers.get(owner).copied();
         let waits = database.lock_waits().into_iter();
         let named = waits.filter_map(|wait| {
-            let blockers = wait.blockers.iter().filter_map(number).collect();
+            let blockers = wait.blockers.iter();
+            let blockers = blockers.map(|owner| number(owner).unwrap_or_default());
+            let blockers = blockers.collect();
             Some((number(&wait.owner)?, blockers))
         });
         named.collect()
