@@ -41,6 +41,9 @@ const NESTED_CHOICES: usize = 6;
 /// each batch of them. Later ones are tried less and less often: with three levels an image would
 /// take hundreds of recoveries.
 const AREA_POINTS: u64 = 8;
+/// The same of a recovery that comes after one that was cut off, with every method: where each has
+/// some hundred points, an image of three levels takes minutes.
+const INNER_POINTS: u64 = 32;
 
 /// A state that must not be.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -479,10 +482,10 @@ impl Recovery {
             let state = self.check(world, oracle)?.map(|(_, state)| state);
             return Ok(Examined { state, nested: 0 });
         }
-        let all_of = if self.method.has_area() {
-            AREA_POINTS
-        } else {
-            u64::MAX
+        let all_of = match level {
+            _ if self.method.has_area() => AREA_POINTS,
+            0 => u64::MAX,
+            _ => INNER_POINTS,
         };
         world.observe(move |world, _| {
             points += 1;
