@@ -22,6 +22,7 @@
 use super::change::{Change, Version};
 use super::images::{Active, Images, Need};
 use super::interval::Interval;
+use super::merge::ImageLayer;
 use super::omission::{Omission, is_left_out};
 use crate::error::{Error, Result};
 use crate::sync::{Mutex, MutexGuard};
@@ -229,16 +230,19 @@ impl View {
         Ok(has_changed && !is_left_out(Omission::FirstChange))
     }
 
-    /// Lends the images of this moment, with the snapshot's number, to a scan of a table.
+    /// Lends the images of this moment to a scan of a table.
     pub(super) fn with_images<R>(
         &self,
         table: TableId,
-        look: impl FnOnce(&Images, u64) -> R,
+        look: impl FnOnce(ImageLayer<'_>) -> R,
     ) -> Result<R> {
         let mut state = self.clock.lock();
         state.check(self.number, self.clock.images_bytes_max)?;
         state.images.order(table);
-        Ok(look(&state.images, self.number))
+        Ok(look(ImageLayer {
+            images: &state.images,
+            snapshot: self.number,
+        }))
     }
 }
 

@@ -308,7 +308,7 @@ mod tests {
             // It fills up for a while, then it empties.
             let is_filling = step % 20_000 < 8_000;
             let table = TableId(random(3) as u32);
-            let key = KeyBuf::from_words(&[random(3000), 7][..1 + random(2) as usize]);
+            let key = KeyBuf::from_words(&[random(3000), 7][..=random(2) as usize]);
             match random(if is_filling { 100 } else { 101 }) {
                 0 => {
                     let (low, high) = (KeyBuf::from_words(&[random(3000)]), key);

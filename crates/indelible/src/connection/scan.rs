@@ -10,7 +10,7 @@
 use super::client::Connection;
 use super::clock::View;
 use super::interval::Interval;
-use super::merge::{Batch, ImageLayer, WriteLayer};
+use super::merge::{Batch, WriteLayer};
 use super::writes::StatementSavepoint;
 use crate::error::{Error, Result};
 use crate::key::{IntoKey, IntoKeyRange, Prefix};
@@ -261,9 +261,7 @@ impl Scan {
                     Direction::Backward => batch.low = last.clone(),
                 }
             }
-            view.with_images(batch.table.id(), |images, snapshot| {
-                batch.cover(&ImageLayer { images, snapshot })
-            })?
+            view.with_images(batch.table.id(), |images| batch.cover(&images))?
         })?;
         let open = connection.open()?;
         batch.cover(&WriteLayer {
