@@ -506,8 +506,8 @@ impl<'t> Words<'t> {
     /// Gives `EXPLAIN` of a query in brackets options before them, which the parser looks for.
     fn explained(&mut self) {
         let first = (1..self.len()).find(|at| !self.is_token(*at, &Token::LParen));
-        let is_query = |at: &usize| *at > 1 && self.is_any(*at, &["SELECT", "WITH", "VALUES"]);
-        if first.filter(is_query).is_some() {
+        let is_query = |at| at > 1 && self.is_any(at, &["SELECT", "WITH", "VALUES"]);
+        if first.is_some_and(is_query) {
             let options = ["FORMAT", "TEXT"].map(Token::make_keyword);
             let [format, text] = options;
             self.replace(1..1, &[Token::LParen, format, text, Token::RParen]);

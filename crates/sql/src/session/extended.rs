@@ -333,7 +333,7 @@ impl Session {
     /// The types that were declared for the parameters of a prepared statement.
     fn declared(&self, statement: &str) -> Vec<Option<Type>> {
         let prepared = self.prepared.get(statement);
-        prepared.map_or_else(Vec::new, |prepared| prepared.declared.to_vec())
+        prepared.map_or_else(Vec::new, |prepared| prepared.declared.clone())
     }
 
     /// The columns of the result of a statement that has no plan.

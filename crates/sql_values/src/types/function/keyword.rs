@@ -7,11 +7,10 @@ use super::super::datum::{Datum, Record, RecordShape};
 use super::super::kind::Kind::{self, Bool, Char, Record as RecordKind, Text};
 use super::json::shape_of;
 use super::{Function, Rows};
-use crate::error::Result;
 use std::sync::{Arc, LazyLock};
 
 pub(super) const FUNCTIONS: &[Function] =
-    &[Function::set("pg_get_keywords", &[], RecordKind, |_, _| keywords()).columns(COLUMNS)];
+    &[Function::set("pg_get_keywords", &[], RecordKind, |_, _| Ok(keywords())).columns(COLUMNS)];
 
 /// Whether a name of the word needs quotes.
 pub(crate) fn is_reserved(word: &str) -> bool {
@@ -52,7 +51,7 @@ const COLUMNS: &[(&str, Kind)] = &[
 static SHAPE: LazyLock<Arc<RecordShape>> = LazyLock::new(|| shape_of(COLUMNS));
 
 /// All words with their categories.
-fn keywords() -> Result<Rows> {
+fn keywords() -> Rows {
     let mut all: Vec<(&str, &str)> = UNRESERVED.split(' ').map(|word| (word, "U")).collect();
     all.extend(WORDS.iter().map(|&word| {
         let is_in = |list: &str| list.split(' ').any(|one| one == word);
@@ -64,7 +63,7 @@ fn keywords() -> Result<Rows> {
         (word, category)
     }));
     all.sort_unstable();
-    Ok(Box::new(all.into_iter().map(|(word, category)| {
+    Box::new(all.into_iter().map(|(word, category)| {
         let described = match category {
             "U" => "unreserved",
             "C" => "unreserved (cannot be function or type name)",
@@ -87,7 +86,7 @@ fn keywords() -> Result<Rows> {
                 Datum::text(bare),
             ],
         })))
-    })))
+    }))
 }
 
 /// Words that may be any name.
