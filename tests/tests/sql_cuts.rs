@@ -91,7 +91,7 @@ fn options(method: Method) -> Options {
     let of_method = [
         MethodOption::RingBytes(2 << 20),
         MethodOption::AreaBytes(128 << 10),
-        MethodOption::RotationBytes(0),
+        MethodOption::RotationBytes(1),
     ];
     Options::new()
         .fitting(method, of_method)

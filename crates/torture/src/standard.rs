@@ -224,7 +224,7 @@ fn options(method: Method) -> Options {
         MethodOption::RingBytes(ring_bytes),
         rings,
         // So few slots that lines are written back after every fifth commit.
-        MethodOption::RotationBytes(0),
+        MethodOption::RotationBytes(1),
         // So small that pages leave it again, and that an opening has little to look at.
         MethodOption::AreaBytes(128 << 10),
     ];

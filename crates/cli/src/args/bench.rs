@@ -437,8 +437,8 @@ pub(crate) struct RunArgs {
     /// a look-up searches the tree. 256 MiB by default, 0 on the emulated device, as in the paper
     #[arg(long, value_name = "BYTES")]
     pub(crate) hints: Option<u64>,
-    /// Bytes of durable memory in each partition over which nvm-inp and nvm-log spread the records
-    /// of commits, so that no line wears out early. 4 MiB by default
+    /// Bytes of durable memory in each partition over which nvm-inp, nvm-log, fash and fast spread
+    /// the records of commits, so that no line wears out early. 4 MiB by default
     #[arg(long, value_name = "BYTES")]
     pub(crate) rotation: Option<u64>,
     /// Rings of distributed-log that the sessions of a partition share; 16 by default

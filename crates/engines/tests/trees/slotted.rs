@@ -7,10 +7,20 @@ use super::*;
 use pmem::PowerFailAtomicity;
 use pmem::device::simulated::CrashPoint;
 
+/// Records move on through so many bytes, the fewest that there can be; or each takes the place of
+/// the one before.
+const MOVING: u64 = 1;
+const FIXED: u64 = 0;
+
 /// A table with so many rows, whose numbers are even, in pages of so many bytes.
 fn with_rows(method: Method, page_bytes: u32, rows: i64) -> Subject {
+    rotating(method, page_bytes, rows, MOVING)
+}
+
+fn rotating(method: Method, page_bytes: u32, rows: i64, rotation_bytes: u64) -> Subject {
     let options = EngineOptions {
         page_bytes,
+        rotation_bytes,
         ..options(1)
     };
     filled(Subject::with(method, 5, &options), rows)
@@ -57,7 +67,11 @@ fn cut_throughout(
     transactions: &[&[i64]],
     disabled: &str,
 ) -> Result<(), String> {
-    cut_each(with_rows(method, page_bytes, rows), transactions, disabled)
+    for rotation in [FIXED, MOVING] {
+        let subject = rotating(method, page_bytes, rows, rotation);
+        cut_each(subject, transactions, disabled)?;
+    }
+    Ok(())
 }
 
 fn cut_each(mut subject: Subject, transactions: &[&[i64]], disabled: &str) -> Result<(), String> {
@@ -113,6 +127,88 @@ fn every_cut_leaves_the_headers_of_one_transaction() {
     }
 }
 
+/// Records come around: each slot has had several, and the newest counts wherever it lies.
+#[test]
+fn the_newest_record_counts_in_whichever_slot() {
+    for method in [Method::Fash, Method::Fast] {
+        for earlier in [29, 30, 31, 62, 95] {
+            let came_around = || {
+                let mut subject = with_rows(method, 512, 60);
+                for number in 0..earlier {
+                    subject.change([2 + number % 3, 60 + number % 5], 0);
+                }
+                subject
+            };
+            let transactions: &[&[i64]] = &[&[4, 62], &[2, 60, 90], &[3, 64]];
+            let cut = |disabled| cut_each(came_around(), transactions, disabled);
+            assert_eq!(cut("none"), Ok(()), "{method} after {earlier}");
+            for site in ["fash.record", "fash.header"] {
+                assert!(
+                    cut(site).is_err(),
+                    "{method} after {earlier} without {site}"
+                );
+            }
+        }
+    }
+}
+
+/// A pool is made where words of slots are not durable when the partition is.
+#[test]
+fn slots_are_durable_before_the_partition_is_there() {
+    for (disabled, opens) in [("none", true), ("slotted.create-slot", false)] {
+        let world = SimulatedWorld::new(WorldOptions {
+            seed: 5,
+            ..WorldOptions::default()
+        });
+        world.disable(disabled);
+        let options = EngineOptions {
+            rotation_bytes: MOVING,
+            ..options(1)
+        };
+        let platform = TestPlatform(world.clone());
+        let mut engine = create(&platform, Method::Fash, &options).unwrap();
+        engine.idle().unwrap().create_table(&table()).unwrap();
+        let image = world.image(&ImageChoice::default()).unwrap();
+        assert_eq!(found(image, Method::Fash).is_ok(), opens, "{disabled}");
+    }
+}
+
+/// The words of two records that follow each other lie in different slots; a flipped bit in any
+/// word is damage and never brings older content back.
+#[test]
+fn a_flipped_bit_in_a_slot_brings_nothing_back() {
+    let mut subject = with_rows(Method::Fash, 512, 60);
+    for number in 0..40 {
+        subject.change([2 + number % 3, 60 + number % 5], 0);
+    }
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&lines);
+    subject.world.observe(move |world, point| {
+        if matches!(point, CrashPoint::Fence(site) if site.name == "fash.record-fence") {
+            let first = world.units().iter().map(|unit| unit.index).min();
+            seen.lock().unwrap().extend(first);
+        }
+    });
+    subject.change([2, 60], 0);
+    subject.change([4, 62], 0);
+    subject.world.unobserve();
+    subject.engine.idle().unwrap().close().unwrap();
+    let lines = std::mem::take(&mut *lines.lock().unwrap());
+    assert_eq!(lines.len(), 2);
+    assert_ne!(lines[0], lines[1]);
+    for line in lines {
+        for bit in 0..64 {
+            let image = subject.world.image(&ImageChoice::default()).unwrap();
+            let (name, _) = image.memory_lengths().remove(0);
+            image
+                .damage(&name, 64 * line + bit / 8, 1 << (bit % 8))
+                .unwrap();
+            let error = found(image, Method::Fash).unwrap_err();
+            assert!(error.contains("check bits"), "{error}");
+        }
+    }
+}
+
 /// All images that a power cut before the record's fence may leave of a transaction's record.
 fn record_in_pieces(subject: &mut Subject, ids: [i64; 2]) -> Vec<SimulatedWorld> {
     let images = Arc::new(Mutex::new(Vec::new()));
@@ -134,8 +230,8 @@ fn record_in_pieces(subject: &mut Subject, ids: [i64; 2]) -> Vec<SimulatedWorld>
 
 /// A cut tears a record. The transaction after the next opening has a record whose second line is
 /// the same, and is cut as well.
-fn torn_twice(disabled: &str) -> Result<(), String> {
-    let mut first = with_rows(Method::Fash, 512, 60);
+fn torn_twice(rotation: u64, disabled: &str) -> Result<(), String> {
+    let mut first = rotating(Method::Fash, 512, 60, rotation);
     let before = first.content.clone();
     first.world.disable(disabled);
     for image in record_in_pieces(&mut first, [2, 60]) {
@@ -156,8 +252,11 @@ fn torn_twice(disabled: &str) -> Result<(), String> {
 
 #[test]
 fn a_torn_record_is_not_made_whole_by_the_next_one() {
-    assert_eq!(torn_twice("none"), Ok(()));
-    assert!(torn_twice("fash.torn-record").is_err());
+    assert_eq!(torn_twice(FIXED, "none"), Ok(()));
+    assert!(torn_twice(FIXED, "fash.torn-record").is_err());
+    // Nothing needs to be taken out of slots.
+    assert_eq!(torn_twice(MOVING, "none"), Ok(()));
+    assert_eq!(torn_twice(MOVING, "fash.torn-record"), Ok(()));
 }
 
 /// A cut loses the headers that a record has. The opening stores them, and a record of other pages

@@ -95,9 +95,11 @@ impl MethodOption {
     pub fn fits(&self, method: Method) -> bool {
         let log = method.axes().map(|axes| axes.log);
         match self {
-            Self::Fences(_) | Self::RotationBytes(_) => {
-                matches!(method, Method::NvmInp | Method::NvmLog)
-            }
+            Self::Fences(_) => matches!(method, Method::NvmInp | Method::NvmLog),
+            Self::RotationBytes(_) => matches!(
+                method,
+                Method::NvmInp | Method::NvmLog | Method::Fash | Method::Fast
+            ),
             Self::PowerFailAtomicity(_) => method == Method::Fast,
             Self::OutlineBytes(_) => matches!(method, Method::Fash | Method::Fast),
             Self::HeaderImages(_) => matches!(method, Method::Fash | Method::Fast),

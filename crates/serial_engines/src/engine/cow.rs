@@ -440,7 +440,7 @@ pub(super) fn open_in_pool<P: Platform>(
         layout,
         node_bytes: page_bytes,
         first_root: master,
-    } = pool::open(&memories, POOL_KIND, PAGES, options)?;
+    } = pool::open(&memories, &[POOL_KIND], PAGES, options)?;
     let salt = pool::salt(options);
     let (store, undone) = match options.access {
         Access::Write => PoolStore::open(arena, master, salt, page_bytes, decide)?,

@@ -182,7 +182,7 @@ impl<P: Platform, T: PoolTables<P>> NvPool<P, T> {
             layout,
             node_bytes,
             first_root: directory,
-        } = pool::open(&memories, T::POOL_KIND, nodes, options)?;
+        } = pool::open(&memories, &[T::POOL_KIND], nodes, options)?;
         let salt = pool::salt(options);
         let place = log_place(&arena)?;
         let (log, recovered) = match options.access {

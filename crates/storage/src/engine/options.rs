@@ -40,8 +40,8 @@ pub struct EngineOptions {
     /// Most bytes of DRAM for hints of `nvm-inp`, which say where rows lie; with 0 the trees alone
     /// are searched.
     pub hint_bytes: u64,
-    /// Bytes of durable memory over which the commits of `nvm-inp` and `nvm-log` spread their
-    /// records, so that no line wears out early. Fixed when the partition is created.
+    /// Bytes of durable memory over which the commits of `nvm-inp`, `nvm-log`, `fash` and `fast`
+    /// spread their records, so that no line wears out early. Fixed when the partition is created.
     pub rotation_bytes: u64,
     /// First size of a pool in bytes; it grows by itself.
     pub pool_bytes: u64,

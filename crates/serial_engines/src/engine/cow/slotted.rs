@@ -35,8 +35,10 @@ use storage::engine::{
 use storage::record::LayoutKind;
 use storage::{Platform, Result, StorageError};
 
-/// Kind of the pools of `fash` and `fast`. They have one format.
-const POOL_KIND: PoolKind = PoolKind(0x736c_6f74);
+/// Kinds of the pools of `fash` and `fast`: with one place for records, and with slots that records
+/// move on through. Programs that know the first kind only refuse the second.
+const FIXED_KIND: PoolKind = PoolKind(0x736c_6f74);
+const MOVING_KIND: PoolKind = PoolKind(0x736c_6f75);
 /// Kind of the pools with the log of `nvwal` and `slot-header-journal`. They have one format.
 const LOG_KIND: PoolKind = PoolKind(0x6e76_776c);
 /// Kind of the memories with frames, which end with their process.
@@ -54,6 +56,7 @@ pub(super) type BehindCache = Serial<CowEngine<SlottedPages<NativeMemory>, Image
 impl<M: Memory> TreeStore for SlottedPages<M> {
     fn check_space(&mut self, reachable: &mut BTreeSet<u64>, report: &mut VerifyReport) {
         let Some(cache) = self.cache() else {
+            reachable.extend(self.own_blocks());
             return check_pool(&self.arena, reachable, report);
         };
         cache.check_space(reachable, report);
@@ -79,7 +82,10 @@ impl<M: Memory> TreeStore for SlottedPages<M> {
 
     fn count(&self, status: &mut EngineStatus) {
         match self.behind_cache() {
-            None => status.memory += &self.arena.counters(),
+            None => {
+                status.memory += &self.arena.counters();
+                status.log_line_writes = self.line_writes();
+            }
             Some(cache) => {
                 status.memory += &cache.log_counters();
                 status.disk = cache.disk_counters();
@@ -152,11 +158,18 @@ pub(in crate::engine) fn create_slotted<P: Platform>(
 ) -> Result<Slotted<P>> {
     check_size(options)?;
     let memories = platform.memories(options.partition);
-    let identity = pool::identity(POOL_KIND, options.page_bytes, options);
+    let rotation = options.rotation_bytes;
+    let pool_kind = if rotation == 0 {
+        FIXED_KIND
+    } else {
+        MOVING_KIND
+    };
+    let identity = pool::identity(pool_kind, options.page_bytes, options);
     let arena = pool::create(&memories, &identity, options)?;
     let geometry = geometry(options.page_bytes as usize, options);
     let kind = commit_kind(method, options, &arena)?;
-    let (mut pages, master) = SlottedPages::create(arena, pool::salt(options), geometry, kind)?;
+    let salt = pool::salt(options);
+    let (mut pages, master) = SlottedPages::create(arena, salt, (geometry, kind), rotation)?;
     pages.outline(options.outline_bytes);
     pages.log_headers(options.header_images);
     // commit point: a pool whose master is set is a complete, empty partition
@@ -180,7 +193,7 @@ pub(in crate::engine) fn open_slotted<P: Platform>(
         layout,
         node_bytes,
         first_root: master,
-    } = pool::open(&memories, POOL_KIND, PAGES, options)?;
+    } = pool::open(&memories, &[FIXED_KIND, MOVING_KIND], PAGES, options)?;
     let geometry = geometry(node_bytes, options);
     let salt = pool::salt(options);
     let (mut pages, undone) = match options.access {
@@ -233,7 +246,7 @@ pub(in crate::engine) fn open_behind_cache<P: Platform>(
     decide: Decide<'_>,
 ) -> Result<BehindCache> {
     let memories = platform.memories(options.partition);
-    let found = pool::open(&memories, LOG_KIND, PAGES, options)?;
+    let found = pool::open(&memories, &[LOG_KIND], PAGES, options)?;
     let log_bytes = log_bytes(found.arena.identity().user[3]);
     let cache = cache_options(options, found.node_bytes, log_bytes);
     let files = platform.files(options.partition)?;

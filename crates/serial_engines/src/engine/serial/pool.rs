@@ -44,11 +44,11 @@ pub(in crate::engine) fn create<S: MemorySource>(
     Ok(Arena::create(memory, identity)?)
 }
 
-/// Opens a finished pool of this kind and partition. `nodes` names the engine's kind of nodes, and
-/// says which sizes it knows.
+/// Opens a finished pool of one of these kinds and of this partition. `nodes` names the engine's
+/// kind of nodes, and says which sizes it knows.
 pub(in crate::engine) fn open<S: MemorySource>(
     memories: &S,
-    kind: PoolKind,
+    kinds: &[PoolKind],
     nodes: (&str, fn(u64) -> bool),
     options: &EngineOptions,
 ) -> Result<Opened<S::Memory>> {
@@ -63,7 +63,7 @@ pub(in crate::engine) fn open<S: MemorySource>(
         path: name.clone().into(),
         reason,
     };
-    if identity.kind != kind {
+    if !kinds.contains(&identity.kind) {
         return Err(foreign("it is a pool of another method".to_owned()).into());
     }
     if identity.pool_id != pool_id(options) {

@@ -1,10 +1,12 @@
 //! The log of slot headers: one record, which is all that recovery needs.
 //!
 //! ```text
-//! block      [master line][head of the record, to the end of the block]
-//! master     directory's root u64 | 0
-//! head       crc32c u32 | bytes of the body u32 | state u64 | extensions u64
-//!            | { offset u64 | bytes u64 } of each [8] | beginning of the body
+//! block      [master line][a fixed record, to the end of the block]
+//! master     directory's root u64 | block of the slots that records move on through u64, or 0
+//! record     head | { offset u64 | bytes u64 } of each extension [8] | beginning of the body
+//! head       of a fixed record: crc32c u32 | bytes of the body u32 | state u64 | extensions u64
+//!            of one in slots: crc32c u32 | bytes of the body (28 bits), extensions (4 bits)
+//!            | state u64
 //! body       global transaction u64 | headers u32 | words u32
 //!            | { page u64 | sequence u32 | kind and bytes u32 | header, padded to 8 } of each
 //!            | { offset u64 | clear u64 | set u64 } of each
@@ -21,17 +23,21 @@
 //! A body that does not fit into the block continues in extensions: blocks that the heap keeps for
 //! the group without allocating them.
 //!
+//! Records move on through slots (`records`), so that no line wears out early, unless the partition
+//! is older or was made without them: then each takes the place of the one before.
+//!
 //! The record counts when its checksum fits, and its state word shows whether it is committed or
 //! waits for the decision about its global transaction. The next group overwrites it only after a
 //! fence that made its changes durable, headers in their pages and words of the heap. So recovery
 //! may always find a record that is done, and does it again where a page or a word is older. A
-//! record that is not whole is one that was being written; recovery takes it out, lest lines of the
-//! next one make it whole.
+//! record that is not whole is one that was being written; where records do not move on recovery
+//! takes it out, lest lines of the next one make it whole.
 
 use super::header::{
     self, Geometry, Header, NO_IMAGE, Seal, after, before, damaged, is_at_least, is_image, line_at,
     lines_of, place_of, store, word,
 };
+use super::records::{PART_BYTES, RecordSlots};
 use pmem::{Arena, Memory, PmemError, WordChange, site};
 use storage::engine::{GlobalTxnId, HeaderImages};
 use storage::probe::{self, Activity};
@@ -43,8 +49,13 @@ pub(super) const BLOCK_BYTES: usize = 8128;
 const HEAD_AT: u64 = 64;
 /// Most extensions of a record.
 pub(super) const EXTENSIONS_MAX: usize = 8;
+/// Bytes of a record's head without extensions: of a fixed record, and of one in slots.
+const FIXED_HEAD_BYTES: usize = 24;
+const MOVING_HEAD_BYTES: usize = 16;
 /// Bytes of a record's head before its body.
-const HEAD_BYTES: usize = 24 + 16 * EXTENSIONS_MAX;
+const HEAD_BYTES: usize = FIXED_HEAD_BYTES + 16 * EXTENSIONS_MAX;
+/// The bits of the number of extensions above those of the body's bytes.
+const COUNT_SHIFT: u32 = 28;
 /// Bytes of the body that the block has room for.
 pub(super) const BODY_BYTES: usize = BLOCK_BYTES - HEAD_AT as usize - HEAD_BYTES;
 const BODY_HEAD_BYTES: usize = 16;
@@ -66,8 +77,14 @@ pub(super) struct HeaderLog {
     /// The block with master and log.
     block: u64,
     salt: u32,
+    /// Where records lie if they move on.
+    slots: Option<RecordSlots>,
+    /// Parts of records in slots, or records in one place, since the log was opened.
+    written: u64,
     pub(super) images: HeaderImages,
     body: Vec<u8>,
+    /// A record as it is stored.
+    record: Vec<u8>,
     headers: u32,
     words: u32,
     sum: u32,
@@ -78,12 +95,41 @@ impl HeaderLog {
         Self {
             block,
             salt,
+            slots: None,
+            written: 0,
             images: HeaderImages::Shortest,
             body: Vec::new(),
+            record: Vec::new(),
             headers: 0,
             words: 0,
             sum: 0,
         }
+    }
+
+    /// Lets records move on through slots.
+    pub(super) fn move_through(&mut self, slots: RecordSlots) {
+        self.slots = Some(slots);
+    }
+
+    /// Finds the slots that the master leads to, if it does.
+    pub(super) fn find_slots<M: Memory>(&mut self, arena: &Arena<M>) -> Result<()> {
+        let base = arena.word(self.block + 8)?;
+        if base != 0 {
+            self.slots = Some(RecordSlots::open(arena, base, self.salt)?);
+        }
+        Ok(())
+    }
+
+    /// The block with the slots.
+    pub(super) fn slots_block(&self) -> Option<u64> {
+        self.slots.as_ref().map(RecordSlots::block)
+    }
+
+    /// Writes of the most written line of the log since it was opened, if records have come around
+    /// often.
+    pub(super) fn line_writes(&self) -> f64 {
+        let places = self.slots.as_ref().map_or(1, RecordSlots::count);
+        self.written as f64 / places as f64
     }
 
     /// Begins a record, of a transaction over several partitions if it has a number.
@@ -132,39 +178,84 @@ impl HeaderLog {
     ) -> Result<()> {
         self.body[8..12].copy_from_slice(&self.headers.to_le_bytes());
         self.body[12..16].copy_from_slice(&self.words.to_le_bytes());
+        let (here, rest) = self.body.split_at(self.body.len().min(BODY_BYTES));
         let mut head = [0; HEAD_BYTES];
-        head[4..8].copy_from_slice(&(self.body.len() as u32).to_le_bytes());
-        let (here, mut rest) = self.body.split_at(self.body.len().min(BODY_BYTES));
-        let mut count = 0;
-        for (number, &(offset, bytes)) in extensions.iter().enumerate() {
-            if rest.is_empty() {
-                break;
+        let first = self.head_bytes();
+        let count = write_extensions(arena, extensions, rest, &mut head[first..])?;
+        let mut numbers = self.body.len() as u32;
+        match &mut self.slots {
+            Some(slots) => {
+                numbers |= (count as u32) << COUNT_SHIFT;
+                slots.begin(first + 16 * count + here.len());
             }
-            let (part, more) = rest.split_at(rest.len().min(bytes));
-            arena.store(offset, part)?;
-            arena.flush(offset, part.len(), site!("fash.record-extension"))?;
-            let at = 24 + 16 * number;
-            head[at..at + 8].copy_from_slice(&offset.to_le_bytes());
-            head[at + 8..at + 16].copy_from_slice(&(part.len() as u64).to_le_bytes());
-            rest = more;
-            count += 1;
+            None => head[16..24].copy_from_slice(&(count as u64).to_le_bytes()),
         }
-        if !rest.is_empty() {
-            let text = "a group has changed more pages than its log has room for".to_owned();
-            return Err(StorageError::Unsupported(text));
-        }
-        head[16..24].copy_from_slice(&(count as u64).to_le_bytes());
-        let used = 24 + 16 * count;
-        self.sum = sum_of(self.salt, &head[..used], &self.body);
+        head[4..8].copy_from_slice(&numbers.to_le_bytes());
+        let head = &mut head[..first + 16 * count];
+        self.sum = sum_of(self.sum_salt(), head, &self.body);
         head[..4].copy_from_slice(&self.sum.to_le_bytes());
         let is_prepared = self.body[..8] != [0; 8];
         let state = self.state(if is_prepared { PREPARED } else { COMMITTED });
         head[8..16].copy_from_slice(&state.to_le_bytes());
-        let at = self.block + HEAD_AT;
-        arena.store(at, &head[..used])?;
-        arena.store(at + used as u64, here)?;
+        self.record.clear();
+        self.record.extend_from_slice(head);
+        self.record.extend_from_slice(here);
+        self.store(arena)
+    }
+
+    /// Stores the record in its place, or in its slots.
+    fn store<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
+        match &self.slots {
+            None => {
+                arena.store(self.block + HEAD_AT, &self.record)?;
+                self.written += 1;
+            }
+            Some(slots) => {
+                for (part, bytes) in self.record.chunks(PART_BYTES).enumerate() {
+                    slots.store(arena, part, bytes)?;
+                    self.written += 1;
+                }
+            }
+        }
         let _flush = probe::begin(Activity::Flush);
-        Ok(arena.flush(at, used + here.len(), site!("fash.record"))?)
+        for (at, bytes) in self.ranges(self.record.len()) {
+            arena.flush(at, bytes, site!("fash.record"))?;
+        }
+        Ok(())
+    }
+
+    /// Where the newest record of so many bytes lies.
+    fn ranges(&self, bytes: usize) -> impl Iterator<Item = (u64, usize)> {
+        let part_bytes = if self.slots.is_some() {
+            PART_BYTES
+        } else {
+            bytes
+        };
+        (0..bytes.div_ceil(part_bytes)).map(move |part| {
+            let here = part_bytes.min(bytes - part * part_bytes);
+            match &self.slots {
+                Some(slots) => slots.range(part, here),
+                None => (self.block + HEAD_AT, here),
+            }
+        })
+    }
+
+    /// Place of the newest record's head.
+    fn head_at(&self) -> u64 {
+        let in_slots = self.slots.as_ref().map(|slots| slots.part(0));
+        in_slots.unwrap_or(self.block + HEAD_AT)
+    }
+
+    fn head_bytes(&self) -> usize {
+        if self.slots.is_some() {
+            MOVING_HEAD_BYTES
+        } else {
+            FIXED_HEAD_BYTES
+        }
+    }
+
+    fn sum_salt(&self) -> u32 {
+        self.slots.as_ref().map_or(self.salt, RecordSlots::salt)
     }
 
     fn state(&self, state: u64) -> u64 {
@@ -173,7 +264,7 @@ impl HeaderLog {
 
     /// Makes the prepared record a committed one; durable when it returns.
     pub(super) fn decide<M: Memory>(&self, arena: &mut Arena<M>) -> Result<()> {
-        let at = self.block + HEAD_AT + 8;
+        let at = self.head_at() + 8;
         arena.store_word(at, self.state(COMMITTED))?;
         arena.flush(at, 8, site!("fash.decided"))?;
         // commit point: the record is a committed one, and nobody needs to ask for its transaction
@@ -182,20 +273,31 @@ impl HeaderLog {
 
     /// Reads the record, if there is a whole one.
     fn load<M: Memory>(&mut self, arena: &Arena<M>) -> Result<Option<RecordState>> {
-        let head = arena.bytes(self.block + HEAD_AT, HEAD_BYTES)?;
+        if self.slots.as_ref().is_some_and(|slots| !slots.is_used()) {
+            return Ok(None);
+        }
+        let head = arena.bytes(self.head_at(), HEAD_BYTES)?;
         let number = |at: usize| read_u64(head, at);
-        let (first, state, count) = (number(0), number(8), number(16) as usize);
-        let (sum, bytes) = (first as u32, (first >> 32) as usize);
+        let (sum, bytes, state) = (number(0) as u32, (number(0) >> 32) as usize, number(8));
+        let first = self.head_bytes();
+        let (bytes, count) = if self.slots.is_some() {
+            (bytes & ((1 << COUNT_SHIFT) - 1), bytes >> COUNT_SHIFT)
+        } else {
+            (bytes, number(16) as usize)
+        };
         if count > EXTENSIONS_MAX || bytes < BODY_HEAD_BYTES {
             return Ok(None);
         }
-        let used = 24 + 16 * count;
-        let here = bytes.min(BODY_BYTES);
+        let used = first + 16 * count;
+        let length = used + bytes.min(BODY_BYTES);
+        if !self.read(arena, length)? {
+            return Ok(None);
+        }
         self.body.clear();
-        let at = self.block + HEAD_AT + used as u64;
-        self.body.extend_from_slice(arena.bytes(at, here)?);
+        self.body.extend_from_slice(&self.record[used..]);
         for number_of in 0..count {
-            let (offset, part) = (number(24 + 16 * number_of), number(32 + 16 * number_of));
+            let entry = first + 16 * number_of;
+            let (offset, part) = (number(entry), number(entry + 8));
             match arena.bytes(offset, usize::try_from(part).unwrap_or(usize::MAX)) {
                 Ok(part) if self.body.len() + part.len() <= bytes => {
                     self.body.extend_from_slice(part);
@@ -203,7 +305,7 @@ impl HeaderLog {
                 _ => return Ok(None),
             }
         }
-        self.sum = sum_of(self.salt, &head[..used], &self.body);
+        self.sum = sum_of(self.sum_salt(), &head[..used], &self.body);
         if self.body.len() != bytes || self.sum != sum {
             return Ok(None);
         }
@@ -217,6 +319,25 @@ impl HeaderLog {
         } else {
             None
         })
+    }
+
+    /// Reads the newest record without its extensions; false if a part of it is not there.
+    fn read<M: Memory>(&mut self, arena: &Arena<M>, bytes: usize) -> Result<bool> {
+        self.record.clear();
+        if let Some(slots) = &self.slots {
+            for part in 0..bytes.div_ceil(PART_BYTES) {
+                if !slots.has(arena, part)? {
+                    return Ok(false);
+                }
+                let here = PART_BYTES.min(bytes - part * PART_BYTES);
+                self.record
+                    .extend_from_slice(arena.bytes(slots.part(part), here)?);
+            }
+        } else {
+            let found = arena.bytes(self.block + HEAD_AT, bytes)?;
+            self.record.extend_from_slice(found);
+        }
+        Ok(true)
     }
 
     /// Headers and words of the record that was loaded.
@@ -277,8 +398,9 @@ impl HeaderLog {
         };
         // After the death of a process the record need not be durable, and then nothing of it may
         // be before it is.
-        let bytes = BLOCK_BYTES - HEAD_AT as usize;
-        arena.flush(self.block + HEAD_AT, bytes, site!("fash.found-record"))?;
+        for (at, bytes) in self.ranges(self.record.len()) {
+            arena.flush(at, bytes, site!("fash.found-record"))?;
+        }
         arena.fence(site!("fash.found-record-fence"))?;
         if is_prepared {
             self.decide(arena)?;
@@ -298,8 +420,12 @@ impl HeaderLog {
     }
 
     /// Takes a record that is not whole out of the log. The next one may have lines in common with
-    /// it, and must not make it whole. Its group waits for that before it is written.
+    /// it, and must not make it whole. Its group waits for that before it is written. In slots each
+    /// record has a number of its own.
     fn give_up<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<bool> {
+        if self.slots.is_some() {
+            return Ok(false);
+        }
         let at = self.block + HEAD_AT;
         if arena.word(at)? != 0 {
             arena.store_word(at, 0)?;
@@ -431,6 +557,35 @@ impl LoggedHeader<'_> {
         }
         Ok(())
     }
+}
+
+/// Stores what a block has no room for in extensions, and starts their write-back. Their places go
+/// into the head; gives how many there are.
+fn write_extensions<M: Memory>(
+    arena: &mut Arena<M>,
+    extensions: &[Extension],
+    mut rest: &[u8],
+    places: &mut [u8],
+) -> Result<usize> {
+    let mut count = 0;
+    for &(offset, bytes) in extensions {
+        if rest.is_empty() {
+            break;
+        }
+        let (part, more) = rest.split_at(rest.len().min(bytes));
+        arena.store(offset, part)?;
+        arena.flush(offset, part.len(), site!("fash.record-extension"))?;
+        let at = 16 * count;
+        places[at..at + 8].copy_from_slice(&offset.to_le_bytes());
+        places[at + 8..at + 16].copy_from_slice(&(part.len() as u64).to_le_bytes());
+        rest = more;
+        count += 1;
+    }
+    if !rest.is_empty() {
+        let text = "a group has changed more pages than its log has room for".to_owned();
+        return Err(StorageError::Unsupported(text));
+    }
+    Ok(count)
 }
 
 fn sum_of(salt: u32, head: &[u8], body: &[u8]) -> u32 {

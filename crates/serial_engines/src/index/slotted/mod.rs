@@ -12,6 +12,7 @@
 //! | `header` | the bytes of a header, its two places in a page, and which of them is in force |
 //! | `cell` | the bytes of a cell, and the room in a page |
 //! | `log` | the record of headers and words, and what recovery makes of it |
+//! | `records` | the places of records, which move on |
 //! | `pages` | pages that the group has changed, their undo and room, and how it becomes durable |
 //! | `keys` | search among the keys of one page |
 //! | `tree` | lookups and scans |
@@ -35,6 +36,7 @@ mod keys;
 mod log;
 mod long;
 mod pages;
+mod records;
 mod snapshot;
 mod tree;
 mod trees;

@@ -24,6 +24,7 @@ use super::log::{
     BLOCK_BYTES, BODY_BYTES, EXTENSIONS_MAX, Extension, HEADER_ENTRY_BYTES, HeaderLog,
     WORD_ENTRY_BYTES,
 };
+use super::records::{RecordSlots, log_block};
 use super::versions::Versions;
 use crate::index::cow::limbo::Limbo;
 use pmem::{Arena, ClassId, HeapSavepoint, Memory, Outcome, Owner, Part, WordChange, site};
@@ -215,29 +216,32 @@ pub struct SlottedPages<M: Memory> {
 
 impl<M: Memory> SlottedPages<M> {
     /// Makes the master block of an empty pool, whose offset comes back with the pages; durable
-    /// when it returns.
+    /// when it returns. Records move on through `rotation_bytes`, or lie in one place with 0.
     pub fn create(
         mut arena: Arena<M>,
         salt: u32,
-        geometry: Geometry,
-        kind: CommitKind,
+        (geometry, kind): (Geometry, CommitKind),
+        rotation_bytes: u64,
     ) -> Result<(Self, u64)> {
-        let owner = Owner {
-            part: Part::Log,
-            tag: 0,
+        let block = log_block(&mut arena, BLOCK_BYTES)?;
+        let slots = if rotation_bytes == 0 {
+            None
+        } else {
+            Some(RecordSlots::make(&mut arena, rotation_bytes, salt)?)
         };
-        let block = arena.reserve(BLOCK_BYTES, owner)?;
-        let change = arena.activate(block)?;
-        let word = arena.word(change.offset)?;
-        arena.store_word(change.offset, change.apply(word))?;
-        arena.flush(change.offset, 8, site!("slotted.create-block"))?;
         // No root, and no record.
         arena.store(block, &[0; 2 * LINE as usize])?;
+        let slots_block = slots.as_ref().map_or(0, RecordSlots::block);
+        arena.store_word(block + 8, slots_block)?;
         arena.flush(block, 2 * LINE as usize, site!("slotted.create-master"))?;
         // commit point: master and log are there and empty, so the pool may lead to them
         arena.fence(site!("slotted.create-fence"))?;
         arena.settle(Outcome::Committed);
-        Ok((Self::new(arena, block, salt, geometry, kind), block))
+        let mut pages = Self::new(arena, block, salt, geometry, kind);
+        if let Some(slots) = slots {
+            pages.log.move_through(slots);
+        }
+        Ok((pages, block))
     }
 
     /// Opens the pages with their master at `block`, and redoes the last record. Says whether a
@@ -251,6 +255,7 @@ impl<M: Memory> SlottedPages<M> {
         decide: &dyn Fn(GlobalTxnId) -> bool,
     ) -> Result<(Self, bool)> {
         let mut pages = Self::new(arena, block, salt, geometry, kind);
+        pages.log.find_slots(&pages.arena)?;
         let undone = pages
             .log
             .recover(&mut pages.arena, (pages.seal, geometry), decide)?;
@@ -270,6 +275,7 @@ impl<M: Memory> SlottedPages<M> {
     ) -> Result<Option<Self>> {
         let mut pages = Self::new(arena, block, salt, geometry, CommitKind::Record);
         pages.is_read_only = true;
+        pages.log.find_slots(&pages.arena)?;
         if !pages
             .log
             .is_done(&pages.arena, (pages.seal, geometry), decide)?
@@ -324,9 +330,14 @@ impl<M: Memory> SlottedPages<M> {
         Ok(())
     }
 
-    /// The block with master and log.
-    pub fn own_block(&self) -> u64 {
-        self.block
+    /// The blocks with master and log.
+    pub fn own_blocks(&self) -> impl Iterator<Item = u64> {
+        std::iter::once(self.block).chain(self.log.slots_block())
+    }
+
+    /// See [`HeaderLog::line_writes`].
+    pub fn line_writes(&self) -> f64 {
+        self.log.line_writes()
     }
 
     pub(super) fn set_root(&mut self, tree: usize, root: Root) {

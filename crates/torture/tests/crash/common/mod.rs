@@ -23,7 +23,7 @@ pub(crate) fn options(method: Method, partitions: u32) -> Options {
         MethodOption::RingBytes(ring_bytes),
         MethodOption::Rings(2),
         MethodOption::AreaBytes(128 << 10),
-        MethodOption::RotationBytes(0),
+        MethodOption::RotationBytes(1),
     ];
     // Pages that are guarded have two sectors, so that they can tear.
     let is_guarded = method.is_paged() && method.survives_torn_pages();
