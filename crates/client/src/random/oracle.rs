@@ -55,6 +55,10 @@ pub fn check(
         for (first, second) in [(&list, &parted), (&counted, &moved), (&counted, &summed)] {
             queries += 2;
             let (ours, theirs) = (client.ask(first)?, client.ask(second)?);
+            // A condition with an aggregate of the query around it may stand in a list only.
+            if is_misplaced(&ours) || is_misplaced(&theirs) {
+                break;
+            }
             let (ours, theirs) = (shown(&ours), shown(&theirs));
             if ours != theirs {
                 let mut script = script.clone();
@@ -72,6 +76,12 @@ pub fn check(
         }
     }
     Ok((queries, None))
+}
+
+/// Whether an aggregate stands where none may.
+fn is_misplaced(answers: &Answers) -> bool {
+    let failure = answers.failure.as_ref();
+    failure.is_some_and(|failure| failure.state == "42803")
 }
 
 /// The rows of an answer as a bag, or its error's state.
