@@ -184,6 +184,17 @@ fn a_dump_makes_the_same_database() {
     assert_eq!(succeed(&["sql", &copy, "-c", ".tables"]), "form\nt\nv\n");
 }
 
+/// The number in the name of the table below came again after an opening, so a table that had been
+/// written anew in one process could not be written anew in the next one.
+#[test]
+fn a_table_is_altered_in_one_process_after_the_other() {
+    let (_place, database) = with_rows();
+    for column in ["a", "b", "c", "d"] {
+        let text = format!("ALTER TABLE t ADD COLUMN {column} integer");
+        assert_eq!(succeed(&["sql", &database, "-c", &text]), "ALTER TABLE\n");
+    }
+}
+
 #[test]
 fn tests_say_what_passed() {
     let (place, database) = with_rows();

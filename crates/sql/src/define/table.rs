@@ -412,7 +412,13 @@ impl Session {
         body.physical = if free && is_public {
             object.name.clone()
         } else {
-            format!("#{oid}.{}", self.sql.next_oid(1))
+            // Numbers of names below are none of objects, so they come again after an opening.
+            loop {
+                let name = format!("#{oid}.{}", self.sql.next_oid(1));
+                if self.sql.database().table(&name).is_err() {
+                    break name;
+                }
+            }
         };
         body.keep_forms();
         let definition = definition_below(body)?;
