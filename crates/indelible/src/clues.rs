@@ -136,7 +136,7 @@ impl Head {
             b"nvip" => &[Method::NvmInp],
             b"nvco" => &[Method::NvmCow],
             b"nvlg" => &[Method::NvmLog],
-            b"slot" => &[Method::Fash, Method::Fast],
+            b"slot" | b"slou" => &[Method::Fash, Method::Fast],
             b"nvwl" => &[Method::Nvwal, Method::SlotHeaderJournal],
             _ => return None,
         })

@@ -37,13 +37,12 @@ const DEPTH: u32 = 3;
 const NESTED_IMAGES: [u64; DEPTH as usize] = [1, 1, 1];
 /// Images among which they are chosen.
 const NESTED_CHOICES: usize = 6;
-/// Crash points of a recovery that are all tried where pages go to an area, which has a fence for
-/// each batch of them. Later ones are tried less and less often: with three levels an image would
-/// take hundreds of recoveries.
-const AREA_POINTS: u64 = 8;
-/// The same of a recovery that comes after one that was cut off, with every method: where each has
-/// some hundred points, an image of three levels takes minutes.
-const INNER_POINTS: u64 = 32;
+/// Crash points of a recovery that are all tried; later ones are tried less and less often. With
+/// three levels an image would take minutes: some recoveries have hundreds of points.
+const ALL_POINTS: u64 = 64;
+/// The same where pages go to an area, which has a fence for each batch of them, and of a recovery
+/// that comes after one that was cut off.
+const FEW_POINTS: u64 = 8;
 
 /// A state that must not be.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -482,10 +481,10 @@ impl Recovery {
             let state = self.check(world, oracle)?.map(|(_, state)| state);
             return Ok(Examined { state, nested: 0 });
         }
-        let all_of = match level {
-            _ if self.method.has_area() => AREA_POINTS,
-            0 => u64::MAX,
-            _ => INNER_POINTS,
+        let all_of = if level > 0 || self.method.has_area() {
+            FEW_POINTS
+        } else {
+            ALL_POINTS
         };
         world.observe(move |world, _| {
             points += 1;

@@ -279,8 +279,12 @@ fn others_see_what_a_session_does() {
         )
     );
     one.set_database("warehouse");
-    let names = "SELECT current_database() || ' ' || datname FROM pg_database";
-    assert_eq!(run(&mut one, names), Some("warehouse warehouse".to_owned()));
+    let names = "SELECT current_database() || ' ' || string_agg(datname, ' ' ORDER BY oid DESC) \
+                 FROM pg_database";
+    assert_eq!(
+        run(&mut one, names),
+        Some("warehouse warehouse indelible".to_owned())
+    );
     drop(one);
     assert_eq!(
         run(&mut other, "SELECT count(*) FROM pg_stat_activity"),
