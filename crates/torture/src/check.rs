@@ -43,6 +43,9 @@ const ALL_POINTS: u64 = 64;
 /// The same where pages go to an area, which has a fence for each batch of them, and of a recovery
 /// that comes after one that was cut off.
 const FEW_POINTS: u64 = 8;
+/// Images inside of the recovery of one image after which its later crash points are recovered
+/// without being cut off again.
+const NESTED_MAX: u64 = 1000;
 
 /// A state that must not be.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -419,9 +422,11 @@ impl Recovery {
                 });
                 cut.map(|_| ())
             });
-            *lock(&shared) = result
-                .err()
-                .map(|failure| Failure::new("cut in the life after recovery", failure));
+            *lock(&shared) = result.err().map(|failure| {
+                Failure(format!(
+                    "cut in the life after recovery, at {point:?}: {failure}"
+                ))
+            });
         });
         failure
     }
@@ -493,7 +498,12 @@ impl Recovery {
             }
             let mut total = lock(&shared);
             let Ok(count) = &mut *total else { return };
-            match recovery.nested_images(world, &allowed, mix(seed ^ points), level) {
+            let left = if *count < NESTED_MAX {
+                recovery.depth - (level + 1)
+            } else {
+                0
+            };
+            match recovery.nested_images(world, &allowed, mix(seed ^ points), (level, left)) {
                 Ok(more) => *count += more,
                 Err(failure) => *total = Err(failure),
             }
@@ -505,12 +515,14 @@ impl Recovery {
         Ok(Examined { state, nested })
     }
 
+    /// Looks at images of one crash point inside of a recovery, whose own recoveries are cut off
+    /// `depth` times in a row.
     fn nested_images(
         &self,
         world: &SimulatedWorld,
         oracle: &Arc<Oracle>,
         seed: u64,
-        level: u32,
+        (level, depth): (u32, u32),
     ) -> Result<u64, Failure> {
         let images = NESTED_IMAGES[level as usize];
         // Of the many nested points, deeper levels see one in two.
@@ -519,7 +531,6 @@ impl Recovery {
         }
         let mut count = 0;
         for number in 0..images {
-            let depth = self.depth - (level + 1);
             let result = self.cut(world, oracle, seed.wrapping_add(number), depth, &|image| {
                 if depth > 0 {
                     self.check_nested(image, oracle, seed.wrapping_add(1), level + 1)

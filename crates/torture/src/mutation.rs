@@ -381,12 +381,12 @@ enum Size {
 }
 
 /// The failure of the first scenario that notices the removal of a site.
-fn try_scenarios(config: &MutationConfig, site: &str, size: Size) -> Option<String> {
+fn try_scenarios(config: &MutationConfig, site: &str, wanted: Size) -> Option<String> {
     let disabled = [site.to_owned()];
     let mut left = SCENARIO_IMAGES_MAX;
     let mut meant = scenarios::ALL
         .iter()
-        .filter(|it| it.is_bare() == (size == Size::Small));
+        .filter(|it| it.is_bare() == (wanted == Size::Small));
     meant.find_map(|scenario| {
         let subject = (config.method, config.atomicity);
         let report = exhaustive::run(scenario, subject, config.seed, &disabled, left);

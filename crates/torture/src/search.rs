@@ -390,9 +390,12 @@ pub(crate) fn options(method: Method, seed: u64) -> EngineOptions {
         // Few enough slots that pages leave them again, and enough that newer versions come first.
         // With fewer, a recovery has a hundred crash points.
         area_bytes: (1 + seed % 3) * (36 << 10),
-        // So few slots that lines are written back after every fifth commit, or every eighth; and
-        // in `fash` and `fast` that they come around, or none.
-        rotation_bytes: (seed % 3) * (24 << 10),
+        rotation_bytes: match method {
+            // One place for records, or so few slots that they come around.
+            Method::Fash | Method::Fast => (seed % 3) * (24 << 10),
+            // So few slots that lines are written back after every fifth commit, or every eighth.
+            _ => (2 + seed % 2) * (16 << 10),
+        },
         growth_factor: 2,
         // Some openings leave deferred redo, which is done as pages are read.
         redoing: if method == Method::NvmDwbLogOpt && !seed.is_multiple_of(3) {
