@@ -335,7 +335,7 @@ impl<M: Memory> SlottedPages<M> {
         std::iter::once(self.block).chain(self.log.slots_block())
     }
 
-    /// See [`HeaderLog::line_writes`].
+    /// Writes of the log's most written line since it was opened, if records come around often.
     pub fn line_writes(&self) -> f64 {
         self.log.line_writes()
     }
