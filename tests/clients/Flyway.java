@@ -1,4 +1,5 @@
-// Flyway: migrations, repeatable ones, a failure that leaves nothing, validation, repair, and clean.
+// Flyway: migrations, repeatable ones, a failure that leaves nothing, validation, repair, and
+// clean.
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.DriverManager;

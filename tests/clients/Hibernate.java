@@ -1,4 +1,5 @@
-// Hibernate: a schema made, updated and validated from classes, associations, queries, versions, locks, batches, projections.
+// Hibernate: a schema made, updated and validated from classes, associations, queries, versions,
+// locks, batches, projections.
 import jakarta.persistence.*;
 import java.math.BigDecimal;
 import java.time.LocalDate;

@@ -1,4 +1,5 @@
-// HikariCP: a pool with its checks of connections, isolation, read-only ones, a leak of none, and threads that share it.
+// HikariCP: a pool with its checks of connections, isolation, read-only ones, a leak of none, and
+// threads that share it.
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
 import java.sql.Connection;

@@ -1,4 +1,5 @@
-// jOOQ: definitions, queries of its language, upserts, batches, records, transactions, windows, and the metadata it reads.
+// jOOQ: definitions, queries of its language, upserts, batches, records, transactions, windows, and
+// the metadata it reads.
 import static org.jooq.impl.DSL.*;
 import static org.jooq.impl.SQLDataType.*;
 

@@ -1,4 +1,5 @@
-// Liquibase: a change log applied twice, its lock, tags, a rollback, and the snapshot it takes of a database.
+// Liquibase: a change log applied twice, its lock, tags, a rollback, and the snapshot it takes of a
+// database.
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.DriverManager;

@@ -1,4 +1,5 @@
-// Drizzle: tables with the types of its `pg-core`, values, relations, upserts, transactions, prepared statements, migrations.
+// Drizzle: tables with the types of its `pg-core`, values, relations, upserts, transactions,
+// prepared statements, migrations.
 const assert = require("node:assert");
 const fs = require("node:fs");
 const os = require("node:os");

@@ -1,4 +1,5 @@
-// GORM: tables from structs and their migration, associations, batches, upserts, nested transactions, row locks, raw rows.
+// GORM: tables from structs and their migration, associations, batches, upserts, nested
+// transactions, row locks, raw rows.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Knex: migrations with alterations, values, joins, upserts, nested transactions, row locks, streams, columns of a table.
+// Knex: migrations with alterations, values, joins, upserts, nested transactions, row locks,
+// streams, columns of a table.
 const assert = require("node:assert");
 const knex = require("knex");
 

@@ -1,4 +1,5 @@
-// TypeORM: entities synchronized twice, migrations, relations, query builder, upserts, transactions, row locks, trees of JSON.
+// TypeORM: entities synchronized twice, migrations, relations, query builder, upserts,
+// transactions, row locks, trees of JSON.
 const assert = require("node:assert");
 require("reflect-metadata");
 const { DataSource, EntitySchema, In } = require("typeorm");
