@@ -120,6 +120,11 @@ impl NativePlatform {
             _ => return read,
         };
         match commit_pool::creation(&self.memories(0)) {
+            // A log that has a directory of its own has the commit table in it.
+            Creation::CutOff if files.is_empty() => {
+                let files = COMMIT_TABLE.to_owned();
+                return Err(Error::Incomplete { files });
+            }
             Creation::CutOff => return Err(Error::Incomplete { files }),
             Creation::Ended if !files.is_empty() => return Err(Error::NoDescriptor { files }),
             _ => {}
