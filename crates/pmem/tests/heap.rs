@@ -591,6 +591,47 @@ fn the_space_of_owners_that_are_gone_is_used_again() {
     assert!(arena.allocated().unwrap().is_empty());
 }
 
+/// A log's recovery may still store into freed blocks: it hears of it before their chunk is cut
+/// anew, and of nothing else.
+#[test]
+fn the_log_is_asked_before_an_empty_run_is_cut_anew() {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    world.limit_space(Some(300 << 10));
+    let memory = world.source().create("p", 256 << 10).unwrap();
+    let mut arena = Arena::create(memory, &identity()).unwrap();
+    let mut calls = 0;
+    let mut blocks = Vec::new();
+    while let Ok(offset) = arena.reserve_after(1000, OWNERS[0], |_| {
+        calls += 1;
+        Ok(())
+    }) {
+        let change = arena.activate(offset).unwrap();
+        make(&mut arena, change);
+        blocks.push(offset);
+    }
+    assert_eq!(calls, 0, "no run is empty");
+    arena.settle(Outcome::Committed);
+    let first = blocks[0];
+    for offset in blocks {
+        release(&mut arena, offset);
+    }
+    arena.settle(Outcome::Committed);
+    let refused = |_: &mut Arena<_>| Err(PmemError::Unsupported("not now".to_owned()));
+    arena.reserve_after(1000, OWNERS[0], refused).unwrap();
+    assert!(arena.reserve_after(600, OWNERS[0], refused).is_err());
+    arena
+        .reserve_after(600, OWNERS[0], |arena| {
+            assert_eq!(arena.block(first)?.state, BlockState::Free);
+            calls += 1;
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(calls, 1);
+    arena
+        .reserve_after(600, OWNERS[0], refused)
+        .expect("the chunks are free now");
+}
+
 #[test]
 fn space_stays_constant_under_churn() {
     let mut arena = pool(256 << 10);

@@ -394,7 +394,7 @@ pub(crate) fn options(method: Method, seed: u64) -> EngineOptions {
             // One place for records, or so few slots that they come around.
             Method::Fash | Method::Fast => (seed % 3) * (24 << 10),
             // So few slots that lines are written back after every fifth commit, or every eighth.
-            _ => (2 + seed % 2) * (16 << 10),
+            _ => (2 + seed / 2 % 2) * (16 << 10),
         },
         growth_factor: 2,
         // Some openings leave deferred redo, which is done as pages are read.

@@ -420,6 +420,15 @@ impl Classes {
             .block_at(inside as u32)
     }
 
+    /// Whether [`Classes::retire`] would give a chunk.
+    pub(crate) fn can_retire(&self, spare: Spare) -> bool {
+        self.empty.iter().any(|id| {
+            let run = &self.runs[id.0 as usize];
+            let class = &self.all[run.class.0 as usize];
+            run.free == class.geometry.blocks && (spare == Spare::None || class.empty_runs > 1)
+        })
+    }
+
     /// Forgets one run that is still empty, and gives its chunk. Call until `None`.
     pub(crate) fn retire(&mut self, spare: Spare) -> Option<u32> {
         let mut at = self.empty.len();

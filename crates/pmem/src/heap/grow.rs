@@ -3,6 +3,10 @@
 //! Each step leads from one whole chunk table to another by one aligned word, and nothing that a
 //! word leads to is unfenced when the word is stored. So a crash at any point leaves a table in
 //! which at most free chunks are cut differently. None of these words is ever undone.
+//!
+//! An empty run that becomes a free chunk may be cut differently at once. What a log's recovery
+//! would store again in one of its former blocks could then be a bitmap. So the log is asked first
+//! ([`BeforeRetiring`]).
 
 use crate::arena::Arena;
 use crate::device::Memory;
@@ -12,6 +16,10 @@ use crate::heap::extents::Range;
 use crate::heap::table::{self, CHUNK_BYTES, CHUNKS_MAX, Entry, HEADER_BYTES, ZONE_CHUNKS};
 use crate::pool::store_header;
 use crate::site;
+
+/// What a log does before empty runs become free chunks: its recovery must not store anything into
+/// blocks that have been freed since.
+pub(super) type BeforeRetiring<'b, M> = &'b mut dyn FnMut(&mut Arena<M>) -> Result<()>;
 
 /// A pool grows by an eighth of itself, within these bounds.
 const GROWTH_BYTES_MIN: u64 = 256 << 10;
@@ -58,7 +66,11 @@ fn grown_count(count: u32, free: u32, chunks: u32) -> u64 {
 impl<M: Memory> Arena<M> {
     /// Takes a block of a class of which no known run has room.
     #[cold]
-    pub(super) fn take_after_refill(&mut self, class: ClassId) -> Result<(RunId, u32)> {
+    pub(super) fn take_after_refill(
+        &mut self,
+        class: ClassId,
+        before: BeforeRetiring<'_, M>,
+    ) -> Result<(RunId, u32)> {
         if self.heap.cursor < self.heap.chunk_count {
             self.advance_cursor()?;
         }
@@ -68,17 +80,21 @@ impl<M: Memory> Arena<M> {
             }
             match self.heap.free.take(1) {
                 Some(range) => self.make_run(range, class)?,
-                None => self.find_room(1)?,
+                None => self.find_room(1, before)?,
             }
         }
     }
 
     /// Takes a row of free chunks whose table word says so alone, and gives the first.
-    pub(super) fn take_extent(&mut self, chunks: u32) -> Result<u32> {
+    pub(super) fn take_extent(
+        &mut self,
+        chunks: u32,
+        before: BeforeRetiring<'_, M>,
+    ) -> Result<u32> {
         loop {
             match self.heap.free.take(chunks) {
                 Some(range) => return self.cut_extent(range, chunks),
-                None => self.find_room(chunks)?,
+                None => self.find_room(chunks, before)?,
             }
         }
     }
@@ -162,23 +178,29 @@ impl<M: Memory> Arena<M> {
 
     /// One step towards a row of `chunks` free chunks: reads on in the tables, else gives back
     /// empty runs, else grows.
-    fn find_room(&mut self, chunks: u32) -> Result<()> {
+    fn find_room(&mut self, chunks: u32, before: BeforeRetiring<'_, M>) -> Result<()> {
         if self.heap.cursor < self.heap.chunk_count {
             return self.advance_cursor();
         }
-        if self.retire_runs(Spare::OneAClass)? || self.retire_runs(Spare::None)? {
-            return Ok(());
+        for spare in [Spare::OneAClass, Spare::None] {
+            if self.retire_runs(spare, before)? {
+                return Ok(());
+            }
         }
         self.grow(chunks)
     }
 
     /// Makes empty runs free chunks. Says whether there were any.
-    fn retire_runs(&mut self, spare: Spare) -> Result<bool> {
+    fn retire_runs(&mut self, spare: Spare, before: BeforeRetiring<'_, M>) -> Result<bool> {
         if self.heap.rolled_back {
             // Undo records of the open transaction may name bitmap words of runs that look empty
             // now.
             return Ok(false);
         }
+        if !self.heap.classes.can_retire(spare) {
+            return Ok(false);
+        }
+        before(self)?;
         let mut found = false;
         while let Some(chunk) = self.heap.classes.retire(spare) {
             let word = Entry::Free { chunks: 1 }.encode(chunk);

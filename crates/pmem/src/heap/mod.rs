@@ -214,9 +214,21 @@ impl<M: Memory> Arena<M> {
     /// Reserves a block of a class: as [`Arena::reserve`], without the search for the class.
     #[inline]
     pub fn reserve_class(&mut self, class: ClassId) -> Result<u64> {
+        self.reserve_class_after(class, |_| Ok(()))
+    }
+
+    /// As [`Arena::reserve_class`], and calls `before` before it makes empty runs free chunks. A
+    /// log whose recovery stores published bytes again must end that first: blocks that were freed
+    /// may be cut differently afterwards.
+    #[inline]
+    pub fn reserve_class_after(
+        &mut self,
+        class: ClassId,
+        mut before: impl FnMut(&mut Self) -> Result<()>,
+    ) -> Result<u64> {
         let (run, block) = match self.heap.classes.take(class) {
             Some(found) => found,
-            None => self.take_after_refill(class)?,
+            None => self.take_after_refill(class, &mut before)?,
         };
         debug_assert!(
             self.heap.classes.is_taken(run, block),
@@ -235,9 +247,19 @@ impl<M: Memory> Arena<M> {
     ///
     /// A block that is never activated goes back at [`Arena::settle`].
     pub fn reserve(&mut self, bytes: usize, owner: Owner) -> Result<u64> {
+        self.reserve_after(bytes, owner, |_| Ok(()))
+    }
+
+    /// As [`Arena::reserve`], with `before` as in [`Arena::reserve_class_after`].
+    pub fn reserve_after(
+        &mut self,
+        bytes: usize,
+        owner: Owner,
+        mut before: impl FnMut(&mut Self) -> Result<()>,
+    ) -> Result<u64> {
         if bytes <= BLOCK_BYTES_MAX {
             let class = self.class(bytes, owner)?;
-            return self.reserve_class(class);
+            return self.reserve_class_after(class, before);
         }
         if bytes > EXTENT_BYTES_MAX {
             return Err(PmemError::Unsupported(format!(
@@ -245,7 +267,7 @@ impl<M: Memory> Arena<M> {
             )));
         }
         let chunks = bytes.div_ceil(CHUNK_BYTES as usize) as u32;
-        let chunk = self.take_extent(chunks)?;
+        let chunk = self.take_extent(chunks, &mut before)?;
         let pending = Pending {
             chunks,
             owner,

@@ -191,7 +191,7 @@ impl NvBptree {
         writes: &mut W,
         image: &[u8],
     ) -> Result<u64> {
-        let offset = arena.reserve(self.shape.node_bytes, self.owner)?;
+        let offset = writes.reserve(arena, self.shape.node_bytes, self.owner)?;
         writes.stage(arena, offset, image)?;
         let change = arena.activate(offset)?;
         writes.change(arena, change)?;

@@ -248,7 +248,7 @@ impl NvBptree {
         let mut allocations = Allocations::default();
         for size in sizes {
             let (here, rest) = entries.split_at(*size);
-            let leaf = arena.reserve(self.shape.node_bytes, self.owner)?;
+            let leaf = writes.reserve(arena, self.shape.node_bytes, self.owner)?;
             writes.stage(arena, leaf, &leaf_image(&self.shape, here))?;
             allocations.activate(arena, writes, leaf)?;
             leaves.push(leaf);

@@ -58,7 +58,7 @@ pub(crate) fn stage<M: Memory, W: WriteSet<M>>(
     debug_assert_eq!(header as u32 as usize, bytes, "lengths have 32 bits");
     image.resize(padded(image.len()), 0);
     arena.enter(owner.part);
-    let offset = arena.reserve(image.len(), owner)?;
+    let offset = writes.reserve(arena, image.len(), owner)?;
     writes.stage_final(arena, offset, image)?;
     let change = arena.activate(offset)?;
     writes.change(arena, change)?;

@@ -118,7 +118,7 @@ impl Directory {
             part: Part::Other,
             tag: 1,
         };
-        let reserved = arena.reserve(bytes.next_multiple_of(8), owner);
+        let reserved = writes.reserve(arena, bytes.next_multiple_of(8), owner);
         let (at, is_new) = match (reserved, new.shorter_than) {
             (Err(PmemError::OutOfSpace { .. }), Some(old)) => (old, false),
             (reserved, _) => (reserved?, true),

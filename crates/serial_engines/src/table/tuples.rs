@@ -238,19 +238,27 @@ impl Tuples {
 
     /// Reserves the block of a tuple.
     #[inline]
-    fn reserve<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<u64> {
+    fn reserve<M: Memory, W: WriteSet<M>>(
+        &mut self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+    ) -> Result<u64> {
         match self.class {
-            Some(class) => Ok(arena.reserve_class(class)?),
-            None => self.reserve_first(arena),
+            Some(class) => Ok(writes.reserve_class(arena, class)?),
+            None => self.reserve_first(arena, writes),
         }
     }
 
     #[cold]
-    fn reserve_first<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<u64> {
+    fn reserve_first<M: Memory, W: WriteSet<M>>(
+        &mut self,
+        arena: &mut Arena<M>,
+        writes: &mut W,
+    ) -> Result<u64> {
         if self.block_bytes <= pmem::BLOCK_BYTES_MAX {
             self.class = Some(arena.class(self.block_bytes, self.owner)?);
         }
-        Ok(arena.reserve(self.block_bytes, self.owner)?)
+        Ok(writes.reserve(arena, self.block_bytes, self.owner)?)
     }
 
     /// Changes columns of a tuple.
@@ -450,7 +458,7 @@ impl Tuples {
             return Ok(0);
         }
         let bytes = variable::block_bytes(content.len());
-        let block = arena.reserve(bytes, self.owner)?;
+        let block = writes.reserve(arena, bytes, self.owner)?;
         variable::image(content, image);
         debug_assert!(image.len() <= bytes, "a field is longer than its block");
         writes.stage_final(arena, block, image)?;

@@ -43,7 +43,7 @@ pub use wal_roll::Room;
 pub use wal_spares::{give_up, secure};
 
 use crate::error::Result;
-use pmem::{Arena, Memory, WordChange};
+use pmem::{Arena, ClassId, Memory, Owner, PmemError, WordChange};
 
 /// Bytes of a list that the next transaction gets from the one before.
 const KEPT_BYTES: usize = 1 << 20;
@@ -61,6 +61,21 @@ pub fn clear<T>(list: &mut Vec<T>) {
 /// *Unpublished* bytes (a reserved block, a free slot of a node) are not, so they may be stored at
 /// once.
 pub trait WriteSet<M: Memory>: Send {
+    /// Reserves a block for the open transaction, as [`Arena::reserve`].
+    fn reserve(
+        &mut self,
+        arena: &mut Arena<M>,
+        bytes: usize,
+        owner: Owner,
+    ) -> Result<u64, PmemError> {
+        arena.reserve(bytes, owner)
+    }
+
+    /// Reserves a block of a class, as [`Arena::reserve_class`].
+    fn reserve_class(&mut self, arena: &mut Arena<M>, class: ClassId) -> Result<u64, PmemError> {
+        arena.reserve_class(class)
+    }
+
     /// Changes published bytes, at once or when the change becomes [visible](Self::visible). A
     /// structure that was written is read again only after `visible`, or word by word over
     /// [`pending_word`](Self::pending_word).

@@ -21,12 +21,13 @@
 //!    apart. A record after them proves that one which is not whole is damage, and is reported.
 //! 4. Replay would overwrite bytes that were stored without a record where a replayable record
 //!    names them: a freed block that is staged anew, a run that the heap made there. After a change
-//!    of the heap's own the word durably names the last transaction before the next one commits, as
-//!    it does before a drained transaction is prepared or commits, before the log leaves its block,
-//!    and before a record without checksums publishes what was staged over lines that replay would
-//!    store. Replay leaves out what a later record has checksums of. No record names bytes of a
-//!    block that its own transaction freed (a structure is read before it is freed, which drains
-//!    the changes of it).
+//!    of the heap's own the word durably names the last transaction before the next one commits,
+//!    and already before an empty run is given back, which the open transaction may cut
+//!    differently: its new bitmap is not in the log. The word does so too before a drained
+//!    transaction is prepared or commits, before the log leaves its block, and before a record
+//!    without checksums publishes what was staged over lines that replay would store. Replay leaves
+//!    out what a later record has checksums of. No record names bytes of a block that its own
+//!    transaction freed (a structure is read before it is freed, which drains the changes of it).
 //! 5. Frees are bitmap changes under the same log, so a commit frees and keeps in one atomic step;
 //!    freed blocks and retired index slots are not written before the transaction has ended.
 //! 6. Recovery replays, then undoes, then moves the commit word; done twice it does the same. If no
@@ -47,26 +48,28 @@
 //! `abort`, recovery) *empty*, or *active* → (`prepare`) *prepared* → (`commit`, `abort`, or
 //! recovery after asking the commit table) *empty*.
 //!
-//! `region` has the places of words and records, `nv_record` their format.
+//! `region` has the places of words and records, `nv_record` their format; `changes` is what
+//! structures write through.
 //!
 //! After SIGMOD 2015 (N-Store), section 4.1. Where we differ: the paper's log is a linked list of
 //! entries that are synced one by one, for undo only, and frees come after the commit.
 //! [`FenceOrder::Shared`] keeps the paper's undo and shares its fences among all changes of a
 //! transaction; [`FenceOrder::Paper`] brings all of its syncs back for measurement.
 
+mod changes;
 mod recovery;
 mod region;
 
+use super::clear;
 use super::nv_lines::{LineSet, PendingLines, push_lines};
 use super::nv_record::{
     CommitWord, HEADER_BYTES, LINE, PLACE_BYTES, Record, RecordKind, SEQUENCE_MAX, STAGED_BYTES,
     Tail, push_before_image, push_new_bytes, push_staged, seal_record,
 };
 use super::nv_staged::Staged;
-use super::{WriteSet, clear};
 use crate::error::{Result, StorageError};
 use crate::vocabulary::{FenceOrder, GlobalTxnId};
-use pmem::{Arena, Memory, Owner, Part, WordChange, site};
+use pmem::{Arena, Memory, Owner, Part, PmemError, site};
 use recovery::all_in_place;
 pub use region::{LOG_BYTES_MAX, LOG_BYTES_MIN, log_bytes};
 use region::{Region, SLOT_BYTES};
@@ -341,7 +344,7 @@ impl NvWriteSet {
     /// Makes sure that opening finds nothing to do. Not inside a transaction.
     pub fn close<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
         arena.enter(Part::Log);
-        self.end_replay(arena)
+        Ok(self.end_replay(arena)?)
     }
 
     /// Makes the transaction survive a crash without deciding it. Nothing to do if it changed
@@ -466,7 +469,11 @@ impl NvWriteSet {
 
     /// Stores a word that names transaction `sequence`; returns its place. Everything up to there
     /// is durable in place.
-    fn store_commit_word<M: Memory>(&mut self, arena: &mut Arena<M>, sequence: u64) -> Result<u64> {
+    fn store_commit_word<M: Memory>(
+        &mut self,
+        arena: &mut Arena<M>,
+        sequence: u64,
+    ) -> Result<u64, PmemError> {
         let at = self.region.word(self.word_number);
         let word = CommitWord {
             sequence,
@@ -486,7 +493,7 @@ impl NvWriteSet {
     }
 
     /// Starts the write-back of all lines that commits have changed in place, each once.
-    fn write_back<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
+    fn write_back<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<(), PmemError> {
         for &line in self.unwritten.lines() {
             arena.flush(line, LINE, site!("undo.commit-apply"))?;
         }
@@ -598,7 +605,7 @@ impl NvWriteSet {
 
     /// Waits until everything is in place, and names the last transaction, so that no record is
     /// replayed. Durable when it returns.
-    fn end_replay<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<()> {
+    fn end_replay<M: Memory>(&mut self, arena: &mut Arena<M>) -> Result<(), PmemError> {
         if self.named < self.committed {
             self.write_back(arena)?;
             arena.fence(site!("undo.in-place-fence"))?;
@@ -788,115 +795,6 @@ impl NvWriteSet {
         self.tail = Tail { offset, room };
         self.spare_is_used |= spare_fits;
         Ok(())
-    }
-}
-
-impl<M: Memory> WriteSet<M> for NvWriteSet {
-    fn write(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()> {
-        debug_assert!(!self.prepared, "{PREPARED}");
-        if self.before_bytes.len() + self.pending_bytes.len() + bytes.len() > UNDO_BYTES_MAX {
-            let text = "the transaction changes more than 4 GiB; split it".to_owned();
-            return Err(StorageError::Unsupported(text));
-        }
-        for (index, piece) in bytes.chunks(CHANGE_BYTES_MAX).enumerate() {
-            let data = self.pending_bytes.len() as u32;
-            let offset = offset + (index * CHANGE_BYTES_MAX) as u64;
-            self.pending_lines.add(offset, piece.len());
-            self.pending_bytes.extend_from_slice(piece);
-            self.changes.push(Change {
-                offset,
-                bytes: piece.len() as u32,
-                data,
-            });
-        }
-        if self.pending_bytes.len() > DRAIN_BYTES
-            || self.changes.len() - self.applied > DRAIN_CHANGES
-        {
-            // Forgets the touched ranges. A structure is touched after its last write, so nothing
-            // is lost.
-            self.drain(arena)?;
-        }
-        Ok(())
-    }
-
-    fn change(&mut self, arena: &mut Arena<M>, change: WordChange) -> Result<()> {
-        let old = match WriteSet::<M>::pending_word(self, change.offset) {
-            Some(word) => word,
-            None => arena.word(change.offset)?,
-        };
-        let new = old & !change.clear | change.set;
-        self.staged.allocation(change);
-        self.write(arena, change.offset, &new.to_le_bytes())
-    }
-
-    fn stage(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()> {
-        self.staged.add_open();
-        self.store_staged(arena, offset, bytes)
-    }
-
-    fn stage_final(&mut self, arena: &mut Arena<M>, offset: u64, bytes: &[u8]) -> Result<()> {
-        if self.order == FenceOrder::Single && !self.logged {
-            self.staged.add_final(offset, bytes);
-        } else {
-            self.staged.add_open();
-        }
-        self.store_staged(arena, offset, bytes)
-    }
-
-    /// Only where the whole transaction then still commits by one record. The two other orders are
-    /// for comparison with the paper.
-    fn overwrites(&self, bytes: usize) -> bool {
-        self.order == FenceOrder::Single
-            && !self.logged
-            && self.record_bytes_max() + bytes <= SLOT_BYTES - OVERWRITE_ROOM_BYTES
-    }
-
-    fn touch(&mut self, offset: u64) {
-        self.touched.push(offset);
-    }
-
-    #[inline]
-    fn is_touched(&self, offset: u64) -> bool {
-        self.touched.contains(&offset)
-    }
-
-    #[inline]
-    fn pending_word(&self, offset: u64) -> Option<u64> {
-        debug_assert!(offset.is_multiple_of(8), "a word is aligned");
-        if !self.pending_lines.may_have(offset) {
-            return None;
-        }
-        let pending = self.changes[self.applied..].iter().rev();
-        let mut holders = pending.filter(|change| {
-            change.offset <= offset && offset + 8 <= change.offset + u64::from(change.bytes)
-        });
-        let change = holders.next()?;
-        let at = (u64::from(change.data) + offset - change.offset) as usize;
-        let bytes = self.pending_bytes.get(at..at + 8)?;
-        bytes.try_into().ok().map(u64::from_le_bytes)
-    }
-
-    fn visible(&mut self, arena: &mut Arena<M>, offset: u64) -> Result<()> {
-        if self.touched.contains(&offset) {
-            self.drain(arena)?;
-        }
-        Ok(())
-    }
-
-    fn visible_all(&mut self, arena: &mut Arena<M>) -> Result<()> {
-        self.drain(arena)
-    }
-
-    fn retire(&mut self, word: u64, bits: u64) {
-        *self.retired.entry(word).or_default() |= bits;
-    }
-
-    fn retired(&self, word: u64) -> u64 {
-        if self.retired.is_empty() {
-            0
-        } else {
-            self.retired.get(&word).copied().unwrap_or(0)
-        }
     }
 }
 

@@ -143,6 +143,20 @@ fn every_image_of_every_scenario_is_right() {
     }
 }
 
+/// These cut the power while a pool grows, after an empty run has become one of shorter blocks and
+/// before the transaction that needs it has committed.
+#[test]
+fn no_record_is_replayed_over_a_run_that_was_cut_anew() {
+    for seed in [1, 241, 289] {
+        let mut all = scenarios::enumerable(Method::NvmInp);
+        let scenario = all.find(|scenario| scenario.name == "insert-into-empty");
+        let scenario = scenario.expect("it is in the list");
+        let report = scenarios::run(scenario, Method::NvmInp, PowerFailAtomicity::Word, seed);
+        assert!(report.failure.is_none(), "{seed}: {:#?}", report.failure);
+        assert!(report.nested > 0, "{seed}: no image of a later life");
+    }
+}
+
 /// Missing flushes and fences, an undo that is not durable, blocks that leak.
 #[test]
 fn a_missing_flush_or_fence_is_noticed() {

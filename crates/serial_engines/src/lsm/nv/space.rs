@@ -286,7 +286,7 @@ impl<M: Memory> Tables<M, NvWriteSet> for NvTables<M> {
             part: Part::Index,
             tag: tag(def.id),
         };
-        let block = arena.reserve(block_bytes(shape.key_words), owner)?;
+        let block = log.reserve(arena, block_bytes(shape.key_words), owner)?;
         let change = arena.activate(block)?;
         log.change(arena, change)?;
         let mut levels = Levels::create(arena, log, block, shape, tag(def.id))?;

@@ -57,7 +57,7 @@ impl Owners {
         if let &[word] = primary {
             return Ok(word);
         }
-        let block = arena.reserve(primary.len() * 8, self.owner)?;
+        let block = log.reserve(arena, primary.len() * 8, self.owner)?;
         log.stage(arena, block, &bytes_of(primary))?;
         let change = arena.activate(block)?;
         log.change(arena, change)?;

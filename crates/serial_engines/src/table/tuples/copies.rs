@@ -71,7 +71,7 @@ impl Tuples {
             "a tuple is staged that is not whole"
         );
         image.resize(self.block_bytes, 0);
-        let tuple = self.reserve(arena)?;
+        let tuple = self.reserve(arena, writes)?;
         writes.stage_final(arena, tuple, image)?;
         let change = arena.activate(tuple)?;
         writes.change(arena, change)?;

@@ -95,7 +95,7 @@ impl Tuples {
                     0
                 } else {
                     let bytes = variable::block_bytes(content.len());
-                    let block = arena.reserve(bytes, self.owner)?;
+                    let block = writes.reserve(arena, bytes, self.owner)?;
                     variable::image(content, &mut field);
                     let is_small = bytes <= BLOCK_BYTES_MAX;
                     let bytes = if is_small { block_bytes(bytes) } else { bytes };
@@ -106,7 +106,7 @@ impl Tuples {
             }
             let checksum = tuple_checksum(&image);
             image[..8].copy_from_slice(&checksum.to_le_bytes());
-            let tuple = self.reserve(arena)?;
+            let tuple = self.reserve(arena, writes)?;
             own.add(arena, writes, (tuple, self.block_bytes), &image)?;
             tuples.push(tuple);
         }
