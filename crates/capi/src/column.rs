@@ -9,7 +9,7 @@ use crate::code::{
     INDELIBLE_UUID,
 };
 use crate::edge::out;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::handle::indelible_statement;
 use crate::statement::{EPOCH_MICROS, Statement, with};
 use sql::SqlState;

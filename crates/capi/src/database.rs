@@ -5,7 +5,7 @@
 
 use crate::code::{INDELIBLE_BUSY, INDELIBLE_ERROR, INDELIBLE_OK};
 use crate::edge::{bytes, call, check_size, out, text};
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::handle::{self, Connection, Database, Object, indelible_connection, indelible_database};
 use indelible::{Choice, Mode, Options as DatabaseOptions};
 use sql::types::{Context, Kind, text_io};

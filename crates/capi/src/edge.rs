@@ -5,7 +5,7 @@
 //! about it only the caller can promise, as in any C interface.
 
 use crate::code::{INDELIBLE_MISUSE, INDELIBLE_TOOBIG, INDELIBLE_VALUE_BYTES_MAX};
-use crate::error::{Failure, keep};
+use crate::failure::{Failure, keep};
 use crate::handle::Connection;
 use sql::SqlState;
 use std::ffi::{CStr, c_char, c_int};

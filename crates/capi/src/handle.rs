@@ -8,7 +8,7 @@
 //! Order of locks: the table, a statement, its connection.
 
 use crate::code::INDELIBLE_MISUSE;
-use crate::error::{Failure, Texts};
+use crate::failure::{Failure, Texts};
 use crate::statement::Statement;
 use client::TypedClient;
 use indelible::Interrupt;

@@ -7,7 +7,7 @@
 //! | module | job |
 //! |---|---|
 //! | `handle` | numbers of open handles, and what they stand for |
-//! | `code`, `error` | the codes of calls; the error of the last call |
+//! | `code`, `failure`, `error` | the codes of calls; the error of the last call |
 //! | `edge` | pointers of the caller, and panics |
 //! | `database` | opening, connections, whole texts of statements |
 //! | `arrow` | results as streams of Arrow |
@@ -39,6 +39,7 @@ mod column;
 mod database;
 mod edge;
 mod error;
+mod failure;
 mod handle;
 mod statement;
 

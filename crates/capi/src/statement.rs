@@ -10,7 +10,7 @@
 
 use crate::code::{INDELIBLE_DONE, INDELIBLE_OK, INDELIBLE_ROW};
 use crate::edge::{bytes, call, out, text, utf8};
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::handle::{self, Connection, Object, alone, indelible_connection, indelible_statement};
 use client::{Executed, Placeholders, ResultId, TypedClient, Value};
 use sql::types::datetime::calendar::{DAY, UNIX_EPOCH_DAYS};

@@ -5,7 +5,7 @@
 
 use super::Reader;
 use super::column::Column;
-use crate::error::Failure;
+use crate::failure::Failure;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;

@@ -12,7 +12,7 @@ mod ffi;
 
 use crate::code::INDELIBLE_OK;
 use crate::edge::out;
-use crate::error::Failure;
+use crate::failure::Failure;
 use crate::handle::{Connection, indelible_statement};
 use crate::statement::{Statement, with};
 use client::ResultId;
