@@ -3,7 +3,6 @@
 //! The algorithms see a `Job` and a function that makes sinks, so none of them knows the requested
 //! output. Memory is planned first, checked against the limit in one place, and only then touched.
 
-use crate::TUPLES_MAX;
 use crate::error::{JoinError, Result};
 use crate::machine::{available_bytes, machine};
 use crate::monitor::Watch;
@@ -13,7 +12,7 @@ use crate::partition::Pass;
 use crate::scratch::{Arena, Scratch};
 use crate::simd::{Isa, Stores};
 use crate::stats::{PhaseClock, TableWork};
-use crate::tuple::{Relation, Tuple};
+use crate::tuple::{Relation, TUPLES_MAX, Tuple};
 
 /// Tuples that the sample of keys looks at.
 const SAMPLE_TUPLES: usize = 4096;

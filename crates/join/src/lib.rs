@@ -70,15 +70,13 @@ pub use options::{Algorithm, BloomUse, Kernel, Options, RunSort, THREADS_MAX, Ta
 pub use output::{BATCH_PAIRS, OnBatch, Output, Pair, Totals};
 pub use scratch::Scratch;
 pub use stats::{JoinStats, PhaseTime, TableWork};
-pub use tuple::{Relation, Tuple, Tuple8, Tuple16, Word, zip_columns};
+pub use tuple::{Relation, TUPLES_MAX, Tuple, Tuple8, Tuple16, Word, zip_columns};
 
 use job::{Done, Job};
 use output::{Deliver, PairSink, Sink, Watched};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
-
-/// The most tuples of a relation: positions are 32 bits wide.
-pub const TUPLES_MAX: usize = 1 << 31;
+use tuple::PerTuple;
 
 /// The result of a join.
 #[derive(Clone, Debug)]
@@ -111,50 +109,45 @@ pub fn join_in<T: Tuple>(
     s: Relation<'_, T>,
     options: &Options<'_, T>,
 ) -> Result<Joined<T>> {
-    T::join_in(scratch, r, s, options)
+    T::call::<Join>(Asked {
+        scratch,
+        r,
+        s,
+        options,
+    })
 }
 
-/// The join of each type of tuple. Its methods are not generic, so that the joins are compiled
-/// here, once and optimised, and not again in every crate that joins.
-pub(crate) trait Compiled: Sized {
-    fn join_in(
-        scratch: &mut Scratch,
-        r: Relation<'_, Self>,
-        s: Relation<'_, Self>,
-        options: &Options<'_, Self>,
-    ) -> Result<Joined<Self>>
-    where
-        Self: Tuple;
+/// The arguments of a join.
+struct Asked<'a, T: Tuple> {
+    scratch: &'a mut Scratch,
+    r: Relation<'a, T>,
+    s: Relation<'a, T>,
+    options: &'a Options<'a, T>,
 }
 
-impl Compiled for Tuple8 {
-    fn join_in(
-        scratch: &mut Scratch,
-        r: Relation<'_, Self>,
-        s: Relation<'_, Self>,
-        options: &Options<'_, Self>,
-    ) -> Result<Joined<Self>> {
-        join_tuples(scratch, r, s, options)
+/// [`join_tuples`] of each type of tuple.
+struct Join;
+
+impl PerTuple for Join {
+    type Argument<'a, T: Tuple> = Asked<'a, T>;
+    type Output<T: Tuple> = Result<Joined<T>>;
+
+    fn of_8(asked: Asked<'_, Tuple8>) -> Result<Joined<Tuple8>> {
+        join_tuples(asked)
+    }
+
+    fn of_16(asked: Asked<'_, Tuple16>) -> Result<Joined<Tuple16>> {
+        join_tuples(asked)
     }
 }
 
-impl Compiled for Tuple16 {
-    fn join_in(
-        scratch: &mut Scratch,
-        r: Relation<'_, Self>,
-        s: Relation<'_, Self>,
-        options: &Options<'_, Self>,
-    ) -> Result<Joined<Self>> {
-        join_tuples(scratch, r, s, options)
-    }
-}
-
-fn join_tuples<T: Tuple>(
-    scratch: &mut Scratch,
-    r: Relation<'_, T>,
-    s: Relation<'_, T>,
-    options: &Options<'_, T>,
-) -> Result<Joined<T>> {
+fn join_tuples<T: Tuple>(asked: Asked<'_, T>) -> Result<Joined<T>> {
+    let Asked {
+        scratch,
+        r,
+        s,
+        options,
+    } = asked;
     let started = Instant::now();
     let job = Job::new(r, s, options)?;
     job.watch.advance(0)?;

@@ -8,6 +8,9 @@
 use crate::error::{JoinError, Result};
 use std::fmt::Debug;
 
+/// The most tuples of a relation: positions are 32 bits wide.
+pub const TUPLES_MAX: usize = 1 << 31;
+
 /// Types of which any bit pattern is a value, aligned to a cache line at most; sealed.
 pub(crate) use sealed::Sealed as Plain;
 
@@ -53,13 +56,42 @@ impl Word for u64 {
     }
 }
 
+/// A function with an instance for each type of tuple. As no instance is generic, they are compiled
+/// here, once and optimised, and not again in every crate that joins.
+pub(crate) trait PerTuple {
+    type Argument<'a, T: Tuple>;
+    type Output<T: Tuple>;
+
+    fn of_8(argument: Self::Argument<'_, Tuple8>) -> Self::Output<Tuple8>;
+    fn of_16(argument: Self::Argument<'_, Tuple16>) -> Self::Output<Tuple16>;
+}
+
+/// A type of tuple that functions have an instance for.
+pub(crate) trait Compiled: Sized {
+    fn call<F: PerTuple>(argument: F::Argument<'_, Self>) -> F::Output<Self>
+    where
+        Self: Tuple;
+}
+
+impl Compiled for Tuple8 {
+    fn call<F: PerTuple>(argument: F::Argument<'_, Self>) -> F::Output<Self> {
+        F::of_8(argument)
+    }
+}
+
+impl Compiled for Tuple16 {
+    fn call<F: PerTuple>(argument: F::Argument<'_, Self>) -> F::Output<Self> {
+        F::of_16(argument)
+    }
+}
+
 /// A key with its payload: [`Tuple8`] or [`Tuple16`].
 #[expect(
     private_bounds,
     reason = "how a join is compiled is nothing to call, and nobody else adds a type of tuple"
 )]
 pub trait Tuple:
-    Copy + Debug + Default + Eq + Send + Sync + sealed::Sealed + crate::Compiled + 'static
+    Copy + Debug + Default + Eq + Send + Sync + sealed::Sealed + Compiled + 'static
 {
     /// The type of key and payload.
     type Word: Word;
