@@ -16,8 +16,7 @@ use crate::link::{Broken, Link};
 use crate::message::Malformed;
 use crate::message::fields::Fields;
 use crate::scram::{BOUND_MECHANISM, BadExchange, Binding, Exchange, MECHANISM, Verifier};
-use crate::server::Shared;
-use crate::start::Refusal;
+use crate::shared::Shared;
 use sql::{SqlError, SqlState};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -33,6 +32,39 @@ pub(crate) enum Client {
     Trusted,
     /// Somebody who knows the role's password.
     Role,
+}
+
+/// Why there is no session.
+pub(crate) enum Refusal {
+    Broken(Broken),
+    /// The client is told.
+    Told(SqlError),
+    /// All was said: it was a request to cancel.
+    Done,
+}
+
+impl From<Broken> for Refusal {
+    fn from(broken: Broken) -> Self {
+        Self::Broken(broken)
+    }
+}
+
+impl From<Malformed> for Refusal {
+    fn from(malformed: Malformed) -> Self {
+        Self::Broken(malformed.into())
+    }
+}
+
+impl From<std::io::Error> for Refusal {
+    fn from(error: std::io::Error) -> Self {
+        Self::Broken(error.into())
+    }
+}
+
+impl From<SqlError> for Refusal {
+    fn from(error: SqlError) -> Self {
+        Self::Told(error)
+    }
 }
 
 /// Fails unless the client at the other end may connect in this role.

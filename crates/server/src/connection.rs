@@ -11,15 +11,15 @@
 //! out up to the next Sync. A connection ends with its client, with a message that breaks the
 //! protocol (08P01), or when others end it (see [`registry`](crate::registry)).
 
+use crate::counts::count;
 use crate::extended::{Failure, Portal, utf8};
-use crate::http::count;
 use crate::link::{Broken, Link};
 use crate::message::answers::Severity;
 use crate::message::{Formats, Malformed, Request, Status};
 use crate::operation::Operation;
 use crate::registry::{Cause, Entry, Phase};
 use crate::results::{NoticeFilter, Protocol, Results};
-use crate::server::Slot;
+use crate::shared::Slot;
 use crate::status::Reported;
 use sql::{RowSink, Session, SqlError, SqlState, TransactionStatus, WakeReason, without_constants};
 use std::collections::HashMap;

@@ -4,9 +4,10 @@
 //! second to send its request, of which only the first line and the token are read. Counts are in
 //! Prometheus's text format; nothing in them comes from a statement.
 
+use crate::counts::{Counts, TIMES};
 use crate::page::{self, Page};
 use crate::registry::are_equal;
-use crate::server::Shared;
+use crate::shared::Shared;
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -17,35 +18,6 @@ use std::time::Duration;
 const WAIT: Duration = Duration::from_secs(1);
 /// Bytes that a request may have; browsers send cookies of other servers of this machine.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
-
-/// Classes of the times of statements; the last one has all that take longer than a minute.
-const TIMES: usize = 27;
-
-/// Counts since the server began.
-#[derive(Default)]
-pub(crate) struct Counts {
-    pub(crate) connections: AtomicU64,
-    pub(crate) refused: AtomicU64,
-    pub(crate) requests: AtomicU64,
-    pub(crate) errors: AtomicU64,
-    /// Statements by the time that they have taken: the first ones less than a microsecond, each
-    /// next ones less than twice as long.
-    pub(crate) times: [AtomicU64; TIMES],
-}
-
-impl Counts {
-    /// Counts a statement that has taken so long.
-    pub(crate) fn took(&self, time: Duration) {
-        let micros = time.as_micros() as u64;
-        let place = (u64::BITS - micros.leading_zeros()) as usize;
-        count(&self.times[place.min(TIMES - 1)]);
-    }
-}
-
-/// Adds one to a count.
-pub(crate) fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
-}
 
 /// Answers requests until the server ends.
 pub(crate) fn answer_all(listener: &TcpListener, page: &Page, shared: &Shared) {

@@ -6,7 +6,8 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `server` | listeners, threads, slots, the end |
+//! | `server` | listeners, threads, the end |
+//! | `shared`, `counts` | state of all threads: slots of connections, counts |
 //! | `start`, `access` | the beginning of a connection, and who may connect |
 //! | `scram` | the proof of a password |
 //! | `connection`, `extended` | requests, one after the other |
@@ -24,6 +25,7 @@ mod access;
 mod certificate;
 pub mod config;
 mod connection;
+mod counts;
 mod extended;
 mod floor;
 mod http;
@@ -37,6 +39,7 @@ mod registry;
 mod results;
 mod scram;
 mod server;
+mod shared;
 mod socket;
 mod spin;
 mod start;

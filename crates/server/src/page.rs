@@ -4,8 +4,8 @@
 //! has printed at its start; the page has it behind the `#` of its address, which browsers send to
 //! nobody. The data are relations of SQL and counts; statements are without their constants.
 
-use crate::http::Counts;
-use crate::server::Shared;
+use crate::counts::Counts;
+use crate::shared::Shared;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Value, json};
 use sql::types::{Context, text_io};

@@ -4,18 +4,20 @@
 //! client may take long to say who it is; how many of these there are is limited before anything is
 //! read. A panic of a connection ends it alone: the session that it drops undoes its transaction.
 
-use crate::http::{self, Counts};
+use crate::counts::{Counts, count};
+use crate::http;
 use crate::link::Link;
 use crate::lock_log::LockLog;
 use crate::log::Log;
 use crate::page::Page;
 use crate::registry::Registry;
+use crate::shared::{Shared, too_many};
 use crate::socket::Socket;
 use crate::spin::Awake;
 use crate::tls::Identity;
 use crate::{Options, ServeError, TlsError};
 use rustix::rand::{GetRandomFlags, getrandom};
-use sql::{Sql, SqlError, SqlState};
+use sql::Sql;
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -33,28 +35,6 @@ const STACK_BYTES: usize = 8 << 20;
 const PORT: u16 = 5432;
 /// A pause between two attempts to end a statement: one may have begun in the very moment.
 const END_AGAIN: Duration = Duration::from_millis(50);
-
-/// State that all threads of a server share.
-pub(crate) struct Shared {
-    pub(crate) sql: Arc<Sql>,
-    options: RwLock<Arc<Options>>,
-    pub(crate) log: Log,
-    lock_log: LockLog,
-    pub(crate) registry: Arc<Registry>,
-    /// The operating system's user that owns the database.
-    pub(crate) owner: u32,
-    /// The certificate of the server, if it has one.
-    identity: RwLock<Option<Arc<Identity>>>,
-    awake: Arc<Awake>,
-    pub(crate) counts: Counts,
-    /// Makes up salts of roles that do not exist.
-    pub(crate) secret: [u8; 32],
-    /// Wrong passwords in a row.
-    pub(crate) failures: AtomicU32,
-    /// Connections that have begun.
-    begun: AtomicUsize,
-    is_ending: AtomicBool,
-}
 
 /// A server that runs. Dropping it ends its connections.
 pub struct Server {
@@ -293,13 +273,13 @@ fn random_secret() -> Result<[u8; 32], ServeError> {
     Ok(secret)
 }
 
-fn listen_on(address: SocketAddr) -> Result<TcpListener, ServeError> {
-    TcpListener::bind(address).map_err(|error| ServeError::Listen(address.to_string(), error))
-}
-
 /// The content of a lock, which is whole between all changes, to be changed.
 fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn listen_on(address: SocketAddr) -> Result<TcpListener, ServeError> {
+    TcpListener::bind(address).map_err(|error| ServeError::Listen(address.to_string(), error))
 }
 
 /// The socket in a directory has the name that clients look for.
@@ -366,7 +346,7 @@ fn serve(socket: Socket, shared: &Arc<Shared>) {
     let mut link = Link::new(Arc::clone(&socket), &shared.awake, bytes_max);
     // So many have not begun, or are over the limit of those that have.
     if shared.registry.count() >= options.connections_max + options.connections_max / 2 {
-        http::count(&shared.counts.refused);
+        count(&shared.counts.refused);
         link.say_last(&too_many());
         return;
     }
@@ -382,64 +362,4 @@ fn serve(socket: Socket, shared: &Arc<Shared>) {
             }
             socket.end();
         });
-}
-
-impl Shared {
-    pub(crate) fn is_ending(&self) -> bool {
-        self.is_ending.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn options(&self) -> Arc<Options> {
-        let options = self.options.read();
-        Arc::clone(&options.unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// The certificate of the server, if it has one.
-    pub(crate) fn identity(&self) -> Option<Arc<Identity>> {
-        let identity = self.identity.read();
-        identity.unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// A slot for one more connection.
-    pub(crate) fn take_slot(self: &Arc<Self>) -> Result<Slot, SqlError> {
-        if self.is_ending() {
-            let message = "the database system is shutting down";
-            return Err(SqlError::new(SqlState::CANNOT_CONNECT_NOW, message));
-        }
-        let slot = Slot(Arc::clone(self));
-        if self.begun.fetch_add(1, Ordering::SeqCst) >= self.options().connections_max {
-            return Err(too_many());
-        }
-        Ok(slot)
-    }
-}
-
-/// The slot of a connection, given back at its end.
-pub(crate) struct Slot(Arc<Shared>);
-
-impl Slot {
-    pub(crate) fn counts(&self) -> &Counts {
-        &self.0.counts
-    }
-
-    /// The operating system's user that owns the database.
-    pub(crate) fn owner(&self) -> u32 {
-        self.0.owner
-    }
-
-    pub(crate) fn log(&self) -> &Log {
-        &self.0.log
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.0.begun.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-fn too_many() -> SqlError {
-    let message = "sorry, too many clients already";
-    SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message)
-        .hint("Close connections, or raise max_connections.")
 }

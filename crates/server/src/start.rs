@@ -3,14 +3,14 @@
 //! Nothing that a client says before it is known costs more than 10 KiB and the time that the limit
 //! of authentication gives it. A request to cancel is a connection of its own, without an answer.
 
-use crate::access::{self, Client};
+use crate::access::{self, Client, Refusal};
 use crate::connection::{Connection, ended};
+use crate::counts::count;
 use crate::extended::utf8;
-use crate::http::count;
-use crate::link::{Broken, Link};
+use crate::link::Link;
 use crate::message::{Malformed, StartUp};
 use crate::registry::{Cause, Entry, KEY_BYTES, SHORT_KEY_BYTES};
-use crate::server::{Shared, Slot};
+use crate::shared::{Shared, Slot};
 use crate::status::Reported;
 use rustix::rand::{GetRandomFlags, getrandom};
 use sql::{Session, SqlError, SqlState, WakeReason};
@@ -28,39 +28,6 @@ struct Beginning {
     role: String,
     database: Option<String>,
     settings: Vec<(String, String)>,
-}
-
-/// Why there is no session.
-pub(crate) enum Refusal {
-    Broken(Broken),
-    /// The client is told.
-    Told(SqlError),
-    /// All was said: it was a request to cancel.
-    Done,
-}
-
-impl From<Broken> for Refusal {
-    fn from(broken: Broken) -> Self {
-        Self::Broken(broken)
-    }
-}
-
-impl From<Malformed> for Refusal {
-    fn from(malformed: Malformed) -> Self {
-        Self::Broken(malformed.into())
-    }
-}
-
-impl From<std::io::Error> for Refusal {
-    fn from(error: std::io::Error) -> Self {
-        Self::Broken(error.into())
-    }
-}
-
-impl From<SqlError> for Refusal {
-    fn from(error: SqlError) -> Self {
-        Self::Told(error)
-    }
 }
 
 /// Begins a session for a client; none if it gets none, which it has been told.
