@@ -5,7 +5,7 @@
 //! they are members of, or to all. An object without an [`AccessBody`] belongs to the role that
 //! owns the database, and nothing was granted.
 
-use super::object::{INDELIBLE, INFORMATION_SCHEMA, OWNER, Oid, PG_CATALOG, PUBLIC};
+use super::oid::{INDELIBLE, INFORMATION_SCHEMA, OWNER, Oid, PG_CATALOG, PUBLIC};
 use super::{Body, Catalog, Names, Object};
 use crate::error::Result;
 use sql_values::codec::{Reader, Writer};

@@ -5,9 +5,9 @@
 //! go, since rows below have them. In the body of a row of the catalogue these lists are the last
 //! ones: tables that were written without them have none.
 
-use super::object::{
-    Column, Hidden, Index, IndexForm, Oid, TableBody, read_positions, write_positions,
-};
+use super::fields::{read_positions, write_positions};
+use super::object::{Column, Hidden, Index, IndexForm, TableBody};
+use super::oid::Oid;
 use crate::error::Result;
 use crate::types::storage;
 use sql_values::codec::{Reader, Writer};

@@ -3,7 +3,7 @@
 //! A partitioned table has no rows of its own. Each of its partitions takes the rows whose keys are
 //! within the partition's bound; the values of bounds are kept as texts of the keys' types.
 
-use super::object::Oid;
+use super::oid::Oid;
 use crate::error::Result;
 use sql_values::codec::{Reader, Writer};
 use std::fmt::{self, Display, Formatter};

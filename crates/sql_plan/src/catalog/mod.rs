@@ -6,9 +6,11 @@
 //! gone with its transaction.
 
 mod access;
+mod fields;
 mod hidden;
 mod lineage;
 mod object;
+mod oid;
 mod routine;
 pub mod store;
 mod typed;
@@ -16,11 +18,10 @@ mod typed;
 pub use access::{AccessBody, Attribute, EVERYONE, Grant, OWNER_NAME, Privilege, RoleBody};
 pub use lineage::{Lineage, PartitionBound, RangeEnd, Scheme, Strategy};
 pub use object::{
-    Action, Body, Column, Constraint, DomainBody, EnumBody, FIRST_OID, Foreign, Hidden, INDELIBLE,
-    INFORMATION_SCHEMA, Index, IndexForm, OWNER, Object, Oid, Origin, PG_CATALOG, PUBLIC, Rule,
-    SequenceBody, TableBody, ViewBody,
+    Action, Body, Column, Constraint, DomainBody, EnumBody, Foreign, Hidden, Index, IndexForm,
+    Object, Origin, Rule, SequenceBody, TableBody, ViewBody,
 };
-
+pub use oid::{FIRST_OID, INDELIBLE, INFORMATION_SCHEMA, OWNER, Oid, PG_CATALOG, PUBLIC};
 pub use routine::FunctionBody;
 pub use typed::{is_typed, typed_table};
 

@@ -5,27 +5,13 @@
 //! text which cannot be read back is refused at its definition.
 
 use super::access::{AccessBody, RoleBody};
+use super::fields::{read_positions, read_type, write_positions, write_type};
 use super::lineage::Lineage;
+use super::oid::Oid;
 use super::routine::FunctionBody;
 use crate::error::Result;
-use crate::types::{Kind, Type};
+use crate::types::Type;
 use sql_values::codec::{Reader, Writer};
-
-/// The number of an object.
-pub type Oid = u32;
-
-/// The schema for objects without one.
-pub const PUBLIC: Oid = 2200;
-/// The schema of the built-in objects.
-pub const PG_CATALOG: Oid = 11;
-/// The schema of the standard's views.
-pub const INFORMATION_SCHEMA: Oid = 13_000;
-/// The schema of the relations that PostgreSQL does not have.
-pub const INDELIBLE: Oid = 13_001;
-/// The role that owns everything.
-pub const OWNER: Oid = 10;
-/// Objects of users have this number or a higher one.
-pub const FIRST_OID: Oid = 16_384;
 
 /// An object: its number, its place and name, and what it is.
 #[derive(Clone, Debug)]
@@ -740,43 +726,4 @@ impl SequenceBody {
             owner: reader.option(|reader| Ok((reader.integer()?, reader.integer()?)))?,
         })
     }
-}
-
-pub(super) fn write_positions(writer: &mut Writer, positions: &[usize]) {
-    writer.list(positions, |writer, position| {
-        writer.number(*position as i64);
-    });
-}
-
-pub(super) fn read_positions(reader: &mut Reader<'_>) -> Result<Vec<usize>> {
-    reader.list(Reader::integer)
-}
-
-/// A kind is its number, and its group where users define it.
-pub(super) fn write_type(writer: &mut Writer, data_type: &Type) {
-    let (group, oid) = match data_type.kind {
-        Kind::Enum(oid) => (1, oid),
-        Kind::EnumArray(oid) => (2, oid),
-        Kind::Composite(oid) => (3, oid),
-        Kind::CompositeArray(oid) => (4, oid),
-        kind => (0, kind.oid()),
-    };
-    writer.byte(group);
-    writer.number(oid.into());
-    writer.number(data_type.modifier.into());
-}
-
-pub(super) fn read_type(reader: &mut Reader<'_>) -> Result<Type> {
-    let group = reader.byte()?;
-    let oid = reader.integer()?;
-    let kind = match group {
-        0 => Kind::from_oid(oid).ok_or_else(|| reader.damaged())?,
-        1 => Kind::Enum(oid),
-        2 => Kind::EnumArray(oid),
-        3 => Kind::Composite(oid),
-        4 => Kind::CompositeArray(oid),
-        _ => return Err(reader.damaged()),
-    };
-    let modifier = reader.integer()?;
-    Ok(Type { kind, modifier })
 }

@@ -3,7 +3,7 @@
 //! A function has a body of one query. Several functions may have one name, so the name of a
 //! function among the objects ends with the types of its arguments.
 
-use super::object::{read_type, write_type};
+use super::fields::{read_type, write_type};
 use crate::error::Result;
 use crate::types::Type;
 use crate::types::function::Volatility;

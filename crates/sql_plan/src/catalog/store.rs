@@ -5,7 +5,8 @@
 //! row names a table that is not there.
 
 use super::Catalog;
-use super::object::{Body, FIRST_OID, Object, Oid};
+use super::object::{Body, Object};
+use super::oid::{FIRST_OID, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use indelible::{Connection, Database, Error, HiddenTable, Owner, Table, Value};
 use std::collections::BTreeSet;

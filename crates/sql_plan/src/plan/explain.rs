@@ -5,13 +5,13 @@
 //! on, so both are merged into the node below them. There are no costs: the planner compares
 //! numbers of rows.
 
-use super::counted::{Counted, Counters, Report, Work};
+use super::counters::{Counters, Report, Work};
 use super::estimate::estimate;
 use super::expression::Expr;
 use super::modify::{Change, Modify};
 use super::node::{
-    Access, Aggregate, AggregateCall, Join, JoinKind, JoinMethod, KeyRange, Node, OverWindow, Scan,
-    SetKind, SetOperation, Source, System, Window,
+    Access, Aggregate, AggregateCall, Counted, Join, JoinKind, JoinMethod, KeyRange, Node,
+    OverWindow, Scan, SetKind, SetOperation, Source, System, Window,
 };
 use crate::catalog::{Body, Catalog, Rule};
 use crate::types::{Context, Datum};

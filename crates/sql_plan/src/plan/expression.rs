@@ -4,14 +4,13 @@
 //! own ([`Expr::Outer`]), the parameters, and the session. The binder makes it, the planner moves
 //! it between operators by renumbering its columns, and `run::evaluate` computes it.
 
-use super::call::Call;
-use super::factor::factored;
 use super::node::Node;
 use crate::types::cast::CastContext;
+use crate::types::function::{Function, Volatility};
 use crate::types::{Datum, Kind, RecordShape, Type};
 use std::sync::Arc;
 
-/// An expression.
+/// An expression. Conditions are joined and taken apart in `factor`, parts are visited in `walk`.
 #[derive(Clone, Debug)]
 pub enum Expr {
     /// A value.
@@ -56,6 +55,33 @@ pub enum Expr {
     Subquery(Arc<Subquery>),
     /// Result of an aggregate or window function, while the binder looks at the rest of the query.
     Pending(Pending, usize, Type),
+}
+
+/// A call.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The function that was chosen.
+    pub function: &'static Function,
+    /// The arguments, already converted to its types.
+    pub arguments: Vec<Expr>,
+    /// Types of the arguments.
+    pub argument_types: Arc<[Type]>,
+    /// Type of the result.
+    pub data_type: Type,
+    /// Whether it is written as an operator.
+    pub is_operator: bool,
+}
+
+impl Call {
+    /// Whether it is the operator `=`.
+    pub fn is_equality(&self) -> bool {
+        self.is_operator && self.function.name == "="
+    }
+
+    /// Whether the same arguments give the same result within a statement.
+    pub fn is_stable(&self) -> bool {
+        self.function.volatility != Volatility::Volatile
+    }
 }
 
 /// Functions whose results the binder puts into rows later.
@@ -195,33 +221,6 @@ impl Expr {
     /// Its kind.
     pub fn kind(&self) -> Kind {
         self.data_type().kind
-    }
-
-    /// Both conditions.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        let mut parts = self.conjuncts();
-        parts.extend(other.conjuncts());
-        Self::all(parts)
-    }
-
-    /// All of several conditions.
-    pub fn all(mut parts: Vec<Self>) -> Self {
-        match parts.len() {
-            0 => Self::boolean(true),
-            1 => parts.remove(0),
-            _ => Self::And(parts),
-        }
-    }
-
-    /// The conditions of which all must be true.
-    pub fn conjuncts(self) -> Vec<Self> {
-        match self {
-            Self::And(parts) => parts.into_iter().flat_map(Self::conjuncts).collect(),
-            Self::Or(parts) => factored(parts),
-            Self::Constant(Datum::Bool(true), _) => Vec::new(),
-            other => vec![other],
-        }
     }
 
     /// Whether another expression gives the same value for the same row, as far as their forms

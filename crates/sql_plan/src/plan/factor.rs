@@ -1,4 +1,4 @@
-//! Parts of conditions that hold in each branch of an `OR`.
+//! Conditions of several parts, and the parts that hold in each branch of an `OR`.
 //!
 //! ```text
 //! (a AND b) OR (a AND c)          -> a AND (b OR c)
@@ -9,9 +9,39 @@
 //! by hash, and each input is read only as far as a branch wants it.
 
 use super::expression::Expr;
+use crate::types::Datum;
+
+impl Expr {
+    /// Both conditions.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let mut parts = self.conjuncts();
+        parts.extend(other.conjuncts());
+        Self::all(parts)
+    }
+
+    /// All of several conditions.
+    pub fn all(mut parts: Vec<Self>) -> Self {
+        match parts.len() {
+            0 => Self::boolean(true),
+            1 => parts.remove(0),
+            _ => Self::And(parts),
+        }
+    }
+
+    /// The conditions of which all must be true.
+    pub fn conjuncts(self) -> Vec<Self> {
+        match self {
+            Self::And(parts) => parts.into_iter().flat_map(Self::conjuncts).collect(),
+            Self::Or(parts) => factored(parts),
+            Self::Constant(Datum::Bool(true), _) => Vec::new(),
+            other => vec![other],
+        }
+    }
+}
 
 /// The conditions of an `OR`: the parts that all branches have, and the rest.
-pub(super) fn factored(parts: Vec<Expr>) -> Vec<Expr> {
+fn factored(parts: Vec<Expr>) -> Vec<Expr> {
     let branches = parts.iter().cloned().map(Expr::conjuncts);
     let mut branches: Vec<Vec<Expr>> = branches.collect();
     let has = |branch: &[Expr], part: &Expr| branch.iter().any(|one| one.is_same(part));

@@ -13,6 +13,7 @@ use super::narrow::narrow;
 use super::node::{Aggregate, Filter, Join, JoinKind, JoinMethod, Node, Project, SetOperation};
 use super::order::use_orders;
 use super::prune::prune;
+use super::side::{Side, shifted, side};
 use super::unnest::unnest;
 use super::{Plan, PointPlan};
 use std::collections::BTreeMap;
@@ -311,27 +312,6 @@ fn push_join(join: Join, conditions: Vec<Expr>) -> Node {
     tested(with_method(join), above)
 }
 
-/// The inputs whose columns a condition reads.
-pub(super) enum Side {
-    Left,
-    Right,
-    Both,
-}
-
-pub(super) fn side(condition: &Expr, width: usize) -> Side {
-    let (mut left, mut right) = (false, false);
-    condition.columns(&mut |at| {
-        left |= at < width;
-        right |= at >= width;
-    });
-    match (left, right) {
-        (true, false) => Side::Left,
-        (false, true) => Side::Right,
-        // One without columns may fail for a row that the other side does not have.
-        _ => Side::Both,
-    }
-}
-
 /// Whether a condition is not true if all columns of the right side are NULL.
 fn refuses_nulls(condition: &Expr, width: usize) -> bool {
     match condition {
@@ -345,11 +325,6 @@ fn refuses_nulls(condition: &Expr, width: usize) -> bool {
         Expr::IsNull(operand, true) => matches!(**operand, Expr::Column(at, _) if at >= width),
         _ => false,
     }
-}
-
-pub(super) fn shifted(mut condition: Expr, width: usize) -> Expr {
-    condition.shift(width, -(width as isize));
-    condition
 }
 
 /// Conditions over a projection become conditions over its input.

@@ -6,8 +6,8 @@
 use super::access;
 use super::estimate::estimate;
 use super::expression::Expr;
-use super::improve::{Side, shifted, side};
 use super::node::{Access, Join, JoinKind, JoinMethod, Node, Scan};
+use super::side::{Side, shifted, side};
 
 /// The join with the method that suits its conditions.
 pub(super) fn with_method(mut join: Join) -> Node {

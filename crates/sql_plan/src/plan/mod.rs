@@ -2,22 +2,23 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `expression`, `call` | bound expressions |
-//! | `node`, `modify` | operators, and changes of tables |
+//! | `expression` | bound expressions |
+//! | `node`, `modify`, `partition` | operators, changes of tables, the keys of partitions |
 //! | `walk` | visiting and renumbering them |
 //! | `improve`, `prune`, `narrow` | rewriting a plan: conditions go down, columns are left out |
 //! | `factor`, `unnest`, `decorrelate` | conditions become parts, joins, joins with groups |
 //! | `fold` | constants that are converted when the plan is made |
-//! | `access`, `order`, `method`, `join_order` | indexes of scans, and joins |
+//! | `access`, `order`, `method`, `side`, `join_order` | indexes of scans, and joins |
 //! | `estimate`, `selectivity` | numbers of rows, from counts and from the statistics of columns |
-//! | `explain`, `print`, `counted` | descriptions of plans, and of what their operators did |
+//! | `explain`, `print` | descriptions of plans |
+//! | `counted`, `counters` | the work of operators |
 //! | `point` | statements on single rows |
 //! | `cache` | plans of statements that differ in their literals |
 
 mod access;
 mod cache;
-mod call;
 mod counted;
+mod counters;
 mod decorrelate;
 mod estimate;
 mod explain;
@@ -36,26 +37,27 @@ mod point;
 mod print;
 mod prune;
 mod selectivity;
+mod side;
 mod unnest;
 mod walk;
 
 pub use cache::{Cached, Key, Lifted, PlanCache, Slot, is_lasting};
-pub use call::{AggregateFunction, Call};
-pub use counted::{Counted, Report, Work, counted};
+pub use counted::counted;
+pub use counters::{Report, Work};
 pub use explain::{Explained, Explainer, ShownWork};
-pub use expression::{Expr, Pending, Quantified, RowTest, Subquery, SubqueryTest};
+pub use expression::{Call, Expr, Pending, Quantified, RowTest, Subquery, SubqueryTest};
 pub use modify::{
-    Change, Conflict, Insert, Modify, Moves, Reference, ReferenceAccess, Target, TargetColumn,
-    UniqueKey,
+    Arm, Change, Conflict, Insert, Leaf, Level, Modify, Moves, Next, Reference, ReferenceAccess,
+    Router, Target, TargetColumn, UniqueKey,
 };
 pub use node::{
-    Access, Aggregate, AggregateCall, Bound, Busy, Distinct, Filter, Frame, FrameEnd, FrameUnit,
-    Functions, Join, JoinKind, JoinMethod, KeyRange, Limit, Lock, LockTarget, Node, OverWindow,
-    Project, Recursive, Scan, SetKind, SetOperation, Shared, Sort, SortKey, Source, System, Values,
-    Window, WindowCall, Working,
+    Access, Aggregate, AggregateCall, AggregateFunction, Bound, Busy, Counted, Distinct, Filter,
+    Frame, FrameEnd, FrameUnit, Functions, Join, JoinKind, JoinMethod, KeyRange, Limit, Lock,
+    LockTarget, Node, OverWindow, Project, Recursive, Scan, SetKind, SetOperation, Shared, Sort,
+    SortKey, Source, System, Values, Window, WindowCall, Working,
 };
 
-pub use partition::{Arm, Edge, Leaf, Level, Next, Router, Takes};
+pub use partition::{Edge, Takes};
 pub use point::{PointChange, PointInsert, PointPlan, PointRow};
 pub use walk::Visitor;
 

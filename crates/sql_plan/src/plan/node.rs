@@ -4,8 +4,11 @@
 //! both inputs one after the other in a join. Nodes share their content, so running one costs no
 //! copy; before a plan is run nobody else has it, so changing one costs none either.
 
+use super::counters::Counters;
 use super::expression::Expr;
 use crate::catalog::Oid;
+use crate::types::aggregate;
+use crate::types::function::Function;
 use crate::types::window::WindowFunction;
 use crate::types::{Kind, Type};
 use std::sync::Arc;
@@ -50,7 +53,7 @@ pub enum Node {
     /// Changes of a table.
     Modify(Arc<super::modify::Modify>),
     /// Rows of another node, which are counted.
-    Counted(Arc<super::counted::Counted>),
+    Counted(Arc<Counted>),
 }
 
 /// Rows that are written down in the statement, or made of its parameters.
@@ -288,11 +291,22 @@ pub struct Aggregate {
     pub calls: Vec<AggregateCall>,
 }
 
+/// An aggregate that the binder has chosen.
+#[derive(Clone, Debug)]
+pub struct AggregateFunction {
+    /// Its entry among all functions.
+    pub function: &'static Function,
+    /// The steps of its state.
+    pub aggregate: aggregate::Aggregate,
+    /// Types of the arguments.
+    pub argument_types: Arc<[Type]>,
+}
+
 /// An aggregate over the rows of a group.
 #[derive(Clone, Debug)]
 pub struct AggregateCall {
     /// The aggregate.
-    pub function: super::call::AggregateFunction,
+    pub function: AggregateFunction,
     /// Over a row of the input.
     pub arguments: Vec<Expr>,
     /// Whether equal arguments count once.
@@ -344,7 +358,7 @@ pub struct WindowCall {
 #[derive(Clone, Debug)]
 pub enum OverWindow {
     /// An aggregate over the rows of the frame.
-    Aggregate(super::call::AggregateFunction),
+    Aggregate(AggregateFunction),
     /// A function of the place in the partition, such as `rank`.
     Function(WindowFunction),
 }
@@ -524,6 +538,15 @@ pub enum Busy {
     Skip,
 }
 
+/// A node whose work is counted.
+#[derive(Clone, Debug)]
+pub struct Counted {
+    /// The node.
+    pub input: Node,
+    /// The counts, which all runs of the node share.
+    pub counters: Arc<Counters>,
+}
+
 impl Node {
     /// A node without rows, for the place of one that moves.
     pub fn nothing() -> Self {
@@ -580,8 +603,8 @@ nodes! {
     Shared Recursive Working Lock
 }
 
-impl From<super::counted::Counted> for Node {
-    fn from(content: super::counted::Counted) -> Self {
+impl From<Counted> for Node {
+    fn from(content: Counted) -> Self {
         Self::Counted(Arc::new(content))
     }
 }

@@ -1,36 +1,10 @@
-//! The way of a row to its partition.
+//! The keys that partitions take.
 //!
-//! A partitioned table is a level: keys over the row, and for each partition the keys that it
-//! takes. A partition may be a level itself, so a row goes down from level to level to a leaf.
+//! A partition takes some values of one column, or a range of keys, or the rest. No two partitions
+//! of a table take the same key, which definitions check with [`Takes::overlaps`].
 
-use super::expression::Expr;
-use super::modify::{Conflict, Target};
-use crate::catalog::Oid;
 use crate::types::Datum;
 use std::cmp::Ordering;
-use std::sync::Arc;
-
-/// A partitioned table.
-#[derive(Clone, Debug)]
-pub struct Level {
-    /// The name of the table.
-    pub table: String,
-    /// Expressions over the row, and how they are written.
-    pub keys: Vec<(Expr, String)>,
-    /// Its partitions.
-    pub arms: Vec<Arm>,
-}
-
-/// A partition of a level.
-#[derive(Clone, Debug)]
-pub struct Arm {
-    /// The partition.
-    pub table: Oid,
-    /// The keys of its rows.
-    pub takes: Takes,
-    /// The level or leaf that the partition is.
-    pub next: Next,
-}
 
 /// The keys that a partition takes.
 #[derive(Clone, Debug)]
@@ -54,56 +28,9 @@ pub enum Edge {
     Max,
 }
 
-/// The place that follows an arm.
-#[derive(Clone, Copy, Debug)]
-pub enum Next {
-    /// Nobody asks for it.
-    Unknown,
-    /// The level with this position in the router.
-    Level(usize),
-    /// The leaf with this position in the router.
-    Leaf(usize),
-}
-
-/// All levels below a partitioned table, and the tables at their ends.
-#[derive(Clone, Debug)]
-pub struct Router {
-    /// The first is the table itself. Keys are over rows of it.
-    pub levels: Vec<Level>,
-    /// The tables that have rows.
-    pub leaves: Vec<Leaf>,
-    /// The partitions that the table itself is, over rows of it.
-    pub within: Vec<(Level, usize)>,
-}
-
-/// A partition that has rows.
-#[derive(Clone, Debug)]
-pub struct Leaf {
-    /// The partition, with the rules for its rows.
-    pub target: Arc<Target>,
-    /// For each of its columns the one of the table above.
-    pub columns: Vec<usize>,
-    /// The remedy for a key of its rows that is there already.
-    pub conflict: Option<Conflict>,
-}
-
-impl Level {
-    /// The arm that takes a row with these keys.
-    pub fn arm(&self, keys: &[Datum]) -> Option<usize> {
-        let takes = |arm: &Arm| arm.takes.has(keys);
-        let found = self.arms.iter().position(takes);
-        found.or_else(|| self.rest())
-    }
-
-    /// The arm of the rows that no other takes.
-    pub fn rest(&self) -> Option<usize> {
-        let is_rest = |arm: &Arm| matches!(arm.takes, Takes::Rest);
-        self.arms.iter().position(is_rest)
-    }
-}
-
 impl Takes {
-    fn has(&self, keys: &[Datum]) -> bool {
+    /// Whether it takes these keys; the rest does only if nobody else does.
+    pub(super) fn has(&self, keys: &[Datum]) -> bool {
         match self {
             Self::Rest => false,
             Self::Among(values) => keys.first().is_some_and(|key| values.contains(key)),
@@ -156,24 +83,4 @@ fn compare(one: &[Edge], other: &[Edge]) -> Ordering {
         }
     }
     Ordering::Equal
-}
-
-impl Leaf {
-    /// Its row of a row of the table above.
-    pub fn row_of(&self, row: &[Datum]) -> Vec<Datum> {
-        let mut own: Vec<Datum> = self.columns.iter().map(|&at| row[at].clone()).collect();
-        // Those of indexes are computed.
-        own.resize(self.target.columns.len(), Datum::Null);
-        own
-    }
-
-    /// The row of the table above, of `width` columns, with the number of this table after it.
-    pub fn row_above(&self, own: &[Datum], width: usize) -> Vec<Datum> {
-        let mut row = vec![Datum::Null; width];
-        for (value, &at) in own.iter().zip(&self.columns) {
-            row[at] = value.clone();
-        }
-        row.push(Datum::Oid(self.target.source.oid));
-        row
-    }
 }

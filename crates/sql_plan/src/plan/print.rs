@@ -3,9 +3,8 @@
 //! Positions become names again. A query inside is named by its number, and described beside the
 //! node that has it.
 
-use super::call::Call;
 use super::explain::{Explained, Explainer};
-use super::expression::{Expr, Quantified, Subquery, SubqueryTest};
+use super::expression::{Call, Expr, Quantified, Subquery, SubqueryTest};
 use super::node::SortKey;
 use crate::types::{Datum, Kind, text_io};
 

@@ -1,0 +1,19 @@
+//! Numbers of objects, and those that objects of the system have.
+//!
+//! Objects of users begin at [`FIRST_OID`], as in PostgreSQL, so no number below it is given again.
+
+/// The number of an object.
+pub type Oid = u32;
+
+/// The schema for objects without one.
+pub const PUBLIC: Oid = 2200;
+/// The schema of the built-in objects.
+pub const PG_CATALOG: Oid = 11;
+/// The schema of the standard's views.
+pub const INFORMATION_SCHEMA: Oid = 13_000;
+/// The schema of the relations that PostgreSQL does not have.
+pub const INDELIBLE: Oid = 13_001;
+/// The role that owns everything.
+pub const OWNER: Oid = 10;
+/// Objects of users have this number or a higher one.
+pub const FIRST_OID: Oid = 16_384;
