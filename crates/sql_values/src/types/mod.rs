@@ -4,9 +4,10 @@
 //! |---|---|
 //! | `kind`, `datum` | types and values |
 //! | `numeric`, `interval`, `datetime`, `json`, `array`, `geometry` | values of several parts |
-//! | `text_io`, `float_io`, `binary_io` | the two forms on the wire |
+//! | `text_io`, `array_text`, `float_io`, `binary_io` | the two forms on the wire |
 //! | `storage` | values in columns of the database |
 //! | `cast`, `overload`, `operator` | conversions, and the choice between overloads |
+//! | `signature` | descriptions of functions, of all sorts |
 //! | `function`, `aggregate`, `window` | functions |
 //! | `context`, `random` | the surroundings of a call |
 
@@ -22,6 +23,7 @@
 
 pub mod aggregate;
 pub mod array;
+mod array_text;
 pub mod binary_io;
 pub mod cast;
 pub mod context;
@@ -37,6 +39,7 @@ pub mod numeric;
 pub mod operator;
 pub mod overload;
 pub mod random;
+mod signature;
 pub mod storage;
 pub mod text_io;
 pub mod window;

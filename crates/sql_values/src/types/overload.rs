@@ -12,8 +12,8 @@
 //! 5. More than one left is an error, 42725; none is 42883.
 
 use super::cast::{self, CastContext};
-use super::function::Function;
 use super::kind::{Category, Kind};
+use super::signature::Function;
 use crate::error::{Result, SqlError, SqlState};
 
 /// The function that was chosen for a call.

@@ -3,7 +3,7 @@
 //! Each type has one form that is printed and several that are read. A text that is none of them is
 //! refused with PostgreSQL's message, which quotes it.
 
-use super::array;
+use super::array_text;
 use super::cast::{CastContext, apply_modifier};
 use super::context::{ByteaOutput, Context};
 use super::datetime::{parse as moment, print as moment_print};
@@ -63,10 +63,10 @@ pub fn parse(kind: Kind, text: &str, context: &Context<'_>) -> Result<Datum> {
                     format!("invalid input value for enum {name}: \"{text}\""),
                 )
             }),
-        Kind::Int2Vector | Kind::OidVector => array::parse_vector(kind, text, context),
+        Kind::Int2Vector | Kind::OidVector => array_text::parse_vector(kind, text, context),
         Kind::Array(_) | Kind::EnumArray(_) | Kind::CompositeArray(_) => {
             let element = kind.element().ok_or_else(|| no_input(kind))?;
-            array::parse(element, text, context)
+            array_text::parse(element, text, context)
         }
         Kind::Composite(oid) => parse_record(oid, text, context),
         Kind::Record => Err(SqlError::new(
@@ -144,7 +144,7 @@ pub fn print_into(
                 print_into(out, element, value.element, context)?;
             }
         }
-        Datum::Array(value) => array::print(out, value, context)?,
+        Datum::Array(value) => array_text::print(out, value, context)?,
         Datum::Record(record) => print_record(out, record, context)?,
         Datum::Enum(label) => out.push_str(&label.label),
         Datum::Oid(number) => print_object(out, *number, kind, context),

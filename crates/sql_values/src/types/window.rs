@@ -3,35 +3,10 @@
 //!
 //! Aggregates can be called over a window too; they are not listed here.
 
-use super::function::{Body, Function};
-use super::kind::Kind::{self, AnyCompatible, AnyElement, Float8, Int4, Int8};
+pub use super::signature::WindowFunction;
 
-/// A window function.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WindowFunction {
-    /// The number of the row in its partition.
-    RowNumber,
-    /// The number of the first of the row's peers.
-    Rank,
-    /// The number of the row's group of peers.
-    DenseRank,
-    /// `(rank - 1) / (rows - 1)`.
-    PercentRank,
-    /// Rows up to the last peer, as a share of all.
-    CumeDist,
-    /// The number of the row's bucket.
-    Ntile,
-    /// A value of an earlier row.
-    Lag,
-    /// A value of a later row.
-    Lead,
-    /// A value of the first row of the frame.
-    FirstValue,
-    /// A value of the last row of the frame.
-    LastValue,
-    /// A value of the row of the frame with a number.
-    NthValue,
-}
+use super::kind::Kind::{self, AnyCompatible, AnyElement, Float8, Int4, Int8};
+use super::signature::{Body, Function};
 
 const fn window(
     name: &'static str,

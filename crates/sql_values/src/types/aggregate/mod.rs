@@ -8,34 +8,10 @@ mod ordered;
 mod statistics;
 mod total;
 
-use super::context::CallContext;
-use super::datum::Datum;
-use super::function::{Body, Function};
+pub use super::signature::{Accumulator, Aggregate};
+
 use super::kind::Kind;
-use crate::error::Result;
-
-/// The running state of a group.
-pub trait Accumulator: Send {
-    /// Takes the arguments of a row.
-    fn add(&mut self, context: &mut CallContext<'_>, arguments: &[Datum]) -> Result<()>;
-
-    /// The value of the rows so far; more may follow.
-    fn value(&self, context: &mut CallContext<'_>) -> Result<Datum>;
-
-    /// Bytes of memory that it holds beyond itself.
-    fn memory_bytes(&self) -> usize {
-        0
-    }
-}
-
-/// The code of an aggregate.
-#[derive(Clone, Copy, Debug)]
-pub struct Aggregate {
-    /// A state without rows.
-    pub start: fn() -> Box<dyn Accumulator>,
-    /// Whether a state has all values of its group.
-    pub keeps_rows: bool,
-}
+use super::signature::{Body, Function};
 
 /// An aggregate that leaves out rows with NULLs.
 const fn aggregate(

@@ -1,8 +1,6 @@
-//! Functions: their signatures, and how they are found.
+//! Functions of values, and how functions of all sorts are found.
 //!
-//! A [`Function`] is a row of a static table: name, kinds of its arguments and of its result, and
-//! the code. Aggregates and window functions stand in the same tables, as they share names and the
-//! rules of the choice with all others. [`Functions`] looks them up.
+//! Each file has a table of functions of one subject; [`Functions`] looks names up in all of them.
 
 pub mod array;
 pub mod array_assign;
@@ -24,187 +22,15 @@ mod series;
 pub mod string;
 mod support;
 
+pub use super::signature::{Body, Function, Pair, Rows, Scalar, SetFunction, Volatility};
 pub use bytes::to_base64;
 
-use super::aggregate::{self, Aggregate};
-use super::context::CallContext;
-use super::datum::Datum;
+use super::aggregate;
 use super::kind::Kind;
 use super::overload::{self, Resolved};
-use super::window::WindowFunction;
 use crate::error::Result;
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::LazyLock;
-
-/// The code of a function of one value.
-pub type Scalar = fn(&mut CallContext<'_>, &[Datum]) -> Result<Datum>;
-/// The code of a function of two values that needs nothing else.
-pub type Pair = fn(&Datum, &Datum) -> Result<Datum>;
-/// The rows of a function that returns a set.
-pub type Rows = Box<dyn Iterator<Item = Result<Datum>> + Send>;
-/// The code of a function that returns a set.
-pub type SetFunction = fn(&mut CallContext<'_>, &[Datum]) -> Result<Rows>;
-
-/// How a function is run.
-#[derive(Clone, Copy, Debug)]
-pub enum Body {
-    /// Arguments in, a value out.
-    Scalar(Scalar),
-    /// Whether an order of two values is among those that are wanted.
-    Comparison(fn(Ordering) -> bool),
-    /// Two arguments in, a value out, whatever the surroundings.
-    Pair(Pair),
-    /// Arguments in, rows out.
-    Set(SetFunction),
-    /// The session runs it, by this name.
-    Host(&'static str),
-    /// The session runs it, by this name; the result is an array of the rows.
-    HostSet(&'static str),
-    /// All rows of a group in, a value out.
-    Aggregate(Aggregate),
-    /// A value for each row, from the rows around it.
-    Window(WindowFunction),
-}
-
-/// When the same arguments give the same result.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Volatility {
-    /// Always.
-    Immutable,
-    /// Within a statement.
-    Stable,
-    /// Never for sure.
-    Volatile,
-}
-
-/// A function or operator.
-#[derive(Clone, Copy, Debug)]
-pub struct Function {
-    /// Its name.
-    pub name: &'static str,
-    /// The kinds of its arguments.
-    pub arguments: &'static [Kind],
-    /// The kind of its result, or of each row of it.
-    pub result: Kind,
-    /// Columns of its rows, where it has several.
-    pub columns: &'static [(&'static str, Kind)],
-    /// Whether NULL in any argument makes the result NULL without a call.
-    pub is_strict: bool,
-    /// Whether the last argument is an array that takes the rest of the arguments; `any` there
-    /// takes them as they are.
-    pub is_variadic: bool,
-    /// So many arguments at the end may be left out; the function sees fewer of them.
-    pub default_count: usize,
-    /// When results repeat.
-    pub volatility: Volatility,
-    /// The code.
-    pub body: Body,
-}
-
-impl Function {
-    /// A function of one value.
-    pub const fn scalar(
-        name: &'static str,
-        arguments: &'static [Kind],
-        result: Kind,
-        call: Scalar,
-    ) -> Self {
-        Self::with_body(name, arguments, result, Body::Scalar(call))
-    }
-
-    /// A function of two values that needs nothing else.
-    pub const fn pair(
-        name: &'static str,
-        arguments: &'static [Kind],
-        result: Kind,
-        call: Pair,
-    ) -> Self {
-        Self::with_body(name, arguments, result, Body::Pair(call))
-    }
-
-    /// A function that returns a set.
-    pub const fn set(
-        name: &'static str,
-        arguments: &'static [Kind],
-        result: Kind,
-        call: SetFunction,
-    ) -> Self {
-        Self::with_body(name, arguments, result, Body::Set(call))
-    }
-
-    /// A function that the session runs; its results never repeat for sure.
-    pub const fn host(name: &'static str, arguments: &'static [Kind], result: Kind) -> Self {
-        Self::with_body(name, arguments, result, Body::Host(name)).volatile()
-    }
-
-    /// A function with any body: immutable and strict.
-    pub const fn with_body(
-        name: &'static str,
-        arguments: &'static [Kind],
-        result: Kind,
-        body: Body,
-    ) -> Self {
-        Self {
-            name,
-            arguments,
-            result,
-            columns: &[],
-            is_strict: true,
-            is_variadic: false,
-            default_count: 0,
-            volatility: Volatility::Immutable,
-            body,
-        }
-    }
-
-    /// The function, called with NULLs too.
-    #[must_use]
-    pub const fn nullable(mut self) -> Self {
-        self.is_strict = false;
-        self
-    }
-
-    /// The function, with results that repeat within a statement only.
-    #[must_use]
-    pub const fn stable(mut self) -> Self {
-        self.volatility = Volatility::Stable;
-        self
-    }
-
-    /// The function, with results that never repeat for sure.
-    #[must_use]
-    pub const fn volatile(mut self) -> Self {
-        self.volatility = Volatility::Volatile;
-        self
-    }
-
-    /// The function, whose last argument takes the rest of them.
-    #[must_use]
-    pub const fn variadic(mut self) -> Self {
-        self.is_variadic = true;
-        self
-    }
-
-    /// The function, of whose arguments so many may be left out.
-    #[must_use]
-    pub const fn defaults(mut self, count: usize) -> Self {
-        self.default_count = count;
-        self
-    }
-
-    /// The function, whose rows have these columns.
-    #[must_use]
-    pub const fn columns(mut self, columns: &'static [(&'static str, Kind)]) -> Self {
-        self.columns = columns;
-        self
-    }
-
-    /// Whether it returns a set.
-    pub fn returns_set(&self) -> bool {
-        matches!(self.body, Body::Set(_) | Body::HostSet(_))
-    }
-}
 
 /// Functions by their names.
 #[derive(Debug)]
