@@ -15,14 +15,7 @@ const CYCLES_MAX: usize = 6;
 
 /// Rooms with longer cycles, and most files of their longest one. No number grows, and a room that
 /// is below the limit leaves the list.
-const LONG: &[(&str, usize)] = &[
-    ("capi", 4),
-    ("join", 10),
-    ("server", 10),
-    ("sql", 56),
-    ("sql_plan", 7),
-    ("sql_values", 8),
-];
+const LONG: &[(&str, usize)] = &[("sql", 37)];
 
 /// The path of a module or name, from the root of its room.
 type Path = Vec<String>;
