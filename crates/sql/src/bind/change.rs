@@ -5,12 +5,11 @@
 
 use super::family::{add_member, all_of, places_in};
 use super::from::Source as Part;
-use super::insert::is_default;
 use super::scope::{Clause, Scope};
 use super::table::BoundTable;
-use super::target::AssignTarget;
+use super::target::{AssignTarget, is_default};
 use super::view::Verb;
-use super::{Binder, ident_text, object_name};
+use super::{Binder, Changed, ident_text, object_name};
 use crate::catalog::{Origin, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Change, Expr, Filter, Join, JoinKind, JoinMethod, Modify, Moves, Node};
@@ -22,8 +21,6 @@ use sqlparser::ast::{
     UpdateTableFromKind,
 };
 use std::sync::Arc;
-
-pub(super) type Changed = (Node, Option<Vec<OutputColumn>>);
 
 /// Expressions over a changed row, and their columns.
 type Returned = (Option<Vec<Expr>>, Option<Vec<OutputColumn>>);

@@ -3,13 +3,12 @@
 //! Each column of the table gets an expression over the rows of the input: a column of them, or
 //! its default. Defaults in `VALUES` are bound where they stand.
 
-use super::change::Changed;
 use super::family::add_member;
 use super::scope::{Clause, Scope};
 use super::table::BoundTable;
-use super::target::AssignTarget;
+use super::target::{AssignTarget, is_default};
 use super::view::Verb;
-use super::{Binder, all_columns, ident_text, object_name};
+use super::{Binder, Changed, all_columns, ident_text, object_name};
 use crate::catalog::{Column, Origin, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Change, Conflict, Expr, Insert, Modify, Node, Target, UniqueKey, Values};
@@ -381,12 +380,6 @@ pub(super) fn refuse_generated(
         Origin::Identity { .. } => error.hint("Use OVERRIDING SYSTEM VALUE to override."),
         _ => error,
     })
-}
-
-/// Whether a value is the word `DEFAULT`.
-pub(super) fn is_default(tree: &ast::Expr) -> bool {
-    matches!(tree, ast::Expr::Identifier(word)
-        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("default"))
 }
 
 fn check_width(found: usize, places: &[AssignTarget], insert: &ast::Insert) -> Result<()> {

@@ -3,7 +3,7 @@
 //!
 //! | module | job |
 //! |---|---|
-//! | `scope` | the columns that a part of a query sees |
+//! | `scope`, `lookup` | the columns that a part of a query sees, and how they are found by name |
 //! | `expression`, `operator`, `function`, `arguments`, `ordered_set`, `subquery` | expressions |
 //! | `literal`, `lifted`, `coerce`, `data_type` | values and types |
 //! | `query`, `recursion`, `from`, `view`, `select`, `window`, `order` | queries |
@@ -31,6 +31,7 @@ mod infer;
 mod insert;
 mod lifted;
 mod literal;
+mod lookup;
 mod operator;
 mod order;
 mod ordered_set;
@@ -101,7 +102,10 @@ pub(crate) struct Binder<'b> {
     depth: usize,
 }
 
-/// A bound change: its plan, the columns of what it returns, and its command.
+/// A bound change: its plan, and the columns of what it returns.
+type Changed = (Node, Option<Vec<OutputColumn>>);
+
+/// The same with its command.
 type BoundChange = (Node, Option<Vec<OutputColumn>>, &'static str);
 
 /// A bound query: its plan, and the columns of its rows.

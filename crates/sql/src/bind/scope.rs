@@ -1,14 +1,11 @@
-//! The columns that a part of a query sees, and how they are found by name.
+//! The columns that a part of a query sees.
 //!
-//! A name without a table is looked for in the innermost query first, then in those around it. A
-//! column that a join with `USING` has merged hides those that it was made of.
+//! A column that a join with `USING` has merged hides those that it was made of.
 
-use super::Binder;
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{AggregateCall, Expr, WindowCall};
 use crate::types::Type;
 use sqlparser::ast::WindowSpec;
-use sqlparser::tokenizer::Span;
 use std::sync::Arc;
 
 /// Columns of one query, and what its expressions have asked for.
@@ -185,7 +182,7 @@ impl Scope {
     }
 
     /// The number of the table that a row is from.
-    fn table_oid(&self, alias: Option<&str>) -> Result<Option<ScopeColumn>> {
+    pub(super) fn table_oid(&self, alias: Option<&str>) -> Result<Option<ScopeColumn>> {
         let mut found = self.tables.iter().filter_map(|table| {
             let is_meant = alias.is_none_or(|alias| alias == table.alias);
             Some((table, table.table_oid.clone().filter(|_| is_meant)?))
@@ -213,7 +210,7 @@ impl Scope {
     }
 
     /// The column with this name; none if there is none.
-    fn find(&self, table: Option<&str>, name: &str) -> Result<Option<&ScopeColumn>> {
+    pub(super) fn find(&self, table: Option<&str>, name: &str) -> Result<Option<&ScopeColumn>> {
         let mut matches = self.columns.iter().filter(|column| {
             column.name == name
                 && match table {
@@ -228,98 +225,4 @@ impl Scope {
         }
         Ok(first)
     }
-}
-
-impl Binder<'_> {
-    /// A column by its name, of this query or of one around it.
-    pub(super) fn column(&mut self, table: Option<&str>, name: &str, span: Span) -> Result<Expr> {
-        match self.find_column(table, name) {
-            Ok(Some((column, level))) => {
-                let mut expression = column.expression;
-                for _ in 0..level {
-                    expression = expression.into_outer();
-                }
-                Ok(expression)
-            }
-            Ok(None) => Err(self.at(span, self.no_column(table, name))),
-            Err(error) => Err(self.at(span, error)),
-        }
-    }
-
-    /// A column by its name, and the number of scopes that it is out.
-    pub(super) fn find_column(
-        &self,
-        table: Option<&str>,
-        name: &str,
-    ) -> Result<Option<(ScopeColumn, usize)>> {
-        for (level, scope) in self.scopes.iter().rev().enumerate() {
-            if let Some(column) = scope.find(table, name)? {
-                return Ok(Some((column.clone(), level)));
-            }
-            if name == "tableoid"
-                && let Some(column) = scope.table_oid(table)?
-            {
-                return Ok(Some((column, level)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Whether a table of this query, or of one around it, has this name.
-    pub(super) fn knows_table(&self, alias: &str) -> bool {
-        let mut scopes = self.scopes.iter();
-        scopes.any(|scope| scope.tables.iter().any(|table| table.alias == alias))
-    }
-
-    fn no_column(&self, table: Option<&str>, name: &str) -> SqlError {
-        match table {
-            Some(table) if !self.knows_table(table) => {
-                let message = format!("missing FROM-clause entry for table \"{table}\"");
-                SqlError::new(SqlState::UNDEFINED_TABLE, message)
-            }
-            Some(table) => {
-                let message = format!("column {table}.{name} does not exist");
-                SqlError::new(SqlState::UNDEFINED_COLUMN, message)
-            }
-            None => {
-                let message = format!("column \"{name}\" does not exist");
-                let error = SqlError::new(SqlState::UNDEFINED_COLUMN, message);
-                match self.like(name) {
-                    Some(hint) => error.hint(hint),
-                    None => error,
-                }
-            }
-        }
-    }
-
-    /// A hint at a column whose name differs in a letter or two.
-    fn like(&self, name: &str) -> Option<String> {
-        let scope = self.scopes.last()?;
-        let close = |column: &&ScopeColumn| {
-            let column = &column.name;
-            let limit = 1 + name.len() / 4;
-            column.len().abs_diff(name.len()) <= limit && differences(column, name) <= limit
-        };
-        let column = scope.columns.iter().find(close)?;
-        let table = column.table.as_deref()?;
-        Some(format!(
-            "Perhaps you meant to reference the column \"{table}.{}\".",
-            column.name
-        ))
-    }
-}
-
-/// Letters by which two names differ.
-fn differences(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (at, letter) in one.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
-        for (column, other) in other.iter().enumerate() {
-            let same = diagonal + usize::from(letter != *other);
-            diagonal = row[column + 1];
-            row[column + 1] = same.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row.last().copied().unwrap_or(0)
 }

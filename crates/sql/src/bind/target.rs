@@ -192,3 +192,9 @@ impl Binder<'_> {
         self.call(name, vec![before, value, ends])
     }
 }
+
+/// Whether a value is the word `DEFAULT`.
+pub(super) fn is_default(tree: &ast::Expr) -> bool {
+    matches!(tree, ast::Expr::Identifier(word)
+        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("default"))
+}
