@@ -2,17 +2,16 @@
 //! the statement means.
 //! A row that several rows of other tables meet is changed once.
 
-use super::insert::{Seen, insert_routed, key_datums};
-use super::rules::{check, generate, is_key, named, of_row};
-use super::{Noted, Pending, reference, route};
+use super::insert::insert_routed;
+use super::noted::{Noted, Seen, key_datums};
+use super::route;
+use super::row::{after, remove, store};
 use crate::error::Result;
 use crate::plan::{Expr, Moves, Target};
-use crate::run::evaluate::evaluate;
 use crate::run::lock::{Newest, lock_row};
-use crate::run::storage::{column_value, key_of};
 use crate::run::{Row, Run, is_true};
 use crate::types::Datum;
-use indelible::{Error, RowLock};
+use indelible::RowLock;
 
 /// Updates the row of an input row; returns it with the others' rows, if it was changed.
 pub(super) fn update(
@@ -85,21 +84,6 @@ pub(super) fn delete(
     Ok(Some(newest))
 }
 
-/// Deletes a row that is locked.
-pub(super) fn remove(
-    table: &Target,
-    row: &[Datum],
-    pending: &mut Pending,
-    run: &mut Run<'_>,
-) -> Result<()> {
-    let key = key_of(&table.source, row, &run.environment.context())?;
-    run.connection
-        .delete(&table.source.table, key)
-        .map_err(|error| named(table, error.into()))?;
-    reference::note_children(table, row, None, pending);
-    Ok(())
-}
-
 /// Locks the row of an input row and reads it again; none if it is no longer meant.
 fn newest(
     table: &Target,
@@ -141,59 +125,4 @@ fn strength_of(table: &Target, set: &[(usize, Expr)]) -> RowLock {
     } else {
         RowLock::NoKeyUpdate
     }
-}
-
-/// Gives columns of a locked row their values, which read `row`; returns the new row.
-pub(super) fn apply(
-    table: &Target,
-    set: &[(usize, Expr)],
-    (existing, row): (Row, &[Datum]),
-    pending: &mut Pending,
-    run: &mut Run<'_>,
-) -> Result<Row> {
-    let after = after(set, &existing, row, run)?;
-    let columns = set.iter().map(|(at, _)| *at);
-    store(table, columns, (existing, after), pending, run)
-}
-
-/// A row with new values, which read `row`.
-fn after(
-    set: &[(usize, Expr)],
-    existing: &[Datum],
-    row: &[Datum],
-    run: &mut Run<'_>,
-) -> Result<Row> {
-    let mut after = existing.to_vec();
-    for (at, value) in set {
-        after[*at] = evaluate(value, row, run)?;
-    }
-    Ok(after)
-}
-
-/// Stores the columns of a locked row that have other values.
-pub(super) fn store(
-    table: &Target,
-    columns: impl Iterator<Item = usize>,
-    (existing, mut changed): (Row, Row),
-    pending: &mut Pending,
-    run: &mut Run<'_>,
-) -> Result<Row> {
-    generate(table, &mut changed, run)?;
-    check(table, &changed, run)?;
-    let mut stored = table.source.table.changes();
-    let generated = table.generated.iter().map(|(at, _)| *at);
-    let context = run.environment.context();
-    for at in columns.chain(generated) {
-        let value = column_value(&table.source, at, &changed[at], is_key(table, at), &context)?;
-        stored
-            .set(at, &value)
-            .map_err(|error| named(table, Error::from(error).into()))?;
-    }
-    let key = key_of(&table.source, &existing, &context)?;
-    run.connection
-        .update(&table.source.table, key, &stored)
-        .map_err(|error| of_row(table, error, &changed, run))?;
-    reference::note_parents(table, &changed, Some(&existing), pending);
-    reference::note_children(table, &existing, Some(&changed), pending);
-    Ok(changed)
 }

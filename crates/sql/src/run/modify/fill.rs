@@ -6,8 +6,8 @@
 //! it has no savepoint that is younger than the table. All others go through the write set.
 
 use super::insert::new_row;
+use super::noted::{Pending, note_parents};
 use super::rules::{check, of_row, store, store_row};
-use super::{Pending, reference};
 use crate::error::Result;
 use crate::plan::{Change, Expr, Insert, Modify, Node, Target};
 use crate::run::storage::read_row;
@@ -62,7 +62,7 @@ impl Fill {
         let row = self.or_earlier(new_row(table, insert, input, run), table, run)?;
         let stored = store_row(table, &row, &run.environment.context(), self.next(table));
         self.or_earlier(stored, table, run)?;
-        reference::note_parents(table, &row, None, pending);
+        note_parents(table, &row, None, pending);
         self.added(table, run)
     }
 

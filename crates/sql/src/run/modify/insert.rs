@@ -3,9 +3,10 @@
 //! A row in the way may have been committed after the statement began: it is looked for in the
 //! newest state, locked, and changed as an update changes it.
 
-use super::change::apply;
+use super::noted::{Noted, Pending, Seen, key_datums, note_parents};
+use super::route;
+use super::row::apply;
 use super::rules::{check, check_views, duplicate, generate, of_row, stored_row};
-use super::{Noted, Pending, reference, route};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Conflict, Insert, Router, Target, UniqueKey};
 use crate::run::evaluate::all;
@@ -14,10 +15,6 @@ use crate::run::storage::{key_value, key_values, read_row};
 use crate::run::{Row, Run, is_true};
 use crate::types::{Datum, Type};
 use indelible::{Prefix, RowLock};
-use std::collections::HashSet;
-
-/// Rows of this statement, by their keys.
-pub(super) type Seen = HashSet<Row>;
 
 /// Inserts the row of an input row; returns it, or the one that was changed in its place.
 pub(super) fn insert(
@@ -106,7 +103,7 @@ fn insert_row(
     if matches!(conflict, Some(Conflict::Update { .. })) {
         seen.insert(key_datums(table, &row));
     }
-    reference::note_parents(table, &row, None, pending);
+    note_parents(table, &row, None, pending);
     Ok(Some(row))
 }
 
@@ -171,13 +168,6 @@ fn check_seen(table: &Target, key: &UniqueKey, row: &[Datum], run: &mut Run<'_>)
     }
     let message = "could not serialize access due to concurrent update";
     Err(SqlError::new(SqlState::SERIALIZATION_FAILURE, message))
-}
-
-/// The values of a row's key.
-pub(super) fn key_datums(table: &Target, row: &[Datum]) -> Row {
-    let key = table.source.key.iter();
-    key.map(|&at| row.get(at).cloned().unwrap_or(Datum::Null))
-        .collect()
 }
 
 /// The fate of the row that is in the way.

@@ -4,10 +4,10 @@
 //! |---|---|
 //! | `insert` | new rows, and conflicts with those that are there |
 //! | `fill` | new rows, many at a time |
-//! | `change` | updates and deletions |
+//! | `change`, `row` | updates and deletions, of statements and of a row |
 //! | `route` | the way to partitions |
 //! | `rules` | NOT NULL, checks, generated columns, names in errors |
-//! | `reference` | foreign keys and their actions |
+//! | `noted`, `reference` | foreign keys and their actions |
 //!
 //! All rows are changed before the first result goes out: a client that reads half of them has
 //! changed all. References are looked at when all rows have been changed, as one statement may
@@ -16,18 +16,20 @@
 mod change;
 mod fill;
 mod insert;
+mod noted;
 mod reference;
 mod route;
+mod row;
 pub(super) mod rules;
 
-use super::{Operator, Row, Run, build};
+use super::{Operator, Run, build};
 use crate::error::Result;
-use crate::plan::{Change, Modify, Target};
+use crate::plan::{Change, Modify};
 use crate::sink::Batch;
 use crate::types::Datum;
 use fill::Fill;
+use noted::Noted;
 use sql_rows::{Place, Store};
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// References of rows of COPY that are looked at together.
@@ -40,15 +42,6 @@ pub(super) struct ModifyRun {
     results: Option<Store>,
     next: u64,
     place: Place,
-}
-
-/// The references that a statement looks at when its rows are changed.
-#[derive(Default)]
-struct Pending {
-    /// Rows whose references must exist, with the positions of the references.
-    parents: Vec<(usize, Row)>,
-    /// Rows that were deleted or have other keys, before and after.
-    children: Vec<(usize, Row, Option<Row>)>,
 }
 
 impl ModifyRun {
@@ -75,29 +68,6 @@ impl ModifyRun {
                 changing.change(&self.plan, row, run)?;
             }
         }
-    }
-}
-
-/// Things that a statement has to know of the rows that it has changed.
-#[derive(Default)]
-struct Noted {
-    pending: Pending,
-    /// References of partitions.
-    routed: Vec<(Arc<Target>, Pending)>,
-    /// Rows that it has changed, where it must not change one twice.
-    seen: HashSet<Row>,
-}
-
-impl Noted {
-    /// The place of the references of a partition.
-    fn routed_to(&mut self, target: &Arc<Target>) -> usize {
-        let mut known = self.routed.iter();
-        known
-            .position(|(known, _)| Arc::ptr_eq(known, target))
-            .unwrap_or_else(|| {
-                self.routed.push((Arc::clone(target), Pending::default()));
-                self.routed.len() - 1
-            })
     }
 }
 

@@ -4,8 +4,8 @@
 //! transaction ends. Rows that refer to a key that goes are looked for in the newest state: who
 //! inserts one holds that lock, so it has committed, or has not begun.
 
-use super::Pending;
-use super::change::{remove, store};
+use super::noted::Pending;
+use super::row::{remove, store};
 use super::rules::{key_text, named};
 use crate::bind::Binder;
 use crate::catalog::Action;
@@ -18,46 +18,6 @@ use crate::types::Datum;
 use indelible::{Direction, Prefix, RowLock};
 use sql_parse::{NESTING_MAX, Places};
 use std::sync::Arc;
-
-/// Notes the references of a new row, or those of a changed one that are not the same.
-pub(super) fn note_parents(
-    table: &Target,
-    row: &[Datum],
-    before: Option<&Row>,
-    pending: &mut Pending,
-) {
-    for (at, reference) in table.parents.iter().enumerate() {
-        let is_same = before.is_some_and(|before| {
-            reference
-                .columns
-                .iter()
-                .all(|&column| before[column] == row[column])
-        });
-        if !is_same {
-            pending.parents.push((at, row.to_vec()));
-        }
-    }
-}
-
-/// Notes a row that has gone, or has another key.
-pub(super) fn note_children(
-    table: &Target,
-    before: &[Datum],
-    after: Option<&Row>,
-    pending: &mut Pending,
-) {
-    for (at, reference) in table.children.iter().enumerate() {
-        let is_same = after.is_some_and(|after| {
-            reference
-                .columns
-                .iter()
-                .all(|&column| before[column].is_alike(&after[column]))
-        });
-        if !is_same {
-            pending.children.push((at, before.to_vec(), after.cloned()));
-        }
-    }
-}
 
 /// Looks at everything that was noted, and what follows from it.
 pub(super) fn settle(table: &Target, pending: Pending, run: &mut Run<'_>) -> Result<()> {

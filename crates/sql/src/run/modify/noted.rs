@@ -1,0 +1,92 @@
+//! Things that a statement has to know of the rows that it has changed, until all are changed.
+//!
+//! A reference is noted with the row that has it, and looked at when the statement ends, as the row
+//! that it names may come later.
+
+use crate::plan::Target;
+use crate::run::Row;
+use crate::types::Datum;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Rows of this statement, by their keys.
+pub(super) type Seen = HashSet<Row>;
+
+/// The references that a statement looks at when its rows are changed.
+#[derive(Default)]
+pub(super) struct Pending {
+    /// Rows whose references must exist, with the positions of the references.
+    pub(super) parents: Vec<(usize, Row)>,
+    /// Rows that were deleted or have other keys, before and after.
+    pub(super) children: Vec<(usize, Row, Option<Row>)>,
+}
+
+/// Things that a statement has to know of the rows that it has changed.
+#[derive(Default)]
+pub(super) struct Noted {
+    pub(super) pending: Pending,
+    /// References of partitions.
+    pub(super) routed: Vec<(Arc<Target>, Pending)>,
+    /// Rows that it has changed, where it must not change one twice.
+    pub(super) seen: HashSet<Row>,
+}
+
+impl Noted {
+    /// The place of the references of a partition.
+    pub(super) fn routed_to(&mut self, target: &Arc<Target>) -> usize {
+        let mut known = self.routed.iter();
+        known
+            .position(|(known, _)| Arc::ptr_eq(known, target))
+            .unwrap_or_else(|| {
+                self.routed.push((Arc::clone(target), Pending::default()));
+                self.routed.len() - 1
+            })
+    }
+}
+
+/// Notes the references of a new row, or those of a changed one that are not the same.
+pub(super) fn note_parents(
+    table: &Target,
+    row: &[Datum],
+    before: Option<&Row>,
+    pending: &mut Pending,
+) {
+    for (at, reference) in table.parents.iter().enumerate() {
+        let is_same = before.is_some_and(|before| {
+            reference
+                .columns
+                .iter()
+                .all(|&column| before[column] == row[column])
+        });
+        if !is_same {
+            pending.parents.push((at, row.to_vec()));
+        }
+    }
+}
+
+/// Notes a row that has gone, or has another key.
+pub(super) fn note_children(
+    table: &Target,
+    before: &[Datum],
+    after: Option<&Row>,
+    pending: &mut Pending,
+) {
+    for (at, reference) in table.children.iter().enumerate() {
+        let is_same = after.is_some_and(|after| {
+            reference
+                .columns
+                .iter()
+                .all(|&column| before[column].is_alike(&after[column]))
+        });
+        if !is_same {
+            pending.children.push((at, before.to_vec(), after.cloned()));
+        }
+    }
+}
+
+/// The values of a row's key.
+pub(super) fn key_datums(table: &Target, row: &[Datum]) -> Row {
+    let key = table.source.key.iter();
+    key.map(|&at| row.get(at).cloned().unwrap_or(Datum::Null))
+        .collect()
+}
