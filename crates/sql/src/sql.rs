@@ -4,10 +4,9 @@
 //! its locks are given back while that lock is held, so a session that gets one of them afterwards
 //! sees the new catalogue.
 
-use crate::catalog::{Attribute, Body, Catalog, OWNER, Oid, store};
-use crate::error::{Result, SqlError, SqlState};
+use crate::catalog::{Body, Catalog, Oid, store};
+use crate::error::Result;
 use crate::plan::PlanCache;
-use crate::session::Session;
 use crate::state::{Registry, Sequences, Statements};
 use indelible::{Database, Direction, Row, Table, TableId, TransactionOptions};
 use std::collections::HashMap;
@@ -95,45 +94,6 @@ impl Sql {
         &self.database
     }
 
-    /// Opens a session.
-    ///
-    /// # Errors
-    ///
-    /// As [`Database::connect`].
-    pub fn connect(self: &Arc<Self>) -> Result<Session> {
-        let number = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
-        Session::new(self, number, OWNER)
-    }
-
-    /// Opens a session of a role.
-    ///
-    /// # Errors
-    ///
-    /// 28000 if there is no such role, or it may not log in; 53300 if it has as many sessions as it
-    /// may have; as [`Database::connect`].
-    pub fn connect_as(self: &Arc<Self>, role: &str) -> Result<Session> {
-        let refused = |message: String| SqlError::new(SqlState("28000"), message);
-        let catalog = self.catalog();
-        let oid = catalog.role_named(role);
-        let oid = oid.ok_or_else(|| refused(format!("role \"{role}\" does not exist")))?;
-        if !catalog.has_attribute(oid, Attribute::Login) {
-            return Err(refused(format!(
-                "role \"{role}\" is not permitted to log in"
-            )));
-        }
-        let limit = catalog.role(oid).map_or(-1, |body| body.connection_limit);
-        if limit >= 0 && !catalog.is_superuser(oid) {
-            let peers = self.registry.peers();
-            let own = peers.iter().filter(|peer| peer.shown().role == oid);
-            if own.count() as i64 >= limit {
-                let message = format!("too many connections for role \"{role}\"");
-                return Err(SqlError::new(SqlState::TOO_MANY_CONNECTIONS, message));
-            }
-        }
-        let number = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
-        Session::new(self, number, oid)
-    }
-
     /// Whether there is a role of this name.
     pub fn has_role(&self, role: &str) -> bool {
         self.catalog().role_named(role).is_some()
@@ -187,7 +147,8 @@ impl Sql {
     }
 
     /// Ends a session: its statement at once, and its next one before it begins. The function that
-    /// was given to [`Session::on_wake`] is called. False if there is no such session.
+    /// was given to [`Session::on_wake`](crate::Session::on_wake) is called. False if there is no
+    /// such session.
     pub fn terminate(&self, session: i32) -> bool {
         let peer = self.registry.peer(session);
         peer.map(|peer| peer.terminate()).is_some()
@@ -221,6 +182,11 @@ impl Sql {
     /// A number for a new object; `count` numbers that follow each other.
     pub(crate) fn next_oid(&self, count: u32) -> Oid {
         self.next_oid.fetch_add(count, Ordering::Relaxed)
+    }
+
+    /// A number for a session.
+    pub(crate) fn next_session(&self) -> i32 {
+        self.sessions.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// A number for a transaction.

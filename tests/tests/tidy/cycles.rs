@@ -13,10 +13,6 @@ use tests::source::{Source, finding};
 const FILES_MAX: usize = 3;
 const CYCLES_MAX: usize = 6;
 
-/// Rooms with longer cycles, and most files of their longest one. No number grows, and a room that
-/// is below the limit leaves the list.
-const LONG: &[(&str, usize)] = &[("sql", 37)];
-
 /// The path of a module or name, from the root of its room.
 type Path = Vec<String>;
 
@@ -47,15 +43,13 @@ pub(crate) fn import_cycles_are_short(files: &[Source]) -> Vec<String> {
 }
 
 fn cycles_of(room: &str, modules: &BTreeMap<Path, Module<'_>>) -> Vec<String> {
-    let known = LONG.iter().find(|(name, _)| *name == room);
-    let files_max = known.map_or(FILES_MAX, |&(_, most)| most);
     let cycles = cycles(modules);
-    let long = cycles.iter().filter(|cycle| cycle.len() > files_max);
+    let long = cycles.iter().filter(|cycle| cycle.len() > FILES_MAX);
     let mut found: Vec<String> = long
         .map(|cycle| {
             let names: Vec<String> = cycle.iter().map(|path| path.join("::")).collect();
             let what = format!(
-                "{} files import each other: {}; move what they share to a file below them (at most {files_max})",
+                "{} files import each other: {}; move what they share to a file below them (at most {FILES_MAX})",
                 cycle.len(),
                 names.join(", ")
             );

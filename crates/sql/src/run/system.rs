@@ -62,6 +62,7 @@ fn made(relation: &'static Relation, run: &mut Run<'_>) -> Result<Arc<Vec<Row>>>
         names: &environment.names,
         session: &environment.host,
         context: environment.context(),
+        relations: system::all(),
     })?);
     let made = Made {
         rows: Arc::clone(&rows),

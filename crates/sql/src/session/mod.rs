@@ -21,6 +21,7 @@
 //! end.
 
 mod cached;
+mod connect;
 mod control;
 mod copy;
 mod cursor;

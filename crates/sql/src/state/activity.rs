@@ -9,74 +9,9 @@ use crate::catalog::system::DATABASE;
 use crate::catalog::{Body, Object};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Datum;
-use crate::types::Kind::{self, Bool, Float8, Int4, Int8, Name, Numeric, Regclass, Text};
+use crate::types::Kind::{Int4, Text};
 use crate::types::array::Array;
-use crate::types::function::Function;
 use std::sync::Arc;
-
-const OID: Kind = Kind::Oid;
-const NUMBERS: Kind = Kind::Array(&Int4);
-
-const fn about(name: &'static str, arguments: &'static [Kind], result: Kind) -> Function {
-    Function::host(name, arguments, result).stable()
-}
-
-/// The functions of this module.
-pub(super) const FUNCTIONS: &[Function] = &[
-    about("pg_relation_size", &[Regclass], Int8),
-    about("pg_relation_size", &[Regclass, Text], Int8),
-    about("pg_table_size", &[Regclass], Int8),
-    about("pg_indexes_size", &[Regclass], Int8),
-    about("pg_total_relation_size", &[Regclass], Int8),
-    about("pg_database_size", &[Name], Int8),
-    about("pg_database_size", &[OID], Int8),
-    about("pg_tablespace_size", &[Name], Int8),
-    about("pg_tablespace_size", &[OID], Int8),
-    Function::scalar("pg_size_pretty", &[Int8], Text, |_, a| {
-        Ok(Datum::text(pretty_size(i128::from(a[0].int()?))))
-    }),
-    Function::scalar("pg_size_pretty", &[Numeric], Text, |_, a| {
-        let size = match &a[0] {
-            Datum::Numeric(size) => size.to_i64().map_or(0, i128::from),
-            _ => 0,
-        };
-        Ok(Datum::text(pretty_size(size)))
-    }),
-    about("pg_is_in_recovery", &[], Bool),
-    about("pg_is_wal_replay_paused", &[], Bool),
-    about("pg_postmaster_start_time", &[], Kind::Timestamptz),
-    about("pg_conf_load_time", &[], Kind::Timestamptz),
-    about("pg_jit_available", &[], Bool),
-    about("pg_stat_get_numscans", &[OID], Int8),
-    about("pg_stat_get_tuples_inserted", &[OID], Int8),
-    about("pg_stat_get_live_tuples", &[OID], Int8),
-    about("pg_stat_get_dead_tuples", &[OID], Int8),
-    about("txid_current", &[], Int8),
-    about("txid_current_if_assigned", &[], Int8),
-    about("inet_server_addr", &[], Text),
-    about("inet_server_port", &[], Int4),
-    about("inet_client_addr", &[], Text),
-    about("inet_client_port", &[], Int4),
-    about("pg_notification_queue_usage", &[], Float8),
-    Function::with_body(
-        "pg_listening_channels",
-        &[],
-        Text,
-        crate::types::function::Body::HostSet("pg_listening_channels"),
-    )
-    .stable(),
-    Function::host("pg_blocking_pids", &[Int4], NUMBERS),
-    Function::host("pg_safe_snapshot_blocking_pids", &[Int4], NUMBERS),
-    Function::host(
-        "pg_isolation_test_session_is_blocked",
-        &[Int4, NUMBERS],
-        Bool,
-    ),
-    Function::host("pg_cancel_backend", &[Int4], Bool),
-    Function::host("pg_terminate_backend", &[Int4], Bool),
-    Function::host("pg_terminate_backend", &[Int4, Int8], Bool),
-    Function::host("pg_stat_statements_reset", &[OID, OID, Int8], Kind::Void).defaults(3),
-];
 
 fn numbers(numbers: &[i32]) -> Datum {
     let values = numbers.iter().map(|number| Datum::Int4(*number)).collect();
@@ -253,46 +188,4 @@ fn bytes_of(rows: u64, object: &Object, columns: &[usize]) -> i64 {
         })
         .sum();
     (rows * bytes) as i64
-}
-
-/// A size in the first unit that gives fewer than five digits, as PostgreSQL rounds it.
-fn pretty_size(bytes: i128) -> String {
-    const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
-    const BYTES_MAX: i128 = 10 * 1024;
-    if bytes.abs() < BYTES_MAX {
-        return format!("{bytes} bytes");
-    }
-    // Halves of the unit, so that the last step rounds.
-    let mut halves = bytes / 512;
-    let mut units = UNITS.iter().peekable();
-    while let Some(unit) = units.next() {
-        if halves.abs() < 2 * BYTES_MAX - 1 || units.peek().is_none() {
-            let size = i128::midpoint(halves, if halves < 0 { -1 } else { 1 });
-            return format!("{size} {unit}");
-        }
-        halves /= 1024;
-    }
-    String::new()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::pretty_size;
-
-    /// Expected texts are those of PostgreSQL 15.
-    #[test]
-    fn sizes_print_as_postgresql_prints_them() {
-        for (bytes, text) in [
-            (0, "0 bytes"),
-            (8192, "8192 bytes"),
-            (10_239, "10239 bytes"),
-            (10_240, "10 kB"),
-            (-1_000_000, "-977 kB"),
-            (10_485_247, "10239 kB"),
-            (10_485_248, "10 MB"),
-            (1 << 40, "1024 GB"),
-        ] {
-            assert_eq!(pretty_size(bytes), text);
-        }
-    }
 }

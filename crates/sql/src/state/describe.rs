@@ -9,120 +9,11 @@ use super::names::quoted;
 use crate::catalog::system::{self, Routine};
 use crate::catalog::{Body, Names, Object, Oid, PUBLIC, is_typed};
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::Kind::{self, Bool, Char, Int2, Int4, Name, NodeTree, Regclass, Regtype, Text};
+use crate::types::Kind::{self, Regclass, Regtype, Text};
 use crate::types::array::Array;
 use crate::types::function::{Function, Volatility};
 use crate::types::{Context, Datum, Type};
 use std::sync::Arc;
-
-const TEXTS: Kind = Kind::Array(&Text);
-const OID: Kind = Kind::Oid;
-
-const fn about(name: &'static str, arguments: &'static [Kind], result: Kind) -> Function {
-    Function::host(name, arguments, result).stable()
-}
-
-/// The functions of this module.
-pub(super) const FUNCTIONS: &[Function] = &[
-    about("format_type", &[OID, Int4], Text).nullable(),
-    about("oidvectortypes", &[Kind::OidVector], Text),
-    about("pg_get_expr", &[NodeTree, OID], Text),
-    about("pg_get_expr", &[NodeTree, OID, Bool], Text),
-    about("pg_get_constraintdef", &[OID], Text),
-    about("pg_get_constraintdef", &[OID, Bool], Text),
-    about("pg_get_indexdef", &[OID], Text),
-    about("pg_get_indexdef", &[OID, Int4, Bool], Text),
-    about("pg_get_viewdef", &[OID], Text),
-    about("pg_get_viewdef", &[OID, Bool], Text),
-    about("pg_get_viewdef", &[OID, Int4], Text),
-    about("pg_get_viewdef", &[Text], Text),
-    about("pg_get_viewdef", &[Text, Bool], Text),
-    about("pg_get_ruledef", &[OID], Text),
-    about("pg_get_ruledef", &[OID, Bool], Text),
-    about("pg_get_triggerdef", &[OID], Text),
-    about("pg_get_triggerdef", &[OID, Bool], Text),
-    about("pg_get_partkeydef", &[OID], Text),
-    about("pg_get_partition_constraintdef", &[OID], Text),
-    about("pg_get_statisticsobjdef", &[OID], Text),
-    about("pg_get_statisticsobjdef_columns", &[OID], Text),
-    about("pg_get_statisticsobjdef_expressions", &[OID], TEXTS),
-    about("pg_get_function_arguments", &[OID], Text),
-    about("pg_get_function_identity_arguments", &[OID], Text),
-    about("pg_get_function_result", &[OID], Text),
-    about("pg_get_function_arg_default", &[OID, Int4], Text),
-    about("pg_get_function_sqlbody", &[OID], Text),
-    about("pg_get_functiondef", &[OID], Text),
-    about("pg_get_serial_sequence", &[Text, Text], Text),
-    about("pg_table_is_visible", &[OID], Bool),
-    about("pg_type_is_visible", &[OID], Bool),
-    about("pg_function_is_visible", &[OID], Bool),
-    about("pg_operator_is_visible", &[OID], Bool),
-    about("pg_opclass_is_visible", &[OID], Bool),
-    about("pg_opfamily_is_visible", &[OID], Bool),
-    about("pg_collation_is_visible", &[OID], Bool),
-    about("pg_conversion_is_visible", &[OID], Bool),
-    about("pg_statistics_obj_is_visible", &[OID], Bool),
-    about("pg_ts_config_is_visible", &[OID], Bool),
-    about("pg_ts_dict_is_visible", &[OID], Bool),
-    about("pg_ts_parser_is_visible", &[OID], Bool),
-    about("pg_ts_template_is_visible", &[OID], Bool),
-    about("obj_description", &[OID, Name], Text),
-    about("obj_description", &[OID], Text),
-    about("col_description", &[OID, Int4], Text),
-    about("shobj_description", &[OID, Name], Text),
-    about("to_regclass", &[Text], Regclass),
-    about("to_regtype", &[Text], Regtype),
-    about("to_regproc", &[Text], Kind::Regproc),
-    about("to_regprocedure", &[Text], Kind::Regprocedure),
-    about("to_regoper", &[Text], Kind::Regoper),
-    about("to_regnamespace", &[Text], Kind::Regnamespace),
-    about("to_regrole", &[Text], Kind::Regrole),
-    about("pg_relation_is_publishable", &[Regclass], Bool),
-    about("pg_relation_filenode", &[Regclass], OID),
-    about("pg_partition_root", &[Regclass], Regclass),
-    about_set("pg_partition_ancestors", &[Regclass], Regclass),
-    about("pg_describe_object", &[OID, OID, Int4], Text),
-    about_set(
-        "_pg_expandarray",
-        &[Kind::Array(&Int2)],
-        Kind::Composite(EXPANDED),
-    ),
-    about("acldefault", &[Char, OID], TEXTS),
-    about_set("aclexplode", &[TEXTS], Kind::Record).columns(&[
-        ("grantor", OID),
-        ("grantee", OID),
-        ("privilege_type", Text),
-        ("is_grantable", Bool),
-    ]),
-    about_set("pg_options_to_table", &[TEXTS], Kind::Record)
-        .columns(&[("option_name", Text), ("option_value", Text)]),
-    about("pg_encoding_to_char", &[Int4], Name),
-    about("pg_char_to_encoding", &[Name], Int4),
-    about("pg_client_encoding", &[], Name),
-    about("getdatabaseencoding", &[], Name),
-    about("pg_tablespace_location", &[OID], Text),
-    about_set("pg_tablespace_databases", &[OID], OID),
-    about("pg_my_temp_schema", &[], OID),
-    about("pg_is_other_temp_schema", &[OID], Bool),
-    about("pg_collation_for", &[Kind::Any], Text).nullable(),
-    about("pg_column_is_updatable", &[Regclass, Int2, Bool], Bool),
-    about("pg_relation_is_updatable", &[Regclass, Bool], Int4),
-];
-
-/// A function that gives a set of rows.
-const fn about_set(name: &'static str, arguments: &'static [Kind], result: Kind) -> Function {
-    Function::with_body(
-        name,
-        arguments,
-        result,
-        crate::types::function::Body::HostSet(name),
-    )
-    .stable()
-}
-
-/// The number of the type of `_pg_expandarray`'s rows, and its fields.
-pub(super) const EXPANDED: Oid = 13_400;
-pub(super) const EXPANDED_FIELDS: [(&str, Kind); 2] = [("x", Int2), ("n", Int4)];
 
 /// The places of encodings in PostgreSQL's list that can be asked for.
 const UTF8: i32 = 6;
@@ -247,7 +138,7 @@ impl HostCall<'_> {
             ),
             "pg_client_encoding" | "getdatabaseencoding" => Datum::text("UTF8"),
             "pg_tablespace_location" => Datum::text(""),
-            "pg_tablespace_databases" => rows(OID, vec![Datum::Oid(system::DATABASE)]),
+            "pg_tablespace_databases" => rows(Kind::Oid, vec![Datum::Oid(system::DATABASE)]),
             "pg_my_temp_schema" => Datum::Oid(self.names.temporary.unwrap_or(0)),
             "pg_is_other_temp_schema" => Datum::Bool(false),
             "pg_collation_for" => Datum::text("\"default\""),

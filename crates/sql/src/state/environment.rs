@@ -16,7 +16,7 @@ use sql_rows::{Files, Memory};
 use sql_values::setting::Variables;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 /// Surroundings of the expressions of a session.
 pub(crate) struct Environment {
@@ -146,14 +146,4 @@ impl HostState {
             content: SqlError::new(state, message),
         });
     }
-}
-
-/// Seconds from 1970-01-01 to 2000-01-01.
-const EPOCH_SECONDS: i64 = 946_684_800;
-
-/// The present moment in microseconds since 2000-01-01 UTC.
-pub(crate) fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let micros = since.map_or(0, |since| since.as_micros() as i64);
-    micros - EPOCH_SECONDS * 1_000_000
 }

@@ -3,6 +3,7 @@
 //! Subscripts and slices of arrays are functions too, so that the rest of the room sees calls
 //! only.
 
+use super::signatures::{ABOUT_ACTIVITY, ABOUT_COLUMNS_AND_ROLES, ABOUT_OBJECTS, ABOUT_PRIVILEGES};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Datum;
 use crate::types::Kind::{
@@ -137,10 +138,10 @@ pub(crate) fn functions() -> &'static Functions {
         Functions::with(&[
             TABLE,
             ADVISORY,
-            super::describe::FUNCTIONS,
-            super::privilege::FUNCTIONS,
-            super::privilege::OTHERS,
-            super::activity::FUNCTIONS,
+            ABOUT_OBJECTS,
+            ABOUT_PRIVILEGES,
+            ABOUT_COLUMNS_AND_ROLES,
+            ABOUT_ACTIVITY,
             super::standard::FUNCTIONS,
         ])
     });

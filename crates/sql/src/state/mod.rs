@@ -5,8 +5,8 @@
 //! | `definitions` | texts of constraints, indexes and views |
 //! | `describe`, `privilege`, `activity` | functions about objects, privileges and the server |
 //! | `environment` | everything that expressions look at: settings, names, times, the session |
-//! | `functions`, `host` | all functions, and those that need the session |
-//! | `names` | objects by their names, along the search path |
+//! | `functions`, `signatures`, `host` | all functions, and those that need the session |
+//! | `names`, `name_texts` | objects by their names, along the search path; names in texts |
 //! | `standard` | functions of `information_schema` |
 //! | `transaction` | the block that is open, its savepoints and its definitions |
 //! | `registry` | the sessions of the database, as others see them, and their notifications |
@@ -14,22 +14,26 @@
 //! | `prepared` | prepared statements, portals and cursors |
 
 mod activity;
+mod clock;
 mod definitions;
 mod describe;
 mod environment;
 mod functions;
 mod host;
+mod name_texts;
 mod names;
 mod prepared;
 mod privilege;
 mod registry;
 mod sequence;
+mod signatures;
 mod standard;
 mod statements;
 mod transaction;
 
+pub(crate) use clock::now;
 pub(crate) use definitions::{Definitions, index_columns};
-pub(crate) use environment::{Environment, HostState, ShownCursor, ShownStatement, now};
+pub(crate) use environment::{Environment, HostState, ShownCursor, ShownStatement};
 pub(crate) use functions::functions;
 pub(crate) use host::HostCall;
 pub(crate) use names::{SessionNames, parts_of, quoted};

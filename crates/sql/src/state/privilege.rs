@@ -7,50 +7,8 @@ use super::describe::{number, record, rows};
 use super::host::HostCall;
 use crate::catalog::Privilege;
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::Kind::{self, Bool, Name, Text};
-use crate::types::function::Function;
+use crate::types::Kind::{self, Text};
 use crate::types::{Context, Datum, Names as _};
-
-const OID: Kind = Kind::Oid;
-
-/// The ways to name a role and an object: by name or number, or the role of the session.
-macro_rules! forms {
-    ($($name:literal)*) => {
-        &[$(
-            Function::host($name, &[Name, Text, Text], Bool).stable(),
-            Function::host($name, &[Name, OID, Text], Bool).stable(),
-            Function::host($name, &[OID, Text, Text], Bool).stable(),
-            Function::host($name, &[OID, OID, Text], Bool).stable(),
-            Function::host($name, &[Text, Text], Bool).stable(),
-            Function::host($name, &[OID, Text], Bool).stable(),
-        )*]
-    };
-}
-
-/// Functions over an object.
-pub(super) const FUNCTIONS: &[Function] = forms! {
-    "has_table_privilege" "has_any_column_privilege" "has_sequence_privilege"
-    "has_schema_privilege" "has_database_privilege" "has_function_privilege"
-    "has_language_privilege" "has_tablespace_privilege" "has_type_privilege"
-    "has_foreign_data_wrapper_privilege" "has_server_privilege"
-};
-
-/// Functions over a column of a table, and over roles.
-pub(super) const OTHERS: &[Function] = &[
-    Function::host("has_column_privilege", &[Text, Text, Text], Bool).stable(),
-    Function::host("has_column_privilege", &[OID, Text, Text], Bool).stable(),
-    Function::host("has_column_privilege", &[Text, Kind::Int2, Text], Bool).stable(),
-    Function::host("has_column_privilege", &[OID, Kind::Int2, Text], Bool).stable(),
-    Function::host("has_column_privilege", &[Name, Text, Text, Text], Bool).stable(),
-    Function::host("has_column_privilege", &[Name, OID, Text, Text], Bool).stable(),
-    Function::host("has_column_privilege", &[Name, OID, Kind::Int2, Text], Bool).stable(),
-    Function::host("pg_has_role", &[Name, Name, Text], Bool).stable(),
-    Function::host("pg_has_role", &[Name, OID, Text], Bool).stable(),
-    Function::host("pg_has_role", &[OID, Name, Text], Bool).stable(),
-    Function::host("pg_has_role", &[OID, OID, Text], Bool).stable(),
-    Function::host("pg_has_role", &[Name, Text], Bool).stable(),
-    Function::host("pg_has_role", &[OID, Text], Bool).stable(),
-];
 
 /// The words of privileges; a table's are those of columns too.
 const WORDS: &[&str] = &[

@@ -4,7 +4,7 @@
 //! have a password in it. Costs are those of commits, of all sessions since the opening.
 
 use super::DATABASE;
-use super::relation::{Maker, Rows, Sources, array, flag, text};
+use super::rows::{Maker, Rows, Sources, array, flag, text};
 use crate::catalog::Oid;
 use crate::error::Result;
 use crate::state::{Block, cost};

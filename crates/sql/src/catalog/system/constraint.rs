@@ -3,8 +3,7 @@
 //! A condition is printed from its bound form, so `conbin` reads back as the same condition. The
 //! conditions of a domain have no numbers of their own: theirs follow from the domain's.
 
-use super::relation::{Maker, Rows, Sources, array, flag, small, text, vector};
-use super::schema::{CLASS, REWRITE};
+use super::rows::{CLASS, Maker, REWRITE, Rows, Sources, array, flag, small, text, vector};
 use super::types::{operator_class, storage_of};
 use crate::catalog::{
     Action, Body, Catalog, Constraint, Foreign, Index, Object, Oid, Origin, Rule, TableBody,

@@ -17,10 +17,12 @@ mod constraint;
 mod relation;
 mod role;
 mod routine;
+mod rows;
 mod schema;
 mod types;
 
 pub(crate) use constraint::domain_check;
-pub(crate) use relation::{Content, Relation, Sources, by_oid, find};
+pub(crate) use relation::{all, by_oid, find};
 pub(crate) use role::DATABASE;
 pub(crate) use routine::{Routine, operator, operator_named, routine, routine_called, type_text};
+pub(crate) use rows::{Content, Relation, Sources};

@@ -3,7 +3,7 @@
 //! The role that owns the database is no object of the catalogue; it is the first row. The name of
 //! the database is the one by which the session's client knows it; its own one is another row.
 
-use super::relation::{Maker, Rows, Sources, flag, text};
+use super::rows::{Maker, Rows, Sources, flag, text};
 use crate::catalog::{Attribute, Body, OWNER, OWNER_NAME, RoleBody};
 use crate::error::Result;
 use crate::types::Datum;

@@ -3,8 +3,7 @@
 //! Functions and operators have numbers by their places in the order of names and arguments. They
 //! are the same in all databases of one program, and may differ between versions of it.
 
-use super::relation::{Maker, Rows, Sources, flag, text, vector};
-use super::types::input_output;
+use super::rows::{Maker, Rows, Sources, flag, text, vector};
 use crate::catalog::Oid;
 use crate::error::Result;
 use crate::state::functions;
@@ -196,6 +195,43 @@ pub(crate) fn type_text(oid: Oid) -> String {
         None if oid == CSTRING => "cstring".to_owned(),
         None => "internal".to_owned(),
     }
+}
+
+/// The name of the function that reads texts of a kind, without its end.
+fn function_prefix(kind: Kind) -> String {
+    let name = kind.catalogue_name();
+    let is_plain = matches!(
+        kind,
+        Kind::Bool
+            | Kind::Bytea
+            | Kind::Char
+            | Kind::Name
+            | Kind::Int8
+            | Kind::Int2
+            | Kind::Int2Vector
+            | Kind::Int4
+            | Kind::Text
+            | Kind::Tid
+            | Kind::OidVector
+            | Kind::Float4
+            | Kind::Float8
+            | Kind::Unknown
+            | Kind::Bpchar
+            | Kind::Varchar
+    ) || kind.is_object_number();
+    match kind {
+        Kind::Enum(_) => "enum_".to_owned(),
+        Kind::Composite(_) => "record_".to_owned(),
+        _ if kind.is_array() => "array_".to_owned(),
+        _ if is_plain => name,
+        _ => format!("{name}_"),
+    }
+}
+
+/// The functions that read and print values of a kind: as text, then in binary.
+pub(super) fn input_output(kind: Kind) -> [String; 4] {
+    let prefix = function_prefix(kind);
+    ["in", "out", "recv", "send"].map(|end| format!("{prefix}{end}"))
 }
 
 /// The number of the first function with a name, or 0.

@@ -3,9 +3,10 @@
 //! Relations of the system are rows of `pg_class` and `pg_attribute` like all others, and so are
 //! the tables of the typed interface.
 
-use super::Relation;
-use super::relation::all;
-use super::relation::{Maker, Rows, Sources, array, flag, small, text, vector};
+use super::rows::{
+    AUTHID, CLASS, CONSTRAINT, Maker, NAMESPACE, PROC, Relation, Rows, Sources, TYPE, array, flag,
+    small, text, vector,
+};
 use super::types::storage_of;
 use crate::catalog::{
     Body, Column, Index, Object, Oid, Origin, PartitionBound, Rule, Strategy, TableBody, ViewBody,
@@ -33,15 +34,6 @@ pub(super) const MAKERS: &[Maker] = &[
 const HEAP: Oid = 2;
 /// The access method of indexes, `btree`.
 const BTREE: Oid = 403;
-
-/// Numbers of the catalogues that objects are in.
-pub(super) const CLASS: Oid = 1259;
-pub(super) const TYPE: Oid = 1247;
-pub(super) const NAMESPACE: Oid = 2615;
-const AUTHID: Oid = 1260;
-const PROC: Oid = 1255;
-pub(super) const REWRITE: Oid = 2618;
-const CONSTRAINT: Oid = 2606;
 
 impl Sources<'_> {
     /// The tables that foreign keys refer to.
@@ -168,7 +160,7 @@ fn partitioned(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
 }
 
 fn classes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
-    for relation in all() {
+    for relation in from.relations {
         rows.push([
             ("oid", Datum::Oid(relation.oid)),
             ("relname", text(relation.name)),
@@ -318,7 +310,7 @@ const SEQUENCE_COLUMNS: &[(&str, Kind)] = &[
 ];
 
 fn attributes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
-    for relation in all() {
+    for relation in from.relations {
         for (at, column) in relation.columns.iter().enumerate() {
             attribute((relation.oid, at), column.name, column.kind.plain(), rows);
         }

@@ -3,8 +3,8 @@
 //! Numbers, lengths, alignments and places of storage are those of PostgreSQL's `pg_type`, because
 //! drivers keep tables of them. The type of a relation's rows has the number of the relation.
 
-use super::relation::{Maker, Rows, Sources, flag, text};
-use super::routine::named_oid;
+use super::routine::{input_output, named_oid};
+use super::rows::{Maker, Rows, Sources, flag, text};
 use crate::catalog::{Body, Object, Oid};
 use crate::error::Result;
 use crate::types::kind::Category;
@@ -135,43 +135,6 @@ fn category_letter(category: Category) -> &'static str {
         Category::Unknown => "X",
         Category::Internal => "Z",
     }
-}
-
-/// The name of the function that reads texts of a kind, without its end.
-fn function_prefix(kind: Kind) -> String {
-    let name = kind.catalogue_name();
-    let is_plain = matches!(
-        kind,
-        Kind::Bool
-            | Kind::Bytea
-            | Kind::Char
-            | Kind::Name
-            | Kind::Int8
-            | Kind::Int2
-            | Kind::Int2Vector
-            | Kind::Int4
-            | Kind::Text
-            | Kind::Tid
-            | Kind::OidVector
-            | Kind::Float4
-            | Kind::Float8
-            | Kind::Unknown
-            | Kind::Bpchar
-            | Kind::Varchar
-    ) || kind.is_object_number();
-    match kind {
-        Kind::Enum(_) => "enum_".to_owned(),
-        Kind::Composite(_) => "record_".to_owned(),
-        _ if kind.is_array() => "array_".to_owned(),
-        _ if is_plain => name,
-        _ => format!("{name}_"),
-    }
-}
-
-/// The functions that read and print values of a kind: as text, then in binary.
-pub(super) fn input_output(kind: Kind) -> [String; 4] {
-    let prefix = function_prefix(kind);
-    ["in", "out", "recv", "send"].map(|end| format!("{prefix}{end}"))
 }
 
 /// Values of a type that is not a relation's own.

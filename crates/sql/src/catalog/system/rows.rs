@@ -1,0 +1,139 @@
+//! Relations of the system, and the rows that functions make for them.
+//!
+//! A function that makes rows names the columns that it fills. All others have the value that
+//! `relations.txt` gives them, or NULL.
+
+use crate::catalog::Oid;
+use crate::error::Result;
+use crate::state::{HostState, SessionNames};
+use crate::types::array::Array;
+use crate::types::{Context, Datum, Kind};
+use std::sync::Arc;
+
+/// Numbers of the catalogues that objects are in.
+pub(super) const CLASS: Oid = 1259;
+pub(super) const TYPE: Oid = 1247;
+pub(super) const NAMESPACE: Oid = 2615;
+pub(super) const AUTHID: Oid = 1260;
+pub(super) const PROC: Oid = 1255;
+pub(super) const REWRITE: Oid = 2618;
+pub(super) const CONSTRAINT: Oid = 2606;
+
+/// A relation of the system.
+#[derive(Debug)]
+pub(crate) struct Relation {
+    pub(crate) schema: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) oid: Oid,
+    /// `r` or `v`, as in `pg_class`.
+    pub(crate) kind: &'static str,
+    pub(crate) columns: Vec<SystemColumn>,
+    pub(crate) content: Content,
+}
+
+/// A column, with the value of the rows that say nothing of it.
+#[derive(Debug)]
+pub(crate) struct SystemColumn {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    pub(super) value: Datum,
+}
+
+/// The source of a relation's rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Content {
+    Empty,
+    Rows(fn(&Sources<'_>, &mut Rows<'_>) -> Result<()>),
+    /// A query whose columns are some of the relation's, by name.
+    Query(&'static str),
+}
+
+/// Everything that rows are made of.
+pub(crate) struct Sources<'s> {
+    pub(crate) names: &'s SessionNames,
+    pub(crate) session: &'s HostState,
+    pub(crate) context: Context<'s>,
+    /// All relations of the system.
+    pub(crate) relations: &'static [Relation],
+}
+
+/// Rows of a relation, as they are made.
+pub(crate) struct Rows<'r> {
+    relation: &'r Relation,
+    /// Positions of the columns that the last row has named.
+    named: Vec<usize>,
+    made: Vec<Vec<Datum>>,
+}
+
+impl Rows<'_> {
+    /// Adds a row with values for the columns that are named.
+    pub(crate) fn push<const N: usize>(&mut self, values: [(&'static str, Datum); N]) {
+        let columns = &self.relation.columns;
+        let mut row: Vec<Datum> = columns.iter().map(|column| column.value.clone()).collect();
+        for (at, (name, value)) in values.into_iter().enumerate() {
+            // Rows of one loop name the same columns in the same order.
+            let known = self.named.get(at).copied();
+            let place = known.filter(|place| columns[*place].name == name);
+            let place = place.or_else(|| columns.iter().position(|column| column.name == name));
+            let Some(place) = place else {
+                debug_assert!(false, "{} has no column {name}", self.relation.name);
+                continue;
+            };
+            self.named.truncate(at);
+            if self.named.len() == at {
+                self.named.push(place);
+            }
+            row[place] = value;
+        }
+        self.made.push(row);
+    }
+}
+
+impl Relation {
+    /// Its rows; none if it is a query.
+    pub(crate) fn rows(&self, sources: &Sources<'_>) -> Result<Vec<Vec<Datum>>> {
+        let mut rows = Rows {
+            relation: self,
+            named: Vec::new(),
+            made: Vec::new(),
+        };
+        if let Content::Rows(make) = self.content {
+            make(sources, &mut rows)?;
+        }
+        Ok(rows.made)
+    }
+
+    /// Whether its name needs no schema.
+    pub(crate) fn is_visible(&self) -> bool {
+        self.schema == "pg_catalog"
+    }
+}
+
+/// A relation of `pg_catalog` by its name, and the function that makes its rows.
+pub(super) type Maker = (&'static str, fn(&Sources<'_>, &mut Rows<'_>) -> Result<()>);
+
+/// A text, or a name.
+pub(super) fn text(text: impl AsRef<str>) -> Datum {
+    Datum::text(text.as_ref())
+}
+
+/// A small integer.
+pub(super) fn small(number: usize) -> Datum {
+    Datum::Int2(number as i16)
+}
+
+/// A truth value.
+pub(super) fn flag(flag: bool) -> Datum {
+    Datum::Bool(flag)
+}
+
+/// An array.
+pub(super) fn array(kind: Kind, elements: impl IntoIterator<Item = Datum>) -> Datum {
+    Datum::Array(Arc::new(Array::new(kind, elements.into_iter().collect())))
+}
+
+/// An `int2vector` or an `oidvector`, whose first subscript is 0.
+pub(super) fn vector(kind: Kind, elements: impl IntoIterator<Item = Datum>) -> Datum {
+    let elements = elements.into_iter().collect();
+    Datum::Array(Arc::new(Array::from_lower(kind, 0, elements)))
+}

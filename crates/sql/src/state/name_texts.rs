@@ -1,0 +1,175 @@
+//! Names of objects in texts of values: labels of enums, and `regclass` and its kin.
+//!
+//! Objects of the system have names too, so this is above the relations of the system, which look
+//! objects up themselves.
+
+use super::names::{SessionNames, parts_of, quoted};
+use super::signatures::{EXPANDED, EXPANDED_FIELDS};
+use crate::catalog::system::{self, Routine};
+use crate::catalog::{Body, Names as Group};
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::{EnumLabel, Kind, Names, RecordShape};
+use std::sync::Arc;
+
+impl SessionNames {
+    /// Labels of an enum with their places.
+    fn enum_labels_of(&self, oid: u32) -> impl Iterator<Item = EnumLabel> + '_ {
+        let body = match self.catalog.object(oid).map(|object| &object.body) {
+            Some(Body::Enum(body)) => Some(body),
+            _ => None,
+        };
+        let labels = body
+            .into_iter()
+            .flat_map(|body| body.places.iter().zip(&body.labels));
+        labels.map(|(place, label)| EnumLabel {
+            place: *place,
+            label: label.as_str().into(),
+        })
+    }
+}
+
+impl Names for SessionNames {
+    fn enum_label(&self, enum_oid: u32, label: &str) -> Option<EnumLabel> {
+        let mut labels = self.enum_labels_of(enum_oid);
+        labels.find(|one| &*one.label == label)
+    }
+
+    fn enum_labels(&self, enum_oid: u32) -> Vec<EnumLabel> {
+        self.enum_labels_of(enum_oid).collect()
+    }
+
+    fn type_name(&self, kind: Kind) -> Option<String> {
+        let (oid, suffix) = match kind {
+            Kind::Enum(oid) | Kind::Composite(oid) => (oid, ""),
+            Kind::EnumArray(oid) | Kind::CompositeArray(oid) => (oid, "[]"),
+            _ => return None,
+        };
+        let object = self.catalog.object(oid)?;
+        Some(self.visible_name(object) + suffix)
+    }
+
+    fn row_shape(&self, composite_oid: u32) -> Option<Arc<RecordShape>> {
+        if composite_oid == EXPANDED {
+            let (names, types) = EXPANDED_FIELDS
+                .iter()
+                .map(|(name, kind)| (Arc::from(*name), kind.plain()))
+                .unzip();
+            return Some(Arc::new(RecordShape { names, types }));
+        }
+        let (names, types) = match &self.catalog.object(composite_oid)?.body {
+            Body::Table(table) => {
+                let columns = table.columns.iter();
+                let columns = columns.map(|column| (column.name.as_str().into(), column.data_type));
+                columns.unzip()
+            }
+            Body::Composite(fields) => {
+                let fields = fields.iter();
+                fields
+                    .map(|(name, data_type)| (name.as_str().into(), *data_type))
+                    .unzip()
+            }
+            _ => return None,
+        };
+        Some(Arc::new(RecordShape { names, types }))
+    }
+
+    fn object_name(&self, kind: Kind, oid: u32) -> Option<String> {
+        match kind {
+            Kind::Regtype => match Kind::from_oid(oid) {
+                Some(kind) => Some(kind.name()),
+                None => self.type_text(oid),
+            },
+            Kind::Regclass => {
+                let system = || {
+                    let relation = system::by_oid(oid)?;
+                    Some(match relation.is_visible() {
+                        true => relation.name.to_owned(),
+                        false => format!("{}.{}", relation.schema, relation.name),
+                    })
+                };
+                let index = || {
+                    self.catalog
+                        .index(oid)
+                        .map(|(_, index)| quoted(&index.name))
+                };
+                let object = self.catalog.object(oid);
+                let object = object.map(|object| self.visible_name(object));
+                object.or_else(index).or_else(system)
+            }
+            Kind::Regnamespace => self.catalog.object(oid).map(|object| quoted(&object.name)),
+            Kind::Regproc => system::routine(oid).map(|routine| quoted(&routine.name)),
+            Kind::Regprocedure => system::routine(oid).map(Routine::signature),
+            Kind::Regoper => system::operator(oid).map(|operator| operator.name.to_owned()),
+            Kind::Regrole => self.catalog.role_name(oid).map(quoted),
+            _ => None,
+        }
+    }
+
+    fn object_oid(&self, kind: Kind, name: &str) -> Result<u32> {
+        let parts = parts_of(name);
+        let (schema, last) = match parts.as_slice() {
+            [name] => (None, name.as_str()),
+            // Every name of a database means this one.
+            [schema, name] | [_, schema, name] => (Some(schema.as_str()), name.as_str()),
+            _ => {
+                let message = format!("invalid name syntax: {name}");
+                return Err(SqlError::new(SqlState::INVALID_NAME, message));
+            }
+        };
+        let (found, state, what) = match kind {
+            Kind::Regtype => {
+                let of_system = schema.is_none_or(|schema| schema == "pg_catalog");
+                let quoted = || Kind::from_name(last).filter(|_| of_system);
+                let built_in = Kind::from_name(name.trim()).or_else(quoted).map(Kind::oid);
+                let of_rows = || {
+                    let object = self.find(Group::Relations, schema, last)?;
+                    matches!(object.body, Body::Table(_) | Body::View(_)).then_some(object.oid)
+                };
+                let of_user = || {
+                    let found = self.user_type(schema, last).map(|(_, object)| object.oid);
+                    found.or_else(of_rows)
+                };
+                (
+                    built_in.or_else(of_user),
+                    SqlState::UNDEFINED_OBJECT,
+                    "type",
+                )
+            }
+            Kind::Regnamespace => (
+                self.catalog.schema(last),
+                SqlState::INVALID_SCHEMA_NAME,
+                "schema",
+            ),
+            Kind::Regproc | Kind::Regprocedure => {
+                let found = system::routine_called(last);
+                (found, SqlState::UNDEFINED_FUNCTION, "function")
+            }
+            Kind::Regoper => {
+                let found = system::operator_named(last);
+                (found, SqlState::UNDEFINED_FUNCTION, "operator")
+            }
+            Kind::Regrole => (
+                self.catalog.role_named(last),
+                SqlState::UNDEFINED_OBJECT,
+                "role",
+            ),
+            Kind::Regclass if let Some(relation) = system::find(schema, last) => {
+                return Ok(relation.oid);
+            }
+            Kind::Regclass => {
+                let found = match schema {
+                    Some(schema) => {
+                        let schema = self.schema(schema)?;
+                        self.catalog.find_oid(Group::Relations, schema, last)
+                    }
+                    None => self
+                        .schemas()
+                        .find_map(|schema| self.catalog.find_oid(Group::Relations, schema, last)),
+                };
+                (found, SqlState::UNDEFINED_TABLE, "relation")
+            }
+            _ => (None, SqlState::UNDEFINED_OBJECT, "object"),
+        };
+        found.ok_or_else(|| SqlError::new(state, format!("{what} \"{name}\" does not exist")))
+    }
+}
