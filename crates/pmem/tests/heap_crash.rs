@@ -7,7 +7,7 @@
 //! off in turn, and the same test must fail.
 
 use pmem::device::simulated::{
-    CrashPoint, ImageChoices, SimulatedMemory, SimulatedWorld, WorldOptions, mix,
+    CrashPoint, ImageChoices, Points, SimulatedMemory, SimulatedWorld, WorldOptions, mix,
 };
 use pmem::{
     Access, Arena, Block, MemorySource, Outcome, Owner, Part, PoolId, PoolIdentity, PoolKind,
@@ -484,6 +484,53 @@ fn runs_become_an_extent(off: Option<&str>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The process dies at each step of a transaction that cuts an extent from a longer range; the next
+/// one finds the words of the cut, cuts the same extent, commits, and then the power is cut.
+fn a_cut_after_a_death(off: Option<&str>) -> Result<(), Failure> {
+    let world = SimulatedWorld::new(WorldOptions {
+        points: Points::Stores,
+        ..WorldOptions::default()
+    });
+    if let Some(site) = off {
+        world.disable(site);
+    }
+    let (mut pool, mut log) = create(&world)?;
+    let extent = |pool: &mut Pool, log: &mut Log| {
+        // So long that the word of the rest lies in another line than its own.
+        let offset = pool.reserve(8 * (16 << 10), OWNERS[1]).map_err(text)?;
+        let change = pool.activate(offset).map_err(text)?;
+        log.apply(pool, &[change])?;
+        log.end(pool)?;
+        pool.settle(Outcome::Committed);
+        found_blocks(pool)
+    };
+    let next = move |world: &SimulatedWorld| {
+        let next = world.death().map_err(text)?;
+        let mut pool = open(&next)?;
+        let mut log = Log::recover(&mut pool)?;
+        let allowed = Allowed {
+            blocks: vec![extent(&mut pool, &mut log)?],
+            roots: vec![0],
+            ..Allowed::default()
+        };
+        for (choice, seed) in ImageChoices::sampled(&next, 1, 20).zip(1..) {
+            check(&next.image(&choice).map_err(text)?, &allowed, seed)?;
+        }
+        Ok(())
+    };
+    let first = Arc::new(Mutex::new(Ok(())));
+    let seen = Arc::clone(&first);
+    world.observe(move |world, _| {
+        let mut seen = seen.lock().expect("no thread panics with it");
+        if seen.is_ok() {
+            *seen = next(world);
+        }
+    });
+    extent(&mut pool, &mut log)?;
+    world.unobserve();
+    first.lock().expect("no thread panics with it").clone()
+}
+
 /// Calls `visit` with the images of every crash point while `work` runs on the pool of `world`.
 fn at_each_point(
     world: &SimulatedWorld,
@@ -620,6 +667,28 @@ fn a_root_that_the_next_process_shows_never_goes_back() {
     for site in ["pool.found", "pool.found-fence"] {
         assert!(roots_after_a_death(Some(site)).is_err(), "{site}");
     }
+}
+
+#[test]
+fn words_of_a_cut_that_the_next_process_finds_become_durable() {
+    a_cut_after_a_death(None).unwrap();
+    a_cut_after_a_death(Some("heap.rest-word")).unwrap_err();
+}
+
+#[test]
+fn an_extent_that_is_only_reserved_wears_no_line() {
+    let world = SimulatedWorld::new(WorldOptions::default());
+    let (mut pool, _) = create(&world).unwrap();
+    let mut reserve = || {
+        let offset = pool.reserve(2 * (16 << 10), OWNERS[1]).unwrap();
+        pool.settle(Outcome::Committed);
+        offset
+    };
+    let (offset, stores) = (reserve(), world.stores());
+    for _ in 0..10 {
+        assert_eq!(reserve(), offset);
+    }
+    assert_eq!(world.stores(), stores);
 }
 
 #[test]

@@ -171,8 +171,13 @@ impl<M: Memory> Arena<M> {
             chunks: rest.chunks,
         }
         .encode(rest.start);
-        self.store_word(table::word_offset(rest.start), word)?;
-        self.flush(table::word_offset(rest.start), 8, site!("heap.rest-word"))?;
+        let at = table::word_offset(rest.start);
+        // An extent that is reserved and given back, again and again, finds the word, and a line
+        // that was not changed does not wear. But a process that died may not have flushed it.
+        if self.word(at)? != word {
+            self.store_word(at, word)?;
+        }
+        self.flush(at, 8, site!("heap.rest-word"))?;
         Ok(Some(rest))
     }
 
