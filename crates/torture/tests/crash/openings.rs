@@ -4,13 +4,16 @@
 //! rightly: none is called missing or older, and all rows are there. Method: a database of a few
 //! rows is created, closed and opened on the simulated device. At each crash point images of a
 //! power cut are opened; and the process dies there, the next one opens the database, and the power
-//! is cut at the crash points of that opening and after it. Each flush, fence and sync of these
-//! steps is left out once, and its loss must be noticed.
+//! is cut at the crash points of that opening and after it. A creation that was cut off has either
+//! made a whole database, or is known not to have ended. Each flush, fence and sync of these steps
+//! is left out once, and its loss must be noticed.
 
 use crate::common;
 use indelible::{DataType, Database, Method};
 use pmem::device::simulated::{CrashPoint, SimulatedWorld, WorldOptions, mix};
+use pmem::{Access, Arena, MemorySource, RootIndex};
 use std::sync::{Arc, Mutex};
+use storage::Platform;
 use torture::SimulatedPlatform;
 
 const ROWS: i64 = 3;
@@ -55,6 +58,24 @@ fn cut(world: &SimulatedWorld, method: Method, rows: i64) -> Result<u64, String>
     common::look_at_images(world, POINT_IMAGES, &mut None, |image| {
         open(image, method, rows).map(drop)
     })
+}
+
+/// Whether the commit table says that the database was complete once.
+fn has_been_complete(world: &SimulatedWorld) -> bool {
+    let memories = SimulatedPlatform::new(world).memories(0);
+    let table = memories.open("commits.pool", Access::Read);
+    let table = table.and_then(|memory| Arena::open_read_only(memory, "commits.pool".as_ref()));
+    table
+        .is_ok_and(|table| table.root(RootIndex::new(0)) != 0 && table.root(RootIndex::new(1)) == 0)
+}
+
+/// Opens a database whose creation may have been cut off. One that cannot be opened must be known
+/// to hold nothing, so that the next creation may replace it.
+fn open_beginning(world: &SimulatedWorld, method: Method) -> Result<(), String> {
+    match open(world, method, 0) {
+        Err(error) if has_been_complete(world) => Err(format!("it was complete: {error}")),
+        _ => Ok(()),
+    }
 }
 
 /// Whether images are taken here: at each step of stamps, lists and tails, and at a few steps of
@@ -105,7 +126,7 @@ fn die(
     let images = found.lock().expect("one thread").clone();
     let images = images.map_err(|error| format!("in the opening after a death: {error}"))?;
     match opened {
-        Err(_) if !was_created => Ok(images),
+        Err(_) if !was_created => open_beginning(&next, method).map(|()| images),
         opened => {
             let _running = opened.map_err(|error| format!("after a death: {error}"))?;
             let more = cut(&next, method, rows);
@@ -122,10 +143,17 @@ fn run(method: Method, disabled: Option<&str>) -> Result<u64, String> {
     }
     let found: Found = Arc::new(Mutex::new(Ok(0)));
     let text = |error: indelible::Error| error.to_string();
-    watch(&world, &found, move |world| die(world, method, 0, false));
+    watch(&world, &found, move |world| {
+        let cut = common::look_at_images(world, POINT_IMAGES, &mut None, |image| {
+            open_beginning(image, method)
+        });
+        Ok(cut? + die(world, method, 0, false)?)
+    });
     let created = Database::create_on(SimulatedPlatform::new(&world), &common::options(method, 2));
     world.unobserve();
     let database = created.map_err(text)?;
+    let after = world.death().map_err(|error| error.to_string())?;
+    assert!(has_been_complete(&after), "its creation has ended");
     found.lock().expect("one thread").clone()?;
     let table = database
         .create_table("t")
