@@ -39,20 +39,30 @@ pub trait Cancel: Send + Sync {
     fn cancel(&self);
 }
 
-/// Receives the answers to statements.
+/// Receives the answers to statements, and ignores those that it has no function for.
 pub trait Sink {
     /// A statement will have rows with these columns.
-    fn columns(&mut self, columns: &[Column]) -> io::Result<()>;
+    fn columns(&mut self, _columns: &[Column]) -> io::Result<()> {
+        Ok(())
+    }
     /// One row; NULL is `None`.
-    fn row(&mut self, values: &[Option<&str>]) -> io::Result<()>;
+    fn row(&mut self, _values: &[Option<&str>]) -> io::Result<()> {
+        Ok(())
+    }
     /// A statement has ended. The tag is that of the protocol, such as `INSERT 0 1`.
-    fn done(&mut self, tag: &str) -> io::Result<()>;
+    fn done(&mut self, _tag: &str) -> io::Result<()> {
+        Ok(())
+    }
     /// A warning or a note of the database.
-    fn notice(&mut self, notice: &Report);
+    fn notice(&mut self, _notice: &Report) {}
     /// Data of `COPY ... TO STDOUT`.
-    fn copy_out(&mut self, data: &[u8]) -> io::Result<()>;
+    fn copy_out(&mut self, _data: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
     /// The next data for `COPY ... FROM STDIN`; `None` at their end.
-    fn copy_in(&mut self) -> io::Result<Option<Vec<u8>>>;
+    fn copy_in(&mut self) -> io::Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
 }
 
 /// Whether a session has a transaction open.

@@ -7,7 +7,7 @@
 
 use super::shell::{Outcome, Shell};
 use anyhow::{Context, Result, anyhow};
-use client::{Answers, Client, Column, Error, Report, Sink};
+use client::{Answers, Client, Error, Report, Sink};
 use std::io::{self, Write};
 
 /// Schemas that nobody made.
@@ -381,26 +381,8 @@ fn column_line(column: &[String]) -> String {
 struct CopyOut<'a>(&'a mut dyn Write);
 
 impl Sink for CopyOut<'_> {
-    fn columns(&mut self, _: &[Column]) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn row(&mut self, _: &[Option<&str>]) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn done(&mut self, _: &str) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn notice(&mut self, _: &Report) {}
-
     fn copy_out(&mut self, data: &[u8]) -> io::Result<()> {
         self.0.write_all(data)
-    }
-
-    fn copy_in(&mut self) -> io::Result<Option<Vec<u8>>> {
-        Ok(None)
     }
 }
 

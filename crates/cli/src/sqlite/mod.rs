@@ -14,7 +14,7 @@ use crate::output::{Cell, Format, Listing, note, thousands};
 use crate::progress;
 use crate::sql::literal;
 use anyhow::{Context, Result, anyhow, bail};
-use client::{Answers, Client, Column, LocalClient, Report, Sink};
+use client::{Answers, Client, LocalClient, Report, Sink};
 use indelible::{Database, Options};
 use indicatif::ProgressBar;
 use program::Program;
@@ -378,24 +378,6 @@ fn write_row(table: &SourceTable, fields: &[&str], out: &mut String) -> Result<O
 }
 
 impl Sink for Rows<'_> {
-    fn columns(&mut self, _: &[Column]) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn row(&mut self, _: &[Option<&str>]) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn done(&mut self, _: &str) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn notice(&mut self, _: &Report) {}
-
-    fn copy_out(&mut self, _: &[u8]) -> io::Result<()> {
-        Ok(())
-    }
-
     fn copy_in(&mut self) -> io::Result<Option<Vec<u8>>> {
         self.chunk().map_err(|failure| {
             let error = io::Error::other(failure.to_string());
