@@ -6,48 +6,29 @@
 //! commit table share one world; at each crash point a few images are opened and compared with the
 //! allowed states.
 
+use crate::bank::{
+    ACCOUNTS, Bank, PARTITIONS, Watch, after, balances, open, opening_balances, setting, verify,
+};
 use crate::common;
 use disk::Directory;
 use disk::simulated::SimulatedDirectory;
 use indelible::{
-    Connection, DataType, Database, Durability, Isolation, Method, MethodOption, Options,
-    Partitioning, Table, Transaction,
+    Connection, Durability, Isolation, Method, MethodOption, Options, Table, Transaction,
 };
-use pmem::device::simulated::{CrashPoint, SimulatedWorld, WorldOptions, mix};
-use std::sync::{Arc, Mutex, MutexGuard};
+use pmem::device::simulated::{SimulatedWorld, mix};
 use storage::stamp::place;
-use torture::SimulatedPlatform;
 
-const PARTITIONS: u32 = 3;
-const ACCOUNTS: i64 = 9;
-const OPENING_BALANCE: i64 = 100;
 /// Transfers of a run, and images of a crash point at most: fewer without `LONG_TESTS`.
 const TRANSFERS: [u64; 2] = [30, 12];
 const POINT_IMAGES: [usize; 2] = [12, 8];
 /// The fence that makes a decision durable.
 const DECISION_FENCE: &str = "commit-table.commit-fence";
 
-/// The long setting, or the short one.
-fn setting<T: Copy>(of: [T; 2]) -> T {
-    of[usize::from(std::env::var_os("LONG_TESTS").is_none())]
-}
-
-/// Balances by account: the states that a crash may leave now.
-type Allowed = Vec<Vec<i64>>;
-
 /// A method, and how many sessions each partition has.
 #[derive(Clone, Copy)]
 struct Subject {
     method: Method,
     sessions: u32,
-}
-
-#[derive(Default)]
-struct Watch {
-    allowed: Allowed,
-    points: u64,
-    images: u64,
-    failure: Option<String>,
 }
 
 fn options(subject: Subject) -> Options {
@@ -65,123 +46,38 @@ fn stores_of_an_opening(image: &SimulatedWorld) -> u64 {
 }
 
 /// Opens an image and compares it; a second opening must store nothing but its generation.
-fn check(image: &SimulatedWorld, subject: Subject, allowed: &Allowed) -> Result<(), String> {
+fn check(image: &SimulatedWorld, subject: Subject, allowed: &[Vec<i64>]) -> Result<(), String> {
     for attempt in 0..2 {
         let before = image.stores();
-        let db = Database::open_on(SimulatedPlatform::new(image), &options(subject))
-            .map_err(|error| format!("opening: {error}"))?;
+        let (db, accounts) = open(image, &options(subject))?;
         let stores = image.stores() - before;
         if attempt == 1 && stores != stores_of_an_opening(image) {
             return Err(format!("a second opening made {stores} stores"));
         }
-        let accounts = db.table("accounts").map_err(|error| error.to_string())?;
-        let rows = db
-            .read(|reader| reader.collect(&accounts, ..))
-            .map_err(|error| format!("reading: {error}"))?;
-        let found: Vec<i64> = rows
-            .iter()
-            .map(|row| row.get(1).as_i64().unwrap_or(-1))
-            .collect();
+        let found = balances(&db, &accounts)?;
         if !allowed.contains(&found) {
             return Err(format!("found {found:?}, allowed {allowed:?}"));
         }
-        let damage = db.verify().map_err(|error| error.to_string())?.damage;
-        if let Some(first) = damage.first() {
-            return Err(format!("verify: {first:?}"));
-        }
+        verify(&db)?;
     }
     Ok(())
 }
 
-fn observe(world: &SimulatedWorld, subject: Subject, watch: &Arc<Mutex<Watch>>) {
-    let watch = Arc::clone(watch);
-    let mut scratch = None;
-    world.observe(move |world, point| {
-        let mut watch = watch.lock().expect("one thread");
-        if watch.failure.is_some() {
-            return;
-        }
-        watch.points += 1;
-        let look = |image: &_| check(image, subject, &watch.allowed);
-        match common::look_at_images(world, setting(POINT_IMAGES), &mut scratch, look) {
-            Ok(images) => watch.images += images,
-            Err(error) => watch.failure = Some(format!("{point:?}: {error}")),
-        }
-    });
-}
-
-/// Accounts in all partitions, and a look at the images of each crash point.
-struct Bank {
-    world: SimulatedWorld,
-    db: Database,
-    accounts: Table,
-    balances: Vec<i64>,
-    watch: Arc<Mutex<Watch>>,
-}
-
-impl Bank {
-    fn new(subject: Subject, seed: u64, disabled: Option<&str>) -> Self {
-        let world = SimulatedWorld::new(WorldOptions {
-            seed,
-            ..WorldOptions::default()
-        });
-        let db = Database::create_on(SimulatedPlatform::new(&world), &options(subject))
-            .expect("created");
-        let accounts = db
-            .create_table("accounts")
-            .column("id", DataType::Int64)
-            .column("balance", DataType::Int64)
-            .partitioning(Partitioning::Modulo)
-            .create()
-            .expect("the table is made");
-        db.transaction(|t| {
-            (0..ACCOUNTS).try_for_each(|id| t.insert(&accounts, (id, OPENING_BALANCE)))
-        })
-        .expect("the accounts are made");
-        if let Some(site) = disabled {
-            world.disable(site);
-        }
-        let balances = vec![OPENING_BALANCE; ACCOUNTS.cast_unsigned() as usize];
-        let watch = Arc::new(Mutex::new(Watch {
-            allowed: vec![balances.clone()],
-            ..Watch::default()
-        }));
-        observe(&world, subject, &watch);
-        Self {
-            world,
-            db,
-            accounts,
-            balances,
-            watch,
-        }
-    }
-
-    /// Commits a transfer, after which no image may lack it.
-    fn commit(&mut self, moves: &[(i64, i64)], commit: impl FnOnce(&Self)) {
-        let mut next = self.balances.clone();
-        for &(account, amount) in moves {
-            next[account.cast_unsigned() as usize] += amount;
-        }
-        self.watch().allowed.push(next.clone());
-        commit(self);
-        self.watch().allowed = vec![next.clone()];
-        self.world.mark(CrashPoint::Mark("acknowledged"));
-        self.balances = next;
-    }
-
-    fn watch(&self) -> MutexGuard<'_, Watch> {
-        self.watch.lock().expect("one thread")
-    }
-
-    fn end(self) -> Watch {
-        self.world.unobserve();
-        std::mem::take(&mut *self.watch())
-    }
+/// A bank that is looked at all the time.
+fn bank(subject: Subject, seed: u64, disabled: Option<&str>) -> Bank<Vec<i64>> {
+    let look = move |image: &_, allowed: &[_]| check(image, subject, allowed).map(|()| false);
+    let looks = (setting(POINT_IMAGES), look);
+    Bank::new(
+        &options(subject),
+        (seed, disabled),
+        opening_balances(),
+        looks,
+    )
 }
 
 /// Runs transfers between two or three accounts and checks images all the time.
-fn run(subject: Subject, seed: u64, disabled: Option<&str>) -> Watch {
-    let mut bank = Bank::new(subject, seed, disabled);
+fn run(subject: Subject, seed: u64, disabled: Option<&str>) -> Watch<Vec<i64>> {
+    let mut bank = bank(subject, seed, disabled);
     let mut random = seed;
     for _ in 0..setting(TRANSFERS) {
         random = mix(random.wrapping_add(1));
@@ -193,7 +89,7 @@ fn run(subject: Subject, seed: u64, disabled: Option<&str>) -> Watch {
                 (account, amount)
             })
             .collect();
-        bank.commit(&moves, |bank| {
+        bank.step(after(&bank.state, &moves), |bank| {
             let accounts = &bank.accounts;
             let transfer = |t: &mut Transaction<'_>| {
                 for &(account, amount) in &moves {
@@ -206,7 +102,7 @@ fn run(subject: Subject, seed: u64, disabled: Option<&str>) -> Watch {
             };
             bank.db.transaction(transfer).expect("the transfer commits");
         });
-        if bank.watch().failure.is_some() {
+        if bank.has_failed() {
             break;
         }
     }
@@ -265,13 +161,13 @@ impl OpenTransfer {
 
 /// As [`run`], with connections whose statements take turns: transactions are open while others
 /// commit over the same partitions, and some are aborted.
-fn run_connections(subject: Subject, seed: u64, disabled: Option<&str>) -> Watch {
+fn run_connections(subject: Subject, seed: u64, disabled: Option<&str>) -> Watch<Vec<i64>> {
     const LEVELS: [Isolation; 3] = [
         Isolation::ReadCommitted,
         Isolation::RepeatableRead,
         Isolation::Serializable,
     ];
-    let mut bank = Bank::new(subject, seed, disabled);
+    let mut bank = bank(subject, seed, disabled);
     let mut open: Vec<_> = (0..PARTITIONS)
         .map(|_| OpenTransfer {
             connection: bank.db.connect().expect("there is room"),
@@ -281,7 +177,7 @@ fn run_connections(subject: Subject, seed: u64, disabled: Option<&str>) -> Watch
         .collect();
     let mut random = seed;
     let mut ended = 0;
-    while ended < setting(TRANSFERS) && bank.watch().failure.is_none() {
+    while ended < setting(TRANSFERS) && !bank.has_failed() {
         random = mix(random.wrapping_add(1));
         let owner = (random >> 16) as usize % open.len();
         let transfer = &mut open[owner];
@@ -297,7 +193,7 @@ fn run_connections(subject: Subject, seed: u64, disabled: Option<&str>) -> Watch
             let OpenTransfer {
                 connection, moves, ..
             } = transfer;
-            bank.commit(moves, |_| {
+            bank.step(after(&bank.state, moves), |_| {
                 connection
                     .commit(Durability::Immediate)
                     .expect("no other transaction uses these accounts");
@@ -308,7 +204,7 @@ fn run_connections(subject: Subject, seed: u64, disabled: Option<&str>) -> Watch
     bank.end()
 }
 
-fn judge(subject: Subject, watch: &Watch) {
+fn judge(subject: Subject, watch: &Watch<Vec<i64>>) {
     let name = subject.method.name();
     assert!(watch.points > 0 && watch.images > 0, "{name}");
     assert!(watch.failure.is_none(), "{name}: {:?}", watch.failure);

@@ -6,28 +6,21 @@
 //! commits; at each crash point a few images are opened. One that finds a prepared transaction
 //! asks for its rows, which must be locked, and then ends it.
 
-use indelible::{
-    Connection, DataType, Database, Durability, Isolation, Method, MethodOption, Options,
-    Partitioning, PreparedTransaction, Table, Wait,
+use crate::bank::{
+    ACCOUNTS, Bank, PARTITIONS, Watch, after, balances, open, opening_balances, setting, verify,
 };
-use pmem::device::simulated::{CrashPoint, SimulatedWorld, WorldOptions, mix};
-use std::sync::{Arc, Mutex, MutexGuard};
-use torture::SimulatedPlatform;
+use indelible::{
+    Connection, Database, Durability, Isolation, Method, MethodOption, Options,
+    PreparedTransaction, Table, Wait,
+};
+use pmem::device::simulated::{SimulatedWorld, mix};
 
-const PARTITIONS: u32 = 3;
-const ACCOUNTS: i64 = 9;
 /// Accounts that prepared transactions use; the rest are the other connection's.
 const PREPARED: i64 = 6;
-const OPENING_BALANCE: i64 = 100;
 /// Transfers of a run, and images of a crash point at most: fewer without `LONG_TESTS`.
 const TRANSFERS: [u64; 2] = [12, 5];
 const POINT_IMAGES: [usize; 2] = [8, 4];
 const NAME: &str = "transfer";
-
-/// The long setting, or the short one.
-fn setting<T: Copy>(of: [T; 2]) -> T {
-    of[usize::from(std::env::var_os("LONG_TESTS").is_none())]
-}
 
 /// A state that a crash may leave.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,16 +28,6 @@ struct State {
     balances: Vec<i64>,
     /// Amounts that a prepared transaction adds to accounts.
     prepared: Option<Vec<(i64, i64)>>,
-}
-
-#[derive(Default)]
-struct Watch {
-    allowed: Vec<State>,
-    points: u64,
-    images: u64,
-    /// Images with a prepared transaction.
-    prepared: u64,
-    failure: Option<String>,
 }
 
 fn options(method: Method) -> Options {
@@ -55,32 +38,10 @@ fn options(method: Method) -> Options {
         .fitting(method, sessions)
 }
 
-fn balances(db: &Database, accounts: &Table) -> Result<Vec<i64>, String> {
-    let rows = db.read(|reader| reader.collect(accounts, ..));
-    let rows = rows.map_err(|error| format!("reading: {error}"))?;
-    let balance = |row: &indelible::Row| row.get(1).as_i64().unwrap_or(-1);
-    Ok(rows.iter().map(balance).collect())
-}
-
-fn after(balances: &[i64], moves: &[(i64, i64)]) -> Vec<i64> {
-    let mut after = balances.to_vec();
-    for &(account, amount) in moves {
-        after[account.cast_unsigned() as usize] += amount;
-    }
-    after
-}
-
-fn open(image: &SimulatedWorld, method: Method) -> Result<(Database, Table), String> {
-    let db = Database::open_on(SimulatedPlatform::new(image), &options(method));
-    let db = db.map_err(|error| format!("opening: {error}"))?;
-    let accounts = db.table("accounts").map_err(|error| error.to_string())?;
-    Ok((db, accounts))
-}
-
 /// Opens an image and compares it; a prepared transaction is there after a second opening, has its
 /// locks, and can be ended. Returns whether there was one.
 fn check(image: &SimulatedWorld, method: Method, allowed: &[State]) -> Result<bool, String> {
-    let (db, accounts) = open(image, method)?;
+    let (db, accounts) = open(image, &options(method))?;
     let found = balances(&db, &accounts)?;
     let prepared = db.prepared_transactions();
     let fits =
@@ -91,7 +52,7 @@ fn check(image: &SimulatedWorld, method: Method, allowed: &[State]) -> Result<bo
         ));
     };
     drop((db, accounts));
-    let (db, accounts) = open(image, method)?;
+    let (db, accounts) = open(image, &options(method))?;
     if let Some(moves) = &state.prepared {
         let [facts] = &db.prepared_transactions()[..] else {
             return Err("a second opening does not find it".to_owned());
@@ -109,11 +70,8 @@ fn check(image: &SimulatedWorld, method: Method, allowed: &[State]) -> Result<bo
             return Err(format!("ended: found {left:?}, expected {expected:?}"));
         }
     }
-    let damage = db.verify().map_err(|error| error.to_string())?.damage;
-    match damage.first() {
-        Some(first) => Err(format!("verify: {first:?}")),
-        None => Ok(state.prepared.is_some()),
-    }
+    verify(&db)?;
+    Ok(state.prepared.is_some())
 }
 
 /// The rows of the moves are locked, and no others.
@@ -145,97 +103,20 @@ fn add(
     connection.update(accounts, account, &changes).map(drop)
 }
 
-fn observe(world: &SimulatedWorld, method: Method, watch: &Arc<Mutex<Watch>>) {
-    let watch = Arc::clone(watch);
-    let mut scratch = None;
-    world.observe(move |world, point| {
-        let watch = &mut *watch.lock().expect("one thread");
-        if watch.failure.is_some() {
-            return;
-        }
-        watch.points += 1;
-        let (allowed, prepared) = (&watch.allowed, &mut watch.prepared);
-        let look = |image: &_| {
-            *prepared += u64::from(check(image, method, allowed)?);
-            Ok(())
-        };
-        match crate::common::look_at_images(world, setting(POINT_IMAGES), &mut scratch, look) {
-            Ok(images) => watch.images += images,
-            Err(error) => watch.failure = Some(format!("{point:?}: {error}")),
-        }
-    });
-}
-
-struct Bank {
-    world: SimulatedWorld,
-    db: Database,
-    accounts: Table,
-    state: State,
-    watch: Arc<Mutex<Watch>>,
-}
-
-impl Bank {
-    fn new(method: Method, seed: u64, disabled: Option<&str>) -> Self {
-        let world = SimulatedWorld::new(WorldOptions {
-            seed,
-            ..WorldOptions::default()
-        });
-        let platform = SimulatedPlatform::new(&world);
-        let db = Database::create_on(platform, &options(method)).expect("created");
-        let accounts = db
-            .create_table("accounts")
-            .column("id", DataType::Int64)
-            .column("balance", DataType::Int64)
-            .partitioning(Partitioning::Modulo)
-            .create()
-            .expect("the table is made");
-        db.transaction(|t| {
-            (0..ACCOUNTS).try_for_each(|id| t.insert(&accounts, (id, OPENING_BALANCE)))
-        })
-        .expect("the accounts are made");
-        if let Some(site) = disabled {
-            world.disable(site);
-        }
-        let state = State {
-            balances: vec![OPENING_BALANCE; ACCOUNTS.cast_unsigned() as usize],
-            prepared: None,
-        };
-        let watch = Arc::new(Mutex::new(Watch {
-            allowed: vec![state.clone()],
-            ..Watch::default()
-        }));
-        observe(&world, method, &watch);
-        Self {
-            world,
-            db,
-            accounts,
-            state,
-            watch,
-        }
-    }
-
-    /// Takes a step to another state, which is the only one afterwards.
-    fn step(&mut self, next: State, step: impl FnOnce(&Self)) {
-        self.watch().allowed.push(next.clone());
-        step(self);
-        self.watch().allowed = vec![next.clone()];
-        self.world.mark(CrashPoint::Mark("acknowledged"));
-        self.state = next;
-    }
-
-    fn watch(&self) -> MutexGuard<'_, Watch> {
-        self.watch.lock().expect("one thread")
-    }
-}
-
 /// Runs transfers that are prepared, with others between the two steps.
-fn run(method: Method, seed: u64, disabled: Option<&str>) -> Watch {
+fn run(method: Method, seed: u64, disabled: Option<&str>) -> Watch<State> {
     const LEVELS: [Isolation; 3] = [
         Isolation::ReadCommitted,
         Isolation::RepeatableRead,
         Isolation::Serializable,
     ];
-    let mut bank = Bank::new(method, seed, disabled);
+    let state = State {
+        balances: opening_balances(),
+        prepared: None,
+    };
+    let look = move |image: &_, allowed: &[_]| check(image, method, allowed);
+    let looks = (setting(POINT_IMAGES), look);
+    let mut bank = Bank::new(&options(method), (seed, disabled), state, looks);
     let mut random = seed;
     for number in 0..setting(TRANSFERS) {
         random = mix(random.wrapping_add(1));
@@ -246,15 +127,14 @@ fn run(method: Method, seed: u64, disabled: Option<&str>) -> Watch {
         prepare(&mut bank, level, &moves, number);
         transfer(&mut bank, random);
         end(&mut bank, random, &moves);
-        if bank.watch().failure.is_some() {
+        if bank.has_failed() {
             break;
         }
     }
-    bank.world.unobserve();
-    std::mem::take(&mut *bank.watch())
+    bank.end()
 }
 
-fn prepare(bank: &mut Bank, level: Isolation, moves: &[(i64, i64)], number: u64) {
+fn prepare(bank: &mut Bank<State>, level: Isolation, moves: &[(i64, i64)], number: u64) {
     let next = State {
         prepared: Some(moves.to_vec()),
         ..bank.state.clone()
@@ -275,7 +155,7 @@ fn prepare(bank: &mut Bank, level: Isolation, moves: &[(i64, i64)], number: u64)
 }
 
 /// Another connection commits meanwhile.
-fn transfer(bank: &mut Bank, random: u64) {
+fn transfer(bank: &mut Bank<State>, random: u64) {
     let moves = [
         (PREPARED, -2),
         (PREPARED + 1 + (random & 1).cast_signed(), 2),
@@ -299,7 +179,7 @@ fn transfer(bank: &mut Bank, random: u64) {
 }
 
 /// Ends the prepared transaction: two of three times it is committed.
-fn end(bank: &mut Bank, random: u64, moves: &[(i64, i64)]) {
+fn end(bank: &mut Bank<State>, random: u64, moves: &[(i64, i64)]) {
     let commits = !random.is_multiple_of(3);
     let balances = &bank.state.balances;
     let next = State {
@@ -330,8 +210,8 @@ fn prepared_transactions_are_whole() {
         let watch = run(method, seed, None);
         let name = method.name();
         assert!(watch.failure.is_none(), "{name}: {:?}", watch.failure);
-        assert!(watch.points > 0 && watch.prepared > 0, "{name}");
-        assert!(watch.prepared < watch.images, "{name}");
+        assert!(watch.points > 0 && watch.special > 0, "{name}");
+        assert!(watch.special < watch.images, "{name}");
     }
 }
 
