@@ -196,6 +196,20 @@ impl<'a, M: Memory> Node<'a, M> {
         Err(damaged(self.view.offset(), text))
     }
 
+    /// Fails unless the node is one level below `above`, or can be a root, which has an entry if it
+    /// is no leaf.
+    #[inline(always)]
+    pub(super) fn expect_place(&self, above: Option<u8>, reference: u64) -> Result<()> {
+        match above {
+            Some(above) => self.expect_below(above),
+            None if self.level == 0 || self.count > 0 => Ok(()),
+            None => Err(damaged(
+                reference,
+                "an inner node without entries".to_owned(),
+            )),
+        }
+    }
+
     #[inline(always)]
     fn entry_at(&self, index: usize) -> usize {
         HEADER_WORDS + index * self.shape.entry_words(self.level)

@@ -5,7 +5,7 @@
 //! pages. Lookups of several keys go down the tree side by side, one probe of each after the other,
 //! so that their misses overlap.
 
-use super::node::{LEVELS_MAX, Node, PageView, Shape, damaged, inline_range};
+use super::node::{LEVELS_MAX, Node, PageView, Shape, inline_range};
 use super::{INLINE, PageStore, Pages, SMALL_PAGE_BYTES, long};
 use crate::index::AHEAD;
 use pmem::Memory;
@@ -67,8 +67,6 @@ type Leaf<'p, M> = (Node<'p, M>, Result<usize, usize>);
 const LINE_BYTES: usize = 64;
 /// Lookups that go down a tree side by side: as many misses as a core has under way.
 pub const TOGETHER: usize = 16;
-
-const NO_ENTRIES: &str = "an inner node without entries";
 
 /// State of a lookup: a page, and the entries between which its position lies.
 #[derive(Clone, Copy, Default)]
@@ -153,11 +151,7 @@ impl CowTree {
         let mut above = None;
         loop {
             let node = Node::open(pages.view(reference)?, self.shape)?;
-            if let Some(above) = above {
-                node.expect_below(above)?;
-            } else if node.level > 0 && node.count == 0 {
-                return Err(damaged(reference, NO_ENTRIES.to_owned()));
-            }
+            node.expect_place(above, reference)?;
             if node.level == 0 {
                 break;
             }
@@ -186,11 +180,7 @@ impl CowTree {
         let mut above = None;
         loop {
             let node = Node::open(pages.view(reference)?, self.shape)?;
-            if let Some(above) = above {
-                node.expect_below(above)?;
-            } else if node.level > 0 && node.count == 0 {
-                return Err(damaged(reference, NO_ENTRIES.to_owned()));
-            }
+            node.expect_place(above, reference)?;
             let (index, found) = match node.level {
                 0 => match node.find(key)? {
                     Ok(index) => (index, true),
@@ -262,11 +252,7 @@ impl CowTree {
         let mut level = 0;
         for (key, search) in keys.iter().zip(&mut *searches) {
             let node = Node::open(pages.view(search.reference)?, self.shape)?;
-            if let Some(above) = above {
-                node.expect_below(above)?;
-            } else if node.level > 0 && node.count == 0 {
-                return Err(damaged(search.reference, NO_ENTRIES.to_owned()));
-            }
+            node.expect_place(above, search.reference)?;
             level = node.level;
             search.low = usize::from(level > 0);
             search.high = node.count;
@@ -430,15 +416,10 @@ impl Scan<'_> {
         visit: Visit<'_, S>,
     ) -> Result<ControlFlow<()>> {
         let node = Node::open(pages.view(reference)?, self.tree.shape)?;
-        if let Some(above) = above {
-            node.expect_below(above)?;
-        }
+        node.expect_place(above, reference)?;
         if node.level == 0 {
             let (first, last) = self.range(&node)?;
             return self.leaf(pages, reference, first, last, visit);
-        }
-        if node.count == 0 {
-            return Err(damaged(reference, NO_ENTRIES.to_owned()));
         }
         let level = node.level;
         let (first, last) = (node.child_index(self.low)?, node.child_index(self.high)?);

@@ -38,6 +38,30 @@ pub(crate) struct Cursor<'t> {
     ended: bool,
 }
 
+/// Copies the first entries of a range of a tree, in a direction, up to `limit`; their number.
+pub(super) fn first_entries<M: Memory>(
+    arena: &Arena<M>,
+    tree: &NvBptree,
+    (range, direction): ((&[u64], &[u64]), Direction),
+    limit: usize,
+    entries: &mut Vec<u64>,
+) -> Result<usize> {
+    entries.clear();
+    let mut count = 0;
+    let mut copy = |key: &[u64], value| {
+        entries.extend_from_slice(key);
+        entries.push(value);
+        count += 1;
+        Ok(if count < limit {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        })
+    };
+    OrderedIndex::<M, NvWriteSet>::scan(tree, arena, range, direction, 0, &mut copy)?;
+    Ok(count)
+}
+
 impl<'t> Cursor<'t> {
     pub(crate) fn new(tree: &'t NvBptree, low: &[u64], high: &[u64], direction: Direction) -> Self {
         Self {
@@ -67,27 +91,11 @@ impl<'t> Cursor<'t> {
     }
 
     fn fill<M: Memory>(&mut self, arena: &Arena<M>) -> Result<()> {
-        let (fetched, limit) = (&mut self.fetched, self.fetch);
-        fetched.clear();
+        let limit = self.fetch;
         self.at = 0;
-        let mut count = 0;
-        OrderedIndex::<M, NvWriteSet>::scan(
-            self.tree,
-            arena,
-            (&self.low, &self.high),
-            self.direction,
-            0,
-            &mut |key, value| {
-                fetched.extend_from_slice(key);
-                fetched.push(value);
-                count += 1;
-                Ok(if count < limit {
-                    ControlFlow::Continue(())
-                } else {
-                    ControlFlow::Break(())
-                })
-            },
-        )?;
+        let range = (&*self.low, &*self.high);
+        let way = (range, self.direction);
+        let count = first_entries(arena, self.tree, way, limit, &mut self.fetched)?;
         self.fetch = (self.fetch * 2).min(FETCH_MAX);
         let words = self.low.len();
         if count < limit {

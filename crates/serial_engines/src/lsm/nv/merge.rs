@@ -20,14 +20,14 @@
 //! The merge itself is published leaf by leaf by the frontier, and as a whole by the swap of two
 //! root words.
 
+use super::cursor::first_entries;
 use super::levels::{LEVELS, Levels, State, Words, damaged, unreadable};
-use crate::index::{NvBptree, OrderedIndex, bytes_of};
+use crate::index::{NvBptree, bytes_of};
 use crate::lsm::entry::{EntryKind, merge_deltas};
 use crate::lsm::filter::{Filters, hash};
 use crate::lsm::keys::increment;
 use crate::lsm::pointer as entry;
 use pmem::{Arena, Memory};
-use std::ops::ControlFlow;
 use storage::Result;
 use storage::engine::Direction;
 use storage::log::{NvWriteSet, WriteSet};
@@ -469,25 +469,8 @@ pub(super) fn collect<M: Memory>(
     limit: usize,
     entries: &mut Vec<u64>,
 ) -> Result<bool> {
-    entries.clear();
     let high = [u64::MAX; MAX_KEY_WORDS];
-    let mut count = 0;
-    OrderedIndex::<M, NvWriteSet>::scan(
-        tree,
-        arena,
-        (low, &high[..low.len()]),
-        Direction::Forward,
-        0,
-        &mut |key, value| {
-            entries.extend_from_slice(key);
-            entries.push(value);
-            count += 1;
-            Ok(if count < limit {
-                ControlFlow::Continue(())
-            } else {
-                ControlFlow::Break(())
-            })
-        },
-    )?;
+    let way = ((low, &high[..low.len()]), Direction::Forward);
+    let count = first_entries(arena, tree, way, limit, entries)?;
     Ok(count < limit)
 }
