@@ -12,7 +12,7 @@ use crate::failure::{Failure, Texts};
 use crate::statement::Statement;
 use client::TypedClient;
 use indelible::Interrupt;
-use pmem::ProcessMark;
+use pmem::ProcessStamp;
 use sql::{Sql, SqlState};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -54,7 +54,7 @@ pub(crate) enum Object {
 }
 
 struct Table {
-    mark: ProcessMark,
+    stamp: ProcessStamp,
     /// The upper half of the numbers of this process.
     process: u32,
     next: AtomicU32,
@@ -68,11 +68,11 @@ fn table() -> &'static Table {
     let known = TABLE.load(Ordering::Acquire);
     // SAFETY: it is NULL or comes from `Box::leak` below, so it lives for ever.
     let parent = unsafe { known.as_ref() };
-    if let Some(own) = parent.filter(|table| table.mark.is_here()) {
+    if let Some(own) = parent.filter(|table| table.stamp.is_here()) {
         return own;
     }
     let new: &'static mut Table = Box::leak(Box::new(Table {
-        mark: ProcessMark::new(),
+        stamp: ProcessStamp::new(),
         process: parent.map_or(1, |parent| parent.process + 1),
         next: AtomicU32::new(1),
         objects: RwLock::default(),

@@ -9,15 +9,15 @@ use crate::connection::Shared;
 use crate::descriptor::Descriptor;
 use crate::error::{Error, Result};
 use crate::lock_policy::LockPolicy;
-use crate::mark::{MarkBit, TurnMark};
 use crate::options::Mode;
 use crate::partition::{Partition, SessionSlot};
 use crate::retry::{Retry, Turns};
 use crate::roster::{Held, Keeper};
 use crate::sync::{Mutex, MutexGuard};
 use crate::table::Table;
+use crate::thread_flags::{FlagBit, TurnFlag};
 use crate::trace::Recording;
-use pmem::ProcessMark;
+use pmem::ProcessStamp;
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
@@ -28,10 +28,10 @@ use storage::record::{KeyRule, TableId};
 /// directory's lock, is last.
 pub(crate) struct Core {
     /// The process that has opened it.
-    pub(crate) process: ProcessMark,
+    pub(crate) process: ProcessStamp,
     /// Tells handles of different open databases apart.
     pub(crate) serial: u64,
-    pub(crate) mark_bit: u64,
+    pub(crate) flag_bit: u64,
     pub(crate) partitions: Vec<Partition>,
     /// Held by a thread that keeps all others out of partitions.
     pub(crate) alone: Mutex<()>,
@@ -62,7 +62,7 @@ pub(crate) struct Core {
     pub(crate) is_closed: bool,
     /// The generation of this opening; none if its end is not to be noted.
     pub(crate) generation: Option<u64>,
-    pub(crate) _mark: MarkBit,
+    pub(crate) _flag: FlagBit,
     pub(crate) platform: Box<dyn Keeper>,
 }
 
@@ -92,13 +92,13 @@ impl Core {
 
     #[inline]
     pub(crate) const fn retry(&self, lock_policy: LockPolicy) -> Retry<'_> {
-        Retry::new(&self.turns, self.mark_bit, lock_policy.wait_limit)
+        Retry::new(&self.turns, self.flag_bit, lock_policy.wait_limit)
     }
 
     /// That of a transaction which begins on this thread.
     #[inline]
     pub(crate) fn precedence(&self) -> Precedence {
-        if TurnMark::is_set(self.mark_bit) {
+        if TurnFlag::is_set(self.flag_bit) {
             Precedence::First
         } else {
             Precedence::Usual

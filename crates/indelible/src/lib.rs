@@ -86,7 +86,7 @@
 //! | `operations`, `scan` | routing of operations to partitions; merged scans |
 //! | `session`, `partition` | the partitions that a transaction holds, waiting for durability |
 //! | `commit_table`, `commit_pool` | commit over several partitions |
-//! | `mark` | refusal of a second transaction of the same thread |
+//! | `thread_flags` | refusal of a second transaction of the same thread |
 //! | `savepoint` | going back to a moment of a transaction |
 //! | `retry` | the turn of transactions that run again |
 //! | `inspect` | statistics and the deep check |
@@ -118,7 +118,6 @@ mod key_value;
 mod limits;
 mod lock_policy;
 mod log_marks;
-mod mark;
 #[cfg(test)]
 mod model;
 mod open;
@@ -147,6 +146,7 @@ mod simulated;
 mod snapshot;
 mod sync;
 mod table;
+mod thread_flags;
 mod trace;
 mod transaction;
 mod worker;

@@ -25,7 +25,7 @@
 use crate::core::Core;
 use crate::lock_policy::LockPolicy;
 use crate::session::Session;
-use pmem::ProcessMark;
+use pmem::ProcessStamp;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
@@ -44,7 +44,7 @@ pub(crate) struct Marking {
     /// Nothing is sent: the thread ends when this is dropped.
     handles: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    process: ProcessMark,
+    process: ProcessStamp,
 }
 
 impl Marking {

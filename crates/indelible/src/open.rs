@@ -20,7 +20,6 @@ use crate::error::{Error, Result};
 use crate::hidden;
 use crate::limits::{self, Purpose};
 use crate::lock_policy::LockPolicy;
-use crate::mark::MarkBit;
 use crate::options::{Options, TRANSACTION_MEMORY_MAX};
 use crate::partition::Partition;
 use crate::platform::{self, NativePlatform, native_options};
@@ -28,10 +27,11 @@ use crate::retry::Turns;
 use crate::roster::{Keeper, Kept, Roster};
 use crate::sync::Mutex;
 use crate::table::{Table, TableEntry};
+use crate::thread_flags::FlagBit;
 use crate::trace::Recording;
 use disk::{Directory, DiskError};
 use pmem::device::{Medium, NativeOptions};
-use pmem::{Access, ProcessMark};
+use pmem::{Access, ProcessStamp};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -261,12 +261,12 @@ impl Database {
         if let Some(path) = &options.record_trace {
             recording.start(path)?;
         }
-        let mark = MarkBit::new();
+        let flag = FlagBit::new();
         let engine_options = options.engine(&descriptor);
         let core = Core {
-            process: ProcessMark::new(),
+            process: ProcessStamp::new(),
             serial,
-            mark_bit: mark.0,
+            flag_bit: flag.0,
             partitions,
             commits,
             shared: Shared::new(options),
@@ -300,7 +300,7 @@ impl Database {
             turns: Turns::default(),
             is_closed: false,
             generation,
-            _mark: mark,
+            _flag: flag,
             platform,
         };
         Ok(Self {

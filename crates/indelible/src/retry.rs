@@ -8,9 +8,9 @@
 //! others, another one is the victim. From then on it can fail only because it touches a partition
 //! that it had not touched before, or because a wait reaches its limit.
 
-use crate::mark::TurnMark;
 use crate::sync::{Condvar, Mutex, MutexGuard, sleep};
-use pmem::ProcessMark;
+use crate::thread_flags::TurnFlag;
+use pmem::ProcessStamp;
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -52,22 +52,22 @@ const PAUSE_MAX: Duration = Duration::from_millis(5);
 /// ```
 pub struct Retry<'db> {
     turns: &'db Turns,
-    /// The bit of the database in the marks of threads.
-    mark_bit: u64,
+    /// The bit of the database in the flags of threads.
+    flag_bit: u64,
     /// Longest wait for the turn.
     limit: Duration,
     failures: u32,
-    turn: Option<TurnMark>,
+    turn: Option<TurnFlag>,
     /// When a row that a connection has locked was met first.
     blocked: Option<Instant>,
 }
 
 impl<'db> Retry<'db> {
     #[inline]
-    pub(crate) const fn new(turns: &'db Turns, mark_bit: u64, limit: Duration) -> Self {
+    pub(crate) const fn new(turns: &'db Turns, flag_bit: u64, limit: Duration) -> Self {
         Self {
             turns,
-            mark_bit,
+            flag_bit,
             limit,
             failures: 0,
             turn: None,
@@ -113,7 +113,7 @@ impl<'db> Retry<'db> {
         self.failures += 1;
         if self.failures > AT_ONCE && self.turn.is_none() {
             let has_turn = self.turns.take(self.limit);
-            self.turn = has_turn.then(|| TurnMark::set(self.mark_bit));
+            self.turn = has_turn.then(|| TurnFlag::set(self.flag_bit));
         } else {
             std::thread::yield_now();
         }
@@ -131,7 +131,7 @@ impl Drop for Retry<'_> {
 #[derive(Default)]
 pub(crate) struct Turns {
     queue: Mutex<Queue>,
-    process: ProcessMark,
+    process: ProcessStamp,
 }
 
 #[derive(Default)]
@@ -190,7 +190,7 @@ impl Turns {
 #[cfg(test)]
 #[cfg(not(feature = "schedules"))]
 mod tests {
-    use super::{Retry, TurnMark, Turns};
+    use super::{Retry, TurnFlag, Turns};
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::time::Duration;
 
@@ -234,10 +234,10 @@ mod tests {
         let turns = Turns::default();
         let mut first = failed_twice(&turns, LONG);
         first.wait();
-        assert!(first.turn.is_some() && TurnMark::is_set(BIT) && first.failures() == 3);
+        assert!(first.turn.is_some() && TurnFlag::is_set(BIT) && first.failures() == 3);
         assert!(failed_twice(&turns, Duration::ZERO).turn.is_none());
         drop(first);
-        assert!(!TurnMark::is_set(BIT));
+        assert!(!TurnFlag::is_set(BIT));
         assert!(failed_twice(&turns, Duration::ZERO).turn.is_some());
         assert!(!turns.lock().is_taken);
     }

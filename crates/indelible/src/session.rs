@@ -40,12 +40,12 @@ use crate::connection::Beside;
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::lock_policy::LockPolicy;
-use crate::mark::OpenMark;
 use crate::partition::{Partition, lock_within};
 use crate::retry::Retry;
 use crate::row_counter::RowChanges;
 use crate::savepoint::Savepoints;
 use crate::sync::MutexGuard;
+use crate::thread_flags::OpenFlag;
 use crate::trace::Note;
 use disk::DiskCounters;
 use pmem::Counters;
@@ -84,7 +84,7 @@ pub(crate) struct Session<'db> {
     pub(crate) is_of_connection: bool,
     /// Locks and images of a typed transaction, if it has made changes while connections are open.
     pub(crate) beside: Option<Box<Beside>>,
-    _mark: OpenMark,
+    _flag: OpenFlag,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -128,7 +128,7 @@ impl<'db> Session<'db> {
             memory_max: core.memory_max,
             is_of_connection: false,
             beside: None,
-            _mark: OpenMark::set(core.mark_bit)?,
+            _flag: OpenFlag::set(core.flag_bit)?,
         })
     }
 

@@ -23,13 +23,13 @@ shuttle::thread_local! {
 }
 static IN_USE: AtomicU64 = AtomicU64::new(0);
 
-/// Set while a transaction is open on this thread. Not `Send`: the mark is the thread's.
-pub(crate) struct OpenMark {
+/// Set while a transaction is open on this thread. Not `Send`: the flag is the thread's.
+pub(crate) struct OpenFlag {
     bit: u64,
     thread: PhantomData<*const ()>,
 }
 
-impl OpenMark {
+impl OpenFlag {
     #[inline]
     pub(crate) fn set(bit: u64) -> Result<Self> {
         let open = OPEN.with(Cell::get);
@@ -44,7 +44,7 @@ impl OpenMark {
     }
 }
 
-impl Drop for OpenMark {
+impl Drop for OpenFlag {
     #[inline]
     fn drop(&mut self) {
         // A thread that ends has no transaction to refuse, so it does not matter if the word is
@@ -54,12 +54,12 @@ impl Drop for OpenMark {
 }
 
 /// Set while a transaction of this thread has the turn (`retry`). Not `Send`.
-pub(crate) struct TurnMark {
+pub(crate) struct TurnFlag {
     bit: u64,
     thread: PhantomData<*const ()>,
 }
 
-impl TurnMark {
+impl TurnFlag {
     pub(crate) fn set(bit: u64) -> Self {
         TURN.with(|turn| turn.set(turn.get() | bit));
         Self {
@@ -75,16 +75,16 @@ impl TurnMark {
     }
 }
 
-impl Drop for TurnMark {
+impl Drop for TurnFlag {
     fn drop(&mut self) {
         let _ = TURN.try_with(|turn| turn.set(turn.get() & !self.bit));
     }
 }
 
 /// The bit of one open database, given back when it closes.
-pub(crate) struct MarkBit(pub(crate) u64);
+pub(crate) struct FlagBit(pub(crate) u64);
 
-impl MarkBit {
+impl FlagBit {
     pub(crate) fn new() -> Self {
         let mut used = IN_USE.load(Ordering::Relaxed);
         loop {
@@ -106,7 +106,7 @@ impl MarkBit {
     }
 }
 
-impl Drop for MarkBit {
+impl Drop for FlagBit {
     fn drop(&mut self) {
         if self.0 != SHARED_BIT {
             IN_USE.fetch_and(!self.0, Ordering::Relaxed);
@@ -120,24 +120,24 @@ mod tests {
 
     #[test]
     fn one_transaction_a_thread_and_database() {
-        let (one, other) = (MarkBit::new(), MarkBit::new());
+        let (one, other) = (FlagBit::new(), FlagBit::new());
         assert_ne!(one.0, other.0);
-        let mark = OpenMark::set(one.0).unwrap();
-        assert!(matches!(OpenMark::set(one.0), Err(Error::TransactionOpen)));
-        let second = OpenMark::set(other.0).unwrap();
-        drop(mark);
-        assert!(OpenMark::set(other.0).is_err());
-        drop(OpenMark::set(one.0).unwrap());
+        let flag = OpenFlag::set(one.0).unwrap();
+        assert!(matches!(OpenFlag::set(one.0), Err(Error::TransactionOpen)));
+        let second = OpenFlag::set(other.0).unwrap();
+        drop(flag);
+        assert!(OpenFlag::set(other.0).is_err());
+        drop(OpenFlag::set(one.0).unwrap());
         drop(second);
         let bit = one.0;
-        std::thread::spawn(move || assert!(OpenMark::set(bit).is_ok()))
+        std::thread::spawn(move || assert!(OpenFlag::set(bit).is_ok()))
             .join()
             .unwrap();
     }
 
     #[test]
     fn more_databases_than_bits_share_the_last() {
-        let many: Vec<MarkBit> = (0..70).map(|_| MarkBit::new()).collect();
+        let many: Vec<FlagBit> = (0..70).map(|_| FlagBit::new()).collect();
         assert_eq!(many.last().unwrap().0, SHARED_BIT);
     }
 }

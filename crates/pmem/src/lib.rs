@@ -64,5 +64,5 @@ pub use pool::{
     OWNER_WORD_AT, POOL_BYTES_MIN, POOL_FORMAT, POOL_FORMAT_MAX, PoolId, PoolIdentity, PoolKind,
     RootIndex,
 };
-pub use process::{ProcessMark, run_forked};
+pub use process::{ProcessStamp, run_forked};
 pub use ptr::NvPtr;

@@ -1,15 +1,16 @@
 //! Whether this is still the process that made a value, or a child forked from it.
 //!
-//! A forked child has copies of all handles but none of the threads, and the locks are as they were
-//! in the middle of another thread's work; files, their locks and mapped memory are shared with the
-//! parent. So nothing durable may be used there, nor closed. A process has a number in a page that
-//! the kernel clears in a child (`MADV_WIPEONFORK`, since Linux 4.14), so a mark compares two words
-//! and makes no system call. Where the kernel does not know this advice, a handler that the C
-//! library calls in the child clears the number, which a `fork` past that library would miss.
+//! A forked child has copies of all handles but none of the threads, and the locks are as they
+//! were in the middle of another thread's work; files, their locks and mapped memory are shared
+//! with the parent. So nothing durable may be used there, nor closed. A process has a number in a
+//! page that the kernel clears in a child (`MADV_WIPEONFORK`, since Linux 4.14), so a stamp
+//! compares two words and makes no system call. Where the kernel does not know this advice, a
+//! handler that the C library calls in the child clears the number, which a `fork` past that
+//! library would miss.
 //!
-//! Invariant: a mark is here only in the process that has made it, in all of its threads. A child
-//! that makes marks gets a number of its own, which no ancestor has had. A program that is executed
-//! begins anew.
+//! Invariant: a stamp is here only in the process that has made it, in all of its threads. A child
+//! that makes stamps gets a number of its own, which no ancestor has had. A program that is
+//! executed begins anew.
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::io;
@@ -28,13 +29,13 @@ const PANICKED: u8 = 101;
 
 /// Remembers the process that has made it.
 #[derive(Clone, Copy, Debug)]
-pub struct ProcessMark {
+pub struct ProcessStamp {
     current: &'static AtomicU64,
     number: u64,
 }
 
-impl ProcessMark {
-    /// A mark of this process.
+impl ProcessStamp {
+    /// A stamp of this process.
     pub fn new() -> Self {
         let current = *NUMBER.get_or_init(cleared_in_children);
         let next = NEXT.fetch_add(1, Relaxed);
@@ -52,7 +53,7 @@ impl ProcessMark {
     }
 }
 
-impl Default for ProcessMark {
+impl Default for ProcessStamp {
     fn default() -> Self {
         Self::new()
     }
@@ -129,33 +130,33 @@ pub fn run_forked(work: impl FnOnce() -> u8) -> io::Result<i32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ProcessMark, run_forked};
+    use super::{ProcessStamp, run_forked};
 
     #[test]
-    fn a_mark_is_here_in_its_process_only() {
-        let mark = ProcessMark::new();
-        std::thread::spawn(move || assert!(mark.is_here()))
+    fn a_stamp_is_here_in_its_process_only() {
+        let stamp = ProcessStamp::new();
+        std::thread::spawn(move || assert!(stamp.is_here()))
             .join()
             .unwrap();
         let code = run_forked(|| {
-            let strange = mark.is_here();
-            let own = ProcessMark::new();
-            // A mark of the child is one of its children's no more than of its parent's.
+            let strange = stamp.is_here();
+            let own = ProcessStamp::new();
+            // A stamp of the child is one of its children's no more than of its parent's.
             let inherited = run_forked(|| u8::from(own.is_here())).unwrap_or(-1);
-            u8::from(strange || !own.is_here() || mark.is_here() || inherited != 0)
+            u8::from(strange || !own.is_here() || stamp.is_here() || inherited != 0)
         });
         assert_eq!(code.unwrap(), 0);
-        assert!(mark.is_here() && ProcessMark::new().is_here());
+        assert!(stamp.is_here() && ProcessStamp::new().is_here());
         assert_eq!(run_forked(|| panic!("on purpose")).unwrap(), 101);
     }
 
     #[test]
     fn the_handler_alone_clears_the_number() {
-        let mark = ProcessMark::new();
+        let stamp = ProcessStamp::new();
         let code = run_forked(|| {
-            let own = ProcessMark::new();
+            let own = ProcessStamp::new();
             super::clear();
-            u8::from(own.is_here() || mark.is_here())
+            u8::from(own.is_here() || stamp.is_here())
         });
         assert_eq!(code.unwrap(), 0);
     }

@@ -10,7 +10,7 @@ use crate::interrupt::Guard;
 use crate::load;
 use client::{Placeholders, ResultId, TypedClient};
 use indelible::Interrupt;
-use pmem::ProcessMark;
+use pmem::ProcessStamp;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use sql::types::Context;
@@ -25,7 +25,7 @@ const TEXTS_MAX: usize = 256;
 pub(crate) struct Shared {
     client: Mutex<Option<TypedClient>>,
     interrupt: Interrupt,
-    mark: ProcessMark,
+    stamp: ProcessStamp,
     /// Unique in the process.
     number: u64,
     /// Whether a transaction block is open, failed ones included.
@@ -39,7 +39,7 @@ impl Shared {
         &self,
         work: impl FnOnce(&mut TypedClient) -> Result<R, SqlError>,
     ) -> Result<R, SqlError> {
-        if !self.mark.is_here() {
+        if !self.stamp.is_here() {
             return Err(indelible::Error::Forked.into());
         }
         let mut client = self.client.lock().map_err(|_| {
@@ -61,7 +61,7 @@ impl Shared {
     /// Forgets a result, unless a thread works with the connection, which then keeps it until its
     /// end: whoever drops a stream may have the interpreter's lock, and must not wait.
     pub(crate) fn close_if_free(&self, result: ResultId) {
-        if self.mark.is_here()
+        if self.stamp.is_here()
             && let Ok(mut client) = self.client.try_lock()
             && let Some(client) = &mut *client
         {
@@ -73,7 +73,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        if !self.mark.is_here() {
+        if !self.stamp.is_here() {
             let client = self
                 .client
                 .get_mut()
@@ -107,7 +107,7 @@ impl Connection {
             shared: Arc::new(Shared {
                 interrupt: client.session().interrupt(),
                 client: Mutex::new(Some(client)),
-                mark: ProcessMark::new(),
+                stamp: ProcessStamp::new(),
                 number: NUMBER.fetch_add(1, Ordering::Relaxed),
                 is_open: AtomicBool::new(false),
                 is_closed: AtomicBool::new(false),
@@ -127,7 +127,7 @@ impl Connection {
         py: Python<'_>,
         work: impl FnOnce(&mut TypedClient) -> Result<R, SqlError> + Send,
     ) -> PyResult<R> {
-        if !self.shared.mark.is_here() {
+        if !self.shared.stamp.is_here() {
             return Err(raised(py, indelible::Error::Forked.into()));
         }
         let guard = Guard::new(self.shared.number, &self.shared.interrupt);
@@ -261,7 +261,7 @@ impl Connection {
 
     /// Ends the running statement, from any thread.
     fn interrupt(&self, py: Python<'_>) -> PyResult<()> {
-        if !self.shared.mark.is_here() {
+        if !self.shared.stamp.is_here() {
             return Err(raised(py, indelible::Error::Forked.into()));
         }
         self.shared.interrupt.raise();
@@ -319,7 +319,7 @@ impl Connection {
     fn close(&self, py: Python<'_>) {
         self.shared.is_closed.store(true, Ordering::Relaxed);
         self.shared.is_open.store(false, Ordering::Relaxed);
-        if self.shared.mark.is_here() {
+        if self.shared.stamp.is_here() {
             py.detach(|| {
                 let client = self.shared.client.lock();
                 drop(client.unwrap_or_else(PoisonError::into_inner).take());

@@ -10,7 +10,7 @@ use indelible::{
     Choice, CopyProgress, CopyReport, CopyStage, Database as Opened, Durability, Isolation, Mode,
     Options,
 };
-use pmem::ProcessMark;
+use pmem::ProcessStamp;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use sql::{Sql, SqlError, SqlState};
@@ -22,18 +22,18 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 static OPEN: Mutex<Option<Registry>> = Mutex::new(None);
 
 struct Registry {
-    mark: ProcessMark,
+    stamp: ProcessStamp,
     databases: HashMap<PathBuf, (bool, Weak<Shared>)>,
 }
 
 struct Shared {
     sql: Option<Arc<Sql>>,
-    mark: ProcessMark,
+    stamp: ProcessStamp,
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        if !self.mark.is_here() {
+        if !self.stamp.is_here() {
             std::mem::forget(self.sql.take());
         }
     }
@@ -55,7 +55,7 @@ impl Database {
             .shared
             .sql
             .as_ref()
-            .filter(|_| self.shared.mark.is_here());
+            .filter(|_| self.shared.stamp.is_here());
         sql.ok_or_else(|| failed(indelible::Error::Forked))
     }
 
@@ -167,10 +167,10 @@ fn open(
 ) -> Result<Arc<Shared>, SqlError> {
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     let registry = match &mut *open {
-        Some(registry) if registry.mark.is_here() => registry,
+        Some(registry) if registry.stamp.is_here() => registry,
         // Databases of the parent are not this process's.
         other => other.insert(Registry {
-            mark: ProcessMark::new(),
+            stamp: ProcessStamp::new(),
             databases: HashMap::new(),
         }),
     };
@@ -191,7 +191,7 @@ fn open(
     };
     let shared = Arc::new(Shared {
         sql: Some(Sql::open(database.map_err(failed)?)?),
-        mark: ProcessMark::new(),
+        stamp: ProcessStamp::new(),
     });
     let known = path.canonicalize().unwrap_or(known);
     registry

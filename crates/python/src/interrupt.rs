@@ -19,7 +19,7 @@
 //! Where SIGINT is ignored, or has no handler, nothing is changed.
 
 use indelible::Interrupt;
-use pmem::ProcessMark;
+use pmem::ProcessStamp;
 use std::ffi::{c_int, c_short};
 use std::io::{PipeReader, Read};
 use std::mem::MaybeUninit;
@@ -101,9 +101,9 @@ fn call_from(number: u64, interrupt: Interrupt) {
 
 /// Begins to watch for signals, once a process.
 pub(crate) fn start() {
-    static STARTED: Mutex<Option<ProcessMark>> = Mutex::new(None);
+    static STARTED: Mutex<Option<ProcessStamp>> = Mutex::new(None);
     let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
-    if started.is_some_and(ProcessMark::is_here) {
+    if started.is_some_and(ProcessStamp::is_here) {
         return;
     }
     let Ok((reader, writer)) = std::io::pipe() else {
@@ -116,7 +116,7 @@ pub(crate) fn start() {
     let thread = std::thread::Builder::new().name("indelible-ctrl-c".to_owned());
     if thread.spawn(move || watch(reader)).is_ok() {
         PIPE.store(writer.into_raw_fd(), Ordering::Release);
-        *started = Some(ProcessMark::new());
+        *started = Some(ProcessStamp::new());
         stand_first();
     }
 }

@@ -76,11 +76,11 @@ pub(super) fn count(plan: &Plan, method: Method, scale: &Scale, check: bool) -> 
     let log_line_writes = database.statistics()?.log_line_writes;
     let mut before = None;
     run(&database, scale, &tables, || {
-        before = Some(Mark::new(&emulator));
+        before = Some(DeviceCounts::new(&emulator));
     })?;
     database.force()?;
     let before = before.context("the mark is set before the measured part")?;
-    let after = Mark::new(&emulator);
+    let after = DeviceCounts::new(&emulator);
     let statistics = database.statistics()?;
     let log_line_writes = statistics.log_line_writes - log_line_writes;
     if check {
@@ -208,7 +208,7 @@ fn run(
 }
 
 /// Counters of a device at one moment.
-struct Mark {
+struct DeviceCounts {
     loads: u64,
     stores: u64,
     fences: u64,
@@ -217,7 +217,7 @@ struct Mark {
     regions: BTreeMap<(u32, u64), RegionWear>,
 }
 
-impl Mark {
+impl DeviceCounts {
     fn new(emulator: &Emulator) -> Self {
         let counters = emulator.counters();
         let total = counters.total();

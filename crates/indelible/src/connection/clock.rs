@@ -26,14 +26,14 @@ use super::merge::ImageLayer;
 use super::omission::{Omission, is_left_out};
 use crate::error::{Error, Result};
 use crate::sync::{Mutex, MutexGuard};
-use pmem::ProcessMark;
+use pmem::ProcessStamp;
 use std::sync::{Arc, PoisonError};
 use storage::record::{KeyBuf, TableId};
 
 /// Order of commits and snapshots of a database.
 pub(crate) struct Clock {
     state: Mutex<State>,
-    process: ProcessMark,
+    process: ProcessStamp,
     /// Most bytes of images; beyond it the oldest snapshots end.
     images_bytes_max: u64,
 }
@@ -115,7 +115,7 @@ impl Clock {
     pub(crate) fn new(images_bytes_max: u64) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
-            process: ProcessMark::new(),
+            process: ProcessStamp::new(),
             images_bytes_max,
         })
     }

@@ -14,9 +14,9 @@ use super::prepared::PreparedSet;
 use super::recent::Recent;
 use crate::core::Core;
 use crate::error::{Error, Result};
-use crate::mark::OpenMark;
 use crate::options::{CONNECTIONS_MAX, LOCKS_MAX, Options, PREPARED_MAX, SNAPSHOT_MEMORY_MAX};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::thread_flags::OpenFlag;
 use std::sync::{Arc, PoisonError};
 use storage::lock::{LockManager, LockOptions};
 
@@ -73,7 +73,7 @@ impl Shared {
     /// A connection opens. Waits for typed transactions if it is the first one.
     pub(super) fn enter(&self, core: &Core) -> Result<()> {
         // The wait could be for this thread's own transaction.
-        drop(OpenMark::set(core.mark_bit)?);
+        drop(OpenFlag::set(core.flag_bit)?);
         let mut connections = self.connections();
         if connections.open >= self.connections_max {
             let connections_max = self.connections_max;
