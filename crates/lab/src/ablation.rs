@@ -49,6 +49,7 @@ pub(crate) const ALL: &[Ablation] = &[
         experiments: YCSB,
         statements: &[
             "read-heavy, nvm-inp is ahead of inp",
+            "balanced, nvm-inp is ahead of inp",
             "write-heavy, nvm-inp is ahead of inp",
         ],
         with: "a sync a transaction (inp --group 1)",
@@ -56,7 +57,10 @@ pub(crate) const ALL: &[Ablation] = &[
     },
     Ablation {
         experiments: YCSB,
-        statements: &["write-heavy, nvm-log is ahead of log"],
+        statements: &[
+            "balanced, nvm-log is ahead of log",
+            "write-heavy, nvm-log is ahead of log",
+        ],
         with: "a sync a transaction (log --group 1)",
         changes: &[(&[("method", "log")], &[("group", "1")])],
     },
@@ -68,7 +72,10 @@ pub(crate) const ALL: &[Ablation] = &[
     },
     Ablation {
         experiments: YCSB,
-        statements: &["write-heavy, nvm-cow is far ahead of cow"],
+        statements: &[
+            "balanced, nvm-cow is far ahead of cow",
+            "write-heavy, nvm-cow is far ahead of cow",
+        ],
         with: "a sync a transaction (cow --group 1)",
         changes: &[(&[("method", "cow")], &[("group", "1")])],
     },
