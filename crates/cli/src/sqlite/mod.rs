@@ -6,6 +6,7 @@
 
 mod program;
 mod schema;
+mod unkept;
 mod value;
 
 use crate::args::{ImportArgs, TextArgs};

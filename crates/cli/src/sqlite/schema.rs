@@ -2,9 +2,10 @@
 //!
 //! Names stay as they are, so those with capital letters need quotes here. A column that is the
 //! row's number in SQLite counts on after the last one here as well. Definitions that do not
-//! come along (expressions, conditions, triggers, views) are listed for the user.
+//! come along (expressions, conditions, collations, triggers, views) are listed for the user.
 
 use super::program::Program;
+use super::unkept::unkept;
 use super::value::{ColumnType, SqliteValue, printed};
 use crate::sql::{literal, quoted};
 use anyhow::Result;
@@ -34,6 +35,8 @@ pub(super) struct SourceTable {
     indexes: Vec<SourceIndex>,
     references: Vec<Reference>,
     has_rowid: bool,
+    /// Its checks and collations, in words.
+    unkept: Vec<String>,
 }
 
 /// A column.
@@ -153,6 +156,7 @@ impl Schema {
                 "table" => schema.tables.push(SourceTable {
                     name: name.clone(),
                     has_rowid: !is_without_rowid(sql),
+                    unkept: unkept(name, sql),
                     ..SourceTable::default()
                 }),
                 "view" | "trigger" => schema.left.push(format!("{kind} {name}")),
@@ -337,10 +341,11 @@ impl SourceTable {
         column.not_null || self.key.contains(&column.name)
     }
 
-    /// The statement that makes the table, and the defaults that it leaves out.
+    /// The statement that makes the table, and all in it that is left out.
     pub(super) fn definition(&self, left: &mut Vec<String>) -> String {
         let number = self.number_column().map(|column| column.name.as_str());
         let mut lines = Vec::new();
+        left.extend_from_slice(&self.unkept);
         for column in &self.columns {
             let column_type = column.column_type.as_ref().unwrap_or(&ColumnType::Text);
             let mut line = format!("{} {}", own_name(&column.name), column_type.name());

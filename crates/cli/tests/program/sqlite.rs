@@ -132,6 +132,41 @@ fn keys_and_defaults_are_kept(database: &str) {
 }
 
 #[test]
+fn checks_and_collations_that_are_left_out_are_named() {
+    let place = Place::new();
+    let script = "CREATE TABLE t (id INTEGER PRIMARY KEY, -- CHECK (of a comment)
+        \"my name\" TEXT COLLATE NOCASE CHECK (length(\"my name\") > 0 AND
+            \"my name\" <> ')'), plain TEXT COLLATE binary DEFAULT 'COLLATE RTRIM',
+        price NUMERIC(10, 2), size INT, CONSTRAINT c CHECK (price > (size + 1)), UNIQUE (plain COLLATE RTRIM));
+        CREATE TABLE other (a TEXT /* COLLATE NOCASE */, b TEXT CHECK (b <> ''));
+        INSERT INTO t VALUES (1, 'a', 'b', 3, 1);";
+    let Some(file) = file_of(&place, "checks.sqlite", script) else {
+        return;
+    };
+    let database = database(&place);
+    let output = run(&[
+        "import", &database, "--from", "sqlite", &file, "--table", "t",
+    ]);
+    let notes = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{notes}");
+    let left: Vec<&str> = notes
+        .lines()
+        .filter_map(|line| line.split_once("left out: "))
+        .map(|(_, left)| left)
+        .collect();
+    assert_eq!(
+        left,
+        [
+            "the collation NOCASE of t.my name",
+            "the check (length(\"my name\") > 0 AND \"my name\" <> ')') of t",
+            "the check (price > (size + 1)) of t",
+            "the collation RTRIM of a key of t",
+        ],
+        "{notes}"
+    );
+}
+
+#[test]
 fn one_bad_value_refuses_all_unless_they_are_skipped() {
     let place = Place::new();
     let script = "CREATE TABLE good (id INTEGER PRIMARY KEY); INSERT INTO good VALUES (1);
