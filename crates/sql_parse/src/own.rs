@@ -55,8 +55,13 @@ pub enum Own {
         /// The name of the transaction.
         name: String,
     },
-    /// `SET CONSTRAINTS`: all are checked at the end of each statement, so it changes nothing.
-    SetConstraints,
+    /// `SET CONSTRAINTS`.
+    SetConstraints {
+        /// The constraints; none for all.
+        names: Option<Vec<Path>>,
+        /// Whether their checks are put off until the transaction ends.
+        deferred: bool,
+    },
     /// A comment on a constraint of a table.
     CommentOnConstraint {
         /// The constraint.
@@ -592,17 +597,21 @@ impl<'w> Words<'w> {
     }
 
     fn set_constraints(&mut self) -> Result<Own> {
-        if !self.accept("ALL") {
-            self.path()?;
+        let names = if self.accept("ALL") {
+            None
+        } else {
+            let mut names = vec![self.path()?];
             while self.accept_token(&Token::Comma) {
-                self.path()?;
+                names.push(self.path()?);
             }
-        }
-        if !self.accept("DEFERRED") {
+            Some(names)
+        };
+        let deferred = self.accept("DEFERRED");
+        if !deferred {
             self.expect("IMMEDIATE")?;
         }
         self.end()?;
-        Ok(Own::SetConstraints)
+        Ok(Own::SetConstraints { names, deferred })
     }
 
     fn comment(&mut self) -> Result<Own> {

@@ -349,6 +349,7 @@ impl Binder<'_> {
             };
             let parent = self.referenced(foreign.parent)?;
             parents.push(Reference {
+                oid: constraint.oid,
                 constraint: constraint.name.clone(),
                 other: parent.oid,
                 other_name: parent.name.clone(),
@@ -359,6 +360,7 @@ impl Binder<'_> {
                 on_update: foreign.on_update,
                 on_delete: foreign.on_delete,
                 is_full: foreign.is_full,
+                deferral: foreign.deferral,
             });
         }
         Ok(parents)
@@ -370,6 +372,7 @@ impl Binder<'_> {
         let mut children = Vec::new();
         for (child, constraint, foreign) in catalog.references_to(oid) {
             children.push(Reference {
+                oid: constraint.oid,
                 constraint: constraint.name.clone(),
                 other: child.oid,
                 other_name: child.name.clone(),
@@ -380,6 +383,7 @@ impl Binder<'_> {
                 on_update: foreign.on_update,
                 on_delete: foreign.on_delete,
                 is_full: foreign.is_full,
+                deferral: foreign.deferral,
             });
         }
         Ok(children)

@@ -81,6 +81,8 @@ impl Session {
         object: Object,
         handle: Option<indelible::Table>,
     ) -> Result<()> {
+        let deferred = &self.environment.host.deferred;
+        deferred.check_none_of(&object, "ALTER TABLE")?;
         if !self.is_temporary(object.namespace) {
             let table = store::table(self.sql.database())?;
             store::put(&table, &mut self.connection, &object)?;
@@ -104,6 +106,10 @@ impl Session {
             if let Some(access) = access {
                 self.remove(access)?;
             }
+        }
+        if let Some(object) = self.catalog().object(oid) {
+            let deferred = &self.environment.host.deferred;
+            deferred.check_none_of(object, "DROP TABLE")?;
         }
         let table = store::table(self.sql.database())?;
         store::remove(&table, &mut self.connection, oid)?;

@@ -126,7 +126,10 @@ fn own_statement(session: &mut Session, parsed: &Parsed, own: &Own) -> Result<Co
             session.sql.database().checkpoint()?;
             Ok(Completion::new("CHECKPOINT"))
         }
-        Own::SetConstraints => Ok(Completion::new("SET CONSTRAINTS")),
+        Own::SetConstraints { names, deferred } => {
+            session.set_constraints(names.as_deref(), *deferred)?;
+            Ok(Completion::new("SET CONSTRAINTS"))
+        }
         Own::TwoPhase { .. } => Err(SqlError::internal("a step of two phases")),
         Own::SetSchema {
             if_exists,

@@ -5,7 +5,8 @@
 
 use super::column::{Written, add_constraint};
 use crate::catalog::{
-    Action, Body, Column, Constraint, Foreign, Index, Lineage, Names, Object, Oid, Rule, TableBody,
+    Action, Body, Column, Constraint, Deferral, Foreign, Index, Lineage, Names, Object, Oid, Rule,
+    TableBody,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
@@ -17,7 +18,8 @@ use indelible::{
 };
 use sql_parse::{LIKE, Parsed, ident_text, mark_of, object_name};
 use sqlparser::ast::{
-    ConstraintReferenceMatchKind, CreateTable, ForeignKeyConstraint, ReferentialAction,
+    ConstraintCharacteristics, ConstraintReferenceMatchKind, CreateTable, DeferrableInitial,
+    ForeignKeyConstraint, ReferentialAction,
 };
 use std::sync::Arc;
 
@@ -354,6 +356,7 @@ impl Session {
                 on_update: action_of(foreign.on_update),
                 on_delete: action_of(foreign.on_delete),
                 is_full: matches!(foreign.match_kind, Some(ConstraintReferenceMatchKind::Full)),
+                deferral: deferral_of(foreign.characteristics.as_ref())?,
             }),
         })
     }
@@ -496,6 +499,27 @@ pub(super) fn places_of(columns: &[Column], names: &[String]) -> Result<Vec<usiz
         places.push(at);
     }
     Ok(places)
+}
+
+/// The moment at which a constraint that was written so is checked.
+fn deferral_of(written: Option<&ConstraintCharacteristics>) -> Result<Deferral> {
+    let Some(written) = written else {
+        return Ok(Deferral::Never);
+    };
+    if written.enforced == Some(false) {
+        let found = "a constraint that is NOT ENFORCED";
+        return Err(SqlError::unsupported(found, "Leave it out."));
+    }
+    let is_initial = written.initially == Some(DeferrableInitial::Deferred);
+    match written.deferrable {
+        Some(false) if is_initial => {
+            let message = "constraint declared INITIALLY DEFERRED must be DEFERRABLE";
+            Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
+        }
+        _ if is_initial => Ok(Deferral::Initial),
+        Some(true) => Ok(Deferral::Possible),
+        _ => Ok(Deferral::Never),
+    }
 }
 
 fn action_of(action: Option<ReferentialAction>) -> Action {

@@ -31,7 +31,7 @@ mod values;
 mod window;
 
 pub(crate) use evaluate::{evaluate, is_true};
-pub(crate) use modify::Feed;
+pub(crate) use modify::{Feed, look_again};
 pub(crate) use point::PointMemory;
 
 use crate::error::Result;

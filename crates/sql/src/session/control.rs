@@ -8,7 +8,7 @@
 use super::Session;
 use crate::error::{Result, SqlError, SqlState};
 use crate::sink::{Completion, RowSink};
-use crate::state::{Announced, Block, Loose, Savepoint, Transaction};
+use crate::state::{Announced, Block, Deferred, Loose, Savepoint, Transaction};
 use indelible::{Isolation, Mode};
 use sql_parse::{Own, Parsed, ident_text};
 use sqlparser::ast::{
@@ -120,7 +120,9 @@ impl Session {
 
     /// Commits the open transaction; whatever happens, it has ended.
     pub(super) fn commit(&mut self) -> Result<()> {
-        if let Err(error) = self.hold_cursors().and_then(|()| self.end_temporary()) {
+        let checked = self.end_deferral();
+        let ready = checked.and_then(|()| self.hold_cursors());
+        if let Err(error) = ready.and_then(|()| self.end_temporary()) {
             self.abort();
             return Err(error);
         }
@@ -167,6 +169,7 @@ impl Session {
 
     pub(super) fn end(&mut self) {
         self.environment.host.announced = Announced::default();
+        self.environment.host.deferred = Deferred::default();
         let loose = std::mem::take(&mut self.transaction.loose);
         self.transaction = Transaction::idle();
         self.environment.host.new_tables.clear();
@@ -375,6 +378,7 @@ impl Session {
             mark: self.connection.statement()?,
             catalog: Arc::clone(self.catalog()),
             announced: self.environment.host.announced.point(),
+            deferred: self.environment.host.deferred.clone(),
         };
         self.transaction.savepoints.push(savepoint);
         self.environment.host.new_tables.clear();
@@ -404,6 +408,7 @@ impl Session {
             .host
             .announced
             .truncate(savepoint.announced);
+        self.environment.host.deferred = savepoint.deferred.clone();
         self.transaction.savepoints.truncate(at + 1);
         self.transaction.block = Block::Open;
         Ok(())

@@ -3,6 +3,7 @@
 //! | module | job |
 //! |---|---|
 //! | `cached` | statements that run by a plan of the cache |
+//! | `constraints` | checks that wait for the end of the transaction |
 //! | `control` | the begin and the end of transactions, savepoints, failed blocks |
 //! | `cursor` | cursors and prepared statements of the language |
 //! | `copy` | rows between a table and the client |
@@ -22,6 +23,7 @@
 
 mod cached;
 mod connect;
+mod constraints;
 mod control;
 mod copy;
 mod cursor;
@@ -44,8 +46,8 @@ use crate::run::PointMemory;
 use crate::sink::RowSink;
 use crate::sql::Sql;
 use crate::state::{
-    Announced, Block, Environment, HostState, Notice, Notification, Portal, Prepared, SessionNames,
-    SessionSequences, Transaction, TransactionStatus, Variables, Wake, millis_of,
+    Announced, Block, Deferred, Environment, HostState, Notice, Notification, Portal, Prepared,
+    SessionNames, SessionSequences, Transaction, TransactionStatus, Variables, Wake, millis_of,
 };
 use crate::types::Settings;
 use crate::types::random::Random;
@@ -146,6 +148,7 @@ impl Session {
                     session_role: role,
                     peer,
                     announced: Announced::default(),
+                    deferred: Deferred::default(),
                     new_tables: Vec::new(),
                     transaction: 0,
                     files: Arc::default(),

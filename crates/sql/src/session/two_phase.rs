@@ -50,7 +50,8 @@ impl Session {
             }
             Block::Implicit | Block::Open => {}
         }
-        if let Err(error) = self.check_preparable(name) {
+        let checked = self.end_deferral();
+        if let Err(error) = checked.and_then(|()| self.check_preparable(name)) {
             self.abort();
             return Err(error);
         }

@@ -7,7 +7,7 @@
 use super::names::{SessionNames, quoted};
 use crate::bind::{Binder, row_scope};
 use crate::catalog::{
-    Action, Body, Column, Foreign, Index, Object, Oid, Rule, TableBody, domain_check,
+    Action, Body, Column, Deferral, Foreign, Index, Object, Oid, Rule, TableBody, domain_check,
 };
 use crate::error::Result;
 use crate::plan::Expr;
@@ -62,12 +62,17 @@ impl Definitions<'_> {
             Action::SetDefault => format!(" ON {event} SET DEFAULT"),
         };
         format!(
-            "FOREIGN KEY ({}) REFERENCES {}{}{}{}",
+            "FOREIGN KEY ({}) REFERENCES {}{}{}{}{}",
             list(table, &foreign.columns),
             target.unwrap_or_default(),
             if foreign.is_full { " MATCH FULL" } else { "" },
             action("UPDATE", foreign.on_update),
-            action("DELETE", foreign.on_delete)
+            action("DELETE", foreign.on_delete),
+            match foreign.deferral {
+                Deferral::Never => "",
+                Deferral::Possible => " DEFERRABLE",
+                Deferral::Initial => " DEFERRABLE INITIALLY DEFERRED",
+            }
         )
     }
 

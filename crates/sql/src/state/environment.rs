@@ -3,6 +3,7 @@
 //! It is lent to each call in parts, so that functions of the session may change some of it while
 //! values are converted by the rest.
 
+use super::deferred::Deferred;
 use super::names::SessionNames;
 use super::registry::{Announced, Peer};
 use super::sequence::SessionSequences;
@@ -75,6 +76,8 @@ pub(crate) struct HostState {
     pub(crate) peer: Arc<Peer>,
     /// Notifications of the transaction, and changes of the channels that it listens to.
     pub(crate) announced: Announced,
+    /// Checks of constraints that the transaction has put off.
+    pub(crate) deferred: Deferred,
     /// Tables below that the transaction has made since its last savepoint, and that nobody else
     /// knows: they go if anything that follows is undone.
     pub(crate) new_tables: Vec<indelible::TableId>,

@@ -2,6 +2,7 @@
 //!
 //! | module | job |
 //! |---|---|
+//! | `deferred` | checks of constraints that the transaction has put off |
 //! | `definitions` | texts of constraints, indexes and views |
 //! | `describe`, `privilege`, `activity` | functions about objects, privileges and the server |
 //! | `environment` | everything that expressions look at: settings, names, times, the session |
@@ -15,6 +16,7 @@
 
 mod activity;
 mod clock;
+mod deferred;
 mod definitions;
 mod describe;
 mod environment;
@@ -32,6 +34,7 @@ mod statements;
 mod transaction;
 
 pub(crate) use clock::now;
+pub(crate) use deferred::{Deferred, Side, Violation};
 pub(crate) use definitions::{Definitions, index_columns};
 pub(crate) use environment::{Environment, HostState, ShownCursor, ShownStatement};
 pub(crate) use functions::functions;

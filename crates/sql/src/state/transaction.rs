@@ -3,6 +3,7 @@
 //! Its savepoints have marks of the connection and the catalogue of their moment, so rolling back
 //! to one undoes rows and definitions together.
 
+use super::deferred::Deferred;
 use crate::catalog::{Catalog, Oid};
 use indelible::{Isolation, Mode, StatementSavepoint};
 use std::sync::Arc;
@@ -27,6 +28,7 @@ pub(crate) struct Savepoint {
     pub(crate) catalog: Arc<Catalog>,
     /// Notifications that were announced before it.
     pub(crate) announced: (usize, usize),
+    pub(crate) deferred: Deferred,
 }
 
 /// The open transaction, or the one to come.

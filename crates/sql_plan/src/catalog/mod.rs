@@ -18,8 +18,8 @@ mod typed;
 pub use access::{AccessBody, Attribute, EVERYONE, Grant, OWNER_NAME, Privilege, RoleBody};
 pub use lineage::{Lineage, PartitionBound, RangeEnd, Scheme, Strategy};
 pub use object::{
-    Action, Body, Column, Constraint, DomainBody, EnumBody, Foreign, Hidden, Index, IndexForm,
-    Object, Origin, Rule, SequenceBody, TableBody, ViewBody,
+    Action, Body, Column, Constraint, Deferral, DomainBody, EnumBody, Foreign, Hidden, Index,
+    IndexForm, Object, Origin, Rule, SequenceBody, TableBody, ViewBody,
 };
 pub use oid::{FIRST_OID, INDELIBLE, INFORMATION_SCHEMA, OWNER, Oid, PG_CATALOG, PUBLIC};
 pub use routine::FunctionBody;

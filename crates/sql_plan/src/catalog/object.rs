@@ -190,6 +190,21 @@ pub struct Foreign {
     pub on_delete: Action,
     /// Whether a key is valid only if all of its columns are NULL or none.
     pub is_full: bool,
+    /// The moment of its checks.
+    pub deferral: Deferral,
+}
+
+/// Whether a transaction may put off the checks of a constraint until it ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Deferral {
+    /// They come at the end of each statement.
+    #[default]
+    Never,
+    /// The same, unless `SET CONSTRAINTS` puts them off (`DEFERRABLE`).
+    Possible,
+    /// They come at the end of the transaction, unless `SET CONSTRAINTS` wants them earlier
+    /// (`INITIALLY DEFERRED`).
+    Initial,
 }
 
 /// Effect of a change of a referenced key.
@@ -628,7 +643,14 @@ impl Rule {
                 writer.text(condition);
             }
             Self::Foreign(foreign) => {
-                writer.byte(4);
+                // Earlier builds read those without a choice.
+                match foreign.deferral {
+                    Deferral::Never => writer.byte(4),
+                    deferral => {
+                        writer.byte(5);
+                        writer.flag(deferral == Deferral::Initial);
+                    }
+                }
                 write_positions(writer, &foreign.columns);
                 writer.number(foreign.parent.into());
                 write_positions(writer, &foreign.parent_columns);
@@ -650,15 +672,24 @@ impl Rule {
             3 => Self::Check {
                 condition: reader.text()?,
             },
-            4 => Self::Foreign(Foreign {
-                columns: read_positions(reader)?,
-                parent: reader.integer()?,
-                parent_columns: read_positions(reader)?,
-                on_update: Action::read(reader)?,
-                on_delete: Action::read(reader)?,
-                is_full: reader.flag()?,
-            }),
+            4 => Self::Foreign(Foreign::read(Deferral::Never, reader)?),
+            5 if reader.flag()? => Self::Foreign(Foreign::read(Deferral::Initial, reader)?),
+            5 => Self::Foreign(Foreign::read(Deferral::Possible, reader)?),
             _ => return Err(reader.damaged()),
+        })
+    }
+}
+
+impl Foreign {
+    fn read(deferral: Deferral, reader: &mut Reader<'_>) -> Result<Self> {
+        Ok(Self {
+            columns: read_positions(reader)?,
+            parent: reader.integer()?,
+            parent_columns: read_positions(reader)?,
+            on_update: Action::read(reader)?,
+            on_delete: Action::read(reader)?,
+            is_full: reader.flag()?,
+            deferral,
         })
     }
 }

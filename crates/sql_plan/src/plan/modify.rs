@@ -9,7 +9,7 @@
 use super::expression::Expr;
 use super::node::{Node, Source};
 use super::partition::Takes;
-use crate::catalog::{Action, Oid};
+use crate::catalog::{Action, Deferral, Oid};
 use crate::types::Datum;
 use std::sync::Arc;
 
@@ -148,6 +148,8 @@ pub struct TargetColumn {
 /// A foreign key, from the table that has it or the one it refers to.
 #[derive(Clone, Debug)]
 pub struct Reference {
+    /// The number of the constraint.
+    pub oid: Oid,
     /// The name of the constraint, for messages.
     pub constraint: String,
     /// The other table: the parent of a reference, or the child that refers.
@@ -168,6 +170,8 @@ pub struct Reference {
     pub on_delete: Action,
     /// Whether a key with some NULLs, and not only NULLs, is refused (`MATCH FULL`).
     pub is_full: bool,
+    /// The moment of its checks.
+    pub deferral: Deferral,
 }
 
 /// The way to the rows of the other table.

@@ -6,7 +6,8 @@
 use super::rows::{CLASS, Maker, REWRITE, Rows, Sources, array, flag, small, text, vector};
 use super::types::{operator_class, storage_of};
 use crate::catalog::{
-    Action, Body, Catalog, Constraint, Foreign, Index, Object, Oid, Origin, Rule, TableBody,
+    Action, Body, Catalog, Constraint, Deferral, Foreign, Index, Object, Oid, Origin, Rule,
+    TableBody,
 };
 use crate::error::Result;
 use crate::state::parts_of;
@@ -163,12 +164,15 @@ fn table_constraint(
         array(Kind::Oid, operators)
     });
     let printed = condition.map(|condition| from.definitions().check(object, condition));
+    let deferral = foreign.map_or(Deferral::Never, |foreign| foreign.deferral);
     let full = foreign.map_or("", |foreign| if foreign.is_full { "f" } else { "s" });
     rows.push([
         ("oid", Datum::Oid(constraint.oid)),
         ("conname", text(&constraint.name)),
         ("connamespace", Datum::Oid(object.namespace)),
         ("contype", text(kind)),
+        ("condeferrable", flag(deferral != Deferral::Never)),
+        ("condeferred", flag(deferral == Deferral::Initial)),
         ("conrelid", Datum::Oid(object.oid)),
         ("conindid", Datum::Oid(index)),
         (

@@ -228,7 +228,8 @@ SELECT current_database() AS constraint_catalog, n.nspname AS constraint_schema,
   rn.nspname AS table_schema, r.relname AS table_name,
   CASE o.contype WHEN 'c' THEN 'CHECK' WHEN 'f' THEN 'FOREIGN KEY' WHEN 'p' THEN 'PRIMARY KEY'
     WHEN 'u' THEN 'UNIQUE' END AS constraint_type,
-  'NO' AS is_deferrable, 'NO' AS initially_deferred, 'YES' AS enforced,
+  CASE WHEN o.condeferrable THEN 'YES' ELSE 'NO' END AS is_deferrable,
+  CASE WHEN o.condeferred THEN 'YES' ELSE 'NO' END AS initially_deferred, 'YES' AS enforced,
   CASE WHEN o.contype = 'u' THEN 'YES' END AS nulls_distinct
 FROM pg_constraint o
   JOIN pg_namespace n ON n.oid = o.connamespace

@@ -29,6 +29,7 @@ use crate::sink::Batch;
 use crate::types::Datum;
 use fill::Fill;
 use noted::Noted;
+pub(crate) use reference::look_again;
 use sql_rows::{Place, Store};
 use std::sync::Arc;
 

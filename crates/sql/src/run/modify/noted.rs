@@ -3,6 +3,7 @@
 //! A reference is noted with the row that has it, and looked at when the statement ends, as the row
 //! that it names may come later.
 
+use crate::catalog::Deferral;
 use crate::plan::Target;
 use crate::run::Row;
 use crate::types::Datum;
@@ -51,12 +52,19 @@ pub(super) fn note_parents(
     before: Option<&Row>,
     pending: &mut Pending,
 ) {
+    let has_key = |before: &Row| {
+        let mut key = table.source.key.iter();
+        key.all(|&at| before.get(at) == row.get(at))
+    };
     for (at, reference) in table.parents.iter().enumerate() {
+        // A check that was put off looks for the row by its key.
+        let may_wait = reference.deferral != Deferral::Never;
         let is_same = before.is_some_and(|before| {
             reference
                 .columns
                 .iter()
                 .all(|&column| before[column] == row[column])
+                && (!may_wait || has_key(before))
         });
         if !is_same {
             pending.parents.push((at, row.to_vec()));

@@ -10,10 +10,11 @@ use super::rules::{key_text, named};
 use crate::bind::Binder;
 use crate::catalog::Action;
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Reference, ReferenceAccess, Source, Target};
+use crate::plan::{Reference, ReferenceAccess, Target};
 use crate::run::lock::{Newest, lock_row};
 use crate::run::storage::{key_value, read_row};
 use crate::run::{Row, Run};
+use crate::state::{Side, Violation};
 use crate::types::Datum;
 use indelible::{Direction, Prefix, RowLock};
 use sql_parse::{NESTING_MAX, Places};
@@ -44,6 +45,79 @@ fn settle_at(table: &Target, pending: Pending, depth: usize, run: &mut Run<'_>) 
     Ok(())
 }
 
+/// Keeps a violation for later if the check of the reference is put off.
+fn put_off(
+    table: &Target,
+    reference: &Reference,
+    (row, side): (&[Datum], Side),
+    run: &mut Run<'_>,
+) -> Result<bool> {
+    let host = &mut run.environment.host;
+    if !host.deferred.has(reference) {
+        return Ok(false);
+    }
+    let violation = Violation {
+        table: table.source.oid,
+        constraint: reference.oid,
+        row: row.to_vec(),
+        side,
+    };
+    let bytes_max = host.variables.modes().work_mem;
+    host.deferred.keep(violation, bytes_max)?;
+    Ok(true)
+}
+
+/// Looks again at rows that have violated a foreign key.
+pub(crate) fn look_again(violations: &[Arc<Violation>], run: &mut Run<'_>) -> Result<()> {
+    let moment = run.connection.leave_moment()?;
+    let mut known: Option<Arc<Target>> = None;
+    for violation in violations {
+        run.check()?;
+        let table = match known {
+            Some(table) if table.source.oid == violation.table => table,
+            _ => target_of(violation.table, run)?,
+        };
+        let is_it = |reference: &&Reference| reference.oid == violation.constraint;
+        match &violation.side {
+            Side::Child => {
+                if let Some(reference) = table.parents.iter().find(is_it) {
+                    require_again(&table, reference, &violation.row, run)?;
+                }
+            }
+            Side::Parent(after) => {
+                if let Some(reference) = table.children.iter().find(is_it) {
+                    let change = (&violation.row, after.as_ref());
+                    follow(&table, reference, change, 0, run)?;
+                }
+            }
+        }
+        known = Some(table);
+    }
+    run.connection.return_to(moment);
+    Ok(())
+}
+
+/// As [`require`], of a row that may have gone or changed since.
+fn require_again(
+    table: &Target,
+    reference: &Reference,
+    row: &Row,
+    run: &mut Run<'_>,
+) -> Result<()> {
+    let lock = (RowLock::KeyShare, run.environment.wait());
+    match lock_row(&table.source, row, lock, run)? {
+        Newest::Row(newest) if has_same(&reference.columns, &newest, row) => {
+            require(table, reference, &newest, run)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether two rows of a table are alike in some columns.
+fn has_same(columns: &[usize], one: &[Datum], other: &[Datum]) -> bool {
+    columns.iter().all(|&at| one[at].is_alike(&other[at]))
+}
+
 /// The values of some columns.
 fn values_of(row: &[Datum], columns: &[usize]) -> Row {
     columns.iter().map(|&at| row[at].clone()).collect()
@@ -65,6 +139,9 @@ fn require(table: &Target, reference: &Reference, row: &[Datum], run: &mut Run<'
         named(table, error).named(|names| names.constraint = Some(reference.constraint.clone()))
     };
     if nulls > 0 {
+        if put_off(table, reference, (row, Side::Child), run)? {
+            return Ok(());
+        }
         let detail = "MATCH FULL does not allow mixing of null and nonnull key values.";
         return Err(violation(detail.to_owned()));
     }
@@ -81,6 +158,9 @@ fn require(table: &Target, reference: &Reference, row: &[Datum], run: &mut Run<'
         {
             return Ok(());
         }
+    }
+    if put_off(table, reference, (row, Side::Child), run)? {
+        return Ok(());
     }
     let key = key_text(table, &reference.columns, row, &run.environment.context())?;
     Err(violation(format!(
@@ -150,12 +230,20 @@ fn follow(
     };
     if matches!(action, Action::Nothing | Action::Restrict) {
         // Another row may have the key by now.
-        if action == Action::Nothing && is_taken(table, reference, &old, run)? {
+        if action == Action::Nothing
+            && (is_taken(table, reference, &old, run)?
+                || put_off(
+                    table,
+                    reference,
+                    (before, Side::Parent(after.cloned())),
+                    run,
+                )?)
+        {
             return Ok(());
         }
         return Err(still_referenced(table, reference, before, run)?);
     }
-    let child = target_of(&reference.other_source, reference.other, run)?;
+    let child = target_of(reference.other, run)?;
     let wait = run.environment.wait();
     let mut pending = Pending::default();
     for row in rows {
@@ -244,8 +332,7 @@ fn still_referenced(
 }
 
 /// The rules of a table that follows another one.
-fn target_of(source: &Source, oid: u32, run: &Run<'_>) -> Result<Arc<Target>> {
-    let _ = source;
+fn target_of(oid: u32, run: &Run<'_>) -> Result<Arc<Target>> {
     let places = Places::default();
     let environment = &run.environment;
     let database = environment.host.sql.database();
