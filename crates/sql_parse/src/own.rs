@@ -8,6 +8,7 @@
 use super::{Places, cut, error};
 use sql_values::error::{Result, SqlError, SqlState};
 use sqlparser::ast::Statement;
+use sqlparser::ast::{ConstraintCharacteristics, DeferrableInitial};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use std::sync::Arc;
@@ -54,6 +55,15 @@ pub enum Own {
         phase: TwoPhase,
         /// The name of the transaction.
         name: String,
+    },
+    /// Another moment for the checks of a constraint.
+    AlterConstraint {
+        /// The table, and whether there may be none.
+        table: (Path, bool),
+        /// The constraint.
+        constraint: String,
+        /// The moment.
+        deferral: ConstraintCharacteristics,
     },
     /// `SET CONSTRAINTS`.
     SetConstraints {
@@ -477,10 +487,45 @@ impl<'w> Words<'w> {
     }
 
     /// `SET SCHEMA` of a table or view; none for another change.
+    /// `[NOT] DEFERRABLE` and `INITIALLY ...`.
+    fn deferral(&mut self) -> ConstraintCharacteristics {
+        let mut deferral = ConstraintCharacteristics {
+            deferrable: None,
+            initially: None,
+            enforced: None,
+        };
+        loop {
+            let is_not = self.accept("NOT");
+            match () {
+                () if self.accept("DEFERRABLE") => deferral.deferrable = Some(!is_not),
+                () if !is_not && self.accept("INITIALLY") => {
+                    deferral.initially = if self.accept("DEFERRED") {
+                        Some(DeferrableInitial::Deferred)
+                    } else if self.accept("IMMEDIATE") {
+                        Some(DeferrableInitial::Immediate)
+                    } else {
+                        return deferral;
+                    };
+                }
+                () => return deferral,
+            }
+        }
+    }
+
     fn set_schema(&mut self, is_view: bool) -> Option<Own> {
         let if_exists = self.accept("IF") && self.accept("EXISTS");
         self.accept("ONLY");
         let name = self.path().ok()?;
+        if !is_view && self.accept("ALTER") && self.accept("CONSTRAINT") {
+            let constraint = self.name().ok()?;
+            let deferral = self.deferral();
+            self.end().ok()?;
+            return Some(Own::AlterConstraint {
+                table: (name, if_exists),
+                constraint,
+                deferral,
+            });
+        }
         let is_move = self.accept("SET") && self.accept("SCHEMA");
         let schema = self.name().ok().filter(|_| is_move)?;
         self.end().ok()?;

@@ -130,6 +130,11 @@ fn own_statement(session: &mut Session, parsed: &Parsed, own: &Own) -> Result<Co
             session.set_constraints(names.as_deref(), *deferred)?;
             Ok(Completion::new("SET CONSTRAINTS"))
         }
+        Own::AlterConstraint {
+            table,
+            constraint,
+            deferral,
+        } => session.alter_constraint((&table.0, table.1), constraint, deferral),
         Own::TwoPhase { .. } => Err(SqlError::internal("a step of two phases")),
         Own::SetSchema {
             if_exists,

@@ -16,7 +16,7 @@ use crate::types::storage;
 use indelible::{
     Column as StoredColumn, DataType, IndexDef, IndexId, KeyRule, Owner, TableDef, TableId,
 };
-use sql_parse::{LIKE, Parsed, ident_text, mark_of, object_name};
+use sql_parse::{LIKE, Parsed, Path, ident_text, mark_of, object_name};
 use sqlparser::ast::{
     ConstraintCharacteristics, ConstraintReferenceMatchKind, CreateTable, DeferrableInitial,
     ForeignKeyConstraint, ReferentialAction,
@@ -359,6 +359,47 @@ impl Session {
                 deferral: deferral_of(foreign.characteristics.as_ref())?,
             }),
         })
+    }
+
+    /// Gives the checks of a foreign key another moment.
+    pub(super) fn alter_constraint(
+        &mut self,
+        (path, if_exists): (&Path, bool),
+        name: &str,
+        deferral: &ConstraintCharacteristics,
+    ) -> Result<Completion> {
+        self.begin_definition()?;
+        let completion = Completion::new("ALTER TABLE");
+        let mut object = match self.relation_at(path) {
+            Ok(object) => Object::clone(&object),
+            Err(error) if if_exists => {
+                let notice = format!("{}, skipping", error.message);
+                self.environment.host.notice(notice);
+                return Ok(completion);
+            }
+            Err(error) => return Err(error),
+        };
+        let constraints = match &mut object.body {
+            Body::Table(body) => body.constraints.as_mut_slice(),
+            _ => &mut [],
+        };
+        let mut constraints = constraints.iter_mut();
+        let found = constraints.find(|constraint| constraint.name == name);
+        let (state, problem) = match found.map(|constraint| &mut constraint.rule) {
+            Some(Rule::Foreign(foreign)) => {
+                foreign.deferral = deferral_of(Some(deferral))?;
+                self.put(object, None)?;
+                return Ok(completion);
+            }
+            Some(_) => (
+                SqlState::WRONG_OBJECT_TYPE,
+                "is not a foreign key constraint",
+            ),
+            None => (SqlState::UNDEFINED_OBJECT, "does not exist"),
+        };
+        let table = &path.name;
+        let message = format!("constraint \"{name}\" of relation \"{table}\" {problem}");
+        Err(SqlError::new(state, message))
     }
 
     fn check_reference(

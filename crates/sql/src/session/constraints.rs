@@ -1,4 +1,7 @@
 //! `SET CONSTRAINTS`, and the checks that wait for the end of the transaction.
+//!
+//! Ending the transaction is to want all checks at once. What is violated is looked at again as if
+//! its statement ended now, so a check that is still put off keeps its row.
 
 use super::Session;
 use super::control::needs_block;

@@ -3,7 +3,6 @@
 //! Subscripts and slices of arrays are functions too, so that the rest of the room sees calls
 //! only.
 
-use super::signatures::{ABOUT_ACTIVITY, ABOUT_COLUMNS_AND_ROLES, ABOUT_OBJECTS, ABOUT_PRIVILEGES};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Datum;
 use crate::types::Kind::{
@@ -11,6 +10,9 @@ use crate::types::Kind::{
 };
 use crate::types::function::array::{element, slice};
 use crate::types::function::array_assign::{with_element, with_slice};
+use crate::types::function::session::{
+    ABOUT_ACTIVITY, ABOUT_COLUMNS_AND_ROLES, ABOUT_OBJECTS, ABOUT_PRIVILEGES,
+};
 use crate::types::function::{Function, Functions};
 use std::sync::LazyLock;
 

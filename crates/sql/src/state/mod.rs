@@ -6,7 +6,7 @@
 //! | `definitions` | texts of constraints, indexes and views |
 //! | `describe`, `privilege`, `activity` | functions about objects, privileges and the server |
 //! | `environment` | everything that expressions look at: settings, names, times, the session |
-//! | `functions`, `signatures`, `host` | all functions, and those that need the session |
+//! | `functions`, `host` | all functions, and those that need the session |
 //! | `names`, `name_texts` | objects by their names, along the search path; names in texts |
 //! | `standard` | functions of `information_schema` |
 //! | `transaction` | the block that is open, its savepoints and its definitions |
@@ -28,7 +28,6 @@ mod prepared;
 mod privilege;
 mod registry;
 mod sequence;
-mod signatures;
 mod standard;
 mod statements;
 mod transaction;

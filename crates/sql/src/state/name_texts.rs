@@ -4,10 +4,10 @@
 //! objects up themselves.
 
 use super::names::{SessionNames, parts_of, quoted};
-use super::signatures::{EXPANDED, EXPANDED_FIELDS};
 use crate::catalog::system::{self, Routine};
 use crate::catalog::{Body, Names as Group};
 use crate::error::{Result, SqlError, SqlState};
+use crate::types::function::session::{EXPANDED, EXPANDED_FIELDS};
 use crate::types::{EnumLabel, Kind, Names, RecordShape};
 use std::sync::Arc;
 

@@ -19,6 +19,7 @@ mod number_form;
 pub mod pattern;
 mod regexp;
 mod series;
+pub mod session;
 pub mod string;
 mod support;
 

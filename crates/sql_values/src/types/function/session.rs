@@ -1,14 +1,13 @@
-//! Names, arguments and results of functions that the session runs.
+//! Names, arguments and results of functions that a session runs.
 //!
 //! They are apart from what the functions do, as the catalogue shows all functions, and some of
 //! these look at the catalogue.
 
-use crate::catalog::Oid;
-use crate::types::Datum;
-use crate::types::Kind::{
+use crate::types::datum::Datum;
+use crate::types::kind::Kind::{
     self, Bool, Char, Float8, Int2, Int4, Int8, Name, NodeTree, Numeric, Regclass, Regtype, Text,
 };
-use crate::types::function::{Body, Function};
+use crate::types::signature::{Body, Function};
 
 const NUMBERS: Kind = Kind::Array(&Int4);
 const TEXTS: Kind = Kind::Array(&Text);
@@ -18,8 +17,8 @@ const fn about(name: &'static str, arguments: &'static [Kind], result: Kind) -> 
     Function::host(name, arguments, result).stable()
 }
 
-/// Functions about objects, which `describe` runs.
-pub(super) const ABOUT_OBJECTS: &[Function] = &[
+/// Functions about objects.
+pub const ABOUT_OBJECTS: &[Function] = &[
     about("format_type", &[OID, Int4], Text).nullable(),
     about("oidvectortypes", &[Kind::OidVector], Text),
     about("pg_get_expr", &[NodeTree, OID], Text),
@@ -110,9 +109,10 @@ const fn about_set(name: &'static str, arguments: &'static [Kind], result: Kind)
     Function::with_body(name, arguments, result, Body::HostSet(name)).stable()
 }
 
-/// The number of the type of `_pg_expandarray`'s rows, and its fields.
-pub(super) const EXPANDED: Oid = 13_400;
-pub(super) const EXPANDED_FIELDS: [(&str, Kind); 2] = [("x", Int2), ("n", Int4)];
+/// The number of the type of `_pg_expandarray`'s rows.
+pub const EXPANDED: u32 = 13_400;
+/// Their fields.
+pub const EXPANDED_FIELDS: [(&str, Kind); 2] = [("x", Int2), ("n", Int4)];
 
 /// The ways to name a role and an object: by name or number, or the role of the session.
 macro_rules! forms {
@@ -128,8 +128,8 @@ macro_rules! forms {
     };
 }
 
-/// Functions about privileges on an object, which `privilege` runs.
-pub(super) const ABOUT_PRIVILEGES: &[Function] = forms! {
+/// Functions about privileges on an object.
+pub const ABOUT_PRIVILEGES: &[Function] = forms! {
     "has_table_privilege" "has_any_column_privilege" "has_sequence_privilege"
     "has_schema_privilege" "has_database_privilege" "has_function_privilege"
     "has_language_privilege" "has_tablespace_privilege" "has_type_privilege"
@@ -137,7 +137,7 @@ pub(super) const ABOUT_PRIVILEGES: &[Function] = forms! {
 };
 
 /// The same over a column of a table, and over roles.
-pub(super) const ABOUT_COLUMNS_AND_ROLES: &[Function] = &[
+pub const ABOUT_COLUMNS_AND_ROLES: &[Function] = &[
     Function::host("has_column_privilege", &[Text, Text, Text], Bool).stable(),
     Function::host("has_column_privilege", &[OID, Text, Text], Bool).stable(),
     Function::host("has_column_privilege", &[Text, Kind::Int2, Text], Bool).stable(),
@@ -153,8 +153,8 @@ pub(super) const ABOUT_COLUMNS_AND_ROLES: &[Function] = &[
     Function::host("pg_has_role", &[OID, Text], Bool).stable(),
 ];
 
-/// Functions about the server and its sessions, which `activity` runs.
-pub(super) const ABOUT_ACTIVITY: &[Function] = &[
+/// Functions about the server and its sessions.
+pub const ABOUT_ACTIVITY: &[Function] = &[
     about("pg_relation_size", &[Regclass], Int8),
     about("pg_relation_size", &[Regclass, Text], Int8),
     about("pg_table_size", &[Regclass], Int8),
