@@ -134,7 +134,7 @@ fn own_statement(session: &mut Session, parsed: &Parsed, own: &Own) -> Result<Co
             table,
             constraint,
             deferral,
-        } => session.alter_constraint((&table.0, table.1), constraint, deferral),
+        } => session.alter_constraint((&table.0, table.1), constraint, *deferral),
         Own::TwoPhase { .. } => Err(SqlError::internal("a step of two phases")),
         Own::SetSchema {
             if_exists,

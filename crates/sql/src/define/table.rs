@@ -366,7 +366,7 @@ impl Session {
         &mut self,
         (path, if_exists): (&Path, bool),
         name: &str,
-        deferral: &ConstraintCharacteristics,
+        deferral: ConstraintCharacteristics,
     ) -> Result<Completion> {
         self.begin_definition()?;
         let completion = Completion::new("ALTER TABLE");
@@ -387,7 +387,7 @@ impl Session {
         let found = constraints.find(|constraint| constraint.name == name);
         let (state, problem) = match found.map(|constraint| &mut constraint.rule) {
             Some(Rule::Foreign(foreign)) => {
-                foreign.deferral = deferral_of(Some(deferral))?;
+                foreign.deferral = deferral_of(Some(&deferral))?;
                 self.put(object, None)?;
                 return Ok(completion);
             }

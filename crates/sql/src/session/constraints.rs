@@ -19,16 +19,16 @@ impl Session {
             let host = &mut self.environment.host;
             host.warning(warning.state, warning.message);
         }
-        let named = names.map(|names| {
+        let chosen = names.map(|names| {
             let mut constraints = Vec::new();
             for name in names {
                 self.deferrable(name, deferred, &mut constraints)?;
             }
             Ok::<Vec<Oid>, SqlError>(constraints)
         });
-        let named = named.transpose()?;
+        let chosen = chosen.transpose()?;
         let host = &mut self.environment.host;
-        host.deferred.choose(named.as_deref(), deferred);
+        host.deferred.choose(chosen.as_deref(), deferred);
         self.look_at_violations()
     }
 
