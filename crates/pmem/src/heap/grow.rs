@@ -17,8 +17,8 @@ use crate::heap::table::{self, CHUNK_BYTES, CHUNKS_MAX, Entry, HEADER_BYTES, ZON
 use crate::pool::store_header;
 use crate::site;
 
-/// What a log does before empty runs become free chunks: its recovery must not store anything into
-/// blocks that have been freed since.
+/// The step of a log before empty runs become free chunks: from then on its recovery stores nothing
+/// into blocks that have been freed.
 pub(super) type BeforeRetiring<'b, M> = &'b mut dyn FnMut(&mut Arena<M>) -> Result<()>;
 
 /// A pool grows by an eighth of itself, within these bounds.

@@ -1,6 +1,6 @@
 //! The beginning of a session.
 //!
-//! Whoever has the database may open a session of its owner; another role must be one that may log
+//! A holder of the database may open a session of its owner; another role must be one that may log
 //! in, within its limit.
 
 use super::Session;
