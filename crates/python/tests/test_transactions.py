@@ -7,7 +7,10 @@ run.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -203,9 +206,28 @@ def test_closed_handles(con: indelible.Connection) -> None:
     cursor = con.execute("SELECT 1")
     con.close()
     con.close()
-    for call in (cursor.fetchone, con.commit, con.cursor, lambda: con.execute("SELECT 1")):
+    for call in (cursor.fetchone, con.commit, con.cursor, con.verify, lambda: con.execute("SELECT 1")):
         with pytest.raises(indelible.InterfaceError, match="connection is closed"):
             call()
+
+
+def test_the_last_close_closes_the_database(path: Path, con: indelible.Connection) -> None:
+    """Handles of closed connections hold nothing: a database may be opened elsewhere, or removed."""
+    con.execute("CREATE TABLE t (a integer)")
+    con.commit()
+    reader = con.execute("SELECT a FROM t")
+    stream = con.execute("SELECT a FROM t").fetch_record_batch_reader()
+    look = "import indelible, sys; print(indelible.connect(sys.argv[1]).execute('TABLE t').fetchall())"
+    command = [sys.executable, "-c", look, str(path)]
+    other = indelible.connect(path)
+    con.close()
+    assert "in use" in subprocess.run(command, capture_output=True, text=True).stderr
+    other.close()
+    assert subprocess.run(command, capture_output=True, text=True).stdout == "[]\n"
+    shutil.rmtree(path)
+    with indelible.connect(path) as anew:
+        anew.execute("CREATE TABLE t (a integer)")
+    del reader, stream
 
 
 def test_a_child_of_fork_changes_nothing(path: Path, con: indelible.Connection) -> None:

@@ -23,6 +23,9 @@ use storage::record::TableId;
 /// No table has this number; the locks that stand for lists are here.
 pub(super) const TABLE: TableId = TableId(u32::MAX - 1);
 const TREE: PageId = PageId(u32::MAX - 1);
+/// Names up to which a list takes in the next one of its transaction: who looks for a name looks at
+/// all lists.
+const JOINED_MAX: usize = 1024;
 
 /// The lists of all transactions.
 #[derive(Default)]
@@ -60,12 +63,15 @@ impl Lists {
             });
         });
         let is_alone = locks.is_alone_in(table).map_err(lock_error);
-        if !matches!(is_alone, Ok(true)) {
-            self.change(|lists| {
+        let stays = matches!(is_alone, Ok(true));
+        self.change(|lists| {
+            if stays {
+                join_newest(lists);
+            } else {
                 let last = lists.iter().rposition(|list| list.owner == owner);
                 last.map(|at| lists.remove(at));
-            });
-        }
+            }
+        });
         is_alone
     }
 
@@ -123,5 +129,19 @@ impl Lists {
 
     fn lock(&self) -> MutexGuard<'_, Vec<List>> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes the two newest lists one, if they are of one transaction and table and the older is short.
+fn join_newest(lists: &mut Vec<List>) {
+    let [.., older, newest] = &mut lists[..] else {
+        return;
+    };
+    if (older.owner, older.table) == (newest.owner, newest.table) && older.names.len() < JOINED_MAX
+    {
+        older.names.append(&mut newest.names);
+        #[expect(clippy::stable_sort_primitive, reason = "it merges two runs")]
+        older.names.sort();
+        lists.pop();
     }
 }

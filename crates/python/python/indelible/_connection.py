@@ -87,7 +87,7 @@ class Connection:
     NotSupportedError = _errors.NotSupportedError
 
     def __init__(self, database: _core.Database, *, autocommit: bool = False) -> None:
-        self._database = database
+        self._database: _core.Database | None = database
         self._core = database.connect()
         self._core.autocommit = autocommit
 
@@ -226,8 +226,7 @@ class Connection:
 
         Its reads wait for nobody, and nobody waits for them.
         """
-        self._check()
-        reader = Connection(self._database)
+        reader = Connection(self._opened())
         try:
             with reader.transaction("repeatable read", read_only=True):
                 # The moment is that of the first row that is looked for, so one is.
@@ -248,19 +247,19 @@ class Connection:
     @property
     def method(self) -> str:
         """The storage method of the database."""
-        return self._database.method()
+        return self._opened().method()
 
     @property
     def survives(self) -> str:
         """The failures that a commit survives: "process death" or "power loss"."""
-        return self._database.survives()
+        return self._opened().survives()
 
     def verify(self) -> int:
         """Checks all pages, rows and indexes; the number of rows.
 
         Raises InternalError that names the damage.
         """
-        damage, rows = self._database.verify()
+        damage, rows = self._opened().verify()
         if damage:
             raise _errors.exception("XX001", f"the database is damaged: {'; '.join(damage[:5])}")
         return rows
@@ -272,11 +271,11 @@ class Connection:
         and rows.
         """
         with told(progress) as watch:
-            return self._database.backup(file, watch)
+            return self._opened().backup(file, watch)
 
     def checkpoint(self) -> None:
         """Makes recovery short from here."""
-        self._database.checkpoint()
+        self._opened().checkpoint()
 
     def interrupt(self) -> None:
         """Ends the running statement of this connection, from any thread. Commits go on."""
@@ -293,8 +292,12 @@ class Connection:
         return self._core.last_commit()
 
     def close(self) -> None:
-        """Ends the session and rolls an open transaction back. A second time does nothing."""
+        """Ends the session and rolls an open transaction back. A second time does nothing.
+
+        The last session of a database closes it: other processes may open it then.
+        """
         self._core.close()
+        self._database = None
 
     def __enter__(self) -> Connection:
         self._check()
@@ -307,14 +310,19 @@ class Connection:
             self.rollback()
 
     def __repr__(self) -> str:
-        state = "closed" if self._core.is_closed else self._database.method()
+        state = "closed" if self._database is None else self._database.method()
         return f"<indelible.Connection {state}>"
 
     # State
 
     def _check(self) -> None:
-        if self._core.is_closed:
+        self._opened()
+
+    def _opened(self) -> _core.Database:
+        database = self._database
+        if database is None:
             raise _errors.InterfaceError("the connection is closed; connect again")
+        return database
 
     def _end(self, command: str) -> None:
         self._check()

@@ -61,7 +61,7 @@ impl Session {
         match self.transaction.block {
             // The statement begins with its transaction.
             Block::Idle => self.begin(Block::Implicit)?,
-            _ => self.environment.statement_start = crate::state::now(),
+            _ => self.environment.statement_start = self.environment.begins_at(),
         }
         self.environment.host.begin_statement();
         if !self.transaction.defines {
@@ -104,7 +104,7 @@ impl Session {
         self.environment.host.transaction = self.sql.next_transaction();
         self.transaction.block = block;
         self.transaction.has_read = false;
-        let moment = crate::state::now();
+        let moment = self.environment.begins_at();
         self.environment.transaction_start = moment;
         self.environment.statement_start = moment;
         Ok(())

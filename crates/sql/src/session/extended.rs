@@ -203,9 +203,12 @@ impl Session {
             done = self.end_implicit().and(done);
         }
         if let Ok(Some(completion)) = &done {
-            self.count(Some(&text), &text, completion.rows, &watch);
+            let took = self.count(Some(&text), &text, completion.rows, &watch);
+            // One look at the clock less.
+            self.end_text_at(self.environment.begins_at() + took.as_micros() as i64);
+        } else {
+            self.end_text();
         }
-        self.end_text();
         done
     }
 

@@ -133,6 +133,7 @@ impl Session {
                 },
                 transaction_start: moment,
                 statement_start: moment,
+                text_start: None,
                 random: Random::default(),
                 interrupt,
                 host: HostState {
@@ -238,16 +239,22 @@ impl Session {
     /// Others see that the session runs a statement.
     fn begin_text(&mut self, text: &str) -> Result<()> {
         self.count_noted(Duration::ZERO);
-        self.environment.host.peer.begin(text)
+        let moment = self.environment.host.peer.begin(text)?;
+        self.environment.text_start = Some(moment);
+        Ok(())
     }
 
     /// Others see that the session waits for its client.
-    fn end_text(&self) {
-        let begun_at = self.environment.transaction_start;
-        self.environment
-            .host
-            .peer
-            .end(self.transaction.block, begun_at);
+    fn end_text(&mut self) {
+        self.end_text_at(crate::state::now());
+    }
+
+    fn end_text_at(&mut self, moment: i64) {
+        let environment = &mut self.environment;
+        environment.text_start = None;
+        let begun_at = environment.transaction_start;
+        let peer = &environment.host.peer;
+        peer.end(self.transaction.block, begun_at, moment);
     }
 
     /// The statement that runs or ran last, as others see it: at most its first KiB.

@@ -36,8 +36,14 @@ impl Session {
     }
 
     /// Counts a statement that has ended. With `key`, the text without its literals, the text is
-    /// not looked at again.
-    pub(super) fn count(&self, key: Option<&str>, text: &str, rows: Option<u64>, watch: &Watch) {
+    /// not looked at again. The time that it took.
+    pub(super) fn count(
+        &self,
+        key: Option<&str>,
+        text: &str,
+        rows: Option<u64>,
+        watch: &Watch,
+    ) -> Duration {
         let mut call = Call {
             took: watch.begun.elapsed(),
             rows: rows.unwrap_or(0),
@@ -47,6 +53,7 @@ impl Session {
         call.costs = self.spent(watch);
         let role = self.environment.names.role;
         self.sql.statements.count(role, key, text, &call);
+        call.took
     }
 
     /// The text that a statement is counted under: that of `PREPARE` for `EXECUTE`, and none for

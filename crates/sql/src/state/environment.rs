@@ -26,12 +26,19 @@ pub(crate) struct Environment {
     /// Microseconds since 2000-01-01 UTC.
     pub(crate) transaction_start: i64,
     pub(crate) statement_start: i64,
+    /// When the client sent the text that runs, while one runs.
+    pub(crate) text_start: Option<i64>,
     pub(crate) random: Random,
     pub(crate) interrupt: Interrupt,
     pub(crate) host: HostState,
 }
 
 impl Environment {
+    /// The moment at which a statement or transaction begins that does so now: that of its text.
+    pub(crate) fn begins_at(&self) -> i64 {
+        self.text_start.unwrap_or_else(super::now)
+    }
+
     /// How long statements wait for locks.
     pub(crate) fn wait(&self) -> Wait {
         let wait = self.host.variables.modes().wait;

@@ -222,7 +222,7 @@ impl Peer {
     /// # Errors
     ///
     /// 57P01 if it is to end.
-    pub(crate) fn begin(&self, text: &str) -> Result<()> {
+    pub(crate) fn begin(&self, text: &str) -> Result<i64> {
         let moment = now();
         let end = text.floor_char_boundary(TEXT_BYTES_MAX);
         let mut shown = lock(&self.shown);
@@ -235,7 +235,7 @@ impl Peer {
         shown.is_active = true;
         shown.text_begun_at = moment;
         shown.state_changed_at = moment;
-        Ok(())
+        Ok(moment)
     }
 
     /// The number by which the database knows its locks.
@@ -249,13 +249,13 @@ impl Peer {
     }
 
     /// The session waits for its client.
-    pub(crate) fn end(&self, block: Block, transaction_begun_at: i64) {
+    pub(crate) fn end(&self, block: Block, transaction_begun_at: i64, moment: i64) {
         let mut shown = lock(&self.shown);
         self.interrupt.clear();
         shown.is_active = false;
         shown.block = Some(block);
         shown.transaction_begun_at = transaction_begun_at;
-        shown.state_changed_at = now();
+        shown.state_changed_at = moment;
     }
 
     /// Changes what others see.

@@ -43,7 +43,9 @@ impl Columns {
     #[inline]
     fn fill(&mut self, word: u64) {
         self.first = word;
-        self.more.fill(word);
+        if !self.more.is_empty() {
+            self.more.fill(word);
+        }
     }
 
     #[inline]
