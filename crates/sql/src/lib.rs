@@ -14,8 +14,8 @@
 //! | `sql`, `session`, `sink` | the interface: the database, a client, the receiver of results |
 //! | `error`, `types` | from the room `sql_values`: values and everything computed with them |
 //! | `sql_parse` | the room below: texts become statements, and rows text |
-//! | `catalog` | relations of the system, over the catalogue of the room `sql_plan` |
-//! | `bind` | names become positions, and statements plans |
+//! | `catalog` | rows of the relations of the system, over the catalogue of the room `sql_plan` |
+//! | `sql_bind` | the room below: names become positions, and statements plans |
 //! | `plan` | from the room `sql_plan`: plans and their improvement |
 //! | `run` | operators: plans become rows and changes |
 //! | `define` | statements that define objects |
@@ -40,7 +40,6 @@
     reason = "the parts of a binder are methods of one form, whether or not they can fail"
 )]
 
-mod bind;
 mod catalog;
 mod define;
 mod run;

@@ -21,8 +21,13 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("sql_rows", &["sql_values"]),
     ("sql_plan", &["sql_rows", "sql_values", "indelible"]),
     (
+        "sql_bind",
+        &["sql_parse", "sql_plan", "sql_values", "indelible"],
+    ),
+    (
         "sql",
         &[
+            "sql_bind",
             "sql_parse",
             "sql_plan",
             "sql_rows",

@@ -1,7 +1,7 @@
 //! The catalogue, and the relations of the system over it.
 //!
-//! Objects and their rows are from the room `sql_plan`. The relations show them as PostgreSQL does;
-//! they need what the session knows, so they are here.
+//! Objects and their rows are from the room `sql_plan`, the columns of the relations from
+//! `sql_bind`. Their rows need what the session knows, so they are here.
 
 pub(crate) mod system;
 

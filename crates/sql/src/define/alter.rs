@@ -5,7 +5,6 @@
 //! been looked at.
 
 use super::column::{Written, add_constraint};
-use crate::bind::{no_relation, row_scope, type_named};
 use crate::catalog::{Body, Column, Constraint, Names, Object, Oid, Origin, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Access, Expr, Filter, Node, Project, Scan};
@@ -14,6 +13,7 @@ use crate::sink::Completion;
 use crate::state::Loose;
 use crate::types::Type;
 use indelible::TableLock;
+use sql_bind::{no_relation, row_scope, type_named};
 use sql_parse::{ident_text, identity_change, mark_of, object_name};
 use sqlparser::ast::{
     AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior, Ident,

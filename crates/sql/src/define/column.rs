@@ -3,12 +3,12 @@
 //! Expressions are kept as text only if that text reads back as the same.
 
 use super::sequence::Options;
-use crate::bind::{TypeName, row_scope, type_named};
 use crate::catalog::{Column, Object, Oid, Origin};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::state::quoted;
 use crate::types::Type;
+use sql_bind::{TypeName, row_scope, type_named};
 use sql_parse::{ident_text, parse_expression};
 use sqlparser::ast::{
     ColumnDef, ColumnOption, Expr, ForeignKeyConstraint, GeneratedAs, Ident, TableConstraint,

@@ -3,11 +3,11 @@
 //! Tables, views, sequences, schemas, types, columns, indexes and constraints keep their comments;
 //! those on the database and on roles are forgotten.
 
-use crate::bind::no_relation;
 use crate::catalog::{Body, Names, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
+use sql_bind::no_relation;
 use sql_parse::{Path, ident_text, object_name};
 use sqlparser::ast::{CommentObject, ObjectName, ObjectNamePart};
 

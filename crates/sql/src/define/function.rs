@@ -2,14 +2,14 @@
 //!
 //! The query of a function is bound when it is made, so what cannot be called is refused then.
 
-use crate::bind::type_named;
 use crate::catalog::{Body, FunctionBody, Names, Object};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
-use crate::state::functions;
 use crate::types::function::Volatility;
 use crate::types::{Kind, Type};
+use sql_bind::functions;
+use sql_bind::type_named;
 use sql_parse::{ident_text, object_name};
 use sqlparser::ast::{
     ArgMode, CreateFunction, CreateFunctionBody, DataType, DropBehavior, DropFunction, Expr,

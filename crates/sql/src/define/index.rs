@@ -5,7 +5,6 @@
 //! columns that the table keeps for the index and shows to nobody.
 
 use super::column::without_collation;
-use crate::bind::{Binder, row_scope};
 use crate::catalog::{
     Body, Constraint, Hidden, Index, IndexForm, Names, Object, Oid, Rule, TableBody,
 };
@@ -17,6 +16,7 @@ use crate::state::{Loose, quoted};
 use crate::types::function::Volatility;
 use crate::types::{Kind, Type, storage};
 use indelible::{TableLock, Uniqueness};
+use sql_bind::{Binder, row_scope};
 use sql_parse::{ONLY, Places, ident_text, mark_of, object_name};
 use sqlparser::ast::{
     ConstraintUsingIndex, CreateIndex, Expr, Ident, IndexType, ObjectName, ObjectNamePart,
@@ -45,7 +45,7 @@ pub(super) fn create(session: &mut Session, create: &CreateIndex) -> Result<Comp
         .find(Names::Relations, schema.as_deref(), &table);
     let object = found
         .cloned()
-        .ok_or_else(|| crate::bind::no_relation(schema.as_deref(), &table))?;
+        .ok_or_else(|| sql_bind::no_relation(schema.as_deref(), &table))?;
     let Body::Table(body) = &object.body else {
         let message = format!("cannot create index on relation \"{table}\"");
         return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));

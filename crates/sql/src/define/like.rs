@@ -4,11 +4,11 @@
 //! comments come if the options say so.
 
 use super::column::{NewColumn, Written};
-use crate::bind::no_relation;
 use crate::catalog::{Body, Column, Names, Oid, Origin, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::state::{index_columns, parts_of};
+use sql_bind::no_relation;
 use sql_parse::parse_expression;
 
 /// Words of what comes with the columns.

@@ -3,7 +3,6 @@
 //! `TRUNCATE` gives a table an empty one below, so it costs the same for any number of rows and is
 //! undone with its transaction.
 
-use crate::bind::no_relation;
 use crate::catalog::{Body, Names, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
@@ -12,6 +11,7 @@ use crate::sink::Completion;
 use crate::state::{Listen, SessionSequences};
 use crate::types::{Datum, Kind};
 use indelible::{TableLock, Wait};
+use sql_bind::no_relation;
 use sql_parse::{ident_text, object_name};
 use sqlparser::ast::{
     DiscardObject, Lock, LockTableMode, ObjectName, OnCommit, Statement, Truncate,

@@ -5,7 +5,6 @@
 
 use super::column::{Written, without_collation};
 use super::like::keys_like;
-use crate::bind::Binder;
 use crate::catalog::{
     Body, Column, Constraint, Lineage, Object, Oid, Origin, PartitionBound, RangeEnd, Rule, Scheme,
     Strategy, TableBody,
@@ -16,6 +15,7 @@ use crate::run::Row;
 use crate::session::Session;
 use crate::state::quoted;
 use crate::types::{Datum, text_io};
+use sql_bind::Binder;
 use sql_parse::{Places, object_name, parse_expression};
 use sqlparser::ast::{
     self, Expr, ForValues, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName,

@@ -3,11 +3,11 @@
 //! An index below changes with its table in one transaction, so it is never in need of repair;
 //! damage is found by `indelible verify`.
 
-use crate::bind::no_relation;
 use crate::catalog::{Body, Names, Object};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
+use sql_bind::no_relation;
 use sql_parse::{Path, Reindex, ReindexTarget};
 use std::sync::Arc;
 

@@ -454,7 +454,7 @@ impl Session {
                     let names = &self.environment.names;
                     let found = names.find(Names::Relations, schema.as_deref(), &name);
                     let found = found.cloned();
-                    found.ok_or_else(|| crate::bind::no_relation(schema.as_deref(), &name))
+                    found.ok_or_else(|| sql_bind::no_relation(schema.as_deref(), &name))
                 });
                 each.collect()
             }

@@ -3,13 +3,13 @@
 //! Options are checked together, as the limits depend on the type and the direction. The next
 //! number is stored when the first one is taken.
 
-use crate::bind::{no_relation, type_named};
 use crate::catalog::{Body, Names, Object, Oid, SequenceBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::state::quoted;
 use crate::types::{Kind, Type};
+use sql_bind::{no_relation, type_named};
 use sql_parse::{Choice, Path, SequenceChange, SequenceOptions, ident_text, object_name};
 use sqlparser::ast::{
     Expr, ObjectName, ObjectNamePart, SequenceOptions as Written, UnaryOperator, Value,

@@ -319,7 +319,7 @@ impl Session {
         let found = match found {
             Some(found) => found.clone(),
             None if parent == object.name => std::sync::Arc::new(object.clone()),
-            None => return Err(crate::bind::no_relation(schema.as_deref(), &parent)),
+            None => return Err(sql_bind::no_relation(schema.as_deref(), &parent)),
         };
         let Body::Table(parent_body) = &found.body else {
             let message = format!("referenced relation \"{parent}\" is not a table");

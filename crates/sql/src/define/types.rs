@@ -3,12 +3,12 @@
 //! The labels of an enum keep their places, with room for others between them. A domain has the
 //! conditions of the domain that it is made of, followed by its own.
 
-use crate::bind::type_named;
 use crate::catalog::{Body, Column, DomainBody, EnumBody, Names, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::types::{Kind, Type, storage};
+use sql_bind::type_named;
 use sql_parse::{ident_text, object_name};
 use sqlparser::ast::{
     AlterType, AlterTypeAddValuePosition, AlterTypeOperation, CreateDomain, ObjectName,

@@ -4,11 +4,12 @@
 //! are looked up, however often the relation is read.
 
 use super::{Operator, Row, Run, evaluate, is_true};
-use crate::catalog::system::{self, Relation, Sources};
+use crate::catalog::system::{Sources, rows};
 use crate::error::{Result, SqlError};
 use crate::plan::System;
 use crate::sink::Batch;
 use crate::types::Datum;
+use sql_bind::system::{self, Relation};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -58,12 +59,13 @@ fn made(relation: &'static Relation, run: &mut Run<'_>) -> Result<Arc<Vec<Row>>>
         return Ok(Arc::clone(&made.rows));
     }
     let environment = &*run.environment;
-    let rows = Arc::new(relation.rows(&Sources {
+    let sources = Sources {
         names: &environment.names,
         session: &environment.host,
         context: environment.context(),
         relations: system::all(),
-    })?);
+    };
+    let rows = Arc::new(rows(relation, &sources)?);
     let made = Made {
         rows: Arc::clone(&rows),
         places: HashMap::new(),

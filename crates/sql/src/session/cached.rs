@@ -6,13 +6,13 @@
 //! `force_generic_plan` one for all literals already at the first statement of a fingerprint.
 
 use super::Session;
-use crate::bind::Binder;
 use crate::error::Result;
 use crate::plan::{Cached, Key, Lifted, Slot, is_lasting};
 use crate::sink::{Completion, RowSink};
 use crate::state::{Block, PlanCacheMode};
 use crate::types::cast::apply_modifier;
 use crate::types::{Context, Datum, Kind, text_io};
+use sql_bind::Binder;
 use sql_parse::{Class, Fingerprint, Literal, Places, parse};
 use sqlparser::ast::{SetExpr, Statement};
 use std::sync::Arc;

@@ -7,7 +7,6 @@
 use super::Session;
 use super::control::needs_block;
 use super::extended::Parameters;
-use crate::bind::{Binder, Tracked, not_updatable, type_named};
 use crate::catalog::Oid;
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Plan;
@@ -15,6 +14,7 @@ use crate::run::{Row, Run, evaluate};
 use crate::sink::{Batch, Completion, OutputColumn, RowSink};
 use crate::state::{Prepared, Running, ShownCursor, ShownStatement};
 use crate::types::{Datum, Type};
+use sql_bind::{Binder, Tracked, not_updatable, type_named};
 use sql_parse::{Parsed, Places, ident_text, object_name};
 use sql_rows::{Place, Store};
 use sqlparser::ast::{

@@ -4,7 +4,6 @@
 //! catalogue, and answer with a command tag.
 
 use super::Session;
-use crate::bind::Binder;
 use crate::catalog::Oid;
 use crate::define;
 use crate::error::{Result, SqlError, SqlState};
@@ -14,6 +13,7 @@ use crate::sink::{Batch, Completion, Flow, OutputColumn, RowSink};
 use crate::state::Running;
 use crate::types::{Context, Datum, Type};
 use indelible::Isolation;
+use sql_bind::Binder;
 use sql_parse::{Parsed, Places};
 use sqlparser::ast::Statement;
 use std::sync::Arc;

@@ -4,8 +4,6 @@
 //! object-relational mappers read them back, so their form is PostgreSQL's. An expression that can
 //! no longer be understood is printed as it was written.
 
-use super::names::{SessionNames, quoted};
-use crate::bind::{Binder, row_scope};
 use crate::catalog::{
     Action, Body, Column, Deferral, Foreign, Index, Object, Oid, Rule, TableBody, domain_check,
 };
@@ -13,6 +11,8 @@ use crate::error::Result;
 use crate::plan::Expr;
 use crate::types::{Context, Kind, Type};
 use indelible::Database;
+use sql_bind::{Binder, row_scope};
+use sql_bind::{SessionNames, quoted};
 use sql_parse::Places;
 use sql_plan::print::Printer;
 
@@ -116,7 +116,7 @@ impl Definitions<'_> {
     /// The query of a view.
     pub(crate) fn view(&self, oid: Oid) -> Option<String> {
         match &self.names.catalog.object(oid)?.body {
-            Body::View(view) => Some(format!(" {};", crate::bind::shown(&view.query))),
+            Body::View(view) => Some(format!(" {};", sql_bind::shown(&view.query))),
             _ => None,
         }
     }

@@ -5,14 +5,15 @@
 
 use super::definitions::Definitions;
 use super::host::HostCall;
-use super::names::quoted;
-use crate::catalog::system::{self, Routine};
+use crate::catalog::system::DATABASE;
 use crate::catalog::{Body, Names, Object, Oid, PUBLIC, is_typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Kind::{self, Regclass, Regtype, Text};
 use crate::types::array::Array;
 use crate::types::function::{Function, Volatility};
 use crate::types::{Context, Datum, Type};
+use sql_bind::quoted;
+use sql_bind::system::{self, Routine};
 use std::sync::Arc;
 
 /// The places of encodings in PostgreSQL's list that can be asked for.
@@ -138,7 +139,7 @@ impl HostCall<'_> {
             ),
             "pg_client_encoding" | "getdatabaseencoding" => Datum::text("UTF8"),
             "pg_tablespace_location" => Datum::text(""),
-            "pg_tablespace_databases" => rows(Kind::Oid, vec![Datum::Oid(system::DATABASE)]),
+            "pg_tablespace_databases" => rows(Kind::Oid, vec![Datum::Oid(DATABASE)]),
             "pg_my_temp_schema" => Datum::Oid(self.names.temporary.unwrap_or(0)),
             "pg_is_other_temp_schema" => Datum::Bool(false),
             "pg_collation_for" => Datum::text("\"default\""),

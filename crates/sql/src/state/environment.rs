@@ -4,7 +4,6 @@
 //! values are converted by the rest.
 
 use super::deferred::Deferred;
-use super::names::SessionNames;
 use super::registry::{Announced, Peer};
 use super::sequence::SessionSequences;
 use super::{Notice, Severity};
@@ -13,6 +12,7 @@ use crate::sql::Sql;
 use crate::types::random::Random;
 use crate::types::{Context, Settings, Type};
 use indelible::{Interrupt, Wait};
+use sql_bind::SessionNames;
 use sql_rows::{Files, Memory};
 use sql_values::setting::Variables;
 use std::collections::BTreeMap;

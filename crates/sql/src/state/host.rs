@@ -4,12 +4,12 @@
 //! settings in the session that calls them.
 
 use super::environment::HostState;
-use super::names::SessionNames;
 use crate::catalog::{Body, Names, Origin, Privilege, SequenceBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::array::Array;
 use crate::types::{Context, Datum, Host, Kind};
 use indelible::{AdvisoryKey, AdvisoryMode, Connection, Scope, Wait};
+use sql_bind::SessionNames;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -6,9 +6,7 @@
 //! | `definitions` | texts of constraints, indexes and views |
 //! | `describe`, `privilege`, `activity` | functions about objects, privileges and the server |
 //! | `environment` | everything that expressions look at: settings, names, times, the session |
-//! | `functions`, `host` | all functions, and those that need the session |
-//! | `names`, `name_texts` | objects by their names, along the search path; names in texts |
-//! | `standard` | functions of `information_schema` |
+//! | `host` | functions that need the session |
 //! | `transaction` | the block that is open, its savepoints and its definitions |
 //! | `registry` | the sessions of the database, as others see them, and their notifications |
 //! | `statements` | statistics of statements |
@@ -20,15 +18,11 @@ mod deferred;
 mod definitions;
 mod describe;
 mod environment;
-mod functions;
 mod host;
-mod name_texts;
-mod names;
 mod prepared;
 mod privilege;
 mod registry;
 mod sequence;
-mod standard;
 mod statements;
 mod transaction;
 
@@ -36,13 +30,12 @@ pub(crate) use clock::now;
 pub(crate) use deferred::{Deferred, Side, Violation};
 pub(crate) use definitions::{Definitions, index_columns};
 pub(crate) use environment::{Environment, HostState, ShownCursor, ShownStatement};
-pub(crate) use functions::functions;
 pub(crate) use host::HostCall;
-pub(crate) use names::{SessionNames, parts_of, quoted};
 pub(crate) use prepared::{Planned, Portal, Prepared, Running};
 pub(crate) use registry::{Announced, Listen, Registry, cost};
 pub use registry::{Notification, Wake, WakeReason};
 pub(crate) use sequence::{Sequences, SessionSequences, delete as delete_sequence};
+pub(crate) use sql_bind::{SessionNames, parts_of, quoted};
 pub(crate) use sql_values::scram::verifier;
 pub(crate) use sql_values::setting::{
     PlanCacheMode, Variables, default_of as default_setting, is_fixed as is_fixed_setting,

@@ -159,7 +159,7 @@ fn table_constraint(
             .filter_map(|at| table.columns.get(*at));
         let operators = operators.map(|column| {
             let kind = column.data_type.kind;
-            Datum::Oid(super::routine::operator_oid("=", kind, kind))
+            Datum::Oid(sql_bind::system::operator_oid("=", kind, kind))
         });
         array(Kind::Oid, operators)
     });

@@ -1,20 +1,19 @@
-//! Relations of the system: `pg_catalog`, `information_schema` and `indelible`.
+//! Rows of the relations of the system.
 //!
 //! | file | content |
 //! |---|---|
-//! | `relations.txt` | names, numbers and columns of all of them, and values that never differ |
 //! | `schema`, `constraint`, `types`, `routine`, `role` | rows made of the catalogue |
 //! | `activity` | sessions, settings and costs |
 //! | `constant` | rows that never differ |
-//! | `views.sql` | relations that are queries over the others |
+//! | `made` | which of them makes the rows of a relation |
 //!
-//! A relation that has neither rows nor a query is empty: its columns are there for clients that
-//! look. Rows are made when a statement runs, from the catalogue that the statement sees.
+//! The room `sql_bind` declares the relations, and has those that are queries over the others. Rows
+//! are made when a statement runs, from the catalogue that the statement sees.
 
 mod activity;
 mod constant;
 mod constraint;
-mod relation;
+mod made;
 mod role;
 mod routine;
 mod rows;
@@ -22,7 +21,6 @@ mod schema;
 mod types;
 
 pub(crate) use constraint::domain_check;
-pub(crate) use relation::{all, by_oid, find};
+pub(crate) use made::rows;
 pub(crate) use role::DATABASE;
-pub(crate) use routine::{Routine, operator, operator_named, routine, routine_called, type_text};
-pub(crate) use rows::{Content, Relation, Sources};
+pub(crate) use rows::Sources;

@@ -1,4 +1,4 @@
-//! Relations of the system, and the rows that functions make for them.
+//! Rows that functions make for relations of the system.
 //!
 //! A function that makes rows names the columns that it fills. All others have the value that
 //! `relations.txt` gives them, or NULL.
@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::state::{HostState, SessionNames};
 use crate::types::array::Array;
 use crate::types::{Context, Datum, Kind};
+use sql_bind::system::Relation;
 use std::sync::Arc;
 
 /// Numbers of the catalogues that objects are in.
@@ -18,35 +19,6 @@ pub(super) const AUTHID: Oid = 1260;
 pub(super) const PROC: Oid = 1255;
 pub(super) const REWRITE: Oid = 2618;
 pub(super) const CONSTRAINT: Oid = 2606;
-
-/// A relation of the system.
-#[derive(Debug)]
-pub(crate) struct Relation {
-    pub(crate) schema: &'static str,
-    pub(crate) name: &'static str,
-    pub(crate) oid: Oid,
-    /// `r` or `v`, as in `pg_class`.
-    pub(crate) kind: &'static str,
-    pub(crate) columns: Vec<SystemColumn>,
-    pub(crate) content: Content,
-}
-
-/// A column, with the value of the rows that say nothing of it.
-#[derive(Debug)]
-pub(crate) struct SystemColumn {
-    pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
-    pub(super) value: Datum,
-}
-
-/// The source of a relation's rows.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Content {
-    Empty,
-    Rows(fn(&Sources<'_>, &mut Rows<'_>) -> Result<()>),
-    /// A query whose columns are some of the relation's, by name.
-    Query(&'static str),
-}
 
 /// Everything that rows are made of.
 pub(crate) struct Sources<'s> {
@@ -65,7 +37,21 @@ pub(crate) struct Rows<'r> {
     made: Vec<Vec<Datum>>,
 }
 
-impl Rows<'_> {
+impl<'r> Rows<'r> {
+    /// No rows yet of a relation.
+    pub(super) fn new(relation: &'r Relation) -> Self {
+        Self {
+            relation,
+            named: Vec::new(),
+            made: Vec::new(),
+        }
+    }
+
+    /// The rows that were made.
+    pub(super) fn into_made(self) -> Vec<Vec<Datum>> {
+        self.made
+    }
+
     /// Adds a row with values for the columns that are named.
     pub(crate) fn push<const N: usize>(&mut self, values: [(&'static str, Datum); N]) {
         let columns = &self.relation.columns;
@@ -86,26 +72,6 @@ impl Rows<'_> {
             row[place] = value;
         }
         self.made.push(row);
-    }
-}
-
-impl Relation {
-    /// Its rows; none if it is a query.
-    pub(crate) fn rows(&self, sources: &Sources<'_>) -> Result<Vec<Vec<Datum>>> {
-        let mut rows = Rows {
-            relation: self,
-            named: Vec::new(),
-            made: Vec::new(),
-        };
-        if let Content::Rows(make) = self.content {
-            make(sources, &mut rows)?;
-        }
-        Ok(rows.made)
-    }
-
-    /// Whether its name needs no schema.
-    pub(crate) fn is_visible(&self) -> bool {
-        self.schema == "pg_catalog"
     }
 }
 

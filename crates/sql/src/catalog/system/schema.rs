@@ -4,8 +4,8 @@
 //! the tables of the typed interface.
 
 use super::rows::{
-    AUTHID, CLASS, CONSTRAINT, Maker, NAMESPACE, PROC, Relation, Rows, Sources, TYPE, array, flag,
-    small, text, vector,
+    AUTHID, CLASS, CONSTRAINT, Maker, NAMESPACE, PROC, Rows, Sources, TYPE, array, flag, small,
+    text, vector,
 };
 use super::types::storage_of;
 use crate::catalog::{
@@ -15,6 +15,7 @@ use crate::catalog::{
 use crate::error::Result;
 use crate::state::Definitions;
 use crate::types::{Datum, Kind, Type};
+use sql_bind::system::Relation;
 use std::collections::HashSet;
 use std::sync::Arc;
 

@@ -3,13 +3,13 @@
 //! Numbers, lengths, alignments and places of storage are those of PostgreSQL's `pg_type`, because
 //! drivers keep tables of them. The type of a relation's rows has the number of the relation.
 
-use super::routine::{input_output, named_oid};
 use super::rows::{Maker, Rows, Sources, flag, text};
 use crate::catalog::{Body, Object, Oid};
 use crate::error::Result;
 use crate::types::kind::Category;
 use crate::types::kind::KINDS;
 use crate::types::{Datum, Kind};
+use sql_bind::system::{input_output, named_oid};
 
 pub(super) const MAKERS: &[Maker] = &[("pg_type", types), ("pg_enum", labels)];
 

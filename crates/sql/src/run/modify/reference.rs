@@ -7,7 +7,6 @@
 use super::noted::Pending;
 use super::row::{remove, store};
 use super::rules::{key_text, named};
-use crate::bind::Binder;
 use crate::catalog::Action;
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Reference, ReferenceAccess, Target};
@@ -17,6 +16,7 @@ use crate::run::{Row, Run};
 use crate::state::{Side, Violation};
 use crate::types::Datum;
 use indelible::{Direction, Prefix, RowLock};
+use sql_bind::Binder;
 use sql_parse::{NESTING_MAX, Places};
 use std::sync::Arc;
 

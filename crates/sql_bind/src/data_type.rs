@@ -6,7 +6,7 @@
 use super::{Binder, cut, object_name};
 use crate::catalog::Oid;
 use crate::error::{Result, SqlError, SqlState};
-use crate::state::SessionNames;
+use crate::names::SessionNames;
 use crate::types::{Kind, Type};
 use sqlparser::ast::{
     ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, GeometricTypeKind,
@@ -15,12 +15,13 @@ use sqlparser::ast::{
 
 /// A type as a statement names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TypeName {
-    pub(crate) data_type: Type,
+pub struct TypeName {
+    /// The type, or that below the domain.
+    pub data_type: Type,
     /// Whether it is one of the serial types: an integer whose default is a sequence's next value.
-    pub(crate) is_serial: bool,
+    pub is_serial: bool,
     /// The domain that it is, if it is one.
-    pub(crate) domain: Option<Oid>,
+    pub domain: Option<Oid>,
 }
 
 impl From<Type> for TypeName {
@@ -45,7 +46,7 @@ impl Binder<'_> {
 }
 
 /// The type that a statement names.
-pub(crate) fn type_named(names: &SessionNames, name: &DataType) -> Result<TypeName> {
+pub fn type_named(names: &SessionNames, name: &DataType) -> Result<TypeName> {
     use DataType as Name;
     let plain = |kind: Kind| Ok(kind.plain().into());
     match name {

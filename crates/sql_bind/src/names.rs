@@ -7,23 +7,25 @@ use crate::catalog::{Body, Catalog, Names as Group, OWNER, Object, Oid, PG_CATAL
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::kind::ARRAY_OF_ROWS;
 use crate::types::{Kind, Type};
-pub(crate) use sql_plan::print::quoted;
+pub use sql_plan::print::quoted;
 use std::sync::Arc;
 
 /// The catalogue as a session sees it.
 #[derive(Clone)]
-pub(crate) struct SessionNames {
-    pub(crate) catalog: Arc<Catalog>,
+pub struct SessionNames {
+    /// The catalogue.
+    pub catalog: Arc<Catalog>,
     /// Names of the schemas that are searched, in their order.
-    pub(crate) search_path: Vec<String>,
+    pub search_path: Vec<String>,
     /// The schema of the session's temporary objects, once there are any.
-    pub(crate) temporary: Option<Oid>,
+    pub temporary: Option<Oid>,
     /// The role whose privileges count.
-    pub(crate) role: Oid,
+    pub role: Oid,
 }
 
 impl SessionNames {
-    pub(crate) fn new(catalog: Arc<Catalog>) -> Self {
+    /// A catalogue as its owner sees it, with the search path that a session begins with.
+    pub fn new(catalog: Arc<Catalog>) -> Self {
         Self {
             catalog,
             search_path: vec!["public".to_owned()],
@@ -33,14 +35,14 @@ impl SessionNames {
     }
 
     /// The schemas that are searched, those that are always searched included.
-    pub(crate) fn schemas(&self) -> impl Iterator<Item = Oid> + '_ {
+    pub fn schemas(&self) -> impl Iterator<Item = Oid> + '_ {
         let named = self.search_path.iter();
         let named = named.filter_map(|name| self.catalog.schema(name));
         self.temporary.into_iter().chain([PG_CATALOG]).chain(named)
     }
 
     /// The schema in which new objects are made.
-    pub(crate) fn target_schema(&self) -> Result<Oid> {
+    pub fn target_schema(&self) -> Result<Oid> {
         let mut named = self.search_path.iter();
         named
             .find_map(|name| self.catalog.schema(name))
@@ -51,7 +53,7 @@ impl SessionNames {
     }
 
     /// The schema with this name, which must exist.
-    pub(crate) fn schema(&self, name: &str) -> Result<Oid> {
+    pub fn schema(&self, name: &str) -> Result<Oid> {
         if name == "pg_temp"
             && let Some(temporary) = self.temporary
         {
@@ -64,12 +66,7 @@ impl SessionNames {
     }
 
     /// The first object with this name along the search path, or in the schema that is given.
-    pub(crate) fn find(
-        &self,
-        group: Group,
-        schema: Option<&str>,
-        name: &str,
-    ) -> Option<&Arc<Object>> {
+    pub fn find(&self, group: Group, schema: Option<&str>, name: &str) -> Option<&Arc<Object>> {
         match schema {
             Some(schema) => {
                 let schema = self.schema(schema).ok()?;
@@ -102,7 +99,7 @@ impl SessionNames {
     }
 
     /// Fails unless a role has one of some privileges on an object, and may use its schema.
-    pub(crate) fn check(&self, role: Oid, object: &Object, privileges: i64) -> Result<()> {
+    pub fn check(&self, role: Oid, object: &Object, privileges: i64) -> Result<()> {
         if self.catalog.is_superuser(role) {
             return Ok(());
         }
@@ -119,7 +116,7 @@ impl SessionNames {
     }
 
     /// The error of an object that a role may not use.
-    pub(crate) fn denied(&self, object: &Object) -> SqlError {
+    pub fn denied(&self, object: &Object) -> SqlError {
         let message = format!(
             "permission denied for {} {}",
             object.kind_name(),
@@ -130,7 +127,7 @@ impl SessionNames {
 
     /// The text of a type that is the catalogue's own: an enum, its arrays, a domain, or the rows
     /// of a relation.
-    pub(crate) fn type_text(&self, oid: Oid) -> Option<String> {
+    pub fn type_text(&self, oid: Oid) -> Option<String> {
         if let Some(object) = self.catalog.object(oid) {
             return Some(self.visible_name(object));
         }
@@ -142,7 +139,7 @@ impl SessionNames {
     }
 
     /// The name of an object, with its schema if the search path does not lead to it.
-    pub(crate) fn visible_name(&self, object: &Object) -> String {
+    pub fn visible_name(&self, object: &Object) -> String {
         let group = match object.body {
             Body::Enum(_) | Body::Domain(_) | Body::Composite(_) => Group::Types,
             _ => Group::Relations,
@@ -160,7 +157,7 @@ impl SessionNames {
 }
 
 /// Cuts a name with dots into its parts; quotes keep dots and case.
-pub(crate) fn parts_of(text: &str) -> Vec<String> {
+pub fn parts_of(text: &str) -> Vec<String> {
     let (mut parts, mut part, mut is_quoted) = (Vec::new(), String::new(), false);
     let mut characters = text.trim().chars().peekable();
     while let Some(one) = characters.next() {

@@ -144,7 +144,7 @@ impl Binder<'_> {
     }
 
     /// A partitioned table as a level of rows with these columns.
-    pub(crate) fn level(&mut self, object: &Object, columns: &[Column]) -> Result<Level> {
+    pub fn level(&mut self, object: &Object, columns: &[Column]) -> Result<Level> {
         let mut keys = Vec::new();
         let scheme = body_of(object).lineage.scheme.as_ref();
         for text in scheme.iter().flat_map(|scheme| &scheme.keys) {
@@ -172,7 +172,7 @@ impl Binder<'_> {
     }
 
     /// The keys that a bound takes.
-    pub(crate) fn takes(&self, bound: &PartitionBound, keys: &[(Expr, String)]) -> Result<Takes> {
+    pub fn takes(&self, bound: &PartitionBound, keys: &[(Expr, String)]) -> Result<Takes> {
         let value = |text: &str, at: usize| {
             let kind = keys.get(at).map_or(Kind::Text, |(key, _)| key.kind());
             text_io::parse(kind, text, &self.context)

@@ -135,7 +135,7 @@ fn ends(array: &Datum) -> Result<Vec<Option<i32>>> {
 }
 
 /// All functions that statements can call.
-pub(crate) fn functions() -> &'static Functions {
+pub fn functions() -> &'static Functions {
     static ALL: LazyLock<Functions> = LazyLock::new(|| {
         Functions::with(&[
             TABLE,

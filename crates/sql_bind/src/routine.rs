@@ -61,7 +61,7 @@ impl Binder<'_> {
     }
 
     /// Fails unless the query of a function can be bound.
-    pub(crate) fn check_function(&mut self, object: &Object, body: &FunctionBody) -> Result<()> {
+    pub fn check_function(&mut self, object: &Object, body: &FunctionBody) -> Result<()> {
         let nulls = body
             .arguments
             .iter()

@@ -1,17 +1,15 @@
 //! All relations of the system: their columns, and where their rows come from.
 //!
-//! `relations.txt` declares them; a query of `views.sql` or a function of this folder has the rows.
+//! `relations.txt` declares them; `views.sql` has the queries of those that are queries. The room
+//! `sql` makes the rows of all others.
 
-use super::rows::{Content, Maker, Relation, Rows, Sources, SystemColumn};
-use super::{activity, constant, constraint, role, routine, schema, types};
 use crate::catalog::Oid;
-use crate::error::Result;
 use crate::types::{Context, Datum, Kind, NoNames, Settings, text_io};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// The relation with this name; without a schema it is one of `pg_catalog`.
-pub(crate) fn find(schema: Option<&str>, name: &str) -> Option<&'static Relation> {
+pub fn find(schema: Option<&str>, name: &str) -> Option<&'static Relation> {
     let schema = schema.unwrap_or("pg_catalog");
     ALL.by_name
         .get(&(schema, name))
@@ -19,13 +17,48 @@ pub(crate) fn find(schema: Option<&str>, name: &str) -> Option<&'static Relation
 }
 
 /// The relation with this number.
-pub(crate) fn by_oid(oid: Oid) -> Option<&'static Relation> {
+pub fn by_oid(oid: Oid) -> Option<&'static Relation> {
     ALL.by_oid.get(&oid).map(|at| &ALL.relations[*at])
 }
 
 /// All relations.
-pub(crate) fn all() -> &'static [Relation] {
+pub fn all() -> &'static [Relation] {
     &ALL.relations
+}
+
+/// A relation of the system.
+#[derive(Debug)]
+pub struct Relation {
+    /// The name of its schema.
+    pub schema: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// Its number.
+    pub oid: Oid,
+    /// `r` or `v`, as in `pg_class`.
+    pub kind: &'static str,
+    /// Its columns.
+    pub columns: Vec<SystemColumn>,
+    /// The query that it is, whose columns are some of the relation's, by name.
+    pub query: Option<&'static str>,
+}
+
+/// A column, with the value of the rows that say nothing of it.
+#[derive(Debug)]
+pub struct SystemColumn {
+    /// Its name.
+    pub name: &'static str,
+    /// The kind of its values.
+    pub kind: Kind,
+    /// The value of rows that say nothing of it.
+    pub value: Datum,
+}
+
+impl Relation {
+    /// Whether its name needs no schema.
+    pub fn is_visible(&self) -> bool {
+        self.schema == "pg_catalog"
+    }
 }
 
 struct All {
@@ -64,18 +97,13 @@ fn declared(text: &'static str) -> Vec<Relation> {
         else {
             continue;
         };
-        let content = match (queries.get(&(schema, name)), made(schema, name)) {
-            (Some(query), _) => Content::Query(query),
-            (None, Some(make)) => Content::Rows(make),
-            (None, None) => Content::Empty,
-        };
         relations.push(Relation {
             schema,
             name,
             oid: oid.parse().unwrap_or_default(),
             kind,
             columns: Vec::new(),
-            content,
+            query: queries.get(&(schema, name)).copied(),
         });
     }
     relations
@@ -113,25 +141,6 @@ fn queries(text: &'static str) -> HashMap<(&'static str, &'static str), &'static
     views.collect()
 }
 
-/// The functions that make rows, by the schemas of their relations.
-const MAKERS: &[(&str, &[Maker])] = &[
-    ("pg_catalog", schema::MAKERS),
-    ("pg_catalog", constraint::MAKERS),
-    ("pg_catalog", types::MAKERS),
-    ("pg_catalog", routine::MAKERS),
-    ("pg_catalog", role::MAKERS),
-    ("pg_catalog", constant::MAKERS),
-    ("pg_catalog", activity::MAKERS),
-    ("indelible", activity::OWN_MAKERS),
-];
-
-/// The function that makes the rows of a relation.
-fn made(schema: &str, name: &str) -> Option<fn(&Sources<'_>, &mut Rows<'_>) -> Result<()>> {
-    let tables = MAKERS.iter().filter(|(own, _)| *own == schema);
-    let mut makers = tables.flat_map(|(_, makers)| makers.iter());
-    makers.find(|maker| maker.0 == name).map(|maker| maker.1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,16 +156,10 @@ mod tests {
     }
 
     #[test]
-    fn every_function_and_query_belongs_to_a_relation() {
-        for (schema, makers) in MAKERS {
-            for (name, _) in *makers {
-                let relation = find(Some(schema), name).unwrap_or_else(|| panic!("{name}"));
-                assert!(matches!(relation.content, Content::Rows(_)), "{name}");
-            }
-        }
+    fn every_query_belongs_to_a_relation() {
         for (schema, name) in queries(include_str!("views.sql")).keys() {
             let relation = find(Some(schema), name).unwrap_or_else(|| panic!("{schema}.{name}"));
-            assert!(matches!(relation.content, Content::Query(_)), "{name}");
+            assert!(relation.query.is_some(), "{name}");
         }
     }
 }

@@ -6,10 +6,9 @@
 use super::from::Source;
 use super::{Binder, ScopeColumn};
 use crate::catalog::ViewBody;
-use crate::catalog::system::{self, Content, Relation};
 use crate::error::Result;
-use crate::plan::{Expr, Node, Project, System};
-use crate::sink::OutputColumn;
+use crate::plan::{Expr, Node, OutputColumn, Project, System};
+use crate::system::{self, Relation};
 use crate::types::{Datum, Kind};
 use sqlparser::ast;
 
@@ -48,9 +47,9 @@ impl Binder<'_> {
             position,
         });
         let columns = super::query::renamed(columns.collect(), shown, names)?;
-        let node = match relation.content {
-            Content::Query(query) => self.system_view(relation, query)?,
-            Content::Rows(_) | Content::Empty => System {
+        let node = match relation.query {
+            Some(query) => self.system_view(relation, query)?,
+            None => System {
                 relation: relation.oid,
                 name: relation.name,
                 columns: kinds_of(relation),

@@ -1,5 +1,5 @@
-//! Binding: names become positions, literals and parameters get types, and statements become
-//! plans.
+//! Binding of SQL: names become positions, literals and parameters get types, and statements
+//! become plans.
 //!
 //! | module | job |
 //! |---|---|
@@ -9,14 +9,36 @@
 //! | `query`, `recursion`, `from`, `view`, `select`, `window`, `order` | queries |
 //! | `grouping`, `grouping_sets` | groups |
 //! | `routine` | functions of users |
-//! | `system` | relations of the system |
+//! | `names`, `name_texts` | objects by their names, along the search path; names in texts |
+//! | `callable`, `standard` | all functions that statements can call |
+//! | `system`, `system_rows` | relations of the system: their columns, and in `FROM` |
 //! | `table`, `family`, `insert`, `infer`, `change`, `target` | tables and their changes |
 //! | `current` | the row that a cursor is at |
 //!
 //! A binder has a stack of scopes, one for each query that it is in. At run time there is a row for
 //! each of them but the innermost, so a column found `n` scopes out is `Outer(n)`.
 
+#![allow(
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "numbers of rows, columns and bytes are far below the limits of both types"
+)]
+#![allow(
+    clippy::single_match_else,
+    clippy::match_bool,
+    clippy::match_same_arms,
+    clippy::match_single_binding,
+    clippy::ignored_unit_patterns,
+    reason = "a match shows all ways side by side, in the order of the grammar or the manual"
+)]
+#![allow(
+    clippy::unused_self,
+    clippy::unnecessary_wraps,
+    reason = "the parts of a binder are methods of one form, whether or not they can fail"
+)]
+
 mod arguments;
+mod callable;
 mod change;
 mod coerce;
 mod current;
@@ -32,6 +54,8 @@ mod insert;
 mod lifted;
 mod literal;
 mod lookup;
+mod name_texts;
+mod names;
 mod operator;
 mod order;
 mod ordered_set;
@@ -41,35 +65,41 @@ mod routine;
 mod scope;
 mod search;
 mod select;
+mod standard;
 mod subquery;
-mod system;
+pub mod system;
+mod system_rows;
 mod table;
 mod target;
 mod view;
 mod window;
 
-pub(crate) use current::{CursorRows, Tracked, not_updatable};
-pub(crate) use data_type::{TypeName, type_named};
-pub(crate) use scope::{Scope, ScopeColumn};
-pub(crate) use search::shown;
-pub(crate) use select::row_scope;
-pub(crate) use table::no_relation;
+pub use callable::functions;
+pub use current::{CursorRows, Tracked, not_updatable};
+pub use data_type::{TypeName, type_named};
+pub use names::{SessionNames, parts_of, quoted};
+pub use scope::Scope;
+use scope::ScopeColumn;
+pub use search::shown;
+pub use select::row_scope;
+pub use table::no_relation;
 
-use crate::catalog::Object;
-use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Expr, Node, Plan};
-use crate::sink::OutputColumn;
-use crate::state::SessionNames;
-use crate::types::{Context, Kind, Type};
+use catalog::Object;
+use error::{Result, SqlError, SqlState};
 use indelible::Database;
+use plan::{Expr, Node, OutputColumn, Plan};
 use scope::Clause;
 use sql_parse::{NESTING_MAX, Places, cut, ident_text, object_name};
+use sql_plan::{catalog, plan};
+use sql_values::{error, types};
 use sqlparser::ast::{SetExpr, Spanned, Statement};
 use sqlparser::tokenizer::Span;
+use types::{Context, Kind, Type};
 
 /// Turns statements into plans.
-pub(crate) struct Binder<'b> {
-    pub(crate) names: &'b SessionNames,
+pub struct Binder<'b> {
+    /// The catalogue as the session sees it.
+    pub names: &'b SessionNames,
     database: &'b Database,
     context: Context<'b>,
     places: &'b Places,
@@ -96,7 +126,7 @@ pub(crate) struct Binder<'b> {
     /// outermost scope.
     routine: Option<usize>,
     /// Tables, views and functions that the statement itself names.
-    pub(crate) reads: Vec<u32>,
+    pub reads: Vec<u32>,
     /// Views and functions that are being read, so that one cannot read itself.
     views: Vec<u32>,
     depth: usize,
@@ -110,13 +140,16 @@ type BoundChange = (Node, Option<Vec<OutputColumn>>, &'static str);
 
 /// A bound query: its plan, and the columns of its rows.
 #[derive(Clone, Debug)]
-pub(crate) struct Bound {
-    pub(crate) node: Node,
-    pub(crate) columns: Vec<OutputColumn>,
+pub struct Bound {
+    /// Its plan.
+    pub node: Node,
+    /// The columns of its rows.
+    pub columns: Vec<OutputColumn>,
 }
 
 impl<'b> Binder<'b> {
-    pub(crate) fn new(
+    /// A binder of a statement whose parts are at `places`.
+    pub fn new(
         names: &'b SessionNames,
         database: &'b Database,
         context: Context<'b>,
@@ -145,7 +178,7 @@ impl<'b> Binder<'b> {
     }
 
     /// Declares types of parameters; none leaves a type to the statement.
-    pub(crate) fn declare(&mut self, types: &[Option<Type>]) {
+    pub fn declare(&mut self, types: &[Option<Type>]) {
         self.parameters = types.to_vec();
     }
 
@@ -157,12 +190,12 @@ impl<'b> Binder<'b> {
     }
 
     /// Lets the statement ask for the rows that cursors are at.
-    pub(crate) fn with_cursors(&mut self, cursors: CursorRows<'b>) {
+    pub fn with_cursors(&mut self, cursors: CursorRows<'b>) {
         self.cursors = Some(cursors);
     }
 
     /// The plan of a cursor's query, and the tables whose keys are in its rows.
-    pub(crate) fn cursor(&mut self, statement: &Statement) -> Result<Option<(Plan, Vec<Tracked>)>> {
+    pub fn cursor(&mut self, statement: &Statement) -> Result<Option<(Plan, Vec<Tracked>)>> {
         let plan = self.statement(statement)?;
         Ok(plan.map(|mut plan| {
             let tracked = current::track(&mut plan.root);
@@ -181,7 +214,7 @@ impl<'b> Binder<'b> {
     }
 
     /// The plan of a statement that reads or changes rows; none for other statements.
-    pub(crate) fn statement(&mut self, statement: &Statement) -> Result<Option<Plan>> {
+    pub fn statement(&mut self, statement: &Statement) -> Result<Option<Plan>> {
         let known = self.shared.len();
         let mut statement = statement;
         if let Statement::Query(query) = statement
@@ -311,7 +344,7 @@ impl<'b> Binder<'b> {
     }
 
     /// An expression of the catalogue over the columns of a table.
-    pub(crate) fn stored(&mut self, text: &str, scope: Scope) -> Result<Expr> {
+    pub fn stored(&mut self, text: &str, scope: Scope) -> Result<Expr> {
         let expression = sql_parse::parse_expression(text)?;
         // Its places are not those of the statement.
         let places = Places::default();
@@ -324,7 +357,7 @@ impl<'b> Binder<'b> {
 impl Binder<'_> {
     /// Checks that an expression of the catalogue can be bound, as a value of a type if one is
     /// given with the name of its column. Returns the columns that it reads.
-    pub(crate) fn check_stored(
+    pub fn check_stored(
         &mut self,
         text: &str,
         scope: Scope,
@@ -341,7 +374,7 @@ impl Binder<'_> {
     }
 
     /// An expression of the catalogue, as a value of a type if one is given.
-    pub(crate) fn stored_value(
+    pub fn stored_value(
         &mut self,
         text: &str,
         scope: Scope,
@@ -355,7 +388,7 @@ impl Binder<'_> {
     }
 
     /// Arguments of `EXECUTE`, as values of these types.
-    pub(crate) fn arguments_of_types(
+    pub fn arguments_of_types(
         &mut self,
         arguments: &[sqlparser::ast::Expr],
         types: &[Type],
@@ -366,7 +399,7 @@ impl Binder<'_> {
     }
 
     /// A value that reads no row, of the type of what has this name.
-    pub(crate) fn constant(
+    pub fn constant(
         &mut self,
         tree: &sqlparser::ast::Expr,
         data_type: Type,

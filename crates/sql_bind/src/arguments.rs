@@ -128,7 +128,7 @@ impl Binder<'_> {
 
     /// Spreads an array after `VARIADIC` for a function that takes any arguments as they are.
     pub(super) fn spread_variadic(&mut self, name: &str, arguments: &mut Arguments) -> Result<()> {
-        let functions = crate::state::functions();
+        let functions = crate::callable::functions();
         let takes_any = |function: &&crate::types::function::Function| {
             function.is_variadic && function.arguments.last() == Some(&Kind::Any)
         };

@@ -6,9 +6,9 @@
 
 use super::Binder;
 use super::scope::Clause;
+use crate::callable::functions;
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{AggregateCall, AggregateFunction, Expr, Pending, SortKey};
-use crate::state::functions;
 use crate::types::function::Body;
 use crate::types::{Datum, Kind, Type};
 use sqlparser::ast;

@@ -82,7 +82,7 @@ impl Binder<'_> {
     }
 
     /// The insertion of all columns of rows into a table.
-    pub(crate) fn insert_all(&mut self, oid: u32, input: Node) -> Result<Node> {
+    pub fn insert_all(&mut self, oid: u32, input: Node) -> Result<Node> {
         let table = self.target_by_oid(oid)?;
         let (visible, hidden) = table.source.types.split_at(table.visible);
         let mut values = all_columns(visible.iter().copied());

@@ -11,9 +11,8 @@ use super::{Binder, Bound};
 use crate::catalog::{Body, Column, Names, Object, Oid, Origin, Rule, TableBody, typed_table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{
-    Expr, Reference, ReferenceAccess, Source, Target, TargetColumn, UniqueKey, Values,
+    Expr, OutputColumn, Reference, ReferenceAccess, Source, Target, TargetColumn, UniqueKey, Values,
 };
-use crate::sink::OutputColumn;
 use crate::types::{Datum, Kind, Type};
 use sqlparser::ast;
 use std::sync::Arc;
@@ -245,19 +244,19 @@ impl Binder<'_> {
     }
 
     /// The rules of a table by its number.
-    pub(crate) fn target_by_oid(&mut self, oid: Oid) -> Result<Arc<Target>> {
+    pub fn target_by_oid(&mut self, oid: Oid) -> Result<Arc<Target>> {
         let object = self.referenced(oid)?;
         let source = self.source(&object)?;
         self.target(&BoundTable::new(object, source))
     }
 
     /// A table as plans read it, by its number.
-    pub(crate) fn source_by_oid(&self, oid: Oid) -> Result<Source> {
+    pub fn source_by_oid(&self, oid: Oid) -> Result<Source> {
         self.source(&*self.referenced(oid)?)
     }
 
     /// A column's value as one of another type: converted, or of an expression over the row.
-    pub(crate) fn converted_column(
+    pub fn converted_column(
         &mut self,
         scope: Scope,
         (at, column): (usize, &Column),
@@ -287,7 +286,7 @@ impl Binder<'_> {
     }
 
     /// The default of a column by the number of its table.
-    pub(crate) fn default_by_oid(&mut self, oid: Oid, at: usize) -> Result<Expr> {
+    pub fn default_by_oid(&mut self, oid: Oid, at: usize) -> Result<Expr> {
         let object = self.referenced(oid)?;
         self.default_of(&body_of(&object).columns[at])
     }
@@ -390,7 +389,7 @@ impl Binder<'_> {
     }
 
     /// The default of a column; NULL if it has none.
-    pub(crate) fn default_of(&mut self, column: &Column) -> Result<Expr> {
+    pub fn default_of(&mut self, column: &Column) -> Result<Expr> {
         if let Origin::Identity { sequence, .. } = column.origin {
             let oid = Expr::Constant(Datum::Oid(sequence), Kind::Regclass.plain());
             let next = self.call("nextval", vec![oid])?;
@@ -477,7 +476,7 @@ fn access_to(body: &TableBody, columns: &[usize]) -> ReferenceAccess {
 }
 
 /// The error of a table that does not exist.
-pub(crate) fn no_relation(schema: Option<&str>, name: &str) -> SqlError {
+pub fn no_relation(schema: Option<&str>, name: &str) -> SqlError {
     let message = match schema {
         Some(schema) => format!("relation \"{schema}.{name}\" does not exist"),
         None => format!("relation \"{name}\" does not exist"),

@@ -5,8 +5,7 @@
 
 use super::{Binder, ident_text};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Expr, SortKey};
-use crate::sink::OutputColumn;
+use crate::plan::{Expr, OutputColumn, SortKey};
 use sqlparser::ast::{self, OrderByOptions, OrderBySort, Spanned, Value};
 
 impl Binder<'_> {

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 /// Columns of one query, and what its expressions have asked for.
 #[derive(Default)]
-pub(crate) struct Scope {
+pub struct Scope {
+    /// The columns.
     pub(crate) columns: Vec<ScopeColumn>,
     /// Names of the tables, in their order; for `t.*` and rows of tables.
     pub(crate) tables: Vec<ScopeTable>,
@@ -31,26 +32,28 @@ pub(crate) struct Scope {
 /// A table of `FROM`.
 #[derive(Clone, Debug)]
 pub(crate) struct ScopeTable {
-    pub(crate) alias: String,
+    pub alias: String,
     /// Positions in the row of its columns.
-    pub(crate) columns: Vec<usize>,
+    pub columns: Vec<usize>,
     /// The source, if it is a table with rows of its own.
-    pub(crate) source: Option<crate::plan::Source>,
+    pub source: Option<crate::plan::Source>,
     /// The number of the table that a row is from, over the row; none if it has none.
-    pub(crate) table_oid: Option<Expr>,
+    pub table_oid: Option<Expr>,
 }
 
 /// A column that can be named.
 #[derive(Clone, Debug)]
 pub(crate) struct ScopeColumn {
     /// The table's alias; none for a column that a join with `USING` has merged.
-    pub(crate) table: Option<Arc<str>>,
-    pub(crate) name: String,
-    pub(crate) expression: Expr,
+    pub table: Option<Arc<str>>,
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub expression: Expr,
     /// Whether it can be named without its table, and is part of `*`.
-    pub(crate) is_visible: bool,
+    pub is_visible: bool,
     /// Number of the table, and position in it from 1.
-    pub(crate) origin: (u32, i16),
+    pub origin: (u32, i16),
 }
 
 /// A window function that waits for its window.

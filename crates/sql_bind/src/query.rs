@@ -7,10 +7,9 @@ use super::scope::{Clause, Scope};
 use super::{Binder, Bound, all_columns, ident_text, output_columns, recursion};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{
-    Expr, Limit, Node, Project, Recursive, SetKind, SetOperation, Shared, Sort, SortKey, Values,
-    Working,
+    Expr, Limit, Node, OutputColumn, Project, Recursive, SetKind, SetOperation, Shared, Sort,
+    SortKey, Values, Working,
 };
-use crate::sink::OutputColumn;
 use crate::types::overload::common_kind;
 use crate::types::{Kind, Type};
 use sqlparser::ast::{

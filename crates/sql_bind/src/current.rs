@@ -13,18 +13,19 @@ use std::sync::Arc;
 
 /// A table whose keys are in the rows of a cursor.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tracked {
-    pub(crate) table: Oid,
+pub struct Tracked {
+    /// The table.
+    pub table: Oid,
     /// The place of its key's first column.
-    pub(crate) start: usize,
+    pub start: usize,
     /// Columns of the key.
-    pub(crate) count: usize,
+    pub count: usize,
     /// Whether its rows are locked as they are fetched.
-    pub(crate) is_locked: bool,
+    pub is_locked: bool,
 }
 
 /// Gives the key of the row of a table, by its number and its name, that a cursor is at.
-pub(crate) type CursorRows<'b> = &'b dyn Fn(&str, Oid, &str) -> Result<Vec<Datum>>;
+pub type CursorRows<'b> = &'b dyn Fn(&str, Oid, &str) -> Result<Vec<Datum>>;
 
 /// Adds the keys of tables to the rows of a query, as far as its rows are rows of theirs.
 pub(super) fn track(root: &mut Node) -> Vec<Tracked> {
@@ -111,7 +112,7 @@ impl Binder<'_> {
 }
 
 /// The error of a cursor that cannot say which row of a table it is at.
-pub(crate) fn not_updatable(cursor: &str, table: &str) -> SqlError {
+pub fn not_updatable(cursor: &str, table: &str) -> SqlError {
     let message =
         format!("cursor \"{cursor}\" is not a simply updatable scan of table \"{table}\"");
     SqlError::new(SqlState::INVALID_CURSOR_STATE, message)

@@ -23,7 +23,7 @@ pub(super) struct Lifted<'b> {
 
 impl<'b> Binder<'b> {
     /// Lets the literals of a fingerprint be parameters.
-    pub(crate) fn lift(&mut self, fingerprint: &'b Fingerprint) {
+    pub fn lift(&mut self, fingerprint: &'b Fingerprint) {
         self.lifted = Some(Lifted {
             fingerprint,
             slots: vec![None; fingerprint.literals().len()],
@@ -32,7 +32,7 @@ impl<'b> Binder<'b> {
     }
 
     /// The types of the literals, if each of them is a parameter of the statement that was bound.
-    pub(crate) fn slots(&self) -> Option<Box<[Slot]>> {
+    pub fn slots(&self) -> Option<Box<[Slot]>> {
         let lifted = self.lifted.as_ref().filter(|lifted| !lifted.is_refused)?;
         lifted.slots.iter().copied().collect()
     }

@@ -12,8 +12,9 @@ use super::query::{Bounds, limited, sorted};
 use super::scope::{Clause, Scope};
 use super::{Binder, Bound, all_columns, ident_text, object_name};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Busy, Distinct, Expr, Filter, Lock, LockTarget, Node, Project, SortKey};
-use crate::sink::OutputColumn;
+use crate::plan::{
+    Busy, Distinct, Expr, Filter, Lock, LockTarget, Node, OutputColumn, Project, SortKey,
+};
 use crate::types::{Kind, Type};
 use indelible::RowLock;
 use sql_parse::{WEAKER, mark_of};
@@ -588,10 +589,7 @@ fn refuse_other_dialects(select: &Select) -> Result<()> {
 }
 
 /// The rows of a scope, for the expressions of the catalogue.
-pub(crate) fn row_scope(
-    table: &str,
-    columns: impl IntoIterator<Item = (String, Type)>,
-) -> Result<Scope> {
+pub fn row_scope(table: &str, columns: impl IntoIterator<Item = (String, Type)>) -> Result<Scope> {
     let mut scope = Scope::default();
     let columns = columns
         .into_iter()

@@ -10,8 +10,7 @@ use super::table::BoundTable;
 use super::{Binder, Bound, object_name};
 use crate::catalog::{Body, Names, Object, ViewBody};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Expr, Target};
-use crate::sink::OutputColumn;
+use crate::plan::{Expr, OutputColumn, Target};
 use sqlparser::ast::{self, GroupByExpr, SetExpr, TableFactor};
 use std::sync::Arc;
 
@@ -258,7 +257,7 @@ impl Binder<'_> {
     }
 
     /// Refuses the option to check rows of a view that is not changed as a table is.
-    pub(crate) fn check_option(&mut self, object: &Object) -> Result<()> {
+    pub fn check_option(&mut self, object: &Object) -> Result<()> {
         let Body::View(view) = &object.body else {
             return Ok(());
         };

@@ -12,8 +12,9 @@ use super::view::Verb;
 use super::{Binder, Changed, ident_text, object_name};
 use crate::catalog::{Origin, Privilege};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::{Change, Expr, Filter, Join, JoinKind, JoinMethod, Modify, Moves, Node};
-use crate::sink::OutputColumn;
+use crate::plan::{
+    Change, Expr, Filter, Join, JoinKind, JoinMethod, Modify, Moves, Node, OutputColumn,
+};
 use crate::types::Kind;
 use sql_parse::{CURRENT_OF, mark_of};
 use sqlparser::ast::{

@@ -5,7 +5,7 @@
 
 use super::{Binder, ident_text, object_name};
 use crate::error::{Result, SqlError, SqlState};
-use crate::state::quoted;
+use crate::names::quoted;
 use crate::types::text_io::append;
 use sql_parse::{CYCLE, SEARCH, mark_of};
 use sqlparser::ast::{
@@ -364,7 +364,7 @@ fn aliases(part: &TableWithJoins, own: &str, found: &mut Vec<(String, bool)>) ->
 }
 
 /// The text of a view's query for people, with the clauses where they belong.
-pub(crate) fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     if !text.contains(sql_parse::MARK) {
         return text.to_owned();
     }

@@ -4,9 +4,9 @@
 //! objects up themselves.
 
 use super::names::{SessionNames, parts_of, quoted};
-use crate::catalog::system::{self, Routine};
 use crate::catalog::{Body, Names as Group};
 use crate::error::{Result, SqlError, SqlState};
+use crate::system::{self, Routine};
 use crate::types::function::session::{EXPANDED, EXPANDED_FIELDS};
 use crate::types::{EnumLabel, Kind, Names, RecordShape};
 use std::sync::Arc;
