@@ -8,7 +8,7 @@ use crate::connection::Connection;
 use crate::link::Broken;
 use crate::message::{Format, Formats, Target};
 use crate::results::{Protocol, Results};
-use sql::types::{Datum, Kind, Type, binary_io, text_io};
+use sql::types::{Datum, Type, binary_io, text_io};
 use sql::{Described, RowSink, SqlError, SqlState};
 
 /// The type of a parameter that the client leaves open.
@@ -45,7 +45,7 @@ impl From<Broken> for Failure {
 impl Connection {
     pub(crate) fn parse(&mut self, name: &[u8], text: &[u8], types: &[u32]) -> Result<(), Failure> {
         let (name, text) = (utf8(name)?, utf8(text)?);
-        let declared = types.iter().map(|oid| declared(*oid));
+        let declared = types.iter().map(|oid| self.declared(*oid));
         let declared = declared.collect::<Result<Vec<_>, _>>()?;
         if name.is_empty() {
             self.session.close_statement(name);
@@ -192,17 +192,17 @@ impl Connection {
         }
         Ok(())
     }
-}
 
-/// The type of a number that a client has declared.
-fn declared(oid: u32) -> Result<Option<Type>, SqlError> {
-    match Kind::from_oid(oid) {
-        Some(kind) => Ok(Some(kind.plain())),
-        None if matches!(oid, 0 | UNKNOWN) => Ok(None),
-        None => {
-            let message = format!("type with OID {oid} does not exist");
-            Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
+    /// The type of a number that a client has declared.
+    fn declared(&mut self, oid: u32) -> Result<Option<Type>, SqlError> {
+        if matches!(oid, 0 | UNKNOWN) {
+            return Ok(None);
         }
+        let found = self.session.type_of_oid(oid);
+        found.map(Some).ok_or_else(|| {
+            let message = format!("type with OID {oid} does not exist");
+            SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+        })
     }
 }
 

@@ -9,6 +9,7 @@ use crate::socket::Socket;
 use crate::spin::{Awake, Waits};
 use crate::tls::{Encryption, Identity};
 use crate::waker::Waker;
+use sql::ShownEncryption;
 use std::io;
 use std::sync::Arc;
 use thiserror::Error;
@@ -101,6 +102,11 @@ impl Link {
         }
         self.encryption = Some(Box::new(Encryption::begin(identity)?));
         Ok(())
+    }
+
+    /// How the connection is encrypted, for `pg_stat_ssl`.
+    pub(crate) fn shown_encryption(&self) -> Option<ShownEncryption> {
+        self.encryption.as_ref()?.shown()
     }
 
     pub(crate) fn is_encrypted(&self) -> bool {

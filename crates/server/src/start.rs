@@ -86,6 +86,9 @@ fn begin(
     if let Some(address) = link.socket().peer_address() {
         session.set_client(&address.ip().to_string(), address.port());
     }
+    if let Some(encryption) = link.shown_encryption() {
+        session.set_encryption(encryption);
+    }
     for (name, value) in shared.options().session.iter().chain(&beginning.settings) {
         session.begin_with_setting(name, value)?;
     }

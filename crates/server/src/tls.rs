@@ -11,7 +11,8 @@ use crate::waker::Waker;
 use crate::{TlsError, TlsFiles};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{InconsistentKeys, ServerConfig, ServerConnection};
+use rustls::{InconsistentKeys, ProtocolVersion, ServerConfig, ServerConnection};
+use sql::ShownEncryption;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -95,6 +96,31 @@ impl Encryption {
             raw: vec![0; RAW_BYTES].into_boxed_slice(),
             start: 0,
             end: 0,
+        })
+    }
+
+    /// The protocol and the cipher, by the names that OpenSSL has for them.
+    pub(crate) fn shown(&self) -> Option<ShownEncryption> {
+        let version = match self.connection.protocol_version()? {
+            ProtocolVersion::TLSv1_3 => "TLSv1.3".to_owned(),
+            ProtocolVersion::TLSv1_2 => "TLSv1.2".to_owned(),
+            other => other.as_str().unwrap_or_default().to_owned(),
+        };
+        let suite = self.connection.negotiated_cipher_suite()?.suite();
+        let suite = suite.as_str().unwrap_or_default();
+        let bits = if suite.contains("AES_128") { 128 } else { 256 };
+        let cipher = if let Some(rest) = suite.strip_prefix("TLS13_") {
+            format!("TLS_{rest}")
+        } else {
+            let words = suite.trim_start_matches("TLS_").replace("WITH_", "");
+            let words = words.replace("AES_", "AES");
+            let words = words.replace("POLY1305_SHA256", "POLY1305");
+            words.replace('_', "-")
+        };
+        Some(ShownEncryption {
+            version,
+            cipher,
+            bits,
         })
     }
 

@@ -56,4 +56,6 @@ use sql_plan::plan;
 pub use sql_rows::{BATCH_ROWS, ColumnValues, Columns};
 pub use sql_values::error::{SqlError, SqlState};
 pub use sql_values::{error, types};
-pub use state::{Notice, Notification, Severity, TransactionStatus, Wake, WakeReason};
+pub use state::{
+    Notice, Notification, Severity, ShownEncryption, TransactionStatus, Wake, WakeReason,
+};

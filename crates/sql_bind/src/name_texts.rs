@@ -117,24 +117,11 @@ impl Names for SessionNames {
             }
         };
         let (found, state, what) = match kind {
-            Kind::Regtype => {
-                let of_system = schema.is_none_or(|schema| schema == "pg_catalog");
-                let quoted = || Kind::from_name(last).filter(|_| of_system);
-                let built_in = Kind::from_name(name.trim()).or_else(quoted).map(Kind::oid);
-                let of_rows = || {
-                    let object = self.find(Group::Relations, schema, last)?;
-                    matches!(object.body, Body::Table(_) | Body::View(_)).then_some(object.oid)
-                };
-                let of_user = || {
-                    let found = self.user_type(schema, last).map(|(_, object)| object.oid);
-                    found.or_else(of_rows)
-                };
-                (
-                    built_in.or_else(of_user),
-                    SqlState::UNDEFINED_OBJECT,
-                    "type",
-                )
-            }
+            Kind::Regtype => (
+                self.type_oid(name, schema, last),
+                SqlState::UNDEFINED_OBJECT,
+                "type",
+            ),
             Kind::Regnamespace => (
                 self.catalog.schema(last),
                 SqlState::INVALID_SCHEMA_NAME,

@@ -6,7 +6,7 @@
 use crate::catalog::{Body, Catalog, Names as Group, OWNER, Object, Oid, PG_CATALOG, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::kind::ARRAY_OF_ROWS;
-use crate::types::{Kind, Type};
+use crate::types::{Kind, Names as _, Type};
 pub use sql_plan::print::quoted;
 use std::sync::Arc;
 
@@ -123,6 +123,59 @@ impl SessionNames {
             object.name
         );
         SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
+    }
+
+    /// The type of a number: one that is built in, one that a statement has defined, or the array
+    /// of one.
+    pub fn type_of_oid(&self, oid: Oid) -> Option<Type> {
+        if let Some(kind) = Kind::from_oid(oid) {
+            return Some(kind.plain());
+        }
+        let defined = |oid: Oid| match &self.catalog.object(oid)?.body {
+            Body::Enum(_) => Some(Kind::Enum(oid).plain()),
+            Body::Table(_) | Body::View(_) | Body::Composite(_) => {
+                Some(Kind::Composite(oid).plain())
+            }
+            Body::Domain(domain) => Some(domain.base),
+            _ => None,
+        };
+        let elements = [oid.wrapping_sub(1), oid & !ARRAY_OF_ROWS];
+        defined(oid).or_else(|| {
+            let mut elements = elements.into_iter().filter_map(defined);
+            elements.find_map(|element| {
+                let array = element.kind.array()?;
+                (array.oid() == oid).then(|| array.plain())
+            })
+        })
+    }
+
+    /// The number of the type of a name, which may have a length or `[]` behind it; `schema` and
+    /// `last` are the parts of the name.
+    pub(crate) fn type_oid(&self, name: &str, schema: Option<&str>, last: &str) -> Option<Oid> {
+        let array_of = |oid: Oid| Some(self.type_of_oid(oid)?.kind.array()?.oid());
+        if let Some(element) = name.trim_end().strip_suffix("[]") {
+            let element = element.trim_end_matches("[]");
+            return array_of(self.object_oid(Kind::Regtype, element).ok()?);
+        }
+        if let Some((before, rest)) = name.split_once('(') {
+            let (_, after) = rest.split_once(')')?;
+            return self
+                .object_oid(Kind::Regtype, &format!("{before}{after}"))
+                .ok();
+        }
+        let of_system = schema.is_none_or(|schema| schema == "pg_catalog");
+        let quoted = || Kind::from_name(last).filter(|_| of_system);
+        if let Some(kind) = Kind::from_name(name.trim()).or_else(quoted) {
+            return Some(kind.oid());
+        }
+        let of_user = |name: &str| {
+            let found = self.user_type(schema, name).map(|(_, object)| object.oid);
+            found.or_else(|| {
+                let object = self.find(Group::Relations, schema, name)?;
+                matches!(object.body, Body::Table(_) | Body::View(_)).then_some(object.oid)
+            })
+        };
+        of_user(last).or_else(|| array_of(of_user(last.strip_prefix('_')?)?))
     }
 
     /// The text of a type that is the catalogue's own: an enum, its arrays, a domain, or the rows

@@ -386,27 +386,8 @@ impl Session {
             Rule::Unique { columns } => (columns.clone(), false),
             Rule::Check { .. } | Rule::Foreign(_) => return self.put(object, None),
         };
-        let users: Vec<(Oid, Oid, String)> = self
-            .catalog()
-            .references_to(oid)
-            .filter(|(.., foreign)| foreign.parent_columns == columns)
-            .map(|(child, constraint, _)| (child.oid, constraint.oid, child.name.clone()))
-            .collect();
-        if let (Some((.., child)), false) = (users.first(), cascade) {
-            let message = format!(
-                "cannot drop constraint {name} on table {table} because other objects depend on it"
-            );
-            let detail = format!("a foreign key of table {child} depends on it");
-            let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
-            return Err(
-                SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
-                    .detail(detail)
-                    .hint(hint),
-            );
-        }
-        for (child, constraint, _) in users {
-            self.drop_constraint(child, constraint)?;
-        }
+        let what = format!("constraint {name} on table {table}");
+        self.drop_users(oid, &what, cascade, |used| used == columns)?;
         let body = table_body(&mut object)?;
         body.indexes.retain(|index| index.name != name);
         if is_primary {
@@ -510,6 +491,12 @@ impl Session {
         for name in gone {
             self.drop_constraint_named(oid, &name, true, cascade)?;
         }
+        self.drop_users(
+            oid,
+            &format!("column {name} of table {table}"),
+            cascade,
+            |columns| columns.contains(&at),
+        )?;
         self.drop_forms_of(oid, at)?;
         let mut object = self.altered(oid)?;
         let old = table_body(&mut object)?.clone();

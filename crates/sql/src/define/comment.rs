@@ -1,8 +1,9 @@
 //! `COMMENT ON`.
 //!
-//! Tables, views, sequences, schemas, types, columns, indexes and constraints keep their comments;
-//! those on the database and on roles are forgotten.
+//! Tables, views, sequences, schemas, types, roles, columns, indexes and constraints keep their
+//! comments; those on the database and on extensions are forgotten.
 
+use super::role::no_role;
 use crate::catalog::{Body, Names, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
@@ -10,6 +11,7 @@ use crate::sink::Completion;
 use sql_bind::no_relation;
 use sql_parse::{Path, ident_text, object_name};
 use sqlparser::ast::{CommentObject, ObjectName, ObjectNamePart};
+use std::sync::Arc;
 
 /// Gives an object a comment, or takes it away.
 pub(super) fn comment(
@@ -58,9 +60,11 @@ pub(super) fn comment(
                 SqlError::new(SqlState::UNDEFINED_OBJECT, message)
             })?
         }
-        CommentObject::Database | CommentObject::Extension | CommentObject::Role => {
-            return Ok(completion);
-        }
+        CommentObject::Role => match session.role_to_comment(&name)? {
+            Some(object) => object,
+            None => return Ok(completion),
+        },
+        CommentObject::Database | CommentObject::Extension => return Ok(completion),
         other => {
             let instead = "Comment on tables, columns, views, sequences, types or schemas.";
             return Err(SqlError::unsupported(
@@ -122,6 +126,14 @@ impl Session {
         }
         self.put(object, None)?;
         Ok(Completion::new("COMMENT"))
+    }
+
+    /// A role that gets a comment; none if it is the database's owner, which is no object.
+    fn role_to_comment(&self, name: &str) -> Result<Option<Arc<Object>>> {
+        let role = self.catalog().role_named(name);
+        let role = role.ok_or_else(|| no_role(name))?;
+        self.may_define_roles("must have CREATEROLE privilege")?;
+        Ok(self.catalog().object(role).cloned())
     }
 
     fn comment_on_column(&mut self, name: &ObjectName, comment: Option<String>) -> Result<()> {

@@ -3,7 +3,7 @@
 //! With `CASCADE` everything that needs an object goes first; without it, the error names what
 //! would have to go.
 
-use crate::catalog::{Body, Names, Object, Oid, Rule};
+use crate::catalog::{Body, Index, Names, Object, Oid, Rule};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
@@ -11,7 +11,7 @@ use crate::state::Loose;
 use crate::types::{Kind, Type};
 use indelible::TableLock;
 use sql_parse::object_name;
-use sqlparser::ast::{ObjectName, ObjectType};
+use sqlparser::ast::{DropBehavior, DropDomain, ObjectName, ObjectType};
 use std::sync::Arc;
 
 /// Drops objects.
@@ -38,12 +38,28 @@ pub(super) fn drop(
     for name in names {
         match kind {
             ObjectType::Schema => session.drop_schema(name, if_exists, cascade)?,
-            ObjectType::Index => session.drop_index(name, if_exists)?,
+            ObjectType::Index => session.drop_index(name, if_exists, cascade)?,
             _ => objects.extend(session.object_to_drop(kind, name, if_exists)?),
         }
     }
     session.drop_all(objects, cascade)?;
     Ok(Completion::new(command))
+}
+
+/// Drops a domain.
+pub(super) fn drop_domain(session: &mut Session, domain: &DropDomain) -> Result<Completion> {
+    session.begin_definition()?;
+    let found = session.object_to_drop(ObjectType::Type, &domain.name, domain.if_exists)?;
+    if let Some(other) = found
+        .as_ref()
+        .filter(|object| !matches!(object.body, Body::Domain(_)))
+    {
+        let message = format!("\"{}\" is not a domain", other.name);
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+    }
+    let cascade = matches!(domain.drop_behavior, Some(DropBehavior::Cascade));
+    session.drop_all(found.into_iter().collect(), cascade)?;
+    Ok(Completion::new("DROP DOMAIN"))
 }
 
 fn is_kind(object: &Object, kind: ObjectType) -> bool {
@@ -276,7 +292,38 @@ impl Session {
         self.put(object, None)
     }
 
-    fn drop_index(&mut self, name: &ObjectName, if_exists: bool) -> Result<()> {
+    /// Drops the foreign keys to columns of a table before these, or what makes them unique, go;
+    /// fails if there are any without CASCADE.
+    pub(super) fn drop_users(
+        &mut self,
+        oid: Oid,
+        what: &str,
+        cascade: bool,
+        reads: impl Fn(&[usize]) -> bool,
+    ) -> Result<()> {
+        let users: Vec<(Oid, Oid, String)> = self
+            .catalog()
+            .references_to(oid)
+            .filter(|(.., foreign)| reads(&foreign.parent_columns))
+            .map(|(child, constraint, _)| (child.oid, constraint.oid, child.name.clone()))
+            .collect();
+        if let (Some((.., child)), false) = (users.first(), cascade) {
+            let message = format!("cannot drop {what} because other objects depend on it");
+            let detail = format!("a foreign key of table {child} depends on it");
+            let hint = "Use DROP ... CASCADE to drop the dependent objects too.";
+            return Err(
+                SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+                    .detail(detail)
+                    .hint(hint),
+            );
+        }
+        for (child, constraint, _) in users {
+            self.drop_constraint(child, constraint)?;
+        }
+        Ok(())
+    }
+
+    fn drop_index(&mut self, name: &ObjectName, if_exists: bool, cascade: bool) -> Result<()> {
         let (schema, name) = object_name(name)?;
         let found = self
             .environment
@@ -290,8 +337,7 @@ impl Session {
             }
             return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
         };
-        let mut object = Object::clone(&object);
-        let Body::Table(body) = &mut object.body else {
+        let Body::Table(body) = &object.body else {
             return Ok(());
         };
         if body
@@ -309,6 +355,27 @@ impl Session {
             );
             return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message).hint(hint));
         }
+        let columns = |index: &Index| {
+            let mut columns = index.columns.clone();
+            columns.sort_unstable();
+            columns
+        };
+        let gone = body.indexes.iter().find(|index| index.name == name);
+        if let Some(gone) = gone.filter(|index| index.is_unique).map(columns) {
+            let mut uniques = body.indexes.iter().filter(|index| index.is_unique);
+            if !uniques.any(|index| index.name != name && columns(index) == gone) {
+                self.drop_users(object.oid, &format!("index {name}"), cascade, |used| {
+                    let mut used = used.to_vec();
+                    used.sort_unstable();
+                    used == gone
+                })?;
+            }
+        }
+        let object = self.catalog().object(object.oid).cloned().unwrap_or(object);
+        let mut object = Object::clone(&object);
+        let Body::Table(body) = &mut object.body else {
+            return Ok(());
+        };
         let physical = body.physical.clone();
         let own = body.indexes.iter().find(|index| index.name == name);
         if let Some(oid) = own.map(|index| index.oid) {

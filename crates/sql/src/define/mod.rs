@@ -95,6 +95,7 @@ pub(crate) fn run(
             cascade,
             ..
         } => drop::drop(session, *object_type, names, (*if_exists, *cascade))?,
+        Statement::DropDomain(domain) => drop::drop_domain(session, domain)?,
         Statement::Comment {
             object_type,
             object_name,

@@ -98,7 +98,7 @@ fn refused(message: impl Into<String>) -> SqlError {
 
 impl Session {
     /// Roles are defined by superusers, and by those who may create roles.
-    fn may_define_roles(&self, message: &str) -> Result<()> {
+    pub(super) fn may_define_roles(&self, message: &str) -> Result<()> {
         let role = self.environment.names.role;
         let catalog = self.catalog();
         if catalog.is_superuser(role) || catalog.has_attribute(role, Attribute::CreateRole) {

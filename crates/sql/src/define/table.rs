@@ -424,6 +424,13 @@ impl Session {
                 }
                 _ => false,
             });
+        // A unique index over plain columns will do.
+        let is_unique = is_unique
+            || parent_body.indexes.iter().any(|index| {
+                let mut columns = index.columns.clone();
+                columns.sort_unstable();
+                index.is_unique && parent_body.form(index.oid).is_none() && columns == wanted
+            });
         if !is_unique {
             let message = format!(
                 "there is no unique constraint matching given keys for referenced table \"{parent}\""

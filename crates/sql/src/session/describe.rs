@@ -44,6 +44,13 @@ impl Session {
         }))
     }
 
+    /// The type of a number of the catalogue: one that is built in, one that a statement has
+    /// defined, or the array of one.
+    pub fn type_of_oid(&mut self, oid: u32) -> Option<Type> {
+        self.refresh_catalog();
+        self.environment.names.type_of_oid(oid)
+    }
+
     /// Versions of the catalogue and of the settings: a description made under others may have
     /// changed.
     pub fn description_versions(&mut self) -> (u64, u64) {

@@ -47,7 +47,8 @@ use crate::sink::RowSink;
 use crate::sql::Sql;
 use crate::state::{
     Announced, Block, Deferred, Environment, HostState, Notice, Notification, Portal, Prepared,
-    SessionNames, SessionSequences, Transaction, TransactionStatus, Variables, Wake, millis_of,
+    SessionNames, SessionSequences, ShownEncryption, Transaction, TransactionStatus, Variables,
+    Wake, millis_of,
 };
 use crate::types::Settings;
 use crate::types::random::Random;
@@ -301,6 +302,12 @@ impl Session {
             .host
             .peer
             .show(|shown| shown.client = client);
+    }
+
+    /// Says how the session's connection is encrypted, for `pg_stat_ssl`.
+    pub fn set_encryption(&mut self, encryption: ShownEncryption) {
+        let peer = &self.environment.host.peer;
+        peer.show(|shown| shown.encryption = Some(encryption));
     }
 
     /// The state of the transaction.

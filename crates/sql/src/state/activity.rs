@@ -9,7 +9,7 @@ use crate::catalog::system::DATABASE;
 use crate::catalog::{Body, Object};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Datum;
-use crate::types::Kind::{Int4, Text};
+use crate::types::Kind::{self, Int4, Text};
 use crate::types::array::Array;
 use std::sync::Arc;
 
@@ -69,6 +69,7 @@ impl HostCall<'_> {
                 let channels = self.session.peer.channels().into_iter().map(Datum::text);
                 super::describe::rows(Text, channels.collect())
             }
+            "pg_prepared_xact" => self.prepared(),
             "pg_blocking_pids" => {
                 let number = arguments[0].int4()?;
                 let mut waits = sql.registry.waits(sql.database());
@@ -95,6 +96,21 @@ impl HostCall<'_> {
             "pg_notification_queue_usage" => Datum::Float8(0.0),
             _ => return Ok(None),
         }))
+    }
+
+    /// The rows of `pg_prepared_xact()`.
+    fn prepared(&self) -> Datum {
+        let prepared = self.session.sql.database().prepared_transactions();
+        let prepared = prepared.into_iter().map(|one| {
+            super::describe::record(vec![
+                Datum::Oid(one.transaction as u32),
+                Datum::text(one.name),
+                Datum::Timestamptz(one.prepared_at),
+                Datum::Oid(u32::try_from(one.owner).unwrap_or_default()),
+                Datum::Oid(DATABASE),
+            ])
+        });
+        super::describe::rows(Kind::Record, prepared.collect())
     }
 
     /// Forgets statistics of statements: of a role, of a database, with a number; 0 is any.

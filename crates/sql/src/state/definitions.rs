@@ -98,7 +98,11 @@ impl Definitions<'_> {
         let predicate = predicate.map_or_else(String::new, |text| {
             let columns = columns_of(object);
             let bound = self.bound(object, text, Some(Kind::Bool.plain()));
-            format!(" WHERE {}", bracketed(&self.printed(bound, &columns, text)))
+            let printed = self.printed(bound, &columns, text);
+            match self.pretty {
+                true => format!(" WHERE {printed}"),
+                false => format!(" WHERE {}", bracketed(&printed)),
+            }
         });
         Some(format!(
             "CREATE {}INDEX {} ON {}{name} USING btree {}{predicate}",

@@ -101,7 +101,9 @@ impl HostCall<'_> {
             | "pg_opclass_is_visible"
             | "pg_opfamily_is_visible"
             | "pg_collation_is_visible" => Datum::Bool(true),
-            "obj_description" => optional(number(first).and_then(|oid| self.comment(oid, 0))),
+            "obj_description" | "shobj_description" => {
+                optional(number(first).and_then(|oid| self.comment(oid, 0)))
+            }
             "col_description" => {
                 let part = usize::try_from(arguments[1].int()?).unwrap_or(0);
                 optional(number(first).and_then(|oid| self.comment(oid, part)))
@@ -143,7 +145,10 @@ impl HostCall<'_> {
             "pg_my_temp_schema" => Datum::Oid(self.names.temporary.unwrap_or(0)),
             "pg_is_other_temp_schema" => Datum::Bool(false),
             "pg_collation_for" => Datum::text("\"default\""),
-            _ => return Ok(self.describe_absent(function)),
+            _ => {
+                let found = self.partitions(context, function, arguments);
+                return Ok(found.or_else(|| self.describe_absent(function)));
+            }
         }))
     }
 
@@ -200,7 +205,6 @@ impl HostCall<'_> {
         Some(match function {
             "pg_get_ruledef"
             | "pg_get_triggerdef"
-            | "pg_get_partition_constraintdef"
             | "pg_get_statisticsobjdef"
             | "pg_get_statisticsobjdef_columns"
             | "pg_get_statisticsobjdef_expressions"
@@ -211,10 +215,8 @@ impl HostCall<'_> {
             | "pg_ts_config_is_visible"
             | "pg_ts_dict_is_visible"
             | "pg_ts_parser_is_visible"
-            | "pg_ts_template_is_visible"
-            | "pg_partition_root"
-            | "shobj_description" => Datum::Null,
-            "pg_partition_ancestors" | "pg_options_to_table" => rows(Text, Vec::new()),
+            | "pg_ts_template_is_visible" => Datum::Null,
+            "pg_options_to_table" => rows(Text, Vec::new()),
             _ => return None,
         })
     }

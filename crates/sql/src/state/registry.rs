@@ -84,6 +84,8 @@ pub(crate) struct Peer {
 pub(crate) struct Shown {
     /// Address and port of the client; none for one of this process.
     pub(crate) client: Option<(String, u16)>,
+    /// The encryption of the connection, if it has one.
+    pub(crate) encryption: Option<ShownEncryption>,
     pub(crate) application_name: String,
     pub(crate) role: u32,
     pub(crate) is_active: bool,
@@ -93,6 +95,17 @@ pub(crate) struct Shown {
     pub(crate) text_begun_at: i64,
     pub(crate) state_changed_at: i64,
     pub(crate) transaction_begun_at: i64,
+}
+
+/// How a connection is encrypted, for `pg_stat_ssl`.
+#[derive(Clone, Debug)]
+pub struct ShownEncryption {
+    /// The version of the protocol, as `TLSv1.3`.
+    pub version: String,
+    /// The cipher by its name in OpenSSL.
+    pub cipher: String,
+    /// Bits of its key.
+    pub bits: i32,
 }
 
 #[derive(Default)]

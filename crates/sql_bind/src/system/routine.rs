@@ -107,6 +107,10 @@ pub fn conversion_table() -> Vec<(Kind, Kind, &'static str, CastContext)> {
             let Some(context) = table_context(from, to) else {
                 continue;
             };
+            // A text has no length that it could be converted to.
+            if (from, to) == (Kind::Text, Kind::Text) {
+                continue;
+            }
             let is_number = |kind: Kind| kind.is_object_number() || kind == Kind::Int4;
             let is_long = |kind: Kind| matches!(kind, Kind::Text | Kind::Varchar);
             let method = match (from, to) {

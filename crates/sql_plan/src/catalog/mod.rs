@@ -11,6 +11,7 @@ mod hidden;
 mod lineage;
 mod object;
 mod oid;
+mod partitions;
 mod routine;
 pub mod store;
 mod typed;

@@ -7,13 +7,15 @@ use super::DATABASE;
 use super::rows::{Maker, Rows, Sources, array, flag, text};
 use crate::catalog::Oid;
 use crate::error::Result;
-use crate::state::{Block, cost};
+use crate::state::{Block, Shown, cost};
 use crate::types::{Datum, Kind};
 use indelible::{Method, TableId, TableLock};
 use std::collections::HashMap;
 
 pub(super) const MAKERS: &[Maker] = &[
     ("pg_stat_activity", sessions),
+    ("pg_stat_ssl", encryptions),
+    ("pg_stat_gssapi", without_gss),
     ("pg_stat_database", databases),
     ("pg_settings", settings),
     ("pg_stat_nvm", costs),
@@ -123,6 +125,50 @@ fn sessions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             ("state", text(state)),
             ("query", text(query)),
             ("backend_type", text("client backend")),
+        ]);
+    }
+    Ok(())
+}
+
+/// Numbers of sessions and what is shown of them, of those whose role the session's may see.
+fn seen(from: &Sources<'_>) -> Vec<(Datum, Shown)> {
+    let peers = from.session.sql.registry.peers();
+    let peers = peers
+        .iter()
+        .map(|peer| (Datum::Int4(peer.number), peer.shown()));
+    let seen = peers.filter(|(_, shown)| may_see(from, shown.role));
+    seen.collect()
+}
+
+fn encryptions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    for (number, shown) in seen(from) {
+        let found = shown.encryption.as_ref();
+        rows.push([
+            ("pid", number),
+            ("ssl", Datum::Bool(found.is_some())),
+            (
+                "version",
+                found.map_or(Datum::Null, |found| text(&found.version)),
+            ),
+            (
+                "cipher",
+                found.map_or(Datum::Null, |found| text(&found.cipher)),
+            ),
+            (
+                "bits",
+                found.map_or(Datum::Null, |found| Datum::Int4(found.bits)),
+            ),
+        ]);
+    }
+    Ok(())
+}
+
+fn without_gss(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    for (number, _) in seen(from) {
+        rows.push([
+            ("pid", number),
+            ("gss_authenticated", Datum::Bool(false)),
+            ("encrypted", Datum::Bool(false)),
         ]);
     }
     Ok(())

@@ -70,7 +70,10 @@ fn key_kind(table: &TableBody, at: usize) -> Option<Kind> {
 }
 
 /// Numbers of the columns of an index from 1; 0 for an expression.
-fn key_numbers<'k>(table: &'k TableBody, index: &'k Index) -> impl Iterator<Item = usize> + 'k {
+pub(super) fn key_numbers<'k>(
+    table: &'k TableBody,
+    index: &'k Index,
+) -> impl Iterator<Item = usize> + 'k {
     let form = table.form(index.oid);
     index.columns.iter().enumerate().map(move |(number, at)| {
         let written = form.and_then(|form| form.keys.get(number));

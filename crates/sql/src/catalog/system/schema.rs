@@ -3,6 +3,7 @@
 //! Relations of the system are rows of `pg_class` and `pg_attribute` like all others, and so are
 //! the tables of the typed interface.
 
+use super::constraint::key_numbers;
 use super::rows::{
     AUTHID, CLASS, CONSTRAINT, Maker, NAMESPACE, PROC, Rows, Sources, TYPE, array, flag, small,
     text, vector,
@@ -26,6 +27,7 @@ pub(super) const MAKERS: &[Maker] = &[
     ("pg_attrdef", defaults),
     ("pg_sequence", sequences),
     ("pg_description", descriptions),
+    ("pg_shdescription", role_descriptions),
     ("pg_rewrite", rules),
     ("pg_inherits", heirs),
     ("pg_partitioned_table", partitioned),
@@ -116,6 +118,16 @@ fn heirs(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                 ("inhseqno", Datum::Int4(number)),
                 ("inhdetachpending", flag(false)),
             ]);
+        }
+        for index in &table.indexes {
+            if let Some(parent) = from.names.catalog.partition_parent(index.oid) {
+                rows.push([
+                    ("inhrelid", Datum::Oid(index.oid)),
+                    ("inhparent", Datum::Oid(parent)),
+                    ("inhseqno", Datum::Int4(1)),
+                    ("inhdetachpending", flag(false)),
+                ]);
+            }
         }
         Ok(())
     })
@@ -208,6 +220,16 @@ fn classes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                 ("relkind", text("S")),
                 ("relnatts", small(SEQUENCE_COLUMNS.len())),
             ]),
+            Body::Composite(fields) => rows.push([
+                ("oid", Datum::Oid(object.oid)),
+                ("relname", text(&object.name)),
+                ("relnamespace", Datum::Oid(object.namespace)),
+                ("reltype", Datum::Oid(object.oid)),
+                ("relowner", from.owner(&object)),
+                ("relpersistence", persistence),
+                ("relkind", text("c")),
+                ("relnatts", small(fields.len())),
+            ]),
             _ => {}
         }
     }
@@ -238,6 +260,9 @@ fn table_class(
     let checks = checks.filter(|one| matches!(one.rule, Rule::Check { .. }));
     let handle = catalog.handle(object.oid);
     let count = handle.and_then(indelible::Table::row_count);
+    // A partitioned table has no rows of its own.
+    let is_partitioned = table.lineage.scheme.is_some();
+    let own = |oid: Oid| Datum::Oid(if is_partitioned { 0 } else { oid });
     rows.push([
         ("oid", Datum::Oid(object.oid)),
         ("relname", text(&object.name)),
@@ -245,22 +270,15 @@ fn table_class(
         ("reltype", Datum::Oid(object.oid)),
         ("relowner", from.owner(object)),
         ("relacl", from.access_list(object)),
-        ("relam", Datum::Oid(HEAP)),
-        ("relfilenode", Datum::Oid(object.oid)),
+        ("relam", own(HEAP)),
+        ("relfilenode", own(object.oid)),
         (
             "reltuples",
             Datum::Float4(count.map_or(-1.0, |count| count.rows as f32)),
         ),
         ("relhasindex", flag(!table.indexes.is_empty())),
         ("relpersistence", persistence.clone()),
-        (
-            "relkind",
-            text(if table.lineage.scheme.is_some() {
-                "p"
-            } else {
-                "r"
-            }),
-        ),
+        ("relkind", text(if is_partitioned { "p" } else { "r" })),
         ("relispartition", flag(table.lineage.bound.is_some())),
         (
             "relpartbound",
@@ -277,7 +295,7 @@ fn table_class(
     ]);
     for index in &table.indexes {
         let width = index.columns.len() + table.included_of(index.oid).len();
-        index_class(object, (index, width), persistence, rows);
+        index_class(from, (object, table), (index, width), rows);
     }
 }
 
@@ -286,19 +304,29 @@ fn namespace_of(from: &Sources<'_>, relation: &Relation) -> Datum {
 }
 
 fn index_class(
-    object: &Object,
+    from: &Sources<'_>,
+    (object, table): (&Object, &TableBody),
     (index, width): (&Index, usize),
-    persistence: &Datum,
     rows: &mut Rows<'_>,
 ) {
+    let is_partitioned = table.lineage.scheme.is_some();
+    let is_temporary = from.names.temporary == Some(object.namespace);
     rows.push([
         ("oid", Datum::Oid(index.oid)),
         ("relname", text(&index.name)),
         ("relnamespace", Datum::Oid(object.namespace)),
         ("relam", Datum::Oid(BTREE)),
-        ("relfilenode", Datum::Oid(index.oid)),
-        ("relpersistence", persistence.clone()),
-        ("relkind", text("i")),
+        (
+            "relfilenode",
+            Datum::Oid(if is_partitioned { 0 } else { index.oid }),
+        ),
+        ("relowner", from.owner(object)),
+        ("relpersistence", text(if is_temporary { "t" } else { "p" })),
+        ("relkind", text(if is_partitioned { "I" } else { "i" })),
+        (
+            "relispartition",
+            flag(from.names.catalog.partition_parent(index.oid).is_some()),
+        ),
         ("relnatts", small(width)),
     ]);
 }
@@ -323,15 +351,16 @@ fn attributes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                     table_attribute((object.oid, at), column, rows);
                 }
                 for index in &table.indexes {
-                    let columns = index.columns.iter().chain(table.included_of(index.oid));
-                    let columns = columns.filter_map(|at| table.columns.get(*at));
-                    for (at, column) in columns.enumerate() {
-                        attribute((index.oid, at), &column.name, column.data_type, rows);
-                    }
+                    index_attributes(table, index, rows);
                 }
             }
             Body::View(view) => {
                 for (at, (name, data_type)) in view.columns.iter().enumerate() {
+                    attribute((object.oid, at), name, *data_type, rows);
+                }
+            }
+            Body::Composite(fields) => {
+                for (at, (name, data_type)) in fields.iter().enumerate() {
                     attribute((object.oid, at), name, *data_type, rows);
                 }
             }
@@ -344,6 +373,37 @@ fn attributes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The columns of an index: an expression has the name of its function, or `expr`.
+fn index_attributes(table: &TableBody, index: &Index, rows: &mut Rows<'_>) {
+    let mut names: Vec<String> = Vec::new();
+    let mut name = |wanted: &str| {
+        let numbered = (1..).map(|number| format!("{wanted}{number}"));
+        let mut names_of = std::iter::once(wanted.to_owned()).chain(numbered);
+        let free = names_of.find(|name| !names.contains(name));
+        names.extend(free);
+        names.last().cloned().unwrap_or_default()
+    };
+    let keys = index.columns.iter().zip(key_numbers(table, index));
+    let keys = keys.enumerate().filter_map(|(place, (at, number))| {
+        if let Some(column) = number.checked_sub(1).and_then(|at| table.columns.get(at)) {
+            return Some((name(&column.name), column.data_type));
+        }
+        let hidden = table.hidden.get(at.checked_sub(table.columns.len())?)?;
+        let form = table.form(index.oid);
+        let key = form.and_then(|form| form.keys.get(place));
+        let function = key.and_then(|key| Some(key.split_once('(')?.0));
+        let function = function.filter(|function| !function.is_empty());
+        Some((name(function.unwrap_or("expr")), hidden.data_type))
+    });
+    let keys: Vec<(String, Type)> = keys.collect();
+    let included = table.included_of(index.oid).iter();
+    let included = included.filter_map(|at| table.columns.get(*at));
+    let included = included.map(|column| (column.name.clone(), column.data_type));
+    for (at, (name, data_type)) in keys.into_iter().chain(included).enumerate() {
+        attribute((index.oid, at), &name, data_type, rows);
+    }
 }
 
 /// A column without anything of its own.
@@ -467,7 +527,9 @@ fn descriptions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
         ]);
     };
     for object in from.names.catalog.objects() {
-        if let Some(comment) = &object.comment {
+        if let Some(comment) = &object.comment
+            && !matches!(object.body, Body::Role(_))
+        {
             describe(object.oid, catalogue_of(object), 0, comment);
         }
         if let Body::Table(table) = &object.body {
@@ -481,6 +543,20 @@ fn descriptions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                 let class = if is_index { CLASS } else { CONSTRAINT };
                 describe(*part, class, 0, comment);
             }
+        }
+    }
+    Ok(())
+}
+
+/// Comments on roles, which all databases share in PostgreSQL.
+fn role_descriptions(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    for object in from.names.catalog.objects() {
+        if let (Body::Role(_), Some(comment)) = (&object.body, &object.comment) {
+            rows.push([
+                ("objoid", Datum::Oid(object.oid)),
+                ("classoid", Datum::Oid(AUTHID)),
+                ("description", text(comment)),
+            ]);
         }
     }
     Ok(())

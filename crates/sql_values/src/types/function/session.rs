@@ -75,7 +75,13 @@ pub const ABOUT_OBJECTS: &[Function] = &[
     about("pg_relation_is_publishable", &[Regclass], Bool),
     about("pg_relation_filenode", &[Regclass], OID),
     about("pg_partition_root", &[Regclass], Regclass),
-    about_set("pg_partition_ancestors", &[Regclass], Regclass),
+    about_set("pg_partition_ancestors", &[Regclass], Regclass).columns(&[("relid", Regclass)]),
+    about_set("pg_partition_tree", &[Regclass], Kind::Record).columns(&[
+        ("relid", Regclass),
+        ("parentrelid", Regclass),
+        ("isleaf", Bool),
+        ("level", Int4),
+    ]),
     about("pg_describe_object", &[OID, OID, Int4], Text),
     about_set(
         "_pg_expandarray",
@@ -197,6 +203,13 @@ pub const ABOUT_ACTIVITY: &[Function] = &[
         Body::HostSet("pg_listening_channels"),
     )
     .stable(),
+    about_set("pg_prepared_xact", &[], Kind::Record).columns(&[
+        ("transaction", Kind::Xid),
+        ("gid", Text),
+        ("prepared", Kind::Timestamptz),
+        ("ownerid", OID),
+        ("dbid", OID),
+    ]),
     Function::host("pg_blocking_pids", &[Int4], NUMBERS),
     Function::host("pg_safe_snapshot_blocking_pids", &[Int4], NUMBERS),
     Function::host(

@@ -1,0 +1,236 @@
+//! Partitions of tables and of their indexes, and the conditions that the rows of one fulfil.
+//!
+//! An index of a partition belongs to the one of the partitioned table that has the same keys; no
+//! link is kept.
+
+use super::{
+    Body, Catalog, Index, Object, Oid, PartitionBound, RangeEnd, Scheme, Strategy, TableBody,
+};
+
+impl Catalog {
+    /// The partitioned table or index that one is a partition of.
+    pub fn partition_parent(&self, oid: Oid) -> Option<Oid> {
+        let (object, index) = match self.index(oid) {
+            Some((object, index)) => (object, Some(index)),
+            None => (self.object(oid)?, None),
+        };
+        let body = table_of(object)?;
+        body.lineage.bound.as_ref()?;
+        let parent = *body.lineage.parents.first()?;
+        match index {
+            Some(index) => same_index(table_of(self.object(parent)?)?, (body, index)),
+            None => Some(parent),
+        }
+    }
+
+    /// The partitions of a table, or the indexes of them that belong to an index of it.
+    pub fn partitions(&self, oid: Oid) -> Vec<Oid> {
+        let (object, index) = match self.index(oid) {
+            Some((object, index)) => (object.oid, Some(index)),
+            None => (oid, None),
+        };
+        let of_table = || table_of(self.object(object)?);
+        let heirs = self.heirs(object).into_iter().filter_map(|heir| {
+            let body = table_of(self.object(heir)?)?;
+            body.lineage.bound.as_ref()?;
+            match index {
+                Some(index) => same_index(body, (of_table()?, index)),
+                None => Some(heir),
+            }
+        });
+        heirs.collect()
+    }
+
+    /// The condition of the rows of a partition as an expression over them; none if there is none.
+    pub fn partition_condition(&self, oid: Oid) -> Option<String> {
+        let mut conditions = Vec::new();
+        let mut at = oid;
+        while let Some(parent) = self.partition_parent(at) {
+            let body = table_of(self.object(at)?)?;
+            let above = table_of(self.object(parent)?)?;
+            let (bound, scheme) = (body.lineage.bound.as_ref()?, above.lineage.scheme.as_ref()?);
+            let siblings = self.partitions(parent).into_iter();
+            let siblings =
+                siblings.filter_map(|one| table_of(self.object(one)?)?.lineage.bound.as_ref());
+            let mut own = bound.conditions(scheme, &siblings.collect::<Vec<_>>());
+            own.append(&mut conditions);
+            conditions = own;
+            at = parent;
+        }
+        (!conditions.is_empty()).then(|| conditions.join(" AND "))
+    }
+}
+
+fn table_of(object: &Object) -> Option<&TableBody> {
+    match &object.body {
+        Body::Table(body) => Some(body),
+        _ => None,
+    }
+}
+
+/// The index of a table that has the keys of another table's index.
+fn same_index(table: &TableBody, (other, index): (&TableBody, &Index)) -> Option<Oid> {
+    let keys = |table: &TableBody, index: &Index| match table.form(index.oid) {
+        Some(form) => (form.keys.clone(), form.predicate.clone()),
+        None => {
+            let columns = index.columns.iter();
+            let names = columns.filter_map(|at| table.columns.get(*at));
+            (names.map(|column| column.name.clone()).collect(), None)
+        }
+    };
+    let wanted = keys(other, index);
+    let mut indexes = table.indexes.iter();
+    let found = indexes.find(|one| {
+        one.is_unique == index.is_unique
+            && one.options == index.options
+            && keys(table, one) == wanted
+    });
+    found.map(|found| found.oid)
+}
+
+impl PartitionBound {
+    /// Conditions of the rows within it; `siblings` are the bounds of all partitions.
+    fn conditions(&self, scheme: &Scheme, siblings: &[&PartitionBound]) -> Vec<String> {
+        let not_null = scheme.keys.iter().map(|key| format!("({key} IS NOT NULL)"));
+        match self {
+            Self::In(values) => in_list(&scheme.keys, values.iter()),
+            Self::Range(from, to) => not_null.chain(between(&scheme.keys, from, to)).collect(),
+            Self::Default if siblings.len() < 2 => Vec::new(),
+            Self::Default => {
+                let within = match scheme.strategy {
+                    Strategy::List => {
+                        let values = siblings.iter().filter_map(|one| match one {
+                            Self::In(values) => Some(values),
+                            _ => None,
+                        });
+                        in_list(&scheme.keys, values.flatten())
+                    }
+                    Strategy::Range => {
+                        let ranges = siblings.iter().filter_map(|one| match one {
+                            Self::Range(from, to) => Some(between(&scheme.keys, from, to)),
+                            _ => None,
+                        });
+                        let ranges = ranges.map(|range| match range.as_slice() {
+                            [] => "true".to_owned(),
+                            range => format!("({})", range.join(" AND ")),
+                        });
+                        let ranges = ranges.collect::<Vec<_>>().join(" OR ");
+                        not_null.chain([format!("({ranges})")]).collect()
+                    }
+                };
+                vec![format!("(NOT ({}))", within.join(" AND "))]
+            }
+        }
+    }
+}
+
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// The condition of a key that is in a list, which may have NULL in it.
+fn in_list<'v>(keys: &[String], values: impl Iterator<Item = &'v Option<String>>) -> Vec<String> {
+    let key = keys.first().map_or("", String::as_str);
+    let values: Vec<_> = values.collect();
+    let has_null = values.iter().any(|value| value.is_none());
+    let known: Vec<String> = values
+        .into_iter()
+        .flatten()
+        .map(|one| literal(one))
+        .collect();
+    let listed = match known.as_slice() {
+        [] => return vec![format!("({key} IS NULL)")],
+        [one] => format!("({key} = {one})"),
+        several => format!("({key} IN ({}))", several.join(", ")),
+    };
+    match has_null {
+        true => vec![format!("(({key} IS NULL) OR {listed})")],
+        false => vec![format!("({key} IS NOT NULL)"), listed],
+    }
+}
+
+/// The conditions of keys at or after an end of a range, and before the other.
+fn between(keys: &[String], from: &[RangeEnd], to: &[RangeEnd]) -> Vec<String> {
+    let side = |ends: &[RangeEnd], open: &RangeEnd, strict: &str, last: &str| {
+        let known = ends.iter().map_while(|end| match end {
+            RangeEnd::At(text) => Some(literal(text)),
+            _ => None,
+        });
+        let known: Vec<String> = known.collect();
+        // Where the rest of the end is before or after all keys, the last one known decides.
+        let includes = match ends.get(known.len()) {
+            None => last.len() > 1,
+            Some(end) => end == open,
+        };
+        let ways = (0..known.len()).map(|at| {
+            let equal = (0..at).map(|before| format!("({} = {})", keys[before], known[before]));
+            let sign = match at + 1 == known.len() && includes {
+                true => format!("{strict}="),
+                false => strict.to_owned(),
+            };
+            let own = format!("({} {sign} {})", keys[at], known[at]);
+            let all: Vec<String> = equal.chain([own]).collect();
+            match all.as_slice() {
+                [one] => one.clone(),
+                all => format!("({})", all.join(" AND ")),
+            }
+        });
+        let ways: Vec<String> = ways.collect();
+        match ways.as_slice() {
+            [] => None,
+            [one] => Some(one.clone()),
+            ways => Some(format!("({})", ways.join(" OR "))),
+        }
+    };
+    let sides = [
+        side(from, &RangeEnd::Min, ">", ">="),
+        side(to, &RangeEnd::Max, "<", "<"),
+    ];
+    sides.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PartitionBound, RangeEnd, Scheme, Strategy};
+
+    #[test]
+    fn conditions_of_ranges_of_two_keys() {
+        let scheme = Scheme {
+            strategy: Strategy::Range,
+            keys: vec!["a".to_owned(), "b".to_owned()],
+        };
+        let at = |text: &str| RangeEnd::At(text.to_owned());
+        let bound = PartitionBound::Range(vec![at("1"), at("2")], vec![at("3"), RangeEnd::Max]);
+        assert_eq!(
+            bound.conditions(&scheme, &[&bound])[2..],
+            ["((a > '1') OR ((a = '1') AND (b >= '2')))", "(a <= '3')"]
+        );
+        let open = PartitionBound::Range(
+            vec![RangeEnd::Min, RangeEnd::Min],
+            vec![at("1"), RangeEnd::Min],
+        );
+        assert_eq!(open.conditions(&scheme, &[&open])[2..], ["(a < '1')"]);
+    }
+
+    #[test]
+    fn conditions_of_lists() {
+        let scheme = Scheme {
+            strategy: Strategy::List,
+            keys: vec!["k".to_owned()],
+        };
+        let one = PartitionBound::In(vec![Some("it's".to_owned())]);
+        let null = PartitionBound::In(vec![None]);
+        let rest = PartitionBound::Default;
+        let all = [&one, &null, &rest];
+        assert_eq!(
+            one.conditions(&scheme, &all),
+            ["(k IS NOT NULL)", "(k = 'it''s')"]
+        );
+        assert_eq!(null.conditions(&scheme, &all), ["(k IS NULL)"]);
+        assert_eq!(
+            rest.conditions(&scheme, &all),
+            ["(NOT (((k IS NULL) OR (k = 'it''s'))))"]
+        );
+        assert!(rest.conditions(&scheme, &[&rest]).is_empty());
+    }
+}
