@@ -83,6 +83,12 @@ fn lock_target(
         // The side of an outer join that has no row.
         return Ok(true);
     }
+    let before = run.state.changed.as_ref();
+    let key = || target.source.key.iter().map(|&at| own[at].clone());
+    if before.is_some_and(|before| before.contains(&(target.source.oid, key().collect()))) {
+        // A query of WITH has changed it.
+        return Ok(false);
+    }
     let wait = match target.busy {
         Busy::Wait => run.environment.wait(),
         Busy::Fail | Busy::Skip => Wait::Never,

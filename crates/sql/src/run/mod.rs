@@ -43,6 +43,7 @@ use indelible::{Connection, StatementSavepoint};
 use sql_rows::Columns;
 pub(crate) use sql_rows::Row;
 use sql_rows::{Memory, Store, bytes_of};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Everything that operators need from outside, for one call.
@@ -78,7 +79,10 @@ pub(crate) struct State {
     working: Vec<Arc<Vec<Row>>>,
     /// Rows of relations of the system, by their numbers.
     system: std::collections::HashMap<u32, system::Made>,
-    /// Rows that the statement has changed.
+    /// Rows that a statement with changes in WITH has changed, as tables and keys: each is changed
+    /// once. None in other statements.
+    pub(crate) changed: Option<HashSet<(u32, Row)>>,
+    /// How many rows the statement has changed.
     pub(crate) processed: u64,
     pub(crate) memory: Memory,
 }

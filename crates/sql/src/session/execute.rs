@@ -16,6 +16,7 @@ use indelible::Isolation;
 use sql_bind::Binder;
 use sql_parse::{Parsed, Places};
 use sqlparser::ast::Statement;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 impl Session {
@@ -195,6 +196,7 @@ impl Session {
         check_count(plan, &values)?;
         let mut state = self.begin_run(plan)?;
         state.parameters = values;
+        state.changed = (!plan.before.is_empty()).then(HashSet::new);
         for change in &plan.before {
             build(change).next(&mut self.run(&mut state), &mut Batch::default())?;
         }

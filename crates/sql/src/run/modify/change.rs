@@ -1,6 +1,7 @@
 //! Updates and deletions: a row is locked, read again, and changed if it is still one of those that
 //! the statement means.
-//! A row that several rows of other tables meet is changed once.
+//! A row that several rows of other tables meet is changed once, and so is one that a query of WITH
+//! has changed.
 
 use super::insert::insert_routed;
 use super::noted::{Noted, Seen, key_datums};
@@ -97,6 +98,11 @@ fn newest(
     if input.len() > width && !seen.insert(key_datums(table, input)) {
         return Ok(None);
     }
+    let key = || (table.source.oid, key_datums(table, input));
+    let changed = run.state.changed.as_ref();
+    if changed.is_some_and(|changed| changed.contains(&key())) {
+        return Ok(None);
+    }
     let wait = run.environment.wait();
     let newest = match lock_row(&table.source, &input[..width], (strength, wait), run)? {
         Newest::Gone | Newest::Busy => return Ok(None),
@@ -110,6 +116,9 @@ fn newest(
         && !is_true(condition, &row, run)?
     {
         return Ok(None);
+    }
+    if let Some(changed) = &mut run.state.changed {
+        changed.insert(key());
     }
     Ok(Some(row))
 }
