@@ -294,6 +294,16 @@ impl Binder<'_> {
             None => None,
             Some(named) => Some(conflict_key(self, table, target, named)?),
         };
+        let mut arbiters = target.keys.iter().map(|(_, key)| key);
+        if key
+            .as_ref()
+            .or_else(|| arbiters.find(|key| key.may_wait()))
+            .is_some_and(UniqueKey::may_wait)
+        {
+            let message = "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters";
+            let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            return Err(SqlError::new(state, message));
+        }
         let update = match &conflict.action {
             OnConflictAction::DoNothing => {
                 return Ok(Conflict::Nothing(key.into_iter().collect()));

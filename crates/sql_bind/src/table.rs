@@ -8,7 +8,9 @@ use super::scope::Scope;
 use super::select::row_scope;
 use super::view::ViewOf;
 use super::{Binder, Bound};
-use crate::catalog::{Body, Column, Names, Object, Oid, Origin, Rule, TableBody, typed_table};
+use crate::catalog::{
+    Body, Column, Deferral, Names, Object, Oid, Origin, Rule, TableBody, typed_table,
+};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{
     Expr, OutputColumn, Reference, ReferenceAccess, Source, Target, TargetColumn, UniqueKey, Values,
@@ -155,7 +157,7 @@ impl Binder<'_> {
                     let condition = self.coerce(condition, Kind::Bool.plain())?;
                     checks.push((constraint.name.clone(), condition));
                 }
-                Rule::Primary { columns } | Rule::Unique { columns } => {
+                Rule::Primary { columns, deferral } | Rule::Unique { columns, deferral } => {
                     let index = body
                         .indexes
                         .iter()
@@ -163,6 +165,8 @@ impl Binder<'_> {
                     let key = UniqueKey {
                         index: index.and_then(|index| index.physical.clone()),
                         columns: columns.clone(),
+                        constraint: constraint.oid,
+                        deferral: *deferral,
                     };
                     keys.push((constraint.name.clone(), key));
                 }
@@ -174,6 +178,8 @@ impl Binder<'_> {
                 let key = UniqueKey {
                     index: index.physical.clone(),
                     columns: index.columns.clone(),
+                    constraint: 0,
+                    deferral: Deferral::Never,
                 };
                 keys.push((index.name.clone(), key));
             }

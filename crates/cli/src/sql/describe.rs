@@ -302,6 +302,8 @@ fn parts_of(oid: &str) -> [(&'static str, String); 4] {
         "SELECT '\"' || c.relname || '\" ' || CASE WHEN i.indisprimary THEN 'PRIMARY KEY, ' \
          WHEN r.contype = 'u' THEN 'UNIQUE CONSTRAINT, ' WHEN i.indisunique THEN 'UNIQUE, ' ELSE '' END \
          || substring(pg_catalog.pg_get_indexdef(i.indexrelid) FROM ' USING (.*)$') \
+         || CASE WHEN r.condeferrable THEN ' DEFERRABLE' ELSE '' END \
+         || CASE WHEN r.condeferred THEN ' INITIALLY DEFERRED' ELSE '' END \
          FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid \
          LEFT JOIN pg_catalog.pg_constraint r ON r.conindid = i.indexrelid AND r.contype IN ('p', 'u') \
          WHERE i.indrelid = {oid} ORDER BY i.indisprimary DESC, c.relname"

@@ -6,6 +6,7 @@
 
 mod between;
 mod columns;
+mod keys;
 mod lifted_plans;
 mod plan_cache;
 mod scratch;

@@ -258,6 +258,17 @@ impl Connection {
         Ok(StatementMoment(open.view.take_if(|_| is_newest)))
     }
 
+    /// As [`Connection::leave_moment`], and above read committed too: for rules that all rows keep,
+    /// whatever a transaction sees.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoTransaction`].
+    pub fn leave_snapshot(&mut self) -> Result<StatementMoment> {
+        self.core().check_process()?;
+        Ok(StatementMoment(self.open()?.view.take()))
+    }
+
     /// Goes back to the moment that the statement has left. A statement that had not read before
     /// goes on from the newest one.
     pub fn return_to(&mut self, moment: StatementMoment) {

@@ -8,13 +8,13 @@ use super::change::{Change, Version, add_difference};
 use super::client::Connection;
 use super::interval::Interval;
 use super::read::partition_to_read;
-use super::row_locks::{RowLock, lock_unique};
+use super::row_locks::{RowLock, Wait, is_busy, lock_unique};
 use super::unique::{UniqueKey, unique_keys};
 use crate::error::{Error, Result};
 use crate::key::IntoKey;
 use crate::operations::{check_layout, columns_text};
 use crate::row_source::IntoRow;
-use crate::table::Table;
+use crate::table::{Index, Table};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use storage::StorageError;
@@ -209,6 +209,33 @@ impl Connection {
         let writes = &mut self.open()?.writes;
         writes.note_unique(table.id(), unique.index, unique.key);
         Ok(())
+    }
+
+    /// Locks a key of an index until the transaction ends, whether a row has it or not; false if
+    /// others have it, and the call was not to wait. Changes of rows take no such lock, unless the
+    /// index is unique: it is for rules about keys that the caller looks after.
+    ///
+    /// # Errors
+    ///
+    /// `LockTimeout`, `Deadlock`; [`Error::NoTransaction`].
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "keys are written at the call, so `&` would be noise"
+    )]
+    pub fn lock_key(&mut self, index: &Index, key: impl IntoKey, wait: Wait) -> Result<bool> {
+        self.begin_statement()?;
+        let table = index.table();
+        table.check(self.core().serial)?;
+        // The least key that begins with the values: an index that may hold them several times has
+        // the primary key after them.
+        let mut encoded = KeyBuf::new();
+        key.lend(|values| index.encoder().lower_bound(values, &mut encoded))?;
+        let locks = self.locks();
+        locks.set_wait_limit(wait.limit());
+        match lock_unique(locks, table.id(), index.id, &encoded) {
+            Err(error) if wait == Wait::Never && is_busy(&error) => Ok(false),
+            locked => locked.map(|()| true),
+        }
     }
 
     /// Locks the unique keys that a row frees and takes, and fails if another row has one of the

@@ -4,8 +4,8 @@
 //! of names, defaults or constraints changes the catalogue only, after the rows that are there have
 //! been looked at.
 
-use super::column::{Written, add_constraint};
-use crate::catalog::{Body, Column, Constraint, Names, Object, Oid, Origin, Rule, TableBody};
+use super::column::Written;
+use crate::catalog::{Body, Column, Names, Object, Oid, Origin, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Access, Expr, Filter, Node, Project, Scan};
 use crate::session::Session;
@@ -16,8 +16,7 @@ use indelible::TableLock;
 use sql_bind::{no_relation, row_scope, type_named};
 use sql_parse::{ident_text, identity_change, mark_of, object_name};
 use sqlparser::ast::{
-    AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior, Ident,
-    RenameTableNameKind, TableConstraint,
+    AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior, Ident, RenameTableNameKind,
 };
 
 /// Changes a table.
@@ -157,116 +156,7 @@ impl Session {
         self.put(object, None)
     }
 
-    fn rename_constraint(&mut self, oid: Oid, old: &Ident, new: &Ident) -> Result<()> {
-        let (old, new) = (ident_text(old), ident_text(new));
-        let mut object = self.altered(oid)?;
-        let table = object.name.clone();
-        let body = table_body(&mut object)?;
-        let constraint = body
-            .constraints
-            .iter_mut()
-            .find(|constraint| constraint.name == old);
-        let constraint = constraint.ok_or_else(|| no_constraint(&old, &table))?;
-        constraint.name.clone_from(&new);
-        if let Some(index) = body.indexes.iter_mut().find(|index| index.name == old) {
-            index.name = new;
-        }
-        self.put(object, None)
-    }
-
-    fn add_constraint(&mut self, oid: Oid, constraint: &TableConstraint) -> Result<()> {
-        match constraint {
-            TableConstraint::PrimaryKeyUsingIndex(using) => self.use_index(oid, using, true),
-            TableConstraint::UniqueUsingIndex(using) => self.use_index(oid, using, false),
-            _ => {
-                let mut written = Written::default();
-                add_constraint(&mut written, constraint)?;
-                self.add_written(oid, written)
-            }
-        }
-    }
-
-    /// Adds constraints that all rows of the table must keep.
-    pub(super) fn add_written(&mut self, oid: Oid, mut written: Written) -> Result<()> {
-        let mut object = self.altered(oid)?;
-        let (namespace, table) = (object.namespace, object.name.clone());
-        let body = table_body(&mut object)?.clone();
-        let mut taken: Vec<String> = body
-            .constraints
-            .iter()
-            .map(|constraint| constraint.name.clone())
-            .collect();
-        for foreign in std::mem::take(&mut written.foreign) {
-            let constraint = self.foreign_key(&object, &foreign, &taken)?;
-            taken.push(constraint.name.clone());
-            self.check_foreign(&object, &constraint)?;
-            table_body(&mut object)?.constraints.push(constraint);
-        }
-        let has_keys = !written.primary.is_empty() || !written.unique.is_empty();
-        if !written.primary.is_empty() && !body.key.is_empty() {
-            let message = format!("multiple primary keys for table \"{table}\" are not allowed");
-            return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
-        }
-        let mut new = table_body(&mut object)?.clone();
-        let mut columns = new.columns.clone();
-        self.add_keys(
-            &written,
-            (namespace, &table),
-            &mut columns,
-            &mut new,
-            &mut taken,
-        )?;
-        for (own, column, condition) in &written.checks {
-            let constraint = self.check_constraint(
-                (own.clone(), column.as_deref(), condition),
-                &table,
-                &columns,
-                &mut taken,
-            )?;
-            new.constraints.push(constraint);
-        }
-        new.columns = columns;
-        self.check_partition_keys(&new)?;
-        *table_body(&mut object)? = new;
-        self.check_rows(&object, &written)?;
-        if has_keys {
-            let values =
-                (0..body.columns.len()).map(|at| Expr::Column(at, body.columns[at].data_type));
-            return self
-                .rewrite(&body, object, values.collect())
-                .map_err(|error| {
-                    let names = error.names.as_ref();
-                    let name = names.and_then(|names| names.constraint.clone());
-                    super::index::of_build(error, &name.unwrap_or_default())
-                });
-        }
-        self.put(object, None)
-    }
-
-    /// Fails if a row breaks one of the new checks.
-    fn check_rows(&mut self, object: &Object, written: &Written) -> Result<()> {
-        let Body::Table(body) = &object.body else {
-            return Ok(());
-        };
-        for constraint in body.constraints.iter().rev().take(written.checks.len()) {
-            let Rule::Check { condition } = &constraint.rule else {
-                continue;
-            };
-            let condition = self.bound_check(condition, &object.name, &body.columns)?;
-            let broken = Expr::IsTruth(Box::new(condition), Some(false), false);
-            if self.has_row(object.oid, broken)? {
-                let message = format!(
-                    "check constraint \"{}\" of relation \"{}\" is violated by some row",
-                    constraint.name, object.name
-                );
-                return Err(SqlError::new(SqlState::CHECK_VIOLATION, message)
-                    .named(|names| names.constraint = Some(constraint.name.clone())));
-            }
-        }
-        Ok(())
-    }
-
-    fn bound_check(&self, text: &str, table: &str, columns: &[Column]) -> Result<Expr> {
+    pub(super) fn bound_check(&self, text: &str, table: &str, columns: &[Column]) -> Result<Expr> {
         let columns = columns
             .iter()
             .map(|column| (column.name.clone(), column.data_type));
@@ -297,114 +187,6 @@ impl Session {
             source,
         }
         .into())
-    }
-
-    /// Fails if a row's new reference names no row.
-    fn check_foreign(&mut self, object: &Object, constraint: &Constraint) -> Result<()> {
-        let Rule::Foreign(foreign) = &constraint.rule else {
-            return Ok(());
-        };
-        let Body::Table(body) = &object.body else {
-            return Ok(());
-        };
-        let parent = self.altered(foreign.parent)?;
-        let Body::Table(parent_body) = &parent.body else {
-            return Ok(());
-        };
-        let name = |object: &Object| {
-            let schema = self.catalog().object(object.namespace);
-            let schema = schema.map_or("public", |schema| &schema.name);
-            format!(
-                "{}.{}",
-                crate::state::quoted(schema),
-                crate::state::quoted(&object.name)
-            )
-        };
-        let quoted = |columns: &[Column], places: &[usize], alias: &str| -> Vec<String> {
-            let names = places
-                .iter()
-                .map(|&at| crate::state::quoted(&columns[at].name));
-            names.map(|column| format!("{alias}.{column}")).collect()
-        };
-        let own = quoted(&body.columns, &foreign.columns, "c");
-        let theirs = quoted(&parent_body.columns, &foreign.parent_columns, "p");
-        let not_null: Vec<String> = own
-            .iter()
-            .map(|column| format!("{column} is not null"))
-            .collect();
-        let equal: Vec<String> = own
-            .iter()
-            .zip(&theirs)
-            .map(|(one, other)| format!("{one} = {other}"))
-            .collect();
-        let text = format!(
-            "select 1 from {} c where {} and not exists (select 1 from {} p where {}) limit 1",
-            name(object),
-            not_null.join(" and "),
-            name(&parent),
-            equal.join(" and ")
-        );
-        if self.query_rows(&text)?.is_empty() {
-            return Ok(());
-        }
-        let message = format!(
-            "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
-            object.name, constraint.name
-        );
-        let detail = format!("A key is not present in table \"{}\".", parent.name);
-        Err(SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message).detail(detail))
-    }
-
-    fn drop_constraint_named(
-        &mut self,
-        oid: Oid,
-        name: &str,
-        if_exists: bool,
-        cascade: bool,
-    ) -> Result<()> {
-        let mut object = self.altered(oid)?;
-        let table = object.name.clone();
-        let body = table_body(&mut object)?;
-        let Some(at) = body
-            .constraints
-            .iter()
-            .position(|constraint| constraint.name == name)
-        else {
-            if if_exists {
-                let message = format!(
-                    "constraint \"{name}\" of relation \"{table}\" does not exist, skipping"
-                );
-                self.environment.host.notice(message);
-                return Ok(());
-            }
-            return Err(no_constraint(name, &table));
-        };
-        let old = body.clone();
-        let constraint = body.constraints.remove(at);
-        let (columns, is_primary) = match &constraint.rule {
-            Rule::Primary { columns } => (columns.clone(), true),
-            Rule::Unique { columns } => (columns.clone(), false),
-            Rule::Check { .. } | Rule::Foreign(_) => return self.put(object, None),
-        };
-        let what = format!("constraint {name} on table {table}");
-        self.drop_users(oid, &what, cascade, |used| used == columns)?;
-        let body = table_body(&mut object)?;
-        body.indexes.retain(|index| index.name != name);
-        if is_primary {
-            body.key.clear();
-            let values = old.columns.iter().enumerate();
-            let values = values.map(|(at, column)| Expr::Column(at, column.data_type));
-            return self.rewrite(&old, object, values.collect());
-        }
-        let physical = body.physical.clone();
-        let index = old.indexes.iter().find(|index| index.name == name);
-        if let Some(index) = index.and_then(|index| index.physical.clone()) {
-            self.transaction.loose.push(Loose::Index {
-                table: physical,
-                index,
-            });
-        }
-        self.put(object, None)
     }
 
     fn add_column(
@@ -475,7 +257,9 @@ impl Session {
         let mut gone: Vec<String> = Vec::new();
         for constraint in &old.constraints {
             let uses = match &constraint.rule {
-                Rule::Primary { columns } | Rule::Unique { columns } => columns.contains(&at),
+                Rule::Primary { columns, .. } | Rule::Unique { columns, .. } => {
+                    columns.contains(&at)
+                }
                 Rule::Foreign(foreign) => foreign.columns.contains(&at),
                 Rule::Check { condition } => {
                     let bound = self.bound_check(condition, &table, &old.columns)?;
@@ -511,7 +295,7 @@ impl Session {
         body.key.iter_mut().for_each(moved);
         for constraint in &mut body.constraints {
             match &mut constraint.rule {
-                Rule::Primary { columns } | Rule::Unique { columns } => {
+                Rule::Primary { columns, .. } | Rule::Unique { columns, .. } => {
                     columns.iter_mut().for_each(moved);
                 }
                 Rule::Foreign(foreign) => {
@@ -614,7 +398,7 @@ impl Session {
             }
             AlterColumnOperation::DropDefault => body.columns[at].default = None,
             AlterColumnOperation::DropNotNull => {
-                if body.key.contains(&at) {
+                if body.primary().is_some_and(|key| key.contains(&at)) {
                     let message = format!("column \"{name}\" is in a primary key");
                     return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
                 }
@@ -704,7 +488,12 @@ impl Session {
             expressions: values,
             has_sets: false,
         };
-        self.fill_nodes(oid, rows.into()).map(drop)
+        // The rows must keep all rules now, whatever the transaction puts off.
+        let deferred = self.environment.host.deferred.clone();
+        self.environment.host.deferred.choose(None, false);
+        let filled = self.fill_nodes(oid, rows.into());
+        self.environment.host.deferred = deferred;
+        filled.map(drop)
     }
 }
 
@@ -721,9 +510,4 @@ pub(super) fn table_body(object: &mut Object) -> Result<&mut TableBody> {
 fn no_column(name: &str, table: &str) -> SqlError {
     let message = format!("column \"{name}\" of relation \"{table}\" does not exist");
     SqlError::new(SqlState::UNDEFINED_COLUMN, message)
-}
-
-fn no_constraint(name: &str, table: &str) -> SqlError {
-    let message = format!("constraint \"{name}\" of relation \"{table}\" does not exist");
-    SqlError::new(SqlState::UNDEFINED_OBJECT, message)
 }

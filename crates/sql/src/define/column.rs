@@ -3,7 +3,7 @@
 //! Expressions are kept as text only if that text reads back as the same.
 
 use super::sequence::Options;
-use crate::catalog::{Column, Object, Oid, Origin};
+use crate::catalog::{Column, Deferral, Object, Oid, Origin};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::state::quoted;
@@ -11,14 +11,38 @@ use crate::types::Type;
 use sql_bind::{TypeName, row_scope, type_named};
 use sql_parse::{ident_text, parse_expression};
 use sqlparser::ast::{
-    ColumnDef, ColumnOption, Expr, ForeignKeyConstraint, GeneratedAs, Ident, TableConstraint,
+    ColumnDef, ColumnOption, ConstraintCharacteristics, DeferrableInitial, Expr,
+    ForeignKeyConstraint, GeneratedAs, Ident, TableConstraint,
 };
+
+/// A primary key or a unique one, as it is written.
+#[derive(Clone)]
+pub(super) struct WrittenKey {
+    pub(super) name: Option<String>,
+    /// Names of its columns.
+    pub(super) columns: Vec<String>,
+    pub(super) deferral: Deferral,
+}
+
+impl WrittenKey {
+    fn new(
+        name: Option<String>,
+        columns: Vec<String>,
+        deferral: Option<&ConstraintCharacteristics>,
+    ) -> Result<Self> {
+        Ok(Self {
+            name,
+            columns,
+            deferral: deferral_of(deferral)?,
+        })
+    }
+}
 
 /// Constraints of a table, as they are written; those of columns have the column's name.
 #[derive(Default)]
 pub(super) struct Written {
-    pub(super) primary: Vec<(Option<String>, Vec<String>)>,
-    pub(super) unique: Vec<(Option<String>, Vec<String>)>,
+    pub(super) primary: Vec<WrittenKey>,
+    pub(super) unique: Vec<WrittenKey>,
     pub(super) checks: Vec<(Option<String>, Option<String>, Expr)>,
     pub(super) foreign: Vec<ForeignKeyConstraint>,
     /// Columns of indexes that are no constraints, and whether they are unique.
@@ -110,8 +134,16 @@ impl Session {
             ColumnOption::Null => column.not_null = false,
             ColumnOption::NotNull => column.not_null = true,
             ColumnOption::Default(value) => column.default = Some(self.kept_text(value)?),
-            ColumnOption::PrimaryKey(_) => written.primary.push((own_name, vec![name])),
-            ColumnOption::Unique(_) => written.unique.push((own_name, vec![name])),
+            ColumnOption::PrimaryKey(key) => {
+                let deferral = key.characteristics.as_ref();
+                let key = WrittenKey::new(own_name, vec![name], deferral)?;
+                written.primary.push(key);
+            }
+            ColumnOption::Unique(key) => {
+                let deferral = key.characteristics.as_ref();
+                let key = WrittenKey::new(own_name, vec![name], deferral)?;
+                written.unique.push(key);
+            }
             ColumnOption::Check(check) => {
                 let own = check.name.as_ref().map(ident_text).or(own_name);
                 written
@@ -134,21 +166,7 @@ impl Session {
                 sequence_options,
                 ..
             } => {
-                let twice = match column {
-                    Column {
-                        default: Some(_), ..
-                    } => Some("both default and identity specified"),
-                    Column {
-                        origin: Origin::Identity { .. },
-                        ..
-                    } => Some("multiple identity specifications"),
-                    _ => None,
-                };
-                if let Some(problem) = twice {
-                    let message =
-                        format!("{problem} for column \"{name}\" of table \"{}\"", table.1);
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-                }
+                refuse_twice(column, table.1)?;
                 let options = sequence_options.as_deref().unwrap_or_default();
                 let made = self.owned_sequence(table, &name, column.data_type, options)?;
                 column.origin = Origin::Identity {
@@ -202,20 +220,39 @@ impl Session {
     }
 }
 
+/// Fails if a column has a value already where it is written to be an identity.
+fn refuse_twice(column: &Column, table: &str) -> Result<()> {
+    let problem = match column {
+        Column {
+            default: Some(_), ..
+        } => "both default and identity specified",
+        Column {
+            origin: Origin::Identity { .. },
+            ..
+        } => "multiple identity specifications",
+        _ => return Ok(()),
+    };
+    let message = format!(
+        "{problem} for column \"{}\" of table \"{table}\"",
+        column.name
+    );
+    Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
+}
+
 /// Constraints of a table that are written after its columns.
 pub(super) fn add_constraint(written: &mut Written, constraint: &TableConstraint) -> Result<()> {
     match constraint {
         TableConstraint::PrimaryKey(key) => {
-            let names = column_names(&key.columns)?;
-            written
-                .primary
-                .push((key.name.as_ref().map(ident_text), names));
+            let (name, deferral) = (key.name.as_ref(), key.characteristics.as_ref());
+            let columns = column_names(&key.columns)?;
+            let key = WrittenKey::new(name.map(ident_text), columns, deferral)?;
+            written.primary.push(key);
         }
         TableConstraint::Unique(key) => {
-            let names = column_names(&key.columns)?;
-            written
-                .unique
-                .push((key.name.as_ref().map(ident_text), names));
+            let (name, deferral) = (key.name.as_ref(), key.characteristics.as_ref());
+            let columns = column_names(&key.columns)?;
+            let key = WrittenKey::new(name.map(ident_text), columns, deferral)?;
+            written.unique.push(key);
         }
         TableConstraint::Check(check) => {
             let name = check.name.as_ref().map(ident_text);
@@ -231,6 +268,27 @@ pub(super) fn add_constraint(written: &mut Written, constraint: &TableConstraint
         }
     }
     Ok(())
+}
+
+/// The moment at which a constraint that was written so is checked.
+pub(super) fn deferral_of(written: Option<&ConstraintCharacteristics>) -> Result<Deferral> {
+    let Some(written) = written else {
+        return Ok(Deferral::Never);
+    };
+    if written.enforced == Some(false) {
+        let found = "a constraint that is NOT ENFORCED";
+        return Err(SqlError::unsupported(found, "Leave it out."));
+    }
+    let is_initial = written.initially == Some(DeferrableInitial::Deferred);
+    match written.deferrable {
+        Some(false) if is_initial => {
+            let message = "constraint declared INITIALLY DEFERRED must be DEFERRABLE";
+            Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
+        }
+        _ if is_initial => Ok(Deferral::Initial),
+        Some(true) => Ok(Deferral::Possible),
+        _ => Ok(Deferral::Never),
+    }
 }
 
 /// Names of the columns of a key.

@@ -4,9 +4,9 @@
 //! transaction does not commit. Keys that are expressions, and keys of a part of the rows, are
 //! columns that the table keeps for the index and shows to nobody.
 
-use super::column::without_collation;
+use super::column::{deferral_of, without_collation};
 use crate::catalog::{
-    Body, Constraint, Hidden, Index, IndexForm, Names, Object, Oid, Rule, TableBody,
+    Body, Constraint, Deferral, Hidden, Index, IndexForm, Names, Object, Oid, Rule, TableBody,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr as PlanExpr;
@@ -353,10 +353,11 @@ impl Session {
         let name = ident_text(&using.index_name);
         let own = using.name.as_ref().map_or_else(|| name.clone(), ident_text);
         let constraint = self.sql.next_oid(1);
+        let deferral = deferral_of(using.characteristics.as_ref())?;
         let Body::Table(body) = &mut object.body else {
             return Ok(());
         };
-        if is_primary && !body.key.is_empty() {
+        if is_primary && body.primary().is_some() {
             let table = &object.name;
             let message = format!("multiple primary keys for table \"{table}\" are not allowed");
             return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
@@ -393,21 +394,24 @@ impl Session {
             self.environment.host.notice(message);
             index.name.clone_from(&own);
         }
-        let rule = if is_primary {
+        let is_below = is_primary && deferral == Deferral::Never;
+        if is_below {
             body.key.clone_from(&columns);
+        }
+        let rule = if is_primary {
             for &at in &columns {
                 body.columns[at].not_null = true;
             }
-            Rule::Primary { columns }
+            Rule::Primary { columns, deferral }
         } else {
-            Rule::Unique { columns }
+            Rule::Unique { columns, deferral }
         };
         body.constraints.push(Constraint {
             oid: constraint,
             name: own,
             rule,
         });
-        if !is_primary {
+        if !is_primary && deferral == Deferral::Never {
             return self.put(object, None);
         }
         let values = old.columns.iter().enumerate();

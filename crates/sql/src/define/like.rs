@@ -3,8 +3,8 @@
 //! NOT NULL always comes with a column; defaults, checks, generated values, identities, indexes and
 //! comments come if the options say so.
 
-use super::column::{NewColumn, Written};
-use crate::catalog::{Body, Column, Names, Oid, Origin, Rule, TableBody};
+use super::column::{NewColumn, Written, WrittenKey};
+use crate::catalog::{Body, Column, Deferral, Names, Oid, Origin, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::state::{index_columns, parts_of};
@@ -144,6 +144,14 @@ impl Session {
     }
 }
 
+fn key_like(columns: Vec<String>, deferral: Deferral) -> WrittenKey {
+    WrittenKey {
+        name: None,
+        columns,
+        deferral,
+    }
+}
+
 /// Keys and indexes like those of another table, under names of their own.
 pub(super) fn keys_like(body: &TableBody, written: &mut Written) {
     let names = |places: &[usize]| -> Vec<String> {
@@ -152,8 +160,12 @@ pub(super) fn keys_like(body: &TableBody, written: &mut Written) {
     };
     for constraint in &body.constraints {
         match &constraint.rule {
-            Rule::Primary { columns } => written.primary.push((None, names(columns))),
-            Rule::Unique { columns } => written.unique.push((None, names(columns))),
+            Rule::Primary { columns, deferral } => {
+                written.primary.push(key_like(names(columns), *deferral));
+            }
+            Rule::Unique { columns, deferral } => {
+                written.unique.push(key_like(names(columns), *deferral));
+            }
             _ => {}
         }
     }

@@ -5,7 +5,7 @@
 //! | `change` | rows of the catalogue, names that are free |
 //! | `table`, `column`, `index`, `view`, `schema`, `sequence`, `types` | new objects |
 //! | `like` | tables like others |
-//! | `alter`, `identity` | tables that change |
+//! | `alter`, `constraint`, `identity` | tables that change |
 //! | `drop` | objects that go, with those that need them |
 //! | `role` | roles and privileges |
 //! | `comment`, `reindex`, `other` | comments, maintenance, locks, `TRUNCATE` |
@@ -18,6 +18,7 @@ mod alter;
 mod change;
 mod column;
 mod comment;
+mod constraint;
 mod drop;
 mod function;
 mod identity;

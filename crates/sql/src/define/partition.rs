@@ -187,10 +187,10 @@ impl Session {
         body.constraints
             .iter()
             .try_for_each(|constraint| match &constraint.rule {
-                Rule::Primary { columns } => {
+                Rule::Primary { columns, .. } => {
                     self.check_partition_key(body, ("PRIMARY KEY", columns))
                 }
-                Rule::Unique { columns } => self.check_partition_key(body, ("UNIQUE", columns)),
+                Rule::Unique { columns, .. } => self.check_partition_key(body, ("UNIQUE", columns)),
                 _ => Ok(()),
             })
     }
@@ -465,16 +465,16 @@ impl Session {
             own.constraints
                 .iter()
                 .any(|constraint| match &constraint.rule {
-                    Rule::Primary { columns } => !unique && columns.len() == names.len(),
-                    Rule::Unique { columns } => {
+                    Rule::Primary { columns, .. } => !unique && columns.len() == names.len(),
+                    Rule::Unique { columns, .. } => {
                         let columns = columns.iter().map(|&at| &own.columns[at].name);
                         unique && columns.eq(names)
                     }
                     _ => false,
                 })
         };
-        written.primary.retain(|(_, names)| !has(false, names));
-        written.unique.retain(|(_, names)| !has(true, names));
+        written.primary.retain(|key| !has(false, &key.columns));
+        written.unique.retain(|key| !has(true, &key.columns));
         written.indexes.clear();
         self.add_written(child.oid, written)?;
         let lineage = Lineage {

@@ -3,7 +3,7 @@
 //! Rows of a table without a primary key have a hidden number. The table below has the name of the
 //! table where that is free, so the typed interface finds it.
 
-use super::column::{Written, add_constraint};
+use super::column::{Written, WrittenKey, add_constraint, deferral_of};
 use crate::catalog::{
     Action, Body, Column, Constraint, Deferral, Foreign, Index, Lineage, Names, Object, Oid, Rule,
     TableBody,
@@ -18,8 +18,8 @@ use indelible::{
 };
 use sql_parse::{LIKE, Parsed, Path, ident_text, mark_of, object_name};
 use sqlparser::ast::{
-    ConstraintCharacteristics, ConstraintReferenceMatchKind, CreateTable, DeferrableInitial,
-    ForeignKeyConstraint, ReferentialAction,
+    ConstraintCharacteristics, ConstraintReferenceMatchKind, CreateTable, ForeignKeyConstraint,
+    ReferentialAction,
 };
 use std::sync::Arc;
 
@@ -228,46 +228,8 @@ impl Session {
         }
         let primary = written.primary.iter().map(|key| (key, true));
         let unique = written.unique.iter().map(|key| (key, false));
-        for ((own, key), is_primary) in primary.chain(unique) {
-            let places = places_of(columns, key)?;
-            let own = own.clone().unwrap_or_else(|| {
-                let mut parts = vec![name];
-                if is_primary {
-                    parts.push("pkey");
-                } else {
-                    parts.extend(key.iter().map(String::as_str));
-                    parts.push("key");
-                }
-                self.free_name(namespace, &parts, names)
-            });
-            for &at in &places {
-                super::index::check_ordered(columns[at].data_type.kind)?;
-            }
-            names.push(own.clone());
-            if is_primary {
-                body.key.clone_from(&places);
-                for &at in &places {
-                    columns[at].not_null = true;
-                }
-            }
-            body.indexes.push(Index {
-                oid: self.sql.next_oid(1),
-                name: own.clone(),
-                physical: (!is_primary).then(|| own.clone()),
-                columns: places.clone(),
-                is_unique: true,
-                options: vec![(false, false); places.len()],
-            });
-            let rule = if is_primary {
-                Rule::Primary { columns: places }
-            } else {
-                Rule::Unique { columns: places }
-            };
-            body.constraints.push(Constraint {
-                oid: self.sql.next_oid(1),
-                name: own,
-                rule,
-            });
+        for (key, is_primary) in primary.chain(unique) {
+            self.add_key((key, is_primary), (namespace, name), columns, body, names)?;
         }
         for (key, is_unique) in &written.indexes {
             let mut parts = vec![name];
@@ -284,6 +246,61 @@ impl Session {
                 options: vec![(false, false); key.len()],
             });
         }
+        Ok(())
+    }
+
+    fn add_key(
+        &mut self,
+        (key, is_primary): (&WrittenKey, bool),
+        (namespace, table): (Oid, &str),
+        columns: &mut [Column],
+        body: &mut TableBody,
+        names: &mut Vec<String>,
+    ) -> Result<()> {
+        let deferral = key.deferral;
+        let places = places_of(columns, &key.columns)?;
+        let name = key.name.clone().unwrap_or_else(|| {
+            let mut parts = vec![table];
+            if is_primary {
+                parts.push("pkey");
+            } else {
+                parts.extend(key.columns.iter().map(String::as_str));
+                parts.push("key");
+            }
+            self.free_name(namespace, &parts, names)
+        });
+        for &at in &places {
+            super::index::check_ordered(columns[at].data_type.kind)?;
+        }
+        names.push(name.clone());
+        // A key that rows may have several times for a while is no key of the table below.
+        let is_below = is_primary && deferral == Deferral::Never;
+        if is_below {
+            body.key.clone_from(&places);
+        }
+        if is_primary {
+            for &at in &places {
+                columns[at].not_null = true;
+            }
+        }
+        body.indexes.push(Index {
+            oid: self.sql.next_oid(1),
+            name: name.clone(),
+            physical: (!is_below).then(|| name.clone()),
+            columns: places.clone(),
+            is_unique: true,
+            options: vec![(false, false); places.len()],
+        });
+        let columns = places;
+        body.constraints.push(Constraint {
+            oid: self.sql.next_oid(1),
+            name,
+            rule: if is_primary {
+                Rule::Primary { columns, deferral }
+            } else {
+                Rule::Unique { columns, deferral }
+            },
+        });
         Ok(())
     }
 
@@ -332,11 +349,11 @@ impl Session {
         }
         let referred: Vec<String> = foreign.referred_columns.iter().map(ident_text).collect();
         let parent_columns = if referred.is_empty() {
-            if parent_body.key.is_empty() {
+            let primary = parent_body.primary().ok_or_else(|| {
                 let message = format!("there is no primary key for referenced table \"{parent}\"");
-                return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
-            }
-            parent_body.key.clone()
+                SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+            })?;
+            primary.to_vec()
         } else {
             places_of(&parent_body.columns, &referred)?
         };
@@ -413,25 +430,31 @@ impl Session {
         }
         let mut wanted = parent_columns.to_vec();
         wanted.sort_unstable();
-        let is_unique = parent_body
-            .constraints
-            .iter()
-            .any(|constraint| match &constraint.rule {
-                Rule::Primary { columns } | Rule::Unique { columns } => {
-                    let mut columns = columns.clone();
-                    columns.sort_unstable();
-                    columns == wanted
-                }
-                _ => false,
-            });
-        // A unique index over plain columns will do.
-        let is_unique = is_unique
-            || parent_body.indexes.iter().any(|index| {
-                let mut columns = index.columns.clone();
+        let keys = parent_body.constraints.iter();
+        let keys = keys.filter_map(|constraint| match &constraint.rule {
+            Rule::Primary { columns, deferral } | Rule::Unique { columns, deferral } => {
+                let mut columns = columns.clone();
                 columns.sort_unstable();
-                index.is_unique && parent_body.form(index.oid).is_none() && columns == wanted
-            });
-        if !is_unique {
+                (columns == wanted).then_some(*deferral)
+            }
+            _ => None,
+        });
+        // One that is checked at once is enough.
+        let keys: Vec<Deferral> = keys.collect();
+        if !keys.is_empty() && keys.iter().all(|deferral| *deferral != Deferral::Never) {
+            let message = format!(
+                "cannot use a deferrable unique constraint for referenced table \"{parent}\""
+            );
+            let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            return Err(SqlError::new(state, message));
+        }
+        // A unique index over plain columns will do.
+        let is_indexed = parent_body.indexes.iter().any(|index| {
+            let mut columns = index.columns.clone();
+            columns.sort_unstable();
+            index.is_unique && parent_body.form(index.oid).is_none() && columns == wanted
+        });
+        if keys.is_empty() && !is_indexed {
             let message = format!(
                 "there is no unique constraint matching given keys for referenced table \"{parent}\""
             );
@@ -525,7 +548,7 @@ pub(super) fn definition_below(body: &TableBody) -> Result<TableDef> {
             id: IndexId(id),
             name,
             columns: index.columns.clone(),
-            unique: index.is_unique,
+            unique: index.is_unique && body.deferral(index) == Deferral::Never,
         });
     }
     Ok(definition)
@@ -547,27 +570,6 @@ pub(super) fn places_of(columns: &[Column], names: &[String]) -> Result<Vec<usiz
         places.push(at);
     }
     Ok(places)
-}
-
-/// The moment at which a constraint that was written so is checked.
-fn deferral_of(written: Option<&ConstraintCharacteristics>) -> Result<Deferral> {
-    let Some(written) = written else {
-        return Ok(Deferral::Never);
-    };
-    if written.enforced == Some(false) {
-        let found = "a constraint that is NOT ENFORCED";
-        return Err(SqlError::unsupported(found, "Leave it out."));
-    }
-    let is_initial = written.initially == Some(DeferrableInitial::Deferred);
-    match written.deferrable {
-        Some(false) if is_initial => {
-            let message = "constraint declared INITIALLY DEFERRED must be DEFERRABLE";
-            Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
-        }
-        _ if is_initial => Ok(Deferral::Initial),
-        Some(true) => Ok(Deferral::Possible),
-        _ => Ok(Deferral::Never),
-    }
 }
 
 fn action_of(action: Option<ReferentialAction>) -> Action {

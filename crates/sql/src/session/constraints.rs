@@ -5,9 +5,10 @@
 
 use super::Session;
 use super::control::needs_block;
-use crate::catalog::{Body, Constraint, Deferral, Oid, Rule};
+use crate::catalog::{Body, Constraint, Deferral, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use crate::run::{State, look_again};
+use indelible::Isolation;
 use sql_parse::Path;
 
 impl Session {
@@ -57,17 +58,11 @@ impl Session {
             return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
         };
         for constraint in known {
-            match &constraint.rule {
-                Rule::Foreign(foreign) if foreign.deferral != Deferral::Never => {
-                    found.push(constraint.oid);
-                }
-                // Keys are checked at once, however they were declared.
-                Rule::Primary { .. } | Rule::Unique { .. } => {}
-                _ if deferred => {
-                    let message = format!("constraint \"{}\" is not deferrable", path.name);
-                    return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
-                }
-                _ => {}
+            if constraint.rule.deferral() != Deferral::Never {
+                found.push(constraint.oid);
+            } else if deferred {
+                let message = format!("constraint \"{}\" is not deferrable", path.name);
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
             }
         }
         Ok(())
@@ -87,6 +82,7 @@ impl Session {
         }
         self.connection.set_wait(self.environment.wait());
         let mut state = State::new(self.environment.host.memory(1));
+        state.is_of_snapshot = self.transaction.isolation != Isolation::ReadCommitted;
         look_again(&violations, &mut self.run(&mut state))
     }
 }

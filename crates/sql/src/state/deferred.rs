@@ -6,21 +6,22 @@
 
 use crate::catalog::{Deferral, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
-use crate::plan::Reference;
 use sql_rows::{Row, bytes_of};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The side of a foreign key that a row is on.
+/// The side of a foreign key that a row is on, if the constraint is one.
 #[derive(Clone, Debug)]
 pub(crate) enum Side {
     /// It refers to a row that was not there.
     Child,
     /// Rows refer to it, and it was deleted, or became another one.
     Parent(Option<Row>),
+    /// No side: it has a unique key that another row has, or may have.
+    Key,
 }
 
-/// A row that violates a foreign key for now.
+/// A row that violates a foreign key or a unique one for now.
 #[derive(Debug)]
 pub(crate) struct Violation {
     /// The row's table.
@@ -55,10 +56,10 @@ impl Deferred {
         }
     }
 
-    /// Whether the checks of a reference are put off.
-    pub(crate) fn has(&self, reference: &Reference) -> bool {
-        let chosen = self.some.get(&reference.oid).copied().or(self.all);
-        match reference.deferral {
+    /// Whether the checks of a constraint are put off.
+    pub(crate) fn has(&self, constraint: Oid, deferral: Deferral) -> bool {
+        let chosen = self.some.get(&constraint).copied().or(self.all);
+        match deferral {
             Deferral::Never => false,
             Deferral::Possible => chosen.unwrap_or(false),
             Deferral::Initial => chosen.unwrap_or(true),

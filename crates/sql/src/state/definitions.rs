@@ -37,11 +37,16 @@ impl Definitions<'_> {
         let Body::Table(table) = &object.body else {
             return None;
         };
-        Some(match &constraint.rule {
-            Rule::Primary { columns } => format!("PRIMARY KEY ({})", list(table, columns)),
-            Rule::Unique { columns } => format!("UNIQUE ({})", list(table, columns)),
+        let rule = match &constraint.rule {
+            Rule::Primary { columns, .. } => format!("PRIMARY KEY ({})", list(table, columns)),
+            Rule::Unique { columns, .. } => format!("UNIQUE ({})", list(table, columns)),
             Rule::Check { condition } => check_of(&self.check(object, condition)),
             Rule::Foreign(foreign) => self.reference(table, foreign),
+        };
+        Some(match constraint.rule.deferral() {
+            Deferral::Never => rule,
+            Deferral::Possible => rule + " DEFERRABLE",
+            Deferral::Initial => rule + " DEFERRABLE INITIALLY DEFERRED",
         })
     }
 
@@ -62,17 +67,12 @@ impl Definitions<'_> {
             Action::SetDefault => format!(" ON {event} SET DEFAULT"),
         };
         format!(
-            "FOREIGN KEY ({}) REFERENCES {}{}{}{}{}",
+            "FOREIGN KEY ({}) REFERENCES {}{}{}{}",
             list(table, &foreign.columns),
             target.unwrap_or_default(),
             if foreign.is_full { " MATCH FULL" } else { "" },
             action("UPDATE", foreign.on_update),
             action("DELETE", foreign.on_delete),
-            match foreign.deferral {
-                Deferral::Never => "",
-                Deferral::Possible => " DEFERRABLE",
-                Deferral::Initial => " DEFERRABLE INITIALLY DEFERRED",
-            }
         )
     }
 

@@ -160,11 +160,15 @@ pub enum Rule {
     Primary {
         /// Positions of the columns.
         columns: Vec<usize>,
+        /// The moment of its checks.
+        deferral: Deferral,
     },
     /// Columns that hold each key once; by the index of the same name.
     Unique {
         /// Positions of the columns.
         columns: Vec<usize>,
+        /// The moment of its checks.
+        deferral: Deferral,
     },
     /// A condition that is not false.
     Check {
@@ -555,6 +559,25 @@ impl TableBody {
         indexes.chain(self.constraints.iter().map(|constraint| constraint.oid))
     }
 
+    /// The columns of the primary key.
+    pub fn primary(&self) -> Option<&[usize]> {
+        let mut rules = self.constraints.iter().map(|constraint| &constraint.rule);
+        rules.find_map(|rule| match rule {
+            Rule::Primary { columns, .. } => Some(columns.as_slice()),
+            _ => None,
+        })
+    }
+
+    /// The moment at which the keys of an index are checked, if it is unique.
+    pub fn deferral(&self, index: &Index) -> Deferral {
+        let mut constraints = self.constraints.iter();
+        let own = constraints.find(|constraint| {
+            constraint.name == index.name
+                && matches!(constraint.rule, Rule::Primary { .. } | Rule::Unique { .. })
+        });
+        own.map_or(Deferral::Never, |constraint| constraint.rule.deferral())
+    }
+
     /// The position of a column by its name.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
@@ -628,14 +651,23 @@ impl Column {
 }
 
 impl Rule {
+    /// The moment of its checks.
+    pub fn deferral(&self) -> Deferral {
+        match self {
+            Self::Primary { deferral, .. } | Self::Unique { deferral, .. } => *deferral,
+            Self::Foreign(foreign) => foreign.deferral,
+            Self::Check { .. } => Deferral::Never,
+        }
+    }
+
     fn write(&self, writer: &mut Writer) {
         match self {
-            Self::Primary { columns } => {
-                writer.byte(1);
+            Self::Primary { columns, deferral } => {
+                write_key(writer, 1, *deferral);
                 write_positions(writer, columns);
             }
-            Self::Unique { columns } => {
-                writer.byte(2);
+            Self::Unique { columns, deferral } => {
+                write_key(writer, 2, *deferral);
                 write_positions(writer, columns);
             }
             Self::Check { condition } => {
@@ -663,10 +695,12 @@ impl Rule {
 
     fn read(reader: &mut Reader<'_>) -> Result<Self> {
         Ok(match reader.byte()? {
-            1 => Self::Primary {
+            kind @ (1 | 6) => Self::Primary {
+                deferral: read_deferral(kind == 6, reader)?,
                 columns: read_positions(reader)?,
             },
-            2 => Self::Unique {
+            kind @ (2 | 7) => Self::Unique {
+                deferral: read_deferral(kind == 7, reader)?,
                 columns: read_positions(reader)?,
             },
             3 => Self::Check {
@@ -678,6 +712,26 @@ impl Rule {
             _ => return Err(reader.damaged()),
         })
     }
+}
+
+/// Earlier builds read keys without a choice, and refuse those with one: their indexes below hold
+/// keys several times.
+fn write_key(writer: &mut Writer, kind: u8, deferral: Deferral) {
+    match deferral {
+        Deferral::Never => writer.byte(kind),
+        deferral => {
+            writer.byte(kind + 5);
+            writer.flag(deferral == Deferral::Initial);
+        }
+    }
+}
+
+fn read_deferral(is_deferrable: bool, reader: &mut Reader<'_>) -> Result<Deferral> {
+    Ok(match is_deferrable {
+        false => Deferral::Never,
+        true if reader.flag()? => Deferral::Initial,
+        true => Deferral::Possible,
+    })
 }
 
 impl Foreign {

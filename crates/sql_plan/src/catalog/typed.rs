@@ -3,7 +3,7 @@
 //! They keep the number of the table below, far above those of the catalogue, and have no rows
 //! there: whatever the typed interface creates or drops is seen at once.
 
-use super::object::{Body, Column, Constraint, Index, Object, Rule, TableBody};
+use super::object::{Body, Column, Constraint, Deferral, Index, Object, Rule, TableBody};
 use super::oid::{Oid, PUBLIC};
 use crate::types::{Kind, Type};
 use indelible::{DataType, Owner, Table};
@@ -58,6 +58,7 @@ pub fn typed_table(table: &Table) -> Option<Object> {
                 name,
                 rule: Rule::Primary {
                     columns: key.clone(),
+                    deferral: Deferral::Never,
                 },
             }],
             key,

@@ -103,6 +103,18 @@ pub struct UniqueKey {
     pub index: Option<String>,
     /// Positions of its columns.
     pub columns: Vec<usize>,
+    /// The number of its constraint; 0 for an index without one.
+    pub constraint: Oid,
+    /// The moment of its checks.
+    pub deferral: Deferral,
+}
+
+impl UniqueKey {
+    /// Whether rows may have the same key until the statement ends: the index below is none that
+    /// holds each key once.
+    pub fn may_wait(&self) -> bool {
+        self.deferral != Deferral::Never
+    }
 }
 
 /// A table with the rules for its rows.

@@ -6,7 +6,7 @@
 //! statement to its tree: references, generated columns, conflicts, domains.
 
 use super::expression::Expr;
-use super::modify::{Change, Modify, Target};
+use super::modify::{Change, Modify, Target, UniqueKey};
 use super::node::{Access, Node, Scan, Source, Values};
 use crate::types::storage;
 use indelible::RowLock;
@@ -86,6 +86,7 @@ impl PointPlan {
                     if insert.conflict.is_some()
                         || insert.router.is_some()
                         || !table.parents.is_empty()
+                        || table.keys.iter().any(|(_, key)| key.may_wait())
                         || rows.rows.len() > ROWS_MAX
                     {
                         return None;
@@ -144,11 +145,13 @@ fn change_of(modify: &Modify, set: Option<&Vec<(usize, Expr)>>) -> Option<PointC
     let is_set = |column: &usize| set.is_none_or(|set| set.iter().any(|(at, _)| at == column));
     let referred = table.children.iter().chain(&table.parents);
     let mut referred = referred.flat_map(|reference| &reference.columns);
+    let mut keys = table.keys.iter().map(|(_, key)| key);
+    let takes_key = |key: &UniqueKey| key.may_wait() && key.columns.iter().any(is_set);
     let has_domain = |column: &super::modify::TargetColumn| !column.domain_checks.is_empty();
     if referred.any(is_set)
         || !table.generated.is_empty()
         || table.columns.iter().any(has_domain)
-        || (set.is_some() && table.source.key.iter().any(is_set))
+        || (set.is_some() && (table.source.key.iter().any(is_set) || keys.any(takes_key)))
     {
         return None;
     }

@@ -49,6 +49,10 @@ fn indexes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                 ("indnkeyatts", small(index.columns.len())),
                 ("indisunique", flag(index.is_unique)),
                 ("indisprimary", flag(is_primary)),
+                (
+                    "indimmediate",
+                    flag(table.deferral(index) == Deferral::Never),
+                ),
                 ("indkey", vector(Kind::Int2, numbers.map(small))),
                 ("indpred", predicate.map_or(Datum::Null, text)),
                 ("indcollation", vector(Kind::Oid, collations)),
@@ -134,8 +138,8 @@ fn table_constraint(
 ) {
     let positions = |columns: &[usize]| array(Kind::Int2, columns.iter().map(|at| small(at + 1)));
     let (kind, keys, foreign, condition) = match &constraint.rule {
-        Rule::Primary { columns } => ("p", columns.clone(), None, None),
-        Rule::Unique { columns } => ("u", columns.clone(), None, None),
+        Rule::Primary { columns, .. } => ("p", columns.clone(), None, None),
+        Rule::Unique { columns, .. } => ("u", columns.clone(), None, None),
         Rule::Check { condition } => (
             "c",
             from.definitions().columns_read(object, condition),
@@ -167,7 +171,7 @@ fn table_constraint(
         array(Kind::Oid, operators)
     });
     let printed = condition.map(|condition| from.definitions().check(object, condition));
-    let deferral = foreign.map_or(Deferral::Never, |foreign| foreign.deferral);
+    let deferral = constraint.rule.deferral();
     let full = foreign.map_or("", |foreign| if foreign.is_full { "f" } else { "s" });
     rows.push([
         ("oid", Datum::Oid(constraint.oid)),

@@ -6,7 +6,7 @@
 //! it has no savepoint that is younger than the table. All others go through the write set.
 
 use super::insert::new_row;
-use super::noted::{Pending, note_parents};
+use super::noted::{Pending, note_keys, note_parents};
 use super::rules::{check, of_row, store, store_row};
 use crate::error::Result;
 use crate::plan::{Change, Expr, Insert, Modify, Node, Target};
@@ -63,6 +63,7 @@ impl Fill {
         let stored = store_row(table, &row, &run.environment.context(), self.next(table));
         self.or_earlier(stored, table, run)?;
         note_parents(table, &row, None, pending);
+        note_keys(table, &row, None, pending);
         self.added(table, run)
     }
 
@@ -156,6 +157,7 @@ pub(super) fn parameters(plan: &Modify) -> Option<Vec<usize>> {
         && table.views.is_empty()
         && table.generated.is_empty()
         && table.parents.is_empty()
+        && !table.keys.iter().any(|(_, key)| key.may_wait())
         && table.within.is_empty()
         && !table.source.has_row_number()
         && table.columns.len() == insert.values.len()

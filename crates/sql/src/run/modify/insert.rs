@@ -3,7 +3,7 @@
 //! A row in the way may have been committed after the statement began: it is looked for in the
 //! newest state, locked, and changed as an update changes it.
 
-use super::noted::{Noted, Pending, Seen, key_datums, note_parents};
+use super::noted::{Noted, Pending, Seen, key_datums, note_keys, note_parents};
 use super::route;
 use super::row::apply;
 use super::rules::{check, check_views, duplicate, generate, of_row, stored_row};
@@ -104,6 +104,7 @@ fn insert_row(
         seen.insert(key_datums(table, &row));
     }
     note_parents(table, &row, None, pending);
+    note_keys(table, &row, None, pending);
     Ok(Some(row))
 }
 

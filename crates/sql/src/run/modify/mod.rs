@@ -8,6 +8,7 @@
 //! | `route` | the way to partitions |
 //! | `rules` | NOT NULL, checks, generated columns, names in errors |
 //! | `noted`, `reference` | foreign keys and their actions |
+//! | `key` | unique keys that are checked later |
 //!
 //! All rows are changed before the first result goes out: a client that reads half of them has
 //! changed all. References are looked at when all rows have been changed, as one statement may
@@ -16,6 +17,7 @@
 mod change;
 mod fill;
 mod insert;
+mod key;
 mod noted;
 mod reference;
 mod route;
@@ -35,6 +37,9 @@ use std::sync::Arc;
 
 /// References of rows of COPY that are looked at together.
 const REFERENCES_KEPT: usize = 1024;
+
+/// Keys of new rows that are looked at together.
+const KEYS_KEPT: usize = 1024;
 
 pub(super) struct ModifyRun {
     plan: Arc<Modify>,
@@ -96,7 +101,14 @@ impl Changing {
             Change::Insert(insert) => match &mut self.fill {
                 Some(fill) => {
                     run.state.processed += 1;
-                    return fill.add((table, insert), row, &mut noted.pending, run);
+                    let pending = &mut noted.pending;
+                    fill.add((table, insert), row, pending, run)?;
+                    // No row goes before the end, so what is violated now is violated then.
+                    if pending.keys.len() >= KEYS_KEPT {
+                        fill.end(table, run)?;
+                        key::settle(table, std::mem::take(&mut pending.keys), run)?;
+                    }
+                    return Ok(());
                 }
                 None => insert::insert(table, insert, row, noted, run)?,
             },

@@ -13,13 +13,21 @@ use std::sync::Arc;
 /// Rows of this statement, by their keys.
 pub(super) type Seen = HashSet<Row>;
 
-/// The references that a statement looks at when its rows are changed.
+/// The references and keys that a statement looks at when its rows are changed.
 #[derive(Default)]
 pub(super) struct Pending {
     /// Rows whose references must exist, with the positions of the references.
     pub(super) parents: Vec<(usize, Row)>,
     /// Rows that were deleted or have other keys, before and after.
     pub(super) children: Vec<(usize, Row, Option<Row>)>,
+    /// Rows whose unique keys no other row may have, with the positions of the keys.
+    pub(super) keys: Vec<(usize, Row)>,
+}
+
+impl Pending {
+    pub(super) fn is_empty(&self) -> bool {
+        self.parents.is_empty() && self.children.is_empty() && self.keys.is_empty()
+    }
 }
 
 /// Things that a statement has to know of the rows that it has changed.
@@ -68,6 +76,28 @@ pub(super) fn note_parents(
         });
         if !is_same {
             pending.parents.push((at, row.to_vec()));
+        }
+    }
+}
+
+/// Notes the keys of a new row, or those of a changed one that are not the same, which the table
+/// below does not look after.
+pub(super) fn note_keys(
+    table: &Target,
+    row: &[Datum],
+    before: Option<&Row>,
+    pending: &mut Pending,
+) {
+    for (at, (_, key)) in table.keys.iter().enumerate() {
+        let has_null = || key.columns.iter().any(|&column| row[column].is_null());
+        let is_same = || {
+            before.is_some_and(|before| {
+                let mut columns = key.columns.iter();
+                columns.all(|&column| before[column] == row[column])
+            })
+        };
+        if key.may_wait() && !has_null() && !is_same() {
+            pending.keys.push((at, row.to_vec()));
         }
     }
 }

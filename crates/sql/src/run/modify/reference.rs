@@ -4,6 +4,7 @@
 //! transaction ends. Rows that refer to a key that goes are looked for in the newest state: who
 //! inserts one holds that lock, so it has committed, or has not begun.
 
+use super::key;
 use super::noted::Pending;
 use super::row::{remove, store};
 use super::rules::{key_text, named};
@@ -26,7 +27,7 @@ pub(super) fn settle(table: &Target, pending: Pending, run: &mut Run<'_>) -> Res
 }
 
 fn settle_at(table: &Target, pending: Pending, depth: usize, run: &mut Run<'_>) -> Result<()> {
-    if pending.parents.is_empty() && pending.children.is_empty() {
+    if pending.is_empty() {
         return Ok(());
     }
     if depth > NESTING_MAX {
@@ -42,7 +43,7 @@ fn settle_at(table: &Target, pending: Pending, depth: usize, run: &mut Run<'_>) 
         require(table, &table.parents[at], &row, run)?;
     }
     run.connection.return_to(moment);
-    Ok(())
+    key::settle(table, pending.keys, run)
 }
 
 /// Keeps a violation for later if the check of the reference is put off.
@@ -53,7 +54,7 @@ fn put_off(
     run: &mut Run<'_>,
 ) -> Result<bool> {
     let host = &mut run.environment.host;
-    if !host.deferred.has(reference) {
+    if !host.deferred.has(reference.oid, reference.deferral) {
         return Ok(false);
     }
     let violation = Violation {
@@ -67,7 +68,7 @@ fn put_off(
     Ok(true)
 }
 
-/// Looks again at rows that have violated a foreign key.
+/// Looks again at rows that have violated a foreign key, or a unique one.
 pub(crate) fn look_again(violations: &[Arc<Violation>], run: &mut Run<'_>) -> Result<()> {
     let moment = run.connection.leave_moment()?;
     let mut known: Option<Arc<Target>> = None;
@@ -88,6 +89,13 @@ pub(crate) fn look_again(violations: &[Arc<Violation>], run: &mut Run<'_>) -> Re
                 if let Some(reference) = table.children.iter().find(is_it) {
                     let change = (&violation.row, after.as_ref());
                     follow(&table, reference, change, 0, run)?;
+                }
+            }
+            Side::Key => {
+                let mut keys = table.keys.iter();
+                let at = keys.position(|(_, key)| key.constraint == violation.constraint);
+                if let Some(at) = at {
+                    key::settle(&table, vec![(at, violation.row.clone())], run)?;
                 }
             }
         }
@@ -207,6 +215,18 @@ fn rows_with(reference: &Reference, values: &[Datum], run: &mut Run<'_>) -> Resu
     Ok(found)
 }
 
+/// The newest rows of the other table with these values, whether the transaction sees them or not:
+/// they must not be left behind.
+fn newest_with(reference: &Reference, values: &[Datum], run: &mut Run<'_>) -> Result<Vec<Row>> {
+    if !run.state.is_of_snapshot {
+        return rows_with(reference, values, run);
+    }
+    let moment = run.connection.leave_snapshot()?;
+    let rows = rows_with(reference, values, run);
+    run.connection.return_to(moment);
+    rows
+}
+
 /// Lets the rows that refer to a key that has gone follow, as their constraint says.
 fn follow(
     table: &Target,
@@ -219,7 +239,7 @@ fn follow(
     if old.iter().any(Datum::is_null) {
         return Ok(());
     }
-    let rows = rows_with(reference, &old, run)?;
+    let rows = newest_with(reference, &old, run)?;
     if rows.is_empty() {
         return Ok(());
     }

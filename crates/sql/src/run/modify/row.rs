@@ -2,7 +2,7 @@
 //!
 //! A changed row keeps the rules of its table, and its references are noted.
 
-use super::noted::{Pending, note_children, note_parents};
+use super::noted::{Pending, note_children, note_keys, note_parents};
 use super::rules::{check, generate, is_key, named, of_row};
 use crate::error::Result;
 use crate::plan::{Expr, Target};
@@ -78,6 +78,7 @@ pub(super) fn store(
         .update(&table.source.table, key, &stored)
         .map_err(|error| of_row(table, error, &changed, run))?;
     note_parents(table, &changed, Some(&existing), pending);
+    note_keys(table, &changed, Some(&existing), pending);
     note_children(table, &existing, Some(&changed), pending);
     Ok(changed)
 }

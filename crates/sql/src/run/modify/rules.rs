@@ -144,9 +144,19 @@ pub(in crate::run) fn of_row(
     row: &[Datum],
     run: &Run<'_>,
 ) -> SqlError {
-    let Some((constraint, key)) = duplicate(table, &error) else {
-        return named(table, error.into());
-    };
+    match duplicate(table, &error) {
+        Some(key) => duplicate_key(table, key, row, run),
+        None => named(table, error.into()),
+    }
+}
+
+/// The error of a row whose key another row has.
+pub(super) fn duplicate_key(
+    table: &Target,
+    (constraint, key): &(String, UniqueKey),
+    row: &[Datum],
+    run: &Run<'_>,
+) -> SqlError {
     let message = format!("duplicate key value violates unique constraint \"{constraint}\"");
     let mut found = SqlError::new(SqlState::UNIQUE_VIOLATION, message);
     if let Ok(text) = key_text(table, &key.columns, row, &run.environment.context()) {
