@@ -11,6 +11,7 @@ use sqlparser::ast::{
     self, AccessExpr, BinaryOperator, CaseWhen, Expr as Tree, Ident, Spanned, Subscript,
     UnaryOperator,
 };
+use sqlparser::tokenizer::Span;
 use std::sync::Arc;
 
 impl Binder<'_> {
@@ -32,6 +33,7 @@ impl Binder<'_> {
                 expr, data_type, ..
             } => {
                 let target = super::type_named(self.names, data_type)?;
+                self.note_type(data_type);
                 let operand = self.expression(expr)?;
                 let span = expr.span();
                 let cast = self.cast_to(operand, target.data_type);
@@ -188,15 +190,13 @@ impl Binder<'_> {
     /// `table.column`, `schema.table.column`, or a field of a column that is a row.
     fn compound(&mut self, names: &[Ident]) -> Result<Expr> {
         let texts: Vec<String> = names.iter().map(ident_text).collect();
-        let span = names
-            .first()
-            .map_or_else(sqlparser::tokenizer::Span::empty, |name| name.span);
+        let span = Span::union_iter(names.iter().map(|name| name.span));
         match texts.as_slice() {
             [table, column] | [_, table, column] => {
                 if texts.len() == 2 && !self.knows_table(table) {
                     // `column.field` needs no brackets in some clients' statements.
                     if let Ok(Some(_)) = self.find_column(None, table) {
-                        let row = self.column(None, table, span)?;
+                        let row = self.column(None, table, names[0].span)?;
                         return self.field(row, column);
                     }
                 }
@@ -443,6 +443,7 @@ impl Binder<'_> {
 
     fn typed_string(&mut self, typed: &ast::TypedString) -> Result<Expr> {
         let target = self.data_type(&typed.data_type)?;
+        self.note_type(&typed.data_type);
         let literal = self.value(&typed.value)?;
         let span = typed.value.span;
         self.cast_to(literal, target)

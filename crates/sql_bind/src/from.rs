@@ -337,11 +337,11 @@ impl Binder<'_> {
     /// A table, a view, or a query of `WITH`, by its name.
     fn relation(
         &mut self,
-        name: &ast::ObjectName,
+        written: &ast::ObjectName,
         alias: Option<&TableAlias>,
         marker: Option<&ast::TableInheritance>,
     ) -> Result<Source> {
-        let (schema, name) = object_name(name)?;
+        let (schema, name) = object_name(written)?;
         let shown = alias.map_or_else(|| name.clone(), |alias| ident_text(&alias.name));
         let names = alias.map_or(&[][..], |alias| alias.columns.as_slice());
         if schema.is_none()
@@ -364,6 +364,8 @@ impl Binder<'_> {
             .find(crate::catalog::Names::Relations, schema.as_deref(), &name);
         let object = object.cloned();
         if let Some(object) = &object {
+            let known_as = alias.is_none().then_some(name.as_str());
+            self.note_object(written, object.oid, known_as);
             self.note_read(object.oid);
             self.check_access(object, Privilege::Select.bit())?;
         }

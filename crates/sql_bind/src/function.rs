@@ -66,7 +66,8 @@ impl Binder<'_> {
         }
         let is_user_defined = functions.named(name).is_empty() && function.over.is_none();
         if is_user_defined
-            && let Some(value) = self.function_or_cast((schema, name), &arguments.values)?
+            && let Some(value) =
+                self.function_or_cast((schema, name), &function.name, &arguments.values)?
         {
             return Ok(value);
         }
@@ -141,9 +142,10 @@ impl Binder<'_> {
     fn function_or_cast(
         &mut self,
         (schema, name): (Option<&str>, &str),
+        written: &ast::ObjectName,
         values: &[Expr],
     ) -> Result<Option<Expr>> {
-        match (self.user_function((schema, name), values)?, values) {
+        match (self.user_function((schema, name), written, values)?, values) {
             (None, [value]) => self.function_cast(name, value).transpose(),
             (found, _) => Ok(found),
         }

@@ -10,6 +10,7 @@
 //! | `grouping`, `grouping_sets` | groups |
 //! | `routine` | functions of users |
 //! | `names`, `name_texts` | objects by their names, along the search path; names in texts |
+//! | `resolved` | texts that the catalogue keeps, with full names |
 //! | `callable`, `standard` | all functions that statements can call |
 //! | `system`, `system_rows` | relations of the system: their columns, and in `FROM` |
 //! | `table`, `family`, `insert`, `infer`, `change`, `target` | tables and their changes |
@@ -61,6 +62,7 @@ mod order;
 mod ordered_set;
 mod query;
 mod recursion;
+mod resolved;
 mod routine;
 mod scope;
 mod search;
@@ -78,6 +80,7 @@ pub use callable::functions;
 pub use current::{CursorRows, Tracked, not_updatable};
 pub use data_type::{TypeName, type_named};
 pub use names::{SessionNames, parts_of, quoted};
+pub use resolved::Resolved;
 pub use scope::Scope;
 use scope::ScopeColumn;
 pub use search::shown;
@@ -129,6 +132,8 @@ pub struct Binder<'b> {
     pub reads: Vec<u32>,
     /// Views and functions that are being read, so that one cannot read itself.
     views: Vec<u32>,
+    /// What the names of the text are, if somebody wants to know.
+    log: Option<std::cell::RefCell<resolved::Log>>,
     depth: usize,
 }
 
@@ -173,6 +178,7 @@ impl<'b> Binder<'b> {
             routine: None,
             reads: Vec::new(),
             views: Vec::new(),
+            log: None,
             depth: 0,
         }
     }

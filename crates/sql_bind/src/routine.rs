@@ -19,6 +19,7 @@ impl Binder<'_> {
     pub(super) fn user_function(
         &mut self,
         (schema, name): (Option<&str>, &str),
+        written: &ast::ObjectName,
         values: &[Expr],
     ) -> Result<Option<Expr>> {
         let catalog = Arc::clone(&self.names.catalog);
@@ -51,7 +52,10 @@ impl Binder<'_> {
         }
         match fitting.as_slice() {
             [] => Ok(None),
-            [(object, body)] => self.inlined(object, body, values.to_vec()).map(Some),
+            [(object, body)] => {
+                self.note_object(written, object.oid, None);
+                self.inlined(object, body, values.to_vec()).map(Some)
+            }
             _ => {
                 let kinds: Vec<String> = kinds.iter().map(|kind| self.type_name(*kind)).collect();
                 let message = format!("function {name}({}) is not unique", kinds.join(", "));

@@ -22,6 +22,7 @@ use sqlparser::ast::{
     self, LockClause, LockType, NonBlock, Select, SelectItem, SelectItemQualifiedWildcardKind,
     Spanned,
 };
+use sqlparser::tokenizer::Span;
 
 /// An item of the list, with its column.
 pub(super) struct Item {
@@ -126,20 +127,27 @@ impl Binder<'_> {
             match item {
                 SelectItem::UnnamedExpr(tree) => {
                     let name = self.column_name(tree);
+                    self.note_item(tree);
                     items.push(self.item(tree, name)?);
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
                     items.push(self.item(expr, ident_text(alias))?);
                 }
-                SelectItem::Wildcard(_) => {
+                SelectItem::Wildcard(options) => {
                     let scope = self.scope();
                     if scope.tables.is_empty() && scope.columns.is_empty() {
                         let message = "SELECT * with no tables specified is not valid";
                         return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
                     }
                     items.extend(scope.visible().map(column_item));
+                    if let Some(scope) = self.scopes.last() {
+                        self.note_star(options.wildcard_token.0.span, scope.visible());
+                    }
                 }
-                SelectItem::QualifiedWildcard(kind, _) => self.qualified(kind, &mut items)?,
+                SelectItem::QualifiedWildcard(kind, options) => {
+                    let end = options.wildcard_token.0.span;
+                    self.qualified(kind, end, &mut items)?;
+                }
                 SelectItem::ExprWithAliases { .. } => {
                     let instead = "Give each expression one alias.";
                     return Err(SqlError::unsupported(
@@ -191,10 +199,13 @@ impl Binder<'_> {
     fn qualified(
         &mut self,
         kind: &SelectItemQualifiedWildcardKind,
+        end: Span,
         items: &mut Vec<Item>,
     ) -> Result<()> {
-        let name = match kind {
-            SelectItemQualifiedWildcardKind::ObjectName(name) => object_name(name)?.1,
+        let (name, start) = match kind {
+            SelectItemQualifiedWildcardKind::ObjectName(name) => {
+                (object_name(name)?.1, name.span())
+            }
             SelectItemQualifiedWildcardKind::Expr(tree) => {
                 let row = self.expression(tree)?;
                 return self.spread(&row, items);
@@ -202,7 +213,7 @@ impl Binder<'_> {
         };
         if !self.scope().tables.iter().any(|table| table.alias == name) {
             if self.find_column(None, &name)?.is_some() {
-                let row = self.column(None, &name, sqlparser::tokenizer::Span::empty())?;
+                let row = self.column(None, &name, start)?;
                 return self.spread(&row, items);
             }
             let message = format!("missing FROM-clause entry for table \"{name}\"");
@@ -211,6 +222,11 @@ impl Binder<'_> {
         let columns = self.scope().columns.iter();
         let columns = columns.filter(|column| column.table.as_deref() == Some(name.as_str()));
         items.extend(columns.map(column_item));
+        if let Some(scope) = self.scopes.last() {
+            let columns = scope.columns.iter();
+            let columns = columns.filter(|column| column.table.as_deref() == Some(name.as_str()));
+            self.note_star(start.union(&end), columns);
+        }
         Ok(())
     }
 

@@ -254,6 +254,7 @@ impl Session {
             return Err(no_column(name, &table));
         };
         self.refuse_partition_key(&old, at, (name, &table))?;
+        self.drop_readers_of_column((&object, at), name, cascade)?;
         let mut gone: Vec<String> = Vec::new();
         for constraint in &old.constraints {
             let uses = match &constraint.rule {
@@ -417,6 +418,7 @@ impl Session {
                 data_type, using, ..
             } => {
                 let target = type_named(&self.environment.names, data_type)?;
+                self.refuse_readers_of_column(oid, at, name)?;
                 return self.change_type(object, at, target.data_type, using.as_ref());
             }
             other @ AlterColumnOperation::GenericOptions { .. } => {

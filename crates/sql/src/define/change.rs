@@ -41,8 +41,13 @@ impl Session {
             Some(known) => self.must_own(known)?,
             None => self.may_create(object.namespace)?,
         }
+        let readers = match &known {
+            Some(known) => self.readers_of_names(known, &object)?,
+            None => Vec::new(),
+        };
         let owned = (known.is_none() && role != OWNER).then(|| object.clone());
         self.write_object(object, handle)?;
+        self.follow_names(readers)?;
         match owned {
             Some(object) if !self.is_temporary(object.namespace) => self.set_owner(&object, role),
             _ => Ok(()),

@@ -20,6 +20,7 @@ mod column;
 mod comment;
 mod constraint;
 mod drop;
+mod follow;
 mod function;
 mod identity;
 mod index;

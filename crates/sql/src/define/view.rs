@@ -54,6 +54,7 @@ pub(super) fn create(session: &mut Session, create: &CreateView) -> Result<Compl
         column.0 = ident_text(&named.name);
     }
     let reads = session.tables_read(&query)?;
+    let query = session.with_full_names(&query)?;
     if let Some(Body::View(before)) = known.as_ref().map(|object| &object.body) {
         check_replaced(&before.columns, &columns)?;
     }

@@ -1,0 +1,240 @@
+//! Names of a text that the catalogue keeps, as they were found when it was bound.
+//!
+//! A query is kept with full names, which mean the same for every search path, and with a list of
+//! columns in place of `*`, to which later columns do not belong. When an object or a column gets
+//! another name, the texts that name it are written anew. A table whose name a query uses without
+//! an alias keeps that name there as its alias.
+
+use super::names::{SessionNames, quoted};
+use super::scope::ScopeColumn;
+use super::{Binder, Bound};
+use crate::catalog::{Body, Catalog, Oid};
+use crate::error::Result;
+use sql_parse::Places;
+use sqlparser::ast::{DataType, Expr, ObjectName, Query, Spanned};
+use sqlparser::tokenizer::Span;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A name in a text.
+enum Found {
+    /// A relation, function or type of a user.
+    Object {
+        oid: Oid,
+        /// The name by which other parts of the query know it, unless it has an alias.
+        known_as: Option<String>,
+    },
+    /// A column, or those of `*`.
+    Columns { columns: Vec<Named>, is_star: bool },
+}
+
+/// A column of a part of `FROM`.
+struct Named {
+    /// The name of the part; none for a column that `USING` has merged.
+    part: Option<Arc<str>>,
+    name: String,
+    /// The table and the position there, if it is the column of a table itself.
+    base: Option<(Oid, usize)>,
+}
+
+/// All names of a text.
+#[derive(Default)]
+pub(super) struct Log {
+    /// By the first byte and the one after the last.
+    found: BTreeMap<(usize, usize), Found>,
+    /// First bytes of columns that are items of a list, and give them their names.
+    items: BTreeSet<usize>,
+}
+
+/// A text that the catalogue keeps, with its names as they were found.
+pub struct Resolved {
+    text: String,
+    log: Log,
+}
+
+impl Resolved {
+    /// The text with the names that its objects have now; temporary ones are named without schema.
+    pub fn text(&self, names: &SessionNames) -> String {
+        let mut text = self.text.clone();
+        for ((start, end), found) in self.log.found.iter().rev() {
+            let name = match found {
+                Found::Object { oid, known_as } => object_text(names, *oid, known_as.as_deref()),
+                Found::Columns { columns, is_star } => {
+                    let is_item = *is_star || self.log.items.contains(start);
+                    let columns = columns.iter();
+                    let columns = columns.map(|column| column.text(&names.catalog, is_item));
+                    Some(columns.collect::<Vec<_>>().join(", "))
+                }
+            };
+            if let Some(name) = name {
+                text.replace_range(*start..*end, &name);
+            }
+        }
+        text
+    }
+
+    /// Whether the text names a column of a table.
+    pub fn names_column(&self, table: Oid, at: usize) -> bool {
+        let mut found = self.log.found.values();
+        found.any(|found| match found {
+            Found::Columns { columns, .. } => {
+                let mut columns = columns.iter();
+                columns.any(|column| column.base == Some((table, at)))
+            }
+            Found::Object { .. } => false,
+        })
+    }
+}
+
+impl Named {
+    fn text(&self, catalog: &Catalog, is_item: bool) -> String {
+        let mut text = match &self.part {
+            Some(part) => format!("{}.", quoted(part)),
+            None => String::new(),
+        };
+        let name = match self.base {
+            Some((table, at)) => column_of(catalog, table, at),
+            None => None,
+        };
+        let name = name.unwrap_or(&self.name);
+        text += &quoted(name);
+        if is_item && name != self.name {
+            text += &format!(" AS {}", quoted(&self.name));
+        }
+        text
+    }
+}
+
+fn column_of(catalog: &Catalog, table: Oid, at: usize) -> Option<&str> {
+    match &catalog.object(table)?.body {
+        Body::Table(table) => Some(&table.columns.get(at)?.name),
+        _ => None,
+    }
+}
+
+/// The name of an object; none if it is gone, and the text stays as it is.
+fn object_text(names: &SessionNames, oid: Oid, known_as: Option<&str>) -> Option<String> {
+    let object = names.catalog.object(oid)?;
+    let mut text = quoted(&object.name);
+    if let Some(schema) = names.catalog.object(object.namespace)
+        && names.temporary != Some(schema.oid)
+    {
+        text = format!("{}.{text}", quoted(&schema.name));
+    }
+    if let Some(known_as) = known_as.filter(|known_as| *known_as != object.name) {
+        text += &format!(" AS {}", quoted(known_as));
+    }
+    Some(text)
+}
+
+impl<'b> Binder<'b> {
+    /// Binds a query whose text is that of the binder's places, and says what its names are.
+    ///
+    /// # Errors
+    ///
+    /// Those of the query.
+    pub fn resolved(&mut self, query: &Query) -> Result<(Bound, Resolved)> {
+        self.log = Some(RefCell::default());
+        let bound = self.query(query);
+        let log = self.log.take().unwrap_or_default().into_inner();
+        let text = self.places.text().to_owned();
+        Ok((bound?, Resolved { text, log }))
+    }
+
+    /// The log, if the names of the text itself are read, and not those of a view or a function.
+    fn log(&self) -> Option<(&RefCell<Log>, &'b Places)> {
+        let log = self.log.as_ref().filter(|_| self.views.is_empty())?;
+        Some((log, self.places))
+    }
+
+    fn note(&self, span: Span, found: impl FnOnce() -> Found) {
+        if let Some((log, places)) = self.log()
+            && places.start(span).is_some()
+        {
+            let place = (places.byte(span.start), places.byte(span.end));
+            log.borrow_mut().found.insert(place, found());
+        }
+    }
+
+    /// Notes a relation, a function or a type.
+    pub(super) fn note_object(&self, name: &ObjectName, oid: Oid, known_as: Option<&str>) {
+        self.note(name.span(), || Found::Object {
+            oid,
+            known_as: known_as.map(str::to_owned),
+        });
+    }
+
+    /// Notes the name of a type, unless it is the system's.
+    pub(super) fn note_type(&self, name: &DataType) {
+        match name {
+            DataType::Array(sqlparser::ast::ArrayElemTypeDef::SquareBracket(element, _)) => {
+                self.note_type(element);
+            }
+            DataType::Custom(name, _) if self.log.is_some() => {
+                if let Ok((schema, text)) = super::object_name(name)
+                    && let Some((_, object)) = self.names.user_type(schema.as_deref(), &text)
+                {
+                    self.note_object(name, object.oid, None);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Notes a column.
+    pub(super) fn note_column(&self, span: Span, column: &ScopeColumn) {
+        let is_named = column.table.as_deref().is_some_and(|part| !part.is_empty());
+        if is_named && self.log.is_some() {
+            self.note(span, || Found::Columns {
+                columns: vec![self.named(column)],
+                is_star: false,
+            });
+        }
+    }
+
+    /// Notes the columns in place of a `*`.
+    pub(super) fn note_star<'c>(&self, span: Span, columns: impl Iterator<Item = &'c ScopeColumn>) {
+        if self.log.is_none() {
+            return;
+        }
+        let columns: Vec<Named> = columns.map(|column| self.named(column)).collect();
+        if !columns.is_empty() {
+            self.note(span, || Found::Columns {
+                columns,
+                is_star: true,
+            });
+        }
+    }
+
+    /// Notes that an expression is an item of a list which has no name of its own.
+    pub(super) fn note_item(&self, tree: &Expr) {
+        if let Some((log, places)) = self.log()
+            && matches!(tree, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+        {
+            log.borrow_mut()
+                .items
+                .insert(places.byte(tree.span().start));
+        }
+    }
+
+    fn named(&self, column: &ScopeColumn) -> Named {
+        let (oid, position) = column.origin;
+        let part = column.table.clone().filter(|part| !part.is_empty());
+        let is_of_table = part.as_deref().is_some_and(|part| {
+            let scopes = self.scopes.iter().rev();
+            let mut tables = scopes.flat_map(|scope| &scope.tables);
+            let table = tables.find(|table| table.alias == part);
+            table.is_some_and(|table| table.table_oid.is_some())
+        });
+        let at = usize::try_from(position - 1).ok();
+        let at = at.filter(|at| {
+            is_of_table && column_of(&self.names.catalog, oid, *at) == Some(&*column.name)
+        });
+        Named {
+            part,
+            name: column.name.clone(),
+            base: at.map(|at| (oid, at)),
+        }
+    }
+}
