@@ -28,6 +28,38 @@ impl SessionNames {
     }
 }
 
+impl SessionNames {
+    /// The function of a user that a text names, for `regprocedure` with the types of its
+    /// arguments; none if there is none, or the name is that of several.
+    fn user_routine(&self, kind: Kind, text: &str) -> Option<u32> {
+        let (name, arguments) = match (kind, text.split_once('(')) {
+            (Kind::Regprocedure, Some((name, rest))) => (name, rest.trim_end().strip_suffix(')')?),
+            (Kind::Regproc, None) => (text, ""),
+            _ => return None,
+        };
+        let arguments = arguments.split(',').filter(|one| !one.trim().is_empty());
+        let types = arguments.map(|one| self.object_oid(Kind::Regtype, one.trim()).ok());
+        let types: Vec<u32> = types.collect::<Option<_>>()?;
+        let mut parts = parts_of(name);
+        let (name, schema) = (parts.pop()?, parts.pop());
+        let mut found = self.catalog.objects().filter(|object| {
+            let Body::Function(body) = &object.body else {
+                return false;
+            };
+            let own = body.arguments.iter().map(|(_, one)| one.kind.oid());
+            let is_meant = || {
+                let found = self.find(Group::Functions, schema.as_deref(), &body.key(&name));
+                found.is_some_and(|found| found.oid == object.oid)
+            };
+            object.name == name
+                && (kind == Kind::Regproc || own.eq(types.iter().copied()))
+                && is_meant()
+        });
+        let first = found.next()?;
+        found.next().is_none().then_some(first.oid)
+    }
+}
+
 impl Names for SessionNames {
     fn enum_label(&self, enum_oid: u32, label: &str) -> Option<EnumLabel> {
         let mut labels = self.enum_labels_of(enum_oid);
@@ -97,8 +129,29 @@ impl Names for SessionNames {
                 object.or_else(index).or_else(system)
             }
             Kind::Regnamespace => self.catalog.object(oid).map(|object| quoted(&object.name)),
-            Kind::Regproc => system::routine(oid).map(|routine| quoted(&routine.name)),
-            Kind::Regprocedure => system::routine(oid).map(Routine::signature),
+            Kind::Regproc => {
+                let of_user = || Some(self.visible_name(self.catalog.object(oid)?));
+                let routine = system::routine(oid).map(|routine| quoted(&routine.name));
+                routine.or_else(of_user)
+            }
+            Kind::Regprocedure => {
+                let of_user = || {
+                    let object = self.catalog.object(oid)?;
+                    let Body::Function(body) = &object.body else {
+                        return None;
+                    };
+                    let arguments = body.arguments.iter();
+                    let types: Vec<_> = arguments.map(|(_, one)| one.kind.name()).collect();
+                    Some(format!(
+                        "{}({})",
+                        self.visible_name(object),
+                        types.join(",")
+                    ))
+                };
+                system::routine(oid)
+                    .map(Routine::signature)
+                    .or_else(of_user)
+            }
             Kind::Regoper => system::operator(oid).map(|operator| operator.name.to_owned()),
             Kind::Regrole => self.catalog.role_name(oid).map(quoted),
             _ => None,
@@ -129,6 +182,7 @@ impl Names for SessionNames {
             ),
             Kind::Regproc | Kind::Regprocedure => {
                 let found = system::routine_called(last);
+                let found = found.or_else(|| self.user_routine(kind, name));
                 (found, SqlState::UNDEFINED_FUNCTION, "function")
             }
             Kind::Regoper => {

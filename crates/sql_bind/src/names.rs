@@ -195,9 +195,13 @@ impl SessionNames {
     pub fn visible_name(&self, object: &Object) -> String {
         let group = match object.body {
             Body::Enum(_) | Body::Domain(_) | Body::Composite(_) => Group::Types,
+            Body::Function(_) => Group::Functions,
             _ => Group::Relations,
         };
-        let found = self.find(group, None, &object.name);
+        let found = match &object.body {
+            Body::Function(body) => self.find(group, None, &body.key(&object.name)),
+            _ => self.find(group, None, &object.name),
+        };
         let name = quoted(&object.name);
         if found.is_some_and(|found| found.oid == object.oid) {
             return name;

@@ -100,7 +100,7 @@ impl Named {
         let name = name.unwrap_or(&self.name);
         text += &quoted(name);
         if is_item && name != self.name {
-            text += &format!(" AS {}", quoted(&self.name));
+            text = format!("{text} AS {}", quoted(&self.name));
         }
         text
     }
@@ -123,7 +123,7 @@ fn object_text(names: &SessionNames, oid: Oid, known_as: Option<&str>) -> Option
         text = format!("{}.{text}", quoted(&schema.name));
     }
     if let Some(known_as) = known_as.filter(|known_as| *known_as != object.name) {
-        text += &format!(" AS {}", quoted(known_as));
+        text = format!("{text} AS {}", quoted(known_as));
     }
     Some(text)
 }

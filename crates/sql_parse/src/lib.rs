@@ -20,6 +20,7 @@
     reason = "a match shows all ways side by side, in the order of the grammar or the manual"
 )]
 
+mod alter;
 pub mod copy;
 mod depth;
 mod error;
@@ -29,6 +30,7 @@ mod place;
 mod redact;
 mod rewrite;
 
+pub use alter::{Alter, AlterKind, ObjectChange};
 pub use depth::too_deep;
 pub use fingerprint::{Class, Fingerprint, Literal};
 pub use own::{

@@ -1,14 +1,15 @@
-//! Statements that the parser does not know at all: `REINDEX`, `CHECKPOINT`, `ALTER SEQUENCE`, `SET
-//! SCHEMA`, `SET CONSTRAINTS`, `COMMENT` on parts of a table, and the steps of a commit in two
-//! phases.
+//! Statements that the parser does not know at all: `REINDEX`, `CHECKPOINT`, `ALTER` of sequences,
+//! names, schemas and owners, `SET CONSTRAINTS`, `COMMENT` on parts of a table, and the steps of a
+//! commit in two phases.
 //!
 //! They are read word by word. Options of sequences are also those of identity columns, which
 //! reach `ALTER TABLE` as text.
 
+use super::alter::Alter;
 use super::{Places, cut, error};
 use sql_values::error::{Result, SqlError, SqlState};
-use sqlparser::ast::Statement;
 use sqlparser::ast::{ConstraintCharacteristics, DeferrableInitial};
+use sqlparser::ast::{Owner, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use std::sync::Arc;
@@ -37,6 +38,24 @@ pub enum Own {
         schema: String,
         /// Whether the statement says that it is a view.
         is_view: bool,
+    },
+    /// `ALTER` of another object's name, schema or owner.
+    Alter(Alter),
+    /// A change of how a table should be stored, which means nothing here.
+    Storage {
+        /// Whether there may be no such relation.
+        if_exists: bool,
+        /// The table, or an index.
+        name: Path,
+        /// The column that is meant, if it is one.
+        column: Option<String>,
+    },
+    /// A comment on a function, which the `DROP FUNCTION` would drop.
+    CommentOnFunction {
+        /// The statement.
+        function: Arc<Statement>,
+        /// The comment; none removes it.
+        comment: Option<String>,
     },
     /// `CREATE SCHEMA` with its objects: the statements that make them, itself first.
     CreateSchema(Vec<Arc<Statement>>),
@@ -134,7 +153,9 @@ pub enum SequenceChange {
     Rename(String),
     /// A new schema.
     SetSchema(String),
-    /// Owners and logging mean nothing here.
+    /// A new owner.
+    Owner(Owner),
+    /// Logging means nothing here.
     Nothing,
 }
 
@@ -210,24 +231,39 @@ pub(crate) fn parse(tokens: &[TokenWithSpan], places: &Places) -> Option<Result<
         return schema_with_objects(tokens, places);
     }
     let mut words = Words::new(tokens, places);
-    let is_view = words.accept("ALTER") && words.accept("VIEW");
+    let is_alter = words.accept("ALTER");
+    let is_view = is_alter && words.accept("VIEW");
     if is_view || words.accept("TABLE") {
-        return words.set_schema(is_view).map(Ok);
+        let moved = words.set_schema(is_view);
+        if moved.is_some() || !is_view {
+            return moved.map(Ok);
+        }
+    }
+    let mut words = Words::new(tokens, places);
+    if words.accept("ALTER")
+        && let Some(altered) = words.alter()
+    {
+        return Some(altered);
     }
     if let Some(parsed) = two_phase(tokens, places) {
         return Some(parsed);
     }
     let mut words = Words::new(tokens, places);
     if words.accept("ALTER") && words.accept("INDEX") {
-        return words.attach_index().map(Ok);
+        return words.changed_index().map(Ok);
     }
     let mut words = Words::new(tokens, places);
     if words.accept("SET") && words.accept("CONSTRAINTS") {
         return Some(words.set_constraints());
     }
     let mut words = Words::new(tokens, places);
-    if words.accept("COMMENT") && words.accept("ON") && words.accept("CONSTRAINT") {
-        return Some(words.comment());
+    if words.accept("COMMENT") && words.accept("ON") {
+        if words.accept("CONSTRAINT") {
+            return Some(words.comment());
+        }
+        if words.accept("FUNCTION") || words.accept("ROUTINE") {
+            return Some(words.comment_on_function());
+        }
     }
     None
 }
@@ -316,10 +352,10 @@ pub fn identity_change(text: &str) -> Result<IdentityChange> {
 }
 
 /// The words of a statement, from the first that has not been read.
-struct Words<'w> {
-    tokens: Vec<&'w TokenWithSpan>,
-    places: &'w Places,
-    next: usize,
+pub(super) struct Words<'w> {
+    pub(super) tokens: Vec<&'w TokenWithSpan>,
+    pub(super) places: &'w Places,
+    pub(super) next: usize,
 }
 
 impl<'w> Words<'w> {
@@ -334,11 +370,11 @@ impl<'w> Words<'w> {
         }
     }
 
-    fn peek(&self) -> Option<&'w Token> {
+    pub(super) fn peek(&self) -> Option<&'w Token> {
         self.tokens.get(self.next).map(|token| &token.token)
     }
 
-    fn advance(&mut self) {
+    pub(super) fn advance(&mut self) {
         self.next += 1;
     }
 
@@ -350,7 +386,7 @@ impl<'w> Words<'w> {
         }
     }
 
-    fn accept(&mut self, wanted: &str) -> bool {
+    pub(super) fn accept(&mut self, wanted: &str) -> bool {
         let is_it = matches!(self.peek(), Some(Token::Word(word))
             if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
         if is_it {
@@ -367,7 +403,7 @@ impl<'w> Words<'w> {
         is_it
     }
 
-    fn expect(&mut self, wanted: &str) -> Result<()> {
+    pub(super) fn expect(&mut self, wanted: &str) -> Result<()> {
         if self.accept(wanted) {
             Ok(())
         } else {
@@ -375,14 +411,14 @@ impl<'w> Words<'w> {
         }
     }
 
-    fn end(&self) -> Result<()> {
+    pub(super) fn end(&self) -> Result<()> {
         match self.peek() {
             None => Ok(()),
             Some(_) => Err(self.unexpected()),
         }
     }
 
-    fn name(&mut self) -> Result<String> {
+    pub(super) fn name(&mut self) -> Result<String> {
         let Some(Token::Word(word)) = self.peek() else {
             return Err(self.unexpected());
         };
@@ -394,7 +430,7 @@ impl<'w> Words<'w> {
         Ok(cut(name))
     }
 
-    fn string(&mut self) -> Result<String> {
+    pub(super) fn string(&mut self) -> Result<String> {
         let text = match self.peek() {
             Some(Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text)) => {
                 text.clone()
@@ -414,7 +450,7 @@ impl<'w> Words<'w> {
         Ok(names)
     }
 
-    fn path(&mut self) -> Result<Path> {
+    pub(super) fn path(&mut self) -> Result<Path> {
         let mut names = self.names()?;
         let name = names.pop().unwrap_or_default();
         Ok(Path {
@@ -486,7 +522,6 @@ impl<'w> Words<'w> {
         }))
     }
 
-    /// `SET SCHEMA` of a table or view; none for another change.
     /// `[NOT] DEFERRABLE` and `INITIALLY ...`.
     fn deferral(&mut self) -> ConstraintCharacteristics {
         let mut deferral = ConstraintCharacteristics {
@@ -512,10 +547,12 @@ impl<'w> Words<'w> {
         }
     }
 
+    /// `SET SCHEMA` of a table or view, or `ALTER CONSTRAINT`; none for another change.
     fn set_schema(&mut self, is_view: bool) -> Option<Own> {
         let if_exists = self.accept("IF") && self.accept("EXISTS");
         self.accept("ONLY");
         let name = self.path().ok()?;
+        let start = self.next;
         if !is_view && self.accept("ALTER") && self.accept("CONSTRAINT") {
             let constraint = self.name().ok()?;
             let deferral = self.deferral();
@@ -526,6 +563,11 @@ impl<'w> Words<'w> {
                 deferral,
             });
         }
+        self.next = start;
+        if !is_view && let Some(stored) = self.storage(if_exists, &name) {
+            return Some(stored);
+        }
+        self.next = start;
         let is_move = self.accept("SET") && self.accept("SCHEMA");
         let schema = self.name().ok().filter(|_| is_move)?;
         self.end().ok()?;
@@ -537,8 +579,13 @@ impl<'w> Words<'w> {
         })
     }
 
-    fn attach_index(&mut self) -> Option<Own> {
+    fn changed_index(&mut self) -> Option<Own> {
+        let if_exists = self.accept("IF") && self.accept("EXISTS");
         let index = self.path().ok()?;
+        let stored = self.storage(if_exists, &index);
+        if stored.is_some() {
+            return stored;
+        }
         let attaches = self.accept("ATTACH") && self.accept("PARTITION");
         let partition = self.path().ok().filter(|_| attaches)?;
         self.end().ok()?;
@@ -551,23 +598,27 @@ impl<'w> Words<'w> {
             self.expect("EXISTS")?;
         }
         let name = self.path()?;
-        let change = match () {
-            () if self.accept("RENAME") => {
-                self.expect("TO")?;
-                SequenceChange::Rename(self.name()?)
+        let start = self.next;
+        let change = match self.object_change() {
+            Some(change) => Self::sequence_change(change?),
+            None => {
+                self.next = start;
+                self.changed_sequence()?
             }
-            () if self.accept("OWNER") => {
-                self.expect("TO")?;
-                self.name()?;
+        };
+        self.end()?;
+        Ok(Own::AlterSequence {
+            if_exists,
+            name,
+            change,
+        })
+    }
+
+    fn changed_sequence(&mut self) -> Result<SequenceChange> {
+        Ok(match () {
+            () if self.accept("SET") && (self.accept("LOGGED") || self.accept("UNLOGGED")) => {
                 SequenceChange::Nothing
             }
-            () if self.accept("SET") => match self.accept("SCHEMA") {
-                true => SequenceChange::SetSchema(self.name()?),
-                false if self.accept("LOGGED") || self.accept("UNLOGGED") => {
-                    SequenceChange::Nothing
-                }
-                false => return Err(self.unexpected()),
-            },
             () => {
                 let mut options = SequenceOptions::default();
                 if self.peek().is_none() {
@@ -578,12 +629,6 @@ impl<'w> Words<'w> {
                 }
                 SequenceChange::Options(options)
             }
-        };
-        self.end()?;
-        Ok(Own::AlterSequence {
-            if_exists,
-            name,
-            change,
         })
     }
 
@@ -664,12 +709,7 @@ impl<'w> Words<'w> {
         self.expect("ON")?;
         let table = self.path()?;
         self.expect("IS")?;
-        let comment = match self.peek() {
-            Some(Token::SingleQuotedString(text)) => Some(text.clone()),
-            Some(Token::Word(word)) if word.value.eq_ignore_ascii_case("null") => None,
-            _ => return Err(self.unexpected()),
-        };
-        self.advance();
+        let comment = self.comment_text()?;
         self.end()?;
         Ok(Own::CommentOnConstraint {
             constraint,

@@ -16,7 +16,7 @@ use indelible::TableLock;
 use sql_bind::{no_relation, row_scope, type_named};
 use sql_parse::{ident_text, identity_change, mark_of, object_name};
 use sqlparser::ast::{
-    AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior, Ident, RenameTableNameKind,
+    AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior,
 };
 
 /// Changes a table.
@@ -67,7 +67,7 @@ impl Session {
                 new_column_name,
             } => self.rename_column(oid, old_column_name, new_column_name),
             AlterTableOperation::RenameConstraint { old_name, new_name } => {
-                self.rename_constraint(oid, old_name, new_name)
+                self.rename_constraint(oid, &ident_text(old_name), &ident_text(new_name))
             }
             AlterTableOperation::AddConstraint { constraint, .. } => {
                 self.add_constraint(oid, constraint)
@@ -111,49 +111,6 @@ impl Session {
                 ))
             }
         }
-    }
-
-    fn rename(&mut self, oid: Oid, name: &RenameTableNameKind) -> Result<()> {
-        let (RenameTableNameKind::As(name) | RenameTableNameKind::To(name)) = name;
-        let (_, name) = object_name(name)?;
-        let mut object = self.altered(oid)?;
-        if self.is_taken(object.namespace, &name) {
-            let message = format!("relation \"{name}\" already exists");
-            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
-        }
-        object.name = name;
-        self.put(object, None)
-    }
-
-    fn rename_column(&mut self, oid: Oid, old: &Ident, new: &Ident) -> Result<()> {
-        let (old, new) = (ident_text(old), ident_text(new));
-        let mut object = self.altered(oid)?;
-        let table = object.name.clone();
-        let body = table_body(&mut object)?;
-        let at = body.column(&old).ok_or_else(|| no_column(&old, &table))?;
-        if body.column(&new).is_some() {
-            let message = format!("column \"{new}\" of relation \"{table}\" already exists");
-            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
-        }
-        let mentions = |text: &str| text.contains(old.as_str());
-        let in_index = body.forms.iter().any(|form| {
-            let predicate = form.predicate.iter();
-            form.keys.iter().chain(predicate).any(|text| mentions(text))
-        });
-        let mut keys = body.lineage.scheme.iter().flat_map(|scheme| &scheme.keys);
-        let is_named = in_index || keys.any(|key| mentions(key)) || body.constraints.iter().any(|constraint| {
-            matches!(&constraint.rule, Rule::Check { condition } if mentions(condition))
-        }) || body.columns.iter().any(|column| matches!(&column.origin, Origin::Generated(text) if mentions(text)));
-        if is_named {
-            let instead =
-                "Drop the check, the generated column or the index first, and add it afterwards.";
-            return Err(SqlError::unsupported(
-                "renaming a column that a check, a generated column or an expression names",
-                instead,
-            ));
-        }
-        body.columns[at].name = new;
-        self.put(object, None)
     }
 
     pub(super) fn bound_check(&self, text: &str, table: &str, columns: &[Column]) -> Result<Expr> {
@@ -509,7 +466,7 @@ pub(super) fn table_body(object: &mut Object) -> Result<&mut TableBody> {
     }
 }
 
-fn no_column(name: &str, table: &str) -> SqlError {
+pub(super) fn no_column(name: &str, table: &str) -> SqlError {
     let message = format!("column \"{name}\" of relation \"{table}\" does not exist");
     SqlError::new(SqlState::UNDEFINED_COLUMN, message)
 }

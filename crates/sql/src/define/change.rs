@@ -66,7 +66,7 @@ impl Session {
     }
 
     /// Fails unless the session's role may create objects in a schema, or a schema.
-    fn may_create(&self, namespace: Oid) -> Result<()> {
+    pub(super) fn may_create(&self, namespace: Oid) -> Result<()> {
         let names = &self.environment.names;
         if self.is_temporary(namespace) || names.catalog.is_superuser(names.role) {
             return Ok(());

@@ -1,7 +1,7 @@
 //! `COMMENT ON`.
 //!
-//! Tables, views, sequences, schemas, types, roles, columns, indexes and constraints keep their
-//! comments; those on the database and on extensions are forgotten.
+//! Tables, views, sequences, schemas, types, functions, roles, columns, indexes and constraints keep
+//! their comments; those on the database and on extensions are forgotten.
 
 use super::role::no_role;
 use crate::catalog::{Body, Names, Object, Oid};
@@ -10,7 +10,7 @@ use crate::session::Session;
 use crate::sink::Completion;
 use sql_bind::no_relation;
 use sql_parse::{Path, ident_text, object_name};
-use sqlparser::ast::{CommentObject, ObjectName, ObjectNamePart};
+use sqlparser::ast::{CommentObject, ObjectName, ObjectNamePart, Statement};
 use std::sync::Arc;
 
 /// Gives an object a comment, or takes it away.
@@ -110,6 +110,21 @@ pub(super) fn on_constraint(
         table.name
     );
     Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
+}
+
+/// Gives a function a comment, or takes it away.
+pub(super) fn on_function(
+    session: &mut Session,
+    function: &Statement,
+    comment: Option<&str>,
+) -> Result<Completion> {
+    session.begin_definition()?;
+    let found = session.function_described(function)?;
+    let found = found.map_err(|message| SqlError::new(SqlState::UNDEFINED_FUNCTION, message))?;
+    let mut object = Object::clone(&found);
+    object.comment = comment.filter(|text| !text.is_empty()).map(str::to_owned);
+    session.put(object, None)?;
+    Ok(Completion::new("COMMENT"))
 }
 
 impl Session {

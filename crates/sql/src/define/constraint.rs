@@ -13,8 +13,7 @@ use sql_parse::ident_text;
 use sqlparser::ast::{Ident, TableConstraint};
 
 impl Session {
-    pub(super) fn rename_constraint(&mut self, oid: Oid, old: &Ident, new: &Ident) -> Result<()> {
-        let (old, new) = (ident_text(old), ident_text(new));
+    pub(super) fn rename_constraint(&mut self, oid: Oid, old: &str, new: &str) -> Result<()> {
         let mut object = self.altered(oid)?;
         let table = object.name.clone();
         let body = table_body(&mut object)?;
@@ -22,10 +21,10 @@ impl Session {
             .constraints
             .iter_mut()
             .find(|constraint| constraint.name == old);
-        let constraint = constraint.ok_or_else(|| no_constraint(&old, &table))?;
-        constraint.name.clone_from(&new);
+        let constraint = constraint.ok_or_else(|| no_constraint(old, &table))?;
+        new.clone_into(&mut constraint.name);
         if let Some(index) = body.indexes.iter_mut().find(|index| index.name == old) {
-            index.name = new;
+            new.clone_into(&mut index.name);
         }
         self.put(object, None)
     }

@@ -67,8 +67,14 @@ impl Session {
             (Body::View(_) | Body::Sequence(_), _) => {
                 self.readers(|view, reads| view.oid != before.oid && reads.contains(&before.oid))
             }
-            (Body::Schema | Body::Function(_) | Body::Enum(_), _)
-            | (Body::Domain(_) | Body::Composite(_), _) => self.readers(|_, _| true),
+            (
+                Body::Schema
+                | Body::Function(_)
+                | Body::Enum(_)
+                | Body::Domain(_)
+                | Body::Composite(_),
+                _,
+            ) => self.readers(|_, _| true),
             _ => Ok(Vec::new()),
         }
     }

@@ -164,7 +164,7 @@ impl Session {
     }
 
     /// The function that is described; the message of its absence if there is none.
-    fn described(
+    pub(super) fn described(
         &self,
         described: &FunctionDesc,
     ) -> Result<std::result::Result<Arc<Object>, String>> {

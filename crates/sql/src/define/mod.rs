@@ -26,6 +26,7 @@ mod identity;
 mod index;
 mod inherit;
 mod like;
+mod naming;
 mod other;
 mod partition;
 mod reindex;
@@ -117,6 +118,15 @@ pub(crate) fn run(
 /// Runs a statement that the parser does not know.
 fn own_statement(session: &mut Session, parsed: &Parsed, own: &Own) -> Result<Completion> {
     match own {
+        Own::Alter(alter) => naming::alter(session, alter),
+        Own::Storage {
+            if_exists,
+            name,
+            column,
+        } => other::storage(session, (name, *if_exists), column.as_deref()),
+        Own::CommentOnFunction { function, comment } => {
+            comment::on_function(session, function, comment.as_deref())
+        }
         Own::CreateSchema(parts) => schema::create_with_objects(session, parsed, parts),
         Own::AttachIndex { index, partition } => reindex::attach(session, index, partition),
         Own::Reindex(reindex) => reindex::reindex(session, reindex),

@@ -12,7 +12,7 @@ use crate::state::{Listen, SessionSequences};
 use crate::types::{Datum, Kind};
 use indelible::{TableLock, Wait};
 use sql_bind::no_relation;
-use sql_parse::{ident_text, object_name};
+use sql_parse::{Path, ident_text, object_name};
 use sqlparser::ast::{
     DiscardObject, Lock, LockTableMode, ObjectName, OnCommit, Statement, Truncate,
 };
@@ -34,6 +34,10 @@ pub(super) fn run(session: &mut Session, statement: &Statement) -> Result<Option
         Statement::Analyze(analyze) => {
             session.analyze(analyze.table_name.as_ref())?;
             "ANALYZE"
+        }
+        Statement::CreateExtension(create) => {
+            session.extension(&ident_text(&create.name), create.if_not_exists)?;
+            "CREATE EXTENSION"
         }
         Statement::Lock(lock) => {
             session.lock_tables(lock)?;
@@ -83,7 +87,55 @@ pub(super) fn run(session: &mut Session, statement: &Statement) -> Result<Option
     Ok(Some(Completion::new(command)))
 }
 
+/// Extensions whose functions are built in.
+const BUILT_IN: [&str; 2] = ["pgcrypto", "uuid-ossp"];
+
+/// Takes a change of how a table should be stored, and does nothing: that is the method's matter.
+pub(super) fn storage(
+    session: &mut Session,
+    (path, if_exists): (&Path, bool),
+    column: Option<&str>,
+) -> Result<Completion> {
+    let completion = Completion::new("ALTER TABLE");
+    let object = match session.relation_at(path) {
+        Ok(object) => object,
+        Err(error) if if_exists => {
+            let notice = format!("{}, skipping", error.message);
+            session.environment.host.notice(notice);
+            return Ok(completion);
+        }
+        Err(error) => return Err(error),
+    };
+    session.must_own(&object)?;
+    match (&object.body, column) {
+        (Body::Table(body), Some(column)) if body.column(column).is_none() => {
+            Err(super::alter::no_column(column, &object.name))
+        }
+        _ => Ok(completion),
+    }
+}
+
 impl Session {
+    /// `CREATE EXTENSION` of what is here in any case.
+    fn extension(&mut self, name: &str, if_not_exists: bool) -> Result<()> {
+        if BUILT_IN.contains(&name) {
+            return Ok(());
+        }
+        if name != "plpgsql" {
+            let instead = "See `docs/sql.md` for the functions that there are.";
+            return Err(SqlError::unsupported(
+                format!("the extension {name}"),
+                instead,
+            ));
+        }
+        let message = format!("extension \"{name}\" already exists");
+        if !if_not_exists {
+            return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
+        }
+        self.environment.host.notice(message + ", skipping");
+        Ok(())
+    }
+
     /// Keeps what is to happen to a temporary table at the end of a transaction.
     pub(super) fn note_on_commit(&mut self, oid: Oid, on_commit: Option<&OnCommit>) {
         match on_commit {

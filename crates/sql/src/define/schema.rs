@@ -20,11 +20,7 @@ pub(super) fn create(
 ) -> Result<Completion> {
     let name = name_of(name)?;
     let completion = Completion::new("CREATE SCHEMA");
-    if name.starts_with("pg_") {
-        let message = format!("unacceptable schema name \"{name}\"");
-        let error = SqlError::new(SqlState("42939"), message);
-        return Err(error.detail("The prefix \"pg_\" is reserved for system schemas."));
-    }
+    check_name(&name)?;
     session.begin_definition()?;
     if session.catalog().schema(&name).is_some() {
         let message = format!("schema \"{name}\" already exists");
@@ -47,6 +43,16 @@ pub(super) fn create(
     };
     session.put(object, None)?;
     Ok(completion)
+}
+
+/// Fails for a name that only schemas of the system have.
+pub(super) fn check_name(name: &str) -> Result<()> {
+    if !name.starts_with("pg_") {
+        return Ok(());
+    }
+    let message = format!("unacceptable schema name \"{name}\"");
+    let error = SqlError::new(SqlState("42939"), message);
+    Err(error.detail("The prefix \"pg_\" is reserved for system schemas."))
 }
 
 /// Creates a schema, and objects in it.

@@ -84,6 +84,10 @@ pub(super) fn alter(
     let mut new = Object::clone(&object);
     match change {
         SequenceChange::Nothing => return Ok(completion),
+        SequenceChange::Owner(owner) => {
+            session.change_owner(object.oid, owner)?;
+            return Ok(completion);
+        }
         SequenceChange::Rename(name) => {
             if session.is_taken(object.namespace, name) {
                 let message = format!("relation \"{name}\" already exists");
@@ -132,7 +136,7 @@ impl Session {
     }
 
     /// How defaults ask a sequence for a number: with its schema, and without if it is found so.
-    fn calls_of(&self, sequence: &Object) -> Vec<String> {
+    pub(super) fn calls_of(&self, sequence: &Object) -> Vec<String> {
         let name = quoted(&sequence.name);
         let schema = self.catalog().object(sequence.namespace);
         let schema = schema.map_or_else(String::new, |schema| quoted(&schema.name));
@@ -152,16 +156,26 @@ impl Session {
         if (before.namespace, &before.name) == (after.namespace, &after.name) {
             return Ok(());
         }
+        let (calls, defaults) = (self.calls_of(before), self.defaults_of(before.oid));
+        self.write_calls(after, &calls, defaults)
+    }
+
+    /// Lets defaults of columns name a sequence as it is called now, instead of by `calls`.
+    pub(super) fn write_calls(
+        &mut self,
+        after: &Object,
+        calls: &[String],
+        defaults: Vec<(Arc<Object>, usize)>,
+    ) -> Result<()> {
         let schema = self.catalog().object(after.namespace);
         let schema = schema.map_or_else(String::new, |schema| quoted(&schema.name));
         let new = format!("nextval('{schema}.{}'", quoted(&after.name));
-        let calls = self.calls_of(before);
-        for (table, at) in self.defaults_of(before.oid) {
+        for (table, at) in defaults {
             let mut table = self.altered(table.oid)?;
             if let Body::Table(body) = &mut table.body
                 && let Some(default) = &mut body.columns[at].default
             {
-                for call in &calls {
+                for call in calls {
                     *default = default.replace(call.as_str(), &new);
                 }
             }

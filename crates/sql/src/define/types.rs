@@ -103,16 +103,7 @@ pub(super) fn alter_type(session: &mut Session, alter: &AlterType) -> Result<Com
     })?;
     let mut object = Object::clone(&found);
     if let AlterTypeOperation::Rename(rename) = &alter.operation {
-        object.name = ident_text(&rename.new_name);
-        if session
-            .catalog()
-            .find(Names::Types, object.namespace, &object.name)
-            .is_some()
-        {
-            let message = format!("type \"{}\" already exists", object.name);
-            return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
-        }
-        session.put(object, None)?;
+        session.rename_object(&found, &ident_text(&rename.new_name))?;
         return Ok(completion);
     }
     let Body::Enum(body) = &mut object.body else {

@@ -262,6 +262,21 @@ fn overlay(a: &[Datum]) -> Result<Datum> {
     Ok(Datum::bytes([head, new, tail].concat()))
 }
 
+/// The hash of some bytes by a function that is named, as `pgcrypto` has it.
+fn digested(bytes: &[u8], name: &str) -> Result<Datum> {
+    Ok(Datum::bytes(match name.to_lowercase().as_str() {
+        "md5" => digest::md5(bytes).to_vec(),
+        "sha224" => digest::sha224(bytes),
+        "sha256" => digest::sha256(bytes),
+        "sha384" => digest::sha384(bytes),
+        "sha512" => digest::sha512(bytes),
+        _ => {
+            let message = format!("Cannot use \"{name}\": No such hash algorithm");
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+        }
+    }))
+}
+
 fn trim(a: &[Datum], at_start: bool, at_end: bool) -> Result<Datum> {
     let (mut bytes, set) = (a[0].bytea()?, a[1].bytea()?);
     while let [first, rest @ ..] = bytes
@@ -343,6 +358,12 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::scalar("rtrim", &[Bytea, Bytea], Bytea, |_, a| trim(a, false, true)),
     Function::scalar("md5", &[Bytea], Text, |_, a| {
         Ok(Datum::text(digest::hex(&digest::md5(a[0].bytea()?))))
+    }),
+    Function::scalar("digest", &[Bytea, Text], Bytea, |_, a| {
+        digested(a[0].bytea()?, a[1].str()?)
+    }),
+    Function::scalar("digest", &[Text, Text], Bytea, |_, a| {
+        digested(a[0].str()?.as_bytes(), a[1].str()?)
     }),
     Function::scalar("sha224", &[Bytea], Bytea, |_, a| {
         Ok(Datum::bytes(digest::sha224(a[0].bytea()?)))

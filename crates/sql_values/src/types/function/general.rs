@@ -330,5 +330,9 @@ pub(super) const FUNCTIONS: &[Function] = &[
         Ok(uuid(unguessable(), 4))
     })
     .volatile(),
+    Function::scalar("uuid_generate_v4", &[], Uuid, |_, _| {
+        Ok(uuid(unguessable(), 4))
+    })
+    .volatile(),
     Function::scalar("uuidv7", &[], Uuid, |_, _| Ok(timed_uuid())).volatile(),
 ];

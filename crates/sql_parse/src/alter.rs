@@ -1,0 +1,217 @@
+//! `ALTER` of names, schemas and owners, which is the same for all kinds of objects, and comments
+//! on functions. Files of `pg_dump` are full of them.
+//!
+//! Changes that are not of this form are left to the parser.
+
+use super::own::{Own, Path, SequenceChange, Words};
+use sql_values::error::Result;
+use sqlparser::ast::{Ident, Owner, Statement};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+use std::sync::Arc;
+
+/// A kind of objects that `ALTER` names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AlterKind {
+    /// `SCHEMA`.
+    Schema,
+    /// `DOMAIN`.
+    Domain,
+    /// `TYPE`.
+    Type,
+    /// `VIEW`.
+    View,
+    /// `INDEX`.
+    Index,
+    /// `FUNCTION`.
+    Function,
+}
+
+impl AlterKind {
+    /// Its word in statements.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Schema => "SCHEMA",
+            Self::Domain => "DOMAIN",
+            Self::Type => "TYPE",
+            Self::View => "VIEW",
+            Self::Index => "INDEX",
+            Self::Function => "FUNCTION",
+        }
+    }
+}
+
+/// `ALTER` of an object's name, schema or owner.
+#[derive(Clone, Debug)]
+pub struct Alter {
+    /// The kind of the object.
+    pub kind: AlterKind,
+    /// Whether there may be none.
+    pub if_exists: bool,
+    /// Its name.
+    pub name: Path,
+    /// For a function, the `DROP FUNCTION` that would name it.
+    pub function: Option<Arc<Statement>>,
+    /// The change.
+    pub change: ObjectChange,
+}
+
+/// A change of an object itself.
+#[derive(Clone, Debug)]
+pub enum ObjectChange {
+    /// Another name.
+    Rename(String),
+    /// Another schema.
+    SetSchema(String),
+    /// Another owner.
+    Owner(Owner),
+}
+
+impl Words<'_> {
+    /// `ALTER` of an object's name, schema or owner; none for another statement.
+    pub(super) fn alter(&mut self) -> Option<Result<Own>> {
+        let kinds = [
+            AlterKind::Schema,
+            AlterKind::Domain,
+            AlterKind::Type,
+            AlterKind::View,
+            AlterKind::Index,
+            AlterKind::Function,
+        ];
+        let kind = if self.accept("ROUTINE") {
+            AlterKind::Function
+        } else {
+            kinds.into_iter().find(|kind| self.accept(kind.word()))?
+        };
+        let if_exists = self.accept("IF") && self.accept("EXISTS");
+        let start = self.next;
+        let name = self.path().ok()?;
+        let function = match kind {
+            AlterKind::Function => Some(self.described(start)),
+            _ => None,
+        };
+        let change = self.object_change()?;
+        let function = match function.transpose() {
+            Ok(function) => function,
+            Err(error) => return Some(Err(error)),
+        };
+        Some(change.and_then(|change| {
+            self.end()?;
+            Ok(Own::Alter(Alter {
+                kind,
+                if_exists,
+                name,
+                function,
+                change,
+            }))
+        }))
+    }
+
+    /// A change of an object's name, schema or owner; none for another change.
+    pub(super) fn object_change(&mut self) -> Option<Result<ObjectChange>> {
+        match () {
+            () if self.accept("RENAME") && self.accept("TO") => {
+                Some(self.name().map(ObjectChange::Rename))
+            }
+            () if self.accept("OWNER") && self.accept("TO") => {
+                Some(self.role().map(ObjectChange::Owner))
+            }
+            () if self.accept("SET") && self.accept("SCHEMA") => {
+                Some(self.name().map(ObjectChange::SetSchema))
+            }
+            () => None,
+        }
+    }
+
+    /// The change of a sequence that one of an object is.
+    pub(super) fn sequence_change(change: ObjectChange) -> SequenceChange {
+        match change {
+            ObjectChange::Rename(name) => SequenceChange::Rename(name),
+            ObjectChange::SetSchema(schema) => SequenceChange::SetSchema(schema),
+            ObjectChange::Owner(owner) => SequenceChange::Owner(owner),
+        }
+    }
+
+    fn role(&mut self) -> Result<Owner> {
+        Ok(match () {
+            () if self.accept("CURRENT_USER") => Owner::CurrentUser,
+            () if self.accept("CURRENT_ROLE") => Owner::CurrentRole,
+            () if self.accept("SESSION_USER") => Owner::SessionUser,
+            () => Owner::Ident(Ident::with_quote('"', self.name()?)),
+        })
+    }
+
+    /// The `DROP FUNCTION` of a function whose name has been read: its arguments follow, if they
+    /// are told.
+    fn described(&mut self, start: usize) -> Result<Arc<Statement>> {
+        if self.peek() == Some(&Token::LParen) {
+            let mut depth = 0_usize;
+            while let Some(token) = self.peek() {
+                match token {
+                    Token::LParen => depth += 1,
+                    Token::RParen => depth -= 1,
+                    _ => {}
+                }
+                self.advance();
+                if depth == 0 {
+                    break;
+                }
+            }
+        }
+        let words = ["DROP", "FUNCTION"].map(|word| {
+            let token = Token::make_keyword(word);
+            TokenWithSpan::wrap(token)
+        });
+        let named = self.tokens[start..self.next].iter();
+        let tokens: Vec<TokenWithSpan> = words.into_iter().chain(named.copied().cloned()).collect();
+        super::parse_one(&tokens, self.places).map(Arc::new)
+    }
+
+    /// `COMMENT ON FUNCTION`, after these words.
+    pub(super) fn comment_on_function(&mut self) -> Result<Own> {
+        let start = self.next;
+        self.path()?;
+        let function = self.described(start)?;
+        self.expect("IS")?;
+        let comment = self.comment_text()?;
+        self.end()?;
+        Ok(Own::CommentOnFunction { function, comment })
+    }
+
+    /// Changes of a table that say how it should be stored: they are taken and mean nothing. None
+    /// for another change.
+    pub(super) fn storage(&mut self, if_exists: bool, name: &Path) -> Option<Own> {
+        let column = if self.accept("ALTER") {
+            self.accept("COLUMN");
+            Some(self.name().ok()?)
+        } else {
+            None
+        };
+        let is_set = self.accept("SET");
+        let words: &[&str] = match (&column, is_set) {
+            (Some(_), true) => &["STATISTICS", "STORAGE", "COMPRESSION"],
+            (None, true) => &["LOGGED", "UNLOGGED", "WITHOUT"],
+            (None, false) if self.accept("CLUSTER") => &["ON"],
+            _ if self.accept("RESET") => &[],
+            _ => return None,
+        };
+        let is_known = words.iter().any(|word| self.accept(word));
+        let mut rest = self.tokens[self.next..].iter().map(|token| &token.token);
+        let is_list = rest.clone().next() == Some(&Token::LParen)
+            && rest.clone().next_back() == Some(&Token::RParen);
+        // Several changes in a statement are the parser's matter.
+        let is_word = is_known && rest.len() <= 2 && rest.all(|one| *one != Token::Comma);
+        (is_word || is_list && !words.contains(&"ON")).then(|| Own::Storage {
+            if_exists,
+            name: name.clone(),
+            column,
+        })
+    }
+
+    /// A comment, or NULL for none.
+    pub(super) fn comment_text(&mut self) -> Result<Option<String>> {
+        if self.accept("NULL") {
+            return Ok(None);
+        }
+        self.string().map(Some)
+    }
+}
