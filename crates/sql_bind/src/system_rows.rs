@@ -3,8 +3,8 @@
 //! Those that are queries are bound like views; the rows of all others are made when the statement
 //! runs.
 
+use super::Binder;
 use super::from::Source;
-use super::{Binder, ScopeColumn};
 use crate::catalog::ViewBody;
 use crate::error::Result;
 use crate::plan::{Expr, Node, OutputColumn, Project, System};
@@ -32,7 +32,7 @@ impl Binder<'_> {
         path.find_map(|schema| system::find(Some(schema), name))
     }
 
-    /// A relation of the system. Its number is a column that only a full name reaches.
+    /// A relation of the system.
     pub(super) fn system_rows(
         &mut self,
         relation: &'static Relation,
@@ -59,13 +59,18 @@ impl Binder<'_> {
             .into(),
         };
         let mut source = self.source_of(node, shown, columns, false)?;
-        source.scope.columns.push(ScopeColumn {
-            table: Some(shown.into()),
-            name: "tableoid".to_owned(),
-            expression: Expr::Constant(Datum::Oid(relation.oid), Kind::Oid.plain()),
-            is_visible: false,
-            origin: (0, 0),
-        });
+        if let Some(last) = source.scope.tables.last_mut() {
+            let own = Expr::Constant(Datum::Oid(relation.oid), Kind::Oid.plain());
+            last.table_oid = Some(match relation.columns.first() {
+                // In the rows of an outer join it may be NULL, and then the table's number is too.
+                Some(column) if column.name == "oid" => {
+                    let is_null = Expr::IsNull(Box::new(Expr::Column(0, Kind::Oid.plain())), false);
+                    let none = Expr::null(Kind::Oid.plain());
+                    Expr::Case(vec![(is_null, none)], Box::new(own))
+                }
+                _ => own,
+            });
+        }
         Ok(source)
     }
 

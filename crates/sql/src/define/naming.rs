@@ -1,7 +1,7 @@
 //! Other names, schemas and owners of objects.
 //!
-//! A name must be free in its schema. Texts of the catalogue that have the old name are written anew
-//! with the change, so that an object works on under its new name.
+//! A name must be free in its schema. Texts of the catalogue that have the old name are written
+//! anew with the change, so that an object works on under its new name.
 
 use super::alter::{no_column, table_body};
 use crate::catalog::{Body, Names, Object, Oid, Origin, Rule};

@@ -2,6 +2,7 @@
 //!
 //! They are those of PostgreSQL that say something true here; their numbers are PostgreSQL's.
 
+use super::constraint::PLPGSQL;
 use super::rows::{Maker, Rows, Sources, flag, text};
 use super::types::OPERATOR_CLASSES;
 use crate::catalog::Oid;
@@ -93,7 +94,7 @@ fn languages(_: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
 /// Every database of PostgreSQL has this extension; tools ask for it.
 fn extensions(_: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     rows.push([
-        ("oid", Datum::Oid(13_559)),
+        ("oid", Datum::Oid(PLPGSQL)),
         ("extname", text("plpgsql")),
         ("extversion", text("1.0")),
     ]);

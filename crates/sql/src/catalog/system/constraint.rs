@@ -6,8 +6,8 @@
 use super::rows::{CLASS, Maker, REWRITE, Rows, Sources, array, flag, small, text, vector};
 use super::types::{operator_class, storage_of};
 use crate::catalog::{
-    Action, Body, Catalog, Constraint, Deferral, Foreign, Index, Object, Oid, Origin, Rule,
-    TableBody,
+    Action, Body, Catalog, Constraint, Deferral, Foreign, INDELIBLE, Index, Object, Oid, Origin,
+    Rule, TableBody,
 };
 use crate::error::Result;
 use crate::state::parts_of;
@@ -18,6 +18,11 @@ pub(super) const MAKERS: &[Maker] = &[
     ("pg_constraint", constraints),
     ("pg_depend", dependencies),
 ];
+
+/// Numbers of `pg_namespace` and `pg_extension`, and of the extension that is there.
+const NAMESPACE: Oid = 2615;
+const EXTENSION: Oid = 3079;
+pub(super) const PLPGSQL: Oid = 13_559;
 
 /// Bits of `indoption`: the column descends, and its NULLs come first.
 const DESCENDS: i16 = 1;
@@ -232,6 +237,20 @@ impl Sources<'_> {
 /// Sequences depend on the columns that they go with, and views on what they read.
 fn dependencies(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     let catalog = &from.names.catalog;
+    // Our own schema belongs to an extension, so that `pg_dump` leaves it alone.
+    let own = sql_bind::system::all().iter();
+    let own = own.filter(|relation| relation.schema == "indelible");
+    let own = own.map(|relation| (CLASS, relation.oid));
+    for (class, oid) in own.chain([(NAMESPACE, INDELIBLE)]) {
+        rows.push([
+            ("classid", Datum::Oid(class)),
+            ("objid", Datum::Oid(oid)),
+            ("refclassid", Datum::Oid(EXTENSION)),
+            ("refobjid", Datum::Oid(PLPGSQL)),
+            ("refobjsubid", Datum::Int4(0)),
+            ("deptype", text("e")),
+        ]);
+    }
     for object in catalog.objects() {
         match &object.body {
             Body::Sequence(sequence) => {

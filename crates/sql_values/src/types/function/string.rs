@@ -5,7 +5,7 @@
 
 use super::super::array::Array;
 use super::super::datum::{Datum, without_blanks};
-use super::super::kind::Kind::{self, Bool, Bpchar, Int4, Int8, Text};
+use super::super::kind::Kind::{self, Bool, Bpchar, Char, Int4, Int8, Name, Text};
 use super::digest;
 use super::{Function, Rows};
 use crate::error::{Result, SqlError, SqlState};
@@ -574,6 +574,11 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
     Function::scalar("starts_with", &[Text, Text], Bool, |_, a| {
         Ok(Datum::Bool(a[0].str()?.starts_with(a[1].str()?)))
+    }),
+    Function::scalar("array_subscript", &[Name, Int4], Char, |_, a| {
+        let at = usize::try_from(a[1].int()?).ok();
+        let one = at.and_then(|at| a[0].str().ok()?.get(at..=at));
+        Ok(one.map_or(Datum::Null, Datum::text))
     }),
     Function::scalar("ascii", &[Text], Int4, |_, a| {
         int(a[0]
