@@ -9,8 +9,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::plan::Expr;
 use crate::session::Session;
 use crate::state::{Loose, quoted};
-use sql_parse::ident_text;
-use sqlparser::ast::{Ident, TableConstraint};
+use sqlparser::ast::TableConstraint;
 
 impl Session {
     pub(super) fn rename_constraint(&mut self, oid: Oid, old: &str, new: &str) -> Result<()> {
