@@ -15,9 +15,7 @@ use crate::types::Type;
 use indelible::TableLock;
 use sql_bind::{no_relation, row_scope, type_named};
 use sql_parse::{ident_text, identity_change, mark_of, object_name};
-use sqlparser::ast::{
-    AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior,
-};
+use sqlparser::ast::{AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior};
 
 /// Changes a table.
 pub(super) fn alter(session: &mut Session, alter: &AlterTable) -> Result<Completion> {
