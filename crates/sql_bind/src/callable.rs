@@ -46,8 +46,7 @@ const TABLE: &[Function] = &[
     // A cast to a domain calls it for a value that breaks one of the domain's conditions.
     Function::scalar("domain_violation", &[Text, Text], Void, |_, a| {
         let (domain, check) = (a[0].str()?, a[1].str()?);
-        let message = format!("value for domain {domain} violates check constraint \"{check}\"");
-        Err(SqlError::new(SqlState::CHECK_VIOLATION, message))
+        Err(domain_violation(domain, check))
     })
     .volatile(),
     Function::host("pg_advisory_unlock_all", &[], Void),
@@ -148,4 +147,19 @@ pub fn functions() -> &'static Functions {
         ])
     });
     &ALL
+}
+
+/// The error of a value that breaks a condition of a domain; NOT NULL has no name.
+pub fn domain_violation(domain: &str, check: &str) -> SqlError {
+    let (state, message) = if check.is_empty() {
+        let message = format!("domain {domain} does not allow null values");
+        (SqlState::NOT_NULL_VIOLATION, message)
+    } else {
+        let message = format!("value for domain {domain} violates check constraint \"{check}\"");
+        (SqlState::CHECK_VIOLATION, message)
+    };
+    SqlError::new(state, message).named(|names| {
+        names.data_type = Some(domain.to_owned());
+        names.constraint = (!check.is_empty()).then(|| check.to_owned());
+    })
 }

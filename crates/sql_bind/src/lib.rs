@@ -76,7 +76,7 @@ mod target;
 mod view;
 mod window;
 
-pub use callable::functions;
+pub use callable::{domain_violation, functions};
 pub use current::{CursorRows, Tracked, not_updatable};
 pub use data_type::{TypeName, type_named};
 pub use names::{SessionNames, parts_of, quoted};

@@ -65,8 +65,8 @@ impl Binder<'_> {
                 // In the rows of an outer join it may be NULL, and then the table's number is too.
                 Some(column) if column.name == "oid" => {
                     let is_null = Expr::IsNull(Box::new(Expr::Column(0, Kind::Oid.plain())), false);
-                    let none = Expr::null(Kind::Oid.plain());
-                    Expr::Case(vec![(is_null, none)], Box::new(own))
+                    let missing = Expr::null(Kind::Oid.plain());
+                    Expr::Case(vec![(is_null, missing)], Box::new(own))
                 }
                 _ => own,
             });

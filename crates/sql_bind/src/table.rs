@@ -297,7 +297,7 @@ impl Binder<'_> {
         self.default_of(&body_of(&object).columns[at])
     }
 
-    /// Conditions of a column's domain, and of the domains below it.
+    /// Conditions of a column's domain, and of the domains below it. NOT NULL has no name.
     fn domain_checks(&mut self, column: &Column) -> Result<Vec<(String, String, Expr)>> {
         let mut checks = Vec::new();
         let Some(object) = column.domain.and_then(|oid| self.names.catalog.object(oid)) else {
@@ -305,6 +305,11 @@ impl Binder<'_> {
         };
         let object = Arc::clone(object);
         if let Body::Domain(domain) = &object.body {
+            if domain.not_null {
+                let value = Box::new(Expr::Column(0, column.data_type));
+                let condition = Expr::IsNull(value, true);
+                checks.push((object.name.clone(), String::new(), condition));
+            }
             for (name, condition) in &domain.checks {
                 let scope = row_scope("", [("value".to_owned(), column.data_type)])?;
                 let condition = self.stored(condition, scope)?;

@@ -39,7 +39,9 @@ pub use own::{
 };
 pub use place::Places;
 pub use redact::{with_parameters, without_constants};
-pub use rewrite::{CURRENT_OF, CYCLE, FORCE_ALL, HEADER_MATCH, LIKE, ONLY, SEARCH, WEAKER};
+pub use rewrite::{
+    CURRENT_OF, CYCLE, FORCE_ALL, HEADER_MATCH, LIKE, NOT_NULL, ONLY, SEARCH, WEAKER,
+};
 
 use sql_values::error::{Result, SqlError, SqlState};
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart, Statement};
@@ -153,6 +155,46 @@ pub fn ident_text(ident: &Ident) -> String {
 pub fn mark_of(name: &Ident) -> Option<&str> {
     name.value.strip_prefix(MARK)
 }
+
+/// The text of a part of the tree as the catalogue keeps it: types after `::` in small letters.
+pub fn stored_text(part: &impl ToString) -> String {
+    let text = part.to_string();
+    let dialect = PostgreSqlDialect {};
+    let Ok(tokens) = Tokenizer::new(&dialect, &text).tokenize_with_location() else {
+        return text;
+    };
+    let places = Places::new(&text);
+    let mut stored = text.clone();
+    let mut is_type = false;
+    for token in &tokens {
+        match &token.token {
+            Token::DoubleColon => is_type = true,
+            Token::Word(word) if is_type && word.quote_style.is_none() => {
+                let range = places.byte(token.span.start)..places.byte(token.span.end);
+                let small = text[range.clone()].to_lowercase();
+                stored.replace_range(range, &small);
+                is_type = OF_TYPES.contains(&small.as_str());
+            }
+            Token::Whitespace(_) => {}
+            Token::LParen | Token::Number(..) | Token::Comma | Token::RParen => {}
+            _ => is_type = false,
+        }
+    }
+    stored
+}
+
+/// Words of types before others of their names.
+const OF_TYPES: [&str; 9] = [
+    "double",
+    "character",
+    "char",
+    "timestamp",
+    "time",
+    "with",
+    "without",
+    "bit",
+    "national",
+];
 
 /// Names have at most 63 bytes.
 pub fn cut(mut text: String) -> String {

@@ -16,6 +16,7 @@
 //! | `SUBSTRING(a SIMILAR b ESCAPE c)` | a call of three arguments |
 //! | `VARIADIC x` | `variadic => x` |
 //! | `ON ONLY table` of an index | a marked name before the table's |
+//! | `NOT NULL` of a domain | `CHECK` of a marked name; a default comes before all checks |
 //! | `CREATE RECURSIVE VIEW` | a view of a query `WITH RECURSIVE` |
 //! | `LIKE table` among columns, a target with a subscript | a marked name |
 //! | `ALTER COLUMN a SET GENERATED` and its kin | `SET DEFAULT` of a marked name |
@@ -28,12 +29,14 @@
 //! | `EXPLAIN (query)` | `EXPLAIN (FORMAT TEXT) (query)` |
 //! | `type ARRAY` | `type[]` |
 //! | `SEQUENCE NAME` of an identity column | nothing: the name is the usual one |
+//! | `OPERATOR(pg_catalog.=) ANY (...)` | `= ANY (...)` |
 //! | `BETWEEN SYMMETRIC a AND b` | `BETWEEN symmetric(a) AND b` |
 //! | `NOT EXISTS (...)`, which would bind more closely than `IS` and `::` | `NOT (EXISTS (...))` |
 //!
 //! A marked name begins with [`MARK`], which no text of a client has, and ends with the tokens that
 //! it stands for.
 
+mod domain;
 mod search;
 mod view;
 
@@ -53,6 +56,9 @@ pub const LIKE: &str = "like";
 pub const ONLY: &str = "only";
 /// A mark of `CURRENT OF`; the name of the cursor follows.
 pub const CURRENT_OF: &str = "current of ";
+
+/// A mark of `NOT NULL` of a domain, as a condition.
+pub const NOT_NULL: &str = "not null";
 
 /// A mark of `SEARCH` before the query of `WITH` that it is about.
 pub const SEARCH: &str = "search";
@@ -308,6 +314,10 @@ impl<'t> Words<'t> {
             self.recursive_view(at);
             return;
         }
+        if self.is(1, "DOMAIN") {
+            self.domain(2);
+            return;
+        }
         if self.is(1, "UNLOGGED") && self.is(2, "SEQUENCE") {
             self.replace(1..2, &[]);
         }
@@ -537,6 +547,18 @@ impl<'t> Words<'t> {
         }
     }
 
+    /// `OPERATOR(pg_catalog.=) ANY (...)`.
+    fn named_operator(&mut self, at: usize) {
+        let end = self.after_bracket(at + 1);
+        if self.is_any(end, &["ALL", "ANY", "SOME"]) {
+            let is_full = self.is_token(at + 3, &Token::Period);
+            let start = if is_full { at + 4 } else { at + 2 };
+            let operator = (start..end - 1).filter_map(|at| self.token(at).cloned());
+            let operator: Vec<Token> = operator.collect();
+            self.replace(at..end, &operator);
+        }
+    }
+
     fn anywhere(&mut self) {
         let mut at = 0;
         while at < self.len() {
@@ -567,6 +589,7 @@ impl<'t> Words<'t> {
                     self.replace(end..end, &[Token::RParen]);
                     self.replace(at + 1..at + 1, &[Token::LParen]);
                 }
+                "OPERATOR" if self.is_token(at + 1, &Token::LParen) => self.named_operator(at),
                 "SUBSTRING" if self.is_token(at + 1, &Token::LParen) => self.similar(at + 1),
                 "FOR" => self.lock(at),
                 "SEARCH" | "CYCLE" if at > 0 && self.is_token(at - 1, &Token::RParen) => {

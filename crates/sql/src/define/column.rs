@@ -9,7 +9,7 @@ use crate::session::Session;
 use crate::state::quoted;
 use crate::types::Type;
 use sql_bind::{TypeName, row_scope, type_named};
-use sql_parse::{ident_text, parse_expression};
+use sql_parse::{ident_text, parse_expression, stored_text};
 use sqlparser::ast::{
     ColumnDef, ColumnOption, ConstraintCharacteristics, DeferrableInitial, Expr,
     ForeignKeyConstraint, GeneratedAs, Ident, TableConstraint,
@@ -190,7 +190,7 @@ impl Session {
 
     /// The text of an expression that the catalogue keeps: one that reads back as the same.
     pub(super) fn kept_text(&self, expression: &Expr) -> Result<String> {
-        let text = expression.to_string();
+        let text = stored_text(expression);
         match parse_expression(&text) {
             Ok(read) if read == *expression => Ok(text),
             _ => {

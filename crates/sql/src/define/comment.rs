@@ -1,7 +1,7 @@
 //! `COMMENT ON`.
 //!
-//! Tables, views, sequences, schemas, types, functions, roles, columns, indexes and constraints keep
-//! their comments; those on the database and on extensions are forgotten.
+//! Tables, views, sequences, schemas, types, functions, roles, columns, indexes and constraints
+//! keep their comments; those on the database and on extensions are forgotten.
 
 use super::role::no_role;
 use crate::catalog::{Body, Names, Object, Oid};

@@ -9,9 +9,9 @@ use crate::session::Session;
 use crate::sink::Completion;
 use crate::types::{Kind, Type, storage};
 use sql_bind::type_named;
-use sql_parse::{ident_text, object_name};
+use sql_parse::{NOT_NULL, ident_text, mark_of, object_name};
 use sqlparser::ast::{
-    AlterType, AlterTypeAddValuePosition, AlterTypeOperation, CreateDomain, ObjectName,
+    AlterType, AlterTypeAddValuePosition, AlterTypeOperation, CreateDomain, Expr, ObjectName,
     TableConstraint, UserDefinedTypeCompositeAttributeDef, UserDefinedTypeRepresentation,
 };
 
@@ -187,22 +187,21 @@ pub(super) fn create_domain(session: &mut Session, create: &CreateDomain) -> Res
         domain = parent.clone();
     }
     if let Some(default) = &create.default {
-        // The parser takes the words for a test of the default.
-        if matches!(default, sqlparser::ast::Expr::IsNotNull(_)) {
-            let instead = "Use CHECK (VALUE IS NOT NULL).";
-            return Err(SqlError::unsupported("NOT NULL of a domain", instead));
-        }
         domain.default = Some(session.kept_text(default)?);
     }
     let value = [Column::new("value", domain.base)];
     for constraint in &create.constraints {
         let TableConstraint::Check(check) = constraint else {
-            let instead = "Use CHECK (VALUE IS NOT NULL), or another CHECK.";
+            let instead = "Use CHECK or NOT NULL.";
             return Err(SqlError::unsupported(
                 "this constraint of a domain",
                 instead,
             ));
         };
+        if matches!(&*check.expr, Expr::Identifier(name) if mark_of(name) == Some(NOT_NULL)) {
+            domain.not_null = true;
+            continue;
+        }
         let text = session.kept_text(&check.expr)?;
         session.check_expression(&text, "", &value, Some((Kind::Bool.plain(), "CHECK")))?;
         let own = check.name.as_ref().map(ident_text);

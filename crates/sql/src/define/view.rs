@@ -9,7 +9,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::types::Type;
-use sql_parse::{Parsed, ident_text, object_name};
+use sql_parse::{Parsed, ident_text, object_name, stored_text};
 use sqlparser::ast::{
     CreateTableOptions, CreateView, Expr, Ident, ObjectName, Query, Select, SetExpr, SqlOption,
     Statement,
@@ -48,7 +48,7 @@ pub(super) fn create(session: &mut Session, create: &CreateView) -> Result<Compl
         }
         None => session.sql.next_oid(1),
     };
-    let query = create.query.to_string();
+    let query = stored_text(&create.query);
     let mut columns = session.query_columns(&query)?;
     for (column, named) in columns.iter_mut().zip(&create.columns) {
         column.0 = ident_text(&named.name);

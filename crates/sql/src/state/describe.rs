@@ -85,16 +85,26 @@ impl HostCall<'_> {
                 optional(self.definition_text(context, number(first)))
             }
             "pg_get_function_arguments" | "pg_get_function_identity_arguments" => {
-                optional(number(first).and_then(system::routine).map(arguments_of))
+                let of_user = || {
+                    self.user_function(context, number(first)?)
+                        .map(|(one, _)| one)
+                };
+                let routine = number(first).and_then(system::routine).map(arguments_of);
+                optional(routine.or_else(of_user))
             }
             "pg_get_function_result" => {
-                optional(number(first).and_then(system::routine).map(result_of))
+                let of_user = || {
+                    self.user_function(context, number(first)?)
+                        .map(|(_, one)| one)
+                };
+                let routine = number(first).and_then(system::routine).map(result_of);
+                optional(routine.or_else(of_user))
             }
             "pg_get_serial_sequence" => self.serial_sequence(context, arguments)?,
             "pg_table_is_visible" | "pg_type_is_visible" => self.is_visible(first),
             "pg_function_is_visible" => {
                 let known = number(first).and_then(system::routine);
-                known.map_or(Datum::Null, |_| Datum::Bool(true))
+                known.map_or_else(|| self.is_visible(first), |_| Datum::Bool(true))
             }
             // There are none of these but those of the system.
             "pg_operator_is_visible"
@@ -161,9 +171,9 @@ impl HostCall<'_> {
         }
     }
 
-    /// The statement that creates a function of a user.
-    fn function_text(&self, context: &Context<'_>, object: &Object) -> Option<String> {
-        let Body::Function(body) = &object.body else {
+    /// The arguments and the result of a function of a user.
+    fn user_function(&self, context: &Context<'_>, oid: Oid) -> Option<(String, String)> {
+        let Body::Function(body) = &self.names.catalog.object(oid)?.body else {
             return None;
         };
         let type_text = |data_type: Type| {
@@ -174,9 +184,18 @@ impl HostCall<'_> {
             Some(name) => format!("{} {}", quoted(name), type_text(*data_type)),
             None => type_text(*data_type),
         });
-        let arguments = arguments.collect::<Vec<_>>().join(", ");
-        let schema = self.names.catalog.object(object.namespace)?;
         let set = if body.returns_set { "SETOF " } else { "" };
+        let result = format!("{set}{}", type_text(body.result));
+        Some((arguments.collect::<Vec<_>>().join(", "), result))
+    }
+
+    /// The statement that creates a function of a user.
+    fn function_text(&self, context: &Context<'_>, object: &Object) -> Option<String> {
+        let Body::Function(body) = &object.body else {
+            return None;
+        };
+        let (arguments, result) = self.user_function(context, object.oid)?;
+        let schema = self.names.catalog.object(object.namespace)?;
         let mut words = String::new();
         match body.volatility {
             Volatility::Immutable => words.push_str(" IMMUTABLE"),
@@ -192,10 +211,9 @@ impl HostCall<'_> {
             format!("{words}\n")
         };
         Some(format!(
-            "CREATE OR REPLACE FUNCTION {}.{}({arguments})\n RETURNS {set}{}\n LANGUAGE sql\n{words}AS $function${}$function$\n",
+            "CREATE OR REPLACE FUNCTION {}.{}({arguments})\n RETURNS {result}\n LANGUAGE sql\n{words}AS $function${}$function$\n",
             quoted(&schema.name),
             quoted(&object.name),
-            type_text(body.result),
             body.query
         ))
     }
@@ -284,6 +302,10 @@ impl HostCall<'_> {
                 _ => return Datum::Null,
             },
         };
+        if let Body::Function(body) = &object.body {
+            let found = self.names.find(Names::Functions, None, &body.key(name));
+            return Datum::Bool(found.is_some_and(|found| found.oid == object.oid));
+        }
         let group = match object.body {
             Body::Enum(_) | Body::Domain(_) | Body::Composite(_) => Names::Types,
             _ => Names::Relations,

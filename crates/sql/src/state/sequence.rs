@@ -118,7 +118,13 @@ impl Sequences {
         let (next, is_called, reserved) = match range {
             Some(range) => (range.next, range.is_called, range.left),
             None => match read(database, oid)? {
-                Some(next) => (next, true, 0),
+                // The number before it was handed out, if there is one.
+                Some(next) => {
+                    let before = next.checked_sub(sequence.increment);
+                    let range = sequence.min..=sequence.max;
+                    let has_before = before.is_some_and(|before| range.contains(&before));
+                    (next, has_before && next != sequence.start, 0)
+                }
                 None => (sequence.start, false, 0),
             },
         };

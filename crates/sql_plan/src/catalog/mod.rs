@@ -88,7 +88,7 @@ impl Catalog {
                 oid,
                 namespace: 0,
                 name: name.to_owned(),
-                comment: None,
+                comment: (oid == PUBLIC).then(|| "standard public schema".to_owned()),
                 body: Body::Schema,
             });
         }

@@ -3,11 +3,14 @@
 //! A condition is printed from its bound form, so `conbin` reads back as the same condition. The
 //! conditions of a domain have no numbers of their own: theirs follow from the domain's.
 
-use super::rows::{CLASS, Maker, REWRITE, Rows, Sources, array, flag, small, text, vector};
+use super::rows::{
+    CLASS, CONSTRAINT, Maker, NAMESPACE, REWRITE, Rows, Sources, array, flag, small, text, vector,
+};
+use super::schema::default_oid;
 use super::types::{operator_class, storage_of};
 use crate::catalog::{
-    Action, Body, Catalog, Constraint, Deferral, Foreign, INDELIBLE, Index, Object, Oid, Origin,
-    Rule, TableBody,
+    Action, Body, Catalog, Constraint, Deferral, Foreign, INDELIBLE, Index, Names, Object, Oid,
+    Origin, Rule, TableBody,
 };
 use crate::error::Result;
 use crate::state::parts_of;
@@ -19,9 +22,9 @@ pub(super) const MAKERS: &[Maker] = &[
     ("pg_depend", dependencies),
 ];
 
-/// Numbers of `pg_namespace` and `pg_extension`, and of the extension that is there.
-const NAMESPACE: Oid = 2615;
+/// Numbers of `pg_extension` and `pg_attrdef`, and of the extension that is there.
 const EXTENSION: Oid = 3079;
+const DEFAULT: Oid = 2604;
 pub(super) const PLPGSQL: Oid = 13_559;
 
 /// Bits of `indoption`: the column descends, and its NULLs come first.
@@ -234,7 +237,48 @@ impl Sources<'_> {
     }
 }
 
-/// Sequences depend on the columns that they go with, and views on what they read.
+/// The sequence that a default asks for a number.
+fn sequence_of(from: &Sources<'_>, default: &str) -> Option<Oid> {
+    let (name, _) = default.strip_prefix("nextval('")?.split_once('\'')?;
+    let mut parts = parts_of(name);
+    let (name, schema) = (parts.pop()?, parts.pop());
+    let found = from
+        .names
+        .find(Names::Relations, schema.as_deref(), &name)?;
+    matches!(found.body, Body::Sequence(_)).then_some(found.oid)
+}
+
+/// Indexes and keys of a partition depend on those of its table that they belong to.
+fn of_partitions(catalog: &Catalog, table: &TableBody, rows: &mut Rows<'_>) {
+    for index in &table.indexes {
+        let parent = catalog.partition_parent(index.oid);
+        let Some((above, parent)) = parent.and_then(|parent| catalog.index(parent)) else {
+            continue;
+        };
+        let Body::Table(above) = &above.body else {
+            continue;
+        };
+        let key_of = |table: &TableBody, index: &Index| {
+            let mut constraints = table.constraints.iter();
+            let key = constraints.find(|constraint| constraint.name == index.name)?;
+            Some(key.oid)
+        };
+        let keys = key_of(table, index).zip(key_of(above, parent));
+        let keys = keys.map(|(own, above)| (CONSTRAINT, own, above));
+        for (class, own, above) in keys.into_iter().chain([(CLASS, index.oid, parent.oid)]) {
+            rows.push([
+                ("classid", Datum::Oid(class)),
+                ("objid", Datum::Oid(own)),
+                ("refclassid", Datum::Oid(class)),
+                ("refobjid", Datum::Oid(above)),
+                ("deptype", text("P")),
+            ]);
+        }
+    }
+}
+
+/// Sequences depend on the columns that they go with, defaults on their columns and sequences, and
+/// views on what they read.
 fn dependencies(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     let catalog = &from.names.catalog;
     // Our own schema belongs to an extension, so that `pg_dump` leaves it alone.
@@ -251,6 +295,27 @@ fn dependencies(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
             ("deptype", text("e")),
         ]);
     }
+    from.each_table(|object, table| {
+        of_partitions(catalog, table, rows);
+        for (at, column) in table.columns.iter().enumerate() {
+            let Some(default) = &column.default else {
+                continue;
+            };
+            let own = (CLASS, object.oid, at as i32 + 1, "a");
+            let sequence = sequence_of(from, default).map(|oid| (CLASS, oid, 0, "n"));
+            for (class, oid, part, kind) in sequence.into_iter().chain([own]) {
+                rows.push([
+                    ("classid", Datum::Oid(DEFAULT)),
+                    ("objid", Datum::Oid(default_oid(object.oid, at))),
+                    ("refclassid", Datum::Oid(class)),
+                    ("refobjid", Datum::Oid(oid)),
+                    ("refobjsubid", Datum::Int4(part)),
+                    ("deptype", text(kind)),
+                ]);
+            }
+        }
+        Ok(())
+    })?;
     for object in catalog.objects() {
         match &object.body {
             Body::Sequence(sequence) => {

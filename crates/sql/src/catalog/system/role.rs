@@ -17,6 +17,10 @@ pub(super) const MAKERS: &[Maker] = &[
 /// The number of the database: there is one.
 pub(crate) const DATABASE: u32 = 5;
 
+/// The role that owns the schema `public`: whoever owns the database is a member.
+pub(super) const DATABASE_OWNER: u32 = 6171;
+pub(super) const DATABASE_OWNER_NAME: &str = "pg_database_owner";
+
 fn roles(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     let mut owner = RoleBody::new();
     for attribute in [
@@ -30,6 +34,7 @@ fn roles(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
         owner.set(attribute, true);
     }
     role(OWNER, OWNER_NAME, &owner, rows);
+    role(DATABASE_OWNER, DATABASE_OWNER_NAME, &RoleBody::new(), rows);
     for object in from.names.catalog.objects() {
         if let Body::Role(body) = &object.body {
             role(object.oid, &object.name, body, rows);

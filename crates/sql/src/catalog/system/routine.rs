@@ -2,7 +2,7 @@
 //!
 //! The room `sql_bind` numbers them. Rows of functions that users have defined come first.
 
-use super::rows::{Maker, Rows, Sources, flag, text, vector};
+use super::rows::{Maker, Rows, Sources, array, flag, text, vector};
 use crate::catalog::Oid;
 use crate::error::Result;
 use crate::types::cast::CastContext;
@@ -78,12 +78,22 @@ fn user_functions(from: &Sources<'_>, rows: &mut Rows<'_>) {
         };
         let arguments = body.arguments.iter();
         let kinds = arguments.map(|(_, data_type)| Datum::Oid(data_type.kind.oid()));
+        let named = body.arguments.iter().map(|(name, _)| name.as_deref());
+        let names = if named.clone().flatten().next().is_none() {
+            Datum::Null
+        } else {
+            let named = named.map(|name| text(name.unwrap_or_default()));
+            array(Kind::Text, named)
+        };
         rows.push([
             ("oid", Datum::Oid(object.oid)),
             ("proname", text(&object.name)),
             ("pronamespace", Datum::Oid(object.namespace)),
             ("proowner", from.owner(object)),
             ("prolang", Datum::Oid(SQL)),
+            ("procost", Datum::Float4(100.0)),
+            ("proparallel", text("u")),
+            ("proargnames", names),
             (
                 "prorows",
                 Datum::Float4(if body.returns_set { 1000.0 } else { 0.0 }),

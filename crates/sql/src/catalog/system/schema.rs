@@ -4,14 +4,15 @@
 //! the tables of the typed interface.
 
 use super::constraint::key_numbers;
+use super::role::{DATABASE_OWNER, DATABASE_OWNER_NAME};
 use super::rows::{
     AUTHID, CLASS, CONSTRAINT, Maker, NAMESPACE, PROC, Rows, Sources, TYPE, array, flag, small,
     text, vector,
 };
 use super::types::storage_of;
 use crate::catalog::{
-    Body, Column, Index, Object, Oid, Origin, PartitionBound, Rule, Strategy, TableBody, ViewBody,
-    typed_table,
+    Body, Column, Index, OWNER, Object, Oid, Origin, PUBLIC, PartitionBound, Rule, Strategy,
+    TableBody, ViewBody, typed_table,
 };
 use crate::error::Result;
 use crate::state::Definitions;
@@ -25,6 +26,7 @@ pub(super) const MAKERS: &[Maker] = &[
     ("pg_class", classes),
     ("pg_attribute", attributes),
     ("pg_attrdef", defaults),
+    ("pg_init_privs", first_privileges),
     ("pg_sequence", sequences),
     ("pg_description", descriptions),
     ("pg_shdescription", role_descriptions),
@@ -95,14 +97,40 @@ impl Sources<'_> {
     }
 }
 
+/// Who may use the schema `public`, if nothing was changed there.
+fn public_access() -> Datum {
+    let owner = DATABASE_OWNER_NAME;
+    let entries = [format!("{owner}=UC/{owner}"), format!("=U/{owner}")];
+    array(Kind::Text, entries.into_iter().map(Datum::text))
+}
+
+/// Privileges that an empty database has.
+fn first_privileges(_: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
+    rows.push([
+        ("objoid", Datum::Oid(PUBLIC)),
+        ("classoid", Datum::Oid(NAMESPACE)),
+        ("objsubid", Datum::Int4(0)),
+        ("privtype", text("i")),
+        ("initprivs", public_access()),
+    ]);
+    Ok(())
+}
+
 fn namespaces(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     for object in from.names.catalog.objects() {
         if matches!(object.body, Body::Schema) {
+            let owner = from.names.catalog.owner(object.oid);
+            let is_standard = object.oid == PUBLIC && owner == OWNER;
+            let (owner, access) = if is_standard && from.access_list(object).is_null() {
+                (DATABASE_OWNER, public_access())
+            } else {
+                (owner, from.access_list(object))
+            };
             rows.push([
                 ("oid", Datum::Oid(object.oid)),
                 ("nspname", text(&object.name)),
-                ("nspowner", from.owner(object)),
-                ("nspacl", from.access_list(object)),
+                ("nspowner", Datum::Oid(owner)),
+                ("nspacl", access),
             ]);
         }
     }
@@ -347,8 +375,11 @@ fn attributes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     for object in from.objects() {
         match &object.body {
             Body::Table(table) => {
+                let parents: Vec<&TableBody> = parents_of(from, table).collect();
                 for (at, column) in table.columns.iter().enumerate() {
-                    table_attribute((object.oid, at), column, rows);
+                    let is_above = |parent: &&&TableBody| parent.column(&column.name).is_some();
+                    let above = parents.iter().filter(is_above).count();
+                    table_attribute((object.oid, at), (column, above), rows);
                 }
                 for index in &table.indexes {
                     index_attributes(table, index, rows);
@@ -424,7 +455,25 @@ fn attribute((relation, at): (Oid, usize), name: &str, data_type: Type, rows: &m
     ]);
 }
 
-fn table_attribute((relation, at): (Oid, usize), column: &Column, rows: &mut Rows<'_>) {
+/// The tables that a table inherits from.
+fn parents_of<'a>(
+    from: &'a Sources<'_>,
+    table: &'a TableBody,
+) -> impl Iterator<Item = &'a TableBody> {
+    let parents = table.lineage.parents.iter();
+    let parents = parents.filter_map(|parent| from.names.catalog.object(*parent));
+    parents.filter_map(|parent| match &parent.body {
+        Body::Table(parent) => Some(parent),
+        _ => None,
+    })
+}
+
+/// A column of a table, which `above` of its parents have too.
+fn table_attribute(
+    (relation, at): (Oid, usize),
+    (column, above): (&Column, usize),
+    rows: &mut Rows<'_>,
+) {
     let (identity, generated) = match &column.origin {
         Origin::Given => ("", ""),
         Origin::Generated(_) => ("", "s"),
@@ -460,11 +509,13 @@ fn table_attribute((relation, at): (Oid, usize), column: &Column, rows: &mut Row
         ),
         ("attidentity", text(identity)),
         ("attgenerated", text(generated)),
+        ("attislocal", flag(above == 0)),
+        ("attinhcount", Datum::Int4(above as i32)),
     ]);
 }
 
 /// The number of a column's default: defaults have no numbers of their own.
-fn default_oid(relation: Oid, at: usize) -> Oid {
+pub(super) fn default_oid(relation: Oid, at: usize) -> Oid {
     relation.wrapping_add((at as Oid + 1) << 22)
 }
 

@@ -142,6 +142,7 @@ struct TypeRow<'t> {
     oid: Oid,
     name: &'t str,
     namespace: Oid,
+    owner: Datum,
     letter: &'static str,
     kind: Kind,
     element: Oid,
@@ -158,6 +159,7 @@ fn push(row: &TypeRow<'_>, rows: &mut Rows<'_>) {
         ("oid", Datum::Oid(row.oid)),
         ("typname", text(row.name)),
         ("typnamespace", Datum::Oid(row.namespace)),
+        ("typowner", row.owner.clone()),
         ("typlen", Datum::Int2(row.kind.length())),
         ("typbyval", flag(storage.by_value)),
         ("typtype", text(row.letter)),
@@ -193,6 +195,7 @@ fn types(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                         oid: object.oid,
                         name: &object.name,
                         namespace: object.namespace,
+                        owner: from.owner(&object),
                         letter: "e",
                         kind,
                         element: 0,
@@ -200,10 +203,10 @@ fn types(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                     },
                     rows,
                 );
-                push_array(&object, array, rows);
+                push_array(from, &object, array, rows);
             }
             Body::Domain(_) => domain(from, &object, rows),
-            Body::Table(_) | Body::View(_) | Body::Composite(_) => composite(&object, rows),
+            Body::Table(_) | Body::View(_) | Body::Composite(_) => composite(from, &object, rows),
             _ => {}
         }
     }
@@ -216,6 +219,7 @@ fn built_in(kind: Kind, letter: &'static str, rows: &mut Rows<'_>) {
             oid: kind.oid(),
             name: &kind.catalogue_name(),
             namespace: crate::catalog::PG_CATALOG,
+            owner: Datum::Oid(crate::catalog::OWNER),
             letter,
             kind,
             element: match kind {
@@ -242,6 +246,7 @@ fn domain(from: &Sources<'_>, object: &Object, rows: &mut Rows<'_>) {
         ("oid", Datum::Oid(object.oid)),
         ("typname", text(&object.name)),
         ("typnamespace", Datum::Oid(object.namespace)),
+        ("typowner", from.owner(object)),
         ("typlen", Datum::Int2(kind.length())),
         ("typbyval", flag(storage.by_value)),
         ("typtype", text("d")),
@@ -262,12 +267,13 @@ fn domain(from: &Sources<'_>, object: &Object, rows: &mut Rows<'_>) {
 }
 
 /// The type of arrays of a type.
-fn push_array(object: &Object, array: Kind, rows: &mut Rows<'_>) {
+fn push_array(from: &Sources<'_>, object: &Object, array: Kind, rows: &mut Rows<'_>) {
     push(
         &TypeRow {
             oid: array.oid(),
             name: &format!("_{}", object.name),
             namespace: object.namespace,
+            owner: from.owner(object),
             letter: "b",
             kind: array,
             element: object.oid,
@@ -278,16 +284,17 @@ fn push_array(object: &Object, array: Kind, rows: &mut Rows<'_>) {
 }
 
 /// The type of a relation's rows.
-fn composite(object: &Object, rows: &mut Rows<'_>) {
+fn composite(from: &Sources<'_>, object: &Object, rows: &mut Rows<'_>) {
     let kind = Kind::Composite(object.oid);
     let array = Kind::CompositeArray(object.oid);
-    push_array(object, array, rows);
+    push_array(from, object, array, rows);
     let storage = storage_of(kind);
     let [input, output, receive, send] = input_output(kind);
     rows.push([
         ("oid", Datum::Oid(object.oid)),
         ("typname", text(&object.name)),
         ("typnamespace", Datum::Oid(object.namespace)),
+        ("typowner", from.owner(object)),
         ("typlen", Datum::Int2(kind.length())),
         ("typbyval", flag(storage.by_value)),
         ("typtype", text("c")),

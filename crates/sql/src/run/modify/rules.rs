@@ -31,13 +31,7 @@ pub(in crate::run) fn check(table: &Target, row: &[Datum], run: &mut Run<'_>) ->
         }
         for (domain, name, condition) in &column.domain_checks {
             if evaluate(condition, std::slice::from_ref(value), run)? == Datum::Bool(false) {
-                let message =
-                    format!("value for domain {domain} violates check constraint \"{name}\"");
-                let error = SqlError::new(SqlState::CHECK_VIOLATION, message);
-                return Err(error.named(|names| {
-                    names.data_type = Some(domain.clone());
-                    names.constraint = Some(name.clone());
-                }));
+                return Err(sql_bind::domain_violation(domain, name));
             }
         }
     }
