@@ -129,13 +129,16 @@ fn object_text(names: &SessionNames, oid: Oid, known_as: Option<&str>) -> Option
 }
 
 impl<'b> Binder<'b> {
-    /// Binds a query whose text is that of the binder's places, and says what its names are.
+    /// Binds a query whose text is that of the binder's places, and says what its names are. A
+    /// text with `SEARCH` or `CYCLE` stays as it was written.
     ///
     /// # Errors
     ///
     /// Those of the query.
     pub fn resolved(&mut self, query: &Query) -> Result<(Bound, Resolved)> {
-        self.log = Some(RefCell::default());
+        // The places of names are not known where `SEARCH` and `CYCLE` were read in other words.
+        let has_places = !self.places.text().contains(sql_parse::MARK);
+        self.log = has_places.then(RefCell::default);
         let bound = self.query(query);
         let log = self.log.take().unwrap_or_default().into_inner();
         let text = self.places.text().to_owned();

@@ -18,12 +18,7 @@ impl Session {
     /// The text of a query with full names.
     pub(super) fn with_full_names(&self, query: &str) -> Result<String> {
         let names = &self.environment.names;
-        let text = self.resolved(query)?.text(names);
-        // The places of names are not known where clauses such as CYCLE were read in other words.
-        Ok(match sql_parse::parse_stored(&text) {
-            Ok(_) => text,
-            Err(_) => query.to_owned(),
-        })
+        Ok(self.resolved(query)?.text(names))
     }
 
     /// What the names of a query are that the catalogue keeps, or will keep. Its privileges are
