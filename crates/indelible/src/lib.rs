@@ -157,8 +157,8 @@ pub use backup::{
 };
 pub use column_statistics::{ColumnStatistics, TableStatistics};
 pub use connection::{
-    AdvisoryKey, AdvisoryMode, CommitReport, Connection, Found, PreparedTransaction, RowLock, Scan,
-    Scope, StatementMoment, StatementSavepoint, Wait,
+    AdvisoryKey, AdvisoryMode, CommitReport, Connection, Found, KeyLock, PreparedTransaction,
+    RowLock, Scan, Scope, StatementMoment, StatementSavepoint, Wait,
 };
 #[cfg(feature = "omissions")]
 pub use connection::{Omission, leave_out};

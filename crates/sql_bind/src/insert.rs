@@ -9,7 +9,7 @@ use super::table::BoundTable;
 use super::target::{AssignTarget, is_default};
 use super::view::Verb;
 use super::{Binder, Changed, all_columns, ident_text, object_name};
-use crate::catalog::{Column, Origin, Privilege};
+use crate::catalog::{Body, Column, Origin, Privilege};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{Change, Conflict, Expr, Insert, Modify, Node, Target, UniqueKey, Values};
 use crate::types::Kind;
@@ -17,6 +17,7 @@ use sqlparser::ast::{
     self, ConflictTarget, InsertOverriding, OnConflict, OnConflictAction, OnInsert, SetExpr,
     TableObject,
 };
+use std::sync::Arc;
 
 impl Binder<'_> {
     pub(super) fn insert(&mut self, insert: &ast::Insert) -> Result<Changed> {
@@ -81,9 +82,25 @@ impl Binder<'_> {
         Ok((modify.into(), columns))
     }
 
-    /// The insertion of all columns of rows into a table.
+    /// The insertion of all columns of rows into a table. Rules that rows of the table may break
+    /// are left out: the rows may be its own.
     pub fn insert_all(&mut self, oid: u32, input: Node) -> Result<Node> {
-        let table = self.target_by_oid(oid)?;
+        let mut table = self.target_by_oid(oid)?;
+        let object = self.names.catalog.object(oid);
+        if let Some(Body::Table(body)) = object.map(|object| &object.body)
+            && !body.unproven.is_empty()
+        {
+            let is_proven = |name: &str| {
+                let mut constraints = body.constraints.iter();
+                let own = constraints.find(|constraint| constraint.name == name);
+                own.is_none_or(|own| !body.unproven.contains(&own.oid))
+            };
+            let target = Arc::make_mut(&mut table);
+            target.checks.retain(|(name, _)| is_proven(name));
+            target
+                .parents
+                .retain(|reference| !body.unproven.contains(&reference.oid));
+        }
         let (visible, hidden) = table.source.types.split_at(table.visible);
         let mut values = all_columns(visible.iter().copied());
         values.extend(hidden.iter().copied().map(Expr::null));
@@ -294,16 +311,7 @@ impl Binder<'_> {
             None => None,
             Some(named) => Some(conflict_key(self, table, target, named)?),
         };
-        let mut arbiters = target.keys.iter().map(|(_, key)| key);
-        if key
-            .as_ref()
-            .or_else(|| arbiters.find(|key| key.may_wait()))
-            .is_some_and(UniqueKey::may_wait)
-        {
-            let message = "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters";
-            let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
-            return Err(SqlError::new(state, message));
-        }
+        check_arbiters(key.as_ref(), target)?;
         let update = match &conflict.action {
             OnConflictAction::DoNothing => {
                 return Ok(Conflict::Nothing(key.into_iter().collect()));
@@ -364,6 +372,24 @@ fn conflict_key(
             binder.inferred_key(table, target, (columns, predicate.as_ref()))
         }
     }
+}
+
+/// Fails if a key that a conflict may be about is not looked after by the table below.
+fn check_arbiters(key: Option<&UniqueKey>, target: &Target) -> Result<()> {
+    let all = target.keys.iter().map(|(_, key)| key);
+    let all = all.filter(|_| key.is_none());
+    for key in key.into_iter().chain(all) {
+        if key.may_wait() {
+            let message = "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters";
+            let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            return Err(SqlError::new(state, message));
+        }
+        if key.nulls_alike {
+            let found = "ON CONFLICT about a key with NULLS NOT DISTINCT";
+            return Err(SqlError::unsupported(found, "Name another key."));
+        }
+    }
+    Ok(())
 }
 
 /// Values for a column that is always generated are refused.

@@ -167,6 +167,7 @@ impl Binder<'_> {
                         columns: columns.clone(),
                         constraint: constraint.oid,
                         deferral: *deferral,
+                        nulls_alike: index.is_some_and(|index| body.alike.contains(&index.oid)),
                     };
                     keys.push((constraint.name.clone(), key));
                 }
@@ -180,6 +181,7 @@ impl Binder<'_> {
                     columns: index.columns.clone(),
                     constraint: 0,
                     deferral: Deferral::Never,
+                    nulls_alike: body.alike.contains(&index.oid),
                 };
                 keys.push((index.name.clone(), key));
             }

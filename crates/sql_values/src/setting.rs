@@ -165,11 +165,16 @@ const FIXED: &[&str] = &[
     "server_version_num",
 ];
 
+/// The isolation of transactions that ask for none.
+pub const READ_COMMITTED: &str = "read committed";
+
 /// Settings that every statement looks at, read from their texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modes {
     /// The isolation of the next transaction.
     pub isolation: Isolation,
+    /// Its name: READ UNCOMMITTED is the same as READ COMMITTED, and shown as itself.
+    pub isolation_name: &'static str,
     /// Whether it may change rows.
     pub access: Mode,
     /// Whether it is `DEFERRABLE`.
@@ -204,6 +209,7 @@ impl Default for Modes {
     fn default() -> Self {
         Self {
             isolation: Isolation::ReadCommitted,
+            isolation_name: READ_COMMITTED,
             access: Mode::ReadWrite,
             defers: false,
             durability: Durability::Immediate,
@@ -258,10 +264,12 @@ impl Variables {
                 .map(Duration::from_millis)
         };
         let isolation = self.get("default_transaction_isolation");
+        let (isolation, isolation_name) = isolation
+            .and_then(isolation_named)
+            .unwrap_or((Isolation::ReadCommitted, READ_COMMITTED));
         self.modes = Modes {
-            isolation: isolation
-                .and_then(isolation_named)
-                .unwrap_or(Isolation::ReadCommitted),
+            isolation,
+            isolation_name,
             access: match self.get("default_transaction_read_only") {
                 Some("on") => Mode::ReadOnly,
                 _ => Mode::ReadWrite,
@@ -390,14 +398,15 @@ fn lower(name: &str) -> Cow<'_, str> {
     Cow::Borrowed(name)
 }
 
-/// The isolation with a name.
-fn isolation_named(name: &str) -> Option<Isolation> {
-    match name {
-        "read committed" | "read uncommitted" => Some(Isolation::ReadCommitted),
-        "repeatable read" => Some(Isolation::RepeatableRead),
-        "serializable" => Some(Isolation::Serializable),
-        _ => None,
-    }
+/// The isolation with a name, and the name.
+pub fn isolation_named(name: &str) -> Option<(Isolation, &'static str)> {
+    let known = [
+        (Isolation::ReadCommitted, READ_COMMITTED),
+        (Isolation::ReadCommitted, "read uncommitted"),
+        (Isolation::RepeatableRead, "repeatable read"),
+        (Isolation::Serializable, "serializable"),
+    ];
+    known.into_iter().find(|(_, known)| *known == name)
 }
 
 /// Whether nobody can change a setting.

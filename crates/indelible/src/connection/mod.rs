@@ -60,6 +60,7 @@ mod writes;
 pub use advisory::{AdvisoryKey, AdvisoryMode, Scope};
 pub use client::{Connection, StatementMoment};
 pub use commit::CommitReport;
+pub use modify::KeyLock;
 #[cfg(feature = "omissions")]
 pub use omission::{Omission, leave_out};
 pub use prepared::PreparedTransaction;

@@ -22,6 +22,17 @@ use storage::engine::{Direction, Isolation, ScanRange};
 use storage::record::{Changes, KeyBuf, KeyEncoder, Row};
 use storage::table::Table as Shape;
 
+/// What became of a call of [`Connection::lock_key`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyLock {
+    /// The transaction has the lock, and had it not before.
+    First,
+    /// It had it before.
+    Again,
+    /// Others have it, and the call was not to wait.
+    Busy,
+}
+
 impl Connection {
     /// Inserts a row. Waits for transactions that have locked its primary key or one of its unique
     /// keys.
@@ -211,9 +222,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Locks a key of an index until the transaction ends, whether a row has it or not; false if
-    /// others have it, and the call was not to wait. Changes of rows take no such lock, unless the
-    /// index is unique: it is for rules about keys that the caller looks after.
+    /// Locks a key of an index until the transaction ends, whether a row has it or not. Changes of
+    /// rows take no such lock, unless the index is unique: it is for rules about keys that the
+    /// caller looks after.
     ///
     /// # Errors
     ///
@@ -222,7 +233,7 @@ impl Connection {
         clippy::needless_pass_by_value,
         reason = "keys are written at the call, so `&` would be noise"
     )]
-    pub fn lock_key(&mut self, index: &Index, key: impl IntoKey, wait: Wait) -> Result<bool> {
+    pub fn lock_key(&mut self, index: &Index, key: impl IntoKey, wait: Wait) -> Result<KeyLock> {
         self.begin_statement()?;
         let table = index.table();
         table.check(self.core().serial)?;
@@ -233,9 +244,15 @@ impl Connection {
         let locks = self.locks();
         locks.set_wait_limit(wait.limit());
         match lock_unique(locks, table.id(), index.id, &encoded) {
-            Err(error) if wait == Wait::Never && is_busy(&error) => Ok(false),
-            locked => locked.map(|()| true),
+            Err(error) if wait == Wait::Never && is_busy(&error) => return Ok(KeyLock::Busy),
+            locked => locked?,
         }
+        let writes = &mut self.open()?.writes;
+        if writes.may_have(table.id(), index.id, &encoded) {
+            return Ok(KeyLock::Again);
+        }
+        writes.note_unique(table.id(), index.id, encoded);
+        Ok(KeyLock::First)
     }
 
     /// Locks the unique keys that a row frees and takes, and fails if another row has one of the

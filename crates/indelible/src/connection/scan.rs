@@ -157,6 +157,13 @@ impl Scan {
         Ok(self)
     }
 
+    /// The scan of committed rows only, without the transaction's own changes.
+    #[must_use]
+    pub fn committed(mut self) -> Self {
+        self.number = 0;
+        self
+    }
+
     /// Replaces `rows` by the next ones, 256 at most; false if there are no more. Rows that it has
     /// filled before are filled again, without an allocation.
     ///

@@ -274,6 +274,10 @@ impl WriteSet {
         number: u64,
         visit: &mut dyn FnMut(&KeyBuf, &Version),
     ) {
+        // The first change has number 1.
+        if number == 0 {
+            return;
+        }
         let mut visit = |key: &KeyBuf, newest: usize| {
             if let Some(version) = self.version_at(newest, number) {
                 visit(key, version);

@@ -67,8 +67,15 @@ impl Session {
             AlterTableOperation::RenameConstraint { old_name, new_name } => {
                 self.rename_constraint(oid, &ident_text(old_name), &ident_text(new_name))
             }
+            AlterTableOperation::AddConstraint {
+                constraint,
+                not_valid: false,
+            } => self.add_constraint(oid, constraint),
             AlterTableOperation::AddConstraint { constraint, .. } => {
-                self.add_constraint(oid, constraint)
+                self.add_unproven(oid, constraint)
+            }
+            AlterTableOperation::ValidateConstraint { name } => {
+                self.prove_constraint(oid, &ident_text(name))
             }
             AlterTableOperation::DropConstraint {
                 if_exists,
@@ -99,8 +106,7 @@ impl Session {
                 self.alter_column(oid, &ident_text(column_name), op)
             }
             AlterTableOperation::OwnerTo { new_owner } => self.change_owner(oid, new_owner),
-            AlterTableOperation::ReplicaIdentity { .. }
-            | AlterTableOperation::ValidateConstraint { .. } => Ok(()),
+            AlterTableOperation::ReplicaIdentity { .. } => Ok(()),
             other => {
                 let instead = "See `docs/sql.md` for the changes of tables that there are.";
                 Err(SqlError::unsupported(
@@ -214,7 +220,7 @@ impl Session {
         for constraint in &old.constraints {
             let uses = match &constraint.rule {
                 Rule::Primary { columns, .. } | Rule::Unique { columns, .. } => {
-                    columns.contains(&at)
+                    columns.contains(&at) || old.included_with(&constraint.name).contains(&at)
                 }
                 Rule::Foreign(foreign) => foreign.columns.contains(&at),
                 Rule::Check { condition } => {

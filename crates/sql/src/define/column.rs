@@ -12,7 +12,7 @@ use sql_bind::{TypeName, row_scope, type_named};
 use sql_parse::{ident_text, parse_expression, stored_text};
 use sqlparser::ast::{
     ColumnDef, ColumnOption, ConstraintCharacteristics, DeferrableInitial, Expr,
-    ForeignKeyConstraint, GeneratedAs, Ident, TableConstraint,
+    ForeignKeyConstraint, GeneratedAs, Ident, NullsDistinctOption, TableConstraint,
 };
 
 /// A primary key or a unique one, as it is written.
@@ -21,6 +21,10 @@ pub(super) struct WrittenKey {
     pub(super) name: Option<String>,
     /// Names of its columns.
     pub(super) columns: Vec<String>,
+    /// Names of the columns of INCLUDE.
+    pub(super) included: Vec<String>,
+    /// Whether a NULL is like another.
+    pub(super) nulls_alike: bool,
     pub(super) deferral: Deferral,
 }
 
@@ -33,6 +37,8 @@ impl WrittenKey {
         Ok(Self {
             name,
             columns,
+            included: Vec::new(),
+            nulls_alike: false,
             deferral: deferral_of(deferral)?,
         })
     }
@@ -50,6 +56,8 @@ pub(super) struct Written {
     /// Indexes of expressions and of parts of the rows: whether they are unique, and the rest of
     /// their definition from the keys on.
     pub(super) forms: Vec<(bool, String)>,
+    /// Whether rows that are there may break its checks and foreign keys.
+    pub(super) is_unproven: bool,
 }
 
 impl Written {
@@ -141,8 +149,9 @@ impl Session {
             }
             ColumnOption::Unique(key) => {
                 let deferral = key.characteristics.as_ref();
-                let key = WrittenKey::new(own_name, vec![name], deferral)?;
-                written.unique.push(key);
+                let new = WrittenKey::new(own_name, vec![name], deferral)?;
+                let nulls_alike = key.nulls_distinct == NullsDistinctOption::NotDistinct;
+                written.unique.push(WrittenKey { nulls_alike, ..new });
             }
             ColumnOption::Check(check) => {
                 let own = check.name.as_ref().map(ident_text).or(own_name);
@@ -245,14 +254,20 @@ pub(super) fn add_constraint(written: &mut Written, constraint: &TableConstraint
         TableConstraint::PrimaryKey(key) => {
             let (name, deferral) = (key.name.as_ref(), key.characteristics.as_ref());
             let columns = column_names(&key.columns)?;
-            let key = WrittenKey::new(name.map(ident_text), columns, deferral)?;
-            written.primary.push(key);
+            let new = WrittenKey::new(name.map(ident_text), columns, deferral)?;
+            let included = key.include.iter().map(ident_text).collect();
+            written.primary.push(WrittenKey { included, ..new });
         }
         TableConstraint::Unique(key) => {
             let (name, deferral) = (key.name.as_ref(), key.characteristics.as_ref());
             let columns = column_names(&key.columns)?;
-            let key = WrittenKey::new(name.map(ident_text), columns, deferral)?;
-            written.unique.push(key);
+            let new = WrittenKey::new(name.map(ident_text), columns, deferral)?;
+            let included = key.include.iter().map(ident_text).collect();
+            written.unique.push(WrittenKey {
+                included,
+                nulls_alike: key.nulls_distinct == NullsDistinctOption::NotDistinct,
+                ..new
+            });
         }
         TableConstraint::Check(check) => {
             let name = check.name.as_ref().map(ident_text);

@@ -53,7 +53,11 @@ impl Session {
         for foreign in std::mem::take(&mut written.foreign) {
             let constraint = self.foreign_key(&object, &foreign, &taken)?;
             taken.push(constraint.name.clone());
-            self.check_foreign(&object, &constraint)?;
+            if written.is_unproven {
+                table_body(&mut object)?.unproven.push(constraint.oid);
+            } else {
+                self.check_foreign(&object, &constraint)?;
+            }
             table_body(&mut object)?.constraints.push(constraint);
         }
         let has_keys = !written.primary.is_empty() || !written.unique.is_empty();
@@ -77,6 +81,8 @@ impl Session {
                 &columns,
                 &mut taken,
             )?;
+            new.unproven
+                .extend(written.is_unproven.then_some(constraint.oid));
             new.constraints.push(constraint);
         }
         new.columns = columns;
@@ -102,22 +108,75 @@ impl Session {
         let Body::Table(body) = &object.body else {
             return Ok(());
         };
-        for constraint in body.constraints.iter().rev().take(written.checks.len()) {
-            let Rule::Check { condition } = &constraint.rule else {
-                continue;
-            };
-            let condition = self.bound_check(condition, &object.name, &body.columns)?;
-            let broken = Expr::IsTruth(Box::new(condition), Some(false), false);
-            if self.has_row(object.oid, broken)? {
-                let message = format!(
-                    "check constraint \"{}\" of relation \"{}\" is violated by some row",
-                    constraint.name, object.name
-                );
-                return Err(SqlError::new(SqlState::CHECK_VIOLATION, message)
-                    .named(|names| names.constraint = Some(constraint.name.clone())));
-            }
+        if written.is_unproven {
+            return Ok(());
+        }
+        let mut new = body.constraints.iter().rev().take(written.checks.len());
+        new.try_for_each(|constraint| self.check_check(object, constraint))
+    }
+
+    /// Fails if a row breaks a check.
+    fn check_check(&mut self, object: &Object, constraint: &Constraint) -> Result<()> {
+        let (Body::Table(body), Rule::Check { condition }) = (&object.body, &constraint.rule)
+        else {
+            return Ok(());
+        };
+        let condition = self.bound_check(condition, &object.name, &body.columns)?;
+        let broken = Expr::IsTruth(Box::new(condition), Some(false), false);
+        if self.has_row(object.oid, broken)? {
+            let message = format!(
+                "check constraint \"{}\" of relation \"{}\" is violated by some row",
+                constraint.name, object.name
+            );
+            return Err(SqlError::new(SqlState::CHECK_VIOLATION, message)
+                .named(|names| names.constraint = Some(constraint.name.clone())));
         }
         Ok(())
+    }
+
+    /// Adds a constraint that rows which are there may break.
+    pub(super) fn add_unproven(&mut self, oid: Oid, constraint: &TableConstraint) -> Result<()> {
+        let kind = match constraint {
+            TableConstraint::PrimaryKey(_) | TableConstraint::PrimaryKeyUsingIndex(_) => {
+                "PRIMARY KEY"
+            }
+            TableConstraint::Unique(_) | TableConstraint::UniqueUsingIndex(_) => "UNIQUE",
+            _ => {
+                let mut written = Written {
+                    is_unproven: true,
+                    ..Written::default()
+                };
+                add_constraint(&mut written, constraint)?;
+                return self.add_written(oid, written);
+            }
+        };
+        let message = format!("{kind} constraints cannot be marked NOT VALID");
+        Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+    }
+
+    /// Looks at all rows, which keep the constraint from then on.
+    pub(super) fn prove_constraint(&mut self, oid: Oid, name: &str) -> Result<()> {
+        let mut object = self.altered(oid)?;
+        let table = object.name.clone();
+        let body = table_body(&mut object)?;
+        let mut constraints = body.constraints.iter();
+        let constraint = constraints.find(|constraint| constraint.name == name);
+        let constraint = constraint
+            .ok_or_else(|| no_constraint(name, &table))?
+            .clone();
+        if let Rule::Primary { .. } | Rule::Unique { .. } = constraint.rule {
+            let message = format!(
+                "constraint \"{name}\" of relation \"{table}\" is not a foreign key or check constraint"
+            );
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
+        if !body.unproven.contains(&constraint.oid) {
+            return Ok(());
+        }
+        body.unproven.retain(|own| *own != constraint.oid);
+        self.check_check(&object, &constraint)?;
+        self.check_foreign(&object, &constraint)?;
+        self.put(object, None)
     }
 
     /// Fails if a row's new reference names no row.

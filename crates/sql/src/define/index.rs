@@ -66,11 +66,6 @@ pub(super) fn create(session: &mut Session, create: &CreateIndex) -> Result<Comp
     let Some(name) = session.index_name(create, &object, &labels)? else {
         return Ok(completion);
     };
-    let options = create.columns.iter().map(|column| {
-        let options = &column.column.options;
-        let descends = matches!(options.sort, Some(OrderBySort::Desc));
-        (descends, options.nulls_first.unwrap_or(descends))
-    });
     let oid = session.sql.next_oid(1);
     let index = Index {
         oid,
@@ -78,12 +73,17 @@ pub(super) fn create(session: &mut Session, create: &CreateIndex) -> Result<Comp
         name,
         columns: Vec::new(),
         is_unique: create.unique,
-        options: options.collect(),
+        options: orders(create),
     };
     // Values of some types need another column, so the rows are written anew.
-    let is_plain = keys
+    let mut is_plain = keys
         .iter()
         .all(|key| matches!(key, IndexKey::Column(at, _) if !body.loses_form(*at)));
+    let mut object = Object::clone(&object);
+    if has_nulls_alike(create, &keys)? {
+        is_plain = false;
+        super::alter::table_body(&mut object)?.alike.push(oid);
+    }
     match &create.predicate {
         None if is_plain => session.build_index(&object, body, index, &keys)?,
         predicate => session.build_hidden(&object, index, &keys, predicate.as_ref())?,
@@ -93,6 +93,29 @@ pub(super) fn create(session: &mut Session, create: &CreateIndex) -> Result<Comp
         create_below(session, create, object.oid)?;
     }
     Ok(completion)
+}
+
+/// For each key whether it is to descend, and to have its NULLs first.
+fn orders(create: &CreateIndex) -> Vec<(bool, bool)> {
+    let orders = create.columns.iter().map(|column| {
+        let options = &column.column.options;
+        let descends = matches!(options.sort, Some(OrderBySort::Desc));
+        (descends, options.nulls_first.unwrap_or(descends))
+    });
+    orders.collect()
+}
+
+/// Whether a NULL is to be like another.
+fn has_nulls_alike(create: &CreateIndex, keys: &[IndexKey]) -> Result<bool> {
+    if !create.unique || create.nulls_distinct != Some(false) {
+        return Ok(false);
+    }
+    let is_column = |key: &IndexKey| matches!(key, IndexKey::Column(..));
+    if create.predicate.is_none() && keys.iter().all(is_column) {
+        return Ok(true);
+    }
+    let found = "NULLS NOT DISTINCT of expressions, or of a part of the rows";
+    Err(SqlError::unsupported(found, "Use columns."))
 }
 
 /// Creates the index of each table that inherits from one.

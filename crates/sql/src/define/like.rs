@@ -4,7 +4,7 @@
 //! comments come if the options say so.
 
 use super::column::{NewColumn, Written, WrittenKey};
-use crate::catalog::{Body, Column, Deferral, Names, Oid, Origin, Rule, TableBody};
+use crate::catalog::{Body, Column, Constraint, Deferral, Names, Oid, Origin, Rule, TableBody};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::state::{index_columns, parts_of};
@@ -144,27 +144,34 @@ impl Session {
     }
 }
 
-fn key_like(columns: Vec<String>, deferral: Deferral) -> WrittenKey {
-    WrittenKey {
-        name: None,
-        columns,
-        deferral,
-    }
-}
-
 /// Keys and indexes like those of another table, under names of their own.
 pub(super) fn keys_like(body: &TableBody, written: &mut Written) {
     let names = |places: &[usize]| -> Vec<String> {
         let columns = places.iter().filter_map(|&at| body.columns.get(at));
         columns.map(|column| column.name.clone()).collect()
     };
+    let key_like = |constraint: &Constraint, columns: &[usize], deferral: Deferral| {
+        let mut indexes = body.indexes.iter();
+        let index = indexes.find(|index| index.name == constraint.name);
+        WrittenKey {
+            name: None,
+            columns: names(columns),
+            included: names(body.included_with(&constraint.name)),
+            nulls_alike: index.is_some_and(|index| body.alike.contains(&index.oid)),
+            deferral,
+        }
+    };
     for constraint in &body.constraints {
         match &constraint.rule {
             Rule::Primary { columns, deferral } => {
-                written.primary.push(key_like(names(columns), *deferral));
+                written
+                    .primary
+                    .push(key_like(constraint, columns, *deferral));
             }
             Rule::Unique { columns, deferral } => {
-                written.unique.push(key_like(names(columns), *deferral));
+                written
+                    .unique
+                    .push(key_like(constraint, columns, *deferral));
             }
             _ => {}
         }
@@ -175,7 +182,9 @@ pub(super) fn keys_like(body: &TableBody, written: &mut Written) {
         }
         let form = body.form(index.oid);
         let is_ordered = index.options.iter().any(|order| *order != (false, false));
-        if form.is_none() && !is_ordered && body.included_of(index.oid).is_empty() {
+        let is_alike = body.alike.contains(&index.oid);
+        let is_bare = body.included_of(index.oid).is_empty() && !is_alike;
+        if form.is_none() && !is_ordered && is_bare {
             let columns = names(&index.columns);
             written.indexes.push((columns, index.is_unique));
             continue;

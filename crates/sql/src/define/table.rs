@@ -283,8 +283,14 @@ impl Session {
                 columns[at].not_null = true;
             }
         }
+        let oid = self.sql.next_oid(1);
+        if !key.included.is_empty() {
+            let included = places_of(columns, &key.included)?;
+            body.included.push((oid, included));
+        }
+        body.alike.extend(key.nulls_alike.then_some(oid));
         body.indexes.push(Index {
-            oid: self.sql.next_oid(1),
+            oid,
             name: name.clone(),
             physical: (!is_below).then(|| name.clone()),
             columns: places.clone(),
@@ -502,6 +508,7 @@ impl Session {
         let created = self.sql.database().create_table_from(definition);
         let created = created.map_err(|error| of_definition(error.into(), &object.name))?;
         self.environment.host.new_tables.push(created.id());
+        self.environment.host.own_tables.push(created.id());
         Ok(created)
     }
 }

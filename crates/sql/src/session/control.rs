@@ -11,6 +11,7 @@ use crate::sink::{Completion, RowSink};
 use crate::state::{Announced, Block, Deferred, Loose, Savepoint, Transaction};
 use indelible::{Isolation, Mode};
 use sql_parse::{Own, Parsed, ident_text};
+use sql_values::setting::isolation_named;
 use sqlparser::ast::{
     Ident, Statement, TransactionAccessMode, TransactionIsolationLevel, TransactionMode,
 };
@@ -69,6 +70,7 @@ impl Session {
         }
         let catalog = Arc::clone(self.catalog());
         let mark = self.connection.statement()?;
+        self.environment.host.modes = self.transaction.shown();
         let mut result = body(self);
         if let Err(error) = &result
             && error.state == SqlState::LOCK_NOT_AVAILABLE
@@ -91,6 +93,7 @@ impl Session {
     fn begin(&mut self, block: Block) -> Result<()> {
         let modes = self.environment.host.variables.modes();
         self.transaction.isolation = modes.isolation;
+        self.transaction.isolation_name = modes.isolation_name;
         self.transaction.access = modes.access;
         self.transaction.defers = modes.defers;
         self.start(block)
@@ -173,6 +176,7 @@ impl Session {
         let loose = std::mem::take(&mut self.transaction.loose);
         self.transaction = Transaction::idle();
         self.environment.host.new_tables.clear();
+        self.environment.host.own_tables.clear();
         self.environment.names.catalog = self.sql.catalog();
         let environment = &mut self.environment;
         let variables = &mut environment.host.variables;
@@ -270,9 +274,12 @@ impl Session {
     /// Gives the open transaction other modes, before it has read anything.
     pub(super) fn set_modes(&mut self, modes: &[TransactionMode]) -> Result<()> {
         let (mut isolation, mut access) = (self.transaction.isolation, self.transaction.access);
+        let mut name = self.transaction.isolation_name;
         for mode in modes {
             match mode {
-                TransactionMode::IsolationLevel(level) => isolation = isolation_of(*level),
+                TransactionMode::IsolationLevel(level) => {
+                    (isolation, name) = isolation_of(*level);
+                }
                 TransactionMode::AccessMode(TransactionAccessMode::ReadOnly) => {
                     access = Mode::ReadOnly;
                 }
@@ -281,15 +288,14 @@ impl Session {
                 }
             }
         }
-        if (isolation, access) == (self.transaction.isolation, self.transaction.access) {
+        let is_so = name == self.transaction.isolation_name;
+        if is_so && access == self.transaction.access {
             return Ok(());
         }
         let has_begun = self.transaction.has_read || !self.transaction.savepoints.is_empty();
         let message = match access {
             _ if !has_begun => None,
-            _ if isolation != self.transaction.isolation => {
-                Some("SET TRANSACTION ISOLATION LEVEL must be called before any query")
-            }
+            _ if !is_so => Some("SET TRANSACTION ISOLATION LEVEL must be called before any query"),
             Mode::ReadWrite => Some("transaction read-write mode must be set before any query"),
             Mode::ReadOnly => {
                 // The session refuses changes; the connection need not know.
@@ -301,6 +307,7 @@ impl Session {
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }
         self.transaction.isolation = isolation;
+        self.transaction.isolation_name = name;
         self.transaction.access = access;
         self.connection.abort();
         self.connection.begin_with(isolation, access)?;
@@ -356,12 +363,13 @@ impl Session {
     fn chain(
         &mut self,
         chain: bool,
-        (isolation, access, defers): (Isolation, Mode, bool),
+        (isolation, name, access, defers): (Isolation, &'static str, Mode, bool),
     ) -> Result<()> {
         if !chain {
             return Ok(());
         }
         self.transaction.isolation = isolation;
+        self.transaction.isolation_name = name;
         self.transaction.access = access;
         self.transaction.defers = defers;
         self.start(Block::Open)
@@ -438,23 +446,8 @@ pub(super) fn needs_block(command: &str) -> SqlError {
     SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message)
 }
 
-fn isolation_of(level: TransactionIsolationLevel) -> Isolation {
-    match level {
-        TransactionIsolationLevel::ReadUncommitted | TransactionIsolationLevel::ReadCommitted => {
-            Isolation::ReadCommitted
-        }
-        TransactionIsolationLevel::RepeatableRead | TransactionIsolationLevel::Snapshot => {
-            Isolation::RepeatableRead
-        }
-        TransactionIsolationLevel::Serializable => Isolation::Serializable,
-    }
-}
-
-/// The name of an isolation.
-pub(super) fn isolation_name(isolation: Isolation) -> &'static str {
-    match isolation {
-        Isolation::ReadCommitted => "read committed",
-        Isolation::RepeatableRead => "repeatable read",
-        Isolation::Serializable => "serializable",
-    }
+/// The isolation of a level, and its name.
+fn isolation_of(level: TransactionIsolationLevel) -> (Isolation, &'static str) {
+    let name = level.to_string().to_lowercase();
+    isolation_named(&name).unwrap_or((Isolation::RepeatableRead, "repeatable read"))
 }

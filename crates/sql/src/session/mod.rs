@@ -152,6 +152,8 @@ impl Session {
                     announced: Announced::default(),
                     deferred: Deferred::default(),
                     new_tables: Vec::new(),
+                    own_tables: Vec::new(),
+                    modes: Transaction::idle().shown(),
                     transaction: 0,
                     files: Arc::default(),
                     cursors: BTreeMap::new(),

@@ -4,12 +4,10 @@
 //! effects on names and transactions are applied.
 
 use super::Session;
-use super::control::isolation_name;
 use crate::error::{Result, SqlError, SqlState};
 use crate::sink::{Batch, Completion, OutputColumn, RowSink};
 use crate::state::{Listen, parts_of, unknown_setting};
 use crate::types::{Context, Datum, Kind};
-use indelible::Mode;
 use sql_parse::{Parsed, ident_text};
 use sqlparser::ast::{
     ContextModifier, Expr, ObjectName, Reset, Set, SetSessionAuthorizationParamKind, Statement,
@@ -266,25 +264,12 @@ impl Session {
             return texts(&columns, rows.collect(), &self.environment.context(), sink);
         }
         let name = columns[0].name.as_str();
-        let value = match name.to_lowercase().as_str() {
-            "transaction_isolation" => isolation_name(self.transaction.isolation).to_owned(),
-            "transaction_read_only" => {
-                let is_read_only = self.transaction.access == Mode::ReadOnly;
-                if is_read_only {
-                    "on".into()
-                } else {
-                    "off".into()
-                }
-            }
-            "transaction_deferrable" => {
-                let value = if self.transaction.defers { "on" } else { "off" };
-                value.to_owned()
-            }
-            other => {
-                let value = self.environment.host.variables.get(other);
-                value.ok_or_else(|| unknown_setting(name))?.to_owned()
-            }
-        };
+        let lower = name.to_lowercase();
+        let shown = self.transaction.shown().into_iter();
+        let shown = shown.filter(|(mode, _)| *mode == lower);
+        let shown = shown.map(|(_, value)| value).next();
+        let value = shown.or_else(|| self.environment.host.variables.get(&lower));
+        let value = value.ok_or_else(|| unknown_setting(name))?.to_owned();
         texts(
             &columns,
             vec![vec![value]],

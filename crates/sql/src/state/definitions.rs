@@ -38,16 +38,33 @@ impl Definitions<'_> {
             return None;
         };
         let rule = match &constraint.rule {
-            Rule::Primary { columns, .. } => format!("PRIMARY KEY ({})", list(table, columns)),
-            Rule::Unique { columns, .. } => format!("UNIQUE ({})", list(table, columns)),
+            Rule::Primary { columns, .. } => {
+                let included = table.included_with(&constraint.name);
+                format!(
+                    "PRIMARY KEY {}",
+                    with_included(table, &list(table, columns), included)
+                )
+            }
+            Rule::Unique { columns, .. } => {
+                let included = table.included_with(&constraint.name);
+                let mut indexes = table.indexes.iter();
+                let is_alike = indexes
+                    .any(|index| index.name == constraint.name && table.alike.contains(&index.oid));
+                let nulls = if is_alike { "NULLS NOT DISTINCT " } else { "" };
+                let columns = with_included(table, &list(table, columns), included);
+                format!("UNIQUE {nulls}{columns}")
+            }
             Rule::Check { condition } => check_of(&self.check(object, condition)),
             Rule::Foreign(foreign) => self.reference(table, foreign),
         };
-        Some(match constraint.rule.deferral() {
-            Deferral::Never => rule,
-            Deferral::Possible => rule + " DEFERRABLE",
-            Deferral::Initial => rule + " DEFERRABLE INITIALLY DEFERRED",
-        })
+        let deferral = match constraint.rule.deferral() {
+            Deferral::Never => "",
+            Deferral::Possible => " DEFERRABLE",
+            Deferral::Initial => " DEFERRABLE INITIALLY DEFERRED",
+        };
+        let is_unproven = table.unproven.contains(&constraint.oid);
+        let proof = if is_unproven { " NOT VALID" } else { "" };
+        Some(format!("{rule}{deferral}{proof}"))
     }
 
     fn reference(&self, table: &TableBody, foreign: &Foreign) -> String {
@@ -265,7 +282,16 @@ pub(crate) fn index_columns(table: &TableBody, index: &Index) -> String {
         format!("{key}{order}")
     });
     let columns = columns.collect::<Vec<_>>().join(", ");
-    match table.included_of(index.oid) {
+    let columns = with_included(table, &columns, table.included_of(index.oid));
+    if table.alike.contains(&index.oid) {
+        return columns + " NULLS NOT DISTINCT";
+    }
+    columns
+}
+
+/// Columns of a key in brackets, and those of INCLUDE.
+fn with_included(table: &TableBody, columns: &str, included: &[usize]) -> String {
+    match included {
         [] => format!("({columns})"),
         included => format!("({columns}) INCLUDE ({})", list(table, included)),
     }

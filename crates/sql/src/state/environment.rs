@@ -65,6 +65,8 @@ impl Environment {
 pub(crate) struct HostState {
     pub(crate) sql: Arc<Sql>,
     pub(crate) variables: Variables,
+    /// Settings that show the modes of the transaction that the statement is in.
+    pub(crate) modes: [(&'static str, &'static str); 3],
     pub(crate) sequences: SessionSequences,
     pub(crate) notices: Vec<Notice>,
     /// Settings that `set_config` has changed, which take effect after the statement: name, value,
@@ -88,6 +90,8 @@ pub(crate) struct HostState {
     /// Tables below that the transaction has made since its last savepoint, and that nobody else
     /// knows: they go if anything that follows is undone.
     pub(crate) new_tables: Vec<indelible::TableId>,
+    /// All tables below that the transaction has made: nobody else has rows of them.
+    pub(crate) own_tables: Vec<indelible::TableId>,
     /// The number of its last transaction.
     pub(crate) transaction: i64,
     /// Its temporary files.

@@ -308,6 +308,10 @@ impl HostCall<'_> {
     fn setting(&mut self, arguments: &[Datum]) -> Result<Datum> {
         let name = arguments[0].str()?;
         let may_miss = arguments.get(1).map_or(Ok(false), Datum::bool)?;
+        let mut modes = self.session.modes.iter();
+        if let Some((_, value)) = modes.find(|(mode, _)| mode.eq_ignore_ascii_case(name)) {
+            return Ok(Datum::text(*value));
+        }
         match self.session.variables.get(name) {
             Some(value) => Ok(Datum::text(value)),
             None if may_miss => Ok(Datum::Null),

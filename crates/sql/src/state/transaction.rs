@@ -6,6 +6,7 @@
 use super::deferred::Deferred;
 use crate::catalog::{Catalog, Oid};
 use indelible::{Isolation, Mode, StatementSavepoint};
+use sql_values::setting::READ_COMMITTED;
 use std::sync::Arc;
 
 /// Whether a transaction is open, and who ends it.
@@ -41,6 +42,8 @@ pub(crate) struct Transaction {
     pub(crate) loose: Vec<Loose>,
     /// Modes of the open one; those of the next one are in the settings.
     pub(crate) isolation: Isolation,
+    /// The name by which it was asked for.
+    pub(crate) isolation_name: &'static str,
     pub(crate) access: Mode,
     /// Whether it is `DEFERRABLE`, which is shown and means nothing: no snapshot waits.
     pub(crate) defers: bool,
@@ -68,15 +71,30 @@ impl Transaction {
             defines: false,
             loose: Vec::new(),
             isolation: Isolation::ReadCommitted,
+            isolation_name: READ_COMMITTED,
             access: Mode::ReadWrite,
             defers: false,
             has_read: false,
         }
     }
 
+    /// The settings that show its modes.
+    pub(crate) fn shown(&self) -> [(&'static str, &'static str); 3] {
+        let switch = |is_on: bool| if is_on { "on" } else { "off" };
+        [
+            ("transaction_isolation", self.isolation_name),
+            (
+                "transaction_read_only",
+                switch(self.access == Mode::ReadOnly),
+            ),
+            ("transaction_deferrable", switch(self.defers)),
+        ]
+    }
+
     /// Its modes, for the one that follows with `AND CHAIN`.
-    pub(crate) fn modes(&self) -> (Isolation, Mode, bool) {
-        (self.isolation, self.access, self.defers)
+    pub(crate) fn modes(&self) -> (Isolation, &'static str, Mode, bool) {
+        let name = self.isolation_name;
+        (self.isolation, name, self.access, self.defers)
     }
 
     /// Whether a statement that cannot be undone must be refused.

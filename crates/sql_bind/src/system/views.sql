@@ -230,8 +230,10 @@ SELECT current_database() AS constraint_catalog, n.nspname AS constraint_schema,
     WHEN 'u' THEN 'UNIQUE' END AS constraint_type,
   CASE WHEN o.condeferrable THEN 'YES' ELSE 'NO' END AS is_deferrable,
   CASE WHEN o.condeferred THEN 'YES' ELSE 'NO' END AS initially_deferred, 'YES' AS enforced,
-  CASE WHEN o.contype = 'u' THEN 'YES' END AS nulls_distinct
+  CASE WHEN o.contype = 'u' THEN CASE WHEN i.indnullsnotdistinct THEN 'NO' ELSE 'YES' END END
+    AS nulls_distinct
 FROM pg_constraint o
+  LEFT JOIN pg_index i ON i.indexrelid = o.conindid
   JOIN pg_namespace n ON n.oid = o.connamespace
   JOIN pg_class r ON r.oid = o.conrelid
   JOIN pg_namespace rn ON rn.oid = r.relnamespace

@@ -100,6 +100,12 @@ impl TableBody {
         found.map_or(&[], |(_, columns)| columns)
     }
 
+    /// Columns of INCLUDE of the index with a name.
+    pub fn included_with(&self, name: &str) -> &[usize] {
+        let index = self.indexes.iter().find(|index| index.name == name);
+        index.map_or(&[], |index| self.included_of(index.oid))
+    }
+
     /// The comment on an index or a constraint.
     pub fn comment_on(&self, part: Oid) -> Option<&str> {
         let found = self.comments.iter().find(|(own, _)| *own == part);
@@ -131,6 +137,10 @@ impl TableBody {
             writer.number((*oid).into());
             write_positions(writer, columns);
         });
+        for list in [&self.unproven, &self.alike] {
+            let list: Vec<Oid> = list.iter().copied().filter(is_there).collect();
+            writer.list(&list, |writer, oid| writer.number((*oid).into()));
+        }
     }
 
     pub(super) fn read_parts(&mut self, reader: &mut Reader<'_>) -> Result<()> {
@@ -143,6 +153,8 @@ impl TableBody {
         }
         self.comments = reader.rest(|reader| Ok((reader.integer()?, reader.text()?)))?;
         self.included = reader.rest(|reader| Ok((reader.integer()?, read_positions(reader)?)))?;
+        self.unproven = reader.rest(Reader::integer)?;
+        self.alike = reader.rest(Reader::integer)?;
         Ok(())
     }
 }
@@ -172,7 +184,7 @@ mod tests {
             ..TableBody::empty()
         };
         let short = object(body.clone()).encode();
-        let short = &short[..short.len() - 12];
+        let short = &short[..short.len() - 20];
         let mut kept = body;
         kept.keep_forms();
         kept.keep_forms();

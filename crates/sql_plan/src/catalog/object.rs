@@ -80,6 +80,10 @@ pub struct TableBody {
     pub comments: Vec<(Oid, String)>,
     /// Columns of INCLUDE, by the numbers of indexes.
     pub included: Vec<(Oid, Vec<usize>)>,
+    /// Constraints that rows which were there before may break (`NOT VALID`).
+    pub unproven: Vec<Oid>,
+    /// Unique indexes for which a NULL is like another (`NULLS NOT DISTINCT`).
+    pub alike: Vec<Oid>,
 }
 
 /// A column that an index needs: a computed key, or the values of a column of keys as they were
@@ -490,6 +494,8 @@ impl TableBody {
             lineage: Lineage::alone(),
             comments: Vec::new(),
             included: Vec::new(),
+            unproven: Vec::new(),
+            alike: Vec::new(),
         }
     }
 

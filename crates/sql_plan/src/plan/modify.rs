@@ -107,6 +107,8 @@ pub struct UniqueKey {
     pub constraint: Oid,
     /// The moment of its checks.
     pub deferral: Deferral,
+    /// Whether a NULL is like another (`NULLS NOT DISTINCT`).
+    pub nulls_alike: bool,
 }
 
 impl UniqueKey {
@@ -114,6 +116,11 @@ impl UniqueKey {
     /// holds each key once.
     pub fn may_wait(&self) -> bool {
         self.deferral != Deferral::Never
+    }
+
+    /// Whether a statement looks after some of its keys, and not the table below.
+    pub fn is_looked_after(&self) -> bool {
+        self.may_wait() || self.nulls_alike
     }
 }
 

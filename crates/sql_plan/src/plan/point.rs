@@ -86,7 +86,7 @@ impl PointPlan {
                     if insert.conflict.is_some()
                         || insert.router.is_some()
                         || !table.parents.is_empty()
-                        || table.keys.iter().any(|(_, key)| key.may_wait())
+                        || table.keys.iter().any(|(_, key)| key.is_looked_after())
                         || rows.rows.len() > ROWS_MAX
                     {
                         return None;
@@ -146,7 +146,7 @@ fn change_of(modify: &Modify, set: Option<&Vec<(usize, Expr)>>) -> Option<PointC
     let referred = table.children.iter().chain(&table.parents);
     let mut referred = referred.flat_map(|reference| &reference.columns);
     let mut keys = table.keys.iter().map(|(_, key)| key);
-    let takes_key = |key: &UniqueKey| key.may_wait() && key.columns.iter().any(is_set);
+    let takes_key = |key: &UniqueKey| key.is_looked_after() && key.columns.iter().any(is_set);
     let has_domain = |column: &super::modify::TargetColumn| !column.domain_checks.is_empty();
     if referred.any(is_set)
         || !table.generated.is_empty()

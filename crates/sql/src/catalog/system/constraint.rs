@@ -58,6 +58,10 @@ fn indexes(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
                 ("indisunique", flag(index.is_unique)),
                 ("indisprimary", flag(is_primary)),
                 (
+                    "indnullsnotdistinct",
+                    flag(table.alike.contains(&index.oid)),
+                ),
+                (
                     "indimmediate",
                     flag(table.deferral(index) == Deferral::Never),
                 ),
@@ -178,8 +182,9 @@ fn table_constraint(
         });
         array(Kind::Oid, operators)
     });
-    let printed = condition.map(|condition| from.definitions().check(object, condition));
+    let printed = condition.map(|one| text(from.definitions().check(object, one)));
     let deferral = constraint.rule.deferral();
+    let is_proven = !table.unproven.contains(&constraint.oid);
     let full = foreign.map_or("", |foreign| if foreign.is_full { "f" } else { "s" });
     rows.push([
         ("oid", Datum::Oid(constraint.oid)),
@@ -188,12 +193,10 @@ fn table_constraint(
         ("contype", text(kind)),
         ("condeferrable", flag(deferral != Deferral::Never)),
         ("condeferred", flag(deferral == Deferral::Initial)),
+        ("convalidated", flag(is_proven)),
         ("conrelid", Datum::Oid(object.oid)),
         ("conindid", Datum::Oid(index)),
-        (
-            "confrelid",
-            Datum::Oid(foreign.map_or(0, |foreign| foreign.parent)),
-        ),
+        ("confrelid", Datum::Oid(foreign.map_or(0, |one| one.parent))),
         ("confupdtype", action(|foreign| foreign.on_update)),
         ("confdeltype", action(|foreign| foreign.on_delete)),
         ("confmatchtype", text(full)),
@@ -209,7 +212,7 @@ fn table_constraint(
         ("conpfeqop", equalities.clone()),
         ("conppeqop", equalities.clone()),
         ("conffeqop", equalities),
-        ("conbin", printed.map_or(Datum::Null, text)),
+        ("conbin", printed.unwrap_or(Datum::Null)),
     ]);
 }
 

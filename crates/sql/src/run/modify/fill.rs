@@ -157,7 +157,7 @@ pub(super) fn parameters(plan: &Modify) -> Option<Vec<usize>> {
         && table.views.is_empty()
         && table.generated.is_empty()
         && table.parents.is_empty()
-        && !table.keys.iter().any(|(_, key)| key.may_wait())
+        && !table.keys.iter().any(|(_, key)| key.is_looked_after())
         && table.within.is_empty()
         && !table.source.has_row_number()
         && table.columns.len() == insert.values.len()

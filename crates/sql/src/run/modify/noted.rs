@@ -4,7 +4,7 @@
 //! that it names may come later.
 
 use crate::catalog::Deferral;
-use crate::plan::Target;
+use crate::plan::{Target, UniqueKey};
 use crate::run::Row;
 use crate::types::Datum;
 use std::collections::HashSet;
@@ -89,17 +89,29 @@ pub(super) fn note_keys(
     pending: &mut Pending,
 ) {
     for (at, (_, key)) in table.keys.iter().enumerate() {
-        let has_null = || key.columns.iter().any(|&column| row[column].is_null());
-        let is_same = || {
-            before.is_some_and(|before| {
-                let mut columns = key.columns.iter();
-                columns.all(|&column| before[column] == row[column])
-            })
+        if !key.is_looked_after() {
+            continue;
+        }
+        let mut columns = key.columns.iter();
+        let is_whole = !columns.any(|&column| row[column].is_null());
+        let is_looked_at = if is_whole {
+            key.may_wait()
+        } else {
+            key.nulls_alike
         };
-        if key.may_wait() && !has_null() && !is_same() {
+        let is_same = || before.is_some_and(|before| has_same_key(key, before, row));
+        if is_looked_at && !is_same() {
             pending.keys.push((at, row.to_vec()));
         }
     }
+}
+
+/// Whether two rows have the same key; a NULL is like another.
+pub(super) fn has_same_key(key: &UniqueKey, one: &[Datum], other: &[Datum]) -> bool {
+    key.columns.iter().all(|&at| match (&one[at], &other[at]) {
+        (Datum::Null, Datum::Null) => true,
+        (one, other) => one == other,
+    })
 }
 
 /// Notes a row that has gone, or has another key.
