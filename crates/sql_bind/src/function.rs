@@ -57,6 +57,7 @@ impl Binder<'_> {
         let arguments = self.arguments(name, function);
         self.scope().clause = outer_clause;
         let mut arguments = arguments?;
+        self.note_sequence(name, &function.args);
         self.spread_variadic(name, &mut arguments)?;
         if let [Expr::Column(..) | Expr::Row(..)] = arguments.values.as_slice()
             && functions.named(name).is_empty()

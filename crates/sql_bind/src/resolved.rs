@@ -6,12 +6,16 @@
 //! an alias keeps that name there as its alias.
 
 use super::names::{SessionNames, quoted};
-use super::scope::ScopeColumn;
+use super::scope::{Clause, Scope, ScopeColumn};
 use super::{Binder, Bound};
 use crate::catalog::{Body, Catalog, Oid};
 use crate::error::Result;
+use crate::types::{Kind, Names as _};
 use sql_parse::Places;
-use sqlparser::ast::{DataType, Expr, ObjectName, Query, Spanned};
+use sqlparser::ast::{
+    DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, Query, Spanned,
+    Value,
+};
 use sqlparser::tokenizer::Span;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +29,8 @@ enum Found {
         /// The name by which other parts of the query know it, unless it has an alias.
         known_as: Option<String>,
     },
+    /// A sequence, by its name in a literal.
+    Sequence { oid: Oid },
     /// A column, or those of `*`.
     Columns { columns: Vec<Named>, is_star: bool },
 }
@@ -60,6 +66,10 @@ impl Resolved {
         for ((start, end), found) in self.log.found.iter().rev() {
             let name = match found {
                 Found::Object { oid, known_as } => object_text(names, *oid, known_as.as_deref()),
+                Found::Sequence { oid } => {
+                    let name = object_text(names, *oid, None);
+                    name.map(|name| format!("'{}'", name.replace('\'', "''")))
+                }
                 Found::Columns { columns, is_star } => {
                     let is_item = *is_star || self.log.items.contains(start);
                     let columns = columns.iter();
@@ -74,6 +84,12 @@ impl Resolved {
         text
     }
 
+    /// Whether the text names a relation, a function or a type.
+    pub fn names_object(&self, wanted: Oid) -> bool {
+        let mut found = self.log.found.values();
+        found.any(|found| matches!(found, Found::Object { oid, .. } if *oid == wanted))
+    }
+
     /// Whether the text names a column of a table.
     pub fn names_column(&self, table: Oid, at: usize) -> bool {
         let mut found = self.log.found.values();
@@ -82,7 +98,7 @@ impl Resolved {
                 let mut columns = columns.iter();
                 columns.any(|column| column.base == Some((table, at)))
             }
-            Found::Object { .. } => false,
+            Found::Object { .. } | Found::Sequence { .. } => false,
         })
     }
 }
@@ -143,6 +159,60 @@ impl<'b> Binder<'b> {
         let log = self.log.take().unwrap_or_default().into_inner();
         let text = self.places.text().to_owned();
         Ok((bound?, Resolved { text, log }))
+    }
+
+    /// As [`Binder::resolved`], of an expression over the rows of a table, or over none.
+    ///
+    /// # Errors
+    ///
+    /// Those of the expression.
+    pub fn resolved_expression(
+        &mut self,
+        tree: &Expr,
+        (scope, table): (Scope, Option<Oid>),
+    ) -> Result<Resolved> {
+        self.log = Some(RefCell::default());
+        let (bound, _) = self.expression_in(scope, Clause::Stored, tree);
+        let mut log = self.log.take().unwrap_or_default().into_inner();
+        let catalog = &self.names.catalog;
+        let table = table.and_then(|oid| catalog.object(oid));
+        for found in log.found.values_mut() {
+            if let Found::Columns { columns, .. } = found {
+                for column in columns {
+                    column.part = None;
+                    column.base = table.and_then(|table| match &table.body {
+                        Body::Table(body) => Some((table.oid, body.column(&column.name)?)),
+                        _ => None,
+                    });
+                }
+            }
+        }
+        let text = self.places.text().to_owned();
+        bound.map(|_| Resolved { text, log })
+    }
+
+    /// Notes the sequence that a function of sequences is called with, by the text of its name.
+    pub(super) fn note_sequence(&self, function: &str, arguments: &FunctionArguments) {
+        let FunctionArguments::List(list) = arguments else {
+            return;
+        };
+        if self.log.is_none() || !matches!(function, "nextval" | "currval" | "setval") {
+            return;
+        }
+        let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(mut tree))) =
+            list.args.first().cloned()
+        else {
+            return;
+        };
+        while let Expr::Cast { expr, .. } = tree {
+            tree = *expr;
+        }
+        if let Expr::Value(value) = tree
+            && let Value::SingleQuotedString(name) = &value.value
+            && let Ok(oid) = self.names.object_oid(Kind::Regclass, name)
+        {
+            self.note(value.span, || Found::Sequence { oid });
+        }
     }
 
     /// The log, if the names of the text itself are read, and not those of a view or a function.

@@ -237,12 +237,8 @@ impl Session {
         for name in gone {
             self.drop_constraint_named(oid, &name, true, cascade)?;
         }
-        self.drop_users(
-            oid,
-            &format!("column {name} of table {table}"),
-            cascade,
-            |columns| columns.contains(&at),
-        )?;
+        let what = format!("column {name} of table {table}");
+        self.drop_users(oid, &what, cascade, |columns| columns.contains(&at))?;
         self.drop_forms_of(oid, at)?;
         let mut object = self.altered(oid)?;
         let old = table_body(&mut object)?.clone();

@@ -34,13 +34,18 @@ impl Session {
 
     /// As [`Session::write_object`], if the session's role may. A new object needs a schema in
     /// which the role may create, and belongs to it; another one must belong to the role.
-    pub(crate) fn put(&mut self, object: Object, handle: Option<indelible::Table>) -> Result<()> {
+    pub(crate) fn put(
+        &mut self,
+        mut object: Object,
+        handle: Option<indelible::Table>,
+    ) -> Result<()> {
         let role = self.environment.names.role;
         let known = self.catalog().object(object.oid).cloned();
         match &known {
             Some(known) => self.must_own(known)?,
             None => self.may_create(object.namespace)?,
         }
+        self.name_in_full(&mut object);
         let readers = match &known {
             Some(known) => self.readers_of_names(known, &object)?,
             None => Vec::new(),

@@ -11,7 +11,7 @@ use crate::state::Loose;
 use crate::types::{Kind, Type};
 use indelible::TableLock;
 use sql_parse::object_name;
-use sqlparser::ast::{DropBehavior, DropDomain, ObjectName, ObjectType};
+use sqlparser::ast::{DropBehavior, DropDomain, Ident, ObjectName, ObjectType};
 use std::sync::Arc;
 
 /// Drops objects.
@@ -185,20 +185,7 @@ impl Session {
             self.environment
                 .host
                 .notice(format!("drop cascades to {what}"));
-            match dependent {
-                Dependent::Object(oid) => {
-                    if let Some(object) = self.catalog().object(oid).cloned() {
-                        self.drop_with_dependents(&object, true)?;
-                    }
-                }
-                Dependent::Column(table, column) => {
-                    self.drop_column(table, &column, true, true)?;
-                }
-                Dependent::Constraint(table, constraint) => {
-                    self.drop_constraint(table, constraint)?;
-                }
-                Dependent::Default(table, column) => self.drop_default(table, column)?,
-            }
+            self.drop_dependent(dependent, object.oid)?;
         }
         if let Some(handle) = self.catalog().handle(object.oid).cloned() {
             let wait = self.environment.wait();
@@ -222,6 +209,32 @@ impl Session {
         self.remove(object.oid)
     }
 
+    /// Drops a thing that needs another one; `function` is that one, if it is a function.
+    fn drop_dependent(&mut self, dependent: Dependent, function: Oid) -> Result<()> {
+        match dependent {
+            Dependent::Object(oid) => {
+                if let Some(object) = self.catalog().object(oid).cloned() {
+                    self.drop_with_dependents(&object, true)?;
+                }
+            }
+            Dependent::Column(table, column) => {
+                self.drop_column(table, &column, true, true)?;
+            }
+            Dependent::Constraint(table, constraint) => {
+                self.drop_constraint(table, constraint)?;
+            }
+            Dependent::Default(table, column) => self.drop_default(table, column)?,
+            Dependent::Index(namespace, name) => {
+                let schema = self.catalog().object(namespace);
+                let schema = schema.map_or("", |schema| schema.name.as_str());
+                let path = [schema, &name].map(|name| Ident::with_quote('"', name));
+                self.drop_index(&ObjectName::from(path.to_vec()), true, true)?;
+            }
+            Dependent::Domain(domain) => self.forget_function(domain, function)?,
+        }
+        Ok(())
+    }
+
     fn drop_default(&mut self, table: Oid, column: usize) -> Result<()> {
         let mut table = self.altered(table)?;
         if let Body::Table(body) = &mut table.body {
@@ -241,6 +254,7 @@ impl Session {
             let what = format!("default value for column {column} of table {}", table.name);
             found.push((what, Dependent::Default(table.oid, at)));
         }
+        found.extend(self.users_of_function(oid));
         for other in self.catalog().objects() {
             match &other.body {
                 Body::View(view) if view.reads.contains(&oid) => {
@@ -416,7 +430,13 @@ impl Session {
             let inside = self
                 .catalog()
                 .objects()
-                .find(|object| object.namespace == oid);
+                .filter(|object| object.namespace == oid)
+                .min_by_key(|object| match object.body {
+                    Body::View(_) => 0,
+                    Body::Table(_) => 1,
+                    // What tables need goes after them.
+                    _ => 2,
+                });
             let Some(object) = inside.cloned() else {
                 break;
             };
@@ -443,12 +463,16 @@ fn is_partition(object: &Object) -> bool {
 }
 
 /// A thing that needs an object.
-enum Dependent {
+pub(super) enum Dependent {
     Object(Oid),
     Constraint(Oid, Oid),
     Column(Oid, String),
     /// The default of a column, which goes without it.
     Default(Oid, usize),
+    /// An index.
+    Index(Oid, String),
+    /// Checks of a domain.
+    Domain(Oid),
 }
 
 /// Whether a type is one of users, or an array of them.

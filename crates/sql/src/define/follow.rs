@@ -1,24 +1,76 @@
-//! Views whose tables, columns, types and functions get other names.
+//! Texts of the catalogue whose tables, columns, types and functions get other names.
 //!
-//! The query of a view is kept as text with full names. What the names are is looked up before the
-//! change, and the text is written with the new names after it.
+//! The query of a view, and expressions of tables and domains, are kept as text with full names.
+//! What the names are is looked up before a change of names, and the text is written anew after it.
 
-use crate::catalog::{Body, OWNER, Object, Oid};
+use super::drop::Dependent;
+use crate::catalog::{Body, OWNER, Object, Oid, Origin, Rule};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
-use sql_bind::{Binder, Resolved};
+use crate::types::Type;
+use sql_bind::{Binder, Resolved, row_scope};
 use sql_parse::Places;
 use sqlparser::ast::Statement;
 use std::sync::Arc;
 
-/// A view, and what the names of its query are.
-pub(crate) type Reader = (Arc<Object>, Resolved);
+/// An object with texts, and what their names are.
+pub(crate) type Reader = (Arc<Object>, Vec<Resolved>);
+
+/// Visits the texts of an object that name others: a view's query, and expressions over the rows of
+/// a table, the values of a domain, or over nothing.
+fn each_text(object: &mut Object, visit: &mut dyn FnMut(&mut String)) {
+    match &mut object.body {
+        Body::View(view) => visit(&mut view.query),
+        Body::Domain(domain) => {
+            domain.default.iter_mut().for_each(&mut *visit);
+            let checks = domain.checks.iter_mut();
+            checks.for_each(|(_, condition)| visit(condition));
+        }
+        Body::Table(table) => {
+            for column in &mut table.columns {
+                column.default.iter_mut().for_each(&mut *visit);
+                if let Origin::Generated(value) = &mut column.origin {
+                    visit(value);
+                }
+            }
+            for constraint in &mut table.constraints {
+                if let Rule::Check { condition, .. } = &mut constraint.rule {
+                    visit(condition);
+                }
+            }
+            for form in &mut table.forms {
+                form.keys.iter_mut().for_each(&mut *visit);
+                form.predicate.iter_mut().for_each(&mut *visit);
+            }
+            let hidden = table.hidden.iter_mut();
+            hidden.for_each(|hidden| hidden.value.iter_mut().for_each(&mut *visit));
+            let scheme = table.lineage.scheme.iter_mut();
+            scheme.for_each(|scheme| scheme.keys.iter_mut().for_each(&mut *visit));
+        }
+        _ => {}
+    }
+}
 
 impl Session {
     /// The text of a query with full names.
     pub(super) fn with_full_names(&self, query: &str) -> Result<String> {
         let names = &self.environment.names;
         Ok(self.resolved(query)?.text(names))
+    }
+
+    /// Gives the expressions of an object full names. One that cannot be bound stays as it is: the
+    /// columns that it reads are being renamed.
+    pub(crate) fn name_in_full(&self, object: &mut Object) {
+        if matches!(object.body, Body::View(_)) {
+            return;
+        }
+        let known = object.clone();
+        let names = &self.environment.names;
+        each_text(object, &mut |text| {
+            if let Ok(resolved) = self.resolved_in(&known, text) {
+                *text = resolved.text(names);
+            }
+        });
     }
 
     /// What the names of a query are that the catalogue keeps, or will keep. Its privileges are
@@ -28,28 +80,56 @@ impl Session {
         let Some(Statement::Query(tree)) = parsed.first().map(|parsed| &*parsed.statement) else {
             return Err(SqlError::unsupported("keeping this query", "Use a SELECT."));
         };
-        let mut names = self.environment.names.clone();
-        names.role = OWNER;
-        let (database, places) = (self.sql.database(), Places::new(query));
-        let context = self.environment.context();
-        let mut binder = Binder::new(&names, database, context, &places);
-        binder.resolved(tree).map(|(_, resolved)| resolved)
+        self.binding_text(query, |binder| {
+            binder.resolved(tree).map(|(_, resolved)| resolved)
+        })
     }
 
-    /// The views that read an object, and what their names are.
-    fn readers(&self, is_read: impl Fn(&Object, &[Oid]) -> bool) -> Result<Vec<Reader>> {
+    /// What the names of a text of an object are.
+    fn resolved_in(&self, object: &Object, text: &str) -> Result<Resolved> {
+        let columns: Vec<(String, Type)> = match &object.body {
+            Body::View(_) => return self.resolved(text),
+            Body::Domain(domain) => vec![("value".to_owned(), domain.base)],
+            Body::Table(table) => {
+                let columns = table.columns.iter();
+                columns
+                    .map(|one| (one.name.clone(), one.data_type))
+                    .collect()
+            }
+            _ => Vec::new(),
+        };
+        let tree = sql_parse::parse_expression(text)?;
+        let scope = row_scope(&object.name, columns)?;
+        self.binding_text(text, |binder| {
+            binder.resolved_expression(&tree, (scope, Some(object.oid)))
+        })
+    }
+
+    fn binding_text<R>(&self, text: &str, body: impl FnOnce(&mut Binder<'_>) -> R) -> R {
+        let mut names = self.environment.names.clone();
+        names.role = OWNER;
+        let (database, places) = (self.sql.database(), Places::new(text));
+        let context = self.environment.context();
+        body(&mut Binder::new(&names, database, context, &places))
+    }
+
+    /// Objects with texts, and what their names are.
+    fn readers(&self, reads: impl Fn(&Object) -> bool) -> Result<Vec<Reader>> {
         let mut readers = Vec::new();
-        for object in self.catalog().objects() {
-            if let Body::View(view) = &object.body
-                && is_read(object, &view.reads)
-            {
-                readers.push((Arc::clone(object), self.resolved(&view.query)?));
+        for object in self.catalog().objects().filter(|object| reads(object)) {
+            let mut texts = Vec::new();
+            each_text(&mut Object::clone(object), &mut |text| {
+                texts.push(self.resolved_in(object, text));
+            });
+            if !texts.is_empty() {
+                let texts = texts.into_iter().collect::<Result<_>>()?;
+                readers.push((Arc::clone(object), texts));
             }
         }
         Ok(readers)
     }
 
-    /// The views whose queries name an object, if it gets another name, schema, or other names of
+    /// The objects whose texts name an object, if it gets another name, schema, or other names of
     /// columns.
     pub(crate) fn readers_of_names(&self, before: &Object, after: &Object) -> Result<Vec<Reader>> {
         let is_same = before.name == after.name && before.namespace == after.namespace;
@@ -61,12 +141,14 @@ impl Session {
                 if is_same && is_same_row {
                     return Ok(Vec::new());
                 }
-                self.readers(|_, reads| reads.contains(&before.oid))
+                self.readers(|object| {
+                    object.oid == before.oid && !is_same_row || reads(object, before.oid)
+                })
             }
             _ if is_same => Ok(Vec::new()),
-            (Body::View(_) | Body::Sequence(_), _) => {
-                self.readers(|view, reads| view.oid != before.oid && reads.contains(&before.oid))
-            }
+            (Body::View(_), _) => self.readers(|object| reads(object, before.oid)),
+            // Defaults that ask a sequence follow it by themselves.
+            (Body::Sequence(_), _) => self.readers(|object| reads(object, before.oid)),
             (
                 Body::Schema
                 | Body::Function(_)
@@ -74,30 +156,112 @@ impl Session {
                 | Body::Domain(_)
                 | Body::Composite(_),
                 _,
-            ) => self.readers(|_, _| true),
+            ) => self.readers(|object| object.oid != before.oid),
             _ => Ok(Vec::new()),
         }
     }
 
-    /// Writes the queries of views with the names that their objects have now.
+    /// Writes the texts of objects with the names that others have now.
     pub(crate) fn follow_names(&mut self, readers: Vec<Reader>) -> Result<()> {
-        for (view, resolved) in readers {
-            let Some(view) = self.catalog().object(view.oid) else {
+        for (object, resolved) in readers {
+            let Some(object) = self.catalog().object(object.oid) else {
                 continue;
             };
-            let mut view = Object::clone(view);
-            if let Body::View(body) = &mut view.body {
-                body.query = resolved.text(&self.environment.names);
+            let (mut object, names) = (Object::clone(object), &self.environment.names);
+            let (mut resolved, mut is_other) = (resolved.iter(), false);
+            each_text(&mut object, &mut |text| {
+                let new = resolved.next().map(|resolved| resolved.text(names));
+                if let Some(new) = new.filter(|new| *new != *text) {
+                    *text = new;
+                    is_other = true;
+                }
+            });
+            if is_other {
+                self.write_object(object, None)?;
             }
-            self.write_object(view, None)?;
         }
         Ok(())
     }
 
+    /// Parts of tables and domains that call a function.
+    pub(super) fn users_of_function(&self, function: Oid) -> Vec<(String, Dependent)> {
+        let catalog = self.catalog();
+        let is_function = catalog.object(function);
+        if !is_function.is_some_and(|object| matches!(object.body, Body::Function(_))) {
+            return Vec::new();
+        }
+        let mut users = Vec::new();
+        for object in catalog.objects() {
+            let calls = |text: &String| {
+                let resolved = self.resolved_in(object, text);
+                resolved.is_ok_and(|resolved| resolved.names_object(function))
+            };
+            let (oid, name) = (object.oid, &object.name);
+            match &object.body {
+                Body::Domain(domain) => {
+                    let mut checks = domain.checks.iter().map(|(_, check)| check);
+                    // A type goes with the function of its default, and stays without a check.
+                    if domain.default.iter().any(calls) {
+                        users.push((format!("type {name}"), Dependent::Object(oid)));
+                    } else if checks.any(calls) {
+                        let what = format!("constraint of type {name}");
+                        users.push((what, Dependent::Domain(oid)));
+                    }
+                }
+                Body::Table(table) => {
+                    for form in &table.forms {
+                        let mut indexes = table.indexes.iter();
+                        let index = indexes.find(|index| index.oid == form.index);
+                        if let Some(index) = index
+                            && form.keys.iter().chain(&form.predicate).any(calls)
+                        {
+                            let place = (object.namespace, index.name.clone());
+                            let dependent = Dependent::Index(place.0, place.1);
+                            users.push((format!("index {}", index.name), dependent));
+                        }
+                    }
+                    for one in &table.constraints {
+                        if matches!(&one.rule, Rule::Check { condition, .. } if calls(condition)) {
+                            let what = format!("constraint {} on table {name}", one.name);
+                            users.push((what, Dependent::Constraint(oid, one.oid)));
+                        }
+                    }
+                    for (at, column) in table.columns.iter().enumerate() {
+                        let what = format!("column {} of table {name}", column.name);
+                        if column.default.iter().any(calls) {
+                            let what = format!("default value for {what}");
+                            users.push((what, Dependent::Default(oid, at)));
+                        }
+                        if matches!(&column.origin, Origin::Generated(value) if calls(value)) {
+                            users.push((what, Dependent::Column(oid, column.name.clone())));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        users
+    }
+
+    /// Takes the checks that call a function from a domain.
+    pub(super) fn forget_function(&mut self, domain: Oid, function: Oid) -> Result<()> {
+        let mut object = self.altered(domain)?;
+        let known = object.clone();
+        let calls = |text: &String| {
+            let resolved = self.resolved_in(&known, text);
+            resolved.is_ok_and(|resolved| resolved.names_object(function))
+        };
+        if let Body::Domain(domain) = &mut object.body {
+            domain.checks.retain(|(_, text)| !calls(text));
+        }
+        self.put(object, None)
+    }
+
     /// The views whose queries name a column.
     fn readers_of_column(&self, table: Oid, at: usize) -> Result<Vec<Arc<Object>>> {
-        let readers = self.readers(|_, reads| reads.contains(&table))?.into_iter();
-        let readers = readers.filter(|(_, resolved)| resolved.names_column(table, at));
+        let readers = self.readers(|object| reads(object, table))?.into_iter();
+        let names_it = |resolved: &Resolved| resolved.names_column(table, at);
+        let readers = readers.filter(|(_, texts)| texts.iter().any(names_it));
         Ok(readers.map(|(view, _)| view).collect())
     }
 
@@ -142,4 +306,9 @@ impl Session {
         );
         Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).detail(detail))
     }
+}
+
+/// Whether an object is a view that reads another one.
+fn reads(object: &Object, oid: Oid) -> bool {
+    matches!(&object.body, Body::View(view) if view.reads.contains(&oid))
 }

@@ -4,7 +4,7 @@
 //! anew with the change, so that an object works on under its new name.
 
 use super::alter::{no_column, table_body};
-use crate::catalog::{Body, Names, Object, Oid, Origin, Rule};
+use crate::catalog::{Body, Names, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
@@ -253,23 +253,6 @@ impl Session {
         if body.column(&new).is_some() {
             let message = format!("column \"{new}\" of relation \"{table}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
-        }
-        let mentions = |text: &str| text.contains(old.as_str());
-        let in_index = body.forms.iter().any(|form| {
-            let predicate = form.predicate.iter();
-            form.keys.iter().chain(predicate).any(|text| mentions(text))
-        });
-        let mut keys = body.lineage.scheme.iter().flat_map(|scheme| &scheme.keys);
-        let is_named = in_index || keys.any(|key| mentions(key)) || body.constraints.iter().any(|constraint| {
-            matches!(&constraint.rule, Rule::Check { condition } if mentions(condition))
-        }) || body.columns.iter().any(|column| matches!(&column.origin, Origin::Generated(text) if mentions(text)));
-        if is_named {
-            let instead =
-                "Drop the check, the generated column or the index first, and add it afterwards.";
-            return Err(SqlError::unsupported(
-                "renaming a column that a check, a generated column or an expression names",
-                instead,
-            ));
         }
         body.columns[at].name = new;
         self.put(object, None)

@@ -4,9 +4,10 @@
 //! effects on names and transactions are applied.
 
 use super::Session;
+use crate::catalog::OWNER;
 use crate::error::{Result, SqlError, SqlState};
 use crate::sink::{Batch, Completion, OutputColumn, RowSink};
-use crate::state::{Listen, parts_of, unknown_setting};
+use crate::state::{Listen, parts_of, quoted, unknown_setting};
 use crate::types::{Context, Datum, Kind};
 use sql_parse::{Parsed, ident_text};
 use sqlparser::ast::{
@@ -151,7 +152,11 @@ impl Session {
     }
 
     fn set_values(&mut self, name: &str, values: &[Expr], is_local: bool) -> Result<()> {
-        let texts: Vec<String> = values.iter().map(value_text).collect::<Result<_>>()?;
+        let mut texts: Vec<String> = values.iter().map(value_text).collect::<Result<_>>()?;
+        if name == "search_path" {
+            // Each value is one name, whatever is in it.
+            texts = texts.iter().map(|name| quoted(name)).collect();
+        }
         let is_default = matches!(values, [Expr::Identifier(word)] if word.value.eq_ignore_ascii_case("default"));
         let is_local_zone =
             name == "timezone" && texts.len() == 1 && texts[0].eq_ignore_ascii_case("local");
@@ -210,6 +215,7 @@ impl Session {
         let role = name.and_then(|name| self.catalog().role_named(name));
         let role = role.unwrap_or(self.environment.host.session_role);
         self.environment.names.role = role;
+        self.apply_search_path();
         let is_superuser = self.catalog().is_superuser(role);
         let variables = &mut self.environment.host.variables;
         variables.tell("is_superuser", if is_superuser { "on" } else { "off" });
@@ -245,10 +251,17 @@ impl Session {
             .variables
             .get("search_path")
             .unwrap_or_default();
-        let names = path.split(',').map(|name| parts_of(name).concat());
-        let names: Vec<String> = names
-            .filter(|name| !name.is_empty() && name != "$user")
-            .collect();
+        let role = self.environment.names.role;
+        // The schema `indelible` is the system's, and not that of the role of its name.
+        let user = self.catalog().role_name(role).filter(|_| role != OWNER);
+        let names = names_of(path)
+            .into_iter()
+            .filter_map(|name| match name.as_str() {
+                "" => None,
+                "$user" => user.map(str::to_owned),
+                _ => Some(name),
+            });
+        let names: Vec<String> = names.collect();
         if self.environment.names.search_path != names {
             self.environment.names.search_path = names;
         }
@@ -349,4 +362,14 @@ fn value_text(value: &Expr) -> Result<String> {
             Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
         }
     }
+}
+
+/// The names of a list; quotes keep commas.
+fn names_of(list: &str) -> Vec<String> {
+    let mut is_quoted = false;
+    let names = list.split(|one| {
+        is_quoted ^= one == '"';
+        one == ',' && !is_quoted
+    });
+    names.map(|name| parts_of(name).concat()).collect()
 }

@@ -8,7 +8,7 @@ use super::host::HostCall;
 use crate::catalog::system::DATABASE;
 use crate::catalog::{Body, Names, Object, Oid, PUBLIC, is_typed};
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::Kind::{self, Regclass, Regtype, Text};
+use crate::types::Kind::{self, Regclass, Text};
 use crate::types::array::Array;
 use crate::types::function::{Function, Volatility};
 use crate::types::{Context, Datum, Type};
@@ -84,21 +84,12 @@ impl HostCall<'_> {
             "pg_get_partkeydef" | "pg_get_functiondef" => {
                 optional(self.definition_text(context, number(first)))
             }
-            "pg_get_function_arguments" | "pg_get_function_identity_arguments" => {
-                let of_user = || {
-                    self.user_function(context, number(first)?)
-                        .map(|(one, _)| one)
-                };
-                let routine = number(first).and_then(system::routine).map(arguments_of);
-                optional(routine.or_else(of_user))
-            }
+            "pg_get_function_arguments" | "pg_get_function_identity_arguments" => optional(
+                self.signature(context, first)
+                    .map(|(arguments, _)| arguments),
+            ),
             "pg_get_function_result" => {
-                let of_user = || {
-                    self.user_function(context, number(first)?)
-                        .map(|(_, one)| one)
-                };
-                let routine = number(first).and_then(system::routine).map(result_of);
-                optional(routine.or_else(of_user))
+                optional(self.signature(context, first).map(|(_, result)| result))
             }
             "pg_get_serial_sequence" => self.serial_sequence(context, arguments)?,
             "pg_table_is_visible" | "pg_type_is_visible" => self.is_visible(first),
@@ -118,13 +109,11 @@ impl HostCall<'_> {
                 let part = usize::try_from(arguments[1].int()?).unwrap_or(0);
                 optional(number(first).and_then(|oid| self.comment(oid, part)))
             }
-            "to_regclass" => self.known_oid(context, Regclass, first)?,
-            "to_regtype" => self.known_oid(context, Regtype, first)?,
-            "to_regproc" => self.known_oid(context, Kind::Regproc, first)?,
-            "to_regprocedure" => self.known_oid(context, Kind::Regprocedure, first)?,
-            "to_regoper" => self.known_oid(context, Kind::Regoper, first)?,
-            "to_regnamespace" => self.known_oid(context, Kind::Regnamespace, first)?,
-            "to_regrole" => self.known_oid(context, Kind::Regrole, first)?,
+            "to_regclass" | "to_regtype" | "to_regproc" | "to_regprocedure" | "to_regoper"
+            | "to_regnamespace" | "to_regrole" => {
+                let name = function.strip_prefix("to_").and_then(Kind::from_name);
+                self.known_oid(context, name.unwrap_or(Regclass), first)?
+            }
             "pg_relation_is_publishable" => Datum::Bool(self.table_of(first).is_some()),
             "pg_relation_filenode" => match self.table_of(first) {
                 Some(object) => Datum::Oid(object.oid),
@@ -168,6 +157,15 @@ impl HostCall<'_> {
         match &object.body {
             Body::Table(table) => table.lineage.scheme.as_ref().map(ToString::to_string),
             _ => self.function_text(context, object),
+        }
+    }
+
+    /// The arguments and the result of a function.
+    fn signature(&self, context: &Context<'_>, oid: &Datum) -> Option<(String, String)> {
+        let oid = number(oid)?;
+        match system::routine(oid) {
+            Some(routine) => Some((arguments_of(routine), result_of(routine))),
+            None => self.user_function(context, oid),
         }
     }
 

@@ -280,6 +280,27 @@ fn of_partitions(catalog: &Catalog, table: &TableBody, rows: &mut Rows<'_>) {
     }
 }
 
+/// Defaults depend on their columns, and on the sequences that they ask for numbers.
+fn of_defaults(from: &Sources<'_>, (object, table): (&Object, &TableBody), rows: &mut Rows<'_>) {
+    for (at, column) in table.columns.iter().enumerate() {
+        let Some(default) = &column.default else {
+            continue;
+        };
+        let own = (CLASS, object.oid, at as i32 + 1, "a");
+        let sequence = sequence_of(from, default).map(|oid| (CLASS, oid, 0, "n"));
+        for (class, oid, part, kind) in sequence.into_iter().chain([own]) {
+            rows.push([
+                ("classid", Datum::Oid(DEFAULT)),
+                ("objid", Datum::Oid(default_oid(object.oid, at))),
+                ("refclassid", Datum::Oid(class)),
+                ("refobjid", Datum::Oid(oid)),
+                ("refobjsubid", Datum::Int4(part)),
+                ("deptype", text(kind)),
+            ]);
+        }
+    }
+}
+
 /// Sequences depend on the columns that they go with, defaults on their columns and sequences, and
 /// views on what they read.
 fn dependencies(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
@@ -300,23 +321,7 @@ fn dependencies(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     }
     from.each_table(|object, table| {
         of_partitions(catalog, table, rows);
-        for (at, column) in table.columns.iter().enumerate() {
-            let Some(default) = &column.default else {
-                continue;
-            };
-            let own = (CLASS, object.oid, at as i32 + 1, "a");
-            let sequence = sequence_of(from, default).map(|oid| (CLASS, oid, 0, "n"));
-            for (class, oid, part, kind) in sequence.into_iter().chain([own]) {
-                rows.push([
-                    ("classid", Datum::Oid(DEFAULT)),
-                    ("objid", Datum::Oid(default_oid(object.oid, at))),
-                    ("refclassid", Datum::Oid(class)),
-                    ("refobjid", Datum::Oid(oid)),
-                    ("refobjsubid", Datum::Int4(part)),
-                    ("deptype", text(kind)),
-                ]);
-            }
-        }
+        of_defaults(from, (object, table), rows);
         Ok(())
     })?;
     for object in catalog.objects() {

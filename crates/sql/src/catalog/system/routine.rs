@@ -78,12 +78,12 @@ fn user_functions(from: &Sources<'_>, rows: &mut Rows<'_>) {
         };
         let arguments = body.arguments.iter();
         let kinds = arguments.map(|(_, data_type)| Datum::Oid(data_type.kind.oid()));
-        let named = body.arguments.iter().map(|(name, _)| name.as_deref());
-        let names = if named.clone().flatten().next().is_none() {
+        let given = body.arguments.iter().map(|(name, _)| name.as_deref());
+        let names = if given.clone().flatten().next().is_none() {
             Datum::Null
         } else {
-            let named = named.map(|name| text(name.unwrap_or_default()));
-            array(Kind::Text, named)
+            let given = given.map(|name| text(name.unwrap_or_default()));
+            array(Kind::Text, given)
         };
         rows.push([
             ("oid", Datum::Oid(object.oid)),
