@@ -47,7 +47,7 @@ impl Session {
         }
         self.name_in_full(&mut object);
         let readers = match &known {
-            Some(known) => self.readers_of_names(known, &object)?,
+            Some(known) => self.readers_of_names(known, &object),
             None => Vec::new(),
         };
         let owned = (known.is_none() && role != OWNER).then(|| object.clone());

@@ -13,8 +13,9 @@ use sql_parse::Places;
 use sqlparser::ast::Statement;
 use std::sync::Arc;
 
-/// An object with texts, and what their names are.
-pub(crate) type Reader = (Arc<Object>, Vec<Resolved>);
+/// An object with texts, and what their names are; none of a text that cannot be bound, which an
+/// earlier build may have left.
+pub(crate) type Reader = (Arc<Object>, Vec<Option<Resolved>>);
 
 /// Visits the texts of an object that name others: a view's query, and expressions over the rows of
 /// a table, the values of a domain, or over nothing.
@@ -114,24 +115,23 @@ impl Session {
     }
 
     /// Objects with texts, and what their names are.
-    fn readers(&self, reads: impl Fn(&Object) -> bool) -> Result<Vec<Reader>> {
+    fn readers(&self, reads: impl Fn(&Object) -> bool) -> Vec<Reader> {
         let mut readers = Vec::new();
         for object in self.catalog().objects().filter(|object| reads(object)) {
             let mut texts = Vec::new();
             each_text(&mut Object::clone(object), &mut |text| {
-                texts.push(self.resolved_in(object, text));
+                texts.push(self.resolved_in(object, text).ok());
             });
-            if !texts.is_empty() {
-                let texts = texts.into_iter().collect::<Result<_>>()?;
+            if texts.iter().any(Option::is_some) {
                 readers.push((Arc::clone(object), texts));
             }
         }
-        Ok(readers)
+        readers
     }
 
     /// The objects whose texts name an object, if it gets another name, schema, or other names of
     /// columns.
-    pub(crate) fn readers_of_names(&self, before: &Object, after: &Object) -> Result<Vec<Reader>> {
+    pub(crate) fn readers_of_names(&self, before: &Object, after: &Object) -> Vec<Reader> {
         let is_same = before.name == after.name && before.namespace == after.namespace;
         match (&before.body, &after.body) {
             (Body::Table(old), Body::Table(new)) => {
@@ -139,13 +139,13 @@ impl Session {
                 let is_same_row = old.columns.len() != new.columns.len()
                     || columns.all(|(old, new)| old.name == new.name);
                 if is_same && is_same_row {
-                    return Ok(Vec::new());
+                    return Vec::new();
                 }
                 self.readers(|object| {
                     object.oid == before.oid && !is_same_row || reads(object, before.oid)
                 })
             }
-            _ if is_same => Ok(Vec::new()),
+            _ if is_same => Vec::new(),
             (Body::View(_), _) => self.readers(|object| reads(object, before.oid)),
             // Defaults that ask a sequence follow it by themselves.
             (Body::Sequence(_), _) => self.readers(|object| reads(object, before.oid)),
@@ -157,7 +157,7 @@ impl Session {
                 | Body::Composite(_),
                 _,
             ) => self.readers(|object| object.oid != before.oid),
-            _ => Ok(Vec::new()),
+            _ => Vec::new(),
         }
     }
 
@@ -170,7 +170,8 @@ impl Session {
             let (mut object, names) = (Object::clone(object), &self.environment.names);
             let (mut resolved, mut is_other) = (resolved.iter(), false);
             each_text(&mut object, &mut |text| {
-                let new = resolved.next().map(|resolved| resolved.text(names));
+                let resolved = resolved.next().and_then(Option::as_ref);
+                let new = resolved.map(|resolved| resolved.text(names));
                 if let Some(new) = new.filter(|new| *new != *text) {
                     *text = new;
                     is_other = true;
@@ -258,11 +259,11 @@ impl Session {
     }
 
     /// The views whose queries name a column.
-    fn readers_of_column(&self, table: Oid, at: usize) -> Result<Vec<Arc<Object>>> {
-        let readers = self.readers(|object| reads(object, table))?.into_iter();
+    fn readers_of_column(&self, table: Oid, at: usize) -> Vec<Arc<Object>> {
+        let readers = self.readers(|object| reads(object, table)).into_iter();
         let names_it = |resolved: &Resolved| resolved.names_column(table, at);
-        let readers = readers.filter(|(_, texts)| texts.iter().any(names_it));
-        Ok(readers.map(|(view, _)| view).collect())
+        let readers = readers.filter(|(_, texts)| texts.iter().flatten().any(names_it));
+        readers.map(|(view, _)| view).collect()
     }
 
     /// Drops the views that name a column which is to be dropped, or refuses.
@@ -272,7 +273,7 @@ impl Session {
         name: &str,
         cascade: bool,
     ) -> Result<()> {
-        let readers = self.readers_of_column(table.oid, at)?;
+        let readers = self.readers_of_column(table.oid, at);
         if !readers.is_empty() && !cascade {
             let of = format!("column {name} of table {}", table.name);
             let message = format!("cannot drop {of} because other objects depend on it");
@@ -295,7 +296,7 @@ impl Session {
 
     /// Refuses another type of a column that a view names.
     pub(super) fn refuse_readers_of_column(&self, table: Oid, at: usize, name: &str) -> Result<()> {
-        let readers = self.readers_of_column(table, at)?;
+        let readers = self.readers_of_column(table, at);
         let Some(view) = readers.first() else {
             return Ok(());
         };
