@@ -238,7 +238,16 @@ impl Binder<'_> {
 
     /// Subscripts, slices and fields.
     fn access(&mut self, root: &Tree, chain: &[AccessExpr]) -> Result<Expr> {
-        let mut value = self.expression(root)?;
+        // `table.column[1]` comes as a field of the row `table`.
+        let (mut value, chain) = match (root, chain) {
+            (Tree::Identifier(table), [AccessExpr::Dot(Tree::Identifier(column)), rest @ ..])
+                if self.knows_table(&ident_text(table))
+                    && matches!(self.find_column(None, &ident_text(table)), Ok(None)) =>
+            {
+                (self.compound(&[table.clone(), column.clone()])?, rest)
+            }
+            _ => (self.expression(root)?, chain),
+        };
         let mut subscripts: Vec<&Subscript> = Vec::new();
         for access in chain {
             match access {

@@ -63,6 +63,7 @@ impl Binder<'_> {
             part.scope.width = width;
             if let Some(last) = part.scope.tables.last_mut() {
                 last.table_oid = Some(oid_of(&table));
+                last.is_stored = true;
                 last.source = Some(table.source);
             }
             return Ok(part);
@@ -94,6 +95,7 @@ impl Binder<'_> {
         part.scope.width = width + 1;
         if let Some(last) = part.scope.tables.last_mut() {
             last.table_oid = Some(Expr::Column(width, Kind::Oid.plain()));
+            last.is_stored = true;
         }
         Ok(part)
     }

@@ -182,6 +182,7 @@ impl Binder<'_> {
                 }
             };
             let (left, right) = (side(true)?, side(false)?);
+            self.note_merged(scope, [left, right]);
             let pair = [left, right].map(|at| scope.columns[at].expression.clone());
             conditions.push(self.operator("=", pair.to_vec())?);
             let [left_value, right_value] = pair;

@@ -593,8 +593,9 @@ impl Binder<'_> {
                     Kind::Enum(_) | Kind::EnumArray(_) | Kind::Composite(_) | Kind::CompositeArray(_),
                 ..
             }) => {
-                let name = data_type.to_string().to_lowercase();
-                name.trim_end_matches("[]").to_owned()
+                let name = data_type.to_string();
+                let name = name.trim_end_matches("[]");
+                super::parts_of(name).pop().unwrap_or_default()
             }
             Ok(data_type) => {
                 let kind = data_type.kind;

@@ -13,7 +13,7 @@ impl Binder<'_> {
     pub(super) fn column(&mut self, table: Option<&str>, name: &str, span: Span) -> Result<Expr> {
         match self.find_column(table, name) {
             Ok(Some((column, level))) => {
-                self.note_column(span, &column);
+                self.note_column(span, &column, level);
                 let mut expression = column.expression;
                 for _ in 0..level {
                     expression = expression.into_outer();

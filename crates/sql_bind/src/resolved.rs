@@ -6,7 +6,7 @@
 //! an alias keeps that name there as its alias.
 
 use super::names::{SessionNames, quoted};
-use super::scope::{Clause, Scope, ScopeColumn};
+use super::scope::{Clause, Scope, ScopeColumn, ScopeTable};
 use super::{Binder, Bound};
 use crate::catalog::{Body, Catalog, Oid};
 use crate::error::Result;
@@ -51,6 +51,8 @@ pub(super) struct Log {
     found: BTreeMap<(usize, usize), Found>,
     /// First bytes of columns that are items of a list, and give them their names.
     items: BTreeSet<usize>,
+    /// Columns of tables that `USING` or `NATURAL` joins: they cannot get other names.
+    merged: BTreeSet<(Oid, usize)>,
 }
 
 /// A text that the catalogue keeps, with its names as they were found.
@@ -90,16 +92,22 @@ impl Resolved {
         found.any(|found| matches!(found, Found::Object { oid, .. } if *oid == wanted))
     }
 
+    /// Whether the text joins a column of a table by its name.
+    pub fn merges_column(&self, table: Oid, at: usize) -> bool {
+        self.log.merged.contains(&(table, at))
+    }
+
     /// Whether the text names a column of a table.
     pub fn names_column(&self, table: Oid, at: usize) -> bool {
         let mut found = self.log.found.values();
-        found.any(|found| match found {
-            Found::Columns { columns, .. } => {
-                let mut columns = columns.iter();
-                columns.any(|column| column.base == Some((table, at)))
-            }
-            Found::Object { .. } | Found::Sequence { .. } => false,
-        })
+        self.merges_column(table, at)
+            || found.any(|found| match found {
+                Found::Columns { columns, .. } => {
+                    let mut columns = columns.iter();
+                    columns.any(|column| column.base == Some((table, at)))
+                }
+                Found::Object { .. } | Found::Sequence { .. } => false,
+            })
     }
 }
 
@@ -255,15 +263,32 @@ impl<'b> Binder<'b> {
         }
     }
 
-    /// Notes a column.
-    pub(super) fn note_column(&self, span: Span, column: &ScopeColumn) {
-        let is_named = column.table.as_deref().is_some_and(|part| !part.is_empty());
-        if is_named && self.log.is_some() {
-            self.note(span, || Found::Columns {
-                columns: vec![self.named(column)],
-                is_star: false,
-            });
+    /// Notes a column of a query that is `level` out.
+    pub(super) fn note_column(&self, span: Span, column: &ScopeColumn, level: usize) {
+        let Some(part) = column.table.as_deref().filter(|part| !part.is_empty()) else {
+            return;
+        };
+        if self.log.is_none() {
+            return;
         }
+        let outer = self.scopes.len().saturating_sub(level);
+        let (outer, inner) = self.scopes.split_at(outer);
+        let mut named = Named {
+            part: column.table.clone(),
+            name: column.name.clone(),
+            base: outer
+                .last()
+                .and_then(|scope| self.base(column, &scope.tables)),
+        };
+        // A part of a query within has the same name, so the column has none before it.
+        let mut tables = inner.iter().flat_map(|scope| &scope.tables);
+        if tables.any(|table| table.alias == part) {
+            named.part = None;
+        }
+        self.note(span, || Found::Columns {
+            columns: vec![named],
+            is_star: false,
+        });
     }
 
     /// Notes the columns in place of a `*`.
@@ -291,23 +316,41 @@ impl<'b> Binder<'b> {
         }
     }
 
+    /// Notes columns that `USING` or `NATURAL` joins, and so names.
+    pub(super) fn note_merged(&self, scope: &Scope, columns: [usize; 2]) {
+        if let Some((log, _)) = self.log() {
+            let bases = columns.map(|at| self.base(&scope.columns[at], &scope.tables));
+            log.borrow_mut().merged.extend(bases.into_iter().flatten());
+        }
+    }
+
     fn named(&self, column: &ScopeColumn) -> Named {
-        let (oid, position) = column.origin;
         let part = column.table.clone().filter(|part| !part.is_empty());
-        let is_of_table = part.as_deref().is_some_and(|part| {
-            let scopes = self.scopes.iter().rev();
-            let mut tables = scopes.flat_map(|scope| &scope.tables);
-            let table = tables.find(|table| table.alias == part);
-            table.is_some_and(|table| table.table_oid.is_some())
-        });
-        let at = usize::try_from(position - 1).ok();
-        let at = at.filter(|at| {
-            is_of_table && column_of(&self.names.catalog, oid, *at) == Some(&*column.name)
-        });
+        let scopes = self.scopes.iter().rev();
+        let named = |scope: &&Scope| {
+            scope
+                .tables
+                .iter()
+                .any(|one| Some(&*one.alias) == part.as_deref())
+        };
+        let tables = scopes
+            .filter(named)
+            .map(|scope| scope.tables.as_slice())
+            .next();
         Named {
+            base: self.base(column, tables.unwrap_or(&[])),
             part,
             name: column.name.clone(),
-            base: at.map(|at| (oid, at)),
         }
+    }
+
+    /// The table and the position there of a column, if it is that of a table itself.
+    fn base(&self, column: &ScopeColumn, tables: &[ScopeTable]) -> Option<(Oid, usize)> {
+        let part = column.table.as_deref()?;
+        let table = tables.iter().find(|table| table.alias == part)?;
+        let (oid, position) = column.origin;
+        let at = usize::try_from(position - 1).ok()?;
+        let is_it = column_of(&self.names.catalog, oid, at) == Some(&*column.name);
+        (table.is_stored && is_it).then_some((oid, at))
     }
 }

@@ -39,6 +39,8 @@ pub(crate) struct ScopeTable {
     pub source: Option<crate::plan::Source>,
     /// The number of the table that a row is from, over the row; none if it has none.
     pub table_oid: Option<Expr>,
+    /// Whether it is a table itself, and no view or query.
+    pub is_stored: bool,
 }
 
 /// A column that can be named.
@@ -138,6 +140,7 @@ impl Scope {
             columns: positions,
             source: None,
             table_oid: None,
+            is_stored: false,
         });
         Ok(())
     }
@@ -150,6 +153,7 @@ impl Scope {
             columns: columns.collect(),
             source: None,
             table_oid: None,
+            is_stored: false,
         });
     }
 

@@ -225,7 +225,7 @@ impl Dump<'_> {
         let mut lines: Vec<String> = columns.iter().map(|column| column_line(column)).collect();
         let checks = self.ask(&format!(
             "SELECT r.conname, pg_catalog.pg_get_constraintdef(r.oid) FROM pg_catalog.pg_constraint r \
-             WHERE r.conrelid = {oid} AND r.contype = 'c' ORDER BY r.conname"
+             WHERE r.conrelid = {oid} AND r.contype = 'c' AND r.convalidated ORDER BY r.conname"
         ))?;
         lines.extend(
             checks
@@ -296,6 +296,8 @@ impl Dump<'_> {
         };
         let chosen = self.chosen();
         self.statements(&constraints("'p', 'u'", &chosen))?;
+        let unproven = format!("{chosen} AND NOT r.convalidated");
+        self.statements(&constraints("'c'", &unproven))?;
         self.statements(&format!(
             "SELECT pg_catalog.pg_get_indexdef(i.indexrelid) FROM pg_catalog.pg_index i \
              JOIN pg_catalog.pg_class c ON c.oid = i.indrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \

@@ -254,7 +254,7 @@ impl Session {
             let what = format!("default value for column {column} of table {}", table.name);
             found.push((what, Dependent::Default(table.oid, at)));
         }
-        found.extend(self.users_of_function(oid));
+        found.extend(self.users_of_name(oid));
         for other in self.catalog().objects() {
             match &other.body {
                 Body::View(view) if view.reads.contains(&oid) => {

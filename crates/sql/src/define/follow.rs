@@ -9,8 +9,8 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::types::Type;
 use sql_bind::{Binder, Resolved, row_scope};
-use sql_parse::Places;
-use sqlparser::ast::Statement;
+use sql_parse::{Places, stored_text};
+use sqlparser::ast::{Query, Statement};
 use std::sync::Arc;
 
 /// An object with texts, and what their names are; none of a text that cannot be bound, which an
@@ -57,6 +57,16 @@ impl Session {
     pub(super) fn with_full_names(&self, query: &str) -> Result<String> {
         let names = &self.environment.names;
         Ok(self.resolved(query)?.text(names))
+    }
+
+    /// The text of a query, in words that are read as they stand.
+    pub(super) fn plain_query(&self, query: &Query) -> Result<String> {
+        let text = stored_text(query);
+        let parsed = sql_parse::parse_stored(&text)?;
+        Ok(match parsed.first().map(|parsed| &*parsed.statement) {
+            Some(Statement::Query(query)) => stored_text(query),
+            _ => text,
+        })
     }
 
     /// Gives the expressions of an object full names. One that cannot be bound stays as it is: the
@@ -114,10 +124,19 @@ impl Session {
         body(&mut Binder::new(&names, database, context, &places))
     }
 
+    fn is_others(&self, namespace: Oid) -> bool {
+        let schema = self.catalog().object(namespace);
+        let is_temporary = schema.is_some_and(|schema| schema.name.starts_with("pg_temp_"));
+        is_temporary && self.environment.names.temporary != Some(namespace)
+    }
+
     /// Objects with texts, and what their names are.
     fn readers(&self, reads: impl Fn(&Object) -> bool) -> Vec<Reader> {
         let mut readers = Vec::new();
-        for object in self.catalog().objects().filter(|object| reads(object)) {
+        let objects = self.catalog().objects();
+        // What is temporary in another session has names that only that one finds.
+        let objects = objects.filter(|object| !self.is_others(object.namespace));
+        for object in objects.filter(|object| reads(object)) {
             let mut texts = Vec::new();
             each_text(&mut Object::clone(object), &mut |text| {
                 texts.push(self.resolved_in(object, text).ok());
@@ -184,13 +203,14 @@ impl Session {
         Ok(())
     }
 
-    /// Parts of tables and domains that call a function.
-    pub(super) fn users_of_function(&self, function: Oid) -> Vec<(String, Dependent)> {
+    /// Parts of tables and domains that call a function or name a type, and views that name a type.
+    pub(super) fn users_of_name(&self, function: Oid) -> Vec<(String, Dependent)> {
         let catalog = self.catalog();
-        let is_function = catalog.object(function);
-        if !is_function.is_some_and(|object| matches!(object.body, Body::Function(_))) {
-            return Vec::new();
-        }
+        let is_type = match catalog.object(function).map(|object| &object.body) {
+            Some(Body::Function(_)) => false,
+            Some(Body::Enum(_) | Body::Domain(_) | Body::Composite(_)) => true,
+            _ => return Vec::new(),
+        };
         let mut users = Vec::new();
         for object in catalog.objects() {
             let calls = |text: &String| {
@@ -199,6 +219,11 @@ impl Session {
             };
             let (oid, name) = (object.oid, &object.name);
             match &object.body {
+                Body::View(view)
+                    if is_type && !view.reads.contains(&function) && calls(&view.query) =>
+                {
+                    users.push((format!("view {name}"), Dependent::Object(oid)));
+                }
                 Body::Domain(domain) => {
                     let mut checks = domain.checks.iter().map(|(_, check)| check);
                     // A type goes with the function of its default, and stays without a check.
@@ -264,6 +289,24 @@ impl Session {
         let names_it = |resolved: &Resolved| resolved.names_column(table, at);
         let readers = readers.filter(|(_, texts)| texts.iter().flatten().any(names_it));
         readers.map(|(view, _)| view).collect()
+    }
+
+    /// Refuses another name of a column that a view joins by its name.
+    pub(super) fn refuse_merged_column(&self, table: Oid, at: usize, name: &str) -> Result<()> {
+        let readers = self.readers(|object| reads(object, table));
+        let merges = |resolved: &Resolved| resolved.merges_column(table, at);
+        let view = readers
+            .iter()
+            .find(|(_, texts)| texts.iter().flatten().any(merges));
+        let Some((view, _)) = view else {
+            return Ok(());
+        };
+        let feature = format!(
+            "renaming the column {name}, by which the view {} joins tables",
+            view.name
+        );
+        let instead = "Drop the view first, and create it again afterwards.";
+        Err(SqlError::unsupported(feature, instead))
     }
 
     /// Drops the views that name a column which is to be dropped, or refuses.

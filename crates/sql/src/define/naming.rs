@@ -254,7 +254,8 @@ impl Session {
             let message = format!("column \"{new}\" of relation \"{table}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
         }
-        body.columns[at].name = new;
+        self.refuse_merged_column(oid, at, &old)?;
+        table_body(&mut object)?.columns[at].name = new;
         self.put(object, None)
     }
 }

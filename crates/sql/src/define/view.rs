@@ -9,7 +9,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
 use crate::types::Type;
-use sql_parse::{Parsed, ident_text, object_name, stored_text};
+use sql_parse::{Parsed, ident_text, object_name};
 use sqlparser::ast::{
     CreateTableOptions, CreateView, Expr, Ident, ObjectName, Query, Select, SetExpr, SqlOption,
     Statement,
@@ -48,10 +48,16 @@ pub(super) fn create(session: &mut Session, create: &CreateView) -> Result<Compl
         }
         None => session.sql.next_oid(1),
     };
-    let query = stored_text(&create.query);
+    let query = session.plain_query(&create.query)?;
     let mut columns = session.query_columns(&query)?;
     for (column, named) in columns.iter_mut().zip(&create.columns) {
         column.0 = ident_text(&named.name);
+    }
+    for (at, (name, _)) in columns.iter().enumerate() {
+        if columns[..at].iter().any(|(known, _)| known == name) {
+            let message = format!("column \"{name}\" specified more than once");
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+        }
     }
     let reads = session.tables_read(&query)?;
     let query = session.with_full_names(&query)?;

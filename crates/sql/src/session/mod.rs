@@ -197,8 +197,8 @@ impl Session {
         let watch = self.watch();
         if let Some(completion) = self.run_cached(text, sink)? {
             self.portals.remove("");
-            sink.complete(&completion)?;
             self.end_implicit()?;
+            sink.complete(&completion)?;
             let shape = Some(self.fingerprint.shape());
             self.count(shape, text, completion.rows, &watch);
             return Ok(());
@@ -220,10 +220,11 @@ impl Session {
             for notice in self.take_notices() {
                 sink.notice(&notice)?;
             }
-            sink.complete(&completion)?;
+            // A statement is complete when its transaction has committed.
             if place == parsed.len() {
                 self.end_implicit()?;
             }
+            sink.complete(&completion)?;
             let Some(counted) = self.counted_as(statement) else {
                 continue;
             };

@@ -13,6 +13,11 @@ use std::collections::BTreeSet;
 
 /// The name of the role that owns the database.
 pub const OWNER_NAME: &str = "indelible";
+
+/// The role that owns the schema `public` in the catalogue, as in PostgreSQL.
+pub const DATABASE_OWNER: Oid = 6171;
+/// Its name.
+pub const DATABASE_OWNER_NAME: &str = "pg_database_owner";
 /// The grantee that is everyone.
 pub const EVERYONE: Oid = 0;
 
@@ -229,14 +234,17 @@ impl Catalog {
     pub fn role_named(&self, name: &str) -> Option<Oid> {
         match name {
             OWNER_NAME => Some(OWNER),
+            DATABASE_OWNER_NAME => Some(DATABASE_OWNER),
             name => self.find_oid(Names::Roles, 0, name),
         }
     }
 
     /// The name of a role.
     pub fn role_name(&self, role: Oid) -> Option<&str> {
-        if role == OWNER {
-            return Some(OWNER_NAME);
+        match role {
+            OWNER => return Some(OWNER_NAME),
+            DATABASE_OWNER => return Some(DATABASE_OWNER_NAME),
+            _ => {}
         }
         let object = self.object(role)?;
         matches!(object.body, Body::Role(_)).then_some(object.name.as_str())

@@ -16,7 +16,10 @@ mod routine;
 pub mod store;
 mod typed;
 
-pub use access::{AccessBody, Attribute, EVERYONE, Grant, OWNER_NAME, Privilege, RoleBody};
+pub use access::{
+    AccessBody, Attribute, DATABASE_OWNER, DATABASE_OWNER_NAME, EVERYONE, Grant, OWNER_NAME,
+    Privilege, RoleBody,
+};
 pub use lineage::{Lineage, PartitionBound, RangeEnd, Scheme, Strategy};
 pub use object::{
     Action, Body, Column, Constraint, Deferral, DomainBody, EnumBody, Foreign, Hidden, Index,

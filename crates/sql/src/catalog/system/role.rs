@@ -4,7 +4,9 @@
 //! the database is the one by which the session's client knows it; its own one is another row.
 
 use super::rows::{Maker, Rows, Sources, flag, text};
-use crate::catalog::{Attribute, Body, OWNER, OWNER_NAME, RoleBody};
+use crate::catalog::{
+    Attribute, Body, DATABASE_OWNER, DATABASE_OWNER_NAME, OWNER, OWNER_NAME, RoleBody,
+};
 use crate::error::Result;
 use crate::types::Datum;
 
@@ -16,10 +18,6 @@ pub(super) const MAKERS: &[Maker] = &[
 
 /// The number of the database: there is one.
 pub(crate) const DATABASE: u32 = 5;
-
-/// The role that owns the schema `public`: whoever owns the database is a member.
-pub(super) const DATABASE_OWNER: u32 = 6171;
-pub(super) const DATABASE_OWNER_NAME: &str = "pg_database_owner";
 
 fn roles(from: &Sources<'_>, rows: &mut Rows<'_>) -> Result<()> {
     let mut owner = RoleBody::new();

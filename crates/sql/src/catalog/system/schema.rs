@@ -4,15 +4,14 @@
 //! the tables of the typed interface.
 
 use super::constraint::key_numbers;
-use super::role::{DATABASE_OWNER, DATABASE_OWNER_NAME};
 use super::rows::{
     AUTHID, CLASS, CONSTRAINT, Maker, NAMESPACE, PROC, Rows, Sources, TYPE, array, flag, small,
     text, vector,
 };
 use super::types::storage_of;
 use crate::catalog::{
-    Body, Column, Index, OWNER, Object, Oid, Origin, PUBLIC, PartitionBound, Rule, Strategy,
-    TableBody, ViewBody, typed_table,
+    Body, Column, DATABASE_OWNER, DATABASE_OWNER_NAME, Index, OWNER, Object, Oid, Origin, PUBLIC,
+    PartitionBound, Rule, Strategy, TableBody, ViewBody, typed_table,
 };
 use crate::error::Result;
 use crate::state::Definitions;
