@@ -132,7 +132,7 @@ pub struct Binder<'b> {
     pub reads: Vec<u32>,
     /// Views and functions that are being read, so that one cannot read itself.
     views: Vec<u32>,
-    /// What the names of the text are, if somebody wants to know.
+    /// The names of the text, if they are asked for.
     log: Option<std::cell::RefCell<resolved::Log>>,
     depth: usize,
 }

@@ -5,9 +5,9 @@
 //! another name, the texts that name it are written anew. A table whose name a query uses without
 //! an alias keeps that name there as its alias.
 
+use super::Binder;
 use super::names::{SessionNames, quoted};
 use super::scope::{Clause, Scope, ScopeColumn, ScopeTable};
-use super::{Binder, Bound};
 use crate::catalog::{Body, Catalog, Oid};
 use crate::error::Result;
 use crate::types::{Kind, Names as _};
@@ -153,20 +153,20 @@ fn object_text(names: &SessionNames, oid: Oid, known_as: Option<&str>) -> Option
 }
 
 impl<'b> Binder<'b> {
-    /// Binds a query whose text is that of the binder's places, and says what its names are. A
-    /// text with `SEARCH` or `CYCLE` stays as it was written.
+    /// The names of a query whose text is that of the binder's places. A text with `SEARCH` or
+    /// `CYCLE` stays as it was written.
     ///
     /// # Errors
     ///
     /// Those of the query.
-    pub fn resolved(&mut self, query: &Query) -> Result<(Bound, Resolved)> {
+    pub fn resolved(&mut self, query: &Query) -> Result<Resolved> {
         // The places of names are not known where `SEARCH` and `CYCLE` were read in other words.
         let has_places = !self.places.text().contains(sql_parse::MARK);
         self.log = has_places.then(RefCell::default);
         let bound = self.query(query);
         let log = self.log.take().unwrap_or_default().into_inner();
         let text = self.places.text().to_owned();
-        Ok((bound?, Resolved { text, log }))
+        bound.map(|_| Resolved { text, log })
     }
 
     /// As [`Binder::resolved`], of an expression over the rows of a table, or over none.

@@ -171,7 +171,7 @@ pub fn stored_text(part: &impl ToString) -> String {
             Token::DoubleColon => is_type = true,
             Token::Word(word) if is_type && word.quote_style.is_none() => {
                 let range = places.byte(token.span.start)..places.byte(token.span.end);
-                let small = text[range.clone()].to_lowercase();
+                let small = text[range.clone()].to_ascii_lowercase();
                 stored.replace_range(range, &small);
                 is_type = OF_TYPES.contains(&small.as_str());
             }

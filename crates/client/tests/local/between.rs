@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// The first value of the last row, as text.
 #[derive(Default)]
-struct Last(Option<String>);
+pub(crate) struct Last(pub(crate) Option<String>);
 
 impl RowSink for Last {
     fn describe(&mut self, _: &[OutputColumn]) -> Result<(), SqlError> {
@@ -28,7 +28,7 @@ impl RowSink for Last {
     }
 }
 
-fn run(session: &mut Session, text: &str) -> Option<String> {
+pub(crate) fn run(session: &mut Session, text: &str) -> Option<String> {
     let mut last = Last::default();
     session.simple(text, &mut last).unwrap();
     last.0

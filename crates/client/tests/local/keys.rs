@@ -3,35 +3,12 @@
 //! Never do both give rows the same unique key and commit, whatever their isolations and the
 //! moments of the checks; and never does a row go that another one refers to.
 
+use crate::between::{Last, run};
 use crate::scratch::Scratch;
 use sql::types::Context;
-use sql::{Batch, Flow, OutputColumn, RowSink, Session, Sql, SqlError};
+use sql::{Batch, Completion, Flow, OutputColumn, RowSink, Session, Sql, SqlError};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The first value of the last row, as text.
-#[derive(Default)]
-struct Last(Option<String>);
-
-impl RowSink for Last {
-    fn describe(&mut self, _: &[OutputColumn]) -> Result<(), SqlError> {
-        Ok(())
-    }
-
-    fn rows(&mut self, batch: &Batch, context: &Context<'_>) -> Result<Flow, SqlError> {
-        for row in batch.rows() {
-            let text = sql::types::text_io::print(&row[0], row[0].kind(), context)?;
-            self.0 = Some(text);
-        }
-        Ok(Flow::More)
-    }
-}
-
-fn run(session: &mut Session, text: &str) -> Option<String> {
-    let mut last = Last::default();
-    session.simple(text, &mut last).unwrap();
-    last.0
-}
 
 /// The state of the error of a statement, or nothing.
 fn state_of(session: &mut Session, text: &str) -> String {
@@ -177,5 +154,46 @@ fn a_reference_that_a_snapshot_does_not_show_is_kept() {
             let orphans = "SELECT count(*) FROM c WHERE k NOT IN (SELECT k FROM p)";
             assert_eq!(run(&mut one, orphans).as_deref(), Some("0"), "{case}");
         }
+    }
+}
+
+/// Statements that were reported as complete.
+#[derive(Default)]
+struct Completions(usize);
+
+impl RowSink for Completions {
+    fn describe(&mut self, _: &[OutputColumn]) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    fn rows(&mut self, _: &Batch, _: &Context<'_>) -> Result<Flow, SqlError> {
+        Ok(Flow::More)
+    }
+
+    fn complete(&mut self, _: &Completion) -> Result<(), SqlError> {
+        self.0 += 1;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_statement_is_complete_when_its_transaction_has_committed() {
+    let (_scratch, sql) = Scratch::open("keys-complete");
+    let mut session = sql.connect().unwrap();
+    let table = "CREATE TABLE t (a integer UNIQUE DEFERRABLE INITIALLY DEFERRED)";
+    run(&mut session, table);
+    let mut told = Completions::default();
+    session
+        .simple("INSERT INTO t VALUES (1)", &mut told)
+        .unwrap();
+    assert_eq!(told.0, 1);
+    for text in [
+        "INSERT INTO t VALUES (1)",
+        "SELECT 1; INSERT INTO t VALUES (1)",
+    ] {
+        let mut told = Completions::default();
+        let error = session.simple(text, &mut told).unwrap_err();
+        let before = text.matches(';').count();
+        assert_eq!((error.state.0, told.0), ("23505", before));
     }
 }

@@ -23,8 +23,8 @@ use storage::record::TableId;
 /// No table has this number; the locks that stand for lists are here.
 pub(super) const TABLE: TableId = TableId(u32::MAX - 1);
 const TREE: PageId = PageId(u32::MAX - 1);
-/// Names up to which a list takes in the next one of its transaction: who looks for a name looks at
-/// all lists.
+/// Names up to which a list takes in the next one of its transaction: a name is looked for in all
+/// lists.
 const JOINED_MAX: usize = 1024;
 
 /// The lists of all transactions.

@@ -22,7 +22,7 @@ use storage::engine::{Direction, Isolation, ScanRange};
 use storage::record::{Changes, KeyBuf, KeyEncoder, Row};
 use storage::table::Table as Shape;
 
-/// What became of a call of [`Connection::lock_key`].
+/// The outcome of [`Connection::lock_key`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyLock {
     /// The transaction has the lock, and had it not before.

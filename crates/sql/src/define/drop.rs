@@ -434,7 +434,7 @@ impl Session {
                 .min_by_key(|object| match object.body {
                     Body::View(_) => 0,
                     Body::Table(_) => 1,
-                    // What tables need goes after them.
+                    // Types and functions go after the tables that need them.
                     _ => 2,
                 });
             let Some(object) = inside.cloned() else {

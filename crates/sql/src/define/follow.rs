@@ -1,7 +1,7 @@
 //! Texts of the catalogue whose tables, columns, types and functions get other names.
 //!
 //! The query of a view, and expressions of tables and domains, are kept as text with full names.
-//! What the names are is looked up before a change of names, and the text is written anew after it.
+//! The names are looked up before one of them changes, and the text is written anew after it.
 
 use super::drop::Dependent;
 use crate::catalog::{Body, OWNER, Object, Oid, Origin, Rule};
@@ -13,7 +13,7 @@ use sql_parse::{Places, stored_text};
 use sqlparser::ast::{Query, Statement};
 use std::sync::Arc;
 
-/// An object with texts, and what their names are; none of a text that cannot be bound, which an
+/// An object with texts, and the names in them; none of a text that cannot be bound, which an
 /// earlier build may have left.
 pub(crate) type Reader = (Arc<Object>, Vec<Option<Resolved>>);
 
@@ -84,19 +84,17 @@ impl Session {
         });
     }
 
-    /// What the names of a query are that the catalogue keeps, or will keep. Its privileges are
-    /// those of the views, so none are looked at.
+    /// The names of a query that the catalogue keeps, or will keep. Its privileges are those of the
+    /// view, so none are looked at.
     fn resolved(&self, query: &str) -> Result<Resolved> {
         let parsed = sql_parse::parse_stored(query)?;
         let Some(Statement::Query(tree)) = parsed.first().map(|parsed| &*parsed.statement) else {
             return Err(SqlError::unsupported("keeping this query", "Use a SELECT."));
         };
-        self.binding_text(query, |binder| {
-            binder.resolved(tree).map(|(_, resolved)| resolved)
-        })
+        self.binding_text(query, |binder| binder.resolved(tree))
     }
 
-    /// What the names of a text of an object are.
+    /// The names of a text of an object.
     fn resolved_in(&self, object: &Object, text: &str) -> Result<Resolved> {
         let columns: Vec<(String, Type)> = match &object.body {
             Body::View(_) => return self.resolved(text),
@@ -130,11 +128,11 @@ impl Session {
         is_temporary && self.environment.names.temporary != Some(namespace)
     }
 
-    /// Objects with texts, and what their names are.
+    /// Objects with texts, and the names in them.
     fn readers(&self, reads: impl Fn(&Object) -> bool) -> Vec<Reader> {
         let mut readers = Vec::new();
         let objects = self.catalog().objects();
-        // What is temporary in another session has names that only that one finds.
+        // Temporary objects of another session have names that only that one finds.
         let objects = objects.filter(|object| !self.is_others(object.namespace));
         for object in objects.filter(|object| reads(object)) {
             let mut texts = Vec::new();
@@ -165,9 +163,10 @@ impl Session {
                 })
             }
             _ if is_same => Vec::new(),
-            (Body::View(_), _) => self.readers(|object| reads(object, before.oid)),
             // Defaults that ask a sequence follow it by themselves.
-            (Body::Sequence(_), _) => self.readers(|object| reads(object, before.oid)),
+            (Body::View(_) | Body::Sequence(_), _) => {
+                self.readers(|object| reads(object, before.oid))
+            }
             (
                 Body::Schema
                 | Body::Function(_)
@@ -212,7 +211,8 @@ impl Session {
             _ => return Vec::new(),
         };
         let mut users = Vec::new();
-        for object in catalog.objects() {
+        let objects = catalog.objects();
+        for object in objects.filter(|object| !self.is_others(object.namespace)) {
             let calls = |text: &String| {
                 let resolved = self.resolved_in(object, text);
                 resolved.is_ok_and(|resolved| resolved.names_object(function))
@@ -241,8 +241,7 @@ impl Session {
                         if let Some(index) = index
                             && form.keys.iter().chain(&form.predicate).any(calls)
                         {
-                            let place = (object.namespace, index.name.clone());
-                            let dependent = Dependent::Index(place.0, place.1);
+                            let dependent = Dependent::Index(object.namespace, index.name.clone());
                             users.push((format!("index {}", index.name), dependent));
                         }
                     }

@@ -135,7 +135,7 @@ impl Session {
         }
     }
 
-    /// Gives an object that is neither a table nor an index another name.
+    /// Gives an object that is no index another name.
     pub(super) fn rename_object(&mut self, object: &Object, new: &str) -> Result<()> {
         if matches!(object.body, Body::Schema) {
             return self.rename_schema(object, new);
@@ -235,13 +235,8 @@ impl Session {
     pub(super) fn rename(&mut self, oid: Oid, name: &RenameTableNameKind) -> Result<()> {
         let (RenameTableNameKind::As(name) | RenameTableNameKind::To(name)) = name;
         let (_, name) = object_name(name)?;
-        let mut object = self.altered(oid)?;
-        if self.is_taken(object.namespace, &name) {
-            let message = format!("relation \"{name}\" already exists");
-            return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
-        }
-        object.name = name;
-        self.put(object, None)
+        let object = self.altered(oid)?;
+        self.rename_object(&object, &name)
     }
 
     pub(super) fn rename_column(&mut self, oid: Oid, old: &Ident, new: &Ident) -> Result<()> {

@@ -96,7 +96,7 @@ impl Sources<'_> {
     }
 }
 
-/// Who may use the schema `public`, if nothing was changed there.
+/// The privileges of the schema `public`, if nothing was changed there.
 fn public_access() -> Datum {
     let owner = DATABASE_OWNER_NAME;
     let entries = [format!("{owner}=UC/{owner}"), format!("=U/{owner}")];
