@@ -163,12 +163,10 @@ impl Session {
                 })
             }
             _ if is_same => Vec::new(),
-            // Defaults that ask a sequence follow it by themselves.
-            (Body::View(_) | Body::Sequence(_), _) => {
-                self.readers(|object| reads(object, before.oid))
-            }
+            (Body::View(_), _) => self.readers(|object| reads(object, before.oid)),
             (
                 Body::Schema
+                | Body::Sequence(_)
                 | Body::Function(_)
                 | Body::Enum(_)
                 | Body::Domain(_)

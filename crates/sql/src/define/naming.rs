@@ -188,30 +188,16 @@ impl Session {
         Err(SqlError::new(state, message))
     }
 
-    /// Gives a schema another name; defaults name sequences in it.
+    /// Gives a schema another name.
     fn rename_schema(&mut self, object: &Object, new: &str) -> Result<()> {
         super::schema::check_name(new)?;
         if self.catalog().schema(new).is_some() {
             let message = format!("schema \"{new}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_SCHEMA, message));
         }
-        let sequences = self.catalog().objects();
-        let sequences = sequences.filter(|one| one.namespace == object.oid);
-        let sequences: Vec<Arc<Object>> = sequences
-            .filter(|one| matches!(one.body, Body::Sequence(_)))
-            .cloned()
-            .collect();
-        let calls: Vec<_> = sequences
-            .iter()
-            .map(|sequence| (self.calls_of(sequence), self.defaults_of(sequence.oid)))
-            .collect();
         let mut renamed = object.clone();
         new.clone_into(&mut renamed.name);
-        self.put(renamed, None)?;
-        for (sequence, (calls, defaults)) in sequences.iter().zip(calls) {
-            self.write_calls(sequence, &calls, defaults)?;
-        }
-        Ok(())
+        self.put(renamed, None)
     }
 
     /// Gives an index of a table another name, and the constraint that it is.

@@ -7,7 +7,6 @@ use crate::catalog::{Body, Object, Oid};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
 use crate::sink::Completion;
-use crate::state::quoted;
 use sql_parse::{Parsed, Path, ident_text, object_name};
 use sqlparser::ast::{SchemaName, Statement};
 use std::sync::Arc;
@@ -139,34 +138,18 @@ pub(super) fn move_relation(
         return Err(SqlError::new(SqlState::DUPLICATE_TABLE, message));
     }
     let owner: Oid = object.oid;
-    let sequences: Vec<Object> = session
+    let sequences: Vec<Oid> = session
         .catalog()
         .objects()
         .filter(|other| match &other.body {
             Body::Sequence(body) => body.owner.is_some_and(|(table, _)| table == owner),
             _ => false,
         })
-        .map(|other| Object::clone(other))
+        .map(|other| other.oid)
         .collect();
-    let old = session.catalog().object(object.namespace);
-    let old = old.map_or_else(String::new, |schema| quoted(&schema.name));
-    let mut object = Object::clone(&object);
-    if let Body::Table(body) = &mut object.body {
-        // Defaults name the sequences of serial columns with their schema.
-        for default in body
-            .columns
-            .iter_mut()
-            .filter_map(|column| column.default.as_mut())
-        {
-            for sequence in &sequences {
-                let name = quoted(&sequence.name);
-                let before = format!("nextval('{old}.{name}'");
-                let after = format!("nextval('{}.{name}'", quoted(schema));
-                *default = default.replace(&before, &after);
-            }
-        }
-    }
-    for mut moved in sequences.into_iter().chain([object]) {
+    // Defaults follow their sequences, so the table is looked up after them.
+    for oid in sequences.into_iter().chain([owner]) {
+        let mut moved = session.altered(oid)?;
         moved.namespace = namespace;
         session.put(moved, None)?;
     }

@@ -106,7 +106,6 @@ pub(super) fn alter(
             new.body = Body::Sequence(changed);
         }
     }
-    session.follow_sequence(&object, &new)?;
     session.put(new, None)?;
     Ok(completion)
 }
@@ -136,7 +135,7 @@ impl Session {
     }
 
     /// How defaults ask a sequence for a number: with its schema, and without if it is found so.
-    pub(super) fn calls_of(&self, sequence: &Object) -> Vec<String> {
+    fn calls_of(&self, sequence: &Object) -> Vec<String> {
         let name = quoted(&sequence.name);
         let schema = self.catalog().object(sequence.namespace);
         let schema = schema.map_or_else(String::new, |schema| quoted(&schema.name));
@@ -149,39 +148,6 @@ impl Session {
             calls.push(format!("nextval('{name}'"));
         }
         calls
-    }
-
-    /// Changes the defaults that name a sequence which gets another name or schema.
-    fn follow_sequence(&mut self, before: &Object, after: &Object) -> Result<()> {
-        if (before.namespace, &before.name) == (after.namespace, &after.name) {
-            return Ok(());
-        }
-        let (calls, defaults) = (self.calls_of(before), self.defaults_of(before.oid));
-        self.write_calls(after, &calls, defaults)
-    }
-
-    /// Lets defaults of columns name a sequence as it is called now, instead of by `calls`.
-    pub(super) fn write_calls(
-        &mut self,
-        after: &Object,
-        calls: &[String],
-        defaults: Vec<(Arc<Object>, usize)>,
-    ) -> Result<()> {
-        let schema = self.catalog().object(after.namespace);
-        let schema = schema.map_or_else(String::new, |schema| quoted(&schema.name));
-        let new = format!("nextval('{schema}.{}'", quoted(&after.name));
-        for (table, at) in defaults {
-            let mut table = self.altered(table.oid)?;
-            if let Body::Table(body) = &mut table.body
-                && let Some(default) = &mut body.columns[at].default
-            {
-                for call in calls {
-                    *default = default.replace(call.as_str(), &new);
-                }
-            }
-            self.put(table, None)?;
-        }
-        Ok(())
     }
 
     /// A sequence with other options; its state follows it.
