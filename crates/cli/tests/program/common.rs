@@ -10,6 +10,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The data set that is shipped; tests run in the directory of their package.
 pub(crate) const AIRPORTS: &str = "data/airports.csv";
 
+/// Whether tests take their long settings, as `.ci/run` wants it.
+pub(crate) fn is_long() -> bool {
+    std::env::var_os("LONG_TESTS").is_some()
+}
+
 /// A directory that is removed on drop.
 pub(crate) struct Place(PathBuf);
 

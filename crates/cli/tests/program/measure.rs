@@ -238,9 +238,9 @@ fn quickstart_survives_its_own_kill() {
     let printed = succeed(&[
         "quickstart",
         "--rows",
-        "2000",
+        "500",
         "--seconds",
-        "0.05",
+        "0.02",
         "--report",
         &place.at("page.html"),
         "--path",

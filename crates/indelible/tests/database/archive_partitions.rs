@@ -6,7 +6,7 @@
 //! of the medium would leave it, and again at the end; or the process (this program once more) is
 //! killed. Every restored database has all the money, and no copy is ahead of its counter.
 
-use crate::common::{Directory, small_options};
+use crate::common::{Directory, is_long, small_options};
 use indelible::{
     CopyReport, DataType, Database, Existing, Method, Options, Partitioning, Replay, ReplayEnd,
     Result, Table, Timestamp,
@@ -25,6 +25,11 @@ const METHODS: [Method; 4] = [
     Method::NvLogging,
     Method::DistributedLog,
 ];
+/// All of them, or every other one without `LONG_TESTS`.
+fn methods() -> impl Iterator<Item = Method> {
+    METHODS.into_iter().step_by(if is_long() { 1 } else { 2 })
+}
+
 const PARTITIONS: i64 = 3;
 const ACCOUNTS: i64 = 30;
 const BALANCE: i64 = 1000;
@@ -223,7 +228,7 @@ impl Drop for EndOfWork<'_> {
 
 #[test]
 fn what_is_made_of_archives_in_flight_is_one_moment() {
-    for method in METHODS {
+    for method in methods() {
         let (here, archive, base) = (Directory::new(), Directory::new(), Directory::new());
         let (database, table) = new_database(&here, &options(method, &archive));
         let (end, counted) = (AtomicBool::new(false), Counted::default());
@@ -357,7 +362,7 @@ fn kill_one(database: &Path, base: &Directory, archive: &Directory) {
 
 #[test]
 fn what_is_made_of_the_archives_of_a_process_that_was_killed_is_one_moment() {
-    for method in METHODS {
+    for method in methods() {
         let (here, archive, base) = (Directory::new(), Directory::new(), Directory::new());
         let (database, table) = new_database(&here, &options(method, &archive));
         database

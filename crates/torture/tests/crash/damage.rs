@@ -16,7 +16,7 @@ fn places(long: u64) -> u64 {
     if std::env::var_os("LONG_TESTS").is_some() {
         long
     } else {
-        long / 4
+        long / 8
     }
 }
 

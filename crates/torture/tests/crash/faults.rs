@@ -25,7 +25,7 @@ fn no_failing_call_does_harm() {
             full: false,
             only: String::new(),
             // The page methods have many more calls; `torture --faults` lets all of them fail.
-            runs_max: if is_long() { 600 } else { 200 },
+            runs_max: if is_long() { 600 } else { 100 },
             threads: 2,
             disabled: Vec::new(),
         };
@@ -39,8 +39,8 @@ fn no_failing_call_does_harm() {
 
 #[test]
 fn no_torn_write_does_harm() {
-    // Without `LONG_TESTS` every third method has to do: all write files through few kinds of code.
-    for method in durable().step_by(if is_long() { 1 } else { 3 }) {
+    // Without `LONG_TESTS` every fifth method has to do: all write files through few kinds of code.
+    for method in durable().step_by(if is_long() { 1 } else { 5 }) {
         let report = tear(method, 1, false, &mut |_, _| {}).expect("it works without a power cut");
         assert_eq!(report.wrong, Vec::<String>::new(), "{}", method.name());
     }

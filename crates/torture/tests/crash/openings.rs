@@ -185,11 +185,11 @@ fn run(method: Method, disabled: Option<&str>) -> Result<u64, String> {
 
 #[test]
 fn no_cut_makes_a_file_missing_or_older() {
-    // Without `LONG_TESTS` every fourth method has to do: a kind of files is in several.
+    // Without `LONG_TESTS` every sixth method has to do: a kind of files is in several.
     let step = if std::env::var_os("LONG_TESTS").is_some() {
         1
     } else {
-        4
+        6
     };
     let methods = Method::distinct().filter(|method| method.is_durable());
     for method in methods.step_by(step) {

@@ -19,7 +19,7 @@ use pmem::device::simulated::{SimulatedWorld, mix};
 use storage::stamp::place;
 
 /// Transfers of a run, and images of a crash point at most: fewer without `LONG_TESTS`.
-const TRANSFERS: [u64; 2] = [30, 12];
+const TRANSFERS: [u64; 2] = [30, 8];
 const POINT_IMAGES: [usize; 2] = [12, 8];
 /// The fence that makes a decision durable.
 const DECISION_FENCE: &str = "commit-table.commit-fence";

@@ -12,7 +12,7 @@ use torture::scenarios;
 use torture::search::{Config, FailureReport, search};
 
 /// Without `LONG_TESTS` every method runs one in this many scenarios, each method other ones.
-const SHARE: usize = 6;
+const SHARE: usize = 12;
 
 fn is_long() -> bool {
     std::env::var_os("LONG_TESTS").is_some()
@@ -104,10 +104,11 @@ fn no_image_is_wrong_where_lines_are_whole() {
     }
 }
 
-/// Parts of the page engine that no published method has together.
+/// Parts of the page engine that no published method has together; one in three without
+/// `LONG_TESTS`.
 #[test]
 fn no_image_is_wrong_in_a_combination() {
-    for method in Method::combinations() {
+    for method in Method::combinations().step_by(if is_long() { 1 } else { 3 }) {
         let report = search(&judging(method, 3), &mut |_| {});
         assert!(report.failure.is_none(), "{method}: {:#?}", report.failure);
         assert!(report.images > 0 && report.nested > 0, "{report:?}");
@@ -210,8 +211,8 @@ fn a_recovery_that_trusts_what_it_reads_is_noticed() {
 fn the_same_seed_makes_the_same_images() {
     // Rounds of this seed commit in groups.
     let seed = 4;
-    for method in durable() {
-        let images = if is_long() { 200 } else { 30 };
+    let (images, step) = if is_long() { (200, 1) } else { (30, 2) };
+    for method in durable().step_by(step) {
         let config = Config::new(method, seed, images, NO_END);
         let counts: Vec<_> = (0..2)
             .map(|_| search(&config, &mut |_| {}))
@@ -252,12 +253,15 @@ const SEEDS: u64 = 6;
 /// every time.
 #[test]
 fn a_failure_is_minimised_to_a_few_operations_that_fail_every_time() {
-    for (method, site, repeats) in [
+    let sites = [
         (Method::NvmInp, "undo.record-fence", 100),
         (Method::Inp, "wal.flush", 100),
+        // Their searches take longest.
         (Method::NvmInp, "undo.recover-fence", 3),
         (Method::NvmInp, "undo.found-fence", 3),
-    ] {
+    ];
+    let count = if is_long() { sites.len() } else { 2 };
+    for (method, site, repeats) in sites.into_iter().take(count) {
         // Which images one seed takes moves with every new step of a method.
         let (config, failure) = (1..=SEEDS)
             .find_map(|seed| {
@@ -307,13 +311,14 @@ fn a_failure_is_minimised_to_a_few_operations_that_fail_every_time() {
 #[test]
 fn the_corpus_stays_right() {
     let start = Instant::now();
+    let images = if is_long() { 30 } else { 10 };
     for method in durable() {
         let all_images = scenarios::enumerable(method).any(|scenario| !scenario.is_bare());
         for case in corpus::cases() {
             let config = Config {
                 seed: case.seed,
                 focus: Some(case.focus),
-                images_max: if all_images { u64::MAX } else { 30 },
+                images_max: if all_images { u64::MAX } else { images },
                 ..config(method, 1)
             };
             let report = search(&config, &mut |_| {});

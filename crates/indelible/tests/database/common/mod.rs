@@ -7,6 +7,11 @@ use indelible::{DataType, Database, LogKind, Method, MethodOption, Options, Part
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// Whether tests take their long settings, as `.ci/run` wants it.
+pub(crate) fn is_long() -> bool {
+    std::env::var_os("LONG_TESTS").is_some()
+}
+
 /// Methods whose data survives a reopening.
 #[allow(dead_code, reason = "each test file uses a part of this module")]
 pub(crate) fn durable_methods() -> Vec<Method> {
