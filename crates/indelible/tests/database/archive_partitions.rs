@@ -25,6 +25,7 @@ const METHODS: [Method; 4] = [
     Method::NvLogging,
     Method::DistributedLog,
 ];
+
 /// All of them, or every other one without `LONG_TESTS`.
 fn methods() -> impl Iterator<Item = Method> {
     METHODS.into_iter().step_by(if is_long() { 1 } else { 2 })
