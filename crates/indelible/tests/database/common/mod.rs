@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Whether tests take their long settings, as `.ci/run` wants it.
+#[allow(dead_code, reason = "each test file uses a part of this module")]
 pub(crate) fn is_long() -> bool {
     std::env::var_os("LONG_TESTS").is_some()
 }
