@@ -256,10 +256,10 @@ fn a_failure_is_minimised_to_a_few_operations_that_fail_every_time() {
     let sites = [
         (Method::NvmInp, "undo.record-fence", 100),
         (Method::Inp, "wal.flush", 100),
-        // Their searches take longest.
         (Method::NvmInp, "undo.recover-fence", 3),
         (Method::NvmInp, "undo.found-fence", 3),
     ];
+    // Without `LONG_TESTS` the first two have to do.
     let count = if is_long() { sites.len() } else { 2 };
     for (method, site, repeats) in sites.into_iter().take(count) {
         // Which images one seed takes moves with every new step of a method.
