@@ -38,8 +38,8 @@ fn filled(mut subject: Subject, rows: i64) -> Subject {
 }
 
 /// Content that an opening of `image` finds.
-fn found(image: SimulatedWorld, method: Method) -> Result<Content, String> {
-    let opened = open(&TestPlatform(image), method, &options(1), &|_| false);
+fn found(image: &SimulatedWorld, method: Method) -> Result<Content, String> {
+    let opened = open(image, method, &options(1));
     let mut engine = opened.map_err(|error| error.to_string())?;
     let report = engine.verify().map_err(|error| error.to_string())?;
     if let Some(damage) = report.damage.into_iter().next() {
@@ -50,10 +50,9 @@ fn found(image: SimulatedWorld, method: Method) -> Result<Content, String> {
 
 /// Opens `image` and goes on there.
 fn reopened(subject: &Subject, image: SimulatedWorld) -> Subject {
-    let platform = TestPlatform(image.clone());
     Subject {
         method: subject.method,
-        engine: open(&platform, subject.method, &options(1), &|_| false).unwrap(),
+        engine: open(&image, subject.method, &options(1)).unwrap(),
         world: image,
         content: subject.content.clone(),
         random: 0,
@@ -84,7 +83,7 @@ fn cut_each(mut subject: Subject, transactions: &[&[i64]], disabled: &str) -> Re
         subject.world.observe(move |world, _| {
             for choice in ImageChoices::sampled(world, 1, 32) {
                 let image = world.image(&choice).unwrap();
-                seen.lock().unwrap().push(found(image, method));
+                seen.lock().unwrap().push(found(&image, method));
             }
         });
         subject.change(ids.iter().copied(), 0);
@@ -99,7 +98,7 @@ fn cut_each(mut subject: Subject, transactions: &[&[i64]], disabled: &str) -> Re
         }
     }
     match found(
-        subject.world.image(&ImageChoice::default()).unwrap(),
+        &subject.world.image(&ImageChoice::default()).unwrap(),
         method,
     ) {
         Ok(content) if content == subject.content => Ok(()),
@@ -165,11 +164,10 @@ fn slots_are_durable_before_the_partition_is_there() {
             rotation_bytes: MOVING,
             ..options(1)
         };
-        let platform = TestPlatform(world.clone());
-        let mut engine = create(&platform, Method::Fash, &options).unwrap();
+        let mut engine = create(&world, Method::Fash, &options).unwrap();
         engine.idle().unwrap().create_table(&table()).unwrap();
         let image = world.image(&ImageChoice::default()).unwrap();
-        assert_eq!(found(image, Method::Fash).is_ok(), opens, "{disabled}");
+        assert_eq!(found(&image, Method::Fash).is_ok(), opens, "{disabled}");
     }
 }
 
@@ -203,7 +201,7 @@ fn a_flipped_bit_in_a_slot_brings_nothing_back() {
             image
                 .damage(&name, 64 * line + bit / 8, 1 << (bit % 8))
                 .unwrap();
-            let error = found(image, Method::Fash).unwrap_err();
+            let error = found(&image, Method::Fash).unwrap_err();
             assert!(error.contains("check bits"), "{error}");
         }
     }
@@ -241,7 +239,7 @@ fn torn_twice(rotation: u64, disabled: &str) -> Result<(), String> {
         }
         second.content = before.clone();
         for image in record_in_pieces(&mut second, [4, 60]) {
-            let content = found(image, Method::Fash)?;
+            let content = found(&image, Method::Fash)?;
             if content != before && content != second.content {
                 return Err("a transaction that did not count".to_owned());
             }
@@ -268,7 +266,7 @@ fn redone_and_cut(method: Method, disabled: &str) -> Result<(), String> {
     image.disable(disabled);
     let mut next = reopened(&subject, image);
     next.change([70, 100], 0);
-    let content = found(next.world.image(&ImageChoice::default()).unwrap(), method)?;
+    let content = found(&next.world.image(&ImageChoice::default()).unwrap(), method)?;
     if content == next.content {
         Ok(())
     } else {
@@ -308,7 +306,7 @@ fn a_splice_is_refused_where_the_header_before_is_damaged() {
             let (name, _) = image.memory_lengths().remove(0);
             let at = (first + 1) * 64 + byte;
             image.damage(&name, at, 1 << (byte % 8)).unwrap();
-            match found(image, Method::Fash) {
+            match found(&image, Method::Fash) {
                 Ok(content) => assert_eq!(content, subject.content, "byte {byte}"),
                 Err(error) => {
                     assert!(error.contains("slotted page"), "{error}");
@@ -346,7 +344,7 @@ fn closed_and_flipped(method: Method, disabled: &str) -> Result<(), String> {
         let image = subject.world.image(&ImageChoice::default()).unwrap();
         let (name, _) = image.memory_lengths().remove(0);
         image.damage(&name, byte, 1 << (byte % 8)).unwrap();
-        if found(image, method).is_ok_and(|content| content != subject.content) {
+        if found(&image, method).is_ok_and(|content| content != subject.content) {
             return Err(format!("byte {byte} brings older content back"));
         }
     }
@@ -411,8 +409,7 @@ fn either_way_goes_on_with_what_the_other_has_left() {
             ..options(1)
         };
         let image = subject.world.image(&ImageChoice::default()).unwrap();
-        let platform = TestPlatform(image.clone());
-        let engine = open(&platform, Method::Fast, &options, &|_| false).unwrap();
+        let engine = open(&image, Method::Fast, &options).unwrap();
         subject = Subject {
             engine,
             world: image,
@@ -441,11 +438,10 @@ fn read_after_a_death(disabled: &str) -> Result<(), String> {
     subject.world.unobserve();
     let next = next.lock().unwrap().take().unwrap();
     next.disable(disabled);
-    let platform = TestPlatform(next.clone());
-    let mut engine = open(&platform, Method::Fast, &options(1), &|_| false).unwrap();
+    let mut engine = open(&next, Method::Fast, &options(1)).unwrap();
     assert_eq!(read(&mut *engine, None), subject.content);
     let image = next.image(&ImageChoice::default()).unwrap();
-    match found(image, Method::Fast) {
+    match found(&image, Method::Fast) {
         Ok(content) if content == subject.content => Ok(()),
         Ok(_) => Err("what was read is not there".to_owned()),
         Err(error) => Err(error),
@@ -476,10 +472,9 @@ fn done_after_a_death(disabled: &str) -> Result<(), String> {
     subject.world.unobserve();
     let next = next.lock().unwrap().take().unwrap();
     next.disable(disabled);
-    let platform = TestPlatform(next.clone());
-    let _engine = open(&platform, Method::Fash, &options(1), &|_| false).unwrap();
+    let _engine = open(&next, Method::Fash, &options(1)).unwrap();
     for choice in ImageChoices::sampled(&next, 1, 60) {
-        let content = found(next.image(&choice).unwrap(), Method::Fash)?;
+        let content = found(&next.image(&choice).unwrap(), Method::Fash)?;
         if content != before && content != subject.content {
             return Err("half of a transaction".to_owned());
         }

@@ -17,7 +17,7 @@ fn options_of_a_long_log() -> EngineOptions {
 
 fn opened(method: Method, image: &SimulatedWorld) -> Result<Box<dyn Engine>, String> {
     let options = options_of_a_long_log();
-    let opened = open(&TestPlatform(image.clone()), method, &options, &|_| false);
+    let opened = open(image, method, &options);
     opened.map_err(|error| error.to_string())
 }
 

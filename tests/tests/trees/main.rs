@@ -13,10 +13,8 @@ mod slotted;
 
 use disk::Directory as _;
 use disk::simulated::SimulatedDirectory;
-use engines::{create, open};
-use pmem::device::simulated::{
-    ImageChoice, ImageChoices, SimulatedSource, SimulatedWorld, WorldOptions, mix,
-};
+use indelible::SimulatedPlatform;
+use pmem::device::simulated::{ImageChoice, ImageChoices, SimulatedWorld, WorldOptions, mix};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
@@ -26,7 +24,7 @@ use storage::engine::{
 use storage::record::{
     Changes, Column, DataType, IndexDef, IndexId, KeyBuf, LayoutKind, Row, TableDef, TableId, Value,
 };
-use storage::{Platform, StorageError};
+use storage::{EngineSource as _, StorageError};
 
 const TABLE: TableId = TableId(3);
 const INDEX: IndexId = IndexId(7);
@@ -46,20 +44,25 @@ const BEHIND_FRAMES: [Method; 2] = [Method::Nvwal, Method::SlotHeaderJournal];
 
 type Content = BTreeMap<i64, (i64, usize)>;
 
-#[derive(Clone)]
-struct TestPlatform(SimulatedWorld);
+fn create(
+    world: &SimulatedWorld,
+    method: Method,
+    options: &EngineOptions,
+) -> Result<Box<dyn Engine>, StorageError> {
+    SimulatedPlatform::new(world).create_engine(method, options)
+}
 
-impl Platform for TestPlatform {
-    type Memories = SimulatedSource;
-    type Files = SimulatedDirectory;
+fn open(
+    world: &SimulatedWorld,
+    method: Method,
+    options: &EngineOptions,
+) -> Result<Box<dyn Engine>, StorageError> {
+    SimulatedPlatform::new(world).open_engine(method, options, &|_| false)
+}
 
-    fn memories(&self, _partition: u32) -> SimulatedSource {
-        self.0.source()
-    }
-
-    fn files(&self, _partition: u32) -> Result<SimulatedDirectory, disk::DiskError> {
-        Ok(SimulatedDirectory::new(&self.0))
-    }
+/// Commits what is prepared.
+fn open_committed(world: &SimulatedWorld) -> Result<Box<dyn Engine>, StorageError> {
+    SimulatedPlatform::new(world).open_engine(Method::NvmCow, &options(1), &|_| true)
 }
 
 fn options(group: u32) -> EngineOptions {
@@ -117,8 +120,7 @@ impl Subject {
     fn in_world(method: Method, world: WorldOptions, options: &EngineOptions) -> Self {
         let seed = world.seed;
         let world = SimulatedWorld::new(world);
-        let platform = TestPlatform(world.clone());
-        let mut engine = create(&platform, method, options).unwrap();
+        let mut engine = create(&world, method, options).unwrap();
         engine.idle().unwrap().create_table(&table()).unwrap();
         Self {
             method,
@@ -231,7 +233,7 @@ impl Subject {
     /// Opens the content that is durable for certain.
     fn reopened(&self) -> Box<dyn Engine> {
         let image = self.world.image(&ImageChoice::default()).unwrap();
-        open(&TestPlatform(image), self.method, &options(64), &|_| false).unwrap()
+        open(&image, self.method, &options(64)).unwrap()
     }
 }
 
@@ -285,20 +287,14 @@ fn cut_while_deciding(disabled: &str) -> Result<(), String> {
         let mut seen = seen.lock().unwrap();
         for choice in ImageChoices::sampled(world, 1, 40) {
             if seen.is_ok() {
-                let image = TestPlatform(world.image(&choice).unwrap());
-                *seen = open(&image, Method::NvmCow, &options(1), &|_| true)
+                let image = world.image(&choice).unwrap();
+                *seen = open_committed(&image)
                     .map_err(|error| error.to_string())
                     .map(|mut engine| assert_eq!(read(&mut *engine, None), content));
             }
         }
     });
-    open(
-        &TestPlatform(world.clone()),
-        Method::NvmCow,
-        &options(1),
-        &|_| true,
-    )
-    .unwrap();
+    open_committed(&world).unwrap();
     world.unobserve();
     outcome.lock().unwrap().clone()
 }
@@ -325,8 +321,8 @@ fn forgotten_after_the_commit(method: Method, disabled: &str) -> Result<(), Cont
     subject.world.disable(disabled);
     subject.engine.commit(Durability::Immediate).unwrap();
     for choice in ImageChoices::sampled(&subject.world, 1, 60) {
-        let image = TestPlatform(subject.world.image(&choice).unwrap());
-        let mut engine = open(&image, method, &options(1), &|_| false).unwrap();
+        let image = subject.world.image(&choice).unwrap();
+        let mut engine = open(&image, method, &options(1)).unwrap();
         let found = read(&mut *engine, None);
         if found != content {
             return Err(found);
@@ -373,15 +369,14 @@ fn a_flip_in_a_master_record_brings_nothing_older_back() {
         let flipped = [old[0] ^ 1 << (byte % 8)];
         disk::File::write_at(&mut file, byte, &flipped).unwrap();
         drop(file);
-        let platform = TestPlatform(image);
         for _ in 0..2 {
-            let mut engine = open(&platform, Method::Cow, &options(64), &|_| false).unwrap();
+            let mut engine = open(&image, Method::Cow, &options(64)).unwrap();
             assert_eq!(read(&mut *engine, None), subject.content, "byte {byte}");
             engine.idle().unwrap().close().unwrap();
         }
-        let counted = || SimulatedDirectory::new(&platform.0).counters().writes;
+        let counted = || SimulatedDirectory::new(&image).counters().writes;
         let writes = counted();
-        drop(open(&platform, Method::Cow, &options(64), &|_| false).unwrap());
+        drop(open(&image, Method::Cow, &options(64)).unwrap());
         assert_eq!(counted(), writes, "byte {byte} is repaired");
     }
 }
@@ -548,8 +543,8 @@ fn cut_behind_a_long_record(method: Method, disabled: &str) -> Result<(), String
     // A page has three rows or so, and its header alone changes.
     subject.change((0..1500).step_by(3), 90);
     for choice in ImageChoices::sampled(&subject.world, 1, 24) {
-        let image = TestPlatform(subject.world.image(&choice).unwrap());
-        let opened = open(&image, method, &options(1), &|_| false);
+        let image = subject.world.image(&choice).unwrap();
+        let opened = open(&image, method, &options(1));
         let mut engine = opened.map_err(|error| error.to_string())?;
         if read(&mut *engine, None) != subject.content {
             return Err("what was acknowledged is not there".to_owned());
