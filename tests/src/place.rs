@@ -11,6 +11,7 @@ use pmem::Access;
 use pmem::device::NativeOptions;
 use pmem::device::simulated::{ImageChoice, SimulatedWorld, WorldOptions};
 use std::collections::BTreeMap;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use storage::engine::{Decide, Engine, EngineOptions, Method};
@@ -52,7 +53,8 @@ pub struct Place {
 }
 
 enum Devices {
-    Simulated(SimulatedWorld),
+    /// The world, and the one before the last power cut, whose memory the next one has.
+    Simulated(SimulatedWorld, Option<SimulatedWorld>),
     Native(Scratch),
 }
 
@@ -81,7 +83,7 @@ impl Place {
             ..WorldOptions::default()
         });
         Self {
-            devices: Devices::Simulated(world),
+            devices: Devices::Simulated(world, None),
         }
     }
 
@@ -89,7 +91,7 @@ impl Place {
     /// limit. A limit below their size keeps them from growing. Does nothing in a scratch
     /// directory.
     pub fn limit_space(&self, bytes: Option<u64>) {
-        if let Devices::Simulated(world) = &self.devices {
+        if let Devices::Simulated(world, _) = &self.devices {
             world.limit_space(bytes);
             SimulatedDirectory::new(world).limit_space(bytes);
         }
@@ -101,7 +103,7 @@ impl Place {
     /// # Errors
     /// Those of the simulated files.
     pub fn fill_space(&self) -> Result<()> {
-        if let Devices::Simulated(world) = &self.devices {
+        if let Devices::Simulated(world, _) = &self.devices {
             let files = SimulatedDirectory::new(world);
             let mut used = 0;
             for name in files.list()? {
@@ -116,7 +118,7 @@ impl Place {
     /// Creates the partition.
     pub fn create(&self, method: Method, options: &EngineOptions) -> Result<Box<dyn Engine>> {
         match &self.devices {
-            Devices::Simulated(world) => {
+            Devices::Simulated(world, _) => {
                 SimulatedPlatform::new(world).create_engine(method, options)
             }
             Devices::Native(scratch) => scratch.platform().create_engine(method, options),
@@ -131,7 +133,7 @@ impl Place {
         decide: Decide<'_>,
     ) -> Result<Box<dyn Engine>> {
         match &self.devices {
-            Devices::Simulated(world) => {
+            Devices::Simulated(world, _) => {
                 SimulatedPlatform::new(world).open_engine(method, options, decide)
             }
             Devices::Native(scratch) => scratch.platform().open_engine(method, options, decide),
@@ -141,8 +143,9 @@ impl Place {
     /// Loses everything that is not surely durable; does nothing in a scratch directory, where only
     /// a process can die. No engine may be open.
     pub fn cut_power(&mut self) -> Result<()> {
-        if let Devices::Simulated(world) = &mut self.devices {
-            *world = world.image(&ImageChoice::default())?;
+        if let Devices::Simulated(world, last) = &mut self.devices {
+            world.image_in(&ImageChoice::default(), last)?;
+            mem::swap(world, last.as_mut().expect("just made"));
         }
         Ok(())
     }

@@ -249,9 +249,10 @@ impl SimulatedWorld {
         Ok(image)
     }
 
-    /// As [`SimulatedWorld::image`], into a world that was made by `image` of this world or of one
-    /// of its images. Repeated images of one world into one target cost time proportional to the
-    /// touched lines. `target` loses its observer.
+    /// As [`SimulatedWorld::image`], into a world of this line of images: one that was made by
+    /// `image` of this world or of one of its images, or one that this world is an image of.
+    /// Repeated images of one world into one target cost time proportional to the touched lines,
+    /// others to the lines that were ever stored to. `target` loses its observer and its faults.
     ///
     /// # Panics
     /// If a memory of `target` is open, or if `target` is this world.
@@ -333,15 +334,14 @@ impl SimulatedWorld {
         state.attachments = attachments;
         state.next_number = next_number;
         state.space_bytes = space_bytes;
+        state.faults = MemoryFaults::default();
         let mut images = std::mem::take(&mut state.memories);
         for origin in origins {
             let origin = lock(&origin);
-            let known = |image: &Arc<Mutex<MemoryState>>| {
-                lock(image)
-                    .origin
-                    .is_some_and(|known| known.uid == origin.uid)
+            let is_kin = |image: &Arc<Mutex<MemoryState>>| {
+                Arc::ptr_eq(&lock(image).template, &origin.template)
             };
-            let image = match images.iter().position(known) {
+            let image = match images.iter().position(is_kin) {
                 Some(index) => images.swap_remove(index),
                 None => Arc::new(Mutex::new(MemoryState::beside(&origin)?)),
             };
