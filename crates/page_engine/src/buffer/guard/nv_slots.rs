@@ -49,7 +49,7 @@ pub(super) const SLOTS_MIN: u64 = 16;
 /// Threads that store or account for loads at once; further ones wait for one of them.
 const HANDLES: usize = 8;
 /// Fewest slots for each of several threads.
-const SLOTS_A_THREAD: usize = if cfg!(test) { 6 } else { 32 << 10 };
+const SLOTS_A_THREAD: usize = if cfg!(test) { 24 } else { 32 << 10 };
 const THREADS_MAX: usize = 8;
 
 /// A copy to put into a slot that has none which is needed.
@@ -183,11 +183,12 @@ pub(super) fn in_shares<T: Send>(
     slots: usize,
     work: impl Fn(Range<u32>) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = threads.min(THREADS_MAX).min(slots / SLOTS_A_THREAD);
-    if threads < 2 {
+    let most = THREADS_MAX.min(slots / SLOTS_A_THREAD);
+    if most < 2 {
         return Ok(vec![work(0..count as u32)?]);
     }
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = threads.min(most);
     let share = count.div_ceil(threads);
     debug_assert!(
         share * threads >= count,
@@ -565,5 +566,36 @@ mod tests {
         drop(failed);
         slots.settle(true);
         assert!(!slots.is_settled(), "what is seen need not be durable");
+    }
+
+    /// An opening of an area that several threads look through finds each copy once.
+    #[test]
+    fn threads_find_the_copies_of_all_slots() {
+        let world = SimulatedWorld::new(WorldOptions::default());
+        let area_bytes = HEAD_BYTES + (4 * SLOTS_A_THREAD * (BYTES + LINE)) as u64;
+        let slots = NvSlots::create(&world.source(), IDENTITY, BYTES, area_bytes).unwrap();
+        let copies = (0..slots.count()).filter(|slot| slot % 3 != 1);
+        let copies = copies.map(|slot| FoundCopy {
+            slot,
+            page: PageId(slot * 7),
+            sequence: u64::from(slot) + 1,
+        });
+        let copies: Vec<_> = copies.collect();
+        assert!(copies.len() > 2 * SLOTS_A_THREAD);
+        for copy in &copies {
+            let bytes = test_page(copy.page, Lsn(1), BYTES);
+            let copy = NewCopy {
+                slot: copy.slot,
+                page: copy.page,
+                sequence: copy.sequence,
+                bytes: &bytes,
+            };
+            slots.put(&[copy], PutOrder::CopyFirst).unwrap();
+        }
+        drop(slots);
+        let slots = NvSlots::open(&world.source(), IDENTITY, Access::Write, BYTES).unwrap();
+        assert_eq!(slots.scan().unwrap(), copies);
+        slots.renew(PutOrder::CopyFirst).unwrap();
+        assert_eq!(slots.scan().unwrap(), copies);
     }
 }
